@@ -1,0 +1,96 @@
+# Needs make and Python 3.11 on Linux x86_64; everything else goes into .venv.
+#
+#   make test ARGS='tests/losses -k cco'    arguments for pytest
+#   make lock ARGS=--upgrade                arguments for the resolver
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+# A copy of the lock that is installed, written when the install is complete: an install
+# that was killed, or one of another lock, is made anew.
+STAMP := $(VENV)/installed.txt
+UV := uv==0.13.8
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test check bench format build-files lock clean venv
+
+help:
+	@echo 'make demo         pretrain an encoder on digits with DCCO (4 minutes)'
+	@echo 'make test         run the tests (ARGS: for pytest)'
+	@echo 'make check        lint, formatting and types'
+	@echo 'make bench        the cost of a round, against a centralized step'
+	@echo 'make format       format, and mend what the linter can'
+	@echo 'make build-files  write the BUILD files from the imports'
+	@echo 'make lock         resolve requirements.in into requirements.txt'
+	@echo 'make clean        remove caches and built files (.venv and runs stay)'
+
+demo: venv
+	$(BIN)/python -m binaries.dcco --task=digits --run_dir=runs/demo $(ARGS)
+
+test: venv
+	$(BIN)/python -m pytest $(ARGS)
+
+check: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy tff_ssl tasks binaries
+
+bench: venv
+	$(BIN)/python -m binaries.benchmark --experiment=dcco \
+	  --clients=64 --examples_per_client=4
+	$(BIN)/python -m binaries.benchmark --experiment=dcco \
+	  --clients=256 --examples_per_client=1
+	$(BIN)/python -m binaries.benchmark --experiment=fedavg \
+	  --clients=128 --examples_per_client=4
+
+format: venv
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+build-files: venv
+	$(BIN)/python -m tests.build_files --write
+
+# setuptools and wheel, from the lock, come first: without isolation, the one package
+# that is built from source (promise) is built by them and not by whatever is newest.
+venv:
+	@cmp -s requirements.txt $(STAMP) && $(BIN)/python -c '' 2>/dev/null && exit; \
+	test "$$(uname -sm)" = 'Linux x86_64' || { \
+	  echo "tff_ssl runs on Linux x86_64, the platform of TensorFlow" \
+	    "Federated's wheel; this is $$(uname -sm)." >&2; exit 1; }; \
+	for python in '$(PYTHON)' python3 none; do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+	    2>/dev/null && break; done; \
+	test "$$python" != none || { \
+	  echo 'tff_ssl needs Python 3.11, and neither $(PYTHON) nor python3 is one:' \
+	    'install it, or name it with make PYTHON=/path/to/python3.11.' >&2; exit 1; }; \
+	"$$python" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$$python cannot make a virtual environment:" \
+	    'install the Debian package python3.11-venv.' >&2; exit 1; }; \
+	echo 'Installing requirements.txt into $(VENV): 3 GB, some minutes, once.'; \
+	set -e; \
+	rm -f $(STAMP); \
+	"$$python" -m venv --clear $(VENV); \
+	sed -n '/^\(setuptools\|wheel\)==/,/# via/p' requirements.txt \
+	  > $(VENV)/build_tools.txt; \
+	install="$(BIN)/python -m pip install --quiet --no-input --no-deps"; \
+	$$install --require-hashes -r $(VENV)/build_tools.txt; \
+	$$install --require-hashes --no-build-isolation -r requirements.txt; \
+	cp requirements.txt $(STAMP).part; \
+	mv $(STAMP).part $(STAMP)
+
+# Keeps what is locked and still fits; `ARGS=--upgrade` takes the newest instead. It
+# does not need .venv, so that a lock that no longer installs can be made anew.
+lock:
+	$(PYTHON) -m venv --clear build/uv
+	build/uv/bin/python -m pip install --quiet --no-deps $(UV)
+	build/uv/bin/uv pip compile --quiet --python-version 3.11 \
+	  --python-platform x86_64-manylinux_2_31 --override overrides.txt \
+	  --generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
+	  --output-file requirements.txt $(ARGS) requirements.in
+
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -f bazel-*
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,83 @@
+"""All images of a data set decoded once, with threads, into the cache."""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+from typing import Any
+
+import numpy as np
+import tqdm
+
+from tasks import cache
+from tasks import images
+from tasks import sources
+
+
+def decode_all(
+  source: sources.Source, names: tuple[str, ...], image_size: int
+) -> tuple[np.ndarray, dict[str, str]]:
+  """Decodes images, or finds them in the cache.
+
+  Args:
+    source: Where the images are.
+    names: The images' files.
+    image_size: Height and width of the result, in pixels.
+
+  Returns:
+    uint8 [n, image_size, image_size, 3], memory-mapped, and for each file that cannot
+    be read the reason; its image is zero.
+
+  Raises:
+    ValueError: There is no space for the result.
+  """
+
+  def build(folder: pathlib.Path) -> dict[str, Any]:
+    unreadable = _decode_into(folder / 'image.npy', source, names, image_size)
+    return {'unreadable': unreadable}
+
+  stamp = cache.fingerprint(names, source.stamp(names), image_size)
+  entry = cache.fetch(
+    cache.root_beside(source.path), f'{source.path.name}-{image_size}-{stamp}', build
+  )
+  return entry.arrays['image'], entry.info['unreadable']
+
+
+def _decode_into(
+  path: pathlib.Path, source: sources.Source, names: tuple[str, ...], image_size: int
+) -> dict[str, str]:
+  shape = (len(names), image_size, image_size, 3)
+  # Writing to a memory map on a full disk would end the process by a signal.
+  if shutil.disk_usage(path.parent).free <= np.prod(shape):
+    raise ValueError(
+      f'{path.parent.parent} lacks space for {len(names):,} decoded images, '
+      f'{np.prod(shape) / 2**20:,.0f} MiB.'
+    )
+  pixels = np.lib.format.open_memmap(path, 'w+', np.uint8, shape)
+  # The order in which the source is read fastest.
+  places = {name: place for place, name in enumerate(names)}
+  ordered = [name for name in source.names if name in places]
+
+  def decode_one(name: str) -> str | None:
+    try:
+      pixels[places[name]] = images.decode(source.read(name), image_size)
+    except MemoryError:
+      raise
+    # Decoders raise anything at all for a damaged file; it is counted and named.
+    except Exception as error:
+      return ' '.join(f'{type(error).__name__}: {error}'.split())
+    return None
+
+  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    progress = tqdm.tqdm(
+      pool.map(decode_one, ordered),
+      desc=f'decoding {source.path.name}',
+      total=len(ordered),
+      unit='image',
+      delay=1,
+      # Only on a terminal.
+      disable=None,
+    )
+    reasons = dict(zip(ordered, progress, strict=True))
+  pixels.flush()
+  return {name: reason for name, reason in sorted(reasons.items()) if reason}

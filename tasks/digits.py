@@ -1,0 +1,42 @@
+"""scikit-learn's bundled digits: 1,797 handwritten digits, 8 x 8, no download."""
+
+import numpy as np
+
+from tasks import images
+from tasks import splits
+from tasks import task as task_lib
+
+_TEST_FRACTION = 0.2
+# The split is fixed, whatever the seed of a run.
+_SPLIT_SEED = 0
+_LARGEST_VALUE = 16
+
+
+def load(image_size: int | None = None) -> task_lib.Task:
+  """Loads the digits.
+
+  Args:
+    image_size: Height and width, in pixels; None for 8.
+
+  Returns:
+    The task, greyscale; a fifth of every digit is the test split.
+  """
+  # Imported here, as it takes seconds that the other tasks need not wait for.
+  from sklearn import datasets
+
+  digits = datasets.load_digits()
+  pixels = np.rint(digits.images * (255 / _LARGEST_VALUE)).astype(np.uint8)
+  ids = np.arange(len(pixels), dtype=np.int64)
+  examples = task_lib.Examples(
+    image=images.resize(pixels[..., np.newaxis], image_size),
+    label=digits.target.astype(np.int32),
+    example_id=ids,
+    case=ids,
+  )
+  held_out = splits.hold_out_cases(ids, examples.label, _TEST_FRACTION, _SPLIT_SEED)
+  return task_lib.Task(
+    name='digits',
+    label_names=tuple(str(name) for name in digits.target_names),
+    train=examples.take(np.flatnonzero(~held_out)),
+    test=examples.take(np.flatnonzero(held_out)),
+  )

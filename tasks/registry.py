@@ -1,0 +1,65 @@
+"""Tasks by name."""
+
+from collections.abc import Callable
+import dataclasses
+import os
+
+from tasks import cases
+from tasks import cifar
+from tasks import digits
+from tasks import ham10000
+from tasks import task as task_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class _Request:
+  """The arguments of `load`, each task taking those it knows."""
+
+  data_dir: str | os.PathLike[str] | None
+  image_size: int | None
+  download: bool
+  seed: int
+
+
+def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
+  return lambda r: cifar.load(name, r.data_dir, r.image_size, r.download)
+
+
+_LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
+  'digits': lambda r: digits.load(r.image_size),
+  'cifar10': _load_cifar('cifar10'),
+  'cifar100': _load_cifar('cifar100'),
+  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
+  'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed),
+}
+TASKS = tuple(_LOADERS)
+
+
+def load(
+  name: str,
+  data_dir: str | os.PathLike[str] | None = None,
+  image_size: int | None = None,
+  download: bool = True,
+  seed: int = 0,
+) -> task_lib.Task:
+  """Loads a task.
+
+  Args:
+    name: One of `TASKS`.
+    data_dir: Where the data are: TFDS's folder for cifar10 and cifar100, the folder
+      or .tar file for ham10000 and cases; digits needs none.
+    image_size: Height and width of the images, in pixels; None for the task's own.
+    download: Whether data that are not there may be downloaded (TFDS).
+    seed: Seed of the split into train and test cases, where none is published.
+
+  Returns:
+    The task.
+
+  Raises:
+    ValueError: There is no such task, or its data are missing or wrong.
+  """
+  if name not in _LOADERS:
+    raise ValueError(f'Unknown task {name!r}; allowed are {", ".join(TASKS)}.')
+  if image_size is not None and image_size < 1:
+    raise ValueError(f'image_size is {image_size}; it must be at least 1.')
+  return _LOADERS[name](_Request(data_dir, image_size, download, seed))

@@ -1,0 +1,111 @@
+"""Files by name, out of a folder or an uncompressed .tar."""
+
+import os
+import pathlib
+import tarfile
+from typing import Protocol
+
+from tasks import cache
+
+
+class Source(Protocol):
+  """Where the files of a data set are.
+
+  Attributes:
+    path: The folder or .tar file.
+    names: Names of all files, in the order in which they are best read; folders are
+      separated by '/'.
+  """
+
+  path: pathlib.Path
+  names: tuple[str, ...]
+
+  def read(self, name: str) -> bytes:
+    """The content of a file; safe to call from several threads."""
+
+  def stamp(self, names: tuple[str, ...]) -> str:
+    """A digest that changes when one of these files does."""
+
+
+class FolderSource:
+  """The files of a folder and of the folders within it."""
+
+  def __init__(self, path: pathlib.Path) -> None:
+    self.path = path
+    found = []
+    for folder, folders, files in os.walk(path):
+      # Hidden folders hold no data: ours is the cache.
+      folders[:] = sorted(name for name in folders if not name.startswith('.'))
+      relative = pathlib.Path(folder).relative_to(path)
+      found += [(relative / name).as_posix() for name in sorted(files)]
+    self.names = tuple(found)
+
+  def read(self, name: str) -> bytes:
+    """The content of a file."""
+    return (self.path / name).read_bytes()
+
+  def stamp(self, names: tuple[str, ...]) -> str:
+    """A digest of the files' names, sizes and times."""
+    stats = [(self.path / name).stat() for name in names]
+    return cache.fingerprint(
+      *((n, s.st_size, s.st_mtime_ns) for n, s in zip(names, stats, strict=True))
+    )
+
+
+class TarSource:
+  """The files of an uncompressed .tar."""
+
+  def __init__(self, path: pathlib.Path) -> None:
+    self.path = path
+    try:
+      # Compressed archives cannot be read at random, which decoding needs.
+      with tarfile.open(path, 'r:') as tar:
+        members = [member for member in tar.getmembers() if member.isfile()]
+    except (tarfile.TarError, OSError) as error:
+      raise ValueError(
+        f'{path} is not a readable uncompressed .tar file: {error}.'
+      ) from error
+    self._members = {member.name.removeprefix('./'): member for member in members}
+    self.names = tuple(self._members)
+
+  def read(self, name: str) -> bytes:
+    """The content of a file."""
+    member = self._members[name]
+    # A handle of its own for each thread.
+    with self.path.open('rb') as file:
+      file.seek(member.offset_data)
+      content = file.read(member.size)
+    if len(content) != member.size:
+      raise OSError(f'{self.path} ends within {name}')
+    return content
+
+  def stamp(self, names: tuple[str, ...]) -> str:
+    """A digest of the archive's size and time, and of the files' names."""
+    stat = self.path.stat()
+    return cache.fingerprint(stat.st_size, stat.st_mtime_ns, names)
+
+
+def open_source(path: pathlib.Path) -> FolderSource | TarSource:
+  """Opens a folder or .tar file.
+
+  Args:
+    path: The folder or file.
+
+  Returns:
+    Its files.
+
+  Raises:
+    ValueError: There is nothing at `path`, or it is neither.
+  """
+  if path.is_dir():
+    return FolderSource(path)
+  if path.is_file():
+    return TarSource(path)
+  raise ValueError(f'There is no folder or .tar file at {path}.')
+
+
+def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:
+  """The file of one of these names that lies in the fewest folders, or None."""
+  found = [name for name in source.names if name.rpartition('/')[2] in file_names]
+  found.sort(key=lambda name: (name.count('/'), name))
+  return found[0] if found else None

@@ -1,0 +1,180 @@
+"""Tests of the two views as a whole."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.augment import byol
+
+_SEED = tf.constant([3, 4])
+
+
+def _batch(n: int, side: int = 8, channels: int = 3) -> tuple[tf.Tensor, tf.Tensor]:
+  rng = np.random.default_rng(n)
+  images = rng.integers(0, 256, size=(n, side, side, channels)).astype(np.uint8)
+  return tf.constant(images), tf.range(100, 100 + n, dtype=tf.int64)
+
+
+def test_to_float_maps_bytes_to_the_unit_interval():
+  values = byol.to_float(tf.constant([0, 51, 255], tf.uint8))
+  assert values.dtype == tf.float32
+  np.testing.assert_allclose(values, [0.0, 0.2, 1.0], rtol=1e-7)
+
+
+def test_none_is_exactly_the_input():
+  images, ids = _batch(3)
+  for view in byol.two_views(images, ids, _SEED, byol.by_name('none')):
+    np.testing.assert_array_equal(view, images.numpy() / np.float32(255))
+
+
+def test_flip_alone_is_numpys_flip_of_half_the_images():
+  images, ids = _batch(64)
+  plain = images.numpy() / np.float32(255)
+  flipped = plain[:, :, ::-1]
+  patterns = []
+  for view in byol.two_views(images, ids, _SEED, byol.by_name('flip')):
+    kept = (view.numpy() == plain).all(axis=(1, 2, 3))
+    np.testing.assert_array_equal(
+      view, np.where(kept[:, None, None, None], plain, flipped)
+    )
+    # 32 on average, with a std of 4.
+    assert 16 <= kept.sum() <= 48
+    patterns.append(kept)
+  assert (patterns[0] != patterns[1]).any()
+
+
+@pytest.mark.parametrize('side', [8, 23])
+@pytest.mark.parametrize('channels', [1, 3])
+def test_views_do_not_depend_on_the_batch_to_the_bit(side, channels):
+  images, ids = _batch(37, side, channels)
+  traced = tf.function(
+    lambda images, ids: byol.two_views(images, ids, _SEED, byol.by_name('byol')),
+    input_signature=[
+      tf.TensorSpec([None, side, side, channels], tf.uint8),
+      tf.TensorSpec([None], tf.int64),
+    ],
+  )
+  batch = traced(images, ids)
+  for rows in ([36], [5], list(range(9, 20)), list(reversed(range(37)))):
+    some = traced(tf.gather(images, rows), tf.gather(ids, rows))
+    for part, whole in zip(some, batch, strict=True):
+      np.testing.assert_array_equal(part, whole.numpy()[rows])
+
+
+def test_same_seed_same_views_other_seed_other_views():
+  images, ids = _batch(4)
+  config = byol.by_name('byol')
+  first = byol.two_views(images, ids, _SEED, config)
+  again = byol.two_views(images, ids, _SEED, config)
+  other = byol.two_views(images, ids, _SEED + [0, 1], config)
+  for a, b, c in zip(first, again, other, strict=True):
+    np.testing.assert_array_equal(a, b)
+    assert (np.abs(a - c).max(axis=(1, 2, 3)) > 0.01).all()
+
+
+def test_the_two_views_differ_and_are_in_range():
+  images, ids = _batch(16)
+  first, second = byol.two_views(images, ids, _SEED, byol.by_name('byol'))
+  assert (np.abs(first - second).max(axis=(1, 2, 3)) > 0.01).all()
+  for view in (first, second):
+    assert view.dtype == tf.float32
+    assert view.numpy().min() >= 0.0
+    assert view.numpy().max() <= 1.0
+
+
+@pytest.mark.parametrize('view', [0, 1])
+def test_one_view_is_that_of_two_views(view):
+  images, ids = _batch(3)
+  config = byol.by_name('byol')
+  got = byol.one_view(images, ids, _SEED, config, view)
+  both = byol.two_views(images, ids, _SEED, config)
+  np.testing.assert_allclose(got, both[view], rtol=0, atol=1e-6)
+
+
+def _only(**fields) -> byol.AugmentConfig:
+  return dataclasses.replace(byol.by_name('none'), **fields)
+
+
+@pytest.mark.parametrize(
+  ('config', 'rates'),
+  [
+    (_only(flip_probability=0.3), (0.3, 0.3)),
+    (_only(jitter_probability=0.8, hue=0.0), (0.8, 0.8)),
+    (_only(grey_probability=0.2), (0.2, 0.2)),
+    (_only(blur_probability=(1.0, 0.1), blur_sigma=(1.0, 2.0)), (1.0, 0.1)),
+    (_only(solarize_probability=(0.0, 0.2)), (0.0, 0.2)),
+  ],
+)
+def test_operations_happen_as_often_as_configured(config, rates):
+  n = 400
+  images, ids = _batch(n, side=4)
+  views = tf.function(byol.two_views)(images, ids, _SEED, config)
+  for view, rate in zip(views, rates, strict=True):
+    changed = np.abs(view - byol.to_float(images)).max(axis=(1, 2, 3)) > 1e-3
+    bound = 4.0 * np.sqrt(rate * (1.0 - rate) / n)
+    assert abs(changed.mean() - rate) <= bound
+
+
+@pytest.mark.parametrize('name', ['byol', 'none'])
+def test_image_size_sets_the_size_of_the_views(name):
+  images, ids = _batch(2)
+  for view in byol.two_views(images, ids, _SEED, byol.by_name(name, image_size=12)):
+    assert view.shape == [2, 12, 12, 3]
+
+
+def test_images_that_are_not_square_keep_their_shape():
+  images, ids = _batch(2, side=12)
+  for view in byol.two_views(images[:, :7], ids, _SEED, byol.by_name('byol')):
+    assert view.shape == [2, 7, 12, 3]
+
+
+@pytest.mark.parametrize('name', ['byol', 'flip', 'none'])
+def test_traces_with_unknown_n(name):
+  signature = [
+    tf.TensorSpec([None, 8, 8, 3], tf.uint8),
+    tf.TensorSpec([None], tf.int64),
+  ]
+  config = byol.by_name(name)
+  traced = tf.function(
+    lambda images, ids: byol.two_views(images, ids, _SEED, config),
+    input_signature=signature,
+  )
+  for n in (0, 1, 3):
+    images, ids = _batch(n)
+    eager = byol.two_views(images, ids, _SEED, config)
+    for view, expected in zip(traced(images, ids), eager, strict=True):
+      assert view.shape == [n, 8, 8, 3]
+      np.testing.assert_allclose(view, expected, rtol=0, atol=1e-6)
+  assert traced.get_concrete_function().structured_outputs[0].shape[1:] == [8, 8, 3]
+
+
+def test_blur_is_not_in_the_graph_of_a_config_without_it():
+  images, ids = _batch(1)
+
+  def matrix_products(name: str) -> int:
+    traced = tf.function(lambda: byol.two_views(images, ids, _SEED, byol.by_name(name)))
+    operations = traced.get_concrete_function().graph.get_operations()
+    return sum(op.type.startswith('BatchMatMul') for op in operations)
+
+  assert matrix_products('byol') == matrix_products('byol_no_blur') + 2
+
+
+@pytest.mark.parametrize(
+  ('images', 'message'),
+  [
+    (tf.zeros([1, 8, 8, 3]), 'must be uint8'),
+    (tf.zeros([8, 8, 3], tf.uint8), 'must be uint8'),
+    (tf.zeros([1, 8, 8, 2], tf.uint8), '1 or 3 channels'),
+  ],
+)
+def test_rejects_other_images(images, message):
+  with pytest.raises(ValueError, match=message):
+    byol.two_views(images, tf.zeros([1], tf.int64), _SEED, byol.by_name('byol'))
+
+
+def test_rejects_a_third_view():
+  images, ids = _batch(1)
+  with pytest.raises(ValueError, match='0 or 1, got 2'):
+    byol.one_view(images, ids, _SEED, byol.by_name('byol'), view=2)

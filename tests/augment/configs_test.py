@@ -1,0 +1,61 @@
+"""Tests of what an augmentation may be configured to."""
+
+import dataclasses
+
+import pytest
+
+from tff_ssl.augment import configs
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('image_size', 0),
+    ('crop_scale', (0.0, 1.0)),
+    ('crop_scale', (0.5, 1.5)),
+    ('crop_scale', (0.5, 0.2)),
+    ('crop_scale', (0.5,)),
+    ('crop_ratio', (-1.0, 1.0)),
+    ('flip_probability', 1.5),
+    ('jitter_probability', -0.1),
+    ('brightness', float('nan')),
+    ('contrast', 2.0),
+    ('saturation', -1.0),
+    ('hue', 0.6),
+    ('grey_probability', 2.0),
+    ('blur_probability', (0.5,)),
+    ('blur_probability', (0.5, 1.1)),
+    ('blur_sigma', (0.0, 2.0)),
+    ('solarize_probability', (-0.5, 0.0)),
+    ('solarize_threshold', 1.1),
+  ],
+)
+def test_a_field_out_of_range_is_named(field, value):
+  with pytest.raises(ValueError, match=field):
+    configs.AugmentConfig(**{field: value})
+
+
+def test_defaults_are_byols():
+  config = configs.by_name('byol')
+  assert config == configs.AugmentConfig()
+  assert config.crop_scale == (0.08, 1.0)
+  assert config.blur_probability == (1.0, 0.1)
+  assert config.solarize_probability == (0.0, 0.2)
+
+
+def test_dcco_is_byol_without_blur():
+  config = configs.by_name('byol_no_blur')
+  assert config.blur_probability == (0.0, 0.0)
+  assert dataclasses.replace(config, blur_probability=(1.0, 0.1)) == configs.BYOL
+
+
+def test_only_flip_and_none_leave_colours_alone():
+  changes = {name: config.jitters for name, config in configs.CONFIGS.items()}
+  assert changes == {'byol': True, 'byol_no_blur': True, 'flip': False, 'none': False}
+  assert not configs.AugmentConfig(jitter_probability=0.0, grey_probability=0.0).jitters
+
+
+def test_by_name_sets_the_size_and_rejects_unknown_names():
+  assert configs.by_name('flip', image_size=24).image_size == 24
+  with pytest.raises(ValueError, match=r"'simclr'.*byol, byol_no_blur, flip, none"):
+    configs.by_name('simclr')

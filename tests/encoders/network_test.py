@@ -1,0 +1,177 @@
+"""Tests of `Network` on definitions small enough for NumPy."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.encoders import resnet
+
+
+def _conv_norm_forward(ops, x):
+  with ops.scope('layer'):
+    x = ops.conv2d(x, 'conv', filters=8, kernel_size=3, use_bias=True, standardize=True)
+    x = ops.group_norm(x, 'norm', groups=4)
+    x = ops.tap(ops.relu(x), 'maps')
+  return ops.global_average_pool(x)
+
+
+def _conv_norm():
+  return network.Network('conv_norm', (4, 5, 3), _conv_norm_forward)
+
+
+def _numpy_conv_norm(params, x):
+  """The same network, from the definitions of its layers, in float64."""
+  kernel = params['layer/conv/kernel']
+  flat = kernel.reshape(-1, 8)
+  flat = flat - flat.mean(0)
+  kernel = (flat / np.sqrt((flat**2).sum(0) + 1e-5)).reshape(kernel.shape)
+  n, height, width, _ = x.shape
+  padded = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
+  y = np.zeros((n, height, width, 8)) + params['layer/conv/bias']
+  for i in range(3):
+    for j in range(3):
+      y += padded[:, i : i + height, j : j + width] @ kernel[i, j]
+  groups = y.reshape(n, height, width, 4, 2)
+  mean = groups.mean((1, 2, 4), keepdims=True)
+  variance = groups.var((1, 2, 4), keepdims=True)
+  y = ((groups - mean) / np.sqrt(variance + 1e-5)).reshape(y.shape)
+  y = np.maximum(y * params['layer/norm/gamma'] + params['layer/norm/beta'], 0.0)
+  return y, y.mean((1, 2))
+
+
+def _random_params(net, seed=0):
+  rng = np.random.default_rng(seed)
+  return collections.OrderedDict(
+    (name, rng.normal(size=spec.shape)) for name, spec in net.specs.items()
+  )
+
+
+def test_apply_and_tap_are_numpys():
+  net = _conv_norm()
+  params = _random_params(net)
+  x = np.random.default_rng(1).normal(size=(3, 4, 5, 3))
+  taps = {}
+  got = net.apply(params, x, taps)
+  maps, expected = _numpy_conv_norm(params, x)
+  np.testing.assert_allclose(got, expected, rtol=1e-10)
+  assert list(taps) == ['layer/maps']
+  np.testing.assert_allclose(taps['layer/maps'], maps, rtol=1e-9, atol=1e-12)
+  assert net.tap_shapes == {'layer/maps': (4, 5, 8)}
+
+
+def test_description():
+  net = _conv_norm()
+  assert net.output_dim == 8
+  assert net.num_parameters == 3 * 3 * 3 * 8 + 8 + 8 + 8
+  assert {name: spec.shape for name, spec in net.specs.items()} == {
+    'layer/conv/kernel': (3, 3, 3, 8),
+    'layer/conv/bias': (8,),
+    'layer/norm/gamma': (8,),
+    'layer/norm/beta': (8,),
+  }
+
+
+def test_init_is_a_function_of_the_seed_in_and_out_of_graphs():
+  net = resnet.build_encoder('resnet8', (8, 8, 1), width=0.5)
+  seed = tf.constant([3, 4], tf.int32)
+  eager, again = net.init(seed), net.init([3, 4])
+  graph = tf.function(net.init)(seed)
+  other = net.init([3, 5])
+  assert list(eager) == list(graph) == list(net.specs)
+  for name, value in eager.items():
+    np.testing.assert_array_equal(value, again[name])
+    np.testing.assert_array_equal(value, graph[name])
+    if name.endswith('kernel'):
+      assert not np.array_equal(value, other[name])
+  equal_shapes = [
+    eager['stage1/block0/conv1/kernel'],
+    eager['stage1/block0/conv2/kernel'],
+  ]
+  assert not np.array_equal(*equal_shapes)
+
+
+def test_init_in_float64_is_the_float32_one_widened():
+  net = _conv_norm()
+  narrow, wide = net.init([1, 2]), net.init([1, 2], tf.float64)
+  for name, value in narrow.items():
+    assert wide[name].dtype == tf.float64
+    np.testing.assert_array_equal(tf.cast(value, tf.float64), wide[name])
+
+
+def test_init_draws_the_stated_variance():
+  params = projector.build_projector(400, (300, 200)).init([0, 0])
+  for name, variance in [('dense0/kernel', 2 / 400), ('dense1/kernel', 1 / 300)]:
+    values = params[name].numpy()
+    assert values.var() == pytest.approx(variance, rel=0.03)
+    assert abs(values.mean()) < 4 * np.sqrt(variance / values.size)
+
+
+def test_init_refuses_a_seed_of_another_shape():
+  with pytest.raises(ValueError, match=r'seed of conv_norm must have shape \[2\]'):
+    _conv_norm().init(3)
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    (lambda p: p.pop('layer/norm/beta'), 'got none for layer/norm/beta'),
+    (lambda p: p.update(extra=np.zeros(1)), 'got also extra'),
+    (
+      lambda p: p.update({'layer/conv/bias': np.zeros(9)}),
+      r'layer/conv/bias of conv_norm must have shape \(8,\), got \(9,\)',
+    ),
+  ],
+)
+@pytest.mark.parametrize('method', ['apply', 'to_keras'])
+def test_wrong_params_are_named(change, message, method):
+  net = _conv_norm()
+  params = _random_params(net)
+  change(params)
+  arguments = [np.zeros((1, 4, 5, 3))] if method == 'apply' else []
+  with pytest.raises(ValueError, match=message):
+    getattr(net, method)(params, *arguments)
+
+
+@pytest.mark.parametrize(
+  ('x', 'message'),
+  [
+    (
+      np.zeros((2, 4, 5, 1), np.float32),
+      r'must be \(None, 4, 5, 3\), got \(2, 4, 5, 1\)',
+    ),
+    (np.zeros((2, 4, 5, 3), np.uint8), 'must be floating, got uint8'),
+  ],
+)
+def test_wrong_input_is_refused(x, message):
+  net = _conv_norm()
+  with pytest.raises(ValueError, match=message):
+    net.apply(net.init([0, 0]), x)
+
+
+def test_names_must_be_unique():
+  def forward(ops, x):
+    return ops.dense(ops.dense(x, 'same', units=3), 'same', units=3)
+
+  with pytest.raises(ValueError, match="unique, got 'same/kernel' twice"):
+    network.Network('twice', (3,), forward).init([0, 0])
+
+
+def test_shapes_that_can_not_be_added_are_refused():
+  def forward(ops, x):
+    return ops.add(x, ops.dense(x, 'dense', units=4))
+
+  with pytest.raises(ValueError, match=r'equal shapes, got \(3,\) and \(4,\)'):
+    network.Network('sum', (3,), forward).init([0, 0])
+
+
+def test_prefixes_nest_and_select():
+  params = collections.OrderedDict(a=1, b=2)
+  nested = network.with_prefix(params, 'encoder')
+  assert list(nested.items()) == [('encoder/a', 1), ('encoder/b', 2)]
+  both = collections.OrderedDict(**nested, **{'encoder2/a': 3})
+  assert network.select(both, 'encoder') == params
+  assert network.select(both, 'projector') == collections.OrderedDict()

@@ -1,0 +1,153 @@
+"""Tests of group norm and weight standardization against NumPy in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.encoders import normalization
+
+
+def _numpy_group_norm(x, gamma, beta, groups):
+  """The definition, group by group."""
+  out = np.empty_like(x)
+  size = x.shape[-1] // groups
+  for i in range(len(x)):
+    for g in range(groups):
+      part = x[i, ..., g * size : (g + 1) * size]
+      out[i, ..., g * size : (g + 1) * size] = (part - part.mean()) / np.sqrt(
+        part.var() + 1e-5
+      )
+  return out * gamma + beta
+
+
+def _numpy_standardize(kernel):
+  """The definition, with variance 1 / fan_in."""
+  flat = kernel.reshape(-1, kernel.shape[-1])
+  centred = flat - flat.mean(0)
+  return (centred / np.sqrt((centred**2).sum(0) + 1e-5)).reshape(kernel.shape)
+
+
+def _directional_second_difference(gradient, x, direction, step=1e-5):
+  plus, minus = gradient(x + step * direction), gradient(x - step * direction)
+  return (plus - minus) / (2 * step)
+
+
+@pytest.mark.parametrize(
+  ('channels', 'positions', 'groups', 'expected'),
+  [
+    (64, 64, 32, 32),
+    (1024, 1, 32, 32),
+    (256, 1, 32, 32),
+    (16, 1024, 32, 16),  # fewer channels than groups
+    (48, 64, 32, 24),  # 32 does not divide 48
+    (37, 64, 32, 1),  # a prime
+    (64, 1, 32, 8),  # at least 8 values in a group
+    (16, 4, 32, 8),
+    (4, 1, 32, 1),
+  ],
+)
+def test_num_groups(channels, positions, groups, expected):
+  assert normalization.num_groups(channels, positions, groups) == expected
+
+
+def test_num_groups_refuses_a_single_value():
+  with pytest.raises(ValueError, match='at least 2 values'):
+    normalization.num_groups(1, 1, 32)
+
+
+@pytest.mark.parametrize(
+  ('shape', 'groups'),
+  [((3, 4, 5, 6), 3), ((2, 3, 3, 4), 4), ((5, 8), 2), ((2, 7, 6), 2)],
+)
+@pytest.mark.parametrize(
+  ('dtype', 'tolerance'), [('float64', 1e-12), ('float32', 1e-5)]
+)
+def test_group_norm_is_numpys(shape, groups, dtype, tolerance):
+  rng = np.random.default_rng(0)
+  x = rng.normal(1.0, 2.0, shape)
+  gamma, beta = rng.normal(size=(2, shape[-1]))
+  got = normalization.group_norm(
+    tf.constant(x, dtype), tf.constant(gamma, dtype), tf.constant(beta, dtype), groups
+  )
+  expected = _numpy_group_norm(x, gamma, beta, groups)
+  np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_group_norm_derivatives_are_finite_differences():
+  rng = np.random.default_rng(1)
+  x, target, direction = rng.normal(size=(3, 2, 3, 3, 4))
+  gamma, beta = rng.normal(size=(2, 4))
+
+  def loss(x, gamma, beta):
+    y = normalization.group_norm(x, gamma, beta, 2)
+    return tf.reduce_sum(tf.square(y) * target)
+
+  inputs = [tf.constant(value) for value in (x, gamma, beta)]
+  theory, numeric = tf.test.compute_gradient(loss, inputs, delta=1e-5)
+  for ours, differences in zip(theory, numeric, strict=True):
+    np.testing.assert_allclose(ours, differences, rtol=1e-6, atol=1e-6)
+
+  def gradient(x):
+    x = tf.convert_to_tensor(x)
+    with tf.GradientTape() as tape:
+      tape.watch(x)
+      value = loss(x, inputs[1], inputs[2])
+    return tape.gradient(value, x)
+
+  with tf.GradientTape() as tape:
+    tape.watch(inputs[0])
+    slope = tf.reduce_sum(gradient(inputs[0]) * direction)
+  np.testing.assert_allclose(
+    tape.gradient(slope, inputs[0]),
+    _directional_second_difference(gradient, x, direction),
+    rtol=1e-6,
+    atol=1e-6,
+  )
+
+
+def test_group_norm_of_equal_values_is_beta_with_finite_gradient():
+  x = tf.fill([2, 4, 4, 8], 0.7)
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = normalization.group_norm(x, tf.ones([8]), tf.fill([8], 3.0), 4)
+  np.testing.assert_allclose(y, 3.0, atol=1e-3)
+  assert np.isfinite(tape.gradient(y, x)).all()
+
+
+@pytest.mark.parametrize('shape', [(3, 3, 2, 4), (5, 3)])
+def test_standardize_is_numpys_with_unit_columns(shape):
+  kernel = np.random.default_rng(2).normal(0.5, 0.3, shape)
+  got = normalization.standardize(tf.constant(kernel)).numpy()
+  np.testing.assert_allclose(got, _numpy_standardize(kernel), rtol=1e-12)
+  flat = got.reshape(-1, shape[-1])
+  np.testing.assert_allclose(flat.mean(0), 0.0, atol=1e-12)
+  np.testing.assert_allclose((flat**2).sum(0), 1.0, rtol=1e-4)
+
+
+def test_standardize_derivatives_are_finite_differences():
+  rng = np.random.default_rng(3)
+  kernel, target, direction = rng.normal(size=(3, 3, 3, 2, 2))
+
+  def gradient(kernel):
+    kernel = tf.convert_to_tensor(kernel)
+    with tf.GradientTape() as tape:
+      tape.watch(kernel)
+      loss = tf.reduce_sum(normalization.standardize(kernel) ** 2 * target)
+    return tape.gradient(loss, kernel)
+
+  theory, numeric = tf.test.compute_gradient(
+    lambda w: tf.reduce_sum(normalization.standardize(w) ** 2 * target),
+    [tf.constant(kernel)],
+    delta=1e-5,
+  )
+  np.testing.assert_allclose(theory[0], numeric[0], rtol=1e-6, atol=1e-8)
+  start = tf.constant(kernel)
+  with tf.GradientTape() as tape:
+    tape.watch(start)
+    slope = tf.reduce_sum(gradient(start) * direction)
+  np.testing.assert_allclose(
+    tape.gradient(slope, start),
+    _directional_second_difference(gradient, kernel, direction),
+    rtol=1e-6,
+    atol=1e-8,
+  )

@@ -1,0 +1,141 @@
+"""The suite on images whose mean colour is their class."""
+
+import collections
+import functools
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import suite
+
+
+def _apply(params, images):
+  return tf.reduce_mean(images, axis=[1, 2]) * params['scale']
+
+
+_PARAMS = collections.OrderedDict(scale=tf.ones([3]))
+
+
+def _encode(images):
+  return features.build_encode(_apply)(_PARAMS, images)
+
+
+def _examples(num_cases, images_per_case, seed, num_classes=3):
+  """Cases of images whose channel `label` is lit, in no order."""
+  random = np.random.default_rng(seed)
+  case = random.permutation(np.repeat(np.arange(num_cases), images_per_case))
+  label = (case % num_classes).astype(np.int32)
+  image = random.integers(0, 40, [len(case), 4, 4, 3])
+  image[np.arange(len(case)), :, :, label] += 150
+  return types.SimpleNamespace(image=image.astype(np.uint8), label=label, case=case)
+
+
+def test_names_and_numbers_of_a_solved_task():
+  run = finetune.build_finetune(
+    _apply, 3, finetune.FinetuneConfig(learning_rate=0.3, num_steps=40)
+  )
+  results = suite.evaluate(
+    _encode,
+    _examples(60, 1, seed=0),
+    _examples(30, 1, seed=1),
+    num_classes=3,
+    methods=suite.METHODS,
+    fractions=(0.1, 1.0),
+    finetune=functools.partial(run, _PARAMS),
+  )
+  scores = ['accuracy', 'balanced_accuracy', 'recall/0', 'recall/1', 'recall/2']
+  expected = []
+  for percent in ('10%', '100%'):
+    expected.append(f'labels/{percent}')
+    expected.extend(f'knn/{percent}/{score}' for score in scores)
+    expected.append(f'linear/{percent}/converged')
+    for prefix in ('linear', 'lars', 'finetune'):
+      expected.extend(f'{prefix}/{percent}/{score}' for score in scores)
+  assert list(results) == expected
+  assert results['labels/10%'] == 6.0 and results['labels/100%'] == 60.0
+  assert all(value == 1.0 for name, value in results.items() if name[:6] != 'labels')
+  assert all(type(value) is float for value in results.values())
+
+
+@pytest.mark.parametrize('case_level', [False, True])
+def test_data_are_encoded_once(case_level):
+  counts = []
+
+  def encode(images):
+    counts.append(len(images))
+    return _encode(images)
+
+  train, test = _examples(40, 2, seed=0), _examples(20, 3, seed=1)
+  results = suite.evaluate(encode, train, test, num_classes=3, case_level=case_level)
+  assert counts == [80, 60]
+  # The classes have 14, 13 and 13 cases: 10 % of each is one case, of two images.
+  assert results['labels/10%'] == (3.0 if case_level else 6.0)
+
+
+def test_case_level_pools_images_before_classifying():
+  # One image of each case is noise that points at another class.
+  train, test = _examples(60, 3, seed=0), _examples(60, 3, seed=1)
+  for examples in (train, test):
+    _, first = np.unique(examples.case, return_index=True)
+    examples.image[first] = np.roll(examples.image[first], 1, axis=-1)
+  run = finetune.build_finetune(
+    _apply, 3, finetune.FinetuneConfig(learning_rate=0.3, num_steps=60)
+  )
+  by_image, by_case = (
+    suite.evaluate(
+      _encode,
+      train,
+      test,
+      num_classes=3,
+      methods=('knn', 'finetune'),
+      fractions=(0.5,),
+      case_level=case_level,
+      finetune=functools.partial(run, _PARAMS),
+    )
+    for case_level in (False, True)
+  )
+  for method in ('knn', 'finetune'):
+    assert by_image[f'{method}/50%/accuracy'] < 0.7
+    assert by_case[f'{method}/50%/accuracy'] == 1.0
+
+
+def test_unlabelled_examples_take_no_part():
+  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  clean = suite.evaluate(_encode, train, test, num_classes=3)
+  for examples in (train, test):
+    junk = _examples(20, 1, seed=2)
+    examples.image = np.concatenate([examples.image, junk.image])
+    examples.label = np.concatenate([examples.label, np.full([20], -1)])
+    examples.case = np.concatenate([examples.case, 1000 + junk.case])
+  assert suite.evaluate(_encode, train, test, num_classes=3) == clean
+
+
+def test_absent_class_has_no_recall_and_seed_decides():
+  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  kept = test.label != 1
+  test.image, test.label, test.case = (
+    x[kept] for x in (test.image, test.label, test.case)
+  )
+  train.label = np.random.default_rng(0).permutation(train.label)
+  first, again, other = (
+    suite.evaluate(_encode, train, test, num_classes=3, seed=seed) for seed in (0, 0, 1)
+  )
+  assert first == again and first != other
+  assert 'knn/1%/recall/1' not in first and 'knn/1%/recall/2' in first
+
+
+def test_refuses_bad_input():
+  train, test = _examples(6, 1, seed=0), _examples(6, 1, seed=1)
+  with pytest.raises(ValueError, match="'svm'; allowed are knn, logistic"):
+    suite.evaluate(_encode, train, test, num_classes=3, methods=['svm'])
+  with pytest.raises(ValueError, match='needs the argument finetune'):
+    suite.evaluate(_encode, train, test, num_classes=3, methods=['finetune'])
+  with pytest.raises(ValueError, match='training images are not finite'):
+    suite.evaluate(lambda x: np.full([len(x), 2], np.nan), train, test, num_classes=3)
+  test.label = np.full([6], -1)
+  with pytest.raises(ValueError, match='None of the test examples has a label'):
+    suite.evaluate(_encode, train, test, num_classes=3)

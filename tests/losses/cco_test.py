@@ -1,0 +1,220 @@
+"""Tests of CCO against NumPy float64, its limiting cases and the DCCO identity."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import cco
+
+_LAMBDA = 20.0
+_EPSILON = 1e-5
+
+
+def _encodings(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+  rng = np.random.default_rng(seed)
+  shared = rng.normal(size=(n, d))
+  return shared + 0.3 * rng.normal(size=(n, d)), shared * 2.0 + 1.0
+
+
+def _reference_loss(f: np.ndarray, g: np.ndarray) -> float:
+  """Eq. 1 by explicit loops over centred encodings, in float64."""
+  d = f.shape[1]
+  f, g = f - f.mean(axis=0), g - g.mean(axis=0)
+  std_f = np.sqrt((f**2).mean(axis=0) + _EPSILON)
+  std_g = np.sqrt((g**2).mean(axis=0) + _EPSILON)
+  loss = 0.0
+  for i in range(d):
+    for j in range(d):
+      c = (f[:, i] * g[:, j]).mean() / (std_f[i] * std_g[j])
+      loss += (1.0 - c) ** 2 if i == j else _LAMBDA / (d - 1) * c**2
+  return loss
+
+
+def test_statistics_are_means_over_examples():
+  f, g = _encodings(5)
+  got = cco.statistics(tf.constant(f), tf.constant(g[:, :3]), within=True)
+  expected = {
+    'mean_f': f.mean(axis=0),
+    'mean_g': g[:, :3].mean(axis=0),
+    'square_f': (f**2).mean(axis=0),
+    'square_g': (g[:, :3] ** 2).mean(axis=0),
+    'cross': f.T @ g[:, :3] / 5,
+    'within_f': f.T @ f / 5,
+    'within_g': g[:, :3].T @ g[:, :3] / 5,
+  }
+  assert list(got) == list(expected)
+  for name, value in expected.items():
+    np.testing.assert_allclose(got[name], value, rtol=1e-12)
+
+
+def test_statistics_without_within_are_what_dcco_sends():
+  f, g = _encodings(5)
+  got = cco.statistics(tf.constant(f), tf.constant(g))
+  numbers = sum(value.shape.num_elements() for value in got.values())
+  assert numbers == 4**2 + 4 * 4
+
+
+@pytest.mark.parametrize('mask_dtype', [tf.float32, tf.bool, tf.int32])
+def test_masked_examples_do_not_count_even_if_not_finite(mask_dtype):
+  f, g = _encodings(3)
+  padding = np.full((2, 4), np.nan)
+  got = cco.statistics(
+    tf.constant(np.concatenate([f, padding])),
+    tf.constant(np.concatenate([g, padding])),
+    mask=tf.cast([1, 1, 1, 0, 0], mask_dtype),
+  )
+  tf.nest.map_structure(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12),
+    got,
+    cco.statistics(tf.constant(f), tf.constant(g)),
+  )
+
+
+@pytest.mark.parametrize('mask', [None, 'empty', 'all padding'])
+def test_statistics_of_no_example_are_zero(mask):
+  n = 3 if mask == 'all padding' else 0
+  weights = None if mask is None else tf.zeros([n])
+  got = cco.statistics(tf.ones([n, 2]), tf.ones([n, 2]), within=True, mask=weights)
+  for value in got.values():
+    np.testing.assert_array_equal(value, np.zeros(value.shape))
+
+
+@pytest.mark.parametrize('sizes', [(1, 1, 1, 1, 1, 1), (1, 5), (0, 2, 4)])
+def test_statistics_of_union_are_weighted_mean_of_parts(sizes):
+  f, g = _encodings(6)
+  ends = np.cumsum(sizes)
+  parts = [
+    cco.statistics(tf.constant(f[e - n : e]), tf.constant(g[e - n : e]), within=True)
+    for n, e in zip(sizes, ends, strict=True)
+  ]
+  union = cco.statistics(tf.constant(f), tf.constant(g), within=True)
+  for name, value in union.items():
+    mean = sum(n * part[name].numpy() for n, part in zip(sizes, parts, strict=True)) / 6
+    np.testing.assert_allclose(value, mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+  ('f_shape', 'g_shape'), [((2, 3), (4, 3)), ((2, 3, 1), (2, 3, 1))]
+)
+def test_statistics_reject_unpaired_encodings(f_shape, g_shape):
+  with pytest.raises(ValueError, match='same n'):
+    cco.statistics(tf.zeros(f_shape), tf.zeros(g_shape))
+
+
+@pytest.mark.parametrize(('dtype', 'rtol'), [(np.float64, 1e-10), (np.float32, 1e-4)])
+@pytest.mark.parametrize('n', [2, 7])
+def test_loss_equals_reference(dtype, rtol, n):
+  f, g = _encodings(n)
+  loss = cco.cco_loss(cco.statistics(tf.constant(f, dtype), tf.constant(g, dtype)))
+  assert loss.dtype == dtype
+  np.testing.assert_allclose(loss, _reference_loss(f, g), rtol=rtol)
+
+
+def test_perfectly_decorrelated_pair_has_no_loss():
+  # Columns of a Hadamard matrix: zero mean, unit variance, orthogonal.
+  f = tf.constant([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], tf.float64)
+  c = cco.correlation(cco.statistics(f, f), epsilon=0.0)
+  np.testing.assert_allclose(c, np.eye(3), atol=1e-15)
+  assert cco.cco_loss(cco.statistics(f, f), epsilon=0.0) == 0.0
+
+
+def test_correlation_ignores_scale_and_shift():
+  f, g = _encodings(9)
+  scale, shift = np.array([0.5, 2.0, 10.0, 3.0]), np.array([1.0, -5.0, 0.0, 7.0])
+  plain = cco.correlation(cco.statistics(tf.constant(f), tf.constant(g)), 0.0)
+  moved = cco.correlation(
+    cco.statistics(tf.constant(f * scale + shift), tf.constant(g)), 0.0
+  )
+  np.testing.assert_allclose(moved, plain, rtol=1e-10)
+
+
+def test_one_dimension_has_no_off_diagonal_term():
+  f, g = _encodings(5, d=1)
+  loss = cco.cco_loss(cco.statistics(tf.constant(f), tf.constant(g)))
+  c = cco.correlation(cco.statistics(tf.constant(f), tf.constant(g)))
+  np.testing.assert_allclose(loss, (1.0 - c[0, 0]) ** 2, rtol=1e-14)
+
+
+@pytest.mark.parametrize('n', [0, 1, 3])
+def test_collapsed_encodings_have_finite_loss_and_gradient(n):
+  # 0.1 squared is rounded, so the variance is not exactly 0 in float32.
+  x = tf.fill([n, 4], 0.1)
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    loss = cco.cco_loss(cco.statistics(x, 3.0 * x))
+  np.testing.assert_allclose(loss, 4.0, atol=1e-2)
+  assert np.isfinite(tape.gradient(loss, x)).all()
+
+
+def test_negative_variance_by_rounding_is_finite():
+  statistics = cco.statistics(tf.fill([2, 3], 0.1), tf.fill([2, 3], 0.1))
+  square = statistics['square_f'] - 1e-3
+  with tf.GradientTape() as tape:
+    tape.watch(square)
+    loss = cco.cco_loss({**statistics, 'square_f': square})
+  assert np.isfinite(loss)
+  assert np.isfinite(tape.gradient(loss, square)).all()
+
+
+def test_loss_rejects_encodings_of_two_dimensions():
+  f, g = _encodings(3)
+  with pytest.raises(ValueError, match='same known dimension'):
+    cco.cco_loss(cco.statistics(tf.constant(f), tf.constant(g[:, :2])))
+
+
+def test_blend_has_aggregated_value_and_local_gradient():
+  local = {'mean_f': tf.constant([1.0, 2.0], tf.float64)}
+  aggregated = {'mean_f': tf.constant([5.0, 7.0], tf.float64)}
+  with tf.GradientTape(persistent=True) as tape:
+    tape.watch([local['mean_f'], aggregated['mean_f']])
+    total = tf.reduce_sum(cco.blend(local, aggregated)['mean_f'] ** 2)
+  np.testing.assert_allclose(total, 5.0**2 + 7.0**2)
+  np.testing.assert_allclose(tape.gradient(total, local['mean_f']), [10.0, 14.0])
+  assert tape.gradient(total, aggregated['mean_f']) is None
+
+
+def test_blend_rejects_other_names():
+  with pytest.raises(ValueError, match='same names'):
+    cco.blend({'mean_f': tf.zeros(1)}, {'mean_g': tf.zeros(1)})
+
+
+def _network(w: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+  return tf.tanh(tf.matmul(tf.tanh(tf.matmul(x, w)), w)) + x**2
+
+
+def _gradient(w, x, y, aggregated=None):
+  with tf.GradientTape() as tape:
+    tape.watch(w)
+    statistics = cco.statistics(_network(w, x), _network(w, y))
+    if aggregated is not None:
+      statistics = cco.blend(statistics, aggregated)
+    loss = cco.cco_loss(statistics)
+  return tape.gradient(loss, w).numpy(), statistics
+
+
+@pytest.mark.parametrize('sizes', [(1,) * 6, (3, 3), (1, 2, 3), (6,), (0, 6)])
+def test_clients_gradients_sum_to_the_central_gradient(sizes):
+  rng = np.random.default_rng(1)
+  w = tf.constant(rng.normal(size=(4, 4)))
+  x, y = (tf.constant(rng.normal(size=(6, 4))) for _ in range(2))
+  central, union = _gradient(w, x, y)
+  parts = zip(tf.split(x, sizes), tf.split(y, sizes), sizes, strict=True)
+  federated, local_only = np.zeros([4, 4]), np.zeros([4, 4])
+  for x_k, y_k, n_k in parts:
+    federated += n_k / 6 * _gradient(w, x_k, y_k, union)[0]
+    local_only += n_k / 6 * _gradient(w, x_k, y_k)[0]
+  np.testing.assert_allclose(federated, central, rtol=0, atol=1e-9)
+  if max(sizes) < 6:
+    # Averaging within-client losses is another method, and must not pass.
+    assert np.abs(local_only - central).max() > 1e-3
+
+
+def test_traces_with_unknown_n():
+  @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float64)] * 2)
+  def loss(f, g):
+    return cco.cco_loss(cco.statistics(f, g))
+
+  for n in (1, 6):
+    f, g = _encodings(n)
+    np.testing.assert_allclose(loss(f, g), _reference_loss(f, g), rtol=1e-9)
+  np.testing.assert_allclose(loss(f[:0], g[:0]), 4.0)

@@ -1,0 +1,93 @@
+"""Tests of NT-Xent against Algorithm 1 of SimCLR by NumPy loops."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import contrastive
+
+
+def _encodings(n: int, d: int = 5) -> tuple[np.ndarray, np.ndarray]:
+  rng = np.random.default_rng(n)
+  return rng.normal(size=(n, d)), rng.normal(size=(n, d))
+
+
+def _reference(f: np.ndarray, g: np.ndarray, temperature: float) -> float:
+  n = len(f)
+  z = np.concatenate([f, g])
+  z /= np.linalg.norm(z, axis=1, keepdims=True)
+  losses = []
+  for i in range(2 * n):
+    similarity = np.exp(z @ z[i] / temperature)
+    positive = similarity[(i + n) % (2 * n)]
+    losses.append(-np.log(positive / (similarity.sum() - similarity[i])))
+  return float(np.mean(losses))
+
+
+@pytest.mark.parametrize('n', [1, 2, 6])
+@pytest.mark.parametrize('temperature', [0.1, 0.5])
+def test_equals_reference(n, temperature):
+  f, g = _encodings(n)
+  got = contrastive.nt_xent(tf.constant(f), tf.constant(g), temperature)
+  np.testing.assert_allclose(got, _reference(f, g, temperature), rtol=1e-8, atol=1e-10)
+
+
+def test_indistinguishable_views_cost_log_of_the_candidates():
+  x = tf.ones([4, 3], tf.float64)
+  np.testing.assert_allclose(contrastive.nt_xent(x, x), np.log(7.0), rtol=1e-12)
+
+
+def test_padding_is_neither_anchor_nor_negative():
+  f, g = _encodings(5)
+  mask = np.array([1, 0, 1, 1, 0])
+  f_padded, g_padded = f.copy(), g.copy()
+  f_padded[mask == 0] = np.nan
+  g_padded[mask == 0] = np.nan
+  got = contrastive.nt_xent(
+    tf.constant(f_padded), tf.constant(g_padded), 0.2, tf.constant(mask)
+  )
+  expected = _reference(f[mask == 1], g[mask == 1], 0.2)
+  np.testing.assert_allclose(got, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize('n', [0, 1])
+def test_no_negatives_no_loss(n):
+  assert contrastive.nt_xent(tf.ones([n, 3]), tf.ones([n, 3])) == 0.0
+
+
+def test_all_padding_has_no_loss():
+  x = tf.ones([2, 3])
+  assert contrastive.nt_xent(x, x, mask=tf.zeros([2])) == 0.0
+
+
+@pytest.mark.parametrize('n', [0, 1, 3])
+@pytest.mark.parametrize('keep', [0.0, 1.0])
+def test_zero_vectors_have_finite_gradients(n, keep):
+  x = tf.zeros([n, 4])
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    loss = contrastive.nt_xent(x, x, mask=tf.fill([n], keep))
+  assert np.isfinite(loss)
+  assert np.isfinite(tape.gradient(loss, x)).all()
+
+
+def test_traces_with_unknown_n():
+  @tf.function(input_signature=[tf.TensorSpec([None, 5], tf.float64)] * 2)
+  def loss(f, g):
+    return contrastive.nt_xent(f, g)
+
+  for n in (1, 4):
+    f, g = _encodings(n)
+    np.testing.assert_allclose(loss(f, g), _reference(f, g, 0.1), atol=1e-10)
+  assert loss(f[:0], g[:0]) == 0.0
+
+
+@pytest.mark.parametrize('temperature', [0.0, -1.0])
+def test_rejects_temperature_not_above_zero(temperature):
+  with pytest.raises(ValueError, match=f'above 0, got {temperature}'):
+    contrastive.nt_xent(tf.ones([2, 3]), tf.ones([2, 3]), temperature)
+
+
+def test_rejects_views_of_two_shapes():
+  with pytest.raises(ValueError, match=r'must both be \[n, d\]'):
+    contrastive.nt_xent(tf.ones([2, 3]), tf.ones([2, 4]))

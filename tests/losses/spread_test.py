@@ -1,0 +1,114 @@
+"""Tests of the collapse alarm against closed forms and NumPy float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import spread
+
+
+def _normal(n: int, d: int) -> np.ndarray:
+  return np.random.default_rng(n + d).normal(size=(n, d))
+
+
+def _reference_rank(x: np.ndarray) -> float:
+  eigenvalues = np.linalg.eigvalsh(np.cov(x, rowvar=False, bias=True))
+  p = eigenvalues[eigenvalues > 1e-12] / eigenvalues.sum()
+  return float(np.exp(-np.sum(p * np.log(p))))
+
+
+def test_encoding_std_equals_reference():
+  x = _normal(7, 4)
+  unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+  expected = unit.std(axis=0).mean() * 2.0
+  np.testing.assert_allclose(spread.encoding_std(tf.constant(x)), expected, rtol=1e-10)
+
+
+def test_encoding_std_is_one_on_the_axes_and_zero_if_collapsed():
+  axes = tf.concat([tf.eye(8), -tf.eye(8)], axis=0)
+  np.testing.assert_allclose(spread.encoding_std(5.0 * axes), 1.0, rtol=1e-6)
+  # One direction at several lengths is collapsed too.
+  line = tf.constant([[1.0], [2.0], [9.0]]) * tf.ones([1, 4])
+  np.testing.assert_allclose(spread.encoding_std(line), 0.0, atol=1e-3)
+
+
+def test_encoding_std_of_union_from_clients_moments():
+  x = _normal(6, 3)
+  moments = [spread.normalised_moments(tf.constant(part)) for part in (x[:1], x[1:])]
+  mean, square = (
+    (1 * a + 5 * b) / 6 for a, b in zip(moments[0], moments[1], strict=True)
+  )
+  np.testing.assert_allclose(
+    spread.encoding_std_from_moments(mean, square),
+    spread.encoding_std(tf.constant(x)),
+    rtol=1e-12,
+  )
+
+
+def test_padding_does_not_count():
+  x = _normal(4, 3)
+  padded = np.concatenate([x, np.full((2, 3), np.inf)])
+  mask = tf.constant([1, 1, 1, 1, 0, 0])
+  np.testing.assert_allclose(
+    spread.encoding_std(tf.constant(padded), mask),
+    spread.encoding_std(tf.constant(x)),
+    rtol=1e-12,
+  )
+
+
+# Fewer examples than dimensions, as many, and more.
+@pytest.mark.parametrize(('n', 'd'), [(3, 6), (5, 5), (20, 4)])
+def test_effective_rank_equals_reference(n, d):
+  x = _normal(n, d)
+  np.testing.assert_allclose(
+    spread.effective_rank(tf.constant(x)), _reference_rank(x), rtol=1e-8
+  )
+  covariance = np.cov(x, rowvar=False, bias=True)
+  np.testing.assert_allclose(
+    spread.effective_rank_from_covariance(tf.constant(covariance)),
+    _reference_rank(x),
+    rtol=1e-8,
+  )
+
+
+@pytest.mark.parametrize('rank', [1, 2, 5])
+def test_effective_rank_of_equal_variances_is_their_number(rank):
+  covariance = tf.linalg.diag([3.0] * rank + [0.0] * (5 - rank))
+  np.testing.assert_allclose(
+    spread.effective_rank_from_covariance(covariance), rank, rtol=1e-5
+  )
+
+
+def test_effective_rank_ignores_scale_and_shift():
+  x = _normal(9, 3)
+  np.testing.assert_allclose(
+    spread.effective_rank(tf.constant(100.0 * x + 7.0)),
+    spread.effective_rank(tf.constant(x)),
+    rtol=1e-9,
+  )
+
+
+def test_total_variance_equals_reference():
+  x = _normal(9, 3)
+  np.testing.assert_allclose(
+    spread.total_variance(tf.constant(x)), x.var(axis=0).sum(), rtol=1e-12
+  )
+
+
+@pytest.mark.parametrize('n', [0, 1, 4])
+def test_no_variation_is_collapsed(n):
+  x = tf.fill([n, 3], 0.5)
+  assert spread.effective_rank(x) == 1.0
+  assert spread.total_variance(x) == 0.0
+  np.testing.assert_allclose(spread.encoding_std(x), 0.0, atol=1e-3)
+
+
+def test_traces_with_unknown_n():
+  @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float64)])
+  def alarm(x):
+    return spread.encoding_std(x), spread.effective_rank(x), spread.total_variance(x)
+
+  for n in (0, 1, 3, 9):
+    x = tf.constant(_normal(n, 4))
+    np.testing.assert_allclose(alarm(x)[1], spread.effective_rank(x))
+    assert np.isfinite(alarm(x)).all()

@@ -1,0 +1,41 @@
+"""Adam against a NumPy float64 reference of Kingma and Ba 2015, Algorithm 1."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.optimization import adam
+
+
+def test_three_steps_equal_reference():
+  random = np.random.default_rng(0)
+  w = random.normal(size=[3, 2])
+  m, v = np.zeros_like(w), np.zeros_like(w)
+  params = {'w': tf.constant(w)}
+  state = adam.init(params)
+  for t in (1, 2, 3):
+    g = random.normal(size=w.shape)
+    m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g**2
+    w = w - 0.3 * (m / (1 - 0.8**t)) / (np.sqrt(v / (1 - 0.9**t)) + 1e-3)
+    params, state = adam.update(
+      params, state, {'w': tf.constant(g)}, 0.3, beta_1=0.8, beta_2=0.9, epsilon=1e-3
+    )
+  np.testing.assert_allclose(params['w'], w, rtol=1e-12)
+  assert state['step'].numpy() == 3
+
+
+def test_first_step_is_the_rate_in_each_coordinate():
+  # With both moments corrected for bias, the first step is rate * sign(gradient).
+  got, _ = adam.update(
+    tf.zeros([3]), adam.init(tf.zeros([3])), tf.constant([5.0, -0.1, 0.0]), 0.25
+  )
+  np.testing.assert_allclose(got, [-0.25, 0.25, 0.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  'name, value', [('beta_1', 1.0), ('beta_2', -0.1), ('epsilon', 0.0)]
+)
+def test_refuses_hyperparameter_out_of_range(name, value):
+  param = tf.ones([2])
+  with pytest.raises(ValueError, match=f'{name} is {value}'):
+    adam.update(param, adam.init(param), param, 1.0, **{name: value})

@@ -1,0 +1,87 @@
+"""LARS against a NumPy float64 reference of You et al. 2017, Algorithm 1."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.optimization import lars
+
+
+def _reference(w, v, g, rate, momentum, decay, trust, adapted):
+  ratio = 1.0
+  if adapted:
+    w_norm, g_norm = np.sqrt(np.sum(w**2)), np.sqrt(np.sum(g**2))
+    if w_norm > 0 and g_norm > 0:
+      ratio = trust * w_norm / (g_norm + decay * w_norm)
+    g = g + decay * w
+  v = momentum * v + rate * ratio * g
+  return w - v, v
+
+
+@pytest.mark.parametrize('exclude_vectors', [True, False])
+@pytest.mark.parametrize('decay', [0.0, 0.1])
+def test_three_steps_equal_reference(decay, exclude_vectors):
+  random = np.random.default_rng(0)
+  want = {'kernel': random.normal(size=[3, 2]), 'bias': random.normal(size=[2])}
+  velocities = {name: np.zeros_like(w) for name, w in want.items()}
+  params = collections.OrderedDict((n, tf.constant(w)) for n, w in want.items())
+  state = lars.init(params)
+  for rate in (0.5, 0.4, 0.3):
+    grads = {name: random.normal(size=w.shape) for name, w in want.items()}
+    params, state = lars.update(
+      params,
+      state,
+      collections.OrderedDict((n, tf.constant(g)) for n, g in grads.items()),
+      rate,
+      momentum=0.8,
+      weight_decay=decay,
+      trust_coefficient=0.02,
+      exclude_vectors=exclude_vectors,
+    )
+    for name in want:
+      adapted = name == 'kernel' or not exclude_vectors
+      want[name], velocities[name] = _reference(
+        want[name], velocities[name], grads[name], rate, 0.8, decay, 0.02, adapted
+      )
+  assert list(params) == ['kernel', 'bias']
+  for name in want:
+    np.testing.assert_allclose(params[name], want[name], rtol=1e-12)
+    np.testing.assert_allclose(state[name], velocities[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+  'param, grad', [([[0.0, 0.0]], [[3.0, 4.0]]), ([[3.0, 4.0]], [[0.0, 0.0]])]
+)
+def test_zero_norm_has_trust_ratio_one(param, grad):
+  param, grad = tf.constant(param), tf.constant(grad)
+  assert lars.trust_ratio(param, grad).numpy() == 1.0
+  stepped, _ = lars.update(param, lars.init(param), grad, 0.5)
+  np.testing.assert_allclose(stepped, param - 0.5 * grad)
+
+
+def test_ratio_makes_step_independent_of_gradient_scale():
+  param, grad = tf.constant([[3.0, 4.0]]), tf.constant([[1.0, -2.0]])
+  small, _ = lars.update(param, lars.init(param), grad, 1.0)
+  large, _ = lars.update(param, lars.init(param), 1000.0 * grad, 1.0)
+  np.testing.assert_allclose(small, large, rtol=1e-5)
+
+
+def test_takes_any_structure_in_a_tf_function():
+  params = [tf.ones([2, 2]), (tf.ones([2]),)]
+  step = tf.function(lambda p, s, g, rate: lars.update(p, s, g, rate))
+  got, state = step(params, lars.init(params), params, tf.constant(1.0))
+  # By hand: |w| = |g| = 2, so the ratio is 0.001; the vector takes plain SGD.
+  np.testing.assert_allclose(got[0], 0.999 * np.ones([2, 2]))
+  np.testing.assert_allclose(got[1][0], np.zeros([2]))
+  np.testing.assert_allclose(state[1][0], np.ones([2]))
+
+
+@pytest.mark.parametrize(
+  'name, value', [('momentum', 1.0), ('weight_decay', -0.1), ('trust_coefficient', 0.0)]
+)
+def test_refuses_hyperparameter_out_of_range(name, value):
+  param = tf.ones([2, 2])
+  with pytest.raises(ValueError, match=f'{name} is {value}'):
+    lars.update(param, lars.init(param), param, 1.0, **{name: value})

@@ -1,0 +1,30 @@
+"""Natural clients."""
+
+import numpy as np
+import pytest
+
+from tff_ssl.partition import cases
+
+_CASES = np.array([7, 3, 7, 12, 7])
+
+
+def test_a_case_is_a_client():
+  partition = cases.build(cases.CaseConfig(), _CASES, np.random.default_rng(0))
+  expected = [[1], [0, 2, 4], [3]]
+  assert [held.tolist() for held in partition.values()] == expected
+  assert list(partition) == ['case_0', 'case_1', 'case_2']
+
+
+def test_max_examples_keeps_some_of_a_large_case():
+  partition = cases.build(
+    cases.CaseConfig(max_examples=2), _CASES, np.random.default_rng(0)
+  )
+  assert [len(held) for held in partition.values()] == [1, 2, 1]
+  assert set(partition['case_1']) < {0, 2, 4}
+
+
+def test_bad_input_is_an_error():
+  with pytest.raises(ValueError, match='max_examples'):
+    cases.CaseConfig(max_examples=0)
+  with pytest.raises(ValueError, match='at least 1 example'):
+    cases.build(cases.CaseConfig(), np.zeros(0, np.int64), np.random.default_rng(0))

@@ -1,0 +1,85 @@
+"""Sizes, histograms and earth-mover distances in closed form."""
+
+import collections
+import csv
+import math
+
+import numpy as np
+import pytest
+
+from tff_ssl.partition import describe
+
+
+def _partition(*held):
+  return collections.OrderedDict(
+    (f'client_{k}', np.array(positions, np.int64)) for k, positions in enumerate(held)
+  )
+
+
+def test_identical_clients_have_distance_zero():
+  labels = np.array([0, 1, 2, 0, 1, 2])
+  report = describe.describe(_partition([0, 1, 2], [3, 4, 5]), labels, 3)
+  assert report.mean_emd == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize('classes', [2, 5])
+def test_one_balanced_class_a_client_has_the_largest_distance(classes):
+  # |1 - 1/C| + (C - 1) |0 - 1/C| = 2 (1 - 1/C).
+  labels = np.repeat(np.arange(classes), 3)
+  held = np.arange(3 * classes).reshape(classes, 3)
+  report = describe.describe(_partition(*held), labels, classes)
+  assert report.mean_emd == pytest.approx(2 * (1 - 1 / classes))
+
+
+def test_clients_count_alike_and_the_unlabelled_do_not():
+  labels = np.array([0, 0, 0, 1, -1, -1])
+  # Global (3/4, 1/4). Client 0: (1, 0), 1/2 away. Client 1: (0, 1), 3/2 away.
+  # Client 2 has no label, client 3 no example.
+  report = describe.describe(_partition([0, 1, 2], [3, 4], [5], []), labels, 2)
+  assert report.mean_emd == pytest.approx(1.0)
+  np.testing.assert_array_equal(report.client_sizes, [3, 2, 1, 0])
+  np.testing.assert_array_equal(report.histograms, [[3, 0], [0, 1], [0, 0], [0, 0]])
+
+
+def test_global_labels_include_examples_of_no_client():
+  labels = np.array([0, 1, 1, 1])
+  report = describe.describe(_partition([0, 1]), labels, 2)
+  # (1/2, 1/2) against (1/4, 3/4).
+  assert report.mean_emd == pytest.approx(0.5)
+  assert (report.examples, report.total_examples) == (2, 4)
+
+
+def test_line():
+  labels = np.array([0, 1, 0, 1, 0])
+  report = describe.describe(_partition([0, 1], [2], [3]), labels, 2)
+  # Global (3/5, 2/5): 1/5, 4/5 and 6/5 away.
+  assert report.line() == (
+    '3 clients with 4 of 5 examples, size min 1 median 1 max 2, mean earth-mover '
+    'distance to the global labels 0.733'
+  )
+
+
+def test_without_labels_the_distance_is_unknown():
+  report = describe.describe(_partition([0], [1]), np.full(2, -1), 0)
+  assert math.isnan(report.mean_emd)
+  assert report.line().endswith('unknown (no labels)')
+
+
+def test_csv(tmp_path):
+  labels = np.array([0, 1, 0, -1])
+  report = describe.describe(_partition([0, 1, 2], [3]), labels, 2)
+  report.write_csv(tmp_path / 'clients.csv')
+  rows = list(csv.reader((tmp_path / 'clients.csv').open()))
+  assert rows == [
+    ['client_id', 'size', 'label_0', 'label_1'],
+    ['client_0', '3', '2', '1'],
+    ['client_1', '1', '0', '0'],
+  ]
+  assert [path.name for path in tmp_path.iterdir()] == ['clients.csv']
+
+
+def test_bad_input_is_an_error():
+  with pytest.raises(ValueError, match='0 clients'):
+    describe.describe(collections.OrderedDict(), np.array([0]), 1)
+  with pytest.raises(ValueError, match='Label 3 is not below num_classes, which is 3'):
+    describe.describe(_partition([0]), np.array([3]), 3)

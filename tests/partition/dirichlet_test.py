@@ -1,0 +1,104 @@
+"""Clients of a fixed size with Dirichlet class proportions (Hsu et al., 2019)."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tff_ssl.partition import describe
+from tff_ssl.partition import dirichlet
+
+
+def _labels(classes, per_class, seed=0):
+  labels = np.repeat(np.arange(classes, dtype=np.int32), per_class)
+  return np.random.default_rng(seed).permutation(labels)
+
+
+def _build(labels, seed=0, **fields):
+  config = dirichlet.DirichletConfig(**fields)
+  return dirichlet.build(config, labels, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize('alpha', [0, 1e-9, 0.1, 1.0, 1e6])
+def test_clients_are_disjoint_and_of_the_given_size(alpha):
+  labels = _labels(5, 40)
+  partition = _build(labels, alpha=alpha, examples=4)
+  assert len(partition) == 50
+  assert {len(held) for held in partition.values()} == {4}
+  dealt = np.sort(np.concatenate(list(partition.values())))
+  np.testing.assert_array_equal(dealt, np.arange(200))
+
+
+def test_alpha_zero_gives_clients_of_one_class():
+  labels = _labels(5, 42)
+  partition = _build(labels, alpha=0, examples=4)
+  assert all(len(np.unique(labels[held])) == 1 for held in partition.values())
+  # 42 = 10 * 4 + 2: two examples of each class are left out.
+  assert len(partition) == 5 * 10
+
+
+def test_alpha_large_is_near_the_global_labels():
+  labels = np.repeat(np.arange(4), [400, 300, 200, 100])
+  partition = _build(labels, alpha=1e6, examples=200, clients=2)
+  for held in partition.values():
+    proportions = np.bincount(labels[held], minlength=4) / 200
+    # Five standard deviations of a binomial proportion of 200 draws.
+    np.testing.assert_allclose(
+      proportions, [0.4, 0.3, 0.2, 0.1], atol=5 * np.sqrt(0.25 / 200)
+    )
+
+
+def test_proportions_have_the_moments_of_the_dirichlet_distribution():
+  # With two balanced classes q ~ Beta(alpha / 2, alpha / 2), of variance
+  # 1 / (4 (alpha + 1)); the counts of m draws are beta-binomial, of variance
+  # m (m + alpha) / (4 (alpha + 1)). A tenth of the examples is dealt, so that no
+  # class runs out.
+  alpha, m, clients = 0.5, 6, 4000
+  labels = _labels(2, 5 * m * clients)
+  partition = _build(labels, alpha=alpha, examples=m, clients=clients)
+  counts = np.array([np.sum(labels[held]) for held in partition.values()])
+  expected = m * (m + alpha) / (4 * (alpha + 1))
+  assert np.mean(counts) == pytest.approx(m / 2, abs=5 * np.sqrt(expected / clients))
+  assert np.var(counts) == pytest.approx(expected, rel=0.08)
+
+
+def test_smaller_alpha_is_farther_from_iid():
+  labels = _labels(10, 100)
+  distances = [
+    describe.describe(_build(labels, alpha=a, examples=10), labels, 10).mean_emd
+    for a in (0, 0.1, 1, 100)
+  ]
+  assert distances == sorted(distances, reverse=True)
+  assert distances[0] == pytest.approx(2 * (1 - 1 / 10))
+
+
+def test_examples_of_a_class_are_drawn_at_random():
+  labels = np.zeros(100, np.int32)
+  partition = _build(labels, alpha=1, examples=50, clients=1)
+  assert not np.array_equal(partition['client_0'], np.arange(50))
+
+
+def test_twelve_thousand_clients_take_seconds():
+  labels = _labels(100, 500)
+  start = time.process_time()
+  partition = _build(labels, alpha=0.1, examples=4)
+  assert time.process_time() - start < 10
+  assert len(partition) == 12_500
+
+
+def test_unlabelled_examples_are_an_error():
+  with pytest.raises(ValueError, match='1 of 3 examples are unlabelled'):
+    _build(np.array([0, -1, 1]), alpha=1, examples=1)
+
+
+def test_too_few_examples_is_an_error():
+  with pytest.raises(ValueError, match='needs 12 examples, but there are 10'):
+    _build(_labels(2, 5), alpha=1, examples=4, clients=3)
+  with pytest.raises(ValueError, match='the classes fill 2'):
+    _build(_labels(2, 5), alpha=0, examples=4, clients=3)
+
+
+@pytest.mark.parametrize('alpha', [-1, 1e-12, float('nan'), float('inf')])
+def test_alpha_is_validated(alpha):
+  with pytest.raises(ValueError, match='alpha of a dirichlet partition'):
+    dirichlet.DirichletConfig(alpha=alpha, examples=4)

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from tff_ssl.reporting import table
+
+_ROWS = [
+  {'encoder': 'random', 'accuracy': 0.25, 'rounds': 0},
+  {'encoder': 'DCCO|CCO', 'accuracy': np.float32(0.5), 'rounds': 1200, 'loss': 1.23456},
+  {'encoder': 'diverged', 'accuracy': float('nan'), 'loss': None},
+]
+
+
+def test_text_is_aligned():
+  assert table.text(_ROWS, percent=['accuracy']).split('\n') == [
+    'encoder   accuracy  rounds   loss',
+    '--------  --------  ------  -----',
+    'random       25.0%       0      -',
+    'DCCO|CCO     50.0%    1200  1.235',
+    'diverged         -       -      -',
+  ]
+
+
+def test_markdown_escapes_and_aligns():
+  got = table.markdown(_ROWS, columns=['encoder', 'accuracy'], percent=['accuracy'])
+  assert got.split('\n') == [
+    '| encoder   | accuracy |',
+    '| --------- | -------: |',
+    '| random    |    25.0% |',
+    r'| DCCO\|CCO |    50.0% |',
+    '| diverged  |        - |',
+  ]
+
+
+def test_table_without_rows_is_its_header():
+  assert table.text([], columns=['a']).split('\n') == ['a', '-']
+  assert table.text([]) == '\n'
+
+
+def test_refuses_percent_of_a_column_that_is_not_there():
+  with pytest.raises(ValueError, match="'recall'; the columns are encoder, accuracy"):
+    table.text(_ROWS, percent=['recall'])

@@ -1,0 +1,93 @@
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+import tree
+
+from tff_ssl.runtime import checkpoints
+
+
+def state(scale=1.0):
+  """The structure of a LearningProcess's state: all kinds of containers."""
+  weights = collections.OrderedDict(
+    [
+      ('encoder/b', scale * np.ones([2, 3], np.float32)),
+      ('encoder/a', np.float32(scale)),
+    ]
+  )
+  return tff.learning.templates.LearningAlgorithmState(
+    global_model_weights=weights,
+    distributor=(),
+    client_work=(np.int64(scale), ()),
+    aggregator=collections.OrderedDict(value_sum_process=()),
+    finalizer=[
+      collections.OrderedDict(rate=np.float64(scale)),
+      np.zeros([0], np.int32),
+    ],
+  )
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+  folder = checkpoints.Checkpoints(tmp_path)
+  folder.save(4, state(2.0))
+  loaded = folder.load(4, state(0.0))
+  assert isinstance(loaded, tff.learning.templates.LearningAlgorithmState)
+  assert list(loaded.global_model_weights) == ['encoder/b', 'encoder/a']
+  tree.assert_same_structure(loaded, state())
+  for one, other in zip(tree.flatten(loaded), tree.flatten(state(2.0)), strict=True):
+    assert one.dtype == other.dtype
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize('leaf', [3, 0.5, True, np.float64(0.5), tf.constant([1, 2])])
+def test_leaves_keep_their_kind(tmp_path, leaf):
+  folder = checkpoints.Checkpoints(tmp_path)
+  folder.save(0, leaf)
+  assert type(folder.load(0, leaf)) is type(leaf)
+
+
+def test_the_newest_two_are_kept(tmp_path):
+  folder = checkpoints.Checkpoints(tmp_path)
+  for round in (0, 9, 10, 100_000_000):
+    folder.save(round, state())
+  assert folder.rounds() == [10, 100_000_000]
+
+
+def test_a_failed_save_leaves_the_last_one(tmp_path):
+  folder = checkpoints.Checkpoints(tmp_path)
+  folder.save(1, np.ones(2))
+
+  class Broken:
+    def __array__(self, *_):
+      raise MemoryError
+
+  with pytest.raises(MemoryError):
+    folder.save(2, Broken())
+  assert folder.rounds() == [1]
+  assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+  ('template', 'message'),
+  [
+    ({'a': np.zeros(2), 'b': 0.0}, "'state/b' is in the algorithm alone"),
+    ({}, "'state/a' is in the checkpoint alone"),
+    ({'a': np.zeros(3)}, r"'state/a' is float64 \[2\] there and float64 \[3\] here"),
+    ({'a': np.zeros(2, np.float32)}, 'float32'),
+  ],
+)
+def test_a_state_of_another_structure_is_refused(tmp_path, template, message):
+  folder = checkpoints.Checkpoints(tmp_path)
+  folder.save(0, {'a': np.zeros(2)})
+  with pytest.raises(ValueError, match=message):
+    folder.load(0, template)
+
+
+@pytest.mark.parametrize('content', [b'', b'PK\x03\x04', b'nonsense'])
+def test_an_unreadable_file_is_named(tmp_path, content):
+  folder = checkpoints.Checkpoints(tmp_path)
+  (tmp_path / 'round_00000003.npz').write_bytes(content)
+  with pytest.raises(ValueError, match=r'cannot read the checkpoint .*00000003'):
+    folder.load(3, 0.0)

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tests import tiny
+from tff_ssl.runtime import client_data
+
+
+def read(dataset):
+  return list(dataset.as_numpy_iterator())
+
+
+def test_a_client_yields_its_rows_in_order():
+  data = tiny.arrays()
+  clients = tiny.clients(labelled=True)
+  elements = read(clients.create_tf_dataset_for_client('bob'))
+  assert len(elements) == clients.num_examples('bob') == 5
+  for row, element in zip(range(4, 9), elements, strict=True):
+    assert list(element) == ['image', 'example_id', 'label']
+    np.testing.assert_array_equal(element['image'], data['image'][row])
+    assert element['example_id'] == data['example_id'][row]
+    assert element['label'] == data['label'][row]
+
+
+@pytest.mark.parametrize('labelled', [False, True])
+def test_element_type_is_what_data_sets_have(labelled):
+  clients = tiny.clients(labelled)
+  assert isinstance(clients, tff.simulation.datasets.ClientData)
+  for client_id in clients.client_ids:
+    spec = clients.create_tf_dataset_for_client(client_id).element_spec
+    assert spec == clients.element_type_structure
+  assert ('label' in clients.element_type_structure) == labelled
+
+
+def test_an_empty_client_has_the_same_type():
+  data = tiny.arrays()
+  clients = client_data.ArrayClientData(
+    data['image'], data['example_id'], {'none': np.array([]), 'one': np.array([3])}
+  )
+  empty = clients.create_tf_dataset_for_client('none')
+  assert read(empty) == []
+  assert empty.element_spec == clients.element_type_structure
+
+
+def test_dataset_computation_gives_the_same_examples(tff_context):
+  clients = tiny.clients(labelled=True)
+  computation = clients.dataset_computation
+  assert computation.type_signature.result == tff.SequenceType(
+    tff.types.tensorflow_to_type(clients.element_type_structure)
+  )
+  for client_id in clients.client_ids:
+    remote = read(computation(client_id))
+    here = read(clients.create_tf_dataset_for_client(client_id))
+    assert [e['example_id'] for e in remote] == [e['example_id'] for e in here]
+    for one, other in zip(remote, here, strict=True):
+      np.testing.assert_array_equal(one['image'], other['image'])
+
+
+def test_all_clients_together():
+  together = tiny.clients().create_tf_dataset_from_all_clients(seed=0)
+  ids = sorted(element['example_id'] for element in read(together))
+  assert ids == tiny.arrays()['example_id'].tolist()
+
+
+def test_a_cohort_is_in_sorted_order():
+  sizes = [len(read(ds)) for ds in client_data.cohort(tiny.clients(), ['bob', 'alice'])]
+  assert sizes == [4, 5]
+
+
+def test_unknown_client():
+  with pytest.raises(ValueError, match="no client 'carol': the clients are 'alice'"):
+    tiny.clients().create_tf_dataset_for_client('carol')
+
+
+@pytest.mark.parametrize(
+  ('change', 'message'),
+  [
+    ({'image': np.zeros([9, 8, 8, 1], np.float32)}, 'image is float32'),
+    ({'example_id': np.arange(8)}, r'example_id is int64 \[8\]'),
+    ({'example_id': np.zeros(9, np.int64)}, 'two examples alike'),
+    ({'label': np.zeros(9, np.int64)}, 'label is int64'),
+    ({'partition': {}}, 'no client'),
+    ({'partition': {'a': np.array([0, 9])}}, r"client 'a' has .* in \[0, 9\)"),
+    ({'partition': {'a': np.array([0.5])}}, 'must be integers'),
+  ],
+)
+def test_bad_input(change, message):
+  arguments = {**tiny.arrays(), 'partition': tiny.partition(), **change}
+  with pytest.raises(ValueError, match=message):
+    client_data.ArrayClientData(**arguments)

@@ -1,0 +1,180 @@
+import collections
+import os
+import pathlib
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tests.runtime import processes
+from tff_ssl.runtime import context
+
+# Each ends in another way, and none closes its context: what is tested is that the
+# worker goes all the same.
+SCRIPT = """
+import sys, time
+import tensorflow_federated as tff
+from tff_ssl.runtime import context
+execution = context.local(concurrency=1)
+assert tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))() == 3
+print(execution.worker_pid, flush=True)
+if sys.argv[1] == 'exits': sys.exit()
+time.sleep(60)
+"""
+# SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway.
+ENDINGS = collections.OrderedDict(exits=None, sigint=signal.SIGINT)
+
+
+def in_thread(function):
+  """Runs where TFF's context stack is a fresh one: contexts are per thread."""
+  results = queue.SimpleQueue()
+
+  def target():
+    try:
+      results.put(function())
+    except BaseException as error:
+      results.put(error)
+
+  thread = threading.Thread(target=target)
+  thread.start()
+  thread.join()
+  result = results.get()
+  if isinstance(result, BaseException):
+    raise result
+  return result
+
+
+def two_dependent_sums():
+  """Returns a computation whose second aggregation needs the first one's result."""
+  add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
+
+  @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
+  def computation(values):
+    total = tff.federated_broadcast(tff.federated_sum(values))
+    return tff.federated_sum(tff.federated_map(add, (values, total)))
+
+  return computation
+
+
+@pytest.fixture(scope='module')
+def ended():
+  """Starts all scripts at once; yields ending -> (worker pid, exit status)."""
+  started = {
+    ending: subprocess.Popen(
+      [sys.executable, '-c', SCRIPT, ending],
+      stdout=subprocess.PIPE,
+      stderr=subprocess.DEVNULL,
+      text=True,
+      env={**os.environ, 'PYTHONPATH': str(pathlib.Path.cwd())},
+    )
+    for ending in ENDINGS
+  }
+  results = {}
+  for ending, process in started.items():
+    worker_pid = int(process.stdout.readline())
+    if ENDINGS[ending] is not None:
+      process.send_signal(ENDINGS[ending])
+    # Returns at the end of the pipe: a worker that held it open would block here.
+    process.communicate(timeout=30)
+    results[ending] = worker_pid, process.returncode
+  return results
+
+
+@pytest.mark.parametrize('ending', ENDINGS)
+def test_no_worker_is_left(ended, ending):
+  worker_pid, status = ended[ending]
+  assert processes.gone(worker_pid)
+  assert status == -(ENDINGS[ending] or 0)
+
+
+def test_leaving_the_block_ends_worker_and_context():
+  def use():
+    with context.local(concurrency=1) as execution:
+      assert two_dependent_sums()([1, 2]) == 9
+    with pytest.raises(RuntimeError, match='No default context'):
+      two_dependent_sums()([1, 2])
+    return execution
+
+  execution = in_thread(use)
+  assert processes.gone(execution.worker_pid, seconds=0)
+  execution.close()
+
+
+def test_an_exception_ends_the_worker():
+  pids = []
+
+  def use():
+    with context.local(concurrency=1) as execution:
+      pids.append(execution.worker_pid)
+      raise ZeroDivisionError
+
+  with pytest.raises(ZeroDivisionError):
+    in_thread(use)
+  assert processes.gone(pids[0], seconds=0)
+
+
+def test_the_worker_outlives_the_thread_that_opened_it():
+  execution = in_thread(lambda: context.local(concurrency=1))
+  time.sleep(0.1)
+  assert not processes.gone(execution.worker_pid, seconds=0)
+  execution.close()
+  assert processes.gone(execution.worker_pid, seconds=0)
+
+
+def test_a_worker_that_dies_is_an_error_and_not_a_hang(tmp_path):
+  def use():
+    with context.local(concurrency=1, log_path=tmp_path / 'log') as execution:
+      computation = two_dependent_sums()
+      computation([1, 2])
+      os.kill(execution.worker_pid, signal.SIGKILL)
+      computation([1, 2])
+
+  with pytest.raises(RuntimeError, match='worker was killed by SIGKILL'):
+    in_thread(use)
+
+
+def test_a_worker_elsewhere_is_used_and_left_alone(tff_context):
+  def use():
+    with context.local(worker_address=tff_context.address) as execution:
+      assert execution.worker_pid is None
+      assert list(execution.memory()) == ['driver']
+      return two_dependent_sums()([1, 2, 3])
+
+  assert in_thread(use) == 24
+  assert two_dependent_sums()([1, 2, 3]) == 24
+
+
+def test_more_cohort_sizes_than_executors_kept(tff_context):
+  computation = two_dependent_sums()
+  for repeat in range(2):
+    for clients in range(1, 14):
+      assert computation([1] * clients) == clients * (clients + 1), repeat
+
+
+def test_resources_of_driver_and_worker(tff_context):
+  before = tff_context.cpu_seconds()
+  two_dependent_sums()([1, 2])
+  after = tff_context.cpu_seconds()
+  memory, peak = tff_context.memory(), tff_context.peak_memory()
+  for name in ('driver', 'worker'):
+    assert after[name] >= before[name]
+    assert 0 < memory[name] <= peak[name]
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ({'concurrency': 0}, 'concurrency is 0'),
+    ({'intra_op_threads': 0}, 'intra_op_threads is 0'),
+    ({'worker_address': 'somewhere'}, 'must be host:port'),
+  ],
+)
+def test_bad_input(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    context.local(**arguments)

@@ -1,0 +1,235 @@
+import collections
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.runtime import processes
+from tests.runtime import toy
+from tff_ssl.runtime import interruption
+from tff_ssl.runtime import loop
+from tff_ssl.runtime import run_folder
+
+# What must not depend on how often a run was interrupted.
+DETERMINISTIC = ('metrics.csv', 'evaluation.json', 'config.json')
+Output = collections.namedtuple('Output', ['state', 'metrics'])
+
+
+@pytest.fixture(scope='module')
+def uninterrupted(tff_context, tmp_path_factory):
+  folder = tmp_path_factory.mktemp('runs') / 'uninterrupted'
+  toy.run(folder, tff_context)
+  return folder
+
+
+def contents(folder):
+  return {name: (folder / name).read_bytes() for name in DETERMINISTIC}
+
+
+def rows(path):
+  with path.open(newline='') as file:
+    return list(csv.DictReader(file))
+
+
+def start(folder, seconds_per_round):
+  """Starts a run in a process of its own; returns it and its worker's pid."""
+  process = subprocess.Popen(
+    [sys.executable, '-m', 'tests.runtime.toy', str(folder), str(seconds_per_round)],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
+  return process, int(process.stdout.readline().split()[1])
+
+
+def wait_for_round(folder, round, seconds=60.0):
+  deadline = time.monotonic() + seconds
+  while time.monotonic() < deadline:
+    path = folder / 'metrics.csv'
+    if path.exists() and int(rows(path)[-1]['round']) >= round:
+      return
+    time.sleep(0.01)
+  raise AssertionError(f'round {round} did not come in {seconds} s')
+
+
+def test_metrics_csv(uninterrupted):
+  table = rows(uninterrupted / 'metrics.csv')
+  assert list(table[0]) == ['round', 'train/loss', 'seen', 'norm']
+  assert [int(row['round']) for row in table] == list(range(1, toy.ROUNDS + 1))
+  assert [row['seen'] for row in table] == [row['round'] for row in table]
+  evaluated = [int(row['round']) for row in table if row['norm']]
+  assert evaluated == [5, 10, 12]
+  evaluation = json.loads((uninterrupted / 'evaluation.json').read_text())
+  assert evaluation == {'round': 12, 'norm': float(table[-1]['norm'])}
+
+
+def test_numbers_are_the_algorithms(uninterrupted):
+  """The toy's recurrence in NumPy, in float64."""
+  mean = np.array([0.1, 0.2, 0.3, 0.4])
+  for round, row in enumerate(rows(uninterrupted / 'metrics.csv'), start=1):
+    (dataset,) = toy.cohort_fn(round)
+    pixels = [
+      element['image'].reshape(-1)[:4] for element in dataset.as_numpy_iterator()
+    ]
+    update = np.mean(pixels, axis=0) / 255 - mean
+    mean = mean + 0.1 * update
+    np.testing.assert_allclose(float(row['train/loss']), np.sum(update**2), rtol=1e-5)
+
+
+def test_system_csv_and_tensorboard(uninterrupted):
+  table = rows(uninterrupted / 'system.csv')
+  assert len(table) == toy.ROUNDS
+  for row in table:
+    assert float(row['seconds']) > 0
+    assert float(row['driver_mib']) > 0
+    assert float(row['worker_mib']) > 0
+  (events,) = (uninterrupted / 'tensorboard').iterdir()
+  tags = collections.defaultdict(list)
+  for event in tf.compat.v1.train.summary_iterator(str(events)):
+    for value in event.summary.value:
+      tags[value.tag].append(event.step)
+  assert tags['metrics/train/loss'] == list(range(1, toy.ROUNDS + 1))
+  assert tags['metrics/norm'] == [5, 10, 12]
+  assert 'system/worker_mib' in tags
+
+
+def test_the_same_flags_give_the_same_bytes(uninterrupted, tff_context, tmp_path):
+  toy.run(tmp_path / 'again', tff_context)
+  assert contents(tmp_path / 'again') == contents(uninterrupted)
+
+
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
+def test_stopped_and_resumed(uninterrupted, tff_context, tmp_path, number):
+  folder = tmp_path / 'run'
+  process, worker_pid = start(folder, seconds_per_round=0.2)
+  wait_for_round(folder, 5)
+  process.send_signal(number)
+  _, errors = process.communicate(timeout=30)
+  assert processes.gone(worker_pid)
+  done = int(rows(folder / 'metrics.csv')[-1]['round'])
+  assert 5 <= done < toy.ROUNDS
+  saved = [path.name for path in sorted((folder / 'checkpoints').iterdir())]
+  if number == signal.SIGKILL:
+    assert process.returncode == -number
+    assert saved[-1] == f'round_{done // 3 * 3:08d}.npz'
+  else:
+    assert process.returncode == 143
+    assert saved[-1] == f'round_{done:08d}.npz'
+    assert f'stopped after round {done} of 12' in errors
+    assert 'the same command goes on' in errors
+  toy.run(folder, tff_context)
+  assert contents(folder) == contents(uninterrupted)
+  table = rows(folder / 'system.csv')
+  assert [int(row['round']) for row in table] == list(range(1, toy.ROUNDS + 1))
+
+
+def test_a_finished_run_is_not_run_again(uninterrupted, tff_context):
+  before = contents(uninterrupted)
+  state = toy.run(uninterrupted, tff_context)
+  assert contents(uninterrupted) == before
+  assert state['rounds'] == toy.ROUNDS
+
+
+class Counting:
+  """Counts rounds without TFF; raises or sends a signal in one of them."""
+
+  def __init__(self, event=None, at=0):
+    self.event, self.at = event, at
+
+  def initialize(self):
+    return {'count': np.int32(0)}
+
+  def next(self, state, cohort):
+    if cohort == self.at and self.event is not None:
+      self.event()
+    count = state['count'] + np.int32(1)
+    return Output({'count': count}, {'count': count, 'half': np.float32(count / 2)})
+
+
+def count(folder, algorithm, rounds=6, **arguments):
+  with run_folder.RunFolder(folder, {}) as opened:
+    return loop.run(algorithm, lambda round: round, opened, rounds, **arguments)
+
+
+def test_an_error_saves_the_last_complete_round(tmp_path):
+  def fail():
+    raise ZeroDivisionError
+
+  with pytest.raises(ZeroDivisionError):
+    count(tmp_path, Counting(fail, at=5), checkpoint_every=100)
+  assert (tmp_path / 'checkpoints' / 'round_00000004.npz').exists()
+  assert count(tmp_path, Counting())['count'] == 6
+
+
+@pytest.mark.parametrize(
+  ('times', 'done', 'status'), [(1, 3, 130), (2, 2, 130)], ids=['finish', 'abandon']
+)
+def test_ctrl_c(tmp_path, capsys, times, done, status):
+  def interrupt():
+    for _ in range(times):
+      os.kill(os.getpid(), signal.SIGINT)
+
+  before = signal.getsignal(signal.SIGINT)
+  with pytest.raises(interruption.Interrupted) as stopped:
+    count(tmp_path, Counting(interrupt, at=3), checkpoint_every=100)
+  assert stopped.value.code == status
+  assert signal.getsignal(signal.SIGINT) is before
+  assert f'stopped after round {done} of 6' in capsys.readouterr().err
+  assert count(tmp_path, Counting())['count'] == 6
+  assert [row['count'] for row in rows(tmp_path / 'metrics.csv')] == list('123456')
+
+
+def test_an_interruption_in_the_evaluation_repeats_the_round(tmp_path):
+  def evaluate(state, round):
+    if round == 4:
+      raise KeyboardInterrupt
+    return {'double': 2.0 * state['count']}
+
+  with pytest.raises(KeyboardInterrupt):
+    count(tmp_path, Counting(), evaluate_fn=evaluate, evaluate_every=2)
+  assert len(rows(tmp_path / 'metrics.csv')) == 3
+  count(tmp_path, Counting(), evaluate_fn=lambda s, _: {'double': 2.0 * s['count']})
+  assert rows(tmp_path / 'metrics.csv')[-1]['double'] == '12.0'
+
+
+def test_non_finite_metrics_are_written(tmp_path):
+  def nan(state, round):
+    return {'bad': math.nan, 'worse': -math.inf}
+
+  count(tmp_path, Counting(), evaluate_fn=nan)
+  last = rows(tmp_path / 'metrics.csv')[-1]
+  assert (last['bad'], last['worse']) == ('nan', '-inf')
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ({'rounds': -1}, 'rounds=-1'),
+    ({'checkpoint_every': 0}, 'checkpoint_every=0'),
+    ({'rounds': 2}, 'has 6 rounds: rounds=2 is fewer'),
+    ({'rounds': 7, 'evaluate_fn': lambda *_: {'count': 1.0}}, "same name 'count'"),
+    ({'rounds': 7, 'evaluate_fn': lambda *_: {'name': 'x'}}, "metric 'name' is str"),
+    ({'rounds': 7, 'evaluate_fn': lambda *_: {'round': 1.0}}, "named 'round'"),
+  ],
+)
+def test_bad_input(tmp_path, arguments, message):
+  count(tmp_path, Counting())
+  with pytest.raises(ValueError, match=message):
+    count(tmp_path, Counting(), **arguments)
+
+
+def test_progress_is_a_few_plain_lines_off_a_terminal(tmp_path, capsys):
+  count(tmp_path / 'a', Counting(), rounds=50)
+  lines = capsys.readouterr().err.splitlines()
+  assert len(lines) == 10
+  assert lines[-1].startswith('round 50/50, ')
+  count(tmp_path / 'b', Counting(), rounds=50, progress=False)
+  assert capsys.readouterr().err == ''

@@ -1,0 +1,112 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tff_ssl.runtime import run_folder
+
+FLAGS = {'seed': 1, 'encoder': 'resnet8', 'widths': (64, 32)}
+
+
+def reopen(path, flags, task='abc', **arguments):
+  with run_folder.RunFolder(path, flags, task, **arguments):
+    pass
+
+
+def test_config_is_written_once_and_compared(tmp_path):
+  reopen(tmp_path, FLAGS)
+  written = (tmp_path / 'config.json').read_bytes()
+  config = json.loads(written)
+  assert config['flags'] == {'seed': 1, 'encoder': 'resnet8', 'widths': [64, 32]}
+  assert config['task'] == 'abc'
+  assert config['versions']['tensorflow'] == tf.__version__
+  reopen(tmp_path, FLAGS)
+  assert (tmp_path / 'config.json').read_bytes() == written
+
+
+@pytest.mark.parametrize(
+  ('flags', 'task', 'message'),
+  [
+    ({**FLAGS, 'seed': 2}, 'abc', 'a run with --seed=1, not --seed=2'),
+    ({**FLAGS, 'rounds': 5}, 'abc', '--rounds=absent, not --rounds=5'),
+    ({'encoder': 'resnet8', 'widths': (64, 32)}, 'abc', '--seed=1, not --seed=absent'),
+    (FLAGS, 'abd', 'the task=abc, not the task=abd'),
+  ],
+)
+def test_other_settings_are_refused(tmp_path, flags, task, message):
+  reopen(tmp_path, FLAGS)
+  with pytest.raises(ValueError, match=message):
+    reopen(tmp_path, flags, task)
+
+
+def test_other_versions_are_refused(tmp_path):
+  reopen(tmp_path, FLAGS)
+  path = tmp_path / 'config.json'
+  path.write_text(path.read_text().replace(tf.__version__, '1.15'))
+  with pytest.raises(ValueError, match=r'version of tensorflow=1\.15, not'):
+    reopen(tmp_path, FLAGS)
+
+
+def test_some_flags_may_differ(tmp_path):
+  reopen(tmp_path, {**FLAGS, 'data_dir': '/a'})
+  reopen(tmp_path, {**FLAGS, 'data_dir': '/b'}, may_differ=['data_dir'])
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path):
+  (tmp_path / 'thesis.tex').touch()
+  with pytest.raises(ValueError, match=r"holds 'thesis.tex' but no config.json"):
+    reopen(tmp_path, FLAGS)
+  assert not (tmp_path / 'config.json').exists()
+
+
+def test_a_folder_is_locked_while_it_is_open(tmp_path):
+  folder = run_folder.RunFolder(tmp_path, FLAGS, 'abc')
+  with pytest.raises(ValueError, match='in use by process'):
+    reopen(tmp_path, FLAGS)
+  folder.close()
+  reopen(tmp_path, FLAGS)
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path):
+  code = (
+    'import fcntl, os, sys\n'
+    'fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)\n'
+    'print("locked", flush=True)\n'
+    'sys.stdin.read()'
+  )
+  process = subprocess.Popen(
+    [sys.executable, '-c', code, str(tmp_path / 'lock')],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+  )
+  process.stdout.readline()
+  with pytest.raises(ValueError, match='in use'):
+    reopen(tmp_path, FLAGS)
+  process.kill()
+  process.communicate()
+  reopen(tmp_path, FLAGS)
+
+
+def test_what_killed_writes_left_is_removed(tmp_path):
+  reopen(tmp_path, FLAGS)
+  left = [
+    tmp_path / '.aside-1-evaluation.json',
+    tmp_path / 'checkpoints' / '.aside-1-x',
+  ]
+  for path in left:
+    path.touch()
+  reopen(tmp_path, FLAGS)
+  assert not any(path.exists() for path in left)
+
+
+def test_the_encoder_can_be_loaded(tmp_path):
+  inputs = tf.keras.Input([3])
+  model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
+  with run_folder.RunFolder(tmp_path, FLAGS) as folder:
+    folder.save_encoder(model, {'output_dim': 2})
+  loaded = tf.keras.models.load_model(tmp_path / 'encoder.keras')
+  x = tf.ones([1, 3])
+  tf.debugging.assert_equal(loaded(x), model(x))
+  assert json.loads((tmp_path / 'encoder.json').read_text()) == {'output_dim': 2}

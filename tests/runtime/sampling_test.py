@@ -1,0 +1,49 @@
+import collections
+
+import pytest
+
+from tff_ssl.runtime import sampling
+
+CLIENTS = [f'client{i}' for i in range(10)]
+
+
+def test_a_cohort_depends_on_seed_and_round_alone():
+  cohorts = sampling.Cohorts(CLIENTS, 4, seed=3)
+  later = cohorts(7)
+  cohorts(1)
+  assert cohorts(7) == later
+  assert sampling.Cohorts(CLIENTS[::-1], 4, seed=3)(7) == later
+  assert sampling.Cohorts(CLIENTS, 4, seed=4)(7) != later
+  assert any(cohorts(round) != later for round in range(5))
+
+
+def test_cohorts_are_sorted_and_without_replacement():
+  for round in range(20):
+    cohort = sampling.Cohorts(CLIENTS, 4, seed=0)(round)
+    assert cohort == sorted(set(cohort))
+    assert len(cohort) == 4
+
+
+def test_all_clients_take_part_equally_often():
+  cohorts = sampling.Cohorts(CLIENTS, 3, seed=0)
+  counts = collections.Counter(c for round in range(2000) for c in cohorts(round))
+  # Binomial(2000, 0.3): mean 600, standard deviation 20.5.
+  assert all(abs(counts[client] - 600) < 90 for client in CLIENTS)
+
+
+def test_the_whole_population_can_take_part():
+  assert sampling.Cohorts(CLIENTS, 10, seed=0)(1) == CLIENTS
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ((CLIENTS, 11, 0), 'clients_per_round is 11: .* between 1 and 10'),
+    ((CLIENTS, 0, 0), 'clients_per_round is 0'),
+    (([*CLIENTS, 'client1'], 2, 0), 'twice'),
+    ((CLIENTS, 2, -1), 'seed is -1'),
+  ],
+)
+def test_bad_input(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    sampling.Cohorts(*arguments)

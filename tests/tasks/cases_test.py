@@ -1,0 +1,155 @@
+"""Folders and archives of images with a manifest."""
+
+import numpy as np
+import pytest
+
+from tasks import cases
+from tasks import images
+from tests.tasks import fabricate
+
+
+def _folder(path, header='image,case_id,label', rows=(), files=8):
+  (path / 'a').mkdir(parents=True, exist_ok=True)
+  for k in range(files):
+    (path / 'a' / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
+  fabricate.write_csv(path / 'manifest.csv', header, list(rows))
+  return path
+
+
+# Four cases of two images; two labels.
+_ROWS = [f'a/{k}.jpg,case{k // 2},{"xy"[k // 4]}' for k in range(8)]
+
+
+def _ids_by_case(examples):
+  return {
+    case: examples.example_id[examples.case == case].tolist()
+    for case in np.unique(examples.case).tolist()
+  }
+
+
+def test_folder_without_splits(tmp_path):
+  task = cases.load(_folder(tmp_path, rows=_ROWS), image_size=8)
+  assert task.label_names == ('x', 'y')
+  assert task.case_level
+  assert task.validation is None
+  assert task.image_shape == (8, 8, 3)
+  assert (len(task.train), len(task.test), task.report) == (4, 4, ())
+  both = _ids_by_case(task.train) | _ids_by_case(task.test)
+  assert both == {0: [0, 1], 1: [2, 3], 2: [4, 5], 3: [6, 7]}
+  for examples in (task.train, task.test):
+    # A case of each label, and each image where its id says.
+    np.testing.assert_array_equal(examples.label, examples.example_id // 4)
+    for image, example_id in zip(examples.image, examples.example_id, strict=True):
+      expected = images.decode(fabricate.jpeg(20 * int(example_id)), 8)
+      np.testing.assert_array_equal(image, expected)
+
+
+def test_order_of_the_manifest_changes_nothing(tmp_path):
+  first = cases.load(_folder(tmp_path, rows=_ROWS), image_size=8)
+  second = cases.load(_folder(tmp_path, rows=_ROWS[::-1]), image_size=8)
+  np.testing.assert_array_equal(first.train.example_id, second.train.example_id)
+  np.testing.assert_array_equal(first.train.image, second.train.image)
+
+
+def test_splits_and_missing_labels_of_the_manifest(tmp_path):
+  splits = ['train', 'train', 'validation', 'test']
+  labels = ['x', '', 'y', '']
+  rows = [f'a/{k}.jpg,c{k},{labels[k]},{splits[k]}' for k in range(4)]
+  folder = _folder(tmp_path, 'image,case_id,label,split', rows, files=4)
+  task = cases.load(folder, image_size=4)
+  np.testing.assert_array_equal(task.train.label, [0, -1])
+  np.testing.assert_array_equal(task.validation.label, [1])
+  np.testing.assert_array_equal(task.test.label, [-1])
+
+
+def test_without_labels(tmp_path):
+  rows = [f'a/{k}.jpg,{k // 2}' for k in range(8)]
+  task = cases.load(_folder(tmp_path, 'image,case_id', rows), image_size=4)
+  assert task.num_classes == 0
+  assert np.all(task.train.label == -1)
+
+
+def test_csv_of_another_name_and_tar(tmp_path):
+  folder = _folder(tmp_path / 'data', rows=_ROWS)
+  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  (folder / 'manifest.csv').rename(folder / 'other.csv')
+  by_csv = cases.load(folder / 'other.csv', image_size=8)
+  by_tar = cases.load(archive, image_size=8)
+  np.testing.assert_array_equal(by_csv.train.image, by_tar.train.image)
+  np.testing.assert_array_equal(by_csv.test.example_id, by_tar.test.example_id)
+
+
+def test_unreadable_images_are_counted_named_and_left_out(tmp_path):
+  folder = _folder(tmp_path, rows=_ROWS)
+  (folder / 'a' / '3.jpg').write_bytes(fabricate.truncated_jpeg())
+  (folder / 'a' / '5.jpg').write_bytes(b'')
+  task = cases.load(folder, image_size=8)
+  ids = np.sort(np.concatenate([task.train.example_id, task.test.example_id]))
+  # The others keep their ids.
+  np.testing.assert_array_equal(ids, [0, 1, 2, 4, 6, 7])
+  assert task.report[0] == 'left out 2 of 8 images that cannot be read:'
+  assert 'a/3.jpg (OSError: image file is truncated' in task.report[1]
+  assert 'a/5.jpg (UnidentifiedImageError' in task.report[2]
+  # And from the cache the same.
+  assert cases.load(folder, image_size=8).report == task.report
+  # A repaired image is there again.
+  (folder / 'a' / '3.jpg').write_bytes(fabricate.jpeg(60))
+  assert 'left out 1 of 8' in cases.load(folder, image_size=8).report[0]
+
+
+def test_files_that_are_not_listed_are_reported(tmp_path):
+  task = cases.load(_folder(tmp_path, rows=_ROWS, files=9), image_size=8)
+  assert task.report == (
+    'left out 1 image files that the manifest does not list: a/8.jpg',
+  )
+
+
+@pytest.mark.parametrize(
+  ('header', 'rows', 'message'),
+  [
+    ('image,label', ['a/0.jpg,x'], 'lacks the column case_id; it has image, label'),
+    ('file,who', ['a/0.jpg,x'], 'lacks the column image, case_id'),
+    ('image,case_id', [], 'lists 0 images'),
+    ('image,case_id', ['a/0.jpg,'], 'line 2, has no value for case_id'),
+    ('image,case_id', ['a/9.jpg,0'], '1 file that cannot be found: a/9.jpg'),
+    (
+      'image,case_id',
+      [f'b{k},0' for k in range(5)],
+      '5 files that cannot be found: b0, b1, b2 and 2 more',
+    ),
+    ('image,case_id', ['a/0.jpg,0', 'a/0.jpg,0'], '1 image twice: a/0.jpg'),
+    (
+      'image,case_id,split',
+      ['a/0.jpg,0,train', './a/0.jpg,0,test'],
+      '1 image in two splits: a/0.jpg',
+    ),
+    (
+      'image,case_id,split',
+      ['a/0.jpg,p7,train', 'a/1.jpg,p7,test'],
+      '1 case in two splits: p7',
+    ),
+    ('image,case_id,split', ['a/0.jpg,0,dev'], "the split 'dev'; allowed are train"),
+    ('image,case_id,split', ['a/0.jpg,0,train'], '0 readable test images'),
+    ('image,case_id', ['a/0.jpg,0', 'a/1.jpg,0'], '1 cases cannot be split'),
+  ],
+)
+def test_manifest_errors(tmp_path, header, rows, message):
+  folder = _folder(tmp_path, header, rows, files=2)
+  with pytest.raises(ValueError, match=message):
+    cases.load(folder, image_size=4)
+
+
+def test_missing_data(tmp_path):
+  with pytest.raises(ValueError, match='needs data_dir'):
+    cases.load(None)
+  with pytest.raises(ValueError, match=r'no folder or \.tar file'):
+    cases.load(tmp_path / 'nowhere')
+  with pytest.raises(ValueError, match=r'holds no manifest\.csv'):
+    cases.load(tmp_path)
+
+
+def test_archives_that_cannot_be_read(tmp_path):
+  folder = _folder(tmp_path / 'data', rows=_ROWS)
+  zipped = fabricate.tar_of(folder, tmp_path / 'data.tar.gz', 'w:gz')
+  with pytest.raises(ValueError, match=r'not a readable uncompressed \.tar'):
+    cases.load(zipped)

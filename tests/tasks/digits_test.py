@@ -1,0 +1,28 @@
+"""scikit-learn's digits."""
+
+import numpy as np
+from sklearn import datasets
+
+from tasks import digits
+
+
+def test_digits_are_all_there_once():
+  task = digits.load()
+  assert task.image_shape == (8, 8, 1)
+  assert task.num_classes == 10
+  ids = np.concatenate([task.train.example_id, task.test.example_id])
+  np.testing.assert_array_equal(np.sort(ids), np.arange(1797))
+  source = datasets.load_digits()
+  position = task.test.example_id[7]
+  np.testing.assert_allclose(
+    task.test.image[7, :, :, 0], source.images[position] * 255 / 16, atol=0.5
+  )
+  assert task.test.label[7] == source.target[position]
+
+
+def test_split_is_stratified_and_fixed():
+  first, second = digits.load(), digits.load(image_size=16)
+  np.testing.assert_array_equal(first.test.example_id, second.test.example_id)
+  assert second.image_shape == (16, 16, 1)
+  total = np.bincount(np.concatenate([first.train.label, first.test.label]))
+  np.testing.assert_allclose(np.bincount(first.test.label) / total, 0.2, atol=0.01)

@@ -1,0 +1,71 @@
+"""HAM10000's layout, in miniature."""
+
+import numpy as np
+import pytest
+
+from tasks import ham10000
+from tests.tasks import fabricate
+
+
+def _lesions(examples):
+  # A case is the place of a lesion among L0 to L5.
+  return {
+    f'I{example_id:02d}': f'L{case}'
+    for example_id, case in zip(examples.example_id, examples.case, strict=True)
+  }
+
+
+def test_folder_as_published(tmp_path):
+  task = ham10000.load(fabricate.ham_folder(tmp_path), image_size=8)
+  assert task.label_names == ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
+  assert task.case_level
+  assert task.report == ()
+  expected = {row.split(',')[1]: row.split(',')[0] for row in fabricate.HAM_ROWS}
+  assert _lesions(task.train) | _lesions(task.test) == expected
+  # Of three lesions of each diagnosis one is held out.
+  assert len(np.unique(task.test.case)) == 2
+  assert set(task.test.label.tolist()) == {4, 5}
+  assert not np.intersect1d(task.train.case, task.test.case).size
+
+
+def test_tar_equals_folder(tmp_path):
+  folder = fabricate.ham_folder(tmp_path / 'ham')
+  archive = fabricate.tar_of(folder, tmp_path / 'ham.tar')
+  first, second = (ham10000.load(path, image_size=8) for path in (folder, archive))
+  for field in ('image', 'label', 'example_id', 'case'):
+    np.testing.assert_array_equal(
+      getattr(first.train, field), getattr(second.train, field)
+    )
+
+
+def test_second_load_decodes_nothing(tmp_path, monkeypatch):
+  folder = fabricate.ham_folder(tmp_path)
+  first = ham10000.load(folder, image_size=8)
+  monkeypatch.setattr('tasks.images.decode', None)
+  second = ham10000.load(folder, image_size=8)
+  np.testing.assert_array_equal(first.train.image, second.train.image)
+  assert second.report == ()
+
+
+def test_default_size_and_seed(tmp_path):
+  folder = fabricate.ham_folder(tmp_path)
+  tests = [ham10000.load(folder, seed=seed).test for seed in range(4)]
+  assert tests[0].image.shape[1:] == (64, 64, 3)
+  assert len({tuple(test.example_id) for test in tests}) > 1
+
+
+def test_errors(tmp_path):
+  with pytest.raises(ValueError, match='needs data_dir'):
+    ham10000.load(None)
+  with pytest.raises(ValueError, match=r'holds no HAM10000_metadata\.csv'):
+    ham10000.load(tmp_path)
+  metadata = fabricate.ham_folder(tmp_path) / 'HAM10000_metadata.csv'
+  fabricate.write_csv(metadata, 'lesion_id,image_id,dx', ['L0,I99,nv', 'L1,I00,nv'])
+  with pytest.raises(ValueError, match=r'1 file that cannot be found: I99\.jpg'):
+    ham10000.load(tmp_path)
+  fabricate.write_csv(metadata, 'lesion_id,image_id,dx', ['L0,I00,acne'])
+  with pytest.raises(ValueError, match="diagnosis 'acne'; allowed are akiec"):
+    ham10000.load(tmp_path)
+  fabricate.write_csv(metadata, 'lesion_id,image', ['L0,I00'])
+  with pytest.raises(ValueError, match='lacks the column image_id, dx'):
+    ham10000.load(tmp_path)

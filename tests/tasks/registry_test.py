@@ -1,0 +1,29 @@
+"""Tasks by name."""
+
+import pytest
+
+from tasks import registry
+from tests.tasks import fabricate
+
+
+def test_names():
+  assert registry.TASKS == ('digits', 'cifar10', 'cifar100', 'ham10000', 'cases')
+
+
+def test_arguments_reach_the_task(tmp_path):
+  assert registry.load('digits', image_size=12).image_shape == (12, 12, 1)
+  folder = fabricate.ham_folder(tmp_path)
+  task = registry.load('ham10000', data_dir=str(folder), image_size=8, seed=3)
+  assert task.name == 'ham10000'
+  assert task.image_shape == (8, 8, 3)
+  with pytest.raises(ValueError, match=r'holds no manifest\.csv'):
+    registry.load('cases', data_dir=folder)
+  with pytest.raises(ValueError, match='cifar100 is not prepared'):
+    registry.load('cifar100', data_dir=folder, download=False)
+
+
+def test_errors():
+  with pytest.raises(ValueError, match="Unknown task 'mnist'; allowed are digits, ci"):
+    registry.load('mnist')
+  with pytest.raises(ValueError, match='image_size is 0; it must be at least 1'):
+    registry.load('digits', image_size=0)

@@ -1,0 +1,1 @@
+"""How what leaves the clients is combined: `tff.aggregators` factories."""

@@ -1,0 +1,28 @@
+"""How many bytes a value of a type takes when it is sent."""
+
+import math
+
+import tensorflow_federated as tff
+
+
+def num_bytes(value_type: tff.Type) -> int:
+  """Returns the bytes of a value of an unplaced type of fixed shapes.
+
+  Args:
+    value_type: A `tff.TensorType` or a structure of them.
+
+  Returns:
+    The sum over tensors of elements times bytes per element, without any framing.
+
+  Raises:
+    ValueError: If a shape is not fully defined, or a type is not of tensors.
+  """
+  if isinstance(value_type, tff.TensorType):
+    if value_type.shape is None or any(d is None for d in value_type.shape):
+      raise ValueError(
+        f'The type {value_type} has no fixed size; only tensors of fixed shape have one.'
+      )
+    return math.prod(value_type.shape) * value_type.dtype.itemsize
+  if isinstance(value_type, tff.StructType):
+    return sum(num_bytes(child) for child in value_type.children())
+  raise ValueError(f'The type {value_type} cannot be sent; only tensors can.')

@@ -1,0 +1,130 @@
+"""Centralized training: the same objective, optimizer and seeds on the union of data.
+
+The upper bound that the papers compare with, and what federated rounds are measured
+against. It offers what the round loop needs of a learning process, but runs in plain
+TensorFlow: a "cohort" is a list of data sets whose union is the batch of the step.
+"""
+
+import collections
+from collections.abc import Sequence
+import functools
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.algorithms import clients
+from tff_ssl.algorithms import server
+from tff_ssl.objectives import base
+
+
+class CentralizedState(NamedTuple):
+  """State between steps.
+
+  Attributes:
+    global_model_weights: `tff.learning.models.ModelWeights`.
+    round_seed: int32 [2], of the next step's views.
+    optimizer: The optimizer's state.
+  """
+
+  global_model_weights: tff.learning.models.ModelWeights
+  round_seed: Any
+  optimizer: Any
+
+
+class Centralized:
+  """One step of an optimizer a round, on all examples of the cohort at once.
+
+  With the seed and the server optimizer of a federated algorithm it starts from the
+  same weights and sees the same views.
+  """
+
+  def __init__(
+    self,
+    objective: base.Objective,
+    optimizer: tff.learning.optimizers.Optimizer,
+    seed: int = 0,
+  ):
+    """Initializes the process.
+
+    Args:
+      objective: What is minimised.
+      optimizer: Applied to the gradient.
+      seed: Of the initial weights and the views.
+    """
+    self._objective = objective
+    self._optimizer = optimizer
+    self._seed = seed
+
+  def initialize(self) -> CentralizedState:
+    """Returns the state before the first step."""
+    weights = server.initial_weights(self._objective, self._seed)
+    specs = tf.nest.map_structure(
+      lambda x: tf.TensorSpec(x.shape, x.dtype), weights.trainable
+    )
+    return CentralizedState(
+      weights,
+      server.initial_round_seed(self._seed),
+      tf.nest.map_structure(tf.convert_to_tensor, self._optimizer.initialize(specs)),
+    )
+
+  def next(
+    self, state: CentralizedState, cohort: Sequence[tf.data.Dataset]
+  ) -> tff.learning.templates.LearningProcessOutput:
+    """Takes one step.
+
+    Args:
+      state: From `initialize` or the step before.
+      cohort: Data sets of single examples; their union is the batch.
+
+    Returns:
+      The new state, and metrics under `client_work` as the federated algorithms have
+      them. A batch that is empty or gives a gradient that is not finite changes nothing
+      but the seed, and is counted.
+    """
+    if not cohort:
+      raise ValueError('The cohort is empty; it must hold at least one data set.')
+    union = functools.reduce(lambda a, b: a.concatenate(b), cohort)
+    state, metrics = self._step(state, union)
+    return tff.learning.templates.LearningProcessOutput(
+      state, collections.OrderedDict(client_work=metrics)
+    )
+
+  def get_model_weights(
+    self, state: CentralizedState
+  ) -> tff.learning.models.ModelWeights:
+    """Returns the model weights of a state."""
+    return state.global_model_weights
+
+  @tf.function(reduce_retracing=True)
+  def _step(self, state, dataset):
+    examples = clients.all_examples(dataset)
+    params = state.global_model_weights.trainable
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss, reported = self._objective.loss(params, examples, state.round_seed)
+    gradient = tape.gradient(
+      loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+    num_examples = base.example_count(examples)
+    finite = clients.is_finite(gradient)
+    usable = tf.logical_and(finite, num_examples > 0)
+    optimizer, new_params = self._optimizer.next(
+      state.optimizer, params, clients.keep_if(usable, gradient)
+    )
+    metrics = collections.OrderedDict(loss=loss)
+    metrics.update(self._objective.summarize(reported))
+    metrics.update(
+      examples=tf.where(finite, num_examples, 0),
+      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+    )
+    state = CentralizedState(
+      tff.learning.models.ModelWeights(
+        clients.choose(usable, new_params, params),
+        state.global_model_weights.non_trainable,
+      ),
+      server.next_round_seed(state.round_seed),
+      clients.choose(usable, optimizer, state.optimizer),
+    )
+    return state, metrics

@@ -1,0 +1,100 @@
+"""What every algorithm's clients have in common.
+
+Clients take their examples as one tensor: `dataset.reduce` and iteration instantiate
+their functions anew for every client and round, which costs ten times the real work.
+"""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.objectives import base
+
+# More than any client holds; the batch takes only what is there.
+_EVERYTHING = 2**31 - 1
+
+
+def sequence_type(element_spec: Any) -> tff.SequenceType:
+  """Returns the TFF type of a client's data.
+
+  Args:
+    element_spec: `tf.TensorSpec`s of one example, with at least `example_id`.
+
+  Returns:
+    The sequence type.
+
+  Raises:
+    ValueError: If the elements have no scalar `example_id`, as when they are batched.
+  """
+  spec = element_spec.get('example_id') if hasattr(element_spec, 'get') else None
+  if spec is None or spec.shape.rank != 0:
+    raise ValueError(
+      f'The elements of the client data are {element_spec}; they must be single '
+      'examples (not batches) with an int64 scalar `example_id`.'
+    )
+  return tff.SequenceType(tff.types.tensorflow_to_type(element_spec))
+
+
+def all_examples(dataset: tf.data.Dataset) -> base.Examples:
+  """Returns a client's examples as tensors with a leading dimension n >= 0."""
+  batches = dataset.batch(_EVERYTHING)
+  empty = tf.nest.map_structure(
+    lambda spec: tf.zeros([0, *spec.shape[1:]], spec.dtype), batches.element_spec
+  )
+  # An empty data set has no batch at all: the empty one stands behind it.
+  padded = batches.concatenate(tf.data.Dataset.from_tensors(empty))
+  return padded.take(1).get_single_element()
+
+
+def is_finite(value: Any) -> tf.Tensor:
+  """Returns whether every entry of a structure of floating tensors is finite."""
+  # One sum per tensor is cheaper than an element-wise test of each, and is not finite
+  # if any entry is not (a sum that overflows is as useless to the server).
+  sums = [tf.reduce_sum(x) for x in tf.nest.flatten(value)]
+  return tf.math.is_finite(tf.add_n([tf.cast(s, tf.float64) for s in sums]))
+
+
+def choose(condition: tf.Tensor, value: Any, other: Any) -> Any:
+  """Returns one of two structures of tensors, by a scalar condition."""
+  return tf.nest.map_structure(lambda x, y: tf.where(condition, x, y), value, other)
+
+
+def keep_if(condition: tf.Tensor, value: Any) -> Any:
+  """Returns `value` where the scalar condition holds, else zeros of the same shape."""
+  return choose(condition, value, tf.nest.map_structure(tf.zeros_like, value))
+
+
+def counts(num_examples: tf.Tensor, usable: tf.Tensor) -> base.Metrics:
+  """Returns the int32 counts that every client reports.
+
+  Args:
+    num_examples: int32 scalar, the examples the client holds.
+    usable: bool scalar, whether all that the client computed was finite.
+
+  Returns:
+    `clients` (1), `examples` (0 when not usable), `empty_clients`,
+    `nonfinite_clients`.
+  """
+  return collections.OrderedDict(
+    clients=tf.constant(1, tf.int32),
+    examples=tf.where(usable, num_examples, 0),
+    empty_clients=tf.cast(num_examples == 0, tf.int32),
+    nonfinite_clients=tf.cast(tf.logical_not(usable), tf.int32),
+  )
+
+
+def traffic(num_clients: tf.Tensor, *, down: int, up: int) -> base.Metrics:
+  """Returns the bytes that a round moves, from those of one client.
+
+  Args:
+    num_clients: int32 scalar, the cohort's size.
+    down: Bytes from the server to one client.
+    up: Bytes from one client to the server.
+
+  Returns:
+    int64 `bytes_down` and `bytes_up` of the whole cohort.
+  """
+  cohort = tf.cast(num_clients, tf.int64)
+  return collections.OrderedDict(bytes_down=cohort * down, bytes_up=cohort * up)

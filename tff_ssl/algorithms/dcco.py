@@ -1,0 +1,228 @@
+"""Distributed Cross Correlation Optimization (DCCO).
+
+"Federated Training of Dual Encoding Models on Small Non-IID Client Datasets", Raviteja
+Vemulapalli, Warren Morningstar, Philip Mansfield, Hubert Eichner, Karan Singhal,
+Arash Afkanpour, Bradley Green, 2022.
+
+A round (section 3.3):
+  1. the server broadcasts the model; client k encodes its n_k examples and sends the
+     statistics S_k and n_k;
+  2. the server forms S = sum_k n_k S_k / sum_k n_k and broadcasts it to the same
+     clients;
+  3. client k minimises L(S_k + sg(S - S_k)): the value is the cohort's loss, the
+     gradient flows through its own statistics only;
+  4. the server averages the updates weighted by n_k and applies its optimizer.
+
+With one local step a round is exactly one centralized step on the union of the clients'
+examples (appendix A), if no layer depends on the batch.
+
+Deviations and decisions:
+  - Eq. 1 is not legible in the public text: the off-diagonal sum is divided by d - 1,
+    which is how lambda = 20 fits d = 1024 (see `losses.cco`).
+  - `local_steps` > 1 keeps S fixed while the client's own statistics move, and takes
+    every step on the same views (the paper takes one step).
+  - `stale_statistics` is the single-communication variant that section 5 suggests: the
+    clients use the S of the previous round; the first round only collects.
+  - Non-finite statistics or updates of a client count zero, and are reported.
+"""
+
+import collections
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import clients
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import dcco_parts
+from tff_ssl.algorithms import server
+from tff_ssl.objectives import statistics
+
+
+class _Trained(NamedTuple):
+  """What the second half of a round gives: client results and counts."""
+
+  result: tff.Value
+  counts: tff.Value
+
+
+def _collect(parts, state, weights, data):
+  """Encodes on the clients and aggregates their statistics: steps 1 and 2."""
+  seed = tff.federated_broadcast(state['round_seed'])
+  local = tff.federated_map(parts.encode, (weights.trainable, seed, data))
+  return parts.statistics.next(
+    state['statistics'], local['statistics'], local['weight']
+  )
+
+
+def _train(parts, state, weights, aggregated, data) -> _Trained:
+  """Trains on the clients with statistics from the server: step 3."""
+  seed = tff.federated_broadcast(state['round_seed'])
+  s = tff.federated_broadcast(aggregated)
+  trained = tff.federated_map(parts.train, (weights.trainable, seed, s, data))
+  return _Trained(
+    tff.federated_zip(
+      tff.learning.templates.ClientResult(trained['update'], trained['weight'])
+    ),
+    parts.counts.next(state['counts'], trained['counts']),
+  )
+
+
+def _build_initialize(parts, seed):
+  """Builds the initial state: the round's seed and the aggregators' states."""
+
+  @tff.tensorflow.computation
+  def initial_seed():
+    return server.initial_round_seed(seed)
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_zip(
+      collections.OrderedDict(
+        round_seed=tff.federated_eval(initial_seed, tff.SERVER),
+        statistics=parts.statistics.initialize(),
+        counts=parts.counts.initialize(),
+      )
+    )
+
+  return initialize
+
+
+def _next_state(state, aggregated, counts):
+  """Advances the seed and keeps the aggregators' states."""
+  next_seed = tff.tensorflow.computation(
+    server.next_round_seed, tff.TensorType(np.int32, [2])
+  )
+  return tff.federated_zip(
+    collections.OrderedDict(
+      round_seed=tff.federated_map(next_seed, state['round_seed']),
+      statistics=aggregated.state,
+      counts=counts.state,
+    )
+  )
+
+
+def build_client_work(
+  parts: dcco_parts.Parts, seed: int
+) -> tff.learning.templates.ClientWorkProcess:
+  """Builds the clients' part: two aggregations, the second dependent on the first."""
+  initialize = _build_initialize(parts, seed)
+
+  @tff.federated_computation(
+    initialize.type_signature.result,
+    tff.FederatedType(parts.initial_weights.type_signature.result, tff.CLIENTS),
+    tff.FederatedType(parts.data_type, tff.CLIENTS),
+  )
+  def next_fn(state, weights, data):
+    aggregated = _collect(parts, state, weights, data)
+    trained = _train(parts, state, weights, aggregated.result['statistics'], data)
+    return tff.templates.MeasuredProcessOutput(
+      _next_state(state, aggregated, trained.counts),
+      trained.result,
+      tff.federated_map(parts.report, (aggregated.result, trained.counts.result)),
+    )
+
+  return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
+
+
+def build_stale_client_work(
+  parts: dcco_parts.Parts, seed: int
+) -> tff.learning.templates.ClientWorkProcess:
+  """Builds the single-communication variant: clients train on the last round's S.
+
+  The state carries it. Until a round has collected statistics of at least one example,
+  every update is sent with weight 0.
+  """
+  initialize_work = _build_initialize(parts, seed)
+  aggregated_type = parts.statistics.next.type_signature.result.result.member
+
+  @tff.tensorflow.computation
+  def no_statistics():
+    return server.zeros(aggregated_type)
+
+  @tff.tensorflow.computation(aggregated_type, aggregated_type)
+  def latest(previous, new):
+    return clients.choose(new['num_examples'] > 0, new, previous)
+
+  @tff.tensorflow.computation
+  def weight_if_ready(weight, num_examples):
+    return tf.where(num_examples > 0, weight, 0.0)
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_zip(
+      collections.OrderedDict(
+        work=initialize_work(),
+        previous=tff.federated_eval(no_statistics, tff.SERVER),
+      )
+    )
+
+  @tff.federated_computation(
+    initialize.type_signature.result,
+    tff.FederatedType(parts.initial_weights.type_signature.result, tff.CLIENTS),
+    tff.FederatedType(parts.data_type, tff.CLIENTS),
+  )
+  def next_fn(state, weights, data):
+    previous = state['previous']
+    trained = _train(parts, state['work'], weights, previous['statistics'], data)
+    aggregated = _collect(parts, state['work'], weights, data)
+    ready = tff.federated_map(
+      weight_if_ready,
+      (
+        trained.result.update_weight,
+        tff.federated_broadcast(previous['num_examples']),
+      ),
+    )
+    return tff.templates.MeasuredProcessOutput(
+      tff.federated_zip(
+        collections.OrderedDict(
+          work=_next_state(state['work'], aggregated, trained.counts),
+          previous=tff.federated_map(latest, (previous, aggregated.result)),
+        )
+      ),
+      tff.federated_zip(
+        tff.learning.templates.ClientResult(trained.result.update, ready)
+      ),
+      tff.federated_map(parts.report, (aggregated.result, trained.counts.result)),
+    )
+
+  return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
+
+
+def build_dcco(
+  objective: statistics.StatisticsObjective,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: dcco_client.DCCOConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Builds DCCO as a learning process.
+
+  Args:
+    objective: The dual encoding model and its loss of statistics.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, such as
+      `client_data.element_type_structure`; with `example_id` and what the model reads.
+    server_optimizer: Applied to the averaged update (Adam or LARS in the paper).
+    config: Hyperparameters; the paper's when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A `LearningProcess` whose metrics are, under `client_work`: `loss` (of the cohort's
+    statistics), the collapse alarm, counts of clients and examples, and bytes.
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id`.
+  """
+  config = config or dcco_client.DCCOConfig()
+  aggregation = aggregation or aggregation_lib.plain()
+  parts = dcco_parts.build_parts(objective, element_spec, config, aggregation)
+  work = build_stale_client_work if config.stale_statistics else build_client_work
+  return server.compose(
+    parts.initial_weights,
+    work(parts, config.seed),
+    aggregation.updates,
+    server_optimizer,
+  )

@@ -1,0 +1,141 @@
+"""The one loop of local training: epochs of mini-batches on a client's examples.
+
+The examples are one tensor and the loop a `tf.while_loop` over slices of it; nothing
+iterates a data set (see `clients`).
+"""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.objectives import base
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalTraining:
+  """How long a client trains.
+
+  Attributes:
+    epochs: E, passes over the client's examples.
+    batch_size: B, examples per step; None: all of them in one step. The last batch of
+      an epoch may be smaller.
+  """
+
+  epochs: int = 1
+  batch_size: int | None = None
+
+  def __post_init__(self):
+    if self.epochs < 1:
+      raise ValueError(f'epochs is {self.epochs}; it must be at least 1.')
+    if self.batch_size is not None and self.batch_size < 1:
+      raise ValueError(f'batch_size is {self.batch_size}; it must be at least 1.')
+
+
+def train(
+  objective: base.Objective,
+  optimizer: tff.learning.optimizers.Optimizer,
+  plan: LocalTraining,
+  params: base.Params,
+  examples: base.Examples,
+  seed: tf.Tensor,
+) -> tuple[base.Params, base.Metrics]:
+  """Trains on a client's examples.
+
+  Every epoch visits all examples once, in an order drawn from the round's seed, the
+  epoch and the client's first example id, with views drawn anew for each epoch.
+
+  Args:
+    objective: What is minimised.
+    optimizer: A fresh state of it is used.
+    plan: Epochs and batch size.
+    params: Initial parameters.
+    examples: n >= 0 examples.
+    seed: int32 [2], the round's.
+
+  Returns:
+    The trained parameters, and the objective's metrics with `loss`, averaged over all
+    examples visited (0 where n = 0). Without examples the parameters are as given.
+  """
+  num_examples = base.example_count(examples)
+  state = optimizer.initialize(
+    tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), params)
+  )
+  if plan.batch_size is None and plan.epochs == 1:
+    # The common case of tiny clients, without the cost of a loop.
+    _, new_params, metrics = _step(objective, optimizer, params, state, examples, seed)
+    return _keep_empty(num_examples, params, new_params), metrics
+
+  batch_size = num_examples if plan.batch_size is None else plan.batch_size
+  batch_size = tf.maximum(batch_size, 1)
+  batches = (num_examples + batch_size - 1) // batch_size
+
+  def body(i, params, state, totals):
+    epoch, batch = i // batches, i % batches
+    epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+    order = _order(examples, epoch_seed, plan)
+    chosen = order[batch * batch_size : (batch + 1) * batch_size]
+    taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
+    state, params, metrics = _step(
+      objective, optimizer, params, state, taken, epoch_seed
+    )
+    weight = tf.cast(tf.shape(chosen)[0], tf.float32)
+    totals = tf.nest.map_structure(
+      lambda t, m: t + m * tf.cast(weight, m.dtype), totals, metrics
+    )
+    return i + 1, params, state, totals
+
+  steps = plan.epochs * batches
+  _, params, _, totals = tf.while_loop(
+    lambda i, *_: i < steps,
+    body,
+    (tf.constant(0), params, state, _zero_metrics(objective, params, examples, seed)),
+    # One step needs the one before it; no gradient is taken through the loop.
+    parallel_iterations=1,
+  )
+  visited = tf.cast(plan.epochs * num_examples, tf.float32)
+  return params, tf.nest.map_structure(
+    lambda t: tf.math.divide_no_nan(t, tf.cast(visited, t.dtype)), totals
+  )
+
+
+def _step(objective, optimizer, params, state, examples, seed):
+  """Takes one step; returns the optimizer's state, parameters and metrics."""
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, reported = objective.loss(params, examples, seed)
+  gradient = tape.gradient(
+    loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
+  )
+  state, params = optimizer.next(state, params, gradient)
+  metrics: base.Metrics = collections.OrderedDict(loss=loss)
+  metrics.update(reported)
+  return state, params, metrics
+
+
+def _order(examples, epoch_seed, plan):
+  """Returns the order of an epoch, int32 [n]; in place where all make one batch."""
+  positions = tf.range(base.example_count(examples))
+  if plan.batch_size is None:
+    return positions
+  client_seed = tf.random.experimental.stateless_fold_in(
+    epoch_seed, examples['example_id'][0]
+  )
+  return tf.random.experimental.stateless_shuffle(positions, client_seed)
+
+
+def _keep_empty(num_examples, params, new_params):
+  """Returns `params` for a client without examples, else `new_params`."""
+  return tf.nest.map_structure(
+    lambda old, new: tf.where(num_examples > 0, new, old), params, new_params
+  )
+
+
+def _zero_metrics(objective, params, examples, seed):
+  """Returns zeros in the shapes of a step's metrics, computed on no example."""
+  none = tf.nest.map_structure(lambda x: x[:0], examples)
+  _, reported = objective.loss(params, none, seed)
+  metrics = collections.OrderedDict(loss=tf.zeros([]))
+  metrics.update(tf.nest.map_structure(tf.zeros_like, reported))
+  return metrics

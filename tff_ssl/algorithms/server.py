@@ -1,0 +1,97 @@
+"""The server's part of a round: seeds, the optimizer, and the learning process.
+
+The five named parts of a `tff.learning.templates.LearningProcess` are put together
+here; an algorithm brings its client work.
+"""
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.objectives import base
+
+# Salts of the streams drawn from a run's seed.
+_INITIAL_WEIGHTS = 0
+_ROUNDS = 1
+
+
+def initial_weights(
+  objective: base.Objective, seed: int
+) -> tff.learning.models.ModelWeights:
+  """Returns an objective's initial weights for a run's seed; every one is trainable."""
+  return tff.learning.models.ModelWeights(
+    trainable=objective.init(tf.constant([seed, _INITIAL_WEIGHTS], tf.int32)),
+    non_trainable=(),
+  )
+
+
+def initial_round_seed(seed: int) -> tf.Tensor:
+  """Returns the seed of round 0, int32 [2]."""
+  return _full_range(tf.constant([seed, _ROUNDS], tf.int32))
+
+
+def next_round_seed(round_seed: tf.Tensor) -> tf.Tensor:
+  """Returns the seed of the round after the one with this seed, int32 [2]."""
+  return _full_range(round_seed)
+
+
+def _full_range(seed: tf.Tensor) -> tf.Tensor:
+  return tf.random.stateless_uniform(
+    [2], seed, minval=None, maxval=None, dtype=tf.int32
+  )
+
+
+def nothing_arrived(state, update):
+  """Tells the finalizer to leave everything as it is.
+
+  An update that is exactly zero means that no client contributed: an optimizer with
+  momentum would still move, so it is not asked.
+  """
+  del state
+  total = tf.add_n([tf.reduce_sum(tf.abs(x)) for x in tf.nest.flatten(update)])
+  unusable = tf.logical_or(tf.equal(total, 0), tf.logical_not(tf.math.is_finite(total)))
+  return unusable, {'update_rejected': tf.cast(unusable, tf.int32)}
+
+
+def zeros(value_type: tff.Type):
+  """Returns zeros of an unplaced type of tensors, to be called while tracing."""
+  return tff.types.structure_from_tensor_type_tree(
+    lambda t: tf.zeros(t.shape, t.dtype), value_type
+  )
+
+
+def build_finalizer(
+  weights_type: tff.Type, optimizer: tff.learning.optimizers.Optimizer
+) -> tff.learning.templates.FinalizerProcess:
+  """Builds the part that applies an aggregated update, if there is one."""
+  return tff.learning.templates.build_apply_optimizer_finalizer(
+    optimizer, weights_type, should_reject_update=nothing_arrived
+  )
+
+
+def compose(
+  initial_fn: tff.Computation,
+  client_work: tff.learning.templates.ClientWorkProcess,
+  updates: tff.aggregators.WeightedAggregationFactory,
+  optimizer: tff.learning.optimizers.Optimizer,
+) -> tff.learning.templates.LearningProcess:
+  """Composes a learning process from an algorithm's client work.
+
+  Args:
+    initial_fn: () -> initial model weights.
+    client_work: What a client does with the model and its data.
+    updates: Aggregates the model updates, weighted.
+    optimizer: Applies the aggregated update (initial minus final weights) as a
+      gradient.
+
+  Returns:
+    The learning process.
+  """
+  weights_type = initial_fn.type_signature.result
+  result_type = client_work.next.type_signature.result.result.member
+  return tff.learning.templates.compose_learning_process(
+    initial_fn,
+    tff.learning.templates.build_broadcast_process(weights_type),
+    client_work,
+    updates.create(result_type.update, result_type.update_weight),
+    build_finalizer(weights_type, optimizer),
+  )

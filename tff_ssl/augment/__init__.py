@@ -1,0 +1,1 @@
+"""Stateless, vectorised image augmentation seeded by (round seed, example id)."""

@@ -1,0 +1,184 @@
+"""BYOL's image augmentations: two random views of each image of a batch.
+
+Jean-Bastien Grill, Florian Strub, Florent Altche, Corentin Tallec, Pierre H. Richemond,
+Elena Buchatskaya, Carl Doersch, Bernardo Avila Pires, Zhaohan Daniel Guo, Mohammad
+Gheshlaghi Azar, Bilal Piot, Koray Kavukcuoglu, Remi Munos, Michal Valko. Bootstrap Your
+Own Latent: A New Approach to Self-Supervised Learning. NeurIPS 2020, Appendix B.
+
+A view is: random resized crop, flip, colour jitter, grey, blur, solarize, in the order
+of the published program. All draws of an example come from (round seed, example id), so
+its views do not depend on the batch, the client or the pass it is computed in. Both
+views go through the ops together: a client may hold one image, and its time is then
+the number of ops.
+
+Deviations: the crop is bilinear, not bicubic, its place is not rounded to pixels, and
+its ratio is drawn among those that fit instead of by rejection. Those of the colours
+and of the blur are listed in `color` and `blur`.
+"""
+
+import tensorflow as tf
+
+from tff_ssl.augment import blur
+from tff_ssl.augment import color
+from tff_ssl.augment import configs
+from tff_ssl.augment import crop
+from tff_ssl.augment import randomness
+
+# What one view draws; the order is part of what a seed means.
+_DRAWS = (
+  'area',
+  'ratio',
+  'top',
+  'left',
+  'flip',
+  'jitter',
+  'brightness',
+  'contrast',
+  'saturation',
+  'hue',
+  'grey',
+  'blur',
+  'blur_sigma',
+  'solarize',
+)
+# The configuration travels with the functions that take it.
+AugmentConfig = configs.AugmentConfig
+CONFIGS = configs.CONFIGS
+by_name = configs.by_name
+
+
+def to_float(images: tf.Tensor) -> tf.Tensor:
+  """Images as float32 in [0, 1] from uint8 in [0, 255], any shape."""
+  return tf.cast(images, tf.float32) / 255.0
+
+
+def _check_images(images: tf.Tensor) -> None:
+  if images.dtype != tf.uint8 or images.shape.rank != 4:
+    raise ValueError(
+      f'Images must be uint8 [n, H, W, C], got {images.dtype.name} of shape '
+      f'{images.shape}.'
+    )
+  if None in images.shape[1:].as_list() or images.shape[3] not in (1, 3):
+    raise ValueError(
+      f'Images must have a known size and 1 or 3 channels, got shape {images.shape}.'
+    )
+
+
+def _draws(
+  round_seed: tf.Tensor, example_id: tf.Tensor, views: tuple[int, ...]
+) -> dict[str, tf.Tensor]:
+  """Named uniform draws, each float64 [len(views) * n], one view after another."""
+  # One call draws for both views, whichever is wanted: a view is the same alone.
+  draws = randomness.uniforms(round_seed, example_id, configs.NUM_VIEWS * len(_DRAWS))
+  rows = [draws[:, view * len(_DRAWS) : (view + 1) * len(_DRAWS)] for view in views]
+  # In float32, exp and cos of a number depend on its place in a vector, in the last
+  # bit. What an example draws is therefore worked out in float64 and then rounded:
+  # its views are the same to the bit in any batch.
+  columns = tf.unstack(tf.cast(tf.concat(rows, axis=0), tf.float64), axis=1)
+  return dict(zip(_DRAWS, columns, strict=True))
+
+
+def _views(
+  images: tf.Tensor,
+  example_id: tf.Tensor,
+  round_seed: tf.Tensor,
+  config: AugmentConfig,
+  views: tuple[int, ...],
+) -> tf.Tensor:
+  """[len(views) * n, S, S, C]: one view of all examples after another."""
+  _check_images(images)
+  height, width = images.shape[1:3]
+  size = (config.image_size or height, config.image_size or width)
+  draws = _draws(round_seed, example_id, views)
+
+  def per_row(probability: tuple[float, float]) -> tf.Tensor:
+    chosen = tf.constant([probability[view] for view in views], tf.float64)
+    return tf.repeat(chosen, tf.shape(images)[0])
+
+  if config.crop_scale[0] < 1.0 or config.flip_probability or size != (height, width):
+    result = crop.crop_and_flip(
+      images,
+      draws,
+      size,
+      config.crop_scale,
+      config.crop_ratio,
+      config.flip_probability,
+    )
+  else:
+    result = tf.tile(images, [len(views), 1, 1, 1])
+  result = to_float(result)
+  if config.jitters:
+    strengths = (config.brightness, config.contrast, config.saturation, config.hue)
+    result = color.jitter(
+      result, draws, config.jitter_probability, strengths, config.grey_probability
+    )
+  if any(config.blur_probability[view] for view in views):
+    result = blur.gaussian_blur(
+      result,
+      draws['blur'],
+      draws['blur_sigma'],
+      per_row(config.blur_probability),
+      config.blur_sigma,
+    )
+  if any(config.solarize_probability[view] for view in views):
+    result = color.solarize(
+      result,
+      draws['solarize'],
+      per_row(config.solarize_probability),
+      config.solarize_threshold,
+    )
+  return result
+
+
+def one_view(
+  images: tf.Tensor,
+  example_id: tf.Tensor,
+  round_seed: tf.Tensor,
+  config: AugmentConfig,
+  view: int = 0,
+) -> tf.Tensor:
+  """One of the two views that `two_views` makes, alone.
+
+  Args:
+    images: uint8 [n, H, W, C], C = 1 or 3; n may be unknown or 0.
+    example_id: int64 [n], unique over the whole data set.
+    round_seed: int32 [2].
+    config: What to draw from.
+    view: 0 or 1.
+
+  Returns:
+    float32 [n, S, S, C] in [0, 1], with S the image size of `config` ([n, H, W, C]
+    where it has none).
+
+  Raises:
+    ValueError: If the images' type or shape, or the view, is not as above.
+  """
+  if view not in range(configs.NUM_VIEWS):
+    raise ValueError(f'The view must be 0 or 1, got {view}.')
+  return _views(images, example_id, round_seed, config, (view,))
+
+
+def two_views(
+  images: tf.Tensor,
+  example_id: tf.Tensor,
+  round_seed: tf.Tensor,
+  config: AugmentConfig,
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Two random views of each image, a function of (round seed, example id) alone.
+
+  Args:
+    images: uint8 [n, H, W, C], C = 1 or 3; n may be unknown or 0.
+    example_id: int64 [n], unique over the whole data set.
+    round_seed: int32 [2].
+    config: What to draw from.
+
+  Returns:
+    (view 0, view 1), each float32 [n, S, S, C] in [0, 1], with S the image size of
+    `config` ([n, H, W, C] where it has none).
+
+  Raises:
+    ValueError: If the images' type or shape is not as above.
+  """
+  both = _views(images, example_id, round_seed, config, tuple(range(configs.NUM_VIEWS)))
+  first, second = tf.split(both, configs.NUM_VIEWS)
+  return first, second

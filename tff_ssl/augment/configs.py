@@ -1,0 +1,120 @@
+"""What the two views of an image are drawn from, and the named choices of it."""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+
+NUM_VIEWS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class AugmentConfig:
+  """What the two views are drawn from; the defaults are BYOL's.
+
+  A probability or strength of 0, and a crop scale of (1, 1), take the operation out of
+  the graph. All of them together leave the image as it is.
+
+  Attributes:
+    image_size: Side of the square views, in pixels; None keeps the images' own size.
+    crop_scale: Least and greatest area of a crop, in parts of the image's. (1, 1)
+      keeps the whole image, whatever the ratio.
+    crop_ratio: Least and greatest width over height of a crop.
+    flip_probability: Of mirroring left and right.
+    jitter_probability: Of brightness, contrast, saturation and hue together.
+    brightness: Greatest shift, in units of the full range.
+    contrast: Greatest departure of the factor from 1.
+    saturation: Greatest departure of the factor from 1.
+    hue: Greatest shift, in full turns.
+    grey_probability: Of dropping the colour.
+    blur_probability: Of blurring the first and the second view.
+    blur_sigma: Least and greatest standard deviation of the blur, in pixels.
+    solarize_probability: Of solarizing the first and the second view.
+    solarize_threshold: Values from here up are inverted.
+
+  Raises:
+    ValueError: If a field is out of its range.
+
+  Source: Grill et al. 2020, Appendix B, Table 6.
+  """
+
+  image_size: int | None = None
+  crop_scale: tuple[float, float] = (0.08, 1.0)
+  crop_ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0)
+  flip_probability: float = 0.5
+  jitter_probability: float = 0.8
+  brightness: float = 0.4
+  contrast: float = 0.4
+  saturation: float = 0.2
+  hue: float = 0.1
+  grey_probability: float = 0.2
+  blur_probability: tuple[float, float] = (1.0, 0.1)
+  blur_sigma: tuple[float, float] = (0.1, 2.0)
+  solarize_probability: tuple[float, float] = (0.0, 0.2)
+  solarize_threshold: float = 0.5
+
+  def __post_init__(self) -> None:
+    if self.image_size is not None and self.image_size < 1:
+      raise ValueError(
+        f'image_size must be None or at least 1 pixel, got {self.image_size}.'
+      )
+    for name in ('flip_probability', 'jitter_probability', 'grey_probability'):
+      self._check_range(name, (getattr(self, name),), 0.0, 1.0)
+    for name in ('brightness', 'contrast', 'saturation', 'solarize_threshold'):
+      self._check_range(name, (getattr(self, name),), 0.0, 1.0)
+    self._check_range('hue', (self.hue,), 0.0, 0.5)
+    for name in ('blur_probability', 'solarize_probability'):
+      self._check_range(name, getattr(self, name), 0.0, 1.0, length=NUM_VIEWS)
+    self._check_interval('crop_scale', self.crop_scale, 1.0)
+    self._check_interval('crop_ratio', self.crop_ratio, 100.0)
+    self._check_interval('blur_sigma', self.blur_sigma, 1000.0)
+
+  def _check_range(
+    self, name: str, values: Sequence[float], low: float, high: float, length: int = 1
+  ) -> None:
+    if len(values) != length or not all(low <= value <= high for value in values):
+      raise ValueError(
+        f'{name} must be {length} number(s) in [{low:g}, {high:g}], got '
+        f'{getattr(self, name)}.'
+      )
+
+  def _check_interval(self, name: str, value: Sequence[float], high: float) -> None:
+    if len(value) != 2 or not 0.0 < value[0] <= value[1] <= high:
+      raise ValueError(
+        f'{name} must be (least, greatest) with 0 < least <= greatest <= {high:g}, got '
+        f'{value}.'
+      )
+
+  @property
+  def jitters(self) -> bool:
+    """Whether any colour can change."""
+    strengths = (self.brightness, self.contrast, self.saturation, self.hue)
+    return (self.jitter_probability > 0 and any(strengths)) or self.grey_probability > 0
+
+
+BYOL = AugmentConfig()
+# DCCO: "all the data augmentations from Grill et al. (2020) except blur".
+BYOL_NO_BLUR = AugmentConfig(blur_probability=(0.0, 0.0))
+FLIP = AugmentConfig(
+  crop_scale=(1.0, 1.0),
+  jitter_probability=0.0,
+  grey_probability=0.0,
+  blur_probability=(0.0, 0.0),
+  solarize_probability=(0.0, 0.0),
+)
+NONE = dataclasses.replace(FLIP, flip_probability=0.0)
+CONFIGS = collections.OrderedDict(
+  byol=BYOL, byol_no_blur=BYOL_NO_BLUR, flip=FLIP, none=NONE
+)
+
+
+def by_name(name: str, image_size: int | None = None) -> AugmentConfig:
+  """One of `CONFIGS`, for views of `image_size` pixels.
+
+  Raises:
+    ValueError: If there is no configuration of that name.
+  """
+  if name not in CONFIGS:
+    raise ValueError(
+      f'There is no augmentation {name!r}; it must be one of {", ".join(CONFIGS)}.'
+    )
+  return dataclasses.replace(CONFIGS[name], image_size=image_size)

@@ -1,0 +1,1 @@
+"""Encoders, projectors and heads as pure functions of a flat `Params` mapping."""

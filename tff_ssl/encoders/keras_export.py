@@ -1,0 +1,112 @@
+"""The interpreter that emits Keras layers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.encoders import normalization
+from tff_ssl.encoders import ops
+from tff_ssl.encoders import parameters
+
+
+class ToKeras(ops.Operations):
+  """Emits standard Keras layers that hold given values. A value is a Keras tensor.
+
+  Transforms are applied once and for all: the layers hold standardized kernels, and
+  training them further is training without weight standardization.
+  """
+
+  def __init__(self, params: Mapping[str, Any], dtype: tf.DType) -> None:
+    """Builds the interpreter.
+
+    Args:
+      params: name -> value, with values at hand (not symbolic).
+      dtype: of the layers.
+    """
+    super().__init__()
+    self._params = params
+    self._dtype = dtype
+    self._num_plain_layers = 0
+
+  def shape(self, x: Any) -> tuple[int, ...]:
+    """Returns the static shape after the batch axis."""
+    return tuple(x.shape[1:])
+
+  def parameter(
+    self,
+    name: str,
+    shape: tuple[int, ...],
+    initializer: parameters.Initializer,
+    transform: parameters.Transform | None = None,
+  ) -> np.ndarray:
+    """Looks the value up."""
+    del shape, initializer
+    value = self._params[self.path(name)]
+    return np.asarray(value if transform is None else transform(value))
+
+  def relu(self, x: Any) -> Any:
+    """Emits ReLU."""
+    return self._plain(tf.keras.layers.ReLU)(x)
+
+  def add(self, x: Any, y: Any) -> Any:
+    """Emits Add."""
+    return self._plain(tf.keras.layers.Add)([x, y])
+
+  def max_pool(self, x: Any, *, size: int, strides: int) -> Any:
+    """Emits MaxPooling2D."""
+    layer = tf.keras.layers.MaxPooling2D
+    return self._plain(layer, pool_size=size, strides=strides, padding='same')(x)
+
+  def global_average_pool(self, x: Any) -> Any:
+    """Emits GlobalAveragePooling2D."""
+    return self._plain(tf.keras.layers.GlobalAveragePooling2D)(x)
+
+  def tap(self, x: Any, name: str) -> Any:
+    """Emits an identity with the tap's name, so that `get_layer` finds it."""
+    return self._named(tf.keras.layers.Activation, name, activation='linear')(x)
+
+  def _conv2d(self, x: Any, kernel: Any, bias: Any, strides: int) -> Any:
+    layer = self._named(
+      tf.keras.layers.Conv2D,
+      filters=kernel.shape[-1],
+      kernel_size=kernel.shape[:2],
+      strides=strides,
+      padding='same',
+      use_bias=bias is not None,
+    )
+    return _with_values(layer, x, kernel, bias)
+
+  def _dense(self, x: Any, kernel: Any, bias: Any) -> Any:
+    layer = self._named(
+      tf.keras.layers.Dense, units=kernel.shape[-1], use_bias=bias is not None
+    )
+    return _with_values(layer, x, kernel, bias)
+
+  def _group_norm(self, x: Any, gamma: Any, beta: Any, groups: int) -> Any:
+    layer = self._named(
+      tf.keras.layers.GroupNormalization,
+      groups=groups,
+      epsilon=normalization.GROUP_NORM_EPSILON,
+    )
+    return _with_values(layer, x, gamma, beta)
+
+  def _named(self, layer: Any, name: str = '', **config: Any) -> Any:
+    return layer(
+      name=self.path(name).replace('/', '_'), dtype=self._dtype.name, **config
+    )
+
+  def _plain(self, layer: Any, **config: Any) -> Any:
+    # Counted here: Keras counts over the whole process, so that two exports of one
+    # network would differ.
+    self._num_plain_layers += 1
+    name = f'{layer.__name__.lower()}_{self._num_plain_layers}'
+    return layer(name=name, dtype=self._dtype.name, **config)
+
+
+def _with_values(layer: Any, x: Any, *values: np.ndarray | None) -> Any:
+  """Calls a layer, which creates its weights, and gives them their values."""
+  y = layer(x)
+  layer.set_weights([value for value in values if value is not None])
+  return y

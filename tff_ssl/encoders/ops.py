@@ -1,0 +1,188 @@
+"""The operations of which networks are written, apart from what they do.
+
+A network is one function `forward(ops, x)`. It never touches a tensor: it calls
+methods of an `Operations`, and each interpreter gives these methods one meaning:
+`interpreters.Describe` lists the parameters, `interpreters.Apply` computes with
+parameters given from outside, `keras_export.ToKeras` emits Keras layers. What a layer
+is, and what its parameters are called, is said once.
+
+To add an operation with parameters, say layer norm: write its public method here,
+which names the parameters, and an abstract primitive; then the primitive in each of
+the three interpreters. One without parameters is an abstract method only.
+"""
+
+import abc
+from collections.abc import Iterator
+import contextlib
+import math
+from typing import Any
+
+from tff_ssl.encoders import normalization
+from tff_ssl.encoders import parameters
+
+# The gain of a layer followed by relu, which halves the mean square (He et al., 2015).
+RELU_GAIN = 2.0
+
+
+class Operations(abc.ABC):
+  """Operations on values whose nature only the interpreter knows.
+
+  Values stand for [n, height, width, channels] or [n, units]. Parameter names are
+  paths: those of the open scopes, the operation, the parameter.
+  """
+
+  def __init__(self) -> None:
+    self._scopes: list[str] = []
+
+  @contextlib.contextmanager
+  def scope(self, name: str) -> Iterator[None]:
+    """Puts `name` before all parameter and tap names of the block."""
+    self._scopes.append(name)
+    try:
+      yield
+    finally:
+      self._scopes.pop()
+
+  def path(self, name: str = '') -> str:
+    """Returns `name` under the open scopes, joined by slashes."""
+    return '/'.join([*self._scopes, name] if name else self._scopes)
+
+  def conv2d(
+    self,
+    x: Any,
+    name: str,
+    *,
+    filters: int,
+    kernel_size: int,
+    strides: int = 1,
+    use_bias: bool = False,
+    standardize: bool = False,
+    gain: float = RELU_GAIN,
+  ) -> Any:
+    """Convolves with zero padding 'same'.
+
+    Args:
+      x: [n, height, width, channels].
+      name: name of the operation.
+      filters: output channels.
+      kernel_size: height and width of the kernel.
+      strides: step, in both directions.
+      use_bias: whether a bias is added; group norm makes it idle.
+      standardize: whether the kernel is used weight standardized.
+      gain: the kernel is drawn with variance gain / fan_in.
+
+    Returns:
+      [n, ceil(height / strides), ceil(width / strides), filters].
+    """
+    shape = (kernel_size, kernel_size, self.shape(x)[-1], filters)
+    with self.scope(name):
+      kernel, bias = self._kernel_and_bias(shape, use_bias, standardize, gain)
+      return self._conv2d(x, kernel, bias, strides)
+
+  def dense(
+    self,
+    x: Any,
+    name: str,
+    *,
+    units: int,
+    use_bias: bool = True,
+    standardize: bool = False,
+    gain: float = RELU_GAIN,
+  ) -> Any:
+    """Multiplies the last axis by a matrix: [n, inputs] -> [n, units].
+
+    Args:
+      x: [n, inputs].
+      name: name of the operation.
+      units: outputs.
+      use_bias: whether a bias is added.
+      standardize: whether the kernel is used weight standardized.
+      gain: the kernel is drawn with variance gain / inputs.
+
+    Returns:
+      [n, units].
+    """
+    shape = (self.shape(x)[-1], units)
+    with self.scope(name):
+      kernel, bias = self._kernel_and_bias(shape, use_bias, standardize, gain)
+      return self._dense(x, kernel, bias)
+
+  def group_norm(self, x: Any, name: str, *, groups: int) -> Any:
+    """Normalizes in `normalization.num_groups` groups, at most `groups`."""
+    *positions, channels = self.shape(x)
+    used = normalization.num_groups(channels, math.prod(positions), groups)
+    with self.scope(name):
+      gamma = self.parameter('gamma', (channels,), parameters.constant(1.0))
+      beta = self.parameter('beta', (channels,), parameters.constant(0.0))
+      return self._group_norm(x, gamma, beta, used)
+
+  def _kernel_and_bias(
+    self, shape: tuple[int, ...], use_bias: bool, standardize: bool, gain: float
+  ) -> tuple[Any, Any]:
+    fan_in = math.prod(shape[:-1])
+    if standardize and fan_in < 2:
+      raise ValueError(
+        f'weight standardization of {self.path()} needs at least 2 inputs an output, '
+        f'got kernel shape {shape}'
+      )
+    transform = normalization.standardize if standardize else None
+    kernel = self.parameter(
+      'kernel', shape, parameters.scaled_normal(fan_in, gain), transform
+    )
+    bias = (
+      self.parameter('bias', shape[-1:], parameters.constant(0.0)) if use_bias else None
+    )
+    return kernel, bias
+
+  @abc.abstractmethod
+  def shape(self, x: Any) -> tuple[int, ...]:
+    """Returns the static shape of one example of `x`, without the batch axis."""
+
+  @abc.abstractmethod
+  def parameter(
+    self,
+    name: str,
+    shape: tuple[int, ...],
+    initializer: parameters.Initializer,
+    transform: parameters.Transform | None = None,
+  ) -> Any:
+    """Returns the parameter's value, or nothing where there are no values.
+
+    Args:
+      name: its name under the open scopes.
+      shape: its shape.
+      initializer: how it is drawn.
+      transform: applied to the value before it is returned.
+    """
+
+  @abc.abstractmethod
+  def relu(self, x: Any) -> Any:
+    """Returns max(x, 0)."""
+
+  @abc.abstractmethod
+  def add(self, x: Any, y: Any) -> Any:
+    """Returns the sum of two values of one shape."""
+
+  @abc.abstractmethod
+  def max_pool(self, x: Any, *, size: int, strides: int) -> Any:
+    """Returns the maxima of square windows, with padding 'same'."""
+
+  @abc.abstractmethod
+  def global_average_pool(self, x: Any) -> Any:
+    """Averages over positions: [n, height, width, channels] -> [n, channels]."""
+
+  @abc.abstractmethod
+  def tap(self, x: Any, name: str) -> Any:
+    """Returns `x`, made available as an intermediate result called `name`."""
+
+  @abc.abstractmethod
+  def _conv2d(self, x: Any, kernel: Any, bias: Any, strides: int) -> Any:
+    """The primitive of `conv2d`."""
+
+  @abc.abstractmethod
+  def _dense(self, x: Any, kernel: Any, bias: Any) -> Any:
+    """The primitive of `dense`."""
+
+  @abc.abstractmethod
+  def _group_norm(self, x: Any, gamma: Any, beta: Any, groups: int) -> Any:
+    """The primitive of `group_norm`."""

@@ -1,0 +1,44 @@
+"""What a network says of its parameters before they have values."""
+
+from collections.abc import Callable
+import dataclasses
+import math
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+# (seed int32[2], shape, dtype) -> tensor.
+Initializer: TypeAlias = Callable[[tf.Tensor, tuple[int, ...], tf.DType], tf.Tensor]
+
+# From the value that is stored to the value that is computed with.
+Transform: TypeAlias = Callable[[Any], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterSpec:
+  """What is known of a parameter before it has a value."""
+
+  shape: tuple[int, ...]
+  initializer: Initializer
+
+
+def scaled_normal(fan_in: int, gain: float) -> Initializer:
+  """Returns an initializer drawing from a normal of variance gain / fan_in."""
+
+  def initialize(seed: tf.Tensor, shape: tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
+    # Drawn in float32 for any dtype: float64 then starts at the same point. The
+    # algorithm is named because TensorFlow's own choice depends on the device.
+    values = tf.random.stateless_normal(shape, seed, alg='philox')
+    return tf.cast(values * math.sqrt(gain / fan_in), dtype)
+
+  return initialize
+
+
+def constant(value: float) -> Initializer:
+  """Returns an initializer that ignores its seed."""
+
+  def initialize(seed: tf.Tensor, shape: tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
+    del seed
+    return tf.fill(shape, tf.constant(value, dtype))
+
+  return initialize

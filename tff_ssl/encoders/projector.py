@@ -1,0 +1,118 @@
+"""Networks behind an encoder: projectors, predictors and linear heads.
+
+Source: Vemulapalli et al., 2022 (DCCO), Section 4: projections 1024-1024-1024 with
+group norm and weight standardization in all layers but the last.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import functools
+from typing import Any
+
+from tff_ssl.encoders import network
+from tff_ssl.encoders import ops as ops_lib
+
+_NORMALIZATIONS = ('group', 'none')
+
+
+@dataclasses.dataclass(frozen=True)
+class ProjectorConfig:
+  """Configuration of a projector.
+
+  Attributes:
+    widths: units of each layer; none make the identity.
+    normalization: 'group' or 'none', of all layers but the last, which has none.
+    groups: groups of a group norm where the units allow it.
+    weight_standardization: whether the layers but the last use standardized kernels.
+  """
+
+  widths: tuple[int, ...] = (1024, 1024, 1024)
+  normalization: str = 'group'
+  groups: int = 32
+  weight_standardization: bool = True
+
+  def __post_init__(self) -> None:
+    """Checks the fields."""
+    if any(width < 1 for width in self.widths):
+      raise ValueError(f'widths must all be at least 1, got {self.widths}')
+    if self.normalization not in _NORMALIZATIONS:
+      raise ValueError(
+        f'normalization must be one of {_NORMALIZATIONS}, got {self.normalization!r}'
+      )
+    if self.groups < 1:
+      raise ValueError(f'groups must be at least 1, got {self.groups!r}')
+
+
+def build_projector(
+  input_dim: int,
+  widths: Sequence[int] = (1024, 1024, 1024),
+  normalization: str = 'group',
+  groups: int = 32,
+  weight_standardization: bool = True,
+  name: str = 'projector',
+) -> network.Network:
+  """Builds dense layers, normalized and with relu in all but the last.
+
+  A predictor (BYOL, SimSiam) is the same network with its own widths, the last being
+  `input_dim`.
+
+  Args:
+    input_dim: units of the input.
+    widths: see `ProjectorConfig`, as the three that follow.
+    normalization: 'group' or 'none'.
+    groups: groups of a group norm.
+    weight_standardization: whether kernels are standardized.
+    name: name of the network.
+
+  Returns:
+    A network [n, input_dim] -> [n, widths[-1]].
+
+  Raises:
+    ValueError: an argument is not allowed.
+  """
+  if input_dim < 1:
+    raise ValueError(f'input_dim of {name} must be at least 1, got {input_dim!r}')
+  config = ProjectorConfig(tuple(widths), normalization, groups, weight_standardization)
+  projector = network.Network(name, (input_dim,), functools.partial(_forward, config))
+  projector.specs  # noqa: B018  A layer that can not be built is an error here.
+  return projector
+
+
+def build_linear(
+  input_dim: int, num_classes: int, name: str = 'linear'
+) -> network.Network:
+  """Builds a linear classifier.
+
+  Args:
+    input_dim: units of the input.
+    num_classes: number of logits.
+    name: name of the network.
+
+  Returns:
+    A network [n, input_dim] -> [n, num_classes].
+
+  Raises:
+    ValueError: an argument is not allowed.
+  """
+  if num_classes < 1:
+    raise ValueError(f'num_classes of {name} must be at least 1, got {num_classes!r}')
+  return build_projector(input_dim, (num_classes,), name=name)
+
+
+def _forward(config: ProjectorConfig, ops: ops_lib.Operations, x: Any) -> Any:
+  """All layers."""
+  normalized = config.normalization == 'group'
+  for index, units in enumerate(config.widths[:-1]):
+    x = ops.dense(
+      x,
+      f'dense{index}',
+      units=units,
+      use_bias=not normalized,
+      standardize=config.weight_standardization,
+    )
+    if normalized:
+      x = ops.group_norm(x, f'norm{index}', groups=config.groups)
+    x = ops.relu(x)
+  for units in config.widths[-1:]:
+    x = ops.dense(x, f'dense{len(config.widths) - 1}', units=units, gain=1.0)
+  return x

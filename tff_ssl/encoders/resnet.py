@@ -1,0 +1,221 @@
+"""Residual networks: 8, 14, 18 and 50 layers.
+
+8 and 14 are the three-stage networks for small images (16, 32, 64 channels; one or two
+blocks a stage), 18 and 50 the four-stage ones (64 to 512 channels, of basic or of
+bottleneck blocks, the latter with the stride in the 3 x 3 convolution). Blocks are
+conv-norm-relu-conv-norm, added to the shortcut, then relu; where the shape changes, the
+shortcut is a 1 x 1 convolution with norm.
+
+Sources:
+  He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition. CVPR 2016.
+  Vemulapalli et al.: Federated Training of Dual Encoding Models on Small Non-IID
+    Client Datasets. 2022. Section 4: group norm with 32 groups and weight
+    standardization.
+
+Deviations: a layer of fewer than 32 channels, or of a number that 32 does not divide,
+has fewer groups (`normalization.num_groups`).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import functools
+import math
+from typing import Any
+
+from tff_ssl.encoders import network
+from tff_ssl.encoders import ops as ops_lib
+
+# depth -> (channels of each stage, blocks of each stage, bottleneck).
+_LAYOUTS: dict[int, tuple[tuple[int, ...], tuple[int, ...], bool]] = {
+  8: ((16, 32, 64), (1, 1, 1), False),
+  14: ((16, 32, 64), (2, 2, 2), False),
+  18: ((64, 128, 256, 512), (2, 2, 2, 2), False),
+  50: ((64, 128, 256, 512), (3, 4, 6, 3), True),
+}
+_EXPANSION = 4
+STEMS = ('cifar', 'imagenet')
+_NORMALIZATIONS = ('group', 'none')
+
+NAMES = tuple(f'resnet{depth}' for depth in _LAYOUTS)
+
+
+@dataclasses.dataclass(frozen=True)
+class ResNetConfig:
+  """Configuration of a residual network.
+
+  Attributes:
+    depth: layers with weights: 8, 14, 18 or 50.
+    width: factor on all numbers of channels (rounded); 1 is the published network.
+    stem: 'cifar' is a 3 x 3 convolution, for images of 8 to about 64 pixels; 'imagenet'
+      a 7 x 7 convolution and a max pooling, each of stride 2.
+    normalization: 'group', or 'none': biases instead, and residual branches drawn
+      smaller, by the square root of their number, so that the sum keeps its scale.
+    groups: groups of a group norm where the channels allow it.
+    weight_standardization: whether convolutions use standardized kernels.
+  """
+
+  depth: int
+  width: float = 1.0
+  stem: str = 'cifar'
+  normalization: str = 'group'
+  groups: int = 32
+  weight_standardization: bool = True
+
+  def __post_init__(self) -> None:
+    """Checks the fields."""
+    if self.depth not in _LAYOUTS:
+      raise ValueError(f'depth must be one of {tuple(_LAYOUTS)}, got {self.depth!r}')
+    if not (math.isfinite(self.width) and self.width >= 1 / 16):
+      raise ValueError(f'width must be a number of at least 1/16, got {self.width!r}')
+    if self.stem not in STEMS:
+      raise ValueError(f'stem must be one of {STEMS}, got {self.stem!r}')
+    if self.normalization not in _NORMALIZATIONS:
+      raise ValueError(
+        f'normalization must be one of {_NORMALIZATIONS}, got {self.normalization!r}'
+      )
+    if self.groups < 1:
+      raise ValueError(f'groups must be at least 1, got {self.groups!r}')
+
+  @property
+  def channels(self) -> tuple[int, ...]:
+    """Channels of each stage, before a bottleneck's expansion."""
+    return tuple(round(c * self.width) for c in _LAYOUTS[self.depth][0])
+
+  @property
+  def blocks(self) -> tuple[int, ...]:
+    """Blocks of each stage."""
+    return _LAYOUTS[self.depth][1]
+
+  @property
+  def bottleneck(self) -> bool:
+    """Whether blocks are bottlenecks."""
+    return _LAYOUTS[self.depth][2]
+
+
+def build_encoder(
+  name: str = 'resnet8',
+  image_shape: Sequence[int] = (32, 32, 3),
+  width: float = 1.0,
+  stem: str = 'cifar',
+  normalization: str = 'group',
+  groups: int = 32,
+  weight_standardization: bool = True,
+) -> network.Network:
+  """Builds a residual encoder.
+
+  Args:
+    name: one of `NAMES`.
+    image_shape: (height, width, channels).
+    width: see `ResNetConfig`, as all that follow.
+    stem: 'cifar' or 'imagenet'.
+    normalization: 'group' or 'none'.
+    groups: groups of a group norm.
+    weight_standardization: whether kernels are standardized.
+
+  Returns:
+    A network [n, *image_shape] -> [n, output_dim], the feature maps averaged over
+    positions; output_dim is 64 (depths 8, 14), 512 (18) or 2048 (50) times width. The
+    residual stages are tapped as 'stage1', 'stage2', ...
+
+  Raises:
+    ValueError: an argument is not allowed.
+  """
+  if name not in NAMES:
+    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
+  shape = tuple(int(size) for size in image_shape)
+  if len(shape) != 3 or min(shape) < 1:
+    raise ValueError(
+      f'image_shape must be (height, width, channels) of at least 1, got {image_shape}'
+    )
+  config = ResNetConfig(
+    depth=int(name.removeprefix('resnet')),
+    width=width,
+    stem=stem,
+    normalization=normalization,
+    groups=groups,
+    weight_standardization=weight_standardization,
+  )
+  encoder = network.Network(name, shape, functools.partial(_forward, config))
+  encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
+  return encoder
+
+
+def _forward(config: ResNetConfig, ops: ops_lib.Operations, x: Any) -> Any:
+  """The whole network."""
+  with ops.scope('stem'):
+    size, strides = (3, 1) if config.stem == 'cifar' else (7, 2)
+    x = _conv_norm(config, ops, x, '', config.channels[0], size, strides)
+    x = ops.relu(x)
+    if config.stem == 'imagenet':
+      x = ops.max_pool(x, size=3, strides=2)
+  block = _bottleneck_block if config.bottleneck else _basic_block
+  stages = zip(config.channels, config.blocks, strict=True)
+  for stage, (channels, blocks) in enumerate(stages, start=1):
+    with ops.scope(f'stage{stage}'):
+      for index in range(blocks):
+        strides = 2 if stage > 1 and index == 0 else 1
+        with ops.scope(f'block{index}'):
+          x = block(config, ops, x, channels, strides)
+    x = ops.tap(x, f'stage{stage}')
+  return ops.global_average_pool(x)
+
+
+def _basic_block(
+  config: ResNetConfig, ops: ops_lib.Operations, x: Any, channels: int, strides: int
+) -> Any:
+  """Two 3 x 3 convolutions."""
+  y = ops.relu(_conv_norm(config, ops, x, '1', channels, 3, strides))
+  y = _conv_norm(config, ops, y, '2', channels, 3, gain=_branch_gain(config))
+  return ops.relu(ops.add(y, _shortcut(config, ops, x, channels, strides)))
+
+
+def _bottleneck_block(
+  config: ResNetConfig, ops: ops_lib.Operations, x: Any, channels: int, strides: int
+) -> Any:
+  """A 3 x 3 convolution between two of 1 x 1."""
+  y = ops.relu(_conv_norm(config, ops, x, '1', channels, 1))
+  y = ops.relu(_conv_norm(config, ops, y, '2', channels, 3, strides))
+  outputs = channels * _EXPANSION
+  y = _conv_norm(config, ops, y, '3', outputs, 1, gain=_branch_gain(config))
+  return ops.relu(ops.add(y, _shortcut(config, ops, x, outputs, strides)))
+
+
+def _shortcut(
+  config: ResNetConfig, ops: ops_lib.Operations, x: Any, channels: int, strides: int
+) -> Any:
+  """The block's input, projected where its shape is not the output's."""
+  if strides == 1 and ops.shape(x)[-1] == channels:
+    return x
+  return _conv_norm(config, ops, x, '_shortcut', channels, 1, strides, gain=1.0)
+
+
+def _branch_gain(config: ResNetConfig) -> float:
+  """The gain of a branch's last convolution."""
+  if config.normalization == 'group':
+    return ops_lib.RELU_GAIN
+  return ops_lib.RELU_GAIN / sum(config.blocks)
+
+
+def _conv_norm(
+  config: ResNetConfig,
+  ops: ops_lib.Operations,
+  x: Any,
+  suffix: str,
+  filters: int,
+  kernel_size: int,
+  strides: int = 1,
+  gain: float = ops_lib.RELU_GAIN,
+) -> Any:
+  """A convolution and its norm, named conv<suffix> and norm<suffix>."""
+  normalized = config.normalization == 'group'
+  x = ops.conv2d(
+    x,
+    f'conv{suffix}',
+    filters=filters,
+    kernel_size=kernel_size,
+    strides=strides,
+    use_bias=not normalized,
+    standardize=config.weight_standardization,
+    gain=gain,
+  )
+  return ops.group_norm(x, f'norm{suffix}', groups=config.groups) if normalized else x

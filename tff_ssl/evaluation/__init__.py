@@ -1,0 +1,1 @@
+"""Evaluation: a frozen encoder in, named numbers out."""

@@ -1,0 +1,40 @@
+"""Batches of a short training run, fixed by a seed."""
+
+import numpy as np
+
+
+def batch_positions(
+  num_examples: int, batch_size: int, num_steps: int, seed: int
+) -> np.ndarray:
+  """Draws the positions that each step trains on.
+
+  Shuffled epochs follow one another without a gap, so that after any number of steps
+  no example has been seen two epochs more often than another. The draw is a function of
+  the arguments alone.
+
+  Args:
+    num_examples: Examples to draw from, at least 1.
+    batch_size: Examples of a batch; all of them where there are fewer.
+    num_steps: Number of batches, at least 1.
+    seed: Non-negative integer.
+
+  Returns:
+    int64 [num_steps, min(batch_size, num_examples)].
+
+  Raises:
+    ValueError: An argument is out of its range.
+  """
+  for name, value, minimum in (
+    ('num_examples', num_examples, 1),
+    ('batch_size', batch_size, 1),
+    ('num_steps', num_steps, 1),
+    ('seed', seed, 0),
+  ):
+    if value < minimum:
+      raise ValueError(f'{name} is {value}; it must be at least {minimum}.')
+  batch_size = min(batch_size, num_examples)
+  num_epochs = -(-num_steps * batch_size // num_examples)
+  random = np.random.default_rng(seed)
+  epochs = [random.permutation(num_examples) for _ in range(num_epochs)]
+  positions = np.concatenate(epochs)[: num_steps * batch_size]
+  return positions.reshape([num_steps, batch_size]).astype(np.int64)

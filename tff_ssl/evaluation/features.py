@@ -1,0 +1,145 @@
+"""Features: the encodings of a data set by a frozen encoder, per image or per case."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+# A tensor, or a (nested) dict or sequence of tensors.
+Structure = Any
+
+
+def build_encode(
+  apply: Callable[[Structure, tf.Tensor], tf.Tensor],
+) -> Callable[..., np.ndarray]:
+  """Compiles a network once, to encode with many params (one set per round).
+
+  Args:
+    apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d]; each
+      image's features must not depend on the other images.
+
+  Returns:
+    A function (params, images uint8 [N, H, W, C], batch_size=256) to features, float32
+    [N, d]. It traces `apply` once per image shape: N and the last batch may be of any
+    size.
+  """
+
+  @tf.function
+  def forward(params: Structure, images: tf.Tensor) -> tf.Tensor:
+    return tf.cast(apply(params, scale(images)), tf.float32)
+
+  def encode_with(
+    params: Structure, images: np.ndarray, batch_size: int = 256
+  ) -> np.ndarray:
+    _check_images(images)
+    if batch_size < 1:
+      raise ValueError(f'batch_size is {batch_size}; it must be at least 1.')
+    params = tf.nest.map_structure(tf.convert_to_tensor, params)
+    compiled = forward.get_concrete_function(
+      tf.nest.map_structure(lambda p: tf.TensorSpec(p.shape, p.dtype), params),
+      tf.TensorSpec([None, *images.shape[1:]], tf.uint8),
+    )
+
+    def run(batch: np.ndarray) -> np.ndarray:
+      return compiled(params, tf.constant(batch, tf.uint8)).numpy()
+
+    if not len(images):
+      # A black image tells the number of features: not every network takes no image.
+      return run(np.zeros([1, *images.shape[1:]], np.uint8))[:0]
+    starts = range(0, len(images), batch_size)
+    return np.concatenate([run(images[i : i + batch_size]) for i in starts])
+
+  return encode_with
+
+
+def encode(
+  apply_fn: Callable[[tf.Tensor], tf.Tensor], images: np.ndarray, batch_size: int = 256
+) -> np.ndarray:
+  """Encodes images by a network whose params are fixed.
+
+  Each call compiles `apply_fn` anew; `build_encode` is for a network that is evaluated
+  again and again.
+
+  Args:
+    apply_fn: Maps float32 images [n, H, W, C] in [0, 1] to features [n, d].
+    images: uint8 [N, H, W, C]; N may be 0.
+    batch_size: Images encoded at a time; the last batch may be smaller.
+
+  Returns:
+    Features, float32 [N, d].
+
+  Raises:
+    ValueError: `images` is not uint8 [N, H, W, C], or `batch_size` is below 1.
+  """
+  return build_encode(lambda _, batch: apply_fn(batch))((), images, batch_size)
+
+
+def scale(images: tf.Tensor) -> tf.Tensor:
+  """Maps uint8 images to float32 in [0, 1], what networks are given everywhere."""
+  return tf.cast(images, tf.float32) / 255.0
+
+
+def pool_cases(
+  features: np.ndarray, labels: np.ndarray, cases: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Pools the images of each case by the mean of their encodings.
+
+  Args:
+    features: [N, d] encodings of images.
+    labels: int [N] labels of images; -1 where there is none.
+    cases: int [N] case of each image.
+
+  Returns:
+    A tuple of
+      case_features: float32 [M, d], one row per case;
+      case_labels: int32 [M], -1 for a case none of whose images has a label;
+      case_ids: int64 [M], increasing.
+
+  Raises:
+    ValueError: Lengths differ, or images of one case have different labels.
+
+  Source: DCCO ("Federated Training of Dual Encoding Models on Small Non-IID Client
+  Datasets", 2022), Section 4, DERM.
+  """
+  if not len(features) == len(labels) == len(cases):
+    raise ValueError(
+      f'There are {len(features)} features, {len(labels)} labels and {len(cases)} '
+      'cases; each image needs one of each.'
+    )
+  case_ids, index, counts = np.unique(cases, return_inverse=True, return_counts=True)
+  # Summed in float64, so that the order of the images does not show in float32.
+  sums = np.zeros([len(case_ids), features.shape[1]], np.float64)
+  np.add.at(sums, index, features)
+  means = (sums / counts[:, np.newaxis]).astype(np.float32)
+  return means, case_labels(labels, cases), case_ids.astype(np.int64)
+
+
+def case_labels(labels: np.ndarray, cases: np.ndarray) -> np.ndarray:
+  """Returns the label of each case, int32 [M], by increasing case id.
+
+  An image without a label (-1) takes no part: its case's other images decide.
+
+  Raises:
+    ValueError: Images of one case have different labels.
+  """
+  labels = np.asarray(labels)
+  case_ids, index = np.unique(cases, return_inverse=True)
+  result = np.full([len(case_ids)], -1, np.int32)
+  np.maximum.at(result, index, labels)
+  conflicts = np.flatnonzero((labels >= 0) & (labels != result[index]))
+  if conflicts.size:
+    case = case_ids[index[conflicts[0]]]
+    found = sorted({int(label) for label in labels[cases == case] if label >= 0})
+    raise ValueError(
+      f'Case {case} has images of different labels, {found}; a case needs one label.'
+    )
+  return result
+
+
+def _check_images(images: np.ndarray) -> None:
+  if images.ndim != 4 or images.dtype != np.uint8:
+    raise ValueError(
+      f'images are {images.dtype} {list(images.shape)}; they must be uint8 '
+      '[N, H, W, C].'
+    )

@@ -1,0 +1,106 @@
+"""Weighted k-nearest-neighbour classification of frozen features.
+
+Wu, Xiong, Yu and Lin, "Unsupervised Feature Learning via Non-Parametric Instance
+Discrimination", CVPR 2018 (arXiv:1805.01978), Section 3.4: the k nearest training
+examples by cosine similarity s vote for their labels with weight exp(s / temperature).
+
+Deviations: k is at most the number of training examples.
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+# Similarities held at a time: 32 MiB, whatever the number of examples.
+_BLOCK_ELEMENTS = 2**23
+
+
+@dataclasses.dataclass(frozen=True)
+class KnnConfig:
+  """Hyperparameters of the vote.
+
+  Attributes:
+    k: Number of neighbours that vote, at least 1.
+    temperature: tau of the paper, above 0. Towards 0 only the nearest neighbour
+      counts; towards infinity all k count alike.
+  """
+
+  k: int = 200
+  temperature: float = 0.1
+
+  def __post_init__(self) -> None:
+    if self.k < 1:
+      raise ValueError(f'k is {self.k}; it must be at least 1.')
+    if not self.temperature > 0:
+      raise ValueError(f'temperature is {self.temperature}; it must be above 0.')
+
+
+def predict(
+  train_features: np.ndarray,
+  train_labels: np.ndarray,
+  features: np.ndarray,
+  num_classes: int,
+  config: KnnConfig | None = None,
+) -> np.ndarray:
+  """Predicts the class of each row of `features`.
+
+  Args:
+    train_features: [N, d], N at least 1.
+    train_labels: int [N] in [0, num_classes).
+    features: [M, d].
+    num_classes: Number of classes.
+    config: Hyperparameters of the vote; None for the defaults.
+
+  Returns:
+    Predicted classes, int32 [M]; the lowest class on a tie.
+
+  Raises:
+    ValueError: There are no training examples, or a label is out of range.
+  """
+  config = config or KnnConfig()
+  if len(train_features) != len(train_labels) or not len(train_labels):
+    raise ValueError(
+      f'kNN got {len(train_features)} training features and {len(train_labels)} labels;'
+      ' it needs as many of each and at least one.'
+    )
+  if np.min(train_labels) < 0 or np.max(train_labels) >= num_classes:
+    raise ValueError(
+      f'kNN labels are {np.min(train_labels)} to {np.max(train_labels)}; they must be '
+      f'in [0, {num_classes}).'
+    )
+  keys = _normalized(train_features)
+  labels = tf.constant(train_labels, tf.int32)
+  k = min(config.k, len(train_labels))
+  rows = max(1, _BLOCK_ELEMENTS // len(train_labels))
+  predictions = [np.zeros([0], np.int32)]
+  for start in range(0, len(features), rows):
+    queries = _normalized(features[start : start + rows])
+    scores = _scores(queries, keys, labels, k, config.temperature, num_classes)
+    predictions.append(tf.argmax(scores, axis=1, output_type=tf.int32).numpy())
+  return np.concatenate(predictions)
+
+
+def _scores(
+  queries: tf.Tensor,
+  keys: tf.Tensor,
+  labels: tf.Tensor,
+  k: int,
+  temperature: float,
+  num_classes: int,
+) -> tf.Tensor:
+  """Returns the votes for each class, [m, num_classes], up to a factor per row."""
+  similarity = tf.matmul(queries, keys, transpose_b=True)
+  nearest, neighbours = tf.math.top_k(similarity, k)
+  # Relative to the nearest, so that no small temperature overflows.
+  weights = tf.exp((nearest - nearest[:, :1]) / temperature)
+  row_offsets = num_classes * tf.range(tf.shape(queries)[0])[:, tf.newaxis]
+  cells = row_offsets + tf.gather(labels, neighbours)
+  num_cells = num_classes * tf.shape(queries)[0]
+  votes = tf.math.unsorted_segment_sum(weights, cells, num_cells)
+  return tf.reshape(votes, [-1, num_classes])
+
+
+def _normalized(features: np.ndarray) -> tf.Tensor:
+  """Returns rows of unit length; a zero row stays zero, similar to nothing."""
+  return tf.math.l2_normalize(tf.constant(features, tf.float32), axis=1, epsilon=1e-24)

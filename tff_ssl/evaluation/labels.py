@@ -1,0 +1,70 @@
+"""Labels: which of the training examples keep theirs (1 %, 10 %, 100 %)."""
+
+import numpy as np
+
+
+def label_fraction(
+  labels: np.ndarray,
+  fraction: float,
+  seed: int,
+  groups: np.ndarray | None = None,
+) -> np.ndarray:
+  """Draws a stratified subset of the labelled examples.
+
+  Of each class, `fraction` of the labelled examples is drawn, rounded half up, and at
+  least one. For one seed the subsets are nested: that of 1 % lies inside that of 10 %.
+
+  With groups (cases), whole groups are drawn. A group counts for the class of most of
+  its labelled examples (the lowest of them on a tie), and a class that leads in no
+  group is kept by one group that holds it.
+
+  Args:
+    labels: int [N]; -1 for no label. Such examples are never drawn.
+    fraction: Share of the labelled examples (or groups) of each class, in (0, 1].
+    seed: Non-negative integer; the same seed gives the same subset.
+    groups: int [N] group of each example, or None for each example by itself.
+
+  Returns:
+    Positions of the drawn examples, int64, increasing.
+
+  Raises:
+    ValueError: `fraction` or `seed` is out of range, `groups` has another length than
+      `labels`, or no example has a label.
+  """
+  labels = np.asarray(labels)
+  if not 0 < fraction <= 1:
+    raise ValueError(f'fraction is {fraction}; it must be in (0, 1].')
+  if seed < 0:
+    raise ValueError(f'seed is {seed}; it must be at least 0.')
+  if groups is not None and len(groups) != len(labels):
+    raise ValueError(
+      f'There are {len(groups)} groups for {len(labels)} labels; each label needs one.'
+    )
+  positions = np.flatnonzero(labels >= 0)
+  if not positions.size:
+    raise ValueError(
+      f'None of the {len(labels)} examples has a label; label_fraction needs one.'
+    )
+  members = positions if groups is None else np.asarray(groups)[positions]
+  _, unit = np.unique(members, return_inverse=True)
+  classes, class_index = np.unique(labels[positions], return_inverse=True)
+  leading = _leading_class(unit, class_index)
+  chosen = np.zeros([leading.size], bool)
+  for c, name in enumerate(classes):
+    # A stream per class: the draw of one class does not move with another's size.
+    random = np.random.default_rng([seed, int(name)])
+    order = random.permutation(np.unique(unit[class_index == c]))
+    # Prefixes of one order are what nests the subsets.
+    led = order[leading[order] == c]
+    chosen[led[: int(np.floor(fraction * led.size + 0.5))]] = True
+    chosen[led[:1] if led.size else order[:1]] = True
+  return positions[chosen[unit]].astype(np.int64)
+
+
+def _leading_class(unit: np.ndarray, class_index: np.ndarray) -> np.ndarray:
+  """Returns the most frequent class of each unit, the lowest on a tie."""
+  pairs, counts = np.unique(np.stack([unit, class_index]), axis=1, return_counts=True)
+  # By unit, then by falling count, then by class: the first row of a unit leads it.
+  order = np.lexsort([pairs[1], -counts, pairs[0]])
+  _, first = np.unique(pairs[0][order], return_index=True)
+  return pairs[1][order][first]

@@ -1,0 +1,137 @@
+"""Linear probe: a linear classifier on frozen features, by logistic regression.
+
+scikit-learn's multinomial logistic regression, run to convergence.
+
+Deviations:
+  The features are standardised by the mean and standard deviation of the training
+  features (constant features stay 0). The classifiers that can be expressed are the
+  same; it makes the penalty mean the same for encoders of any scale, and L-BFGS
+  converge.
+"""
+
+import dataclasses
+import warnings
+
+import numpy as np
+from sklearn import exceptions
+from sklearn import linear_model
+
+
+@dataclasses.dataclass(frozen=True)
+class LogisticConfig:
+  """Hyperparameters of scikit-learn's LogisticRegression.
+
+  Attributes:
+    inverse_penalty: C, the inverse of the l2 penalty's strength, above 0.
+    max_iterations: L-BFGS iterations after which the fit stops, converged or not.
+  """
+
+  inverse_penalty: float = 1.0
+  max_iterations: int = 1000
+
+  def __post_init__(self) -> None:
+    if not self.inverse_penalty > 0:
+      raise ValueError(
+        f'inverse_penalty is {self.inverse_penalty}; it must be above 0.'
+      )
+    if self.max_iterations < 1:
+      raise ValueError(
+        f'max_iterations is {self.max_iterations}; it must be at least 1.'
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearClassifier:
+  """A linear classifier of standardised features.
+
+  Attributes:
+    mean: float32 [d], subtracted from the features.
+    scale: float32 [d], by which they are then divided.
+    kernel: float32 [d, num_classes].
+    bias: float32 [num_classes]; minus infinity for a class that had no examples.
+    converged: Whether the fit reached its optimum; true of a fixed number of steps.
+  """
+
+  mean: np.ndarray
+  scale: np.ndarray
+  kernel: np.ndarray
+  bias: np.ndarray
+  converged: bool = True
+
+  def predict(self, features: np.ndarray) -> np.ndarray:
+    """Returns the predicted classes, int32 [N], of features [N, d]."""
+    logits = (features - self.mean) / self.scale @ self.kernel + self.bias
+    return np.argmax(logits, axis=1).astype(np.int32)
+
+
+def fit_logistic(
+  features: np.ndarray,
+  labels: np.ndarray,
+  num_classes: int,
+  config: LogisticConfig | None = None,
+) -> LinearClassifier:
+  """Fits logistic regression; an absent class is never predicted.
+
+  Args:
+    features: [N, d] training features, N at least 1.
+    labels: int [N] in [0, num_classes).
+    num_classes: Number of classes.
+    config: Hyperparameters; None for the defaults.
+
+  Returns:
+    The classifier; `converged` is false where `max_iterations` ended the fit.
+
+  Raises:
+    ValueError: Lengths differ or are 0, a label is out of range, or a feature is not
+      finite.
+  """
+  config = config or LogisticConfig()
+  mean, scale = standardization(features, labels, num_classes)
+  kernel = np.zeros([features.shape[1], num_classes], np.float32)
+  bias = np.full([num_classes], -np.inf, np.float32)
+  present = np.unique(labels)
+  if present.size == 1:  # Nothing to separate, and scikit-learn refuses.
+    bias[present] = 0.0
+    return LinearClassifier(mean, scale, kernel, bias)
+  model = linear_model.LogisticRegression(
+    C=config.inverse_penalty, max_iter=config.max_iterations
+  )
+  with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always')
+    # In float64: L-BFGS stops short of the optimum on float32 gradients.
+    model.fit(((features - mean) / scale).astype(np.float64), labels)
+  stopped = any(issubclass(w.category, exceptions.ConvergenceWarning) for w in caught)
+  if present.size == 2:  # One row stands for the second class against the first.
+    kernel[:, present[1]], bias[present] = model.coef_[0], [0.0, model.intercept_[0]]
+  else:
+    kernel[:, present], bias[present] = model.coef_.T, model.intercept_
+  return LinearClassifier(mean, scale, kernel, bias, converged=not stopped)
+
+
+def standardization(
+  features: np.ndarray, labels: np.ndarray, num_classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Checks the training data of a probe; returns what standardises its features.
+
+  Args and Raises are those of `fit_logistic`.
+
+  Returns:
+    The mean and the scale of each feature, float32 [d]; a constant one has scale 1.
+  """
+  if len(features) != len(labels) or not len(labels):
+    raise ValueError(
+      f'The linear probe got {len(features)} features and {len(labels)} labels; it '
+      'needs as many of each and at least one.'
+    )
+  if np.min(labels) < 0 or np.max(labels) >= num_classes:
+    raise ValueError(
+      f'The linear probe got labels {np.min(labels)} to {np.max(labels)}; they must be '
+      f'in [0, {num_classes}).'
+    )
+  if not np.all(np.isfinite(features)):
+    raise ValueError('The linear probe got features that are not finite.')
+  mean = np.mean(features, axis=0, dtype=np.float64)
+  std = np.std(features, axis=0, dtype=np.float64)
+  # Rounding alone makes a constant feature vary: that must not be blown up to 1.
+  varies = std > 1e-6 * np.maximum(np.abs(mean), 1e-6)
+  return mean.astype(np.float32), np.where(varies, std, 1.0).astype(np.float32)

@@ -1,0 +1,1 @@
+"""Self-supervised losses: pure functions of encodings or of their statistics."""

@@ -1,0 +1,177 @@
+"""Cross-correlation optimization (CCO) from encoding statistics.
+
+Raviteja Vemulapalli, Warren Richard Morningstar, Philip Andrew Mansfield, Hubert
+Eichner, Karan Singhal, Arash Afkanpour, Bradley Green. Federated Training of Dual
+Encoding Models on Small Non-IID Client Datasets. 2022. The loss is the one of Jure
+Zbontar, Li Jing, Ishan Misra, Yann LeCun, Stephane Deny. Barlow Twins:
+Self-Supervised Learning via Redundancy Reduction. ICML 2021.
+
+The loss sees its examples through means alone. Statistics of a union of clients are
+therefore the weighted mean of the clients' statistics, and the loss of a large batch
+can be computed by clients that hold one example each.
+
+Deviations: the off-diagonal term is divided by d - 1, with which the published weight
+of 20 fits encodings of 1024 dimensions (the text of Eq. 1 does not fix the scale).
+"""
+
+import collections
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+
+def statistics(
+  f: tf.Tensor,
+  g: tf.Tensor,
+  within: bool = False,
+  mask: tf.Tensor | None = None,
+) -> collections.OrderedDict[str, tf.Tensor]:
+  """Means over examples from which CCO and VICReg are computed.
+
+  Args:
+    f: [n, d_f] encodings of the first view; n may be 0.
+    g: [n, d_g] encodings of the second view, of the same dtype.
+    within: Whether to add the second moments inside each view (VICReg needs them).
+    mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
+      padding and do not count, whatever their encodings hold.
+
+  Returns:
+    OrderedDict of `mean_f` [d_f], `mean_g` [d_g], `square_f` [d_f], `square_g` [d_g],
+    `cross` [d_f, d_g] and, with `within`, `within_f` [d_f, d_f] and `within_g`
+    [d_g, d_g]. All are zero if no example counts.
+
+  Raises:
+    ValueError: If f and g are not two matrices with the same number of rows.
+
+  Source: Vemulapalli et al. 2022, Section 3 (encoding statistics).
+  """
+  if (
+    f.shape.rank != 2
+    or g.shape.rank != 2
+    or not f.shape[:1].is_compatible_with(g.shape[:1])
+  ):
+    raise ValueError(
+      f'The encodings f and g must be [n, d_f] and [n, d_g] with the same n, got '
+      f'shapes {f.shape} and {g.shape}.'
+    )
+  if mask is None:
+    count = tf.cast(tf.shape(f)[0], f.dtype)
+  else:
+    keep = tf.cast(mask, tf.bool)
+    count = tf.reduce_sum(tf.cast(keep, f.dtype))
+    # A product with the mask would let a non-finite padding row through.
+    f = tf.where(keep[:, tf.newaxis], f, tf.zeros_like(f))
+    g = tf.where(keep[:, tf.newaxis], g, tf.zeros_like(g))
+
+  def mean(total: tf.Tensor) -> tf.Tensor:
+    return tf.math.divide_no_nan(total, count)
+
+  result = collections.OrderedDict(
+    mean_f=mean(tf.reduce_sum(f, axis=0)),
+    mean_g=mean(tf.reduce_sum(g, axis=0)),
+    square_f=mean(tf.reduce_sum(tf.square(f), axis=0)),
+    square_g=mean(tf.reduce_sum(tf.square(g), axis=0)),
+    cross=mean(tf.matmul(f, g, transpose_a=True)),
+  )
+  if within:
+    result['within_f'] = mean(tf.matmul(f, f, transpose_a=True))
+    result['within_g'] = mean(tf.matmul(g, g, transpose_a=True))
+  return result
+
+
+def blend(
+  local: Mapping[str, tf.Tensor], aggregated: Mapping[str, tf.Tensor]
+) -> collections.OrderedDict[str, tf.Tensor]:
+  """Statistics with the value of the aggregate and the gradient of the client.
+
+  Args:
+    local: The client's own statistics S_k, differentiable in its model.
+    aggregated: The cohort's statistics S, of the same names and shapes.
+
+  Returns:
+    S_k + stop_gradient(S - S_k), in the order of `local`.
+
+  Raises:
+    ValueError: If the two do not hold the same names.
+
+  Source: Vemulapalli et al. 2022, Section 3 (DCCO, client update).
+  """
+  if set(local) != set(aggregated):
+    raise ValueError(
+      f'Local and aggregated statistics must hold the same names, got '
+      f'{sorted(local)} and {sorted(aggregated)}.'
+    )
+  return collections.OrderedDict(
+    (name, value + tf.stop_gradient(aggregated[name] - value))
+    for name, value in local.items()
+  )
+
+
+def covariance(
+  second_moment: tf.Tensor, mean_a: tf.Tensor, mean_b: tf.Tensor
+) -> tf.Tensor:
+  """Population covariance: [d_a, d_b] second moment less the product of means."""
+  return second_moment - mean_a[:, tf.newaxis] * mean_b[tf.newaxis, :]
+
+
+def variance(square: tf.Tensor, mean: tf.Tensor) -> tf.Tensor:
+  """Population variance [d]: mean square less squared mean, never below 0."""
+  # Rounding can make the difference negative where an encoding hardly varies.
+  return tf.maximum(square - tf.square(mean), tf.zeros([], square.dtype))
+
+
+def correlation(
+  statistics: Mapping[str, tf.Tensor], epsilon: float = 1e-5
+) -> tf.Tensor:
+  """Cross-correlation matrix C of the two views.
+
+  Args:
+    statistics: As `statistics` returns them, local, aggregated or blended.
+    epsilon: Added to each variance, in squared units of the encodings.
+
+  Returns:
+    C [d_f, d_g]; entries lie in (-1, 1) up to rounding, 0 where nothing varies.
+
+  Source: Zbontar et al. 2021, Eq. 2, from means of products.
+  """
+  std_f = tf.sqrt(variance(statistics['square_f'], statistics['mean_f']) + epsilon)
+  std_g = tf.sqrt(variance(statistics['square_g'], statistics['mean_g']) + epsilon)
+  centred = covariance(statistics['cross'], statistics['mean_f'], statistics['mean_g'])
+  return centred / (std_f[:, tf.newaxis] * std_g[tf.newaxis, :])
+
+
+def cco_loss(
+  statistics: Mapping[str, tf.Tensor],
+  off_diagonal_weight: float = 20.0,
+  epsilon: float = 1e-5,
+) -> tf.Tensor:
+  """CCO loss: C's diagonal is drawn to 1 and everything else in C to 0.
+
+  Args:
+    statistics: As `statistics` returns them, with d_f = d_g = d.
+    off_diagonal_weight: The paper's lambda; 0 leaves the diagonal alone.
+    epsilon: Added to each variance, in squared units of the encodings.
+
+  Returns:
+    sum_i (1 - C_ii)^2 + lambda / (d - 1) sum_i sum_{j != i} C_ij^2, a scalar. For
+    d = 1 the second sum is empty and the term is 0.
+
+  Raises:
+    ValueError: If the cross moments are not a square matrix of known size.
+
+  Source: Vemulapalli et al. 2022, Eq. 1.
+  """
+  shape = statistics['cross'].shape
+  if shape.rank != 2 or shape[0] is None or shape[0] != shape[1]:
+    raise ValueError(
+      f'The CCO loss needs encodings of the same known dimension in both views, got '
+      f'cross moments of shape {shape}.'
+    )
+  c = correlation(statistics, epsilon)
+  diagonal = tf.linalg.diag_part(c)
+  loss = tf.reduce_sum(tf.square(1.0 - diagonal))
+  if shape[0] > 1:
+    off_diagonal = tf.linalg.set_diag(c, tf.zeros_like(diagonal))
+    scale = off_diagonal_weight / (shape[0] - 1)
+    loss += scale * tf.reduce_sum(tf.square(off_diagonal))
+  return loss

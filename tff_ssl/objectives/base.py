@@ -1,0 +1,55 @@
+"""What one client minimises: the contract between objectives and algorithms.
+
+An objective knows networks, views and a loss; it knows nothing of federation. An
+algorithm moves any objective's parameters; it knows nothing of which loss they
+minimise. Six objectives times five algorithms are then eleven files, not thirty.
+
+Everything is a pure function of tensors: parameters in, values out, with all
+randomness derived from the round's seed and each example's id.
+"""
+
+import collections
+from collections.abc import Mapping
+from typing import Protocol
+
+import tensorflow as tf
+
+Params = collections.OrderedDict[str, tf.Tensor]
+Examples = Mapping[str, tf.Tensor]
+Metrics = collections.OrderedDict[str, tf.Tensor]
+
+
+class Objective(Protocol):
+  """A loss of parameters on a batch of examples."""
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> Params:
+    """Returns initial parameters.
+
+    Args:
+      seed: int32 [2]; the same seed gives the same parameters.
+      dtype: Floating type of every parameter.
+    """
+
+  def loss(
+    self, params: Params, examples: Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, Metrics]:
+    """Returns the loss of a batch and what a client reports about it.
+
+    Args:
+      params: As made by `init`.
+      examples: Tensors with a leading dimension n, which may be 0: `image`,
+        `example_id` and, where the objective needs it, `label`.
+      seed: int32 [2], the round's seed; with `example_id` it fixes the views.
+
+    Returns:
+      A scalar (0 when n = 0), and metrics that an algorithm averages over clients
+      weighted by n: tensors of fixed shapes whose weighted mean is meaningful.
+    """
+
+  def summarize(self, metrics: Metrics) -> Metrics:
+    """Turns averaged `metrics` into the scalars that a round reports."""
+
+
+def example_count(examples: Examples) -> tf.Tensor:
+  """Returns the number of examples in a batch, an int32 scalar."""
+  return tf.shape(examples['example_id'])[0]

@@ -1,0 +1,43 @@
+"""SimCLR's NT-Xent over the examples of one batch (Chen et al., 2020)."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.losses import contrastive
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class ContrastiveObjective:
+  """NT-Xent: each view is contrasted with the batch's other 2n - 2 views.
+
+  Attributes:
+    model: The dual encoding model.
+    temperature: Softmax temperature; 0.1 in the DCCO paper (B).
+  """
+
+  model: dual_encoder.DualEncoder
+  temperature: float = 0.1
+
+  def __post_init__(self):
+    if self.temperature <= 0:
+      raise ValueError(f'temperature is {self.temperature}; it must be positive.')
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return self.model.init(seed, dtype)
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the within-batch loss; 0 for an empty batch (see `base.Objective`)."""
+    f, g = self.model.encode(params, examples, seed)
+    loss = contrastive.nt_xent(f, g, self.temperature)
+    return loss, statistics.spread_metrics(f)
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged moments into the collapse alarm's numbers."""
+    return statistics.summarize_spread(metrics)

@@ -1,0 +1,126 @@
+"""Dual encoding models: two inputs of one example, two encodings.
+
+`Siamese` makes the two inputs by augmenting one image twice and encodes both with the
+same networks (self-supervised learning). `TwoTower` encodes two modalities, `left` and
+`right`, each with a network of its own (a true dual encoder).
+
+Source: "Federated Training of Dual Encoding Models on Small Non-IID Client Datasets"
+(DCCO), sections 1 and 4.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Protocol
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol
+from tff_ssl.encoders import network
+from tff_ssl.objectives import base
+
+ENCODER = 'encoder'
+PROJECTOR = 'projector'
+LEFT = 'left'
+RIGHT = 'right'
+
+
+class DualEncoder(Protocol):
+  """A model that encodes the two inputs of each example."""
+
+  @property
+  def output_dims(self) -> tuple[int, int]:
+    """The sizes (d_f, d_g) of the two encodings."""
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the encodings f [n, d_f] and g [n, d_g] of n examples."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Siamese:
+  """One encoder and projector over two augmented views of one image.
+
+  Attributes:
+    encoder: Images in [0, 1], float [n, H, W, C], to features [n, encoder dim]. It is
+      what remains after pretraining.
+    projector: Features to the encodings that the loss sees [n, d].
+    augmentation: How the two views are made.
+  """
+
+  encoder: network.Network
+  projector: network.Network
+  augmentation: byol.AugmentConfig
+
+  @property
+  def output_dims(self) -> tuple[int, int]:
+    return self.projector.output_dim, self.projector.output_dim
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    return init_networks(
+      seed, dtype, {ENCODER: self.encoder, PROJECTOR: self.projector}
+    )
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    views = byol.two_views(
+      examples['image'], examples['example_id'], seed, self.augmentation
+    )
+    # One pass over both views: half as many operations, which is what costs on a
+    # client of one image. No layer mixes examples, so it is the same number.
+    features = self.encoder.apply(
+      network.select(params, ENCODER), tf.concat(views, axis=0)
+    )
+    encodings = self.projector.apply(network.select(params, PROJECTOR), features)
+    f, g = tf.split(encodings, 2, axis=0)
+    return f, g
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoTower:
+  """Two networks over two modalities; examples hold `left` and `right`.
+
+  Attributes:
+    left: Network from the element's `left` to encodings [n, d_f].
+    right: Network from the element's `right` to encodings [n, d_g].
+  """
+
+  left: network.Network
+  right: network.Network
+
+  @property
+  def output_dims(self) -> tuple[int, int]:
+    return self.left.output_dim, self.right.output_dim
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    return init_networks(seed, dtype, {LEFT: self.left, RIGHT: self.right})
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    del seed  # The two modalities are the two views: nothing is drawn.
+    f = self.left.apply(network.select(params, LEFT), examples[LEFT])
+    g = self.right.apply(network.select(params, RIGHT), examples[RIGHT])
+    return f, g
+
+
+def init_networks(
+  seed: tf.Tensor, dtype: tf.DType, networks: Mapping[str, network.Network]
+) -> base.Params:
+  """Returns the initial parameters of several networks as one flat structure.
+
+  Args:
+    seed: int32 [2].
+    dtype: Floating type of the parameters.
+    networks: From the prefix of a network's parameter names to the network.
+  """
+  seeds = tf.random.experimental.stateless_split(seed, len(networks))
+  params: base.Params = collections.OrderedDict()
+  for i, (prefix, net) in enumerate(networks.items()):
+    params.update(network.with_prefix(net.init(seeds[i], dtype), prefix))
+  return params

@@ -1,0 +1,127 @@
+"""Objectives that see a batch only through its encoding statistics.
+
+CCO (the cross-correlation loss of Barlow Twins, named as in the DCCO paper) and VICReg.
+Because the loss is a function of means over examples, an algorithm may replace a
+client's statistics by the statistics of the whole cohort (DCCO), or leave them alone
+(FedAvg with a within-client loss).
+"""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.losses import cco
+from tff_ssl.losses import spread
+from tff_ssl.losses import vicreg
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+
+LOSSES = ('cco', 'vicreg')
+
+
+@dataclasses.dataclass(frozen=True)
+class StatisticsObjective:
+  """A loss of the encoding statistics of a dual encoder.
+
+  Attributes:
+    model: The dual encoding model.
+    loss_name: 'cco' (DCCO, Eq. 1) or 'vicreg' (the same kind of statistics, with the
+      within-view second moments).
+    off_diagonal_weight: CCO's lambda, 20 in the paper (B).
+  """
+
+  model: dual_encoder.DualEncoder
+  loss_name: str = 'cco'
+  off_diagonal_weight: float = 20.0
+
+  def __post_init__(self):
+    if self.loss_name not in LOSSES:
+      raise ValueError(
+        f'loss_name is {self.loss_name!r}; allowed are {", ".join(LOSSES)}.'
+      )
+    if self.off_diagonal_weight < 0:
+      raise ValueError(
+        f'off_diagonal_weight is {self.off_diagonal_weight}; it must be at least 0.'
+      )
+    f_dim, g_dim = self.model.output_dims
+    if f_dim != g_dim:
+      raise ValueError(
+        f'The two encodings have {f_dim} and {g_dim} dimensions; they must be equal.'
+      )
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return self.model.init(seed, dtype)
+
+  def statistics(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> collections.OrderedDict[str, tf.Tensor]:
+    """Returns the means over the batch that the loss needs (see `losses.cco`)."""
+    f, g = self.model.encode(params, examples, seed)
+    return cco.statistics(f, g, within=self.loss_name == 'vicreg')
+
+  def loss_of(self, statistics: collections.OrderedDict[str, tf.Tensor]) -> tf.Tensor:
+    """Returns the loss of any statistics: a batch's own, or aggregated."""
+    if self.loss_name == 'vicreg':
+      return vicreg.vicreg_loss(statistics)
+    return cco.cco_loss(statistics, self.off_diagonal_weight)
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the within-batch loss; 0 for an empty batch (see `base.Objective`)."""
+    f, g = self.model.encode(params, examples, seed)
+    statistics = cco.statistics(f, g, within=self.loss_name == 'vicreg')
+    loss = self.loss_of(statistics)
+    has_examples = tf.cast(base.example_count(examples) > 0, loss.dtype)
+    return loss * has_examples, spread_metrics(f)
+
+  def summarize_statistics(
+    self, statistics: collections.OrderedDict[str, tf.Tensor]
+  ) -> base.Metrics:
+    """Returns the loss and the collapse alarm of a cohort's statistics.
+
+    They cost no communication beyond the statistics. The encodings are not normalised
+    one by one here: `encoding_std` is the root of variance over energy, which equals
+    the definition in `losses.spread` where their lengths are equal; `effective_rank` is
+    that of the symmetric part of the two views' cross-covariance, the covariance of
+    what both views share.
+    """
+    variance = tf.maximum(statistics['square_f'] - tf.square(statistics['mean_f']), 0.0)
+    total_variance = tf.reduce_sum(variance)
+    energy = tf.reduce_sum(statistics['square_f'])
+    covariance = statistics['cross'] - tf.tensordot(
+      statistics['mean_f'], statistics['mean_g'], axes=0
+    )
+    return collections.OrderedDict(
+      loss=self.loss_of(statistics),
+      encoding_std=tf.sqrt(tf.math.divide_no_nan(total_variance, energy)),
+      effective_rank=spread.effective_rank_from_covariance(
+        (covariance + tf.transpose(covariance)) / 2
+      ),
+      total_variance=total_variance,
+    )
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged moments into the collapse alarm's numbers."""
+    return summarize_spread(metrics)
+
+
+def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
+  """Returns the moments of encodings [n, d] from which their spread is known.
+
+  They are means over examples, so the cohort's spread follows from their weighted mean
+  even if every client holds one example.
+  """
+  mean, square = spread.normalised_moments(tf.stop_gradient(encodings))
+  return collections.OrderedDict(normalised_mean=mean, normalised_square=square)
+
+
+def summarize_spread(metrics: base.Metrics) -> base.Metrics:
+  """Returns `encoding_std`: about 1 when spread out, 0 when collapsed."""
+  return collections.OrderedDict(
+    encoding_std=spread.encoding_std_from_moments(
+      metrics['normalised_mean'], metrics['normalised_square']
+    )
+  )

@@ -1,0 +1,61 @@
+"""Supervised cross-entropy: the baseline that is given labels."""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol
+from tff_ssl.encoders import network
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+
+HEAD = 'head'
+
+
+@dataclasses.dataclass(frozen=True)
+class SupervisedObjective:
+  """Softmax cross-entropy of an encoder and a linear head.
+
+  Attributes:
+    encoder: Images to features.
+    head: Features to logits [n, classes].
+    augmentation: How the one view is made; flips only in the DCCO paper (B.1).
+  """
+
+  encoder: network.Network
+  head: network.Network
+  augmentation: byol.AugmentConfig
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return dual_encoder.init_networks(
+      seed, dtype, {dual_encoder.ENCODER: self.encoder, HEAD: self.head}
+    )
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the mean cross-entropy over labelled examples (label >= 0)."""
+    view = byol.one_view(
+      examples['image'], examples['example_id'], seed, self.augmentation
+    )
+    features = self.encoder.apply(network.select(params, dual_encoder.ENCODER), view)
+    logits = self.head.apply(network.select(params, HEAD), features)
+    label = examples['label']
+    labelled = tf.cast(label >= 0, logits.dtype)
+    entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
+      tf.maximum(label, 0), logits
+    )
+    correct = tf.cast(tf.argmax(logits, 1, tf.int32) == label, logits.dtype)
+    count = tf.reduce_sum(labelled)
+    return (
+      tf.math.divide_no_nan(tf.reduce_sum(entropy * labelled), count),
+      collections.OrderedDict(
+        accuracy=tf.math.divide_no_nan(tf.reduce_sum(correct), count)
+      ),
+    )
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the averaged training accuracy as it is."""
+    return metrics

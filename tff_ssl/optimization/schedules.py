@@ -1,0 +1,141 @@
+"""Learning-rate schedules: frozen dataclasses that map a step to a rate.
+
+A step is counted from 0 and is a Python integer or an integer tensor; the rate is then
+a Python float or a float32 scalar, so that one schedule serves a loop in Python, a
+`tf.while_loop` and the state of a federated server.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+Step: TypeAlias = int | tf.Tensor
+Rate: TypeAlias = float | tf.Tensor
+Schedule = Callable[[Step], Rate]
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+  """The same rate at every step.
+
+  Attributes:
+    rate: The learning rate, at least 0.
+  """
+
+  rate: float
+
+  def __post_init__(self) -> None:
+    _check_rate('rate', self.rate)
+
+  def __call__(self, step: Step) -> Rate:
+    """Returns the rate of a step."""
+    return _scaled(self.rate, step, lambda ops, t: ops.ones_like(t))
+
+
+@dataclasses.dataclass(frozen=True)
+class Cosine:
+  """Linear warm-up, then half a cosine from `initial` down to 0.
+
+  The rate at step t is initial * (t + 1) / warmup_steps during the warm-up (so that
+  step 0 already learns), then
+  initial * (1 + cos(pi * (t - warmup_steps) / (total_steps - warmup_steps))) / 2, and
+  0 from `total_steps` on.
+
+  Source: Loshchilov and Hutter, "SGDR", ICLR 2017, Eq. 5, without restarts.
+
+  Attributes:
+    initial: Rate at the end of the warm-up, at least 0.
+    total_steps: Steps in all, warm-up included.
+    warmup_steps: Steps of the warm-up; 0 for none.
+  """
+
+  initial: float
+  total_steps: int
+  warmup_steps: int = 0
+
+  def __post_init__(self) -> None:
+    _check_rate('initial', self.initial)
+    _check_count('total_steps', self.total_steps, minimum=1)
+    _check_count('warmup_steps', self.warmup_steps, minimum=0)
+    if self.warmup_steps >= self.total_steps:
+      raise ValueError(
+        f'warmup_steps is {self.warmup_steps}; it must be below total_steps, which is '
+        f'{self.total_steps}.'
+      )
+
+  def __call__(self, step: Step) -> Rate:
+    """Returns the rate of a step."""
+
+    def factor(ops: Any, t: Any) -> Any:
+      decay_steps = self.total_steps - self.warmup_steps
+      progress = ops.clip_by_value((t - self.warmup_steps) / decay_steps, 0.0, 1.0)
+      cosine = 0.5 * (1.0 + ops.cos(math.pi * progress))
+      warmup = (t + 1.0) / max(self.warmup_steps, 1)
+      return ops.where(t < self.warmup_steps, warmup, cosine)
+
+    return _scaled(self.initial, step, factor)
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+  """A rate multiplied by `factor` at each of `boundaries`.
+
+  Attributes:
+    initial: Rate before the first boundary, at least 0.
+    boundaries: Increasing steps; the rate changes at the boundary itself.
+    factor: What the rate is multiplied by, above 0.
+  """
+
+  initial: float
+  boundaries: tuple[int, ...]
+  factor: float = 0.1
+
+  def __post_init__(self) -> None:
+    _check_rate('initial', self.initial)
+    for boundary in self.boundaries:
+      _check_count('boundaries', boundary, minimum=1)
+    if list(self.boundaries) != sorted(set(self.boundaries)):
+      raise ValueError(f'boundaries is {self.boundaries}; it must increase.')
+    if not (math.isfinite(self.factor) and self.factor > 0):
+      raise ValueError(f'factor is {self.factor}; it must be finite and above 0.')
+
+  def __call__(self, step: Step) -> Rate:
+    """Returns the rate of a step."""
+
+    def factor(ops: Any, t: Any) -> Any:
+      result = ops.ones_like(t)
+      for boundary in self.boundaries:
+        result = ops.where(t >= boundary, result * self.factor, result)
+      return result
+
+    return _scaled(self.initial, step, factor)
+
+
+class _NumpyOps:
+  """The few TensorFlow functions that the schedules use, on NumPy float64."""
+
+  clip_by_value = staticmethod(np.clip)
+  cos = staticmethod(np.cos)
+  ones_like = staticmethod(np.ones_like)
+  where = staticmethod(np.where)
+
+
+def _scaled(initial: float, step: Step, factor: Callable[[Any, Any], Any]) -> Rate:
+  """Returns initial * factor(ops, step) in the kind of number that `step` is."""
+  if tf.is_tensor(step):
+    return initial * factor(tf, tf.cast(step, tf.float32))
+  return float(initial * factor(_NumpyOps, np.float64(step)))
+
+
+def _check_rate(name: str, value: float) -> None:
+  if not (math.isfinite(value) and value >= 0):
+    raise ValueError(f'{name} is {value}; it must be finite and at least 0.')
+
+
+def _check_count(name: str, value: int, minimum: int) -> None:
+  if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+    raise ValueError(f'{name} has {value!r}; it must be an integer >= {minimum}.')

@@ -1,0 +1,1 @@
+"""How a set of examples is dealt to clients: NumPy in, NumPy out."""

@@ -1,0 +1,133 @@
+"""What a partition looks like: sizes, label histograms, distance from IID."""
+
+import csv
+import dataclasses
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+
+from tff_ssl.partition import clients as clients_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PartitionReport:
+  """Sizes and label histograms of the clients.
+
+  Attributes:
+    client_ids: The clients.
+    client_sizes: int64 [clients], examples of each.
+    histograms: int64 [clients, classes], labelled examples of each class.
+    global_histogram: int64 [classes], of all examples, those that belong to no
+      client included.
+    total_examples: All examples there are.
+  """
+
+  client_ids: tuple[str, ...]
+  client_sizes: np.ndarray
+  histograms: np.ndarray
+  global_histogram: np.ndarray
+  total_examples: int
+
+  @property
+  def clients(self) -> int:
+    """Number of clients."""
+    return len(self.client_ids)
+
+  @property
+  def examples(self) -> int:
+    """Number of examples that belong to a client."""
+    return int(np.sum(self.client_sizes))
+
+  @property
+  def mean_emd(self) -> float:
+    """Mean earth-mover distance of the clients' labels to the global labels.
+
+    The distance of client k is sum_c |p_k(c) - p(c)|, from 0 (the same
+    distribution) to 2 (disjoint), p_k over its labelled examples, p over those of
+    all examples; the mean is over the clients with a labelled example, each of the
+    same weight. NaN where no client has one.
+
+    Source: Zhao et al., "Federated Learning with Non-IID Data" (2018), Section 3.
+    """
+    labelled = self.histograms[np.sum(self.histograms, axis=1) > 0]
+    if not len(labelled):
+      return float('nan')
+    local = labelled / np.sum(labelled, axis=1, keepdims=True)
+    overall = self.global_histogram / np.sum(self.global_histogram)
+    return float(np.mean(np.sum(np.abs(local - overall), axis=1)))
+
+  def line(self) -> str:
+    """The partition in one line."""
+    sizes = self.client_sizes
+    distance = self.mean_emd
+    shown = 'unknown (no labels)' if np.isnan(distance) else f'{distance:.3f}'
+    return (
+      f'{self.clients:,} clients with {self.examples:,} of {self.total_examples:,} '
+      f'examples, size min {np.min(sizes):,} median {np.median(sizes):,g} max '
+      f'{np.max(sizes):,}, mean earth-mover distance to the global labels {shown}'
+    )
+
+  def write_csv(self, path: str | os.PathLike[str]) -> None:
+    """Writes a row a client: client_id, size, label_0, label_1, ...
+
+    Args:
+      path: The file, replaced at once when it is complete.
+    """
+    target = pathlib.Path(path)
+    classes = self.histograms.shape[1]
+    with tempfile.NamedTemporaryFile(
+      'w', dir=target.parent, prefix=f'.{target.name}.', newline='', delete=False
+    ) as file:
+      try:
+        writer = csv.writer(file, lineterminator='\n')
+        writer.writerow(['client_id', 'size', *(f'label_{c}' for c in range(classes))])
+        for client, size, counts in zip(
+          self.client_ids, self.client_sizes, self.histograms, strict=True
+        ):
+          writer.writerow([client, size, *counts])
+      except BaseException:
+        pathlib.Path(file.name).unlink()
+        raise
+    # A temporary file is private to its owner; a report is not.
+    pathlib.Path(file.name).chmod(0o644)
+    pathlib.Path(file.name).replace(target)
+
+
+def describe(
+  partition: clients_lib.Partition, labels: np.ndarray, num_classes: int
+) -> PartitionReport:
+  """Counts what each client has.
+
+  Args:
+    partition: The clients.
+    labels: int [n], the label of each example, -1 where it has none.
+    num_classes: Labels are below it.
+
+  Returns:
+    The report.
+
+  Raises:
+    ValueError: The partition has no clients, or a label is not below `num_classes`.
+  """
+  if not partition:
+    raise ValueError('The partition has 0 clients; it must have at least 1.')
+  if len(labels) and np.max(labels) >= num_classes:
+    raise ValueError(
+      f'Label {np.max(labels)} is not below num_classes, which is {num_classes}.'
+    )
+  # Column 0 counts the unlabelled.
+  histograms = np.stack(
+    [
+      np.bincount(labels[held] + 1, minlength=num_classes + 1)
+      for held in partition.values()
+    ]
+  )
+  return PartitionReport(
+    client_ids=tuple(partition),
+    client_sizes=np.array([len(held) for held in partition.values()], np.int64),
+    histograms=histograms[:, 1:],
+    global_histogram=np.bincount(labels + 1, minlength=num_classes + 1)[1:],
+    total_examples=len(labels),
+  )

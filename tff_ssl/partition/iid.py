@@ -1,0 +1,58 @@
+"""IID clients: the examples are shuffled and dealt out."""
+
+import dataclasses
+
+import numpy as np
+
+from tff_ssl.partition import clients as clients_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class IidConfig:
+  """An IID partition; at least one of the two fields is given.
+
+  Attributes:
+    examples: Examples of each client. The remainder, fewer than `examples`
+      examples unless `clients` is given too, belongs to no client. None deals out
+      every example, so that sizes differ by at most one.
+    clients: Number of clients; None for as many as can be filled.
+  """
+
+  examples: int | None = None
+  clients: int | None = None
+
+  def __post_init__(self) -> None:
+    clients_lib.check_count('examples of an iid partition', self.examples)
+    clients_lib.check_count('clients of an iid partition', self.clients)
+    if self.examples is None and self.clients is None:
+      raise ValueError(
+        'An iid partition needs examples (of a client) or clients, as in '
+        '"iid:examples=4" or "iid:clients=5".'
+      )
+
+
+def build(
+  config: IidConfig, num_examples: int, rng: np.random.Generator
+) -> clients_lib.Partition:
+  """Deals examples to clients uniformly at random.
+
+  Args:
+    config: The sizes.
+    num_examples: Examples there are.
+    rng: Source of the shuffle.
+
+  Returns:
+    The partition.
+
+  Raises:
+    ValueError: There are too few examples.
+  """
+  order = rng.permutation(num_examples)
+  if config.examples is not None:
+    count = clients_lib.resolve_count(
+      'iid', num_examples, config.examples, config.clients
+    )
+    dealt = order[: count * config.examples].reshape(count, config.examples)
+    return clients_lib.from_positions(list(dealt))
+  count = clients_lib.resolve_count('iid', num_examples, 1, config.clients)
+  return clients_lib.from_positions(np.array_split(order, count))

@@ -1,0 +1,1 @@
+"""Reporting: run folders in, tables out."""

@@ -1,0 +1,97 @@
+"""Reading a run folder: config.json, metrics.csv, evaluation.json."""
+
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """What one run left behind.
+
+  Attributes:
+    folder: The run folder.
+    config: Flags and versions, from config.json.
+    metrics: One dict a round, from metrics.csv, by column; NaN for an empty cell.
+    evaluation: Numbers by name, from evaluation.json; empty where the run has not come
+      to its first evaluation.
+  """
+
+  folder: pathlib.Path
+  config: dict[str, Any]
+  metrics: list[dict[str, float]]
+  evaluation: dict[str, float]
+
+
+def read(folder: str | os.PathLike[str]) -> Run:
+  """Reads a run folder.
+
+  Args:
+    folder: Path of the run folder.
+
+  Returns:
+    The run.
+
+  Raises:
+    ValueError: The folder is missing, has no config.json or metrics.csv, or a file
+      cannot be read; the message names the file.
+  """
+  folder = pathlib.Path(folder)
+  if not folder.is_dir():
+    raise ValueError(f'{folder} is not a run folder: there is no such folder.')
+  for name in ('config.json', 'metrics.csv'):
+    if not (folder / name).is_file():
+      raise ValueError(f'{folder} is not a run folder: it has no {name}.')
+  evaluation = folder / 'evaluation.json'
+  return Run(
+    folder=folder,
+    config=_read_json(folder / 'config.json'),
+    metrics=_read_metrics(folder / 'metrics.csv'),
+    evaluation=_read_json(evaluation) if evaluation.is_file() else {},
+  )
+
+
+def _read_json(path: pathlib.Path) -> dict[str, Any]:
+  try:
+    value = json.loads(path.read_text(encoding='utf-8'))
+  except (OSError, ValueError) as error:
+    raise ValueError(f'{path} cannot be read as JSON: {error}.') from error
+  if not isinstance(value, dict):
+    raise ValueError(f'{path} holds a {type(value).__name__}; it must hold an object.')
+  return value
+
+
+def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
+  try:
+    with path.open(encoding='utf-8', newline='') as file:
+      lines = list(csv.reader(file))
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
+  if not lines or lines[0][:1] != ['round']:
+    raise ValueError(f'{path} has no header; its first column must be round.')
+  header = lines[0]
+  rows = []
+  for number, line in enumerate(lines[1:], start=2):
+    if len(line) != len(header):
+      raise ValueError(
+        f'{path}, line {number}, has {len(line)} cells; it must have {len(header)}.'
+      )
+    rows.append(
+      {
+        name: _number(path, number, name, cell)
+        for name, cell in zip(header, line, strict=True)
+      }
+    )
+  return rows
+
+
+def _number(path: pathlib.Path, line: int, name: str, cell: str) -> float:
+  try:
+    return float(cell) if cell else float('nan')
+  except ValueError as error:
+    raise ValueError(
+      f'{path}, line {line}: {name} is {cell!r}; it must be a number.'
+    ) from error

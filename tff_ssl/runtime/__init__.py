@@ -1,0 +1,1 @@
+"""Running algorithms: execution contexts, client data, the round loop, run folders."""

@@ -1,0 +1,112 @@
+"""Checkpoints: the state after a round, as one `.npz` file.
+
+Not `tff.program.FileProgramStateManager`: it is sound under SIGKILL (a SavedModel made
+aside and renamed), but builds a graph and a variable per array at every save. For a
+state of 120 arrays that took 0.6 s and 4 MiB of memory that never came back; an `.npz`
+file takes 20 ms, can be read without TensorFlow, and names its arrays.
+"""
+
+import os
+import pathlib
+import re
+from typing import Any
+import zipfile
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tff_ssl.runtime import files
+
+_NAME = re.compile(r'round_(\d+)\.npz')
+_KEEP = 2
+
+
+class Checkpoints:
+  """The checkpoints of one run; the newest two are kept."""
+
+  def __init__(self, folder: str | os.PathLike[str]):
+    """Uses the folder, made when missing, which one process writes to at a time.
+
+    Args:
+      folder: Where the files are.
+    """
+    self._folder = pathlib.Path(folder)
+    self._folder.mkdir(parents=True, exist_ok=True)
+    files.remove_asides(self._folder)
+
+  def rounds(self) -> list[int]:
+    """Returns the rounds after which there is a checkpoint, ascending."""
+    names = (_NAME.fullmatch(path.name) for path in self._folder.iterdir())
+    return sorted(int(name.group(1)) for name in names if name)
+
+  def save(self, round: int, state: Any) -> None:
+    """Saves the state, then removes the oldest checkpoints.
+
+    Args:
+      round: The round after which the state holds; 0 is the initial state.
+      state: A nest of tuples, named tuples, lists and mappings of arrays.
+    """
+    arrays = _named_leaves(state)
+    with files.atomic(self._path(round)) as aside, aside.open('wb') as file:
+      np.savez(file, **{name: np.asarray(leaf) for name, leaf in arrays.items()})
+    for old in self.rounds()[:-_KEEP]:
+      self._path(old).unlink()
+
+  def load(self, round: int, template: Any) -> Any:
+    """Returns the state saved after a round.
+
+    Args:
+      round: One of `rounds()`.
+      template: A state of the same structure, shapes and types, such as the initial
+        one; its containers are used, its values are not.
+
+    Raises:
+      ValueError: If the file is unreadable or holds a state of another structure.
+    """
+    path = self._path(round)
+    expected = _named_leaves(template)
+    try:
+      with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+      raise ValueError(f'cannot read the checkpoint {path}: {error}') from error
+    if arrays.keys() != expected.keys():
+      name = sorted(arrays.keys() ^ expected.keys())[0]
+      where = 'the checkpoint alone' if name in arrays else 'the algorithm alone'
+      raise ValueError(f"{path} does not fit the algorithm: '{name}' is in {where}")
+    leaves = []
+    for name, leaf in expected.items():
+      array, like = arrays[name], np.asarray(leaf)
+      if (array.shape, array.dtype) != (like.shape, like.dtype):
+        raise ValueError(
+          f"{path} does not fit the algorithm: '{name}' is {array.dtype} "
+          f'{list(array.shape)} there and {like.dtype} {list(like.shape)} here'
+        )
+      leaves.append(_like(leaf, array))
+    return tree.unflatten_as(template, leaves)
+
+  def _path(self, round: int) -> pathlib.Path:
+    return self._folder / f'round_{round:08d}.npz'
+
+
+def _named_leaves(state: Any) -> dict[str, Any]:
+  """Returns the leaves in the order of `tree.flatten`, named by their paths."""
+  leaves = {}
+  for path, leaf in tree.flatten_with_path(state):
+    # A prefix: the state may be a single array, with an empty path.
+    name = '/'.join(['state', *map(str, path)])
+    if name in leaves:
+      raise ValueError(f"two arrays of the state are named '{name}'")
+    leaves[name] = leaf
+  return leaves
+
+
+def _like(leaf: Any, array: np.ndarray) -> Any:
+  """Returns the array as the kind of value that the template has there."""
+  if tf.is_tensor(leaf):
+    return tf.constant(array)
+  # By type: NumPy's float64 is a subclass of float.
+  if type(leaf) in (bool, int, float):
+    return array.item()
+  return array[()]

@@ -1,0 +1,239 @@
+"""One context manager owns TFF's execution context and the worker behind it.
+
+Typical use::
+
+  with context.local() as execution:
+    process = dcco.build_dcco(...)
+    state = process.initialize()
+    ...
+    print(execution.memory())
+
+Inside, every TFF computation called from this thread runs on the worker; afterwards the
+worker is gone, and a computation called by mistake fails instead of starting another.
+"""
+
+import collections
+from collections.abc import Callable
+import os
+import time
+import types
+from typing import Self
+
+import grpc
+import tensorflow_federated as tff
+
+from tff_ssl.runtime import resources
+from tff_ssl.runtime import worker as worker_lib
+
+_CONNECT_SECONDS = 60.0
+_MAX_EXECUTORS = 10
+_MAX_MESSAGE_BYTES = 2_000_000_000
+_CHANNEL_OPTIONS = (
+  ('grpc.max_message_length', _MAX_MESSAGE_BYTES),
+  ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
+  ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
+  # gRPC waits a second before it tries a port again that was not listening yet.
+  ('grpc.initial_reconnect_backoff_ms', 50),
+  ('grpc.min_reconnect_backoff_ms', 50),
+  ('grpc.max_reconnect_backoff_ms', 500),
+)
+
+
+def local(
+  concurrency: int | None = None,
+  intra_op_threads: int = 1,
+  worker_address: str | None = None,
+  log_path: str | os.PathLike[str] | None = None,
+) -> 'Context':
+  """Makes a worker TFF's default execution context.
+
+  The result is a context manager; without `with`, call `close()`.
+
+  Args:
+    concurrency: Clients executed at the same time; None: the number of cores this
+      process may use.
+    intra_op_threads: Threads per TensorFlow operation in the worker. One is best where
+      clients are small and as many run at once as there are cores; raise it where few
+      clients with large batches take part in a round.
+    worker_address: 'host:port' of a `worker_binary` that runs elsewhere and is left
+      alone; None: start one here. It has no authentication: use a trusted network.
+    log_path: File for the started worker's output; None: kept only while it runs.
+
+  Returns:
+    The open context.
+
+  Raises:
+    ValueError: If an argument is out of range.
+    RuntimeError: If the worker does not start or cannot be reached.
+  """
+  if concurrency is None:
+    concurrency = len(os.sched_getaffinity(0))
+  if concurrency < 1:
+    raise ValueError(f'concurrency is {concurrency}: it must be at least 1')
+  if intra_op_threads < 1:
+    raise ValueError(f'intra_op_threads is {intra_op_threads}: it must be at least 1')
+  if worker_address is None:
+    worker = worker_lib.Worker(concurrency, intra_op_threads, log_path)
+    return Context(worker.address, worker)
+  host, _, port = worker_address.rpartition(':')
+  if not host or not port.isdecimal():
+    raise ValueError(f"worker_address is '{worker_address}': it must be host:port")
+  return Context(worker_address, None)
+
+
+class Context:
+  """An open execution context; see `local`."""
+
+  def __init__(self, address: str, worker: worker_lib.Worker | None):
+    """Connects to the worker at `address` and becomes TFF's default context.
+
+    Args:
+      address: 'host:port'.
+      worker: The process behind the address when it is ours to end.
+
+    Raises:
+      RuntimeError: If nothing answers.
+    """
+    self.address = address
+    self._worker = worker
+    self._executors = _Executors(self._make_executor)
+    self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+    self._stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
+    self._context = tff.framework.SyncExecutionContext(
+      executor_fn=self._executors,
+      compiler_fn=tff.backends.native.desugar_and_transform_to_native,
+      transform_args=tff.tensorflow.transform_args,
+      transform_result=tff.tensorflow.transform_result,
+    )
+    self._closed = False
+    try:
+      self._wait_until_ready()
+    except BaseException:
+      self.close()
+      raise
+    # `import tensorflow_federated` has set a default context of its own that would
+    # start a worker at the first call and never end it; this replaces it.
+    tff.framework.set_default_context(self._context)
+
+  @property
+  def worker_pid(self) -> int | None:
+    """Process id of the worker, None where it runs elsewhere."""
+    return None if self._worker is None else self._worker.pid
+
+  def memory(self) -> collections.OrderedDict[str, float]:
+    """Returns resident MiB now of `driver` and, when it is ours, `worker`."""
+    return resources.memory(self._pids())
+
+  def peak_memory(self) -> collections.OrderedDict[str, float]:
+    """Returns the highest resident MiB so far of `driver` and `worker`."""
+    return resources.peak_memory(self._pids())
+
+  def cpu_seconds(self) -> collections.OrderedDict[str, float]:
+    """Returns CPU seconds so far, all threads, of `driver` and `worker`."""
+    return resources.cpu_seconds(self._pids())
+
+  def close(self) -> None:
+    """Ends the worker (when ours) and removes the context; idempotent."""
+    if self._closed:
+      return
+    self._closed = True
+    # Contexts are per thread, and another one may have become the default since.
+    if tff.framework.get_context_stack().current is self._context:
+      tff.test.set_no_default_context()
+    if self._worker is None:
+      self._executors.close()
+    else:
+      self._worker.stop()
+    self._channel.close()
+
+  def __enter__(self) -> Self:
+    return self
+
+  def __exit__(
+    self,
+    exception_type: type[BaseException] | None,
+    exception: BaseException | None,
+    traceback: types.TracebackType | None,
+  ) -> None:
+    self.close()
+
+  def _pids(self) -> collections.OrderedDict[str, int]:
+    pids = collections.OrderedDict(driver=os.getpid())
+    if self._worker is not None and not self._closed:
+      pids['worker'] = self._worker.pid
+    return pids
+
+  def _wait_until_ready(self) -> None:
+    deadline = time.monotonic() + _CONNECT_SECONDS
+    while not self._stub.is_ready:
+      if self._worker is not None and not self._worker.is_alive():
+        raise RuntimeError(self._worker.describe_death())
+      if time.monotonic() > deadline:
+        log = '' if self._worker is None else f':\n{self._worker.log_tail()}'
+        raise RuntimeError(
+          f'no TFF worker answers at {self.address} in {_CONNECT_SECONDS:.0f} s{log}'
+        )
+      time.sleep(0.01)
+
+  def _make_executor(
+    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
+  ) -> tff.framework.RemoteExecutor:
+    """Returns an executor for one number of clients.
+
+    TFF repeats a call for ever when the connection is lost, and comes here each time:
+    a worker that died ends it with an error instead.
+    """
+    if self._closed:
+      raise RuntimeError('the execution context is closed')
+    self._wait_until_ready()
+    executor = tff.framework.RemoteExecutor(self._stub)
+    executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
+    return executor
+
+
+class _Executors(tff.framework.ExecutorFactory):
+  """Keeps the executors of the last few cohort sizes.
+
+  TFF's own factory forgets the oldest without closing it, so the worker's memory grows
+  with every new cohort size.
+  """
+
+  def __init__(
+    self,
+    make_executor: Callable[
+      [dict[tff.framework.PlacementLiteral, int]], tff.framework.RemoteExecutor
+    ],
+  ):
+    self._make_executor = make_executor
+    self._executors: collections.OrderedDict[
+      frozenset[tuple[str, int]], tff.framework.RemoteExecutor
+    ] = collections.OrderedDict()
+
+  def create_executor(
+    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
+  ) -> tff.framework.RemoteExecutor:
+    key = _key(cardinalities)
+    if key not in self._executors:
+      self._executors[key] = self._make_executor(cardinalities)
+    self._executors.move_to_end(key)
+    if len(self._executors) > _MAX_EXECUTORS:
+      self._executors.popitem(last=False)[1].close()
+    return self._executors[key]
+
+  def clean_up_executor(
+    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
+  ) -> None:
+    executor = self._executors.pop(_key(cardinalities), None)
+    if executor is not None:
+      executor.close()
+
+  def close(self) -> None:
+    """Closes all executors."""
+    while self._executors:
+      self._executors.popitem()[1].close()
+
+
+def _key(
+  cardinalities: dict[tff.framework.PlacementLiteral, int],
+) -> frozenset[tuple[str, int]]:
+  return frozenset((str(name), count) for name, count in cardinalities.items())

@@ -1,0 +1,203 @@
+"""The round loop: one for all algorithms, federated or not.
+
+A run that is interrupted or killed at any instant goes on from its last checkpoint
+when it is started again, and ends with the same numbers, because everything that
+happens in a round is a function of the state and the round's number.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import os
+import sys
+import time
+from typing import Any, Protocol
+
+from tff_ssl.runtime import context
+from tff_ssl.runtime import interruption
+from tff_ssl.runtime import metrics as metrics_lib
+from tff_ssl.runtime import progress as progress_lib
+from tff_ssl.runtime import resources
+from tff_ssl.runtime import run_folder
+
+
+class Output(Protocol):
+  """What a round returns."""
+
+  @property
+  def state(self) -> Any:
+    """The state after the round: a nest of arrays."""
+
+  @property
+  def metrics(self) -> Any:
+    """A nest of numbers."""
+
+
+class Algorithm(Protocol):
+  """What the loop runs; a `tff.learning.templates.LearningProcess` is one."""
+
+  def initialize(self) -> Any:
+    """Returns the initial state: a nest of arrays."""
+
+  def next(self, state: Any, cohort: Any) -> Output:
+    """Runs one round.
+
+    Args:
+      state: The state before.
+      cohort: The round's data: for federated algorithms a list of data sets.
+    """
+
+
+EvaluateFn = Callable[[Any, int], Mapping[str, float]]
+
+
+def run(
+  algorithm: Algorithm,
+  cohort_fn: Callable[[int], Any],
+  folder: run_folder.RunFolder,
+  rounds: int,
+  evaluate_fn: EvaluateFn | None = None,
+  evaluate_every: int = 0,
+  checkpoint_every: int = 10,
+  progress: bool = True,
+  execution: context.Context | None = None,
+) -> Any:
+  """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
+
+  The first Ctrl-C or SIGTERM lets the round finish, the second abandons it; either way,
+  and after an error too, the last complete state is saved before the exception leaves.
+
+  Args:
+    algorithm: What to run. Its `next` must be deterministic for resumed runs to end
+      with the same numbers.
+    cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
+    folder: Where everything goes.
+    rounds: Number of the last round.
+    evaluate_fn: (state, round) -> named numbers, which become columns of metrics.csv
+      and the contents of evaluation.json. Must be deterministic as well.
+    evaluate_every: Evaluate after each so many rounds and after the last; 0: after the
+      last only.
+    checkpoint_every: Save after each so many rounds and after the last.
+    progress: Whether to show it.
+    execution: The context, to measure the worker's memory and CPU time too.
+
+  Returns:
+    The state after the last round.
+
+  Raises:
+    ValueError: If a number is out of range, or the folder has more rounds.
+    interruption.Interrupted: After Ctrl-C or SIGTERM; a SystemExit.
+  """
+  if rounds < 0 or evaluate_every < 0 or checkpoint_every < 1:
+    raise ValueError(
+      f'rounds={rounds}, evaluate_every={evaluate_every}, checkpoint_every='
+      f'{checkpoint_every}: they must be at least 0, 0 and 1'
+    )
+  # One name for both: no exception can come between a state and its round.
+  last = _restore(algorithm, folder, rounds)
+  saved = last[0]
+  display = progress_lib.create(rounds, saved, progress)
+  meter = _Meter(execution)
+  with interruption.Interruption() as signals:
+    try:
+      for round in range(saved + 1, rounds + 1):
+        meter.start()
+        output = algorithm.next(last[1], cohort_fn(round))
+        metrics = metrics_lib.flatten(output.metrics)
+        meter.split('seconds')
+        if evaluate_fn and _is_due(round, evaluate_every, rounds):
+          evaluation = metrics_lib.flatten(evaluate_fn(output.state, round))
+          metrics = _joined(metrics, evaluation)
+          folder.write_evaluation(round, evaluation)
+          meter.split('evaluation_seconds')
+        folder.record(round, metrics, meter.read())
+        last = round, output.state
+        if _is_due(round, checkpoint_every, rounds):
+          folder.checkpoints.save(*last)
+          saved = round
+        display.update(round, metrics)
+        if signals.number is not None:
+          raise KeyboardInterrupt
+    except BaseException as error:
+      if saved < last[0]:
+        folder.checkpoints.save(*last)
+      if isinstance(error, KeyboardInterrupt) and signals.number is not None:
+        sys.stderr.write(
+          f'\nstopped after round {last[0]} of {rounds}, saved in {folder.path}: '
+          'the same command goes on from there\n'
+        )
+        raise interruption.Interrupted(signals.number) from None
+      raise
+    finally:
+      display.close()
+  return last[1]
+
+
+def _restore(
+  algorithm: Algorithm, folder: run_folder.RunFolder, rounds: int
+) -> tuple[int, Any]:
+  """Returns the last saved round and the state after it.
+
+  The initial state is saved too: even an algorithm that draws it at random then resumes
+  with the same one.
+  """
+  state = algorithm.initialize()
+  saved = folder.checkpoints.rounds()
+  round = saved[-1] if saved else 0
+  if round > rounds:
+    raise ValueError(f'{folder.path} has {round} rounds: rounds={rounds} is fewer')
+  if saved:
+    state = folder.checkpoints.load(round, state)
+  else:
+    folder.checkpoints.save(0, state)
+  folder.metrics.keep_until(round)
+  folder.system.keep_until(round)
+  return round, state
+
+
+def _is_due(round: int, every: int, rounds: int) -> bool:
+  return round == rounds or (every > 0 and round % every == 0)
+
+
+def _joined(
+  metrics: Mapping[str, int | float], evaluation: Mapping[str, int | float]
+) -> collections.OrderedDict[str, int | float]:
+  both = metrics.keys() & evaluation.keys()
+  if both:
+    raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
+  return collections.OrderedDict([*metrics.items(), *evaluation.items()])
+
+
+class _Meter:
+  """Time and memory of one round."""
+
+  def __init__(self, execution: context.Context | None):
+    self._execution = execution
+    self._values: collections.OrderedDict[str, float] = collections.OrderedDict()
+    self._started = self._cpu_started = 0.0
+
+  def start(self) -> None:
+    self._values.clear()
+    self._started, self._cpu_started = time.monotonic(), self._cpu_seconds()
+
+  def split(self, name: str) -> None:
+    """Gives the seconds since the last split this name."""
+    now = time.monotonic()
+    self._values[name] = now - self._started
+    self._started = now
+
+  def read(self) -> collections.OrderedDict[str, float]:
+    """Returns everything measured since `start`, with the memory now."""
+    self._values['cpu_seconds'] = self._cpu_seconds() - self._cpu_started
+    for name, mib in self._memory().items():
+      self._values[f'{name}_mib'] = mib
+    return collections.OrderedDict(self._values)
+
+  def _cpu_seconds(self) -> float:
+    if self._execution is not None:
+      return sum(self._execution.cpu_seconds().values())
+    return sum(resources.cpu_seconds({'driver': os.getpid()}).values())
+
+  def _memory(self) -> Mapping[str, float]:
+    if self._execution is not None:
+      return self._execution.memory()
+    return resources.memory({'driver': os.getpid()})

@@ -1,0 +1,83 @@
+"""Which clients take part in a round."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+class Cohorts:
+  """Cohorts drawn uniformly without replacement, anew each round.
+
+  A cohort is a function of the seed and the round alone: a run that resumes at round
+  500 draws what an uninterrupted one draws, and the order in which rounds are asked for
+  does not matter.
+  """
+
+  def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
+    """Fixes the population.
+
+    Args:
+      client_ids: All clients; their order does not matter.
+      clients_per_round: Size of a cohort, at most the number of clients.
+      seed: Non-negative.
+
+    Raises:
+      ValueError: If ids repeat, the cohort cannot be drawn or the seed is negative.
+    """
+    # NumPy draws positions, so the order of the population must be a function of it.
+    self._client_ids = sorted(client_ids)
+    if len(set(self._client_ids)) != len(self._client_ids):
+      raise ValueError('client_ids names a client twice: each must be there once')
+    if not 1 <= clients_per_round <= len(self._client_ids):
+      raise ValueError(
+        f'clients_per_round is {clients_per_round}: it must be between 1 and '
+        f'{len(self._client_ids)}, the number of clients'
+      )
+    if seed < 0:
+      raise ValueError(f'seed is {seed}: it must not be negative')
+    self._clients_per_round = clients_per_round
+    self._seed = seed
+
+  def __call__(self, round: int) -> list[str]:
+    """Returns the sorted client ids of a round.
+
+    Args:
+      round: Number of the round, not negative.
+    """
+    generator = np.random.default_rng([self._seed, round])
+    drawn = generator.choice(
+      len(self._client_ids), self._clients_per_round, replace=False, shuffle=False
+    )
+    return [self._client_ids[position] for position in np.sort(drawn)]
+
+
+class Batches:
+  """Batches drawn from all examples, as centralized training sees them.
+
+  A function of the seed and the round alone, like `Cohorts`.
+  """
+
+  def __init__(self, positions: np.ndarray, batch_size: int, seed: int):
+    """Draws nothing yet.
+
+    Args:
+      positions: int64 [N], the examples to draw from.
+      batch_size: Examples of a batch; all of them where there are fewer.
+      seed: Non-negative.
+
+    Raises:
+      ValueError: If there is no example, or batch_size is below 1.
+    """
+    if not len(positions):
+      raise ValueError('positions is empty: a batch needs at least one example')
+    if batch_size < 1:
+      raise ValueError(f'batch_size is {batch_size}: it must be at least 1')
+    self._positions = np.sort(positions)
+    self._batch_size = min(batch_size, len(positions))
+    self._seed = seed
+
+  def __call__(self, round: int) -> np.ndarray:
+    """Returns the sorted positions of a round's batch, without replacement."""
+    generator = np.random.default_rng([self._seed, round])
+    chosen = generator.choice(len(self._positions), self._batch_size, replace=False)
+    return self._positions[np.sort(chosen)]

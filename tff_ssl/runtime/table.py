@@ -1,0 +1,109 @@
+"""A CSV file that gets one row per round.
+
+Not `tff.program.CSVFileReleaseManager`: when it appends, a SIGKILL can leave half a
+row, which it takes for a whole one afterwards (round 12 becomes round 1); when it
+rewrites, each round costs as much as all before it.
+"""
+
+import collections
+from collections.abc import Iterable, Mapping
+import csv
+import io
+import os
+import pathlib
+
+from tff_ssl.runtime import files
+
+_KEY = 'round'
+
+
+class Table:
+  """Rows of numbers keyed by `round`, the first column.
+
+  The columns are the names in the order of their first appearance; a row without a
+  value for a name has a blank there. Two equal sequences of rows make equal files, byte
+  for byte: floats are written so that they read back exactly.
+  """
+
+  def __init__(self, path: str | os.PathLike[str]):
+    """Opens or starts a table; an incomplete last line is dropped.
+
+    Args:
+      path: The file; it appears with the first row.
+    """
+    self._path = pathlib.Path(path)
+    self._columns: list[str] = []
+    if self._path.exists():
+      text = self._path.read_text()
+      rows = _parse(text[: text.rfind('\n') + 1])
+      self._columns = _columns(rows)
+      if not text.endswith('\n'):
+        self._rewrite(rows)
+
+  def rows(self) -> list[dict[str, str]]:
+    """Returns all rows as written: name -> text, blanks left out."""
+    return _parse(self._path.read_text()) if self._path.exists() else []
+
+  def keep_until(self, round: int) -> None:
+    """Drops the rows of later rounds.
+
+    Args:
+      round: The last round to keep.
+    """
+    rows = self.rows()
+    kept = [row for row in rows if int(row[_KEY]) <= round]
+    if len(kept) < len(rows):
+      self._rewrite(kept)
+
+  def append(self, round: int, values: Mapping[str, int | float]) -> None:
+    """Adds a row.
+
+    Args:
+      round: The row's round.
+      values: Numbers by column.
+
+    Raises:
+      ValueError: If a value is named `round`.
+    """
+    if _KEY in values:
+      raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")
+    row = {_KEY: str(round)}
+    row.update((name, _text(value)) for name, value in values.items())
+    if any(name not in self._columns for name in row):
+      self._rewrite([*self.rows(), row])
+      return
+    # One write of one line: a kill leaves at most one incomplete line at the end.
+    with self._path.open('ab', buffering=0) as file:
+      file.write(_lines(self._columns, [row]).encode())
+
+  def _rewrite(self, rows: list[dict[str, str]]) -> None:
+    self._columns = _columns(rows)
+    if not rows:
+      self._path.unlink(missing_ok=True)
+      return
+    header = dict(zip(self._columns, self._columns, strict=True))
+    with files.atomic(self._path) as aside:
+      aside.write_text(_lines(self._columns, [header, *rows]))
+
+
+def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:
+  names = (name for row in rows for name in row)
+  return list(collections.OrderedDict.fromkeys(names))
+
+
+def _parse(text: str) -> list[dict[str, str]]:
+  """Returns the rows in the columns' order, blanks left out."""
+  return [
+    {name: value for name, value in row.items() if value}
+    for row in csv.DictReader(io.StringIO(text))
+  ]
+
+
+def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
+  buffer = io.StringIO()
+  csv.DictWriter(buffer, columns, lineterminator='\n').writerows(rows)
+  return buffer.getvalue()
+
+
+def _text(value: int | float) -> str:
+  return str(value) if isinstance(value, int) else repr(float(value))
