@@ -23,6 +23,38 @@ def test_to_float_maps_bytes_to_the_unit_interval():
   np.testing.assert_allclose(values, [0.0, 0.2, 1.0], rtol=1e-7)
 
 
+@pytest.mark.parametrize('dtype', [tf.float16, tf.float32, tf.float64])
+def test_to_float_keeps_floating_values(dtype):
+  values = byol.to_float(tf.constant([0.0, 0.25, 1.0], dtype))
+  assert values.dtype == tf.float32
+  np.testing.assert_array_equal(values, [0.0, 0.25, 1.0])
+
+
+@pytest.mark.parametrize('name', ['byol', 'flip', 'none'])
+@pytest.mark.parametrize('dtype', [tf.float32, tf.float64])
+def test_views_of_floating_images_are_those_of_bytes(name, dtype):
+  images, ids = _batch(3)
+  config = byol.by_name(name)
+  floating = tf.cast(images, dtype) / 255
+  expected = byol.two_views(images, ids, _SEED, config)
+  got = byol.two_views(floating, ids, _SEED, config)
+  for view, of_bytes in zip(got, expected, strict=True):
+    assert view.dtype == tf.float32
+    np.testing.assert_allclose(view, of_bytes, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize('name', ['byol', 'byol_no_blur', 'flip', 'none'])
+def test_a_non_finite_image_does_not_touch_the_others(name):
+  images, ids = _batch(3)
+  config = byol.by_name(name)
+  floating = byol.to_float(images).numpy()
+  expected = byol.two_views(tf.constant(floating), ids, _SEED, config)
+  floating[1] = np.nan
+  got = byol.two_views(tf.constant(floating), ids, _SEED, config)
+  for view, clean in zip(got, expected, strict=True):
+    np.testing.assert_array_equal(view.numpy()[[0, 2]], clean.numpy()[[0, 2]])
+
+
 def test_none_is_exactly_the_input():
   images, ids = _batch(3)
   for view in byol.two_views(images, ids, _SEED, byol.by_name('none')):
@@ -164,8 +196,8 @@ def test_blur_is_not_in_the_graph_of_a_config_without_it():
 @pytest.mark.parametrize(
   ('images', 'message'),
   [
-    (tf.zeros([1, 8, 8, 3]), 'must be uint8'),
-    (tf.zeros([8, 8, 3], tf.uint8), 'must be uint8'),
+    (tf.zeros([1, 8, 8, 3], tf.int32), 'must be uint8 or floating'),
+    (tf.zeros([8, 8, 3], tf.uint8), 'must be uint8 or floating'),
     (tf.zeros([1, 8, 8, 2], tf.uint8), '1 or 3 channels'),
   ],
 )

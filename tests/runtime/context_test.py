@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from tests.runtime import processes
 from tff_ssl.runtime import context
 
+ROOT = pathlib.Path(__file__).parents[2]
 # Each ends in another way, and none closes its context: what is tested is that the
 # worker goes all the same.
 SCRIPT = """
@@ -71,7 +72,7 @@ def ended():
       stdout=subprocess.PIPE,
       stderr=subprocess.DEVNULL,
       text=True,
-      env={**os.environ, 'PYTHONPATH': str(pathlib.Path.cwd())},
+      cwd=ROOT,
     )
     for ending in ENDINGS
   }

@@ -3,6 +3,7 @@ import csv
 import json
 import math
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tff_ssl.runtime import interruption
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_folder
 
+ROOT = pathlib.Path(__file__).parents[2]
 # What must not depend on how often a run was interrupted.
 DETERMINISTIC = ('metrics.csv', 'evaluation.json', 'config.json')
 Output = collections.namedtuple('Output', ['state', 'metrics'])
@@ -46,6 +48,7 @@ def start(folder, seconds_per_round):
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
     text=True,
+    cwd=ROOT,
   )
   return process, int(process.stdout.readline().split()[1])
 

@@ -20,7 +20,7 @@ def num_bytes(value_type: tff.Type) -> int:
   if isinstance(value_type, tff.TensorType):
     if value_type.shape is None or any(d is None for d in value_type.shape):
       raise ValueError(
-        f'The type {value_type} has no fixed size; only tensors of fixed shape have one.'
+        f'The type {value_type} has no fixed size; all of its shapes must be known.'
       )
     return math.prod(value_type.shape) * value_type.dtype.itemsize
   if isinstance(value_type, tff.StructType):

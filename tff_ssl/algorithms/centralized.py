@@ -8,8 +8,7 @@ TensorFlow: a "cohort" is a list of data sets whose union is the batch of the st
 import collections
 from collections.abc import Sequence
 import functools
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff

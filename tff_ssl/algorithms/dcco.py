@@ -27,8 +27,7 @@ Deviations and decisions:
 """
 
 import collections
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf

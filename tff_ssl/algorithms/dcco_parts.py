@@ -1,8 +1,7 @@
 """The pieces from which every form of DCCO is composed (see `dcco`)."""
 
 import collections
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow_federated as tff

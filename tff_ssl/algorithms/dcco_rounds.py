@@ -8,8 +8,7 @@ are one round of `dcco.build_dcco`.
 """
 
 import collections
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow_federated as tff
 

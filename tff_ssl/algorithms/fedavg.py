@@ -40,7 +40,9 @@ class FedAvgConfig:
     seed: Of the initial weights and of every round's views.
   """
 
-  local: local_training.LocalTraining = local_training.LocalTraining()
+  local: local_training.LocalTraining = dataclasses.field(
+    default_factory=local_training.LocalTraining
+  )
   client_learning_rate: float = 1.0
   client_momentum: float = 0.0
   seed: int = 0

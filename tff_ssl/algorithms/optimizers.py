@@ -60,7 +60,7 @@ class OptimizerConfig:
   def build_schedule(self) -> schedules.Schedule:
     """Returns the learning rate as a function of the round."""
     if self.schedule == 'cosine':
-      return schedules.Cosine(self.learning_rate, self.rounds, self.warmup_rounds)
+      return schedules.Cosine(self.learning_rate, self.rounds or 0, self.warmup_rounds)
     return schedules.Constant(self.learning_rate)
 
 
@@ -101,7 +101,7 @@ class Lars(tff.learning.optimizers.Optimizer):
     """
     if learning_rate < 0:
       raise ValueError(f'learning_rate is {learning_rate}; it must be at least 0.')
-    lars.check_hyperparameters(momentum, weight_decay)
+    lars.check_hyperparameters(momentum, weight_decay, trust_coefficient=0.001)
     self._learning_rate = learning_rate
     self._momentum = momentum
     self._weight_decay = weight_decay

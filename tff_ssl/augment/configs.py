@@ -102,8 +102,18 @@ FLIP = AugmentConfig(
   solarize_probability=(0.0, 0.0),
 )
 NONE = dataclasses.replace(FLIP, flip_probability=0.0)
+# Not BYOL's: for small images whose orientation tells the class, as of digits.
+MILD = dataclasses.replace(
+  BYOL_NO_BLUR,
+  crop_scale=(0.4, 1.0),
+  flip_probability=0.0,
+  brightness=0.2,
+  contrast=0.2,
+  grey_probability=0.0,
+  solarize_probability=(0.0, 0.0),
+)
 CONFIGS = collections.OrderedDict(
-  byol=BYOL, byol_no_blur=BYOL_NO_BLUR, flip=FLIP, none=NONE
+  byol=BYOL, byol_no_blur=BYOL_NO_BLUR, mild=MILD, flip=FLIP, none=NONE
 )
 
 

@@ -52,10 +52,11 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
   """Normalizes each example's groups of channels to mean 0 and variance 1.
 
   The mean and the mean square of a group become one scale and one shift for each
-  example and channel, so that the feature maps, which are what costs time, are read
-  three times and never reshaped: on CPU a third less time than `tf.nn.moments` on
-  grouped maps. It avoids `tf.nn.moments` for another reason: that function stops a
-  gradient inside, and its second derivatives, which MAML needs, are wrong.
+  example and channel: few passes over the feature maps, which are what costs time. On
+  two CPU cores a step of ResNet-8 takes 333 ms at 512 images against 382 ms with
+  `tf.nn.moments` on grouped maps; from 1 to 4 images there is no clear difference.
+  `tf.nn.moments` has another fault here: it stops a gradient inside, and its second
+  derivatives, which MAML needs, are wrong.
 
   Args:
     x: [n, ..., channels].

@@ -22,7 +22,7 @@ class ContrastiveObjective:
   model: dual_encoder.DualEncoder
   temperature: float = 0.1
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if self.temperature <= 0:
       raise ValueError(f'temperature is {self.temperature}; it must be positive.')
 

@@ -9,8 +9,8 @@ Source: "Federated Training of Dual Encoding Models on Small Non-IID Client Data
 """
 
 import collections
-import dataclasses
 from collections.abc import Mapping
+import dataclasses
 from typing import Protocol
 
 import tensorflow as tf
@@ -58,9 +58,11 @@ class Siamese:
 
   @property
   def output_dims(self) -> tuple[int, int]:
+    """The sizes (d_f, d_g) of the two encodings."""
     return self.projector.output_dim, self.projector.output_dim
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
     return init_networks(
       seed, dtype, {ENCODER: self.encoder, PROJECTOR: self.projector}
     )
@@ -68,6 +70,7 @@ class Siamese:
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the encodings of both views of n examples; see `DualEncoder`."""
     views = byol.two_views(
       examples['image'], examples['example_id'], seed, self.augmentation
     )
@@ -95,14 +98,17 @@ class TwoTower:
 
   @property
   def output_dims(self) -> tuple[int, int]:
+    """The sizes (d_f, d_g) of the two encodings."""
     return self.left.output_dim, self.right.output_dim
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
     return init_networks(seed, dtype, {LEFT: self.left, RIGHT: self.right})
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the encodings of both modalities of n examples; see `DualEncoder`."""
     del seed  # The two modalities are the two views: nothing is drawn.
     f = self.left.apply(network.select(params, LEFT), examples[LEFT])
     g = self.right.apply(network.select(params, RIGHT), examples[RIGHT])

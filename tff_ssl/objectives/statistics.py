@@ -35,7 +35,7 @@ class StatisticsObjective:
   loss_name: str = 'cco'
   off_diagonal_weight: float = 20.0
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if self.loss_name not in LOSSES:
       raise ValueError(
         f'loss_name is {self.loss_name!r}; allowed are {", ".join(LOSSES)}.'

@@ -166,4 +166,7 @@ def _environment(concurrency: int, intra_op_threads: int) -> dict[str, str]:
   # All computations share this pool: with fewer threads than computations they would
   # wait for each other.
   environment['TF_NUM_INTEROP_THREADS'] = str(2 * concurrency)
+  # glibc gives each of the worker's threads an arena, and memory freed in one is of no
+  # use to another: without this limit the worker grew by a tenth in 200 rounds.
+  environment.setdefault('MALLOC_ARENA_MAX', str(max(2, concurrency)))
   return environment

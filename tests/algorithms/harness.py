@@ -1,0 +1,183 @@
+"""Networks, data and processes that the tests of algorithms share.
+
+Tracing a process takes seconds, a round of it milliseconds: processes are cached, and
+one process serves every test that can use it.
+"""
+
+import collections
+from collections.abc import Sequence
+import functools
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests import tiny
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import dcco_rounds
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import optimizers
+from tff_ssl.augment import byol
+from tff_ssl.encoders import network
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+
+DIMENSION = 4
+NUM_EXAMPLES = 12
+SEED = 3
+# Images as floats in [0, 1], which can hold what is not finite.
+ELEMENT = collections.OrderedDict(
+  image=tf.TensorSpec(tiny.IMAGE_SHAPE, tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+  label=tf.TensorSpec([], tf.int32),
+)
+SGD = optimizers.OptimizerConfig('sgd', 0.5)
+ADAM = optimizers.OptimizerConfig('adam', 0.01)
+
+
+def _encode(ops, x):
+  x = ops.conv2d(x, 'conv', filters=6, kernel_size=3, strides=2, standardize=True)
+  x = ops.group_norm(x, 'norm', groups=2)
+  return ops.global_average_pool(ops.relu(x))
+
+
+def _project(ops, x):
+  x = ops.relu(ops.dense(x, 'dense0', units=8))
+  # Without a bias: CCO ignores a shift, so the bias's gradient is rounding noise,
+  # which Adam blows up to whole steps.
+  return ops.dense(x, 'dense1', units=DIMENSION, use_bias=False, gain=1.0)
+
+
+def encoder() -> network.Network:
+  return network.Network('encoder', tiny.IMAGE_SHAPE, _encode)
+
+
+def model(augmentation: str = 'byol_no_blur') -> dual_encoder.Siamese:
+  projector = network.Network('projector', (encoder().output_dim,), _project)
+  return dual_encoder.Siamese(encoder(), projector, byol.by_name(augmentation))
+
+
+def cco(loss_name: str = 'cco') -> statistics.StatisticsObjective:
+  return statistics.StatisticsObjective(model(), loss_name)
+
+
+def arrays(n: int = NUM_EXAMPLES) -> collections.OrderedDict[str, np.ndarray]:
+  """Returns n examples as one batch."""
+  generator = np.random.default_rng(1)
+  return collections.OrderedDict(
+    image=generator.random((n, *tiny.IMAGE_SHAPE), np.float32),
+    example_id=np.arange(100, 100 + n, dtype=np.int64),
+    label=np.arange(n, dtype=np.int32) % tiny.NUM_CLASSES,
+  )
+
+
+def take(examples, positions) -> collections.OrderedDict[str, np.ndarray]:
+  return collections.OrderedDict(
+    (name, array[np.asarray(positions, np.int64)]) for name, array in examples.items()
+  )
+
+
+def tensors(examples, dtype: tf.DType | None = None):
+  """Returns a batch as tensors, its images in `dtype` if given."""
+  result = collections.OrderedDict(
+    (name, tf.constant(array)) for name, array in examples.items()
+  )
+  if dtype is not None:
+    result['image'] = tf.cast(result['image'], dtype)
+  return result
+
+
+def split(sizes: Sequence[int], order: Sequence[int] | None = None) -> list[list[int]]:
+  """Returns the positions of clients of these sizes, dealt in `order`."""
+  order = list(range(sum(sizes)) if order is None else order)
+  ends = np.cumsum(sizes)
+  return [order[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+def cohort(clients: Sequence[Sequence[int]], examples=None) -> list[tf.data.Dataset]:
+  """Returns the data sets of clients that hold these positions."""
+  examples = arrays() if examples is None else examples
+  return [
+    tf.data.Dataset.from_tensor_slices(take(examples, positions))
+    for positions in clients
+  ]
+
+
+def broken(positions: Sequence[int], value: float = np.nan) -> tf.data.Dataset:
+  """Returns the data set of a client whose images are not finite."""
+  examples = take(arrays(), positions)
+  examples['image'] = np.full_like(examples['image'], value)
+  return tf.data.Dataset.from_tensor_slices(examples)
+
+
+def flat(structure) -> np.ndarray:
+  """Returns all numbers of a structure as one float64 vector."""
+  leaves = [np.ravel(np.asarray(x, np.float64)) for x in tf.nest.flatten(structure)]
+  return np.concatenate(leaves) if leaves else np.zeros(0)
+
+
+def weights(process, state) -> np.ndarray:
+  return flat(process.get_model_weights(state).trainable)
+
+
+def relative(actual: np.ndarray, expected: np.ndarray) -> float:
+  """Returns |actual - expected| / |expected|, in Euclidean norms."""
+  return float(np.linalg.norm(actual - expected) / np.linalg.norm(expected))
+
+
+def rounds_of(process, cohorts):
+  """Returns the states (the initial one first) and metrics of some rounds."""
+  states, metrics = [process.initialize()], []
+  for datasets in cohorts:
+    output = process.next(states[-1], datasets)
+    states.append(output.state)
+    metrics.append(output.metrics)
+  return states, metrics
+
+
+@functools.cache
+def build_dcco(
+  loss_name: str = 'cco',
+  optimizer: optimizers.OptimizerConfig = SGD,
+  config: dcco_client.DCCOConfig | None = None,
+) -> tff.learning.templates.LearningProcess:
+  return dcco.build_dcco(
+    cco(loss_name),
+    ELEMENT,
+    optimizers.build_optimizer(optimizer),
+    config or dcco_client.DCCOConfig(seed=SEED),
+  )
+
+
+@functools.cache
+def build_rounds(
+  optimizer: optimizers.OptimizerConfig = SGD,
+) -> dcco_rounds.Rounds:
+  return dcco_rounds.build_rounds(
+    cco(),
+    ELEMENT,
+    optimizers.build_optimizer(optimizer),
+    dcco_client.DCCOConfig(seed=SEED),
+  )
+
+
+@functools.cache
+def build_fedavg(
+  objective: base.Objective,
+  optimizer: optimizers.OptimizerConfig = SGD,
+  config: fedavg.FedAvgConfig | None = None,
+) -> tff.learning.templates.LearningProcess:
+  return fedavg.build_fedavg(
+    objective,
+    ELEMENT,
+    optimizers.build_optimizer(optimizer),
+    config or fedavg.FedAvgConfig(seed=SEED),
+  )
+
+
+def secure() -> aggregation_lib.Aggregation:
+  """Returns secure sums with bounds that no value of these tests reaches."""
+  return aggregation_lib.secure(value_bound=64.0, max_examples_per_client=64)
