@@ -27,7 +27,10 @@ help:
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
 
 demo: venv
-	$(BIN)/python -m binaries.dcco --task=digits --run_dir=runs/demo $(ARGS)
+	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
+	  --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=150 \
+	  --server_learning_rate=8e-3 --label_fractions=0.02,0.1 --baselines \
+	  --run_dir=runs/demo $(ARGS)
 
 test: venv
 	$(BIN)/python -m pytest $(ARGS)

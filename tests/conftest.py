@@ -10,6 +10,8 @@ import pytest
 
 from tff_ssl.runtime import context
 
+context.forget_default()
+
 
 @pytest.fixture(scope='session')
 def tff_context() -> Iterator[context.Context]:

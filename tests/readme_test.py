@@ -1,0 +1,44 @@
+"""The README's example runs as it stands, and its commands and paths exist."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_README = (_ROOT / 'README.md').read_text()
+
+
+def test_first_python_example_trains():
+  example = re.search(r'```python\n(.*?)```', _README, re.DOTALL).group(1)
+  finished = subprocess.run(
+    [sys.executable, '-W', 'ignore', '-c', example],
+    cwd=_ROOT,
+    capture_output=True,
+    text=True,
+    timeout=300,
+    check=False,
+  )
+  assert finished.returncode == 0, finished.stderr[-2000:]
+  losses = [float(line) for line in finished.stdout.split()]
+  # 128 dimensions of independent noise: C is near 0, so the loss is above 128 / 2.
+  assert len(losses) == 3
+  assert all(64 < loss < 10_000 for loss in losses)
+
+
+def test_binaries_that_are_named_exist():
+  named = set(re.findall(r'python -m (binaries\.\w+)', _README))
+  assert {'binaries.dcco', 'binaries.evaluate', 'binaries.benchmark'} <= named
+  for name in named:
+    assert (_ROOT / f'{name.replace(".", "/")}.py').is_file(), name
+
+
+def test_make_verbs_that_are_named_exist():
+  makefile = (_ROOT / 'Makefile').read_text()
+  for verb in set(re.findall(r'\bmake ([a-z-]+)\b', _README)):
+    assert re.search(rf'^{verb}:', makefile, re.MULTILINE), verb
+
+
+def test_links_to_files_exist():
+  for target in re.findall(r'\]\(([^)#:]+)\)', _README):
+    assert (_ROOT / target).exists(), target
