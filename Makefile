@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.txt
 UV := uv==0.13.8
 
-export TF_CPP_MIN_LOG_LEVEL ?= 2
+export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo test check bench format build-files lock clean venv

@@ -5,12 +5,14 @@ The common flags are the same words in every binary. A binary may set other defa
 sees a flag.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+import signal
 import sys
 from typing import Any
 
 from absl import app
 from absl import flags
+from absl import logging
 
 from tasks import registry
 from tasks import task as task_lib
@@ -21,6 +23,7 @@ from tff_ssl.encoders import resnet
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import spec
+from tff_ssl.runtime import context
 
 TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
 DATA_DIR = flags.DEFINE_string(
@@ -39,7 +42,8 @@ PARTITION = flags.DEFINE_string(
   'partition',
   None,
   'Clients: iid:examples=4, dirichlet:alpha=0,examples=4, shares:alpha=0.1,clients=5, '
-  'or case. By default case where the task has cases, else dirichlet:alpha=0,examples=4.',
+  'or case; by default case where the task has cases, dirichlet:alpha=0,examples=4 '
+  'elsewhere.',
 )
 ENCODER = flags.DEFINE_enum('encoder', 'resnet8', resnet.NAMES, 'Encoder.')
 WIDTH = flags.DEFINE_float('encoder_width', 1.0, "Factor on the encoder's channels.")
@@ -75,6 +79,12 @@ WORKER_ADDRESS = flags.DEFINE_string(
   'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
 )
 
+# Flags that may change when a run is resumed: they do not change its numbers.
+MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
+
+_WITH_DATA_DIR = ('cifar10', 'cifar100', 'ham10000', 'cases')
+_DOWNLOADED = ('cifar10', 'cifar100')
+
 
 def set_defaults(**defaults: Any) -> None:
   """Sets other defaults for a binary; to be called when its module is imported."""
@@ -83,23 +93,92 @@ def set_defaults(**defaults: Any) -> None:
 
 
 def run(main: Callable[[], None]) -> None:
-  """Runs a binary: bad input is one sentence on stderr and exit status 1."""
+  """Runs a binary, and ends the process.
+
+  Bad input is one sentence on stderr and exit status 1 (with `--verbosity=1` a
+  traceback); Ctrl-C outside the rounds, which handle it themselves, is one line and
+  130.
+
+  Args:
+    main: Does the work; raises ValueError or OSError for bad input.
+  """
 
   def checked(argv: Sequence[str]) -> None:
-    if len(argv) > 1:
-      _fail(f'Unexpected argument {argv[1]!r}; everything is a --flag=value.')
     try:
+      if len(argv) > 1:
+        raise ValueError(f'Unexpected argument {argv[1]!r}; all are --flag=value.')
       main()
     except (ValueError, OSError) as error:
-      _fail(' '.join(str(error).split()))
+      if logging.level_debug():
+        raise
+      print(f'Error: {_sentence(error)}', file=sys.stderr)
+      sys.exit(1)
+    except KeyboardInterrupt:
+      print('\nstopped: the same command takes it up again', file=sys.stderr)
+      sys.exit(128 + signal.SIGINT)
 
-  # TFF and absl log through Python's logging; only what a person should act on is shown.
+  context.forget_default()
   app.run(checked)
 
 
-def _fail(message: str) -> None:
-  print(f'Error: {message}', file=sys.stderr)
-  sys.exit(1)
+def _sentence(error: Exception) -> str:
+  """Returns what an error says, in one line."""
+  if isinstance(error, OSError) and error.filename and error.strerror:
+    return f'{error.filename}: {error.strerror}.'
+  text = ' '.join(str(error).split())
+  return text if text.endswith('.') else f'{text}.'
+
+
+def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
+  """Refuses a flag that was given where it would do nothing.
+
+  Args:
+    name: The flag.
+    chooser: The flag whose value decides whether `name` does something.
+    takers: The values of `chooser` with which it does.
+
+  Raises:
+    ValueError: If `name` is on the command line and the value is none of these.
+  """
+  value = flags.FLAGS[chooser].value
+  if flags.FLAGS[name].present and value not in takers:
+    raise ValueError(
+      f'--{name} is given with --{chooser}={value}; it is for {", ".join(takers)} only.'
+    )
+
+
+def check_flags() -> None:
+  """Checks the common flags as far as it can be done without data.
+
+  Raises:
+    ValueError: If one is malformed, or does nothing for the task.
+  """
+  refuse_stray('data_dir', 'task', _WITH_DATA_DIR)
+  refuse_stray('download', 'task', _DOWNLOADED)
+  if PARTITION.value is not None:
+    spec.parse(PARTITION.value)
+  projector_widths(())
+
+
+def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
+  """Sets the flags to those of a run, except where the command line gives one.
+
+  Args:
+    stored: Value by name; names that this binary does not have are left out.
+    may_be_given: Flags that the command line may give another value.
+
+  Raises:
+    ValueError: If another flag is given a value that is not the run's.
+  """
+  for name in sorted(stored.keys() & set(flags.FLAGS)):
+    flag = flags.FLAGS[name]
+    if not flag.present:
+      flag.value = stored[name]
+    elif name not in may_be_given and flag.value != stored[name]:
+      raise ValueError(
+        f'--{name}={flag.value} is given, but the run has --{name}={stored[name]}; '
+        f'only {", ".join(may_be_given)} may differ.'
+      )
 
 
 def flag_values() -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The algorithms of `binaries.dcco`, built from its flags."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from absl import flags
@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries import common
+from binaries import evaluation
 from tasks import task as task_lib
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
@@ -25,6 +26,7 @@ from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import client_data
+from tff_ssl.runtime import run_config
 from tff_ssl.runtime import sampling
 
 ALGORITHMS = ('dcco', 'fedavg_cco', 'fedavg_nt_xent', 'centralized_cco', 'supervised')
@@ -71,21 +73,29 @@ _TAKEN_BY = {
   'client_learning_rate': FEDERATED,
   'supervised_labels': ('supervised',),
   'projector': (*FEDERATED, 'centralized_cco'),
+  'augmentation': (*FEDERATED, 'centralized_cco'),
+  'worker_address': FEDERATED,
 }
 
 
-def check_flags() -> None:
-  """Refuses what is missing, and what the chosen algorithm does not take."""
-  if common.RUN_DIR.value is None:
-    raise ValueError(
-      'run_dir is not given; it must name a new folder, or a run of this.'
-    )
+def check_flags(may_differ: Collection[str]) -> None:
+  """Refuses what can be seen to be wrong without data.
+
+  Args:
+    may_differ: Flags that may change when a run is resumed.
+
+  Raises:
+    ValueError: If a flag is missing, out of range, not taken by the chosen algorithm,
+      or not that of the run in the folder.
+  """
+  if not common.RUN_DIR.value:
+    raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
   for name, takers in _TAKEN_BY.items():
-    if flags.FLAGS[name].present and ALGORITHM.value not in takers:
-      raise ValueError(
-        f'--{name} is given with --algorithm={ALGORITHM.value}; only '
-        f'{", ".join(takers)} takes it.'
-      )
+    common.refuse_stray(name, 'algorithm', takers)
+  common.check_flags()
+  evaluation.check_flags()
+  _optimizer_config()
+  run_config.check_flags(common.RUN_DIR.value, common.flag_values(), may_differ)
 
 
 def build_objective(task: task_lib.Task, encoder: network.Network) -> base.Objective:
@@ -105,40 +115,29 @@ def build_objective(task: task_lib.Task, encoder: network.Network) -> base.Objec
   )
 
 
+def _optimizer_config() -> optimizers.OptimizerConfig:
+  return optimizers.OptimizerConfig(
+    _OPTIMIZER.value,
+    _RATE.value,
+    _SCHEDULE.value,
+    common.ROUNDS.value,
+    _WARMUP.value,
+    _MOMENTUM.value,
+    _WEIGHT_DECAY.value,
+  )
+
+
 def build_algorithm(objective: Any, element_spec: Any) -> Any:
   """Builds what the round loop runs."""
-  optimizer = optimizers.build_optimizer(
-    optimizers.OptimizerConfig(
-      _OPTIMIZER.value,
-      _RATE.value,
-      _SCHEDULE.value,
-      common.ROUNDS.value,
-      _WARMUP.value,
-      _MOMENTUM.value,
-      _WEIGHT_DECAY.value,
-    )
-  )
-  seed = common.SEED.value
+  optimizer = optimizers.build_optimizer(_optimizer_config())
+  rate, steps, seed = _CLIENT_RATE.value, _LOCAL_STEPS.value, common.SEED.value
   if ALGORITHM.value == 'dcco':
-    return dcco.build_dcco(
-      objective,
-      element_spec,
-      optimizer,
-      dcco_client.DCCOConfig(
-        _CLIENT_RATE.value, _LOCAL_STEPS.value, _STALE.value, seed=seed
-      ),
-    )
+    dcco_config = dcco_client.DCCOConfig(rate, steps, _STALE.value, seed=seed)
+    return dcco.build_dcco(objective, element_spec, optimizer, dcco_config)
   if ALGORITHM.value in FEDERATED:
-    return fedavg.build_fedavg(
-      objective,
-      element_spec,
-      optimizer,
-      fedavg.FedAvgConfig(
-        local_training.LocalTraining(epochs=_LOCAL_STEPS.value),
-        _CLIENT_RATE.value,
-        seed=seed,
-      ),
-    )
+    local = local_training.LocalTraining(epochs=steps)
+    fedavg_config = fedavg.FedAvgConfig(local, rate, seed=seed)
+    return fedavg.build_fedavg(objective, element_spec, optimizer, fedavg_config)
   return centralized.Centralized(objective, optimizer, seed)
 
 

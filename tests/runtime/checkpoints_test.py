@@ -91,3 +91,24 @@ def test_an_unreadable_file_is_named(tmp_path, content):
   (tmp_path / 'round_00000003.npz').write_bytes(content)
   with pytest.raises(ValueError, match=r'cannot read the checkpoint .*00000003'):
     folder.load(3, 0.0)
+
+
+def test_a_part_of_the_newest_state_is_read_without_a_template(tmp_path):
+  folder = checkpoints.Checkpoints(tmp_path)
+  folder.save(2, state(1.0))
+  folder.save(11, state(2.0))
+  round, arrays = checkpoints.read_newest(tmp_path, 'global_model_weights/encoder')
+  assert round == 11
+  assert sorted(arrays) == ['a', 'b']
+  assert arrays['a'] == np.float32(2.0)
+  np.testing.assert_array_equal(arrays['b'], 2 * np.ones([2, 3], np.float32))
+  with pytest.raises(ValueError, match="has no array below 'global_model_weights/enc'"):
+    checkpoints.read_newest(tmp_path, 'global_model_weights/enc')
+
+
+def test_no_checkpoint_is_an_error_of_reading(tmp_path):
+  with pytest.raises(ValueError, match='has no checkpoint'):
+    checkpoints.read_newest(tmp_path, 'a')
+  with pytest.raises(ValueError, match='missing has no checkpoint'):
+    checkpoints.read_newest(tmp_path / 'missing', 'a')
+  assert not list(tmp_path.iterdir())

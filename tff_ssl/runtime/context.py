@@ -64,7 +64,8 @@ def local(
 
   Raises:
     ValueError: If an argument is out of range.
-    RuntimeError: If the worker does not start or cannot be reached.
+    RuntimeError: If the worker does not start, or ends.
+    ConnectionError: If nothing answers at the address.
   """
   if concurrency is None:
     concurrency = len(os.sched_getaffinity(0))
@@ -102,7 +103,8 @@ class Context:
       worker: The process behind the address when it is ours to end.
 
     Raises:
-      RuntimeError: If nothing answers.
+      RuntimeError: If our worker has ended.
+      ConnectionError: If nothing answers.
     """
     self.address = address
     self._worker = worker
@@ -180,7 +182,7 @@ class Context:
         raise RuntimeError(self._worker.describe_death())
       if time.monotonic() > deadline:
         log = '' if self._worker is None else f':\n{self._worker.log_tail()}'
-        raise RuntimeError(
+        raise ConnectionError(
           f'no TFF worker answers at {self.address} in {_CONNECT_SECONDS:.0f} s{log}'
         )
       time.sleep(0.01)

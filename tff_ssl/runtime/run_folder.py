@@ -10,14 +10,10 @@ encoder.keras    the final encoder, with encoder.json as its card
 worker.log       what the worker process printed
 """
 
-import collections
 from collections.abc import Collection, Mapping
 import fcntl
-import importlib.metadata
-import json
 import os
 import pathlib
-import platform
 import types
 from typing import Self
 
@@ -25,11 +21,8 @@ import tensorflow as tf
 
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
 from tff_ssl.runtime import table
-
-_PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
-_CONFIG = 'config.json'
-_LOCK = 'lock'
 
 
 class RunFolder:
@@ -145,31 +138,18 @@ class RunFolder:
     task_fingerprint: str,
     may_differ: Collection[str],
   ) -> None:
-    config = collections.OrderedDict(
-      flags=dict(flags), versions=_versions(), task=task_fingerprint
-    )
-    path = self.path / _CONFIG
-    if not path.exists():
-      others = sorted(entry.name for entry in self.path.iterdir())
-      others = [name for name in others if name != _LOCK]
-      if others:
-        raise ValueError(
-          f"{self.path} holds '{others[0]}' but no {_CONFIG}: "
-          'the run folder must be a run, empty or new'
-        )
-      files.write_json(path, config)
+    config = run_config.build(flags, task_fingerprint)
+    if (self.path / run_config.NAME).exists():
+      stored = run_config.read(self.path)
+      run_config.compare(self.path, stored, config, may_differ)
       return
-    try:
-      stored = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-      raise ValueError(f'{path} is not JSON: {error}') from error
-    # Through JSON, as the stored one has been: tuples are lists there.
-    _compare(self.path, stored, json.loads(json.dumps(config)), may_differ)
+    run_config.check_unused(self.path)
+    files.write_json(self.path / run_config.NAME, config)
 
 
 def _lock(folder: pathlib.Path) -> int:
   """Returns a locked descriptor; the kernel unlocks it when the process ends."""
-  descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+  descriptor = os.open(folder / run_config.LOCK, os.O_RDWR | os.O_CREAT, 0o644)
   try:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
   except BlockingIOError:
@@ -179,35 +159,3 @@ def _lock(folder: pathlib.Path) -> int:
   os.ftruncate(descriptor, 0)
   os.pwrite(descriptor, str(os.getpid()).encode(), 0)
   return descriptor
-
-
-def _versions() -> dict[str, str]:
-  versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
-  return {'python': platform.python_version(), **versions}
-
-
-def _compare(
-  folder: pathlib.Path,
-  stored: Mapping[str, object],
-  config: Mapping[str, object],
-  may_differ: Collection[str],
-) -> None:
-  """Raises ValueError with the first difference between two configurations."""
-  before, now = _flat(stored), _flat(config)
-  for name in sorted(before.keys() | now.keys()):
-    was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
-    if was == is_ or name.removeprefix('--') in may_differ:
-      continue
-    raise ValueError(
-      f'{folder} is a run with {name}={was}, not {name}={is_}: '
-      'resume it as it was or name another folder'
-    )
-
-
-def _flat(config: Mapping[str, object]) -> dict[str, object]:
-  flat: dict[str, object] = {'the task': config.get('task')}
-  for section, prefix in (('flags', '--'), ('versions', 'version of ')):
-    values = config.get(section)
-    if isinstance(values, Mapping):
-      flat.update((prefix + name, value) for name, value in values.items())
-  return flat

@@ -1,0 +1,138 @@
+"""What the benchmark can measure: each algorithm beside its centralized counterpart.
+
+A new algorithm joins by a builder and an entry in `EXPERIMENTS`.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import optimizers
+from tff_ssl.objectives import base
+from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+from tff_ssl.runtime import client_data
+
+# Small, so that the weights stay finite on noise; it costs the same as any other.
+_SERVER_LEARNING_RATE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+  """What an experiment trains, and on what.
+
+  Attributes:
+    model: The dual encoder.
+    data: The clients; all of them take part in every round.
+    local: Epochs and batch size, of the algorithms that have them.
+    seed: Of the initial weights and the views, the same for both sides.
+  """
+
+  model: dual_encoder.DualEncoder
+  data: client_data.ArrayClientData
+  local: local_training.LocalTraining
+  seed: int
+
+
+class Experiment(NamedTuple):
+  """The two sides of a comparison.
+
+  Attributes:
+    federated: Its `next` takes the clients' data sets.
+    centralized: Its `next` takes one batch as one data set.
+  """
+
+  federated: tff.learning.templates.LearningProcess
+  centralized: centralized.Centralized
+
+
+def build_dcco(problem: Problem) -> Experiment:
+  """Builds DCCO, one step a round, and centralized CCO."""
+  objective = statistics.StatisticsObjective(problem.model)
+  federated = dcco.build_dcco(
+    objective,
+    problem.data.element_type_structure,
+    _server_optimizer(),
+    dcco_client.DCCOConfig(seed=problem.seed),
+  )
+  return Experiment(federated, _centralized(objective, problem))
+
+
+def build_fedavg(problem: Problem) -> Experiment:
+  """Builds FedAvg with NT-Xent within each client, and centralized NT-Xent."""
+  objective = contrastive.ContrastiveObjective(problem.model)
+  federated = fedavg.build_fedavg(
+    objective,
+    problem.data.element_type_structure,
+    _server_optimizer(),
+    fedavg.FedAvgConfig(problem.local, seed=problem.seed),
+  )
+  return Experiment(federated, _centralized(objective, problem))
+
+
+EXPERIMENTS: Mapping[str, Callable[[Problem], Experiment]] = collections.OrderedDict(
+  dcco=build_dcco, fedavg=build_fedavg
+)
+# The experiments whose clients train in epochs and batches (`Problem.local`).
+WITH_LOCAL_TRAINING = ('fedavg',)
+
+
+def random_clients(
+  num_clients: int, examples_per_client: int, image_size: int, seed: int
+) -> client_data.ArrayClientData:
+  """Makes clients of random RGB images: the time does not depend on what they show.
+
+  Args:
+    num_clients: At least 1.
+    examples_per_client: At least 1.
+    image_size: Height and width, in pixels.
+    seed: Of the pixels.
+  """
+  total = num_clients * examples_per_client
+  positions = np.arange(total, dtype=np.int64).reshape(num_clients, -1)
+  pixels = np.random.default_rng(seed).bytes(total * image_size * image_size * 3)
+  return client_data.ArrayClientData(
+    np.frombuffer(pixels, np.uint8).reshape(total, image_size, image_size, 3),
+    np.arange(total, dtype=np.int64),
+    collections.OrderedDict((f'{k:06d}', row) for k, row in enumerate(positions)),
+  )
+
+
+def centralized_batches(problem: Problem) -> list[tf.data.Dataset]:
+  """Returns the batches of the centralized steps that a round is compared with.
+
+  They hold the examples of all clients, as often as the clients visit them: all at
+  once, or in batches of the clients' size.
+  """
+  total = sum(map(problem.data.num_examples, problem.data.client_ids))
+  size = problem.local.batch_size or total
+  starts = [*range(0, total, size)] * problem.local.epochs
+  return [
+    problem.data.create_tf_dataset_for_positions(
+      np.arange(start, min(start + size, total))
+    )
+    for start in starts
+  ]
+
+
+def _server_optimizer() -> Any:
+  return optimizers.build_optimizer(
+    optimizers.OptimizerConfig('sgd', _SERVER_LEARNING_RATE)
+  )
+
+
+def _centralized(
+  objective: base.Objective, problem: Problem
+) -> centralized.Centralized:
+  return centralized.Centralized(objective, _server_optimizer(), problem.seed)

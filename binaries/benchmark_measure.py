@@ -1,0 +1,140 @@
+"""Time, CPU time and memory of federated rounds and centralized steps.
+
+The two alternate, so that whatever else the machine does falls on both alike. CPU time
+counts all threads, waiting in a spin included, which wall time on idle cores hides.
+"""
+
+import collections
+import statistics
+import time
+from typing import Any
+
+from binaries import benchmark_experiments
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import context
+from tff_ssl.runtime import metrics as metrics_lib
+
+# Not measured. Graphs are traced in the first; the worker opens its sessions, and
+# oneDNN prepares its kernels in each thread, over the first few.
+WARM_UP_ROUNDS = 3
+# When memory is first looked at: what is allocated once is there by then.
+MEMORY_SETTLED_ROUNDS = 20
+
+Numbers = collections.OrderedDict[str, float]
+
+
+class Runner:
+  """Runs an experiment's two sides, each from its own last state."""
+
+  def __init__(
+    self,
+    problem: benchmark_experiments.Problem,
+    experiment: benchmark_experiments.Experiment,
+  ):
+    """Starts both from their initial states, inside an execution context."""
+    self._problem = problem
+    self._experiment = experiment
+    self._federated = experiment.federated.initialize()
+    self._centralized = experiment.centralized.initialize()
+    self.metrics: Numbers = collections.OrderedDict()
+
+  def federated_round(self) -> None:
+    """Runs a round, from making the cohort to reading its metrics."""
+    data = self._problem.data
+    output = self._experiment.federated.next(
+      self._federated, client_data.cohort(data, data.client_ids)
+    )
+    self._federated = output.state
+    self.metrics = metrics_lib.flatten(output.metrics['client_work'])
+
+  def centralized_round(self) -> None:
+    """Takes the steps on the same examples, from reading them to the metrics."""
+    output: Any = None
+    for batch in benchmark_experiments.centralized_batches(self._problem):
+      output = self._experiment.centralized.next(self._centralized, [batch])
+      self._centralized = output.state
+    metrics_lib.flatten(output.metrics)
+
+
+def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
+  """Measures rounds against centralized steps, one after the other.
+
+  Args:
+    execution: The context, with a worker of its own.
+    runner: What is measured.
+    rounds: How often; at least 1.
+
+  Returns:
+    Medians over the rounds, in seconds, and their ratios.
+  """
+  for _ in range(WARM_UP_ROUNDS):
+    runner.federated_round()
+    runner.centralized_round()
+  samples: dict[str, list[float]] = collections.defaultdict(list)
+  for _ in range(rounds):
+    cpu_before, started = execution.cpu_seconds(), time.perf_counter()
+    runner.federated_round()
+    cpu_between, between = execution.cpu_seconds(), time.perf_counter()
+    runner.centralized_round()
+    cpu_after, ended = execution.cpu_seconds(), time.perf_counter()
+    samples['federated_seconds'].append(between - started)
+    samples['centralized_seconds'].append(ended - between)
+    samples['federated_driver_cpu_seconds'].append(
+      cpu_between['driver'] - cpu_before['driver']
+    )
+    # The worker has no part in the centralized step: what it does then, it does after
+    # a round, such as freeing its values.
+    samples['federated_worker_cpu_seconds'].append(
+      cpu_after['worker'] - cpu_before['worker']
+    )
+    samples['federated_cpu_seconds'].append(
+      samples['federated_driver_cpu_seconds'][-1]
+      + samples['federated_worker_cpu_seconds'][-1]
+    )
+    samples['centralized_cpu_seconds'].append(
+      cpu_after['driver'] - cpu_between['driver']
+    )
+  result: Numbers = collections.OrderedDict(
+    (name, statistics.median(values)) for name, values in samples.items()
+  )
+  result['ratio'] = result['federated_seconds'] / result['centralized_seconds']
+  # The kernel counts CPU time in ticks of 10 ms: a tiny step may have taken none.
+  result['cpu_ratio'] = (
+    result['federated_cpu_seconds'] / result['centralized_cpu_seconds']
+    if result['centralized_cpu_seconds']
+    else float('nan')
+  )
+  return result
+
+
+def memory_growth(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
+  """Runs federated rounds and compares the memory after 20 of them and after all.
+
+  Args:
+    execution: The context, with a worker of its own.
+    runner: What is run, from its first round.
+    rounds: More than `MEMORY_SETTLED_ROUNDS`.
+
+  Returns:
+    Resident MiB of `driver` and `worker` at both times, and for each the ratio.
+  """
+  for _ in range(MEMORY_SETTLED_ROUNDS):
+    runner.federated_round()
+  settled = execution.memory()
+  for _ in range(MEMORY_SETTLED_ROUNDS, rounds):
+    runner.federated_round()
+  final = execution.memory()
+  result: Numbers = collections.OrderedDict(memory_rounds=rounds)
+  for name in settled:
+    result[f'{name}_mib_settled'] = settled[name]
+    result[f'{name}_mib_final'] = final[name]
+    result[f'{name}_growth'] = final[name] / settled[name]
+  return result
+
+
+def peak_memory(execution: context.Context) -> Numbers:
+  """Returns the peak MiB of driver and worker, and their sum `peak_memory_mib`."""
+  peaks = execution.peak_memory()
+  result: Numbers = collections.OrderedDict(peak_memory_mib=sum(peaks.values()))
+  result.update((f'{name}_peak_memory_mib', mib) for name, mib in peaks.items())
+  return result

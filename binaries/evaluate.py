@@ -1,0 +1,59 @@
+r"""Evaluates the encoder of a run, which need not have finished.
+
+  python -m binaries.evaluate --run=runs/digits
+  python -m binaries.evaluate --run=runs/digits --baselines \
+      --evaluation_methods=knn,logistic,lars,finetune --label_fractions=0.01,0.1,1
+
+The task, the encoder and how it is evaluated are those of the run, the parameters those
+of its newest checkpoint. Flags that are given win; what the encoder is, or was trained
+on, cannot be given. Prints a table and completes the run's `evaluation.json`.
+"""
+
+import pathlib
+
+from absl import flags
+
+from binaries import common
+from binaries import evaluation
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import run_config
+
+_RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
+
+# How an encoder is evaluated and where the data are, but not what the encoder is.
+_MAY_BE_GIVEN = (
+  'data_dir',
+  'download',
+  'evaluation_methods',
+  'label_fractions',
+  *evaluation.MAY_DIFFER,
+)
+# Where every algorithm has its encoder in its state.
+ENCODER = f'global_model_weights/trainable/{dual_encoder.ENCODER}'
+
+
+def main() -> None:
+  """Evaluates."""
+  if not _RUN.value:
+    raise ValueError('run is not given; it must name the folder of a run.')
+  folder = pathlib.Path(_RUN.value)
+  config = run_config.read(folder)
+  common.adopt(config['flags'], _MAY_BE_GIVEN)
+  common.check_flags()
+  evaluation.check_flags()
+  round, params = checkpoints.read_newest(folder / 'checkpoints', ENCODER)
+  task = common.load_task()
+  if task.fingerprint() != config.get('task'):
+    raise ValueError(
+      f'The task {task.name!r} has other examples than when {folder} was made; the '
+      'encoder must be evaluated on those that it was not trained on.'
+    )
+  evaluator = evaluation.Evaluator(task, common.build_encoder(task))
+  print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
+  name = str(config['flags'].get('algorithm', 'encoder'))
+  evaluation.report(evaluator, folder, round, name, params)
+
+
+if __name__ == '__main__':
+  common.run(main)

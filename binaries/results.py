@@ -1,0 +1,167 @@
+"""What a run ends with: the encoder, `evaluation.json`, the table on the terminal.
+
+`evaluation.json` holds `round` and the numbers of the run's encoder, by the names of
+`evaluation.suite`; those of the baselines come after them under `random_encoder/...`
+and `supervised_from_scratch/...`.
+"""
+
+import collections
+from collections.abc import Mapping
+import json
+import os
+import pathlib
+
+from tasks import task as task_lib
+from tff_ssl.encoders import network
+from tff_ssl.reporting import table as table_lib
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_folder
+
+RANDOM = 'random encoder'
+SCRATCH = 'supervised from scratch'
+
+# Numbers by name, of one encoder.
+Numbers = collections.OrderedDict[str, float]
+
+_FILE = 'evaluation.json'
+_ROUND = 'round'
+_COLUMNS = {
+  'knn': 'kNN',
+  'linear': 'linear',
+  'lars': 'linear (LARS)',
+  'finetune': 'end to end',
+}
+SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
+
+
+def save_encoder(
+  folder: run_folder.RunFolder,
+  task: task_lib.Task,
+  encoder: network.Network,
+  params: network.Params,
+  algorithm: str,
+  rounds: int,
+) -> None:
+  """Writes `encoder.keras` and its card into a run folder.
+
+  Args:
+    folder: The run folder.
+    task: What the encoder was trained on.
+    encoder: The network.
+    params: Its parameters.
+    algorithm: What trained it.
+    rounds: For how long.
+  """
+  folder.save_encoder(
+    encoder.to_keras(params),
+    collections.OrderedDict(
+      encoder=encoder.name,
+      algorithm=algorithm,
+      task=task.name,
+      rounds=rounds,
+      input=f'float32 [n, {", ".join(map(str, task.image_shape))}], pixels in [0, 1]',
+      output=f'float32 [n, {encoder.output_dim}], features',
+      parameters=encoder.num_parameters,
+      load="tf.keras.models.load_model('encoder.keras')",
+    ),
+  )
+
+
+def table(results: Mapping[str, Numbers], balanced: bool) -> str:
+  """Lays out the evaluations of several encoders.
+
+  Args:
+    results: Numbers by the name of the encoder.
+    balanced: Whether balanced accuracy is shown, in rows of its own.
+
+  Returns:
+    For each share of the labels a row per encoder, with a column per method.
+  """
+  shares = [
+    name.removeprefix('labels/')
+    for name in collections.OrderedDict.fromkeys(
+      name for numbers in results.values() for name in numbers
+    )
+    if name.startswith('labels/')
+  ]
+  rows = []
+  for share in shares:
+    for score in SCORES if balanced else ('accuracy',):
+      for encoder, numbers in results.items():
+        found = {
+          title: numbers[f'{prefix}/{share}/{score}']
+          for prefix, title in _COLUMNS.items()
+          if f'{prefix}/{share}/{score}' in numbers
+        }
+        if found:
+          row = {'encoder': encoder, 'labels': _labels(share, numbers)}
+          rows.append(
+            {**row, **({'score': SCORES[score]} if balanced else {}), **found}
+          )
+  methods = [title for title in _COLUMNS.values() if any(title in row for row in rows)]
+  names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
+  return table_lib.text(rows, names, percent=methods)
+
+
+def _labels(share: str, numbers: Numbers) -> str:
+  return f'{share} ({numbers[f"labels/{share}"]:,.0f})'
+
+
+def read(folder: str | os.PathLike[str], round: int) -> Numbers:
+  """Returns what `evaluation.json` holds of a round; nothing if it is of another.
+
+  Args:
+    folder: The run folder.
+    round: The round whose encoder is asked for.
+  """
+  stored_round, numbers = _read(pathlib.Path(folder) / _FILE)
+  return numbers if stored_round == round else collections.OrderedDict()
+
+
+def write(
+  folder: str | os.PathLike[str],
+  round: int,
+  encoder: str,
+  results: Mapping[str, Numbers],
+) -> bool:
+  """Adds evaluations to `evaluation.json`.
+
+  What the file holds of the same round stays unless it is found anew: methods can be
+  evaluated one by one. What it holds of an earlier round goes; if it is of a later one,
+  because the run went on, it stays as it is.
+
+  Args:
+    folder: The run folder.
+    round: The round whose encoder was evaluated.
+    encoder: The name of the run's encoder in `results`; others are baselines.
+    results: Numbers by the name of the encoder.
+
+  Returns:
+    Whether it was written.
+
+  Raises:
+    ValueError: If the file cannot be read.
+  """
+  path = pathlib.Path(folder) / _FILE
+  stored_round, stored = _read(path)
+  if stored_round > round:
+    return False
+  numbers = stored if stored_round == round else collections.OrderedDict()
+  numbers.update(results[encoder])
+  for name, found in results.items():
+    if name != encoder:
+      start = name.replace(' ', '_')
+      numbers.update((f'{start}/{key}', value) for key, value in found.items())
+  files.write_json(path, {_ROUND: round, **numbers})
+  return True
+
+
+def _read(path: pathlib.Path) -> tuple[int, Numbers]:
+  """Returns the round and the numbers of the file; round -1 if there is none."""
+  if not path.exists():
+    return -1, collections.OrderedDict()
+  try:
+    numbers = json.loads(path.read_text(), object_pairs_hook=collections.OrderedDict)
+    return int(numbers.pop(_ROUND)), numbers
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
+    raise ValueError(f'{path} is not an evaluation: {error}') from error

@@ -1,0 +1,110 @@
+"""Finished runs that the tests of binaries share: each costs seconds to start."""
+
+from collections.abc import Iterator
+import concurrent.futures
+import pathlib
+import signal
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from tests.binaries import launch
+
+ALGORITHMS = ('dcco', 'fedavg_cco', 'fedavg_nt_xent', 'centralized_cco', 'supervised')
+ROUNDS = 6
+_SEVERAL_ROUNDS = (
+  *launch.SMALL,
+  '--projector=8,8',
+  f'--rounds={ROUNDS}',
+  '--evaluate_every=2',
+)
+
+
+class Disturbed(NamedTuple):
+  """A run that was interrupted, started again, killed, and started again.
+
+  Attributes:
+    interrupted: Its first process, ended by SIGINT.
+    killed: Its second process, ended by SIGKILL.
+    resumed: Its third process.
+    rows: Rounds in metrics.csv after the second.
+    workers: Process ids of the workers of the first two.
+  """
+
+  interrupted: launch.Ended
+  killed: launch.Ended
+  resumed: launch.Ended
+  rows: int
+  workers: list[int]
+
+
+class Runs(NamedTuple):
+  """All runs.
+
+  Attributes:
+    small: A run of two rounds by algorithm; that of dcco has six.
+    again: That of dcco with the same flags in another folder.
+    disturbed: That of dcco again.
+  """
+
+  small: dict[str, launch.Ended]
+  again: launch.Ended
+  disturbed: Disturbed
+
+
+def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
+  flags = (*launch.SMALL, '--rounds=2')
+  if algorithm == 'dcco':
+    flags = (*_SEVERAL_ROUNDS, '--checkpoint_every=2')
+  elif algorithm != 'supervised':
+    flags = (*flags, '--projector=8,8')
+  process = launch.start(
+    'dcco', f'--algorithm={algorithm}', f'--run_dir={folder}', *flags
+  )
+  return launch.end(process, folder)
+
+
+def _again(folder: pathlib.Path) -> launch.Ended:
+  # What must not matter is different.
+  process = launch.start(
+    'dcco',
+    *_SEVERAL_ROUNDS,
+    f'--run_dir={folder}',
+    '--checkpoint_every=5',
+    environment={'PYTHONHASHSEED': '7'},
+  )
+  return launch.end(process, folder)
+
+
+def _disturbed(folder: pathlib.Path) -> Disturbed:
+  ended, workers = [], []
+  # Rows 1 and 3: in front of evaluations, which give the signal time to arrive.
+  for number, count in ((signal.SIGINT, 1), (signal.SIGKILL, 3), (None, 0)):
+    process = launch.start(
+      'dcco', *_SEVERAL_ROUNDS, f'--run_dir={folder}', '--checkpoint_every=2'
+    )
+    if number is not None:
+      launch.wait_for_rows(process, folder, count)
+      children = psutil.Process(process.pid).children(recursive=True)
+      workers += [child.pid for child in children]
+      process.send_signal(number)
+    ended.append(launch.end(process, folder))
+    if number == signal.SIGKILL:
+      rows = launch.rows(folder)
+  return Disturbed(*ended, rows, workers)
+
+
+@pytest.fixture(scope='session')
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+  """Runs all, two at a time."""
+  base = tmp_path_factory.mktemp('runs')
+  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    disturbed = pool.submit(_disturbed, base / 'disturbed')
+    small = {name: pool.submit(_small, base / name, name) for name in ALGORITHMS}
+    again = pool.submit(_again, base / 'again')
+    yield Runs(
+      {name: future.result() for name, future in small.items()},
+      again.result(),
+      disturbed.result(),
+    )

@@ -1,0 +1,119 @@
+import collections
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from binaries import evaluate
+from tests.binaries import conftest
+from tests.runtime import processes
+from tff_ssl.encoders import resnet
+from tff_ssl.runtime import checkpoints
+
+# Only TensorFlow: what a person has to whom the encoder is given.
+LOAD = """
+import sys
+import numpy as np, tensorflow as tf
+encoder = tf.keras.models.load_model(sys.argv[1])
+np.save(sys.argv[2], encoder(np.load(sys.argv[3])))
+assert not any(name.startswith('tff_ssl') for name in sys.modules)
+"""
+
+
+@pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
+def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
+  run = runs.small[algorithm]
+  assert run.status == 0, run.stderr
+  assert run.stdout.splitlines()[-1] == f'Run folder: {run.folder}'
+  rounds = conftest.ROUNDS if algorithm == 'dcco' else 2
+  with (run.folder / 'metrics.csv').open() as file:
+    rows = list(csv.DictReader(file))
+  assert [row['round'] for row in rows] == [str(n + 1) for n in range(rounds)]
+  assert all(np.isfinite(float(row['client_work/loss'])) for row in rows)
+  evaluation = json.loads((run.folder / 'evaluation.json').read_text())
+  assert evaluation['round'] == rounds
+  accuracy = evaluation['knn/10%/accuracy']
+  assert float(rows[-1]['knn/10%/accuracy']) == accuracy > 0.2
+  # The last line of the table, with its accuracy of kNN.
+  assert f'{100 * accuracy:.1f}%' in run.stdout.splitlines()[-2]
+  config = json.loads((run.folder / 'config.json').read_text())
+  assert config['flags']['algorithm'] == algorithm
+  assert json.loads((run.folder / 'encoder.json').read_text())['rounds'] == rounds
+  assert (run.folder / 'partition.csv').read_text().startswith('client_id,size,label_0')
+  assert not list(run.folder.rglob('.aside-*'))
+
+
+def test_progress_is_all_that_is_said_on_stderr(runs):
+  lines = runs.small['dcco'].stderr.splitlines()
+  assert lines
+  assert all(line.startswith('round ') for line in lines), lines
+
+
+def test_tensorboard_has_every_round(runs):
+  steps = collections.defaultdict(list)
+  for path in (runs.small['dcco'].folder / 'tensorboard').iterdir():
+    for record in tf.data.TFRecordDataset(str(path)):
+      event = tf.compat.v1.Event.FromString(record.numpy())
+      for value in event.summary.value:
+        steps[value.tag].append(event.step)
+  every_round = list(range(1, conftest.ROUNDS + 1))
+  assert steps['metrics/client_work/loss'] == every_round
+  assert steps['system/worker_mib'] == every_round
+  assert steps['metrics/knn/10%/accuracy'] == [2, 4, 6]
+
+
+def test_same_flags_give_the_same_metrics(runs):
+  one, other = runs.small['dcco'].folder, runs.again.folder
+  assert runs.again.status == 0, runs.again.stderr
+  for name in ('metrics.csv', 'evaluation.json', 'partition.csv'):
+    assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(runs):
+  interrupted = runs.disturbed.interrupted
+  assert interrupted.status == 130
+  assert 'stopping after this round' in interrupted.stderr
+  assert 'the same command goes on' in interrupted.stderr
+  assert 'Traceback' not in interrupted.stderr
+  assert 'going on after round' in runs.disturbed.killed.stdout
+
+
+def test_interrupted_and_killed_run_ends_as_an_undisturbed_one(runs):
+  disturbed = runs.disturbed
+  assert disturbed.killed.status == -9
+  assert 3 <= disturbed.rows < conftest.ROUNDS
+  assert disturbed.resumed.status == 0, disturbed.resumed.stderr
+  assert 'going on after round' in disturbed.resumed.stdout
+  undisturbed = runs.small['dcco'].folder
+  for name in ('metrics.csv', 'evaluation.json'):
+    stored = (disturbed.resumed.folder / name).read_bytes()
+    assert stored == (undisturbed / name).read_bytes(), name
+
+
+def test_no_worker_is_left(runs):
+  assert len(runs.disturbed.workers) == 2
+  assert all(processes.gone(pid) for pid in runs.disturbed.workers)
+
+
+def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
+  path = runs.small['dcco'].folder / 'encoder.keras'
+  images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
+  np.save(tmp_path / 'images.npy', images)
+  subprocess.run(
+    [sys.executable, '-c', LOAD, path, tmp_path / 'out.npy', tmp_path / 'images.npy'],
+    cwd=tmp_path,
+    env={'PATH': ''},
+    check=True,
+    capture_output=True,
+    timeout=120,
+  )
+  features = np.load(tmp_path / 'out.npy')
+  encoder = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  _, params = checkpoints.read_newest(
+    runs.small['dcco'].folder / 'checkpoints', evaluate.ENCODER
+  )
+  np.testing.assert_allclose(features, encoder.apply(params, images), atol=1e-5)

@@ -1,0 +1,101 @@
+"""What a person may get wrong, and what is then said."""
+
+import json
+import re
+
+import pytest
+
+from binaries import dcco
+from tests.binaries import in_process
+from tests.binaries import launch
+
+
+@pytest.fixture
+def other_run(tmp_path):
+  """The folder of a run of which only config.json is left."""
+  folder = tmp_path / 'other'
+  folder.mkdir()
+  (folder / 'config.json').write_text(json.dumps({'flags': {'algorithm': 'dcco'}}))
+  return folder
+
+
+@pytest.mark.parametrize(
+  'arguments, message',
+  [
+    (['--algorithm=dcco', '--temperature=1'], 'it is for fedavg_nt_xent only'),
+    (['--algorithm=supervised', '--projector=8,8'], '--projector is given with'),
+    (['--algorithm=centralized_cco', '--local_steps=2'], '--local_steps is given with'),
+    (['--task=digits', '--data_dir=/data'], '--data_dir is given with --task=digits'),
+    (['--supervised_steps=3'], 'supervised_steps is given without --baselines'),
+    (['--server_momentum=0.5'], 'momentum is 0.5; only sgd and lars'),
+    (['--server_weight_decay=0.5'], 'weight_decay is 0.5; only lars'),
+    (['--rounds=5', '--server_warmup_rounds=5'], 'warmup_steps is 5'),
+    (['--partition=dirichlet:examples=4'], 'lacks alpha'),
+    (['--projector=8,wide'], "projector is '8,wide'"),
+    (['--evaluation_methods=knn,svm'], "evaluation_methods has 'svm'; allowed are knn"),
+    (['--label_fractions=0.1,2'], "label_fractions is '0.1,2'"),
+    (['--label_fractions='], "label_fractions is ''"),
+  ],
+)
+def test_wrong_flags_are_refused_before_data_are_loaded(
+  tmp_path, monkeypatch, arguments, message
+):
+  monkeypatch.setattr(dcco.common, 'load_task', pytest.fail)
+  folder = tmp_path / 'run'
+  with pytest.raises(ValueError, match=re.escape(message)):
+    in_process.call(dcco, f'--run_dir={folder}', *arguments)
+  assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+  'arguments, message',
+  [
+    (['--clients_per_round=9999'], 'clients_per_round is 9999'),
+    (['--projector=8,0'], 'widths must all be at least 1'),
+    (['--client_learning_rate=0'], 'client_learning_rate is 0.0'),
+    (['--algorithm=fedavg_nt_xent', '--temperature=0'], 'temperature is 0.0'),
+    (['--algorithm=supervised', '--supervised_labels=0'], 'fraction is 0.0'),
+  ],
+)
+def test_what_does_not_fit_is_refused_before_the_folder_is_made(
+  tmp_path, arguments, message
+):
+  folder = tmp_path / 'run'
+  with pytest.raises(ValueError, match=re.escape(message)):
+    in_process.call(dcco, *launch.SMALL, f'--run_dir={folder}', *arguments)
+  assert not folder.exists()
+
+
+@pytest.mark.parametrize('arguments', [[], ['--run_dir=']])
+def test_run_dir_is_needed(arguments):
+  with pytest.raises(ValueError, match='run_dir is not given'):
+    in_process.call(dcco, *arguments)
+
+
+def test_folder_of_another_run_is_refused_by_the_flag_that_differs(other_run):
+  before = sorted(other_run.iterdir())
+  with pytest.raises(ValueError, match='is a run with --algorithm=dcco, not --algo'):
+    in_process.call(dcco, f'--run_dir={other_run}', '--algorithm=fedavg_cco')
+  assert sorted(other_run.iterdir()) == before
+
+
+def test_folder_of_other_things_is_left_as_it_is(tmp_path):
+  (tmp_path / 'thesis.tex').touch()
+  with pytest.raises(ValueError, match=r"holds 'thesis\.tex' but no config\.json"):
+    in_process.call(dcco, f'--run_dir={tmp_path}')
+  assert [path.name for path in tmp_path.iterdir()] == ['thesis.tex']
+
+
+def test_an_error_is_one_sentence_and_status_1(tmp_path):
+  unknown = launch.start('dcco', '--cheese')
+  wrong = launch.start('dcco', f'--run_dir={tmp_path}/run', '--temperature=1')
+  wrong = launch.end(wrong, tmp_path)
+  assert (wrong.status, wrong.stdout) == (1, '')
+  assert wrong.stderr == (
+    'Error: --temperature is given with --algorithm=dcco; '
+    'it is for fedavg_nt_xent only.\n'
+  )
+  unknown = launch.end(unknown, tmp_path)
+  assert unknown.status == 1
+  assert "Unknown command line flag 'cheese'" in unknown.stderr
+  assert 'Traceback' not in unknown.stderr

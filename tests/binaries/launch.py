@@ -1,0 +1,68 @@
+"""Starts the binaries as a person does, with runs that are as small as they can be."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[2]
+SECONDS = 300
+# All of digits is loaded and evaluated: what is small is the model and the rounds.
+SMALL = ('--task=digits', '--clients_per_round=4', '--encoder_width=0.25')
+
+
+class Ended(NamedTuple):
+  """A process that has ended, with its run folder."""
+
+  folder: pathlib.Path
+  status: int
+  stdout: str
+  stderr: str
+
+
+def start(
+  binary: str, *flags: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+  """Starts `python -m binaries.BINARY`."""
+  inherited = dict(os.environ)
+  # Which lines of TensorFlow are shown is for the binary to say.
+  inherited.pop('TF_CPP_MIN_LOG_LEVEL', None)
+  return subprocess.Popen(
+    [sys.executable, '-m', f'binaries.{binary}', *flags],
+    cwd=ROOT,
+    env={**inherited, **(environment or {})},
+    stdin=subprocess.DEVNULL,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
+
+
+def end(process: subprocess.Popen[str], folder: pathlib.Path) -> Ended:
+  """Waits for a process, which is killed when it takes too long."""
+  try:
+    # Returns at the end of the pipes: a worker that held them open would block here.
+    stdout, stderr = process.communicate(timeout=SECONDS)
+  except subprocess.TimeoutExpired:
+    process.kill()
+    raise
+  return Ended(folder, process.returncode, stdout, stderr)
+
+
+def rows(folder: pathlib.Path) -> int:
+  """Returns the number of rounds in metrics.csv."""
+  path = folder / 'metrics.csv'
+  return max(path.read_text().count('\n') - 1, 0) if path.exists() else 0
+
+
+def wait_for_rows(
+  process: subprocess.Popen[str], folder: pathlib.Path, count: int
+) -> None:
+  """Waits until a run has recorded so many rounds."""
+  deadline = time.monotonic() + SECONDS
+  while rows(folder) < count:
+    assert process.poll() is None, process.communicate()[1]
+    assert time.monotonic() < deadline
+    time.sleep(0.002)

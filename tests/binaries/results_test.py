@@ -1,0 +1,83 @@
+import collections
+import json
+
+import pytest
+
+from binaries import results
+
+NUMBERS = collections.OrderedDict(
+  [
+    ('labels/1%', 12.0),
+    ('knn/1%/accuracy', 0.25),
+    ('knn/1%/balanced_accuracy', 0.125),
+    ('knn/1%/recall/0', 0.5),
+    ('labels/100%', 1200.0),
+    ('knn/100%/accuracy', 0.5),
+    ('knn/100%/balanced_accuracy', 0.375),
+    ('linear/100%/converged', 1.0),
+    ('linear/100%/accuracy', 1.0),
+  ]
+)
+OTHER = collections.OrderedDict(
+  [('labels/1%', 12.0), ('finetune/1%/accuracy', 0.0625), ('knn/1%/accuracy', 0.75)]
+)
+
+
+def test_table_compares_encoders_at_each_share_of_the_labels():
+  assert results.table({'dcco': NUMBERS, 'scratch': OTHER}, balanced=False) == (
+    'encoder  labels          kNN  linear  end to end\n'
+    '-------  ------------  -----  ------  ----------\n'
+    'dcco     1% (12)       25.0%       -           -\n'
+    'scratch  1% (12)       75.0%       -        6.2%\n'
+    'dcco     100% (1,200)  50.0%  100.0%           -'
+  )
+
+
+def test_balanced_accuracy_has_rows_of_its_own():
+  assert results.table({'dcco': NUMBERS}, balanced=True) == (
+    'encoder  labels        score       kNN  linear\n'
+    '-------  ------------  --------  -----  ------\n'
+    'dcco     1% (12)       accuracy  25.0%       -\n'
+    'dcco     1% (12)       balanced  12.5%       -\n'
+    'dcco     100% (1,200)  accuracy  50.0%  100.0%\n'
+    'dcco     100% (1,200)  balanced  37.5%       -'
+  )
+
+
+def test_table_of_everything_fits_in_100_columns():
+  methods = ('knn', 'linear', 'lars', 'finetune')
+  numbers = {f'{m}/100%/{s}': 1.0 for m in methods for s in results.SCORES}
+  numbers['labels/100%'] = 50_000.0
+  shown = results.table({results.SCRATCH: numbers}, balanced=True)
+  assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_numbers_of_one_round_come_together(tmp_path):
+  assert results.read(tmp_path, 3) == {}
+  assert results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})
+  assert results.write(tmp_path, 3, 'dcco', {results.RANDOM: OTHER, 'dcco': OTHER})
+  stored = json.loads((tmp_path / 'evaluation.json').read_text())
+  assert next(iter(stored)) == 'round'
+  assert stored == {
+    'round': 3,
+    **NUMBERS,
+    **OTHER,
+    **{f'random_encoder/{name}': value for name, value in OTHER.items()},
+  }
+  assert results.read(tmp_path, 3) == {k: v for k, v in stored.items() if k != 'round'}
+  assert results.read(tmp_path, 4) == {}
+
+
+def test_numbers_of_a_later_round_replace_and_of_an_earlier_do_not(tmp_path):
+  results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})
+  assert results.write(tmp_path, 5, 'dcco', {'dcco': OTHER})
+  assert not results.write(tmp_path, 4, 'dcco', {'dcco': NUMBERS})
+  stored = json.loads((tmp_path / 'evaluation.json').read_text())
+  assert stored == {'round': 5, **OTHER}
+
+
+@pytest.mark.parametrize('content', ['', '[]', '{}', '{"round": "six"}'])
+def test_file_of_something_else_is_named(tmp_path, content):
+  (tmp_path / 'evaluation.json').write_text(content)
+  with pytest.raises(ValueError, match=r'evaluation\.json is not an evaluation'):
+    results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})

@@ -1,0 +1,53 @@
+import pytest
+
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
+
+FLAGS = {'seed': 1, 'widths': (64, 32), 'data_dir': '/a'}
+
+
+def make(folder, flags=FLAGS):
+  files.write_json(folder / 'config.json', run_config.build(flags, 'abc'))
+
+
+def test_what_was_built_is_read(tmp_path):
+  make(tmp_path)
+  config = run_config.read(tmp_path)
+  assert config == run_config.build(FLAGS, 'abc')
+  assert config['flags'] == {'seed': 1, 'widths': [64, 32], 'data_dir': '/a'}
+  assert config['task'] == 'abc'
+
+
+def test_flags_are_checked_without_the_task_and_without_a_trace(tmp_path):
+  run_config.check_flags(tmp_path / 'new', FLAGS)
+  assert not (tmp_path / 'new').exists()
+  make(tmp_path)
+  run_config.check_flags(tmp_path, {**FLAGS, 'data_dir': '/b'}, ['data_dir'])
+  with pytest.raises(ValueError, match='a run with --seed=1, not --seed=2'):
+    run_config.check_flags(tmp_path, {**FLAGS, 'seed': 2})
+  assert [path.name for path in tmp_path.iterdir()] == ['config.json']
+
+
+def test_what_a_killed_start_leaves_does_not_count(tmp_path):
+  (tmp_path / run_config.LOCK).touch()
+  (tmp_path / '.aside-12-config.json').touch()
+  run_config.check_flags(tmp_path, FLAGS)
+  (tmp_path / 'thesis.tex').touch()
+  with pytest.raises(ValueError, match=r"holds 'thesis\.tex' but no config\.json"):
+    run_config.check_flags(tmp_path, FLAGS)
+
+
+@pytest.mark.parametrize(
+  'content, message',
+  [
+    (None, 'it has no config.json'),
+    ('{', r'config\.json is not JSON'),
+    ('[]', "it has no 'flags'"),
+    ('{"flags": 3}', "it has no 'flags'"),
+  ],
+)
+def test_what_is_not_a_run_is_named(tmp_path, content, message):
+  if content is not None:
+    (tmp_path / 'config.json').write_text(content)
+  with pytest.raises(ValueError, match=message):
+    run_config.read(tmp_path)

@@ -1,0 +1,141 @@
+"""`config.json` of a run folder: what the run was made with, and whether it fits."""
+
+import collections
+from collections.abc import Collection, Mapping
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+from typing import Any
+
+from tff_ssl.runtime import files
+
+NAME = 'config.json'
+# Held by the process that writes to the folder.
+LOCK = 'lock'
+_PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
+
+
+def build(
+  flags: Mapping[str, object], task_fingerprint: str
+) -> collections.OrderedDict[str, Any]:
+  """Returns the configuration of a run that starts now.
+
+  Args:
+    flags: All settings that the run depends on, as JSON values.
+    task_fingerprint: Identifies the task's examples.
+
+  Returns:
+    `flags`, `versions` of Python and packages, and `task`.
+  """
+  versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+  config = collections.OrderedDict(
+    flags=dict(flags),
+    versions={'python': platform.python_version(), **versions},
+    task=task_fingerprint,
+  )
+  # Through JSON, as the stored one is: tuples are lists there.
+  return json.loads(json.dumps(config), object_pairs_hook=collections.OrderedDict)
+
+
+def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
+  """Returns the configuration of a run.
+
+  Args:
+    folder: The run folder.
+
+  Raises:
+    ValueError: If there is no such folder, or it is not that of a run.
+  """
+  folder = pathlib.Path(folder)
+  if not folder.is_dir():
+    raise ValueError(f'{folder} is not a run: there is no such folder')
+  path = folder / NAME
+  if not path.is_file():
+    raise ValueError(f'{folder} is not a run: it has no {NAME}')
+  try:
+    config = json.loads(path.read_text())
+  except ValueError as error:
+    raise ValueError(f'{path} is not JSON: {error}') from error
+  if not isinstance(config, dict) or not isinstance(config.get('flags'), dict):
+    raise ValueError(f"{path} is not that of a run: it has no 'flags'")
+  return config
+
+
+def check_flags(
+  folder: str | os.PathLike[str],
+  flags: Mapping[str, object],
+  may_differ: Collection[str] = (),
+) -> None:
+  """Refuses a folder that a run with these flags cannot have.
+
+  It makes nothing and does not need the task: for before data are loaded.
+
+  Args:
+    folder: The run folder; it need not exist.
+    flags: All settings that the run depends on, as JSON values.
+    may_differ: See `compare`.
+
+  Raises:
+    ValueError: If the folder belongs to another run or holds something else.
+  """
+  if (pathlib.Path(folder) / NAME).exists():
+    stored = read(folder)
+    compare(folder, stored, build(flags, stored.get('task', '')), may_differ)
+  elif pathlib.Path(folder).is_dir():
+    check_unused(folder)
+
+
+def check_unused(folder: str | os.PathLike[str]) -> None:
+  """Raises ValueError if a folder that has no configuration holds anything.
+
+  What a run that was killed before it had one leaves does not count.
+
+  Args:
+    folder: The folder, which exists.
+  """
+  others = [
+    path.name
+    for path in pathlib.Path(folder).iterdir()
+    if path.name != LOCK and not files.is_aside(path)
+  ]
+  if others:
+    raise ValueError(
+      f"{folder} holds '{min(others)}' but no {NAME}: "
+      'the run folder must be a run, empty or new'
+    )
+
+
+def compare(
+  folder: str | os.PathLike[str],
+  stored: Mapping[str, object],
+  config: Mapping[str, object],
+  may_differ: Collection[str],
+) -> None:
+  """Raises ValueError with the first difference between two configurations.
+
+  Args:
+    folder: The run folder, for the message.
+    stored: The one from `read`.
+    config: The one from `build`.
+    may_differ: Flags that may: they do not change the numbers.
+  """
+  before, now = _flat(stored), _flat(config)
+  for name in sorted(before.keys() | now.keys()):
+    was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
+    if was == is_ or name.removeprefix('--') in may_differ:
+      continue
+    raise ValueError(
+      f'{folder} is a run with {name}={was}, not {name}={is_}: '
+      'resume it as it was or name another folder'
+    )
+
+
+def _flat(config: Mapping[str, object]) -> dict[str, object]:
+  flat: dict[str, object] = {'the task': config.get('task')}
+  for section, prefix in (('flags', '--'), ('versions', 'version of ')):
+    values = config.get(section)
+    if isinstance(values, Mapping):
+      flat.update((prefix + name, value) for name, value in values.items())
+  return flat
