@@ -5,7 +5,7 @@ one process serves every test that can use it.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import functools
 
 import numpy as np
@@ -13,12 +13,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import tiny
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import dcco_rounds
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import server
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.objectives import base
@@ -27,27 +27,27 @@ from tff_ssl.objectives import statistics
 
 DIMENSION = 4
 NUM_EXAMPLES = 12
-SEED = 3
+SEED = 4
 # Images as floats in [0, 1], which can hold what is not finite.
 ELEMENT = collections.OrderedDict(
   image=tf.TensorSpec(tiny.IMAGE_SHAPE, tf.float32),
   example_id=tf.TensorSpec([], tf.int64),
   label=tf.TensorSpec([], tf.int32),
 )
-SGD = optimizers.OptimizerConfig('sgd', 0.5)
+SGD = optimizers.OptimizerConfig('sgd', 0.01)
 ADAM = optimizers.OptimizerConfig('adam', 0.01)
 
 
 def _encode(ops, x):
   x = ops.conv2d(x, 'conv', filters=6, kernel_size=3, strides=2, standardize=True)
-  x = ops.group_norm(x, 'norm', groups=2)
+  x = ops.group_norm(x, 'norm', groups=1)
   return ops.global_average_pool(ops.relu(x))
 
 
 def _project(ops, x):
-  x = ops.relu(ops.dense(x, 'dense0', units=8))
-  # Without a bias: CCO ignores a shift, so the bias's gradient is rounding noise,
-  # which Adam blows up to whole steps.
+  # Without biases: CCO ignores a shift, so their gradient can be rounding noise, which
+  # Adam blows up to whole steps.
+  x = ops.relu(ops.dense(x, 'dense0', units=8, use_bias=False))
   return ops.dense(x, 'dense1', units=DIMENSION, use_bias=False, gain=1.0)
 
 
@@ -67,8 +67,12 @@ def cco(loss_name: str = 'cco') -> statistics.StatisticsObjective:
 def arrays(n: int = NUM_EXAMPLES) -> collections.OrderedDict[str, np.ndarray]:
   """Returns n examples as one batch."""
   generator = np.random.default_rng(1)
+  # Four patches an image, light or dark: noise alone pools to much the same features,
+  # and differences of nearly equal statistics would measure float32, not the algorithm.
+  patches = np.kron(generator.integers(0, 2, (n, 2, 2)), np.ones((4, 4)))
+  image = 0.8 * patches[..., np.newaxis] + 0.1 * generator.random((n, 8, 8, 1))
   return collections.OrderedDict(
-    image=generator.random((n, *tiny.IMAGE_SHAPE), np.float32),
+    image=image.astype(np.float32),
     example_id=np.arange(100, 100 + n, dtype=np.int64),
     label=np.arange(n, dtype=np.int32) % tiny.NUM_CLASSES,
   )
@@ -114,7 +118,9 @@ def broken(positions: Sequence[int], value: float = np.nan) -> tf.data.Dataset:
 
 
 def flat(structure) -> np.ndarray:
-  """Returns all numbers of a structure as one float64 vector."""
+  """Returns all numbers of a structure as one float64 vector, in the order of keys."""
+  if isinstance(structure, Mapping):
+    structure = list(structure.values())  # `tf.nest` would sort the keys.
   leaves = [np.ravel(np.asarray(x, np.float64)) for x in tf.nest.flatten(structure)]
   return np.concatenate(leaves) if leaves else np.zeros(0)
 
@@ -178,6 +184,56 @@ def build_fedavg(
   )
 
 
-def secure() -> aggregation_lib.Aggregation:
-  """Returns secure sums with bounds that no value of these tests reaches."""
-  return aggregation_lib.secure(value_bound=64.0, max_examples_per_client=64)
+def round_seed(round: int) -> tf.Tensor:
+  """Returns the seed of a round of the processes built here."""
+  seed = server.initial_round_seed(SEED)
+  for _ in range(round):
+    seed = server.next_round_seed(seed)
+  return seed
+
+
+def unflatten(vector: np.ndarray) -> base.Params:
+  """Returns the parameters of `cco()` in float64 from one vector."""
+  params = cco().init(tf.constant([0, 0]), tf.float64)
+  sizes = [int(np.prod(p.shape)) for p in params.values()]
+  parts = np.split(vector, np.cumsum(sizes)[:-1])
+  return collections.OrderedDict(
+    (name, tf.constant(part.reshape(p.shape)))
+    for (name, p), part in zip(params.items(), parts, strict=True)
+  )
+
+
+def reference_statistics(vector: np.ndarray, seed: tf.Tensor):
+  """Returns the statistics of all examples in float64, by one client."""
+  return cco().statistics(unflatten(vector), tensors(arrays()), seed)
+
+
+def reference_update(
+  config: dcco_client.DCCOConfig,
+  vector: np.ndarray,
+  clients: Sequence[Sequence[int]],
+  seed: tf.Tensor,
+  statistics_seed: tf.Tensor,
+  statistics_vector: np.ndarray | None = None,
+) -> np.ndarray:
+  """Returns a round's mean update in float64, clients one after another.
+
+  Args:
+    config: Rate and steps of the clients.
+    vector: The round's weights.
+    clients: The positions each client holds.
+    seed: The round's seed.
+    statistics_seed: Seed of the views whose statistics the clients use.
+    statistics_vector: Weights whose statistics they use; the round's when None.
+  """
+  objective, params = cco(), unflatten(vector)
+  aggregated = reference_statistics(
+    vector if statistics_vector is None else statistics_vector, statistics_seed
+  )
+  total, mean = sum(len(c) for c in clients), 0.0
+  for positions in clients:
+    update, _, _ = dcco_client.client_update(
+      objective, config, params, tensors(take(arrays(), positions)), seed, aggregated
+    )
+    mean = mean + len(positions) / total * flat(update)
+  return mean

@@ -2,10 +2,11 @@
 
 An algorithm takes one `Aggregation`. `plain` sums in the clear; `secure` uses secure
 sums throughout, so that the server learns only totals; `private` clips and noises what
-depends on a client's examples (central differential privacy).
+is computed from a client's examples (central differential privacy), all but the counts.
 """
 
 import dataclasses
+import math
 
 import tensorflow_federated as tff
 
@@ -56,15 +57,13 @@ def secure(
     them); TFF's native runtime refuses them.
 
   Raises:
-    ValueError: If a bound is not positive.
+    ValueError: If a bound is not positive and finite.
   """
-  for name, value in (
-    ('value_bound', value_bound),
-    ('max_examples_per_client', max_examples_per_client),
-    ('max_count', max_count),
-  ):
-    if value <= 0:
-      raise ValueError(f'{name} is {value}; it must be positive.')
+  _check_positive(
+    value_bound=value_bound,
+    max_examples_per_client=max_examples_per_client,
+    max_count=max_count,
+  )
   values = tff.aggregators.SecureSumFactory(float(value_bound), -float(value_bound))
   weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
 
@@ -77,3 +76,66 @@ def secure(
     metrics=mean(),
     counts=tff.aggregators.SecureSumFactory(max_count, 0),
   )
+
+
+def private(
+  noise_multiplier: float,
+  update_clip: float,
+  statistics_clip: float,
+  metrics_clip: float = 1.0,
+) -> Aggregation:
+  """Returns central differential privacy at the level of a client.
+
+  n_k times a client's update, its statistics and its metrics are each clipped to an l2
+  norm, and the server adds Gaussian noise to each sum before anything uses it
+  (McMahan et al., "Learning Differentially Private Recurrent Language Models", ICLR
+  2018).
+
+  What it does and does not protect:
+    - The server itself sees every client's clipped value: it is trusted, and what it
+      releases (model, statistics, metrics) is protected.
+    - Example counts n_k and the counts of clients are summed in the clear, and the
+      sums are divided by the exact total. The guarantee holds for clients whose counts
+      may be known.
+    - Updates, statistics and metrics are three releases of one round, each at
+      `noise_multiplier`: account for every one that an algorithm uses. DCCO has the
+      first two, FedAvg the first and the last.
+    - The noise is drawn without the run's seed: no two runs are equal.
+
+  Args:
+    noise_multiplier: Standard deviation of the noise over the clip; positive.
+    update_clip: l2 norm to which n_k times a client's model update is clipped.
+    statistics_clip: The same of n_k times its encoding statistics.
+    metrics_clip: The same of n_k times its floating metrics.
+
+  Returns:
+    The aggregation.
+
+  Raises:
+    ValueError: If a number is not positive and finite.
+  """
+  _check_positive(
+    noise_multiplier=noise_multiplier,
+    update_clip=update_clip,
+    statistics_clip=statistics_clip,
+    metrics_clip=metrics_clip,
+  )
+
+  def noised_sum(clip):
+    # One client per round by name: the factory divides by it, and a sum is wanted.
+    return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+      float(noise_multiplier), clients_per_round=1.0, clip=float(clip)
+    )
+
+  return Aggregation(
+    updates=tff.aggregators.MeanFactory(noised_sum(update_clip), no_nan_division=True),
+    statistics=statistics_lib.StatisticsFactory(noised_sum(statistics_clip)),
+    metrics=tff.aggregators.MeanFactory(noised_sum(metrics_clip), no_nan_division=True),
+    counts=tff.aggregators.SumFactory(),
+  )
+
+
+def _check_positive(**values: float) -> None:
+  for name, value in values.items():
+    if not (math.isfinite(value) and value > 0):
+      raise ValueError(f'{name} is {value}; it must be positive and finite.')

@@ -7,6 +7,7 @@ without another code path (DCCO, section 3.3).
 
 import collections
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -35,7 +36,24 @@ class StatisticsFactory(tff.aggregators.WeightedAggregationFactory):
     self._weight_sum = weight_sum_factory or tff.aggregators.SumFactory()
 
   def create(self, value_type, weight_type) -> tff.templates.AggregationProcess:
-    """Creates the process for types of client values and weights."""
+    """Creates the process for types of client values and weights.
+
+    Args:
+      value_type: Structure of floating tensors, the S_k.
+      weight_type: A scalar, n_k.
+
+    Returns:
+      The process.
+
+    Raises:
+      ValueError: If a type is another.
+    """
+    if not _is_floating(value_type):
+      raise ValueError(
+        f'The statistics have type {value_type}; they must be floating tensors.'
+      )
+    if not isinstance(weight_type, tff.TensorType) or weight_type.shape != ():
+      raise ValueError(f'The weight has type {weight_type}; it must be a scalar.')
     value_sum = self._value_sum.create(value_type)
     weight_sum = self._weight_sum.create(weight_type)
 
@@ -82,3 +100,13 @@ class StatisticsFactory(tff.aggregators.WeightedAggregationFactory):
       )
 
     return tff.templates.AggregationProcess(initialize, next_fn)
+
+
+def _is_floating(value_type: tff.Type) -> bool:
+  """Returns whether a type is a structure of floating tensors, and not empty."""
+  if isinstance(value_type, tff.TensorType):
+    return np.issubdtype(value_type.dtype, np.floating)
+  if isinstance(value_type, tff.StructType):
+    children = list(value_type.children())
+    return bool(children) and all(_is_floating(child) for child in children)
+  return False

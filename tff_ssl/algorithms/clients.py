@@ -80,7 +80,8 @@ def counts(num_examples: tf.Tensor, usable: tf.Tensor) -> base.Metrics:
   return collections.OrderedDict(
     clients=tf.constant(1, tf.int32),
     examples=tf.where(usable, num_examples, 0),
-    empty_clients=tf.cast(num_examples == 0, tf.int32),
+    # Not `==`: inside a TFF computation it compares Python objects, and is False.
+    empty_clients=tf.cast(tf.equal(num_examples, 0), tf.int32),
     nonfinite_clients=tf.cast(tf.logical_not(usable), tf.int32),
   )
 

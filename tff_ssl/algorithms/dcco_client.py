@@ -32,9 +32,10 @@ class DCCOConfig:
   seed: int = 0
 
   def __post_init__(self):
-    if self.client_learning_rate <= 0:
+    if not 0 < self.client_learning_rate < float('inf'):
       raise ValueError(
-        f'client_learning_rate is {self.client_learning_rate}; it must be positive.'
+        f'client_learning_rate is {self.client_learning_rate}; it must be positive and '
+        'finite.'
       )
     if self.local_steps < 1:
       raise ValueError(f'local_steps is {self.local_steps}; it must be at least 1.')

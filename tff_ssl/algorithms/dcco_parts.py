@@ -41,8 +41,20 @@ def build_parts(
   element_spec: Any,
   config: dcco_client.DCCOConfig,
   aggregation: aggregation_lib.Aggregation,
+  model_broadcasts: int = 1,
 ) -> Parts:
-  """Builds the pieces; see `dcco.build_dcco` for the arguments."""
+  """Builds the pieces.
+
+  Args:
+    objective: As the three that follow, see `dcco.build_dcco`.
+    element_spec: Of one example.
+    config: Hyperparameters.
+    aggregation: What everything that leaves a client goes through.
+    model_broadcasts: How often a round sends the model to each client, for `report`.
+
+  Returns:
+    The pieces.
+  """
   data_type = clients.sequence_type(element_spec)
 
   @tff.tensorflow.computation
@@ -72,7 +84,7 @@ def build_parts(
     statistics_type, tff.TensorType(np.float32)
   )
   counts_type = train.type_signature.result['counts']
-  down = communication.num_bytes(params_type) + communication.num_bytes(seed_type)
+  model = communication.num_bytes(params_type) + communication.num_bytes(seed_type)
   sent = (encode.type_signature.result, train.type_signature.result)
 
   @tff.tensorflow.computation(
@@ -84,7 +96,7 @@ def build_parts(
     metrics.update(
       clients.traffic(
         counts['clients'],
-        down=down + communication.num_bytes(statistics_type),
+        down=model_broadcasts * model + communication.num_bytes(statistics_type),
         up=sum(communication.num_bytes(t) for t in sent),
       )
     )

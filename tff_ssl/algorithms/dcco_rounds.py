@@ -26,7 +26,8 @@ class Rounds(NamedTuple):
     initialize: () -> state@SERVER.
     collect: (state, data@CLIENTS) -> (state, metrics): the statistics, into the state.
     update: (state, data@CLIENTS) -> (state, metrics): the model. Its clients must be
-      those of `collect`, with the same data.
+      those of `collect`, with the same data. Its metrics are those of the whole round;
+      the bytes count both computations, each of which sends the model.
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
   """
 
@@ -55,7 +56,9 @@ def build_rounds(
       'stale_statistics is True; the two single-round computations need it False.'
     )
   aggregation = aggregation or aggregation_lib.plain()
-  parts = dcco_parts.build_parts(objective, element_spec, config, aggregation)
+  parts = dcco_parts.build_parts(
+    objective, element_spec, config, aggregation, model_broadcasts=2
+  )
   weights_type = parts.initial_weights.type_signature.result
   trained_type = parts.train.type_signature.result
   updates = aggregation.updates.create(trained_type['update'], trained_type['weight'])
@@ -148,9 +151,9 @@ def build_rounds(
 
 def _replace(state, **changes):
   """Returns the server state with some fields replaced, as one placed value."""
-  fields = state.type_signature.member
+  names = tff.structure.name_list(state.type_signature.member)
+  # In the order of `initialize`: the order of fields is part of a type, and a state of
+  # another type could not be given to the next computation.
   return tff.federated_zip(
-    collections.OrderedDict(
-      (name, changes.get(name, state[name])) for name in dir(fields)
-    )
+    collections.OrderedDict((name, changes.get(name, state[name])) for name in names)
   )

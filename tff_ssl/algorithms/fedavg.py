@@ -48,9 +48,10 @@ class FedAvgConfig:
   seed: int = 0
 
   def __post_init__(self):
-    if self.client_learning_rate <= 0:
+    if not 0 < self.client_learning_rate < float('inf'):
       raise ValueError(
-        f'client_learning_rate is {self.client_learning_rate}; it must be positive.'
+        f'client_learning_rate is {self.client_learning_rate}; it must be positive and '
+        'finite.'
       )
     if not 0 <= self.client_momentum < 1:
       raise ValueError(

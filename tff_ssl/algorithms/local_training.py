@@ -119,9 +119,9 @@ def _order(examples, epoch_seed, plan):
   positions = tf.range(base.example_count(examples))
   if plan.batch_size is None:
     return positions
-  client_seed = tf.random.experimental.stateless_fold_in(
-    epoch_seed, examples['example_id'][0]
-  )
+  # A sum of at most one: the id of the first example, if there is one.
+  first_id = tf.reduce_sum(examples['example_id'][:1])
+  client_seed = tf.random.experimental.stateless_fold_in(epoch_seed, first_id)
   return tf.random.experimental.stateless_shuffle(positions, client_seed)
 
 
@@ -135,7 +135,7 @@ def _keep_empty(num_examples, params, new_params):
 def _zero_metrics(objective, params, examples, seed):
   """Returns zeros in the shapes of a step's metrics, computed on no example."""
   none = tf.nest.map_structure(lambda x: x[:0], examples)
-  _, reported = objective.loss(params, none, seed)
-  metrics = collections.OrderedDict(loss=tf.zeros([]))
-  metrics.update(tf.nest.map_structure(tf.zeros_like, reported))
-  return metrics
+  loss, reported = objective.loss(params, none, seed)
+  metrics = collections.OrderedDict(loss=loss)
+  metrics.update(reported)
+  return tf.nest.map_structure(tf.zeros_like, metrics)

@@ -53,8 +53,12 @@ class OptimizerConfig:
       raise ValueError(
         f'momentum is {self.momentum}; only sgd and lars take it, not adam.'
       )
+    if self.momentum is not None and not 0 <= self.momentum < 1:
+      raise ValueError(f'momentum is {self.momentum}; it must be in [0, 1).')
     if self.name != 'lars' and self.weight_decay:
       raise ValueError(f'weight_decay is {self.weight_decay}; only lars takes it.')
+    if not 0 <= self.weight_decay < float('inf'):
+      raise ValueError(f'weight_decay is {self.weight_decay}; it must be at least 0.')
     self.build_schedule()
 
   def build_schedule(self) -> schedules.Schedule:

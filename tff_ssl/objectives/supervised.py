@@ -47,7 +47,8 @@ class SupervisedObjective:
     entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
       tf.maximum(label, 0), logits
     )
-    correct = tf.cast(tf.argmax(logits, 1, tf.int32) == label, logits.dtype)
+    # Not `==`: inside a TFF computation it compares Python objects, and is False.
+    correct = tf.cast(tf.equal(tf.argmax(logits, 1, tf.int32), label), logits.dtype)
     count = tf.reduce_sum(labelled)
     return (
       tf.math.divide_no_nan(tf.reduce_sum(entropy * labelled), count),

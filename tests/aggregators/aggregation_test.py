@@ -1,0 +1,89 @@
+"""Tests of the aggregations an algorithm can take."""
+
+import collections
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation
+
+_VALUE = tff.to_type(collections.OrderedDict(x=(np.float32, [2])))
+_WEIGHT = tff.TensorType(np.float32)
+_COUNTS = tff.to_type(collections.OrderedDict(clients=np.int32))
+_ALL = {
+  'plain': aggregation.plain,
+  'secure': lambda: aggregation.secure(8.0, 16),
+  'private': lambda: aggregation.private(1.0, 1.0, 1.0),
+}
+
+
+@pytest.mark.parametrize('name', _ALL)
+def test_every_factory_fits_its_place(name):
+  made = _ALL[name]()
+  for field in dataclasses.fields(made):
+    factory = getattr(made, field.name)
+    if field.name == 'counts':
+      process = factory.create(_COUNTS)
+    else:
+      process = factory.create(_VALUE, _WEIGHT)
+    assert isinstance(process, tff.templates.AggregationProcess)
+    if name == 'secure':
+      tff.test.assert_not_contains_unsecure_aggregation(process.next)
+
+
+@pytest.mark.parametrize('field', ['updates', 'metrics', 'statistics'])
+def test_plain_means_are_weighted_and_defined_without_weight(tff_context, field):
+  process = getattr(aggregation.plain(), field).create(_VALUE, _WEIGHT)
+  values = [{'x': [1.0, 2.0]}, {'x': [4.0, 8.0]}]
+
+  def mean(weights):
+    result = process.next(process.initialize(), values, weights).result
+    return result['statistics']['x'] if field == 'statistics' else result['x']
+
+  np.testing.assert_allclose(mean([1.0, 2.0]), [3.0, 6.0], rtol=1e-6)
+  np.testing.assert_array_equal(mean([0.0, 0.0]), [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+  ('field', 'clips'), [('updates', (5.0, 1e3)), ('statistics', (1e3, 5.0))]
+)
+def test_private_clips_each_client_by_itself(tff_context, field, clips):
+  made = aggregation.private(1e-9, *clips)
+  process = getattr(made, field).create(_VALUE, _WEIGHT)
+  # n_k times the values are [3, 0], within the clip of 5, and [0, 40], beyond it.
+  values = [{'x': [1.0, 0.0]}, {'x': [0.0, 20.0]}]
+  result = process.next(process.initialize(), values, [3.0, 2.0]).result
+  got = result['statistics']['x'] if field == 'statistics' else result['x']
+  np.testing.assert_allclose(got, [3.0 / 5.0, 5.0 / 5.0], atol=1e-5)
+
+
+def test_private_noise_has_the_stated_deviation(tff_context):
+  value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [4000])))
+  process = aggregation.private(2.0, 3.0, 1.0).updates.create(value_type, _WEIGHT)
+  values = [{'x': np.zeros(4000, np.float32)}] * 2
+  noise = process.next(process.initialize(), values, [1.0, 1.0]).result['x']
+  # The sum has a standard deviation of 2 times 3, its mean over 2 examples half.
+  assert noise.std() == pytest.approx(3.0, rel=0.1)
+  assert abs(noise.mean()) < 0.25
+
+
+@pytest.mark.parametrize('value', [0.0, -1.0, float('nan'), float('inf')])
+@pytest.mark.parametrize(
+  'name', ['value_bound', 'max_examples_per_client', 'max_count']
+)
+def test_secure_names_a_bound_out_of_range(name, value):
+  arguments = {'value_bound': 1.0, 'max_examples_per_client': 1, name: value}
+  with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):
+    aggregation.secure(**arguments)
+
+
+@pytest.mark.parametrize('value', [0.0, -1.0, float('nan'), float('inf')])
+@pytest.mark.parametrize(
+  'name', ['noise_multiplier', 'update_clip', 'statistics_clip', 'metrics_clip']
+)
+def test_private_names_a_number_out_of_range(name, value):
+  arguments = {'noise_multiplier': 1.0, 'update_clip': 1.0, 'statistics_clip': 1.0}
+  with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):
+    aggregation.private(**{**arguments, name: value})

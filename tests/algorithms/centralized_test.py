@@ -1,0 +1,58 @@
+"""Tests of the centralized step, against the objective's own gradient."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import optimizers
+
+
+@functools.cache
+def _process():
+  return centralized.Centralized(
+    harness.cco(), optimizers.build_optimizer(harness.SGD), harness.SEED
+  )
+
+
+def test_a_step_is_the_gradient_of_the_union():
+  process = _process()
+  states, metrics = harness.rounds_of(process, [harness.cohort(harness.split([5, 7]))])
+  before, after = (harness.weights(process, s) for s in states)
+  params = harness.unflatten(before)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, _ = harness.cco().loss(
+      params, harness.tensors(harness.arrays()), harness.round_seed(0)
+    )
+  gradient = harness.flat(tape.gradient(loss, params))
+  expected = harness.SGD.learning_rate * gradient
+  assert harness.relative(before - after, expected) < 1e-4
+  work = metrics[0]['client_work']
+  assert float(work['loss']) == pytest.approx(float(loss), rel=1e-4)
+  assert int(work['examples']) == 12
+  assert int(work['nonfinite_batches']) == 0
+
+
+def test_the_seed_moves_on_as_in_federated_rounds():
+  process = _process()
+  states, _ = harness.rounds_of(process, [harness.cohort(harness.split([5, 7]))] * 2)
+  for round, state in enumerate(states):
+    np.testing.assert_array_equal(state.round_seed, harness.round_seed(round))
+
+
+def test_one_bad_image_spoils_the_step_and_is_reported():
+  process = _process()
+  cohort = [*harness.cohort([[0, 1, 2]]), harness.broken([3])]
+  states, metrics = harness.rounds_of(process, [cohort])
+  np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))
+  assert int(metrics[0]['client_work']['nonfinite_batches']) == 1
+
+
+def test_an_empty_cohort_is_refused():
+  process = _process()
+  with pytest.raises(ValueError, match='cohort is empty'):
+    process.next(process.initialize(), [])

@@ -1,0 +1,99 @@
+"""Tests of what every algorithm's clients have in common."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import clients
+
+
+@pytest.mark.parametrize('n', [0, 1, 5])
+def test_all_examples_are_one_batch_in_order(n):
+  expected = harness.take(harness.arrays(), range(n))
+  got = tf.function(clients.all_examples)(tf.data.Dataset.from_tensor_slices(expected))
+  assert list(got) == list(expected)
+  for name, value in expected.items():
+    assert got[name].dtype == value.dtype
+    assert got[name].shape[1:] == value.shape[1:]
+    np.testing.assert_array_equal(got[name], value)
+
+
+def test_all_examples_are_those_of_a_filtered_data_set():
+  # Its number of examples is not known before it is read.
+  dataset = harness.cohort([range(12)])[0].filter(lambda x: x['example_id'] % 5 == 0)
+  assert clients.all_examples(dataset)['example_id'].numpy().tolist() == [100, 105, 110]
+  nothing = dataset.filter(lambda x: x['example_id'] < 0)
+  assert clients.all_examples(nothing)['image'].shape == [0, 8, 8, 1]
+
+
+def test_ragged_elements_are_refused():
+  dataset = tf.data.Dataset.from_generator(
+    lambda: iter([[1.0], [1.0, 2.0]]),
+    output_signature=tf.TensorSpec([None], tf.float32),
+  )
+  with pytest.raises((ValueError, TypeError, tf.errors.InvalidArgumentError)):
+    clients.all_examples(dataset)
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_is_finite_sees_one_bad_entry(bad):
+  good = {'a': tf.ones([3, 2]), 'b': [tf.zeros([]), tf.ones([2], tf.float64)]}
+  assert bool(clients.is_finite(good))
+  assert bool(clients.is_finite({'a': tf.zeros([0])}))
+  values = np.zeros([3, 2], np.float32)
+  values[1, 1] = bad
+  assert not bool(clients.is_finite({**good, 'c': tf.constant(values)}))
+
+
+def test_is_finite_is_not_deceived_by_infinities_that_cancel():
+  assert not bool(clients.is_finite([tf.constant([np.inf, -np.inf])]))
+  assert not bool(clients.is_finite([tf.constant(np.inf), tf.constant(-np.inf)]))
+
+
+def test_choose_and_keep_if_take_whole_structures():
+  value = {'a': tf.constant([1.0, np.nan]), 'b': tf.constant(3, tf.int32)}
+  other = {'a': tf.constant([5.0, 6.0]), 'b': tf.constant(7, tf.int32)}
+  chosen = clients.choose(tf.constant(False), value, other)
+  np.testing.assert_array_equal(chosen['a'], [5.0, 6.0])
+  assert int(chosen['b']) == 7
+  kept = clients.keep_if(tf.constant(False), value)
+  np.testing.assert_array_equal(kept['a'], [0.0, 0.0])
+  assert kept['b'].dtype == tf.int32
+  np.testing.assert_array_equal(
+    clients.keep_if(tf.constant(True), value)['a'], [1.0, np.nan]
+  )
+
+
+@pytest.mark.parametrize(
+  ('num_examples', 'usable', 'expected'),
+  [(3, True, (1, 3, 0, 0)), (3, False, (1, 0, 0, 1)), (0, True, (1, 0, 1, 0))],
+)
+def test_counts(num_examples, usable, expected):
+  names = ('clients', 'examples', 'empty_clients', 'nonfinite_clients')
+  eager = clients.counts(tf.constant(num_examples), tf.constant(usable))
+  # A TFF computation traces a graph of TensorFlow 1, where `==` compares objects.
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    traced = session.run(clients.counts(tf.constant(num_examples), tf.constant(usable)))
+  for counted in (eager, traced):
+    assert tuple(counted) == names
+    assert tuple(int(counted[name]) for name in names) == expected
+
+
+def test_traffic_is_per_cohort():
+  moved = clients.traffic(tf.constant(3), down=10, up=2**31)
+  assert {name: int(value) for name, value in moved.items()} == {
+    'bytes_down': 30,
+    'bytes_up': 3 * 2**31,
+  }
+
+
+def test_sequence_type():
+  made = clients.sequence_type(harness.ELEMENT)
+  assert isinstance(made, tff.SequenceType)
+  assert made.element['example_id'] == tff.TensorType(np.int64)
+  with pytest.raises(ValueError, match='int64 scalar `example_id`'):
+    clients.sequence_type(collections.OrderedDict(image=tf.TensorSpec([2])))

@@ -1,0 +1,209 @@
+"""What every algorithm must do, whatever it is for: a table of them, and the checks."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests import tiny
+from tests.algorithms import harness
+from tests.algorithms import table
+from tff_ssl import algorithms
+
+_TABLE = table.TABLE
+_FEDERATED = [name for name, row in _TABLE.items() if row.federated]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trained:
+  """A process after its first rounds that changed the weights."""
+
+  process: object
+  initial: object
+  state: object
+  metrics: object
+
+  def weights(self, state) -> np.ndarray:
+    return harness.weights(self.process, state)
+
+  def optimizer(self, state) -> np.ndarray:
+    """Returns the server optimizer's state as one vector."""
+    own = state.optimizer if hasattr(state, 'optimizer') else state.finalizer
+    return harness.flat(tf.nest.flatten(own))
+
+  def next(self, datasets):
+    output = self.process.next(self.state, datasets)
+    return output.state, output.metrics['client_work']
+
+
+def _examples():
+  """Returns the shared tiny data, its bytes as floats in [0, 1]."""
+  examples = tiny.arrays()
+  examples['image'] = (examples['image'] / 255).astype(np.float32)
+  return examples
+
+
+def _cohort():
+  return harness.cohort(tiny.partition().values(), _examples())
+
+
+@pytest.fixture(scope='module')
+def trained(tff_context):
+  """Returns a function from a row's name to its process, trained once a module."""
+  made = {}
+
+  def get(name):
+    if name not in made:
+      row = _TABLE[name]
+      process = row.build()
+      states, metrics = harness.rounds_of(process, [_cohort()] * (row.collects + 1))
+      made[name] = _Trained(process, states[0], states[-1], metrics[-1]['client_work'])
+    return made[name]
+
+  return get
+
+
+def test_every_algorithm_is_in_the_table():
+  defined = set()
+  for module in pkgutil.iter_modules(algorithms.__path__, f'{algorithms.__name__}.'):
+    members = vars(importlib.import_module(module.name)).items()
+    for name, member in members:
+      if name.startswith('build_') and member.__module__ == module.name:
+        returned = inspect.signature(member).return_annotation
+        if returned is tff.learning.templates.LearningProcess:
+          defined.add(member)
+  assert defined, 'no builder of a LearningProcess was found'
+  missing = defined - {row.builder for row in _TABLE.values()}
+  assert not missing, f'add {missing} to tests/algorithms/table.py'
+
+
+@pytest.mark.parametrize('name', _FEDERATED)
+def test_it_is_a_learning_process_whose_state_keeps_its_type(trained, name):
+  process = trained(name).process
+  assert isinstance(process, tff.learning.templates.LearningProcess)
+  state_type = process.initialize.type_signature.result
+  assert state_type.is_identical_to(process.next.type_signature.result.state)
+  weights_type = process.get_model_weights.type_signature.result
+  assert weights_type.python_container is tff.learning.models.ModelWeights
+
+
+@pytest.mark.parametrize('name', _TABLE)
+def test_a_round_changes_the_weights_and_keeps_them_finite(trained, name):
+  run = trained(name)
+  before, after = run.weights(run.initial), run.weights(run.state)
+  assert np.isfinite(after).all()
+  assert harness.relative(after, before) > 1e-3
+
+
+@pytest.mark.parametrize('name', _TABLE)
+def test_a_state_that_was_taken_apart_goes_on_alike(trained, name):
+  run = trained(name)
+  leaves = [np.array(x) for x in tf.nest.flatten(run.state)]
+  restored = dataclasses.replace(run, state=tf.nest.pack_sequence_as(run.state, leaves))
+  for a, b in zip(run.next(_cohort()), restored.next(_cohort()), strict=True):
+    np.testing.assert_array_equal(
+      harness.flat(tf.nest.flatten(a)), harness.flat(tf.nest.flatten(b))
+    )
+
+
+@pytest.mark.parametrize('name', _TABLE)
+def test_rounds_differ_only_by_their_seed(trained, name):
+  run = trained(name)
+  first, metrics = run.next(_cohort())
+  again, same = run.next(_cohort())
+  np.testing.assert_array_equal(run.weights(first), run.weights(again))
+  assert metrics == same
+  # The next round sees other views.
+  later = dataclasses.replace(run, state=first).next(_cohort())[1]
+  assert later['loss'] != metrics['loss']
+
+
+@pytest.mark.parametrize('name', _TABLE)
+def test_metrics_say_loss_and_examples(trained, name):
+  metrics = trained(name).metrics
+  assert np.isfinite(float(metrics['loss']))
+  assert float(metrics['loss']) > 0
+  assert int(metrics['examples']) == 9
+  assert all(np.isfinite(float(value)) for value in metrics.values())
+  assert all(np.ndim(value) == 0 for value in metrics.values())
+
+
+@pytest.mark.parametrize('name', _FEDERATED)
+def test_metrics_say_clients_and_bytes(trained, name):
+  run = trained(name)
+  metrics = run.metrics
+  assert metrics['clients'] == 2
+  assert metrics['empty_clients'] == metrics['nonfinite_clients'] == 0
+  model = 4 * run.weights(run.state).size
+  for direction in ('bytes_down', 'bytes_up'):
+    assert 2 * model < metrics[direction] < 4 * model + 2000
+    assert metrics[direction] % 2 == 0
+
+
+@pytest.mark.parametrize('name', _TABLE)
+def test_a_cohort_without_examples_changes_nothing(trained, name):
+  run = trained(name)
+  state, metrics = run.next(harness.cohort([[], []]))
+  np.testing.assert_array_equal(run.weights(state), run.weights(run.state))
+  np.testing.assert_array_equal(run.optimizer(state), run.optimizer(run.state))
+  assert np.isfinite(float(metrics['loss']))
+  assert int(metrics['examples']) == 0
+  if _TABLE[name].federated:
+    assert metrics['empty_clients'] == 2
+    assert metrics['nonfinite_clients'] == 0
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+@pytest.mark.parametrize('name', _TABLE)
+def test_a_cohort_without_finite_images_changes_nothing(trained, name, value):
+  run = trained(name)
+  state, metrics = run.next([harness.broken([0, 1], value), harness.broken([2], value)])
+  np.testing.assert_array_equal(run.weights(state), run.weights(run.state))
+  np.testing.assert_array_equal(run.optimizer(state), run.optimizer(run.state))
+  assert int(metrics['examples']) == 0
+  if _TABLE[name].federated:
+    assert metrics['nonfinite_clients'] == 2
+    assert metrics['empty_clients'] == 0
+    assert np.isfinite(float(metrics['loss']))
+  else:
+    assert int(metrics['nonfinite_batches']) == 1
+
+
+@pytest.mark.parametrize('name', _FEDERATED)
+@pytest.mark.parametrize(
+  ('dataset', 'counted'),
+  [
+    (lambda: harness.broken([4, 5, 6]), 'nonfinite_clients'),
+    (lambda: harness.cohort([[]])[0], 'empty_clients'),
+  ],
+)
+def test_a_client_that_can_not_contribute_might_as_well_be_absent(
+  trained, name, dataset, counted
+):
+  run = trained(name)
+  good = _cohort()
+  expected, expected_metrics = run.next(good)
+  got, metrics = run.next([good[0], dataset(), good[1]])
+  step = run.weights(got) - run.weights(run.state)
+  expected_step = run.weights(expected) - run.weights(run.state)
+  assert harness.relative(step, expected_step) < 1e-5
+  np.testing.assert_allclose(run.optimizer(got), run.optimizer(expected), rtol=1e-5)
+  assert metrics.pop(counted) == 1
+  for metric, value in expected_metrics.items():
+    if metric not in (counted, 'clients', 'bytes_down', 'bytes_up'):
+      assert metrics[metric] == pytest.approx(value, rel=1e-5), metric
+
+
+@pytest.mark.parametrize('name', _TABLE)
+def test_a_cohort_of_one_example_is_defined(trained, name):
+  run = trained(name)
+  state, metrics = run.next(harness.cohort([[0]]))
+  assert np.isfinite(run.weights(state)).all()
+  assert np.isfinite(run.optimizer(state)).all()
+  assert np.isfinite(float(metrics['loss']))
+  assert int(metrics['examples']) == 1

@@ -1,0 +1,185 @@
+"""DCCO's arithmetic in float64: its clients together take the centralized gradient."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import fedavg
+from tff_ssl.losses import cco
+
+_SEED = (5, 6)
+_ORDER = tuple(int(i) for i in np.random.default_rng(7).permutation(12))
+_SPLITS = {
+  'clients of 1': ((1,) * 12, None),
+  'mixed sizes': ((1, 2, 5, 4), None),
+  'mixed sizes, other examples': ((1, 2, 5, 4), _ORDER),
+  'halves': ((6, 6), _ORDER),
+  'one client': ((12,), None),
+  'with an empty client': ((3, 0, 9), _ORDER),
+}
+
+
+@functools.cache
+def _start(loss_name):
+  objective = harness.cco(loss_name)
+  params = objective.init(tf.constant([1, 2]), tf.float64)
+  return objective, params, tf.constant(_SEED)
+
+
+@functools.cache
+def _union_gradient(loss_name):
+  objective, params, seed = _start(loss_name)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, _ = objective.loss(params, harness.tensors(harness.arrays()), seed)
+  return float(loss), harness.flat(tape.gradient(loss, params))
+
+
+def _batches(sizes, order):
+  examples = harness.arrays()
+  return [
+    harness.tensors(harness.take(examples, positions))
+    for positions in harness.split(sizes, order)
+  ]
+
+
+def _aggregate(values, weights):
+  """Returns the weighted mean of structures, by NumPy in float64."""
+  total = sum(float(w) for w in weights)
+  return tf.nest.map_structure(
+    lambda *xs: tf.constant(
+      sum(float(w) * np.asarray(x) for x, w in zip(xs, weights, strict=True)) / total
+    ),
+    *values,
+  )
+
+
+def _cohort_statistics(objective, params, batches, seed):
+  local = [
+    dcco_client.client_statistics(objective, params, batch, seed) for batch in batches
+  ]
+  return _aggregate(*zip(*local, strict=True))
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+@pytest.mark.parametrize('split', _SPLITS)
+def test_a_round_is_the_gradient_on_the_union(loss_name, split):
+  objective, params, seed = _start(loss_name)
+  loss, gradient = _union_gradient(loss_name)
+  batches = _batches(*_SPLITS[split])
+  aggregated = _cohort_statistics(objective, params, batches, seed)
+  updates = [
+    dcco_client.client_update(
+      objective, dcco_client.DCCOConfig(), params, batch, seed, aggregated
+    )
+    for batch in batches
+  ]
+  mean = _aggregate([u[0] for u in updates], [u[1] for u in updates])
+  assert sum(float(u[1]) for u in updates) == 12
+  assert harness.relative(harness.flat(mean), gradient) < 1e-9
+  assert float(objective.loss_of(aggregated)) == pytest.approx(loss, rel=1e-9)
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
+  objective, params, seed = _start(loss_name)
+  _, gradient = _union_gradient(loss_name)
+  updates = [
+    fedavg.client_update(objective, fedavg.FedAvgConfig(), params, batch, seed)
+    for batch in _batches((1, 2, 5, 4), None)
+  ]
+  mean = _aggregate([u[0] for u in updates], [u[1] for u in updates])
+  assert harness.relative(harness.flat(mean), gradient) > 1e-2
+
+
+def test_the_rate_scales_the_update():
+  objective, params, seed = _start('cco')
+  (batch,) = _batches((12,), None)
+  aggregated = objective.statistics(params, batch, seed)
+  config = dcco_client.DCCOConfig(client_learning_rate=0.25)
+  update, _, _ = dcco_client.client_update(
+    objective, config, params, batch, seed, aggregated
+  )
+  expected = 0.25 * _union_gradient('cco')[1]
+  assert harness.relative(harness.flat(update), expected) < 1e-12
+
+
+@pytest.mark.parametrize('local_steps', [2, 3])
+def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
+  objective, params, seed = _start('cco')
+  batch, rest = _batches((5, 7), None)
+  aggregated = _cohort_statistics(objective, params, [batch, rest], seed)
+  moved = params
+  for _ in range(local_steps):
+    with tf.GradientTape() as tape:
+      tape.watch(moved)
+      local = objective.statistics(moved, batch, seed)
+      loss = objective.loss_of(cco.blend(local, aggregated))
+    gradient = tape.gradient(loss, moved)
+    moved = tf.nest.map_structure(lambda p, g: p - 0.5 * g, moved, gradient)
+  expected = harness.flat(params) - harness.flat(moved)
+  config = dcco_client.DCCOConfig(client_learning_rate=0.5, local_steps=local_steps)
+  update, weight, _ = dcco_client.client_update(
+    objective, config, params, batch, seed, aggregated
+  )
+  assert float(weight) == 5
+  assert harness.relative(harness.flat(update), expected) < 1e-9
+  # The second step is not the first one again.
+  first = dcco_client.DCCOConfig(client_learning_rate=0.5)
+  one, _, _ = dcco_client.client_update(
+    objective, first, params, batch, seed, aggregated
+  )
+  assert harness.relative(local_steps * harness.flat(one), expected) > 1e-3
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_what_is_not_finite_counts_zero(value):
+  objective, params, seed = _start('cco')
+  good, bad = _batches((5, 7), None)
+  bad['image'] = tf.fill(tf.shape(bad['image']), np.float32(value))
+  statistics, weight = dcco_client.client_statistics(objective, params, bad, seed)
+  assert float(weight) == 0
+  assert not harness.flat(statistics).any()
+  aggregated = objective.statistics(params, good, seed)
+  update, weight, counts = dcco_client.client_update(
+    objective, dcco_client.DCCOConfig(), params, bad, seed, aggregated
+  )
+  assert float(weight) == 0
+  assert not harness.flat(update).any()
+  assert {name: int(count) for name, count in counts.items()} == {
+    'clients': 1,
+    'examples': 0,
+    'empty_clients': 0,
+    'nonfinite_clients': 1,
+  }
+
+
+def test_an_empty_client_sends_zeros():
+  objective, params, seed = _start('cco')
+  (empty,) = _batches((0,), None)
+  statistics, weight = dcco_client.client_statistics(objective, params, empty, seed)
+  update, update_weight, counts = dcco_client.client_update(
+    objective, dcco_client.DCCOConfig(), params, empty, seed, statistics
+  )
+  assert float(weight) == float(update_weight) == 0
+  assert not harness.flat(statistics).any()
+  assert not harness.flat(update).any()
+  assert int(counts['empty_clients']) == 1
+  assert int(counts['nonfinite_clients']) == 0
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('client_learning_rate', 0.0),
+    ('client_learning_rate', float('nan')),
+    ('local_steps', 0),
+  ],
+)
+def test_config_names_what_is_out_of_range(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    dcco_client.DCCOConfig(**{field: value})

@@ -1,0 +1,81 @@
+"""Tests of FedAvg beyond the local loop: averaging, metrics, sizes."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import fedavg
+from tff_ssl.objectives import contrastive
+
+_SPLIT = harness.split([1, 2, 5, 4])
+
+
+def test_a_round_is_the_mean_of_local_updates(tff_context):
+  objective = harness.cco()
+  process = harness.build_fedavg(objective)
+  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)])
+  before, after = (harness.weights(process, s) for s in states)
+  params, seed = harness.unflatten(before), harness.round_seed(0)
+  update, loss = 0.0, 0.0
+  for positions in _SPLIT:
+    batch = harness.tensors(harness.take(harness.arrays(), positions))
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      local_loss, _ = objective.loss(params, batch, seed)
+    share = len(positions) / 12
+    update = update + share * harness.flat(tape.gradient(local_loss, params))
+    loss += share * float(local_loss)
+  rate = harness.SGD.learning_rate
+  assert harness.relative(before - after, rate * update) < 1e-3
+  assert metrics[0]['client_work']['loss'] == pytest.approx(loss, rel=1e-4)
+
+
+def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
+  """Clients of one example have no spread, their cohort has."""
+  process = harness.build_fedavg(harness.cco())
+  states, metrics = harness.rounds_of(
+    process, [harness.cohort([[i] for i in range(9)])]
+  )
+  batch = harness.tensors(harness.take(harness.arrays(), range(9)))
+  params = harness.unflatten(harness.weights(process, states[0]))
+  f, _ = harness.model().encode(params, batch, harness.round_seed(0))
+  unit = f.numpy() / np.linalg.norm(f, axis=1, keepdims=True)
+  expected = unit.std(axis=0).mean() * 2.0  # The root of the dimension, 4.
+  assert metrics[0]['client_work']['encoding_std'] == pytest.approx(expected, rel=1e-4)
+
+
+def test_nt_xent_of_one_image_has_nothing_to_contrast():
+  objective = contrastive.ContrastiveObjective(harness.model())
+  params = objective.init(tf.constant([0, 1]))
+  batch = harness.tensors(harness.take(harness.arrays(), [0]))
+  update, weight, metrics, counts = fedavg.client_update(
+    objective, fedavg.FedAvgConfig(), params, batch, tf.constant([2, 3])
+  )
+  assert np.abs(harness.flat(update)).max() < 1e-6
+  assert float(weight) == 1
+  assert float(metrics['loss']) == pytest.approx(0.0, abs=1e-6)
+  assert int(counts['examples']) == 1
+
+
+def test_bytes_are_those_of_one_way_each(tff_context):
+  process = harness.build_fedavg(harness.cco())
+  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)])
+  model = harness.weights(process, states[0]).size
+  d, weight, counts, loss = harness.DIMENSION, 1, 4, 1
+  work = metrics[0]['client_work']
+  assert work['bytes_down'] == 4 * 4 * (model + 2)
+  assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d)
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('client_learning_rate', float('inf')),
+    ('client_momentum', 1.0),
+    ('client_momentum', -0.5),
+  ],
+)
+def test_config_names_what_is_out_of_range(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    fedavg.FedAvgConfig(**{field: value})

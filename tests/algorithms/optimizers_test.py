@@ -1,0 +1,124 @@
+"""Tests of the optimizers by name."""
+
+import collections
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.algorithms import optimizers
+from tff_ssl.optimization import lars
+
+_PARAMS = collections.OrderedDict(
+  kernel=np.array([[1.0, -2.0], [0.5, 3.0]], np.float32),
+  bias=np.array([0.1, -0.2], np.float32),
+)
+_GRADS = collections.OrderedDict(
+  kernel=np.array([[0.3, 0.1], [-0.2, 0.4]], np.float32),
+  bias=np.array([0.5, -1.0], np.float32),
+)
+
+
+def _run(config, steps):
+  """Returns the parameters after some steps with the same gradient."""
+  optimizer = optimizers.build_optimizer(config)
+  params = tf.nest.map_structure(tf.constant, _PARAMS)
+  grads = tf.nest.map_structure(tf.constant, _GRADS)
+  state = optimizer.initialize(
+    tf.nest.map_structure(lambda p: tf.TensorSpec(p.shape, p.dtype), params)
+  )
+  for _ in range(steps):
+    state, params = optimizer.next(state, params, grads)
+  return {name: value.numpy() for name, value in params.items()}
+
+
+def _check(got, expected_of):
+  for name, param in _PARAMS.items():
+    expected = expected_of(param.astype(np.float64), _GRADS[name].astype(np.float64))
+    np.testing.assert_allclose(got[name], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_sgd():
+  got = _run(optimizers.OptimizerConfig('sgd', 0.1), 3)
+  _check(got, lambda p, g: p - 0.3 * g)
+
+
+def test_sgd_with_momentum():
+  got = _run(optimizers.OptimizerConfig('sgd', 0.1, momentum=0.5), 3)
+  # Velocities g, 1.5 g, 1.75 g.
+  _check(got, lambda p, g: p - 0.1 * 4.25 * g)
+
+
+def test_adam():
+  got = _run(optimizers.OptimizerConfig('adam', 0.01), 2)
+  # With one gradient, bias correction makes every step the rate times its sign.
+  _check(got, lambda p, g: p - 0.02 * np.sign(g))
+
+
+@pytest.mark.parametrize(('momentum', 'used'), [(None, 0.9), (0.0, 0.0), (0.5, 0.5)])
+def test_lars_is_the_library_s(momentum, used):
+  config = optimizers.OptimizerConfig('lars', 0.3, momentum=momentum, weight_decay=0.01)
+  got = _run(config, 3)
+  params = tf.nest.map_structure(tf.constant, _PARAMS)
+  velocity = lars.init(params)
+  for _ in range(3):
+    params, velocity = lars.update(params, velocity, _GRADS, 0.3, used, 0.01)
+  for name, expected in params.items():
+    np.testing.assert_allclose(got[name], expected, rtol=1e-6)
+
+
+def test_lars_by_hand():
+  got = _run(optimizers.OptimizerConfig('lars', 0.3, momentum=0.0), 1)
+  kernel, grad = (np.float64(x['kernel']) for x in (_PARAMS, _GRADS))
+  ratio = 0.001 * np.linalg.norm(kernel) / np.linalg.norm(grad)
+  np.testing.assert_allclose(got['kernel'], kernel - 0.3 * ratio * grad, rtol=1e-6)
+  np.testing.assert_allclose(
+    got['bias'], _PARAMS['bias'] - 0.3 * _GRADS['bias'], rtol=1e-6
+  )
+
+
+@pytest.mark.parametrize('name', ['sgd', 'lars'])
+def test_the_rate_follows_the_cosine_by_round(name):
+  config = optimizers.OptimizerConfig(
+    name, 0.4, 'cosine', rounds=6, warmup_rounds=2, momentum=0.0
+  )
+  rates = [0.2, 0.4] + [0.2 * (1 + math.cos(math.pi * t / 4)) for t in range(5)]
+  for steps in (1, 2, 4, 7):
+    # A vector takes the plain rate in LARS too.
+    np.testing.assert_allclose(
+      _run(config, steps)['bias'],
+      _PARAMS['bias'] - sum(rates[:steps]) * _GRADS['bias'],
+      rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'name': 'rmsprop'}, "'rmsprop'; allowed are sgd, adam, lars"),
+    ({'schedule': 'step'}, "'step'; allowed are constant, cosine"),
+    ({'schedule': 'cosine'}, 'needs the number of rounds'),
+    ({'warmup_rounds': 3}, 'only the cosine schedule'),
+    ({'momentum': 0.9}, 'only sgd and lars'),
+    ({'name': 'sgd', 'momentum': 1.0}, r'momentum is 1.0; it must be in \[0, 1\)'),
+    ({'name': 'lars', 'momentum': -0.1}, r'momentum is -0.1; it must be in \[0, 1\)'),
+    ({'weight_decay': 0.1}, 'only lars'),
+    ({'name': 'lars', 'weight_decay': -0.1}, 'weight_decay is -0.1'),
+    ({'learning_rate': -1.0}, '-1.0'),
+    ({'learning_rate': float('nan')}, 'nan'),
+    ({'schedule': 'cosine', 'rounds': 3, 'warmup_rounds': 3}, 'warmup_steps is 3'),
+  ],
+)
+def test_config_names_what_is_wrong(fields, message):
+  with pytest.raises(ValueError, match=message):
+    optimizers.OptimizerConfig(**fields)
+
+
+@pytest.mark.parametrize(
+  'arguments',
+  [{'learning_rate': -0.1}, {'momentum': 1.0}, {'weight_decay': -1.0}],
+)
+def test_lars_names_what_is_out_of_range(arguments):
+  with pytest.raises(ValueError, match=next(iter(arguments))):
+    optimizers.Lars(**{'learning_rate': 0.1, **arguments})

@@ -1,0 +1,177 @@
+"""Secure and private aggregation through whole algorithms."""
+
+import functools
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import dcco_rounds
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import optimizers
+
+# Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
+_BOUND = 4096.0
+_STALE = dcco_client.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+_FRESH = dcco_client.DCCOConfig(seed=harness.SEED)
+
+
+def _secure():
+  return aggregation_lib.secure(value_bound=_BOUND, max_examples_per_client=64)
+
+
+def _build(name, aggregation):
+  """Returns a process by name: what is under test under any aggregation."""
+  optimizer = optimizers.build_optimizer(harness.SGD)
+  arguments = (harness.cco(), harness.ELEMENT, optimizer)
+  if name == 'fedavg':
+    config = fedavg.FedAvgConfig(seed=harness.SEED)
+    return fedavg.build_fedavg(*arguments, config, aggregation)
+  if name == 'rounds':
+    return dcco_rounds.build_rounds(*arguments, _FRESH, aggregation)
+  config = _STALE if name == 'stale' else _FRESH
+  return dcco.build_dcco(*arguments, config, aggregation)
+
+
+@functools.cache
+def _secured(name):
+  return _build(name, _secure())
+
+
+def _plain(name):
+  if name == 'fedavg':
+    return harness.build_fedavg(harness.cco())
+  return harness.build_dcco(config=_STALE if name == 'stale' else None)
+
+
+@pytest.fixture(scope='module')
+def secure_context(tff_context):
+  """Returns TFF's test context, which simulates secure sums, on the tests' worker."""
+  with grpc.insecure_channel(tff_context.address) as channel:
+    stub = tff.framework.RemoteExecutorGrpcStub(channel)
+
+    def executor(cardinalities):
+      made = tff.framework.RemoteExecutor(stub)
+      made.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
+      return made
+
+    def compile_to_native(computation):
+      return tff.backends.native.desugar_and_transform_to_native(
+        tff.backends.test.replace_secure_intrinsics_with_bodies(computation)
+      )
+
+    yield tff.framework.SyncExecutionContext(
+      executor_fn=tff.framework.ResourceManagingExecutorFactory(executor),
+      compiler_fn=compile_to_native,
+      transform_args=tff.tensorflow.transform_args,
+      transform_result=tff.tensorflow.transform_result,
+    )
+
+
+def _cohorts():
+  clients = harness.split([1, 2, 5, 4])
+  return [harness.cohort(clients)] * 2
+
+
+@pytest.mark.parametrize('name', ['dcco', 'stale', 'fedavg'])
+def test_nothing_leaves_a_client_but_through_secure_sums(name):
+  tff.test.assert_not_contains_unsecure_aggregation(_secured(name).next)
+  tff.test.assert_contains_secure_aggregation(_secured(name).next)
+
+
+@pytest.mark.parametrize('name', ['collect', 'update'])
+def test_the_two_rounds_are_secure_too(name):
+  computation = getattr(_secured('rounds'), name)
+  tff.test.assert_not_contains_unsecure_aggregation(computation)
+  tff.test.assert_contains_secure_aggregation(computation)
+
+
+def test_the_plain_process_is_not():
+  tff.test.assert_contains_unsecure_aggregation(harness.build_dcco().next)
+
+
+@pytest.mark.parametrize('name', ['dcco', 'stale', 'fedavg'])
+def test_secure_numbers_are_the_plain_ones(secure_context, tff_context, name):
+  plain = _plain(name)
+  states, metrics = harness.rounds_of(plain, _cohorts())
+  with tff.framework.get_context_stack().install(secure_context):
+    secured, secured_metrics = harness.rounds_of(_secured(name), _cohorts())
+    got = [harness.weights(_secured(name), s) for s in secured]
+  expected = [harness.weights(plain, s) for s in states]
+  np.testing.assert_array_equal(got[0], expected[0])
+  for round_metrics in secured_metrics:
+    clipped = round_metrics['aggregator']['mean_value']
+    assert clipped['secure_upper_clipped_count'] == 0
+    assert clipped['secure_lower_clipped_count'] == 0
+  # Each client's value is rounded by at most half a quantum: over 4 clients, divided by
+  # 12 examples, that is 3e-7 an entry of a mean. In the first round of FedAvg that is
+  # all (and float32's own rounding); elsewhere it passes through the statistics, or a
+  # second round, and their cancellation magnifies it.
+  if name == 'fedavg':
+    assert np.abs(got[1] - expected[1]).max() < 1e-6
+  assert harness.relative(got[2] - got[0], expected[2] - expected[0]) < 1e-3
+  for a, b in zip(secured_metrics, metrics, strict=True):
+    for metric, value in b['client_work'].items():
+      got_value = a['client_work'][metric]
+      assert got_value == pytest.approx(value, rel=1e-4, abs=1e-5), metric
+
+
+def test_secure_sums_of_nothing_change_nothing(secure_context):
+  process = _secured('dcco')
+  with tff.framework.get_context_stack().install(secure_context):
+    states, metrics = harness.rounds_of(process, [harness.cohort([[], []])])
+    before, after = (harness.weights(process, s) for s in states)
+  np.testing.assert_array_equal(before, after)
+  assert metrics[0]['client_work']['empty_clients'] == 2
+
+
+@functools.cache
+def _private(name, noise_multiplier, update_clip, statistics_clip):
+  return _build(
+    name,
+    aggregation_lib.private(
+      noise_multiplier, update_clip, statistics_clip, metrics_clip=1e4
+    ),
+  )
+
+
+@pytest.mark.parametrize('name', ['dcco', 'fedavg'])
+def test_private_without_clipping_or_noise_to_speak_of_is_plain(tff_context, name):
+  plain, private = _plain(name), _private(name, 1e-12, 1e4, 1e4)
+  states, metrics = harness.rounds_of(plain, _cohorts())
+  private_states, private_metrics = harness.rounds_of(private, _cohorts())
+  assert (
+    harness.relative(
+      harness.weights(private, private_states[2]), harness.weights(plain, states[2])
+    )
+    < 1e-5
+  )
+  for a, b in zip(private_metrics, metrics, strict=True):
+    for metric, value in b['client_work'].items():
+      assert a['client_work'][metric] == pytest.approx(value, rel=1e-4), metric
+
+
+def test_private_clips_and_noises_the_update(tff_context):
+  rate = harness.SGD.learning_rate
+  cohort = harness.cohort(harness.split([1, 2, 5, 4]))
+  quiet = _private('dcco', 1e-12, 1.0, 1e4)
+  states, _ = harness.rounds_of(quiet, [cohort])
+  step = np.subtract(*(harness.weights(quiet, s) for s in states)) / rate
+  # Four clients, each clipped to 1, over 12 examples.
+  assert 0.01 < np.linalg.norm(step) <= 4 / 12 * 1.001
+  loud = _private('dcco', 10.0, 1.0, 1e-3)
+  states, _ = harness.rounds_of(loud, [cohort])
+  step = np.subtract(*(harness.weights(loud, s) for s in states)) / rate
+  # The noise drowns the rest: a standard deviation of 10 clips over 12 examples.
+  assert step.std() == pytest.approx(10 / 12, rel=0.3)
+
+
+def test_private_with_no_examples_changes_nothing(tff_context):
+  process = _private('dcco', 10.0, 1.0, 1e-3)
+  states, _ = harness.rounds_of(process, [harness.cohort([[], []])])
+  np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))

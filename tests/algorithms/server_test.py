@@ -1,0 +1,61 @@
+"""Tests of the server's part: seeds and the update that did not arrive."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import server
+
+
+def test_seeds_are_a_function_of_the_run_and_the_round():
+  def seeds(run):
+    seed, result = server.initial_round_seed(run), []
+    for _ in range(20):
+      result.append(tuple(int(x) for x in seed))
+      seed = server.next_round_seed(seed)
+    return result
+
+  assert seeds(1) == seeds(1)
+  assert len(set(seeds(1)) | set(seeds(2))) == 40
+
+
+def test_initial_weights_are_all_trainable_and_follow_the_seed():
+  one, same, other = (server.initial_weights(harness.cco(), s) for s in (1, 1, 2))
+  assert one.non_trainable == ()
+  assert set(one.trainable) == set(harness.cco().init(tf.constant([0, 0])))
+  np.testing.assert_array_equal(
+    harness.flat(one.trainable), harness.flat(same.trainable)
+  )
+  assert harness.relative(harness.flat(one.trainable), harness.flat(other.trainable))
+
+
+@pytest.mark.parametrize(
+  ('update', 'rejected'),
+  [
+    ([0.0, 0.0], True),
+    ([np.nan, 1.0], True),
+    ([np.inf, -np.inf], True),
+    ([1e-20, 0.0], False),
+    ([1.0, -1.0], False),
+  ],
+)
+def test_nothing_arrived(update, rejected):
+  reject, measured = server.nothing_arrived(
+    None, {'a': tf.constant(update), 'b': tf.zeros([2])}
+  )
+  assert bool(reject) == rejected
+  assert int(measured['update_rejected']) == rejected
+
+
+def test_zeros_of_a_type():
+  value_type = tff.to_type(
+    collections.OrderedDict(b=(np.float32, [2]), a=collections.OrderedDict(c=np.int64))
+  )
+  made = server.zeros(value_type)
+  assert list(made) == ['b', 'a']
+  np.testing.assert_array_equal(made['b'], [0.0, 0.0])
+  assert made['a']['c'].dtype == tf.int64

@@ -1,0 +1,92 @@
+"""The algorithms that `conformance_test` checks, one row each."""
+
+import collections
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+from tests import tiny
+from tests.algorithms import harness
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import optimizers
+from tff_ssl.augment import byol
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import supervised
+
+
+def _nt_xent():
+  return contrastive.ContrastiveObjective(harness.model())
+
+
+def _supervised():
+  head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
+  return supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('flip'))
+
+
+def _centralized(objective):
+  return centralized.Centralized(
+    objective, optimizers.build_optimizer(harness.ADAM), harness.SEED
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+  """A row of the table.
+
+  Attributes:
+    builder: The function or class of `tff_ssl.algorithms` under test.
+    build: Makes the process, on elements as `harness.ELEMENT`; Adam on the server.
+    collects: Rounds before the first that changes the weights.
+  """
+
+  builder: Callable[..., Any]
+  build: Callable[[], Any]
+  collects: int = 0
+
+  @property
+  def federated(self) -> bool:
+    return self.builder is not centralized.Centralized
+
+
+_EPOCHS = fedavg.FedAvgConfig(
+  local_training.LocalTraining(epochs=2, batch_size=2),
+  client_learning_rate=0.1,
+  client_momentum=0.9,
+  seed=harness.SEED,
+)
+_STALE = dcco_client.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+TABLE = collections.OrderedDict(
+  dcco=Algorithm(dcco.build_dcco, lambda: harness.build_dcco(optimizer=harness.ADAM)),
+  dcco_stale=Algorithm(
+    dcco.build_dcco,
+    lambda: harness.build_dcco(optimizer=harness.ADAM, config=_STALE),
+    collects=1,
+  ),
+  dcco_vicreg=Algorithm(
+    dcco.build_dcco, lambda: harness.build_dcco('vicreg', harness.ADAM)
+  ),
+  fedavg_cco=Algorithm(
+    fedavg.build_fedavg, lambda: harness.build_fedavg(harness.cco(), harness.ADAM)
+  ),
+  fedavg_nt_xent=Algorithm(
+    fedavg.build_fedavg, lambda: harness.build_fedavg(_nt_xent(), harness.ADAM)
+  ),
+  fedavg_supervised=Algorithm(
+    fedavg.build_fedavg,
+    lambda: harness.build_fedavg(_supervised(), harness.ADAM, _EPOCHS),
+  ),
+  centralized_cco=Algorithm(
+    centralized.Centralized, lambda: _centralized(harness.cco())
+  ),
+  centralized_nt_xent=Algorithm(
+    centralized.Centralized, lambda: _centralized(_nt_xent())
+  ),
+  centralized_supervised=Algorithm(
+    centralized.Centralized, lambda: _centralized(_supervised())
+  ),
+)

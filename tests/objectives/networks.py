@@ -1,0 +1,48 @@
+"""Linear models whose encodings NumPy can compute."""
+
+import collections
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.augment import byol
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import dual_encoder
+
+SHAPE = (2, 2, 3)
+
+
+def encoder() -> network.Network:
+  """Returns the mean of each channel, without parameters."""
+  return network.Network('encoder', SHAPE, lambda ops, x: ops.global_average_pool(x))
+
+
+def siamese(augmentation: str = 'none') -> dual_encoder.Siamese:
+  return dual_encoder.Siamese(
+    encoder(), projector.build_linear(3, 2, 'projector'), byol.by_name(augmentation)
+  )
+
+
+def towers() -> dual_encoder.TwoTower:
+  return dual_encoder.TwoTower(
+    projector.build_linear(3, 2, 'left'), projector.build_linear(4, 2, 'right')
+  )
+
+
+def examples(n: int) -> collections.OrderedDict[str, np.ndarray]:
+  """Returns n examples that fit every model here."""
+  generator = np.random.default_rng(n)
+  return collections.OrderedDict(
+    image=generator.integers(0, 256, (n, *SHAPE)).astype(np.uint8),
+    left=generator.normal(size=(n, 3)),
+    right=generator.normal(size=(n, 4)),
+    example_id=np.arange(n, dtype=np.int64),
+    label=np.arange(n, dtype=np.int32) % 2,
+  )
+
+
+def tensors(
+  batch: collections.OrderedDict[str, np.ndarray],
+) -> collections.OrderedDict[str, tf.Tensor]:
+  return collections.OrderedDict((name, tf.constant(x)) for name, x in batch.items())

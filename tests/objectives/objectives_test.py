@@ -1,0 +1,204 @@
+"""Tests of the losses on what a model encodes, against NumPy in float64."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl.augment import byol
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import supervised
+
+_SEED = tf.constant([1, 2])
+
+
+def _start(objective, n):
+  params = objective.init(_SEED, tf.float64)
+  examples = networks.examples(n)
+  f, g = (x.numpy() for x in objective.model.encode(params, examples, _SEED))
+  return params, examples, f, g
+
+
+def _cco(f, g, weight=20.0):
+  f, g = f - f.mean(axis=0), g - g.mean(axis=0)
+  std_f = np.sqrt((f**2).mean(axis=0) + 1e-5)
+  std_g = np.sqrt((g**2).mean(axis=0) + 1e-5)
+  c = f.T @ g / len(f) / np.outer(std_f, std_g)
+  off = c - np.diag(np.diag(c))
+  return ((1 - np.diag(c)) ** 2).sum() + weight / (len(c) - 1) * (off**2).sum()
+
+
+def _vicreg(f, g):
+  d, loss = f.shape[1], 25.0 * ((f - g) ** 2).sum(axis=1).mean()
+  for z in (f, g):
+    centred = z - z.mean(axis=0)
+    covariance = centred.T @ centred / len(z)
+    loss += 25.0 * np.maximum(0, 1 - np.sqrt(z.var(axis=0) + 1e-4)).mean()
+    loss += ((covariance - np.diag(np.diag(covariance))) ** 2).sum() / d
+  return loss
+
+
+def _nt_xent(f, g, temperature):
+  z = np.concatenate([f, g])
+  z /= np.linalg.norm(z, axis=1, keepdims=True)
+  losses = []
+  for i in range(len(z)):
+    logits = z @ z[i] / temperature
+    others = np.delete(logits, i)
+    losses.append(np.log(np.exp(others).sum()) - logits[(i + len(f)) % len(z)])
+  return np.mean(losses)
+
+
+_LOSSES = {
+  'cco': (lambda m: statistics.StatisticsObjective(m), _cco),
+  'cco, lambda 3': (
+    lambda m: statistics.StatisticsObjective(m, off_diagonal_weight=3.0),
+    lambda f, g: _cco(f, g, 3.0),
+  ),
+  'vicreg': (lambda m: statistics.StatisticsObjective(m, 'vicreg'), _vicreg),
+  'nt-xent': (
+    lambda m: contrastive.ContrastiveObjective(m),
+    lambda f, g: _nt_xent(f, g, 0.1),
+  ),
+  'nt-xent, temperature 0.7': (
+    lambda m: contrastive.ContrastiveObjective(m, temperature=0.7),
+    lambda f, g: _nt_xent(f, g, 0.7),
+  ),
+}
+
+
+@pytest.mark.parametrize('name', _LOSSES)
+def test_the_loss_is_that_of_the_encodings(name):
+  build, reference = _LOSSES[name]
+  objective = build(networks.towers())
+  params, examples, f, g = _start(objective, 6)
+  loss, metrics = objective.loss(params, networks.tensors(examples), _SEED)
+  assert float(loss) == pytest.approx(reference(f, g), rel=1e-9)
+  unit = f / np.linalg.norm(f, axis=1, keepdims=True)
+  summary = objective.summarize(metrics)
+  assert list(summary) == ['encoding_std']
+  expected = unit.std(axis=0).mean() * np.sqrt(2)
+  assert float(summary['encoding_std']) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize('name', _LOSSES)
+def test_no_example_gives_loss_zero_and_no_gradient(name):
+  objective = _LOSSES[name][0](networks.towers())
+  params, examples, _, _ = _start(objective, 0)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, metrics = objective.loss(params, networks.tensors(examples), _SEED)
+  assert float(loss) == 0
+  for gradient in tape.gradient(loss, params).values():
+    assert gradient is None or not np.any(gradient)
+  for value in metrics.values():
+    assert not np.any(value)
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+def test_statistics_carry_the_loss(loss_name):
+  objective = statistics.StatisticsObjective(networks.towers(), loss_name)
+  params, examples, f, g = _start(objective, 6)
+  sent = objective.statistics(params, examples, _SEED)
+  assert ('within_f' in sent) == (loss_name == 'vicreg')
+  reference = _LOSSES[loss_name][1](f, g)
+  assert float(objective.loss_of(sent)) == pytest.approx(reference, rel=1e-9)
+
+
+def test_the_summary_of_statistics_follows_numpy():
+  objective = statistics.StatisticsObjective(networks.towers())
+  params, examples, f, g = _start(objective, 6)
+  sent = objective.statistics(params, examples, _SEED)
+  summary = {k: float(v) for k, v in objective.summarize_statistics(sent).items()}
+  variance = f.var(axis=0).sum()
+  cross = (f - f.mean(axis=0)).T @ (g - g.mean(axis=0)) / 6
+  eigenvalues = np.maximum(np.linalg.eigvalsh((cross + cross.T) / 2), 0)
+  p = eigenvalues / eigenvalues.sum()
+  rank = np.exp(-sum(x * np.log(x) for x in p if x > 0))
+  assert summary == pytest.approx(
+    {
+      'loss': _cco(f, g),
+      'encoding_std': np.sqrt(variance / (f**2).mean(axis=0).sum()),
+      'effective_rank': rank,
+      'total_variance': variance,
+    },
+    rel=1e-9,
+  )
+
+
+def test_the_summary_shows_a_collapse():
+  objective = statistics.StatisticsObjective(networks.towers())
+  same = np.full((5, 2), 3.0)
+  sent = collections.OrderedDict(
+    mean_f=same[0],
+    mean_g=same[0],
+    square_f=same[0] ** 2,
+    square_g=same[0] ** 2,
+    cross=same.T @ same / 5,
+  )
+  sent = collections.OrderedDict((k, tf.constant(v)) for k, v in sent.items())
+  summary = objective.summarize_statistics(sent)
+  assert float(summary['encoding_std']) == 0
+  assert float(summary['total_variance']) == 0
+  assert float(summary['effective_rank']) == pytest.approx(1.0)
+
+
+def _supervised():
+  return supervised.SupervisedObjective(
+    networks.encoder(), projector.build_linear(3, 2, 'head'), byol.by_name('none')
+  )
+
+
+def _logits(params, examples):
+  pooled = examples['image'].mean(axis=(1, 2)) / 255
+  return pooled @ params['head/dense0/kernel'].numpy() + params['head/dense0/bias']
+
+
+@pytest.mark.parametrize('unlabelled', [[], [1, 4], list(range(6))])
+def test_cross_entropy_of_the_labelled(unlabelled):
+  objective = _supervised()
+  params, examples = objective.init(_SEED, tf.float64), networks.examples(6)
+  examples['label'][unlabelled] = -1
+  loss, metrics = objective.loss(params, networks.tensors(examples), _SEED)
+  keep = examples['label'] >= 0
+  logits = np.asarray(_logits(params, examples))[keep]
+  label = examples['label'][keep]
+  picked = logits[np.arange(len(label)), label]
+  entropy = np.log(np.exp(logits).sum(axis=1)) - picked
+  expected = entropy.mean() if keep.any() else 0.0
+  assert float(loss) == pytest.approx(expected, rel=1e-6)
+  accuracy = (logits.argmax(axis=1) == label).mean() if keep.any() else 0.0
+  assert float(metrics['accuracy']) == pytest.approx(accuracy)
+  assert objective.summarize(metrics) is metrics
+
+
+def test_accuracy_is_counted_in_graphs_of_tensorflow_1_too():
+  # A TFF computation traces such a graph, where `==` compares Python objects.
+  objective, examples = _supervised(), networks.examples(6)
+  params = objective.init(_SEED)
+  examples['label'] = np.argmax(_logits(params, examples), axis=1).astype(np.int32)
+  values = {name: value.numpy() for name, value in params.items()}
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    traced = collections.OrderedDict((k, tf.constant(v)) for k, v in values.items())
+    batch = {name: tf.constant(array) for name, array in examples.items()}
+    _, metrics = objective.loss(traced, batch, tf.constant([1, 2]))
+    assert session.run(metrics['accuracy']) == 1.0
+
+
+def test_constructors_name_what_is_wrong():
+  with pytest.raises(ValueError, match="'byol'; allowed are cco, vicreg"):
+    statistics.StatisticsObjective(networks.towers(), 'byol')
+  with pytest.raises(ValueError, match='off_diagonal_weight is -1'):
+    statistics.StatisticsObjective(networks.towers(), off_diagonal_weight=-1)
+  uneven = dual_encoder.TwoTower(
+    projector.build_linear(3, 2), projector.build_linear(4, 5)
+  )
+  with pytest.raises(ValueError, match='2 and 5 dimensions'):
+    statistics.StatisticsObjective(uneven)
+  with pytest.raises(ValueError, match='temperature is 0'):
+    contrastive.ContrastiveObjective(networks.towers(), temperature=0)
