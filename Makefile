@@ -41,12 +41,14 @@ check: venv
 	$(BIN)/mypy tff_ssl tasks binaries
 
 bench: venv
-	$(BIN)/python -m binaries.benchmark --experiment=dcco \
-	  --clients=64 --examples_per_client=4
-	$(BIN)/python -m binaries.benchmark --experiment=dcco \
-	  --clients=256 --examples_per_client=1
-	$(BIN)/python -m binaries.benchmark --experiment=fedavg \
-	  --clients=128 --examples_per_client=4
+	@$(BIN)/python -m binaries.benchmark --experiment=dcco \
+	  --clients=64 --examples_per_client=4 $(ARGS)
+	@$(BIN)/python -m binaries.benchmark --experiment=dcco \
+	  --clients=256 --examples_per_client=1 $(ARGS)
+	@$(BIN)/python -m binaries.benchmark --experiment=fedavg \
+	  --clients=128 --examples_per_client=4 $(ARGS)
+	@$(BIN)/python -m binaries.benchmark --experiment=dcco \
+	  --clients=64 --examples_per_client=4 --memory_rounds=200 $(ARGS)
 
 format: venv
 	$(BIN)/ruff check --fix .

@@ -57,8 +57,11 @@ def is_finite(value: Any) -> tf.Tensor:
 
 
 def choose(condition: tf.Tensor, value: Any, other: Any) -> Any:
-  """Returns one of two structures of tensors, by a scalar condition."""
-  return tf.nest.map_structure(lambda x, y: tf.where(condition, x, y), value, other)
+  """Returns one of two structures of tensors of equal shapes, by a scalar condition."""
+  # Not `tf.where`: broadcasting the condition costs it four times as much.
+  return tf.nest.map_structure(
+    lambda x, y: tf.raw_ops.Select(condition=condition, x=x, y=y), value, other
+  )
 
 
 def keep_if(condition: tf.Tensor, value: Any) -> Any:
