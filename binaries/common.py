@@ -1,14 +1,12 @@
 """What every binary shares: the common flags, and how errors reach a person.
 
-The common flags are the same words in every binary. A binary may set other defaults
-(`set_defaults`), and builds frozen configurations from the flags; library code never
-sees a flag.
+The common flags are the same words in every binary, which builds frozen configurations
+from them; library code never sees a flag.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 import signal
 import sys
-from typing import Any
 
 from absl import app
 from absl import flags
@@ -84,12 +82,6 @@ MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_add
 
 _WITH_DATA_DIR = ('cifar10', 'cifar100', 'ham10000', 'cases')
 _DOWNLOADED = ('cifar10', 'cifar100')
-
-
-def set_defaults(**defaults: Any) -> None:
-  """Sets other defaults for a binary; to be called when its module is imported."""
-  for name, value in defaults.items():
-    flags.set_default(flags.FLAGS[name], value)
 
 
 def run(main: Callable[[], None]) -> None:

@@ -48,20 +48,20 @@ class _Trained(NamedTuple):
   counts: tff.Value
 
 
-def _collect(parts, state, weights, data):
+def _collect(parts, state, weights, examples):
   """Encodes on the clients and aggregates their statistics: steps 1 and 2."""
   seed = tff.federated_broadcast(state['round_seed'])
-  local = tff.federated_map(parts.encode, (weights.trainable, seed, data))
+  local = tff.federated_map(parts.encode, (weights.trainable, seed, examples))
   return parts.statistics.next(
     state['statistics'], local['statistics'], local['weight']
   )
 
 
-def _train(parts, state, weights, aggregated, data) -> _Trained:
+def _train(parts, state, weights, aggregated, examples) -> _Trained:
   """Trains on the clients with statistics from the server: step 3."""
   seed = tff.federated_broadcast(state['round_seed'])
   s = tff.federated_broadcast(aggregated)
-  trained = tff.federated_map(parts.train, (weights.trainable, seed, s, data))
+  trained = tff.federated_map(parts.train, (weights.trainable, seed, s, examples))
   return _Trained(
     tff.federated_zip(
       tff.learning.templates.ClientResult(trained['update'], trained['weight'])
@@ -116,8 +116,9 @@ def build_client_work(
     tff.FederatedType(parts.data_type, tff.CLIENTS),
   )
   def next_fn(state, weights, data):
-    aggregated = _collect(parts, state, weights, data)
-    trained = _train(parts, state, weights, aggregated.result['statistics'], data)
+    examples = tff.federated_map(parts.read, data)
+    aggregated = _collect(parts, state, weights, examples)
+    trained = _train(parts, state, weights, aggregated.result['statistics'], examples)
     return tff.templates.MeasuredProcessOutput(
       _next_state(state, aggregated, trained.counts),
       trained.result,
@@ -166,8 +167,9 @@ def build_stale_client_work(
   )
   def next_fn(state, weights, data):
     previous = state['previous']
-    trained = _train(parts, state['work'], weights, previous['statistics'], data)
-    aggregated = _collect(parts, state['work'], weights, data)
+    examples = tff.federated_map(parts.read, data)
+    trained = _train(parts, state['work'], weights, previous['statistics'], examples)
+    aggregated = _collect(parts, state['work'], weights, examples)
     ready = tff.federated_map(
       weight_if_ready,
       (

@@ -20,8 +20,10 @@ class Parts(NamedTuple):
   Attributes:
     data_type: Of one client's data.
     initial_weights: () -> model weights.
-    encode: (params, seed, dataset) -> statistics and weight, on a client.
-    train: (params, seed, aggregated, dataset) -> update, weight, counts, on a client.
+    read: dataset -> examples, on a client; once a round, for it is a twelfth of the
+      work of a client of one image.
+    encode: (params, seed, examples) -> statistics and weight, on a client.
+    train: (params, seed, aggregated, examples) -> update, weight, counts, on a client.
     report: (aggregated, counts) -> metrics, on the server.
     statistics: Aggregates what `encode` returns.
     counts: Sums the counts.
@@ -29,6 +31,7 @@ class Parts(NamedTuple):
 
   data_type: tff.SequenceType
   initial_weights: tff.Computation
+  read: tff.Computation
   encode: tff.Computation
   train: tff.Computation
   report: tff.Computation
@@ -64,19 +67,23 @@ def build_parts(
   params_type = initial_weights.type_signature.result.trainable
   seed_type = tff.TensorType(np.int32, [2])
 
-  @tff.tensorflow.computation(params_type, seed_type, data_type)
-  def encode(params, seed, dataset):
-    local, weight = dcco_client.client_statistics(
-      objective, params, clients.all_examples(dataset), seed
-    )
+  @tff.tensorflow.computation(data_type)
+  def read(dataset):
+    return clients.all_examples(dataset)
+
+  examples_type = read.type_signature.result
+
+  @tff.tensorflow.computation(params_type, seed_type, examples_type)
+  def encode(params, seed, examples):
+    local, weight = dcco_client.client_statistics(objective, params, examples, seed)
     return collections.OrderedDict(statistics=local, weight=weight)
 
   statistics_type = encode.type_signature.result['statistics']
 
-  @tff.tensorflow.computation(params_type, seed_type, statistics_type, data_type)
-  def train(params, seed, aggregated, dataset):
+  @tff.tensorflow.computation(params_type, seed_type, statistics_type, examples_type)
+  def train(params, seed, aggregated, examples):
     update, weight, counts = dcco_client.client_update(
-      objective, config, params, clients.all_examples(dataset), seed, aggregated
+      objective, config, params, examples, seed, aggregated
     )
     return collections.OrderedDict(update=update, weight=weight, counts=counts)
 
@@ -105,6 +112,7 @@ def build_parts(
   return Parts(
     data_type,
     initial_weights,
+    read,
     encode,
     train,
     report,

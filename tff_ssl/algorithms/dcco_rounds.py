@@ -105,7 +105,7 @@ def build_rounds(
       (
         tff.federated_broadcast(state['weights']).trainable,
         tff.federated_broadcast(state['round_seed']),
-        data,
+        tff.federated_map(parts.read, data),
       ),
     )
     aggregated = parts.statistics.next(
@@ -124,7 +124,7 @@ def build_rounds(
         tff.federated_broadcast(state['weights']).trainable,
         tff.federated_broadcast(state['round_seed']),
         tff.federated_broadcast(state['aggregated'])['statistics'],
-        data,
+        tff.federated_map(parts.read, data),
       ),
     )
     updated = updates.next(state['updates'], trained['update'], trained['weight'])
