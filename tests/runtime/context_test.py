@@ -19,7 +19,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 # Each ends in another way, and none closes its context: what is tested is that the
 # worker goes all the same.
 SCRIPT = """
-import sys, time
+import signal, sys, time
+# A shell that started the tests in the background has SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import tensorflow_federated as tff
 from tff_ssl.runtime import context
 execution = context.local(concurrency=1)
@@ -82,7 +84,7 @@ def ended():
     if ENDINGS[ending] is not None:
       process.send_signal(ENDINGS[ending])
     # Returns at the end of the pipe: a worker that held it open would block here.
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     results[ending] = worker_pid, process.returncode
   return results
 

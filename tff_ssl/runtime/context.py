@@ -85,9 +85,8 @@ def local(
 def forget_default() -> None:
   """Removes the default context that `import tensorflow_federated` has set.
 
-  For programs that may end without having opened a context: TFF's own would start a
-  worker at the first computation and leave it behind, and complains when it is deleted
-  as the interpreter ends.
+  For programs that may end without having opened a context of ours: TFF's own would
+  leave a worker behind, and complains when it is deleted as the interpreter ends.
   """
   tff.test.set_no_default_context()
 
