@@ -42,6 +42,44 @@ def test_an_empty_client_has_the_same_type():
   assert empty.element_spec == clients.element_type_structure
 
 
+def test_examples_of_many_clients_at_once():
+  data = tiny.arrays()
+  clients = tiny.clients(labelled=True)
+  together = np.concatenate([clients.positions('bob'), clients.positions('alice')])
+  rows = [4, 5, 6, 7, 8, 0, 1, 2, 3]
+  np.testing.assert_array_equal(together, rows)
+  examples = clients.examples(together)
+  assert list(examples) == ['image', 'example_id', 'label']
+  for name, array in examples.items():
+    np.testing.assert_array_equal(array, data[name][rows])
+    assert array.flags.c_contiguous
+    assert array.flags.owndata
+
+
+def test_examples_in_any_order_and_more_than_once():
+  examples = tiny.clients().examples(np.array([7, 2, 7], np.int32))
+  np.testing.assert_array_equal(examples['example_id'], [17, 12, 17])
+  assert tiny.clients().examples([])['image'].shape == (0, *tiny.IMAGE_SHAPE)
+
+
+@pytest.mark.parametrize(
+  ('positions', 'message'),
+  [
+    ([0, 9], r'positions go from 0 to 9: they must lie in \[0, 9\)'),
+    ([-1], r'from -1 to -1'),
+    ([[0]], r'positions are int64 \[1, 1\]'),
+    ([0.5], 'must be integers'),
+  ],
+)
+def test_positions_must_fit(positions, message):
+  for read_positions in (
+    tiny.clients().examples,
+    tiny.clients().create_tf_dataset_for_positions,
+  ):
+    with pytest.raises(ValueError, match=message):
+      read_positions(positions)
+
+
 def test_dataset_computation_gives_the_same_examples(tff_context):
   clients = tiny.clients(labelled=True)
   computation = clients.dataset_computation
@@ -80,8 +118,7 @@ def test_unknown_client():
     ({'example_id': np.zeros(9, np.int64)}, 'two examples alike'),
     ({'label': np.zeros(9, np.int64)}, 'label is int64'),
     ({'partition': {}}, 'no client'),
-    ({'partition': {'a': np.array([0, 9])}}, r"client 'a' has .* in \[0, 9\)"),
-    ({'partition': {'a': np.array([0.5])}}, 'must be integers'),
+    ({'partition': {'a': np.array([0, 9])}}, r"client 'a' go .* in \[0, 9\)"),
   ],
 )
 def test_bad_input(change, message):

@@ -84,7 +84,10 @@ class PartitionReport:
         writer = csv.writer(file, lineterminator='\n')
         writer.writerow(['client_id', 'size', *(f'label_{c}' for c in range(classes))])
         for client, size, counts in zip(
-          self.client_ids, self.client_sizes, self.histograms, strict=True
+          self.client_ids,
+          self.client_sizes.tolist(),
+          self.histograms.tolist(),
+          strict=True,
         ):
           writer.writerow([client, size, *counts])
       except BaseException:
@@ -117,16 +120,18 @@ def describe(
     raise ValueError(
       f'Label {np.max(labels)} is not below num_classes, which is {num_classes}.'
     )
+  sizes = np.array([len(held) for held in partition.values()], np.int64)
+  owners = np.repeat(np.arange(len(sizes)), sizes)
+  held_labels = labels[np.concatenate(list(partition.values()))]
+  # One count for all clients: one for each took five times as long for many thousands.
   # Column 0 counts the unlabelled.
-  histograms = np.stack(
-    [
-      np.bincount(labels[held] + 1, minlength=num_classes + 1)
-      for held in partition.values()
-    ]
-  )
+  columns = num_classes + 1
+  histograms = np.bincount(
+    owners * columns + held_labels + 1, minlength=len(sizes) * columns
+  ).reshape(len(sizes), columns)
   return PartitionReport(
     client_ids=tuple(partition),
-    client_sizes=np.array([len(held) for held in partition.values()], np.int64),
+    client_sizes=sizes,
     histograms=histograms[:, 1:],
     global_histogram=np.bincount(labels + 1, minlength=num_classes + 1)[1:],
     total_examples=len(labels),

@@ -7,9 +7,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.partition import positions as positions_lib
+
 
 class ArrayClientData(tff.simulation.datasets.ClientData):
-  """A `tff.simulation.datasets.ClientData` over arrays in memory.
+  """A `tff.simulation.datasets.ClientData` over arrays, in memory or memory-mapped.
 
   An element is an OrderedDict of `image` (uint8 [H, W, C]), `example_id` (int64 [])
   and, where there are labels, `label` (int32 []).
@@ -19,6 +21,9 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
   send and execute, against 330 ms and 45 ms for `from_tensors(...).unbatch()`;
   switching off autotuning and optimisation changes nothing where the examples are read
   as one batch.
+
+  What a client costs does not depend on how many there are: its positions are found by
+  its id, and of the arrays its rows alone are read.
   """
 
   def __init__(
@@ -28,10 +33,10 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     partition: Mapping[str, np.ndarray],
     label: np.ndarray | None = None,
   ):
-    """Holds references to the arrays; nothing is copied.
+    """Holds references to the arrays; no image is read.
 
     Args:
-      image: uint8 [N, H, W, C].
+      image: uint8 [N, H, W, C]; the memory map of a file stays one.
       example_id: int64 [N], no value twice.
       partition: Client id -> int64 [n] positions into the arrays; n may be 0.
       label: int32 [N], or None for unlabelled data.
@@ -44,12 +49,12 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     self._arrays = collections.OrderedDict(image=image, example_id=example_id)
     if label is not None:
       self._arrays['label'] = label
-    self._partition = _checked_partition(partition, len(image))
+    self._partition = positions_lib.ClientPositions(partition, len(image))
 
   @property
   def client_ids(self) -> list[str]:
     """The client ids in the order of the partition."""
-    return list(self._partition)
+    return list(self._partition.client_ids)
 
   @property
   def element_type_structure(self) -> collections.OrderedDict[str, tf.TensorSpec]:
@@ -61,7 +66,46 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
 
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples the client has."""
-    return len(self._positions(client_id))
+    return len(self.positions(client_id))
+
+  def positions(self, client_id: str) -> np.ndarray:
+    """Returns where a client's examples are in the arrays.
+
+    Args:
+      client_id: One of `client_ids`.
+
+    Returns:
+      int64 [n], in the order of the partition; read-only.
+
+    Raises:
+      ValueError: If there is no such client.
+    """
+    return self._partition.of(client_id)
+
+  def examples(self, positions: np.ndarray) -> collections.OrderedDict[str, np.ndarray]:
+    """Returns the examples at some positions as arrays, of one client or of many.
+
+    The rows are read in the order given. Sorting them first gains nothing: it took
+    twice as long where a memory map was in the page cache (448 rows of 3 KB: 0.45 ms
+    against 0.27 ms), and as long as before where it had to be read from the disk.
+
+    Args:
+      positions: int [n], into the arrays.
+
+    Returns:
+      `image` uint8 [n, H, W, C], `example_id` int64 [n] and, where there are labels,
+      `label` int32 [n]: contiguous copies.
+
+    Raises:
+      ValueError: If positions are not integers [n] within the arrays.
+    """
+    positions = np.asarray(positions)
+    positions_lib.check('positions', positions, len(self._arrays['image']))
+    # An empty list makes an array of floats.
+    rows = positions.astype(np.int64, copy=False)
+    return collections.OrderedDict(
+      (name, np.ascontiguousarray(array[rows])) for name, array in self._arrays.items()
+    )
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
     """Returns the client's examples, in the order of the partition.
@@ -72,19 +116,18 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     Raises:
       ValueError: If there is no such client.
     """
-    return self.create_tf_dataset_for_positions(self._positions(client_id))
+    return self.create_tf_dataset_for_positions(self.positions(client_id))
 
   def create_tf_dataset_for_positions(self, positions: np.ndarray) -> tf.data.Dataset:
     """Returns the examples at some positions, as centralized training reads them.
 
     Args:
       positions: int [n], into the arrays.
+
+    Raises:
+      ValueError: If positions are not integers [n] within the arrays.
     """
-    return tf.data.Dataset.from_tensor_slices(
-      collections.OrderedDict(
-        (name, array[positions]) for name, array in self._arrays.items()
-      )
-    )
+    return tf.data.Dataset.from_tensor_slices(self.examples(positions))
 
   @property
   def serializable_dataset_fn(self) -> Callable[[tf.Tensor], tf.data.Dataset]:
@@ -95,10 +138,8 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     `preprocess` and `create_tf_dataset_from_all_clients` on data that fit in a graph
     (2 GB). `create_tf_dataset_for_client` needs none of it.
     """
-    lengths = [len(positions) for positions in self._partition.values()]
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    order = np.concatenate([np.zeros(0, np.int64), *self._partition.values()])
     arrays, client_ids = self._arrays, self.client_ids
+    together, starts = self._partition.together, self._partition.starts
 
     def dataset_fn(client_id: tf.Tensor) -> tf.data.Dataset:
       matches = tf.equal(tf.constant(client_ids), client_id)
@@ -108,7 +149,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       with tf.control_dependencies([known] if known is not None else []):
         index = tf.argmax(tf.cast(matches, tf.int32))
       begin, end = tf.constant(starts)[index], tf.constant(starts)[index + 1]
-      positions = tf.constant(order)[begin:end]
+      positions = tf.constant(together)[begin:end]
       return tf.data.Dataset.from_tensor_slices(
         collections.OrderedDict(
           (name, tf.gather(tf.constant(array), positions))
@@ -117,12 +158,6 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       )
 
     return dataset_fn
-
-  def _positions(self, client_id: str) -> np.ndarray:
-    try:
-      return self._partition[client_id]
-    except KeyError:
-      raise _unknown_client(client_id, self._partition) from None
 
 
 def cohort(
@@ -164,33 +199,3 @@ def _check_arrays(
       )
   if len(np.unique(example_id)) != len(example_id):
     raise ValueError('example_id names two examples alike: it must be unique')
-
-
-def _checked_partition(
-  partition: Mapping[str, np.ndarray], num_examples: int
-) -> collections.OrderedDict[str, np.ndarray]:
-  if not partition:
-    raise ValueError('partition has no client: it must have at least one')
-  checked = collections.OrderedDict()
-  for client_id, positions in partition.items():
-    positions = np.asarray(positions)
-    if positions.size == 0:
-      positions = positions.astype(np.int64)
-    if positions.ndim != 1 or not np.issubdtype(positions.dtype, np.integer):
-      raise ValueError(
-        f"the positions of client '{client_id}' are {positions.dtype} "
-        f'{list(positions.shape)}: they must be integers [n]'
-      )
-    if positions.size and not 0 <= positions.min() <= positions.max() < num_examples:
-      raise ValueError(
-        f"client '{client_id}' has positions from {positions.min()} to "
-        f'{positions.max()}: they must lie in [0, {num_examples})'
-      )
-    checked[client_id] = positions.astype(np.int64)
-  return checked
-
-
-def _unknown_client(client_id: object, known: Mapping[str, object]) -> ValueError:
-  some = ', '.join(f"'{name}'" for name in list(known)[:3])
-  more = '' if len(known) <= 3 else f' and {len(known) - 3} more'
-  return ValueError(f"there is no client '{client_id}': the clients are {some}{more}")

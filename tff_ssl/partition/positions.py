@@ -1,0 +1,96 @@
+"""The positions of a partition in one array, found by client id."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+
+class ClientPositions:
+  """A partition for reading: client id -> positions of the client's examples.
+
+  One array holds the positions of all clients, one client after another, so that many
+  thousand clients are checked and kept as one.
+
+  Attributes:
+    client_ids: In the order of the partition.
+    together: int64 [n_1 + ... + n_K], read-only.
+    starts: int64 [K + 1], where each client's begin in `together`, and its length.
+  """
+
+  def __init__(self, partition: Mapping[str, np.ndarray], num_examples: int):
+    """Copies the positions.
+
+    Args:
+      partition: Client id -> int [n] positions; n may be 0.
+      num_examples: Positions are below it.
+
+    Raises:
+      ValueError: There is no client, or one has positions that are not integers [n]
+        in [0, num_examples).
+    """
+    if not partition:
+      raise ValueError('partition has no client: it must have at least one')
+    held = [np.asarray(positions) for positions in partition.values()]
+    # An empty list makes an array of floats.
+    kinds = {(array.ndim, array.dtype.kind if array.size else 'i') for array in held}
+    self.together = np.zeros(0, np.int64)
+    sound = kinds <= {(1, 'i'), (1, 'u')}
+    if sound:
+      self.together = np.concatenate([a.astype(np.int64, copy=False) for a in held])
+    if not sound or not _within(self.together, num_examples):
+      for client_id, array in zip(partition, held, strict=True):
+        check(f"the positions of client '{client_id}'", array, num_examples)
+    self.together.flags.writeable = False
+    self.client_ids = tuple(partition)
+    self.starts = np.cumsum([0, *map(len, held)], dtype=np.int64)
+    self._places = {client_id: k for k, client_id in enumerate(partition)}
+
+  def of(self, client_id: str) -> np.ndarray:
+    """Returns the positions of a client.
+
+    Args:
+      client_id: One of `client_ids`.
+
+    Returns:
+      int64 [n], in the order of the partition; read-only.
+
+    Raises:
+      ValueError: There is no such client.
+    """
+    place = self._places.get(client_id)
+    if place is None:
+      some = ', '.join(f"'{name}'" for name in self.client_ids[:3])
+      more = len(self.client_ids) - 3
+      raise ValueError(
+        f"there is no client '{client_id}': the clients are {some}"
+        f'{f" and {more} more" if more > 0 else ""}'
+      )
+    return self.together[self.starts[place] : self.starts[place + 1]]
+
+
+def check(name: str, positions: np.ndarray, num_examples: int) -> None:
+  """Checks positions into arrays of examples.
+
+  Args:
+    name: What to call them in the error.
+    positions: Should be integers [n]; of whatever type where n is 0.
+    num_examples: Length of the arrays.
+
+  Raises:
+    ValueError: They are not integers [n] in [0, num_examples).
+  """
+  if positions.ndim != 1 or (positions.size and positions.dtype.kind not in 'iu'):
+    raise ValueError(
+      f'{name} are {positions.dtype} {list(positions.shape)}: they must be integers [n]'
+    )
+  if not _within(positions, num_examples):
+    raise ValueError(
+      f'{name} go from {positions.min()} to {positions.max()}: they must lie in '
+      f'[0, {num_examples})'
+    )
+
+
+def _within(positions: np.ndarray, num_examples: int) -> bool:
+  if not positions.size:
+    return True
+  return bool(positions.min() >= 0 and positions.max() < num_examples)
