@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.runtime import counting
 from tests.runtime import processes
 from tests.runtime import toy
 from tff_ssl.runtime import interruption
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import run_folder
 
 ROOT = pathlib.Path(__file__).parents[2]
 # What must not depend on how often a run was interrupted.
 DETERMINISTIC = ('metrics.csv', 'evaluation.json', 'config.json')
-Output = collections.namedtuple('Output', ['state', 'metrics'])
 
 
 @pytest.fixture(scope='module')
@@ -141,35 +139,14 @@ def test_a_finished_run_is_not_run_again(uninterrupted, tff_context):
   assert state['rounds'] == toy.ROUNDS
 
 
-class Counting:
-  """Counts rounds without TFF; raises or sends a signal in one of them."""
-
-  def __init__(self, event=None, at=0):
-    self.event, self.at = event, at
-
-  def initialize(self):
-    return {'count': np.int32(0)}
-
-  def next(self, state, cohort):
-    if cohort == self.at and self.event is not None:
-      self.event()
-    count = state['count'] + np.int32(1)
-    return Output({'count': count}, {'count': count, 'half': np.float32(count / 2)})
-
-
-def count(folder, algorithm, rounds=6, **arguments):
-  with run_folder.RunFolder(folder, {}) as opened:
-    return loop.run(algorithm, lambda round: round, opened, rounds, **arguments)
-
-
 def test_an_error_saves_the_last_complete_round(tmp_path):
   def fail():
     raise ZeroDivisionError
 
   with pytest.raises(ZeroDivisionError):
-    count(tmp_path, Counting(fail, at=5), checkpoint_every=100)
+    counting.run(tmp_path, counting.Counting(fail, at=5), checkpoint_every=100)
   assert (tmp_path / 'checkpoints' / 'round_00000004.npz').exists()
-  assert count(tmp_path, Counting())['count'] == 6
+  assert counting.run(tmp_path, counting.Counting())['count'] == 6
 
 
 @pytest.mark.parametrize(
@@ -182,11 +159,11 @@ def test_ctrl_c(tmp_path, capsys, times, done, status):
 
   before = signal.getsignal(signal.SIGINT)
   with pytest.raises(interruption.Interrupted) as stopped:
-    count(tmp_path, Counting(interrupt, at=3), checkpoint_every=100)
+    counting.run(tmp_path, counting.Counting(interrupt, at=3), checkpoint_every=100)
   assert stopped.value.code == status
   assert signal.getsignal(signal.SIGINT) is before
   assert f'stopped after round {done} of 6' in capsys.readouterr().err
-  assert count(tmp_path, Counting())['count'] == 6
+  assert counting.run(tmp_path, counting.Counting())['count'] == 6
   assert [row['count'] for row in rows(tmp_path / 'metrics.csv')] == list('123456')
 
 
@@ -197,9 +174,11 @@ def test_an_interruption_in_the_evaluation_repeats_the_round(tmp_path):
     return {'double': 2.0 * state['count']}
 
   with pytest.raises(KeyboardInterrupt):
-    count(tmp_path, Counting(), evaluate_fn=evaluate, evaluate_every=2)
+    counting.run(tmp_path, counting.Counting(), evaluate_fn=evaluate, evaluate_every=2)
   assert len(rows(tmp_path / 'metrics.csv')) == 3
-  count(tmp_path, Counting(), evaluate_fn=lambda s, _: {'double': 2.0 * s['count']})
+  counting.run(
+    tmp_path, counting.Counting(), evaluate_fn=lambda s, _: {'double': 2.0 * s['count']}
+  )
   assert rows(tmp_path / 'metrics.csv')[-1]['double'] == '12.0'
 
 
@@ -207,7 +186,7 @@ def test_non_finite_metrics_are_written(tmp_path):
   def nan(state, round):
     return {'bad': math.nan, 'worse': -math.inf}
 
-  count(tmp_path, Counting(), evaluate_fn=nan)
+  counting.run(tmp_path, counting.Counting(), evaluate_fn=nan)
   last = rows(tmp_path / 'metrics.csv')[-1]
   assert (last['bad'], last['worse']) == ('nan', '-inf')
 
@@ -224,15 +203,15 @@ def test_non_finite_metrics_are_written(tmp_path):
   ],
 )
 def test_bad_input(tmp_path, arguments, message):
-  count(tmp_path, Counting())
+  counting.run(tmp_path, counting.Counting())
   with pytest.raises(ValueError, match=message):
-    count(tmp_path, Counting(), **arguments)
+    counting.run(tmp_path, counting.Counting(), **arguments)
 
 
 def test_progress_is_a_few_plain_lines_off_a_terminal(tmp_path, capsys):
-  count(tmp_path / 'a', Counting(), rounds=50)
+  counting.run(tmp_path / 'a', counting.Counting(), rounds=50)
   lines = capsys.readouterr().err.splitlines()
   assert len(lines) == 10
   assert lines[-1].startswith('round 50/50, ')
-  count(tmp_path / 'b', Counting(), rounds=50, progress=False)
+  counting.run(tmp_path / 'b', counting.Counting(), rounds=50, progress=False)
   assert capsys.readouterr().err == ''

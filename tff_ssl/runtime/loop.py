@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from tff_ssl.runtime import context
 from tff_ssl.runtime import interruption
 from tff_ssl.runtime import metrics as metrics_lib
+from tff_ssl.runtime import prefetch
 from tff_ssl.runtime import progress as progress_lib
 from tff_ssl.runtime import resources
 from tff_ssl.runtime import run_folder
@@ -70,6 +71,8 @@ def run(
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
       with the same numbers.
     cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
+      The next round's is prepared while a round runs, in a thread where no TFF
+      computation can be executed; see `prefetch.Prefetcher`.
     folder: Where everything goes.
     rounds: Number of the last round.
     evaluate_fn: (state, round) -> named numbers, which become columns of metrics.csv
@@ -97,11 +100,14 @@ def run(
   saved = last[0]
   display = progress_lib.create(rounds, saved, progress)
   meter = _Meter(execution)
-  with interruption.Interruption() as signals:
+  with (
+    interruption.Interruption() as signals,
+    prefetch.Prefetcher(cohort_fn, rounds) as cohorts,
+  ):
     try:
       for round in range(saved + 1, rounds + 1):
         meter.start()
-        output = algorithm.next(last[1], cohort_fn(round))
+        output = algorithm.next(last[1], cohorts(round))
         metrics = metrics_lib.flatten(output.metrics)
         meter.split('seconds')
         if evaluate_fn and _is_due(round, evaluate_every, rounds):

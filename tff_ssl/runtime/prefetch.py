@@ -1,0 +1,75 @@
+"""The cohort of the next round, prepared while the present round runs."""
+
+from collections.abc import Callable
+import concurrent.futures
+import types
+from typing import Generic, Self, TypeVar
+
+_Cohort = TypeVar('_Cohort')
+
+
+class Prefetcher(Generic[_Cohort]):
+  """Calls a function of the round one round ahead, in a thread of its own.
+
+  Typical use::
+
+    with Prefetcher(cohort_fn, rounds) as cohorts:
+      for round in range(1, rounds + 1):
+        state = algorithm.next(state, cohorts(round)).state
+
+  What a round gets is what `cohort_fn` gives for it, whichever rounds are asked for and
+  in which order: asking for other rounds than the next costs time alone. An error of
+  `cohort_fn` is raised to whom asks for its round, not before.
+  """
+
+  def __init__(self, cohort_fn: Callable[[int], _Cohort], rounds: int):
+    """Prepares nothing yet.
+
+    Args:
+      cohort_fn: Round -> the round's data; a function of the round alone. It is called
+        in another thread than the rounds run in, but never twice at a time. It must
+        not execute TFF computations: TFF's contexts are per thread, and this one has
+        none. Reading arrays and making `tf.data` data sets is what it is for.
+      rounds: Number of the last round; none after it is prepared.
+    """
+    self._cohort_fn = cohort_fn
+    self._rounds = rounds
+    # It starts its thread when the first cohort is asked for.
+    self._pool = concurrent.futures.ThreadPoolExecutor(1, 'prefetch')
+    self._ahead: tuple[int, concurrent.futures.Future[_Cohort]] | None = None
+
+  def __call__(self, round: int) -> _Cohort:
+    """Returns the cohort of a round, and has the next round's prepared.
+
+    Args:
+      round: Number of the round.
+
+    Raises:
+      Exception: What `cohort_fn` has raised for this round.
+      RuntimeError: After `close`.
+    """
+    ahead, self._ahead = self._ahead, None
+    if ahead is None or ahead[0] != round:
+      if ahead is not None:
+        ahead[1].cancel()
+      ahead = round, self._pool.submit(self._cohort_fn, round)
+    cohort = ahead[1].result()
+    if round < self._rounds:
+      self._ahead = round + 1, self._pool.submit(self._cohort_fn, round + 1)
+    return cohort
+
+  def close(self) -> None:
+    """Waits for what is being prepared, drops it and ends the thread; idempotent."""
+    self._ahead = None
+    self._pool.shutdown(wait=True, cancel_futures=True)
+
+  def __enter__(self) -> Self:
+    return self
+
+  def __exit__(
+    self,
+    exception_type: type[BaseException] | None,
+    exception: BaseException | None,
+    traceback: types.TracebackType | None,
+  ) -> None:
+    self.close()
