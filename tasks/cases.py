@@ -105,14 +105,20 @@ def build_task(
   if not rows[0].split:
     held_out = splits_lib.hold_out_cases(case, label, _TEST_FRACTION, seed)
     split = np.where(held_out, 'test', 'train')
-  pixels, unreadable = decoding.decode_all(source, names, image_size)
-  readable = np.array([name not in unreadable for name in names])
+  # Decoded split by split, each is one piece of the memory-mapped cache.
+  order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
+  ordered = tuple(names[place] for place in order)
+  pixels, unreadable = decoding.decode_all(source, ordered, image_size)
+  kept = order[np.array([image not in unreadable for image in ordered])]
   examples = {}
+  start = 0
   for part in manifest_lib.SPLITS:
-    kept = np.flatnonzero(readable & (split == part)).astype(np.int64)
-    examples[part] = task_lib.Examples(pixels[kept], label[kept], kept, case[kept])
-    if not len(kept) and part != 'validation':
+    ids = kept[split[kept] == part].astype(np.int64)
+    if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
+    images = pixels[start : start + len(ids)]
+    examples[part] = task_lib.Examples(images, label[ids], ids, case[ids])
+    start += len(ids)
   return task_lib.Task(
     name=name,
     label_names=label_names,

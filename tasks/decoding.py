@@ -25,8 +25,8 @@ def decode_all(
     image_size: Height and width of the result, in pixels.
 
   Returns:
-    uint8 [n, image_size, image_size, 3], memory-mapped, and for each file that cannot
-    be read the reason; its image is zero.
+    uint8 [m, image_size, image_size, 3], memory-mapped: the m images that can be read,
+    in the order of `names`; and for each of the other files the reason.
 
   Raises:
     ValueError: There is no space for the result.
@@ -36,11 +36,12 @@ def decode_all(
     unreadable = _decode_into(folder / 'image.npy', source, names, image_size)
     return {'unreadable': unreadable}
 
-  stamp = cache.fingerprint(names, source.stamp(names), image_size)
+  stamp = cache.fingerprint('readable', names, source.stamp(names), image_size)
   entry = cache.fetch(
     cache.root_beside(source.path), f'{source.path.name}-{image_size}-{stamp}', build
   )
-  return entry.arrays['image'], entry.info['unreadable']
+  unreadable = entry.info['unreadable']
+  return entry.arrays['image'][: len(names) - len(unreadable)], unreadable
 
 
 def _decode_into(
@@ -79,5 +80,23 @@ def _decode_into(
       disable=None,
     )
     reasons = dict(zip(ordered, progress, strict=True))
+  unreadable = {name: reason for name, reason in sorted(reasons.items()) if reason}
+  _close_gaps(pixels, np.array([name not in unreadable for name in names]))
   pixels.flush()
-  return {name: reason for name, reason in sorted(reasons.items()) if reason}
+  return unreadable
+
+
+def _close_gaps(pixels: np.ndarray, kept: np.ndarray) -> None:
+  """Moves the rows that are kept to the front, in their order; the others are zero.
+
+  What a split holds is then one piece of the file, which stays memory-mapped.
+
+  Args:
+    pixels: [n, ...], changed in place.
+    kept: bool [n].
+  """
+  rows = np.flatnonzero(kept)
+  for place, row in enumerate(rows):
+    if place != row:
+      pixels[place] = pixels[row]
+  pixels[len(rows) :] = 0

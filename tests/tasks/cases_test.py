@@ -27,6 +27,14 @@ def _ids_by_case(examples):
   }
 
 
+def _check_images(examples):
+  """Each image is where its id says, and in a file that is mapped into memory."""
+  for image, example_id in zip(examples.image, examples.example_id, strict=True):
+    expected = images.decode(fabricate.jpeg(20 * int(example_id)), 8)
+    np.testing.assert_array_equal(image, expected)
+  assert fabricate.is_mapped(examples.image)
+
+
 def test_folder_without_splits(tmp_path):
   task = cases.load(_folder(tmp_path, rows=_ROWS), image_size=8)
   assert task.label_names == ('x', 'y')
@@ -39,9 +47,7 @@ def test_folder_without_splits(tmp_path):
   for examples in (task.train, task.test):
     # A case of each label, and each image where its id says.
     np.testing.assert_array_equal(examples.label, examples.example_id // 4)
-    for image, example_id in zip(examples.image, examples.example_id, strict=True):
-      expected = images.decode(fabricate.jpeg(20 * int(example_id)), 8)
-      np.testing.assert_array_equal(image, expected)
+    _check_images(examples)
 
 
 def test_order_of_the_manifest_changes_nothing(tmp_path):
@@ -62,6 +68,28 @@ def test_splits_and_missing_labels_of_the_manifest(tmp_path):
   np.testing.assert_array_equal(task.test.label, [-1])
 
 
+def test_splits_in_turns_with_gaps(tmp_path):
+  splits = ['test', 'train', 'validation', 'train'] * 2
+  rows = [f'a/{k}.jpg,c{k},{splits[k]}' for k in range(8)]
+  folder = _folder(tmp_path, 'image,case_id,split', rows)
+  for k in (1, 4):
+    (folder / 'a' / f'{k}.jpg').write_bytes(b'')
+  task = cases.load(folder, image_size=8)
+  expected = {'train': [3, 5, 7], 'validation': [2, 6], 'test': [0]}
+  for split, examples in task.splits().items():
+    assert examples.example_id.tolist() == expected[split]
+    assert examples.case.tolist() == expected[split]
+    _check_images(examples)
+
+
+def test_no_image_can_be_read(tmp_path):
+  folder = _folder(tmp_path, rows=_ROWS)
+  for path in (folder / 'a').iterdir():
+    path.write_bytes(b'')
+  with pytest.raises(ValueError, match='0 readable train images'):
+    cases.load(folder, image_size=8)
+
+
 def test_without_labels(tmp_path):
   rows = [f'a/{k}.jpg,{k // 2}' for k in range(8)]
   task = cases.load(_folder(tmp_path, 'image,case_id', rows), image_size=4)
@@ -79,6 +107,21 @@ def test_csv_of_another_name_and_tar(tmp_path):
   np.testing.assert_array_equal(by_csv.test.example_id, by_tar.test.example_id)
 
 
+def test_an_archive_is_indexed_once_until_it_changes(tmp_path, monkeypatch):
+  folder = _folder(tmp_path / 'data', rows=_ROWS)
+  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  first = cases.load(archive, image_size=8)
+  with monkeypatch.context() as patch:
+    patch.setattr('tarfile.open', None)
+    patch.setattr('tasks.images.decode', None)
+    second = cases.load(archive, image_size=8)
+  np.testing.assert_array_equal(first.train.image, second.train.image)
+  _folder(folder, rows=[*_ROWS, 'a/8.jpg,case9,x'], files=9)
+  fabricate.tar_of(folder, archive)
+  changed = cases.load(archive, image_size=8)
+  assert len(changed.train) + len(changed.test) == 9
+
+
 def test_unreadable_images_are_counted_named_and_left_out(tmp_path):
   folder = _folder(tmp_path, rows=_ROWS)
   (folder / 'a' / '3.jpg').write_bytes(fabricate.truncated_jpeg())
@@ -87,6 +130,8 @@ def test_unreadable_images_are_counted_named_and_left_out(tmp_path):
   ids = np.sort(np.concatenate([task.train.example_id, task.test.example_id]))
   # The others keep their ids.
   np.testing.assert_array_equal(ids, [0, 1, 2, 4, 6, 7])
+  _check_images(task.train)
+  _check_images(task.test)
   assert task.report[0] == 'left out 2 of 8 images that cannot be read:'
   assert 'a/3.jpg (OSError: image file is truncated' in task.report[1]
   assert 'a/5.jpg (UnidentifiedImageError' in task.report[2]

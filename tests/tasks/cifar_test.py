@@ -5,6 +5,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 from tasks import cifar
+from tests.tasks import fabricate
 
 _TRAIN, _TEST = 12, 5
 
@@ -46,6 +47,8 @@ def _check(task):
   np.testing.assert_array_equal(task.test.image[:, 0, 0, 0], 100 + np.arange(_TEST))
   np.testing.assert_array_equal(task.test.example_id, _TRAIN + np.arange(_TEST))
   assert task.label_names == tuple(f'class{k}' for k in range(10))
+  assert fabricate.is_mapped(task.train.image)
+  assert fabricate.is_mapped(task.test.image)
 
 
 def test_prepared_data_are_used_and_cached(data_dir, monkeypatch):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import mmap
 import pathlib
 import tarfile
 
@@ -60,3 +61,11 @@ def tar_of(folder: pathlib.Path, target: pathlib.Path, mode: str = 'w') -> pathl
     for path in sorted(folder.iterdir()):
       tar.add(path, path.name)
   return target
+
+
+def is_mapped(array: np.ndarray) -> bool:
+  """Whether an array is a piece of a file that is mapped into memory."""
+  base = array
+  while isinstance(base, np.ndarray):
+    base = base.base
+  return isinstance(base, mmap.mmap)

@@ -20,6 +20,8 @@ def test_folder_as_published(tmp_path):
   assert task.label_names == ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
   assert task.case_level
   assert task.report == ()
+  assert fabricate.is_mapped(task.train.image)
+  assert fabricate.is_mapped(task.test.image)
   expected = {row.split(',')[1]: row.split(',')[0] for row in fabricate.HAM_ROWS}
   assert _lesions(task.train) | _lesions(task.test) == expected
   # Of three lesions of each diagnosis one is held out.
