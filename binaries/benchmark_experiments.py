@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from binaries import benchmark_workloads
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
@@ -34,13 +35,13 @@ class Problem:
 
   Attributes:
     model: The dual encoder.
-    data: The clients; all of them take part in every round.
+    clients: The clients, with who takes part in a round.
     local: Epochs and batch size, of the algorithms that have them.
     seed: Of the initial weights and the views, the same for both sides.
   """
 
   model: dual_encoder.DualEncoder
-  data: client_data.ArrayClientData
+  clients: benchmark_workloads.Clients
   local: local_training.LocalTraining
   seed: int
 
@@ -62,7 +63,7 @@ def build_dcco(problem: Problem) -> Experiment:
   objective = statistics.StatisticsObjective(problem.model)
   federated = dcco.build_dcco(
     objective,
-    problem.data.element_type_structure,
+    problem.clients.data.element_type_structure,
     _server_optimizer(),
     dcco_client.DCCOConfig(seed=problem.seed),
   )
@@ -74,7 +75,7 @@ def build_fedavg(problem: Problem) -> Experiment:
   objective = contrastive.ContrastiveObjective(problem.model)
   federated = fedavg.build_fedavg(
     objective,
-    problem.data.element_type_structure,
+    problem.clients.data.element_type_structure,
     _server_optimizer(),
     fedavg.FedAvgConfig(problem.local, seed=problem.seed),
   )
@@ -88,42 +89,42 @@ EXPERIMENTS: Mapping[str, Callable[[Problem], Experiment]] = collections.Ordered
 WITH_LOCAL_TRAINING = ('fedavg',)
 
 
-def random_clients(
-  num_clients: int, examples_per_client: int, image_size: int, seed: int
-) -> client_data.ArrayClientData:
-  """Makes clients of random RGB images: the time does not depend on what they show.
+def federated_cohort(problem: Problem, round: int) -> list[tf.data.Dataset]:
+  """Returns what the federated side is given in a round.
 
   Args:
-    num_clients: At least 1.
-    examples_per_client: At least 1.
-    image_size: Height and width, in pixels.
-    seed: Of the pixels.
+    problem: The clients.
+    round: Number of the round, which decides who takes part.
   """
-  total = num_clients * examples_per_client
-  positions = np.arange(total, dtype=np.int64).reshape(num_clients, -1)
-  pixels = np.random.default_rng(seed).bytes(total * image_size * image_size * 3)
-  return client_data.ArrayClientData(
-    np.frombuffer(pixels, np.uint8).reshape(total, image_size, image_size, 3),
-    np.arange(total, dtype=np.int64),
-    collections.OrderedDict((f'{k:06d}', row) for k, row in enumerate(positions)),
-  )
+  clients = problem.clients
+  return client_data.cohort(clients.data, clients.cohorts(round))
 
 
-def centralized_batches(problem: Problem) -> list[tf.data.Dataset]:
+def centralized_batches(problem: Problem, round: int) -> list[tf.data.Dataset]:
   """Returns the batches of the centralized steps that a round is compared with.
 
-  They hold the examples of all clients, as often as the clients visit them: all at
-  once, or in batches of the clients' size.
+  They hold the examples of the round's clients, as often as the clients visit them:
+  all at once, or in batches of the clients' size.
+
+  Args:
+    problem: The clients.
+    round: Number of the round, which decides who takes part.
   """
-  total = sum(map(problem.data.num_examples, problem.data.client_ids))
-  size = problem.local.batch_size or total
-  starts = [*range(0, total, size)] * problem.local.epochs
+  clients = problem.clients
+  positions = np.concatenate([clients.partition[k] for k in clients.cohorts(round)])
+  size = problem.local.batch_size or len(positions)
+  starts = [*range(0, len(positions), size)] * problem.local.epochs
   return [
-    problem.data.create_tf_dataset_for_positions(
-      np.arange(start, min(start + size, total))
-    )
+    clients.data.create_tf_dataset_for_positions(positions[start : start + size])
     for start in starts
   ]
+
+
+def visited_examples(problem: Problem, round: int) -> int:
+  """Returns how many examples the clients of a round train on, in all epochs."""
+  clients = problem.clients
+  held = sum(len(clients.partition[k]) for k in clients.cohorts(round))
+  return held * problem.local.epochs
 
 
 def _server_optimizer() -> Any:

@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 from binaries import benchmark_experiments
-from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
 from tff_ssl.runtime import metrics as metrics_lib
 
@@ -38,19 +37,18 @@ class Runner:
     self._centralized = experiment.centralized.initialize()
     self.metrics: Numbers = collections.OrderedDict()
 
-  def federated_round(self) -> None:
-    """Runs a round, from making the cohort to reading its metrics."""
-    data = self._problem.data
+  def federated_round(self, round: int) -> None:
+    """Runs a round, from drawing the cohort to reading its metrics."""
     output = self._experiment.federated.next(
-      self._federated, client_data.cohort(data, data.client_ids)
+      self._federated, benchmark_experiments.federated_cohort(self._problem, round)
     )
     self._federated = output.state
     self.metrics = metrics_lib.flatten(output.metrics['client_work'])
 
-  def centralized_round(self) -> None:
-    """Takes the steps on the same examples, from reading them to the metrics."""
+  def centralized_round(self, round: int) -> None:
+    """Takes the steps on the same examples, from drawing them to the metrics."""
     output: Any = None
-    for batch in benchmark_experiments.centralized_batches(self._problem):
+    for batch in benchmark_experiments.centralized_batches(self._problem, round):
       output = self._experiment.centralized.next(self._centralized, [batch])
       self._centralized = output.state
     metrics_lib.flatten(output.metrics)
@@ -67,15 +65,15 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
   Returns:
     Medians over the rounds, in seconds, and their ratios.
   """
-  for _ in range(WARM_UP_ROUNDS):
-    runner.federated_round()
-    runner.centralized_round()
+  for round in range(WARM_UP_ROUNDS):
+    runner.federated_round(round)
+    runner.centralized_round(round)
   samples: dict[str, list[float]] = collections.defaultdict(list)
-  for _ in range(rounds):
+  for round in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
     cpu_before, started = execution.cpu_seconds(), time.perf_counter()
-    runner.federated_round()
+    runner.federated_round(round)
     cpu_between, between = execution.cpu_seconds(), time.perf_counter()
-    runner.centralized_round()
+    runner.centralized_round(round)
     cpu_after, ended = execution.cpu_seconds(), time.perf_counter()
     samples['federated_seconds'].append(between - started)
     samples['centralized_seconds'].append(ended - between)
@@ -118,11 +116,11 @@ def memory_growth(execution: context.Context, runner: Runner, rounds: int) -> Nu
   Returns:
     Resident MiB of `driver` and `worker` at both times, and for each the ratio.
   """
-  for _ in range(MEMORY_SETTLED_ROUNDS):
-    runner.federated_round()
+  for round in range(MEMORY_SETTLED_ROUNDS):
+    runner.federated_round(round)
   settled = execution.memory()
-  for _ in range(MEMORY_SETTLED_ROUNDS, rounds):
-    runner.federated_round()
+  for round in range(MEMORY_SETTLED_ROUNDS, rounds):
+    runner.federated_round(round)
   final = execution.memory()
   result: Numbers = collections.OrderedDict(memory_rounds=rounds)
   for name in settled:

@@ -11,6 +11,7 @@ import pytest
 
 from binaries import benchmark_experiments
 from binaries import benchmark_measure
+from binaries import benchmark_workloads
 from tests import tiny
 from tests.binaries import launch
 from tff_ssl.algorithms import local_training
@@ -18,6 +19,7 @@ from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.runtime import sampling
 
 SMALL = ('--encoder_width=0.25', '--projector=8,8', '--rounds=2', '--image_size=8')
 
@@ -43,8 +45,10 @@ def problem(local=None) -> benchmark_experiments.Problem:
   model = dual_encoder.Siamese(
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )
+  cohorts = sampling.Cohorts(list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0)
+  clients = benchmark_workloads.Clients(tiny.clients(), tiny.partition(), cohorts, 0.0)
   return benchmark_experiments.Problem(
-    model, tiny.clients(), local or local_training.LocalTraining(), seed=0
+    model, clients, local or local_training.LocalTraining(), seed=0
   )
 
 
@@ -60,6 +64,7 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
   assert (ended.status, ended.stderr) == (0, '')
   result = json.loads(ended.stdout)
   assert (result['clients'], result['examples_per_client']) == (3, 2)
+  assert (result['regime'], result['population'], result['examples']) == (None, 3, 6)
   assert result['ratio'] == pytest.approx(
     result['federated_seconds'] / result['centralized_seconds']
   )
@@ -79,44 +84,48 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
 
 
 def test_table_is_one_line():
-  ended = benchmark(
-    '--experiment=fedavg',
-    '--clients=2',
-    '--examples_per_client=3',
-    '--batch_size=2',
-    '--local_epochs=2',
-    *SMALL,
-  )
+  ended = benchmark('--experiment=fedavg', '--regime=B', *SMALL, '--rounds=1')
   assert (ended.status, ended.stderr) == (0, '')
   (line,) = ended.stdout.splitlines()
-  assert line.split()[:4] == ['fedavg', '2', 'x', '3']
+  assert line.split()[:5] == ['fedavg', 'B', '5', 'x', '500']
 
 
-def test_bad_flags_are_one_sentence():
-  messages = {
-    '--batch_size=4': 'it is for fedavg only',
-    '--memory_rounds=20': 'it must be 0 or more than 20',
-    '--run_dir=somewhere': 'does not take it',
-  }
-  # Side by side: each takes seconds to start.
-  started = [launch.start('benchmark', flag) for flag in messages]
-  for process, message in zip(started, messages.values(), strict=True):
-    ended = launch.end(process, pathlib.Path())
-    assert (ended.status, ended.stdout) == (1, '')
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith('Error: --')
-    assert message in line
+def test_growth_measures_every_point_and_draws(tmp_path):
+  path = tmp_path / 'growth.png'
+  ended = benchmark(
+    '--experiment=fedavg',
+    '--growth=population',
+    '--growth_points=2,4',
+    '--clients=2',
+    '--examples_per_client=1',
+    '--format=json',
+    f'--plot={path}',
+    *SMALL,
+  )
+  # Not stderr: matplotlib may say there that it makes its cache of fonts.
+  assert ended.status == 0, ended.stderr
+  result = json.loads(ended.stdout)
+  points = result['points']
+  assert [point['population'] for point in points] == [2, 4]
+  for point in points:
+    assert (point['clients'], point['examples_per_client']) == (2, 1)
+    assert point['samples_per_second'] == pytest.approx(2 / point['federated_seconds'])
+    assert point['register_seconds'] > 0
+  # A straight line through two points: log(y2 / y1) / log(2).
+  for side in ('federated', 'centralized'):
+    first, second = (point[f'{side}_seconds'] for point in points)
+    assert result[f'{side}_slope'] == pytest.approx(np.log2(second / first))
+  assert [file.name for file in tmp_path.iterdir()] == [path.name]
+  assert path.read_bytes().startswith(b'\x89PNG')
 
 
-def test_random_clients_share_out_all_examples():
-  data = benchmark_experiments.random_clients(3, 2, image_size=4, seed=0)
-  elements = [
-    element
-    for client_id in data.client_ids
-    for element in data.create_tf_dataset_for_client(client_id)
-  ]
-  assert [int(e['example_id']) for e in elements] == list(range(6))
-  assert {e['image'].shape for e in elements} == {(4, 4, 3)}
+def test_a_bad_flag_is_one_sentence():
+  ended = benchmark('--experiment=dcco', '--regime=B')
+  assert (ended.status, ended.stdout) == (1, '')
+  assert ended.stderr == (
+    'Error: --regime=B is given with --experiment=dcco; its local batches are for '
+    'fedavg only.\n'
+  )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +134,7 @@ def test_random_clients_share_out_all_examples():
 )
 def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
   batches = benchmark_experiments.centralized_batches(
-    problem(local_training.LocalTraining(epochs, batch_size))
+    problem(local_training.LocalTraining(epochs, batch_size)), round=0
   )
   ids = [[int(e['example_id']) for e in batch] for batch in batches]
   assert [len(batch) for batch in ids] == sizes
@@ -148,8 +157,8 @@ def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
   experiment = benchmark_experiments.EXPERIMENTS['dcco'](case)
   runner = benchmark_measure.Runner(case, experiment)
   before = weights(experiment.federated, runner._federated)
-  runner.federated_round()
-  runner.centralized_round()
+  runner.federated_round(0)
+  runner.centralized_round(0)
   federated = weights(experiment.federated, runner._federated) - before
   centralized = weights(experiment.centralized, runner._centralized) - before
   difference = np.linalg.norm(federated - centralized)
@@ -174,12 +183,15 @@ class FakeContext:
 class FakeRunner:
   def __init__(self, execution):
     self.execution = execution
+    self.rounds = []
 
-  def federated_round(self):
+  def federated_round(self, round):
+    self.rounds.append(round)
     self.execution.driver += 1.0
     self.execution.worker += 2.5
 
-  def centralized_round(self):
+  def centralized_round(self, round):
+    self.rounds.append(round)
     self.execution.driver += 2.0
     # The worker still cleans up after the round.
     self.execution.worker += 0.5
@@ -187,8 +199,11 @@ class FakeRunner:
 
 def test_cpu_time_is_that_of_the_side_that_caused_it():
   execution = FakeContext()
-  result = benchmark_measure.compare(execution, FakeRunner(execution), rounds=3)
+  runner = FakeRunner(execution)
+  result = benchmark_measure.compare(execution, runner, rounds=3)
   assert result['federated_driver_cpu_seconds'] == 1.0
   assert result['federated_worker_cpu_seconds'] == 3.0
   assert result['centralized_cpu_seconds'] == 2.0
   assert result['cpu_ratio'] == 2.0
+  # Both sides take every round, the one right after the other.
+  assert runner.rounds == [k for k in range(6) for _ in range(2)]

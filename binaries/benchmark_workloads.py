@@ -1,0 +1,171 @@
+"""What a measured round holds: the regimes, the axes of growth, and random images."""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from tff_ssl.algorithms import local_training
+from tff_ssl.partition import clients as partition_lib
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import sampling
+
+# Lesions of HAM10000 with 1, 2, ..., 6 photographs: 10,015 of 7,470 lesions.
+_LESIONS_BY_IMAGES = (5514, 1423, 490, 34, 5, 4)
+# As many random bytes are made at most; all workloads but the largest populations
+# have less, and 100,000 clients of 4 images of 32 x 32 x 3 would have 1.2 GB.
+_POOL_BYTES = 2**26
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+  """The cohort of a round.
+
+  Attributes:
+    clients: Clients of a cohort.
+    examples_per_client: Examples of each client; None: 1 to 6, drawn from the
+      numbers of photographs of HAM10000's lesions.
+    local: Epochs and batch size, of the algorithms that have them.
+    population: Registered clients, of which a cohort is drawn each round; None: the
+      cohort is all of them.
+  """
+
+  clients: int
+  examples_per_client: int | None
+  local: local_training.LocalTraining = dataclasses.field(
+    default_factory=local_training.LocalTraining
+  )
+  population: int | None = None
+
+  def sizes(self, seed: int) -> np.ndarray:
+    """Returns the number of examples of each registered client, int64 [population]."""
+    count = self.clients if self.population is None else self.population
+    if self.examples_per_client is not None:
+      return np.full(count, self.examples_per_client, np.int64)
+    lesions = np.asarray(_LESIONS_BY_IMAGES)
+    drawn = np.random.default_rng(seed).choice(
+      len(lesions), count, p=lesions / lesions.sum()
+    )
+    return drawn.astype(np.int64) + 1
+
+
+# A and C: tiny clients that take one step. B: few clients that train locally. D: the
+# cases of a clinic.
+REGIMES: Mapping[str, Workload] = collections.OrderedDict(
+  A=Workload(128, 4),
+  B=Workload(5, 500, local_training.LocalTraining(batch_size=50)),
+  C=Workload(512, 1),
+  D=Workload(256, None),
+)
+
+
+class Axis(NamedTuple):
+  """What grows while everything else stays.
+
+  Attributes:
+    field: The field of `Workload` that grows.
+    points: Its values.
+    base: The other fields.
+    exponent: How the time of a round should grow: with this power of the field.
+    label: What the field counts.
+    others: What stays, a format string of the fields.
+  """
+
+  field: str
+  points: tuple[int, ...]
+  base: Workload
+  exponent: int
+  label: str
+  others: str
+
+
+GROWTH: Mapping[str, Axis] = collections.OrderedDict(
+  clients=Axis(
+    'clients',
+    (8, 32, 128, 512, 2048),
+    Workload(64, 4),
+    1,
+    'clients of a round',
+    'examples of a client: {examples_per_client}',
+  ),
+  examples=Axis(
+    'examples_per_client',
+    (1, 4, 16, 64, 256),
+    Workload(16, 4),
+    1,
+    'examples of a client',
+    'clients of a round: {clients}',
+  ),
+  population=Axis(
+    'population',
+    (100, 1_000, 10_000, 100_000),
+    Workload(64, 4),
+    0,
+    'registered clients',
+    'clients of a round: {clients}, examples of a client: {examples_per_client}',
+  ),
+)
+
+
+class Clients(NamedTuple):
+  """Registered clients, ready for rounds.
+
+  Attributes:
+    data: Their examples.
+    partition: The positions of each client's examples in `data`.
+    cohorts: Which of them take part in a round.
+    register_seconds: What it took to go from sizes and images to this.
+  """
+
+  data: client_data.ArrayClientData
+  partition: partition_lib.Partition
+  cohorts: sampling.Cohorts
+  register_seconds: float
+
+
+def register(workload: Workload, image_size: int, seed: int) -> Clients:
+  """Makes a workload's clients, with random RGB images.
+
+  Args:
+    workload: How many, and of which sizes.
+    image_size: Height and width, in pixels.
+    seed: Of the sizes, the pixels and the cohorts.
+  """
+  sizes = workload.sizes(seed)
+  total = int(sizes.sum())
+  images = random_images(total, image_size, seed)
+  started = time.perf_counter()
+  example_ids = np.arange(total, dtype=np.int64)
+  partition = partition_lib.from_positions(np.split(example_ids, np.cumsum(sizes)[:-1]))
+  data = client_data.ArrayClientData(images, example_ids, partition)
+  cohorts = sampling.Cohorts(data.client_ids, workload.clients, seed)
+  return Clients(data, partition, cohorts, time.perf_counter() - started)
+
+
+def random_images(
+  count: int, image_size: int, seed: int, pool_bytes: int = _POOL_BYTES
+) -> np.ndarray:
+  """Makes random RGB images: the time of a round does not depend on what they show.
+
+  Where `pool_bytes` do not hold them all, each image begins before the one in front of
+  it has ended: all differ, and together they take no more than the pool.
+
+  Args:
+    count: At least 1.
+    image_size: Height and width, in pixels.
+    seed: Of the pixels.
+    pool_bytes: About how many bytes they may take.
+
+  Returns:
+    uint8 [count, image_size, image_size, 3], a view that is not to be written to.
+  """
+  size = image_size * image_size * 3
+  step = min(size, max(1, pool_bytes // count))
+  pool = np.random.default_rng(seed).bytes((count - 1) * step + size)
+  windows = np.lib.stride_tricks.sliding_window_view(
+    np.frombuffer(pool, np.uint8), size
+  )
+  return windows[::step].reshape(count, image_size, image_size, 3)

@@ -1,0 +1,112 @@
+"""What the benchmark's flags stand for, and what they refuse.
+
+In one other process for all: in this one the benchmark's flags and defaults would
+become those of the other binaries too.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.binaries import launch
+
+_SCRIPT = """
+import dataclasses, json, sys
+from binaries import benchmark_flags
+from tests.binaries import in_process
+
+def outcome(arguments):
+  with in_process.parsed(*arguments):
+    try:
+      benchmark_flags.check()
+    except ValueError as error:
+      return str(error)
+    return [dataclasses.asdict(each) for each in benchmark_flags.workloads()]
+
+print(json.dumps([outcome(arguments) for arguments in json.loads(sys.argv[1])]))
+"""
+
+REFUSED = {
+  '--experiment=dcco --batch_size=4': 'it is for fedavg only',
+  '--memory_rounds=20': '--memory_rounds is 20; it must be 0 or more than 20.',
+  '--run_dir=somewhere': 'does not take it',
+  '--experiment=dcco --regime=B': 'its local batches are for fedavg only',
+  '--regime=A --clients=3': '--clients is given with --regime=A; leave one of them out',
+  '--regime=C --examples_per_client=1': '--examples_per_client is given with --regime',
+  '--experiment=fedavg --regime=B --batch_size=9': '--batch_size is given with --reg',
+  '--experiment=fedavg --regime=D --local_epochs=2': '--local_epochs is given with',
+  '--regime=A --growth=clients': '--growth is given with --regime=A; leave one',
+  '--growth=clients --clients=3': '--clients is given with --growth=clients; leave',
+  '--growth=examples --examples_per_client=3': '--examples_per_client is given with',
+  '--growth=clients --memory_rounds=30': '--memory_rounds is given with --growth',
+  '--growth_points=1,2': '--growth_points is given without --growth',
+  '--plot=growth.png': '--plot is given without --growth',
+  '--growth=clients --growth_points=8': "is '8'; it must be at least two positive",
+  '--growth=clients --growth_points=8,x': "is '8,x'; it must be at least two",
+  '--growth=clients --growth_points=8,4': "is '8,4'; it must be",
+  '--growth=clients --growth_points=0,4': "is '0,4'; it must be",
+  '--growth=population --growth_points=63,100': 'begins with 63; a population must '
+  'have at least the 64 clients',
+  '--growth=clients --plot=growth.jpg': "--plot is 'growth.jpg'; it must end in .png",
+  '--growth=clients --plot=no/such/growth.png': "there must be a folder 'no/such'",
+}
+
+# (clients, examples, batch size, epochs, population) of each cohort.
+TAKEN = {
+  '': [(64, 4, None, 1, None)],
+  '--clients=3 --examples_per_client=2': [(3, 2, None, 1, None)],
+  '--experiment=fedavg --batch_size=2 --local_epochs=3': [(64, 4, 2, 3, None)],
+  '--regime=A --memory_rounds=21': [(128, 4, None, 1, None)],
+  '--experiment=fedavg --regime=B': [(5, 500, 50, 1, None)],
+  '--experiment=dcco --regime=C': [(512, 1, None, 1, None)],
+  '--experiment=dcco --regime=D': [(256, None, None, 1, None)],
+  '--growth=clients': [(n, 4, None, 1, None) for n in (8, 32, 128, 512, 2048)],
+  '--growth=examples': [(16, n, None, 1, None) for n in (1, 4, 16, 64, 256)],
+  '--growth=population': [(64, 4, None, 1, n) for n in (100, 1_000, 10_000, 100_000)],
+  '--growth=population --clients=2 --growth_points=2,5': [
+    (2, 4, None, 1, 2),
+    (2, 4, None, 1, 5),
+  ],
+  '--experiment=fedavg --growth=examples --clients=2 --growth_points=2,4 '
+  '--batch_size=2': [(2, 2, 2, 1, None), (2, 4, 2, 1, None)],
+}
+
+
+@pytest.fixture(scope='module')
+def outcomes() -> dict[str, object]:
+  """What comes of each command line."""
+  lines = [*REFUSED, *TAKEN]
+  finished = subprocess.run(
+    [sys.executable, '-c', _SCRIPT, json.dumps([line.split() for line in lines])],
+    cwd=launch.ROOT,
+    capture_output=True,
+    text=True,
+    timeout=launch.SECONDS,
+    check=False,
+  )
+  assert finished.returncode == 0, finished.stderr[-2000:]
+  return dict(zip(lines, json.loads(finished.stdout), strict=True))
+
+
+@pytest.mark.parametrize('line', REFUSED)
+def test_refused(outcomes, line):
+  message = outcomes[line]
+  assert isinstance(message, str)
+  assert REFUSED[line] in message
+  assert message.endswith('.')
+
+
+@pytest.mark.parametrize('line', TAKEN)
+def test_taken(outcomes, line):
+  assert [
+    (
+      each['clients'],
+      each['examples_per_client'],
+      each['local']['batch_size'],
+      each['local']['epochs'],
+      each['population'],
+    )
+    for each in outcomes[line]
+  ] == TAKEN[line]
