@@ -10,17 +10,19 @@ BIN := $(VENV)/bin
 # that was killed, or one of another lock, is made anew.
 STAMP := $(VENV)/installed.txt
 UV := uv==0.13.8
+BENCHMARK := $(BIN)/python -m binaries.benchmark
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check bench format build-files lock clean venv
+.PHONY: help demo test check bench bench-growth format build-files lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (4 minutes)'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round, against a centralized step'
+	@echo 'make bench-growth how it grows; draws docs/figures'
 	@echo 'make format       format, and mend what the linter can'
 	@echo 'make build-files  write the BUILD files from the imports'
 	@echo 'make lock         resolve requirements.in into requirements.txt'
@@ -40,15 +42,19 @@ check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy tff_ssl tasks binaries
 
+# The regimes, and the memory of many rounds; dcco has no local batches, as B has.
 bench: venv
-	@$(BIN)/python -m binaries.benchmark --experiment=dcco \
-	  --clients=64 --examples_per_client=4 $(ARGS)
-	@$(BIN)/python -m binaries.benchmark --experiment=dcco \
-	  --clients=256 --examples_per_client=1 $(ARGS)
-	@$(BIN)/python -m binaries.benchmark --experiment=fedavg \
-	  --clients=128 --examples_per_client=4 $(ARGS)
-	@$(BIN)/python -m binaries.benchmark --experiment=dcco \
-	  --clients=64 --examples_per_client=4 --memory_rounds=200 $(ARGS)
+	@for regime in A B C D; do \
+	  $(BENCHMARK) --experiment=fedavg --regime=$$regime $(ARGS) || exit; done
+	@for regime in A C D; do \
+	  $(BENCHMARK) --experiment=dcco --regime=$$regime $(ARGS) || exit; done
+	@$(BENCHMARK) --experiment=dcco --regime=A --memory_rounds=500 $(ARGS)
+
+bench-growth: venv
+	@mkdir -p docs/figures
+	@for growth in clients examples population; do \
+	  $(BENCHMARK) --growth=$$growth --rounds=5 \
+	    --plot=docs/figures/growth_$$growth.png $(ARGS) || exit; done
 
 format: venv
 	$(BIN)/ruff check --fix .
