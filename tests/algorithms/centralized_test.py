@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import optimizers
@@ -22,7 +23,7 @@ def test_a_step_is_the_gradient_of_the_union():
   process = _process()
   states, metrics = harness.rounds_of(process, [harness.cohort(harness.split([5, 7]))])
   before, after = (harness.weights(process, s) for s in states)
-  params = harness.unflatten(before)
+  params = dcco_reference.unflatten(before)
   with tf.GradientTape() as tape:
     tape.watch(params)
     loss, _ = harness.cco().loss(

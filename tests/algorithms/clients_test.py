@@ -91,9 +91,19 @@ def test_traffic_is_per_cohort():
   }
 
 
-def test_sequence_type():
-  made = clients.sequence_type(harness.ELEMENT)
-  assert isinstance(made, tff.SequenceType)
-  assert made.element['example_id'] == tff.TensorType(np.int64)
-  with pytest.raises(ValueError, match='int64 scalar `example_id`'):
-    clients.sequence_type(collections.OrderedDict(image=tf.TensorSpec([2])))
+def test_elements_are_single_examples():
+  clients.check_element(harness.ELEMENT)
+  batched = collections.OrderedDict(example_id=tf.TensorSpec([None], tf.int64))
+  for element in (batched, collections.OrderedDict(image=tf.TensorSpec([2])), None):
+    with pytest.raises(ValueError, match='int64 scalar `example_id`'):
+      clients.check_element(element)
+
+
+def test_zeros_of_a_type():
+  value_type = tff.to_type(
+    collections.OrderedDict(b=(np.float32, [2]), a=collections.OrderedDict(c=np.int64))
+  )
+  made = clients.zeros(value_type)
+  assert list(made) == ['b', 'a']
+  np.testing.assert_array_equal(made['b'], [0.0, 0.0])
+  assert made['a']['c'].dtype == tf.int64

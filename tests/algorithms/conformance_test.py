@@ -60,7 +60,7 @@ def trained(tff_context):
   def get(name):
     if name not in made:
       row = _TABLE[name]
-      process = row.build()
+      process = row.build(False)
       states, metrics = harness.rounds_of(process, [_cohort()] * (row.collects + 1))
       made[name] = _Trained(process, states[0], states[-1], metrics[-1]['client_work'])
     return made[name]
@@ -207,3 +207,27 @@ def test_a_cohort_of_one_example_is_defined(trained, name):
   assert np.isfinite(run.optimizer(state)).all()
   assert np.isfinite(float(metrics['loss']))
   assert int(metrics['examples']) == 1
+
+
+@pytest.mark.parametrize('broken', [False, True])
+@pytest.mark.parametrize('name', _FEDERATED)
+def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
+  """Clients of many sizes, one empty; and one whose images are not finite."""
+  row = _TABLE[name]
+  examples = harness.arrays()
+  examples['image'][5] *= np.nan if broken else 1
+  members = harness.split([1, 0, 3, 1, 3, 4])
+  results = []
+  for is_packed, cohort in (
+    (False, harness.cohort(members, examples)),
+    (True, harness.packed_cohort(members, examples)),
+  ):
+    process = row.build(is_packed)
+    states, metrics = harness.rounds_of(process, [cohort] * (row.collects + 2))
+    start, end = (harness.weights(process, s) for s in (states[0], states[-1]))
+    results.append((end - start, metrics[-1]['client_work']))
+  (apart, apart_metrics), (packed, packed_metrics) = results
+  assert harness.relative(packed, apart) < 1e-4
+  assert packed_metrics == pytest.approx(apart_metrics, rel=1e-4, abs=1e-6)
+  assert packed_metrics['nonfinite_clients'] == broken
+  assert packed_metrics['empty_clients'] == 1

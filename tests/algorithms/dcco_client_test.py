@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
@@ -60,7 +61,8 @@ def _aggregate(values, weights):
 
 def _cohort_statistics(objective, params, batches, seed):
   local = [
-    dcco_client.client_statistics(objective, params, batch, seed) for batch in batches
+    dcco_reference.client_statistics(objective, params, batch, seed)
+    for batch in batches
   ]
   return _aggregate(*zip(*local, strict=True))
 
@@ -73,7 +75,7 @@ def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   batches = _batches(*_SPLITS[split])
   aggregated = _cohort_statistics(objective, params, batches, seed)
   updates = [
-    dcco_client.client_update(
+    dcco_reference.client_update(
       objective, dcco_client.DCCOConfig(), params, batch, seed, aggregated
     )
     for batch in batches
@@ -89,10 +91,12 @@ def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
   objective, params, seed = _start(loss_name)
   _, gradient = _union_gradient(loss_name)
   updates = [
-    fedavg.client_update(objective, fedavg.FedAvgConfig(), params, batch, seed)
+    fedavg.client_function(objective, fedavg.FedAvgConfig()).each(
+      {'params': params, 'seed': seed}, batch
+    )
     for batch in _batches((1, 2, 5, 4), None)
   ]
-  mean = _aggregate([u[0] for u in updates], [u[1] for u in updates])
+  mean = _aggregate([u.means['update'] for u in updates], [u.weight for u in updates])
   assert harness.relative(harness.flat(mean), gradient) > 1e-2
 
 
@@ -101,7 +105,7 @@ def test_the_rate_scales_the_update():
   (batch,) = _batches((12,), None)
   aggregated = objective.statistics(params, batch, seed)
   config = dcco_client.DCCOConfig(client_learning_rate=0.25)
-  update, _, _ = dcco_client.client_update(
+  update, _, _ = dcco_reference.client_update(
     objective, config, params, batch, seed, aggregated
   )
   expected = 0.25 * _union_gradient('cco')[1]
@@ -123,14 +127,14 @@ def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
     moved = tf.nest.map_structure(lambda p, g: p - 0.5 * g, moved, gradient)
   expected = harness.flat(params) - harness.flat(moved)
   config = dcco_client.DCCOConfig(client_learning_rate=0.5, local_steps=local_steps)
-  update, weight, _ = dcco_client.client_update(
+  update, weight, _ = dcco_reference.client_update(
     objective, config, params, batch, seed, aggregated
   )
   assert float(weight) == 5
   assert harness.relative(harness.flat(update), expected) < 1e-9
   # The second step is not the first one again.
   first = dcco_client.DCCOConfig(client_learning_rate=0.5)
-  one, _, _ = dcco_client.client_update(
+  one, _, _ = dcco_reference.client_update(
     objective, first, params, batch, seed, aggregated
   )
   assert harness.relative(local_steps * harness.flat(one), expected) > 1e-3
@@ -141,11 +145,11 @@ def test_what_is_not_finite_counts_zero(value):
   objective, params, seed = _start('cco')
   good, bad = _batches((5, 7), None)
   bad['image'] = tf.fill(tf.shape(bad['image']), np.float32(value))
-  statistics, weight = dcco_client.client_statistics(objective, params, bad, seed)
+  statistics, weight = dcco_reference.client_statistics(objective, params, bad, seed)
   assert float(weight) == 0
   assert not harness.flat(statistics).any()
   aggregated = objective.statistics(params, good, seed)
-  update, weight, counts = dcco_client.client_update(
+  update, weight, counts = dcco_reference.client_update(
     objective, dcco_client.DCCOConfig(), params, bad, seed, aggregated
   )
   assert float(weight) == 0
@@ -161,8 +165,8 @@ def test_what_is_not_finite_counts_zero(value):
 def test_an_empty_client_sends_zeros():
   objective, params, seed = _start('cco')
   (empty,) = _batches((0,), None)
-  statistics, weight = dcco_client.client_statistics(objective, params, empty, seed)
-  update, update_weight, counts = dcco_client.client_update(
+  statistics, weight = dcco_reference.client_statistics(objective, params, empty, seed)
+  update, update_weight, counts = dcco_reference.client_update(
     objective, dcco_client.DCCOConfig(), params, empty, seed, statistics
   )
   assert float(weight) == float(update_weight) == 0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import dcco_client
 
@@ -30,19 +31,19 @@ def test_the_first_round_only_collects(tff_context):
   assert work['examples'] == 12
   assert work['nonfinite_clients'] == 0
   loss = harness.cco().loss_of(
-    harness.reference_statistics(weights[0], harness.round_seed(0))
+    dcco_reference.statistics_of_all(weights[0], harness.round_seed(0))
   )
   assert work['loss'] == pytest.approx(float(loss), rel=1e-4)
 
 
 def test_each_round_trains_on_the_statistics_of_the_one_before(tff_context):
   weights, _ = _run(_SPLIT, _SPLIT, harness.split([6, 6]))
-  update = harness.reference_update(
+  update = dcco_reference.mean_update(
     _CONFIG, weights[1], _SPLIT, harness.round_seed(1), harness.round_seed(0)
   )
   assert harness.relative(weights[1] - weights[2], _RATE * update) < 1e-4
   # In the third round they are those of other weights, too.
-  update = harness.reference_update(
+  update = dcco_reference.mean_update(
     _CONFIG,
     weights[2],
     harness.split([6, 6]),
@@ -51,7 +52,7 @@ def test_each_round_trains_on_the_statistics_of_the_one_before(tff_context):
     statistics_vector=weights[1],
   )
   assert harness.relative(weights[2] - weights[3], _RATE * update) < 1e-3
-  fresh = harness.reference_update(
+  fresh = dcco_reference.mean_update(
     _CONFIG, weights[1], _SPLIT, harness.round_seed(1), harness.round_seed(1)
   )
   assert harness.relative(weights[1] - weights[2], _RATE * fresh) > 1e-2
@@ -61,7 +62,7 @@ def test_a_round_without_examples_keeps_the_statistics(tff_context):
   weights, metrics = _run(_SPLIT, _EMPTY, _SPLIT)
   np.testing.assert_array_equal(weights[2], weights[0])
   assert metrics[1]['client_work']['empty_clients'] == 2
-  update = harness.reference_update(
+  update = dcco_reference.mean_update(
     _CONFIG, weights[2], _SPLIT, harness.round_seed(2), harness.round_seed(0)
   )
   assert harness.relative(weights[2] - weights[3], _RATE * update) < 1e-4

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
@@ -118,7 +119,7 @@ def test_local_steps_keep_the_statistics_of_the_round(tff_context):
   split = _SPLITS['mixed sizes']
   got, _ = _run(process, [harness.cohort(split)])
   seed = harness.round_seed(0)
-  expected = got[0] - harness.reference_update(config, got[0], split, seed, seed)
+  expected = got[0] - dcco_reference.mean_update(config, got[0], split, seed, seed)
   assert _step_error(got, [got[0], expected]) < 1e-4
   # Two equal steps would be something else.
   one_step, _ = _centralized(harness.SGD, 'cco', 1)

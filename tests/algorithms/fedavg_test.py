@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.objectives import contrastive
@@ -16,7 +17,7 @@ def test_a_round_is_the_mean_of_local_updates(tff_context):
   process = harness.build_fedavg(objective)
   states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)])
   before, after = (harness.weights(process, s) for s in states)
-  params, seed = harness.unflatten(before), harness.round_seed(0)
+  params, seed = dcco_reference.unflatten(before), harness.round_seed(0)
   update, loss = 0.0, 0.0
   for positions in _SPLIT:
     batch = harness.tensors(harness.take(harness.arrays(), positions))
@@ -38,7 +39,7 @@ def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
     process, [harness.cohort([[i] for i in range(9)])]
   )
   batch = harness.tensors(harness.take(harness.arrays(), range(9)))
-  params = harness.unflatten(harness.weights(process, states[0]))
+  params = dcco_reference.unflatten(harness.weights(process, states[0]))
   f, _ = harness.model().encode(params, batch, harness.round_seed(0))
   unit = f.numpy() / np.linalg.norm(f, axis=1, keepdims=True)
   expected = unit.std(axis=0).mean() * 2.0  # The root of the dimension, 4.
@@ -49,13 +50,13 @@ def test_nt_xent_of_one_image_has_nothing_to_contrast():
   objective = contrastive.ContrastiveObjective(harness.model())
   params = objective.init(tf.constant([0, 1]))
   batch = harness.tensors(harness.take(harness.arrays(), [0]))
-  update, weight, metrics, counts = fedavg.client_update(
-    objective, fedavg.FedAvgConfig(), params, batch, tf.constant([2, 3])
+  result = fedavg.client_function(objective, fedavg.FedAvgConfig()).each(
+    {'params': params, 'seed': tf.constant([2, 3])}, batch
   )
-  assert np.abs(harness.flat(update)).max() < 1e-6
-  assert float(weight) == 1
-  assert float(metrics['loss']) == pytest.approx(0.0, abs=1e-6)
-  assert int(counts['examples']) == 1
+  assert np.abs(harness.flat(result.means['update'])).max() < 1e-6
+  assert float(result.weight) == 1
+  assert float(result.means['metrics']['loss']) == pytest.approx(0.0, abs=1e-6)
+  assert int(result.counts['examples']) == 1
 
 
 def test_bytes_are_those_of_one_way_each(tff_context):

@@ -13,11 +13,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import tiny
+from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import dcco_rounds
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import packs
 from tff_ssl.algorithms import server
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
@@ -34,6 +36,7 @@ ELEMENT = collections.OrderedDict(
   example_id=tf.TensorSpec([], tf.int64),
   label=tf.TensorSpec([], tf.int32),
 )
+PACKS = packs.PackSpec(ELEMENT)
 SGD = optimizers.OptimizerConfig('sgd', 0.01)
 ADAM = optimizers.OptimizerConfig('adam', 0.01)
 
@@ -110,6 +113,19 @@ def cohort(clients: Sequence[Sequence[int]], examples=None) -> list[tf.data.Data
   ]
 
 
+def packed_cohort(clients: Sequence[Sequence[int]], examples=None, num_packs: int = 2):
+  """Returns packs of clients that hold these positions."""
+  examples = arrays() if examples is None else examples
+  dealt = packs.deal([len(c) for c in clients], num_packs, bytes_per_example=1)
+  return [
+    packs.pack_dataset(
+      take(examples, [position for k in pack for position in clients[k]]),
+      [len(clients[k]) for k in pack],
+    )
+    for pack in dealt
+  ]
+
+
 def broken(positions: Sequence[int], value: float = np.nan) -> tf.data.Dataset:
   """Returns the data set of a client whose images are not finite."""
   examples = take(arrays(), positions)
@@ -149,12 +165,15 @@ def build_dcco(
   loss_name: str = 'cco',
   optimizer: optimizers.OptimizerConfig = SGD,
   config: dcco_client.DCCOConfig | None = None,
+  packed: bool = False,
+  aggregation: aggregation_lib.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   return dcco.build_dcco(
     cco(loss_name),
-    ELEMENT,
+    PACKS if packed else ELEMENT,
     optimizers.build_optimizer(optimizer),
     config or dcco_client.DCCOConfig(seed=SEED),
+    aggregation,
   )
 
 
@@ -175,12 +194,15 @@ def build_fedavg(
   objective: base.Objective,
   optimizer: optimizers.OptimizerConfig = SGD,
   config: fedavg.FedAvgConfig | None = None,
+  packed: bool = False,
+  aggregation: aggregation_lib.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   return fedavg.build_fedavg(
     objective,
-    ELEMENT,
+    PACKS if packed else ELEMENT,
     optimizers.build_optimizer(optimizer),
     config or fedavg.FedAvgConfig(seed=SEED),
+    aggregation,
   )
 
 
@@ -190,50 +212,3 @@ def round_seed(round: int) -> tf.Tensor:
   for _ in range(round):
     seed = server.next_round_seed(seed)
   return seed
-
-
-def unflatten(vector: np.ndarray) -> base.Params:
-  """Returns the parameters of `cco()` in float64 from one vector."""
-  params = cco().init(tf.constant([0, 0]), tf.float64)
-  sizes = [int(np.prod(p.shape)) for p in params.values()]
-  parts = np.split(vector, np.cumsum(sizes)[:-1])
-  return collections.OrderedDict(
-    (name, tf.constant(part.reshape(p.shape)))
-    for (name, p), part in zip(params.items(), parts, strict=True)
-  )
-
-
-def reference_statistics(vector: np.ndarray, seed: tf.Tensor):
-  """Returns the statistics of all examples in float64, by one client."""
-  return cco().statistics(unflatten(vector), tensors(arrays()), seed)
-
-
-def reference_update(
-  config: dcco_client.DCCOConfig,
-  vector: np.ndarray,
-  clients: Sequence[Sequence[int]],
-  seed: tf.Tensor,
-  statistics_seed: tf.Tensor,
-  statistics_vector: np.ndarray | None = None,
-) -> np.ndarray:
-  """Returns a round's mean update in float64, clients one after another.
-
-  Args:
-    config: Rate and steps of the clients.
-    vector: The round's weights.
-    clients: The positions each client holds.
-    seed: The round's seed.
-    statistics_seed: Seed of the views whose statistics the clients use.
-    statistics_vector: Weights whose statistics they use; the round's when None.
-  """
-  objective, params = cco(), unflatten(vector)
-  aggregated = reference_statistics(
-    vector if statistics_vector is None else statistics_vector, statistics_seed
-  )
-  total, mean = sum(len(c) for c in clients), 0.0
-  for positions in clients:
-    update, _, _ = dcco_client.client_update(
-      objective, config, params, tensors(take(arrays(), positions)), seed, aggregated
-    )
-    mean = mean + len(positions) / total * flat(update)
-  return mean

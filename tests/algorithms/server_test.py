@@ -1,11 +1,8 @@
 """Tests of the server's part: seeds and the update that did not arrive."""
 
-import collections
-
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tff_ssl.algorithms import server
@@ -49,13 +46,3 @@ def test_nothing_arrived(update, rejected):
   )
   assert bool(reject) == rejected
   assert int(measured['update_rejected']) == rejected
-
-
-def test_zeros_of_a_type():
-  value_type = tff.to_type(
-    collections.OrderedDict(b=(np.float32, [2]), a=collections.OrderedDict(c=np.int64))
-  )
-  made = server.zeros(value_type)
-  assert list(made) == ['b', 'a']
-  np.testing.assert_array_equal(made['b'], [0.0, 0.0])
-  assert made['a']['c'].dtype == tf.int64

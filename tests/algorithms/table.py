@@ -40,12 +40,13 @@ class Algorithm:
 
   Attributes:
     builder: The function or class of `tff_ssl.algorithms` under test.
-    build: Makes the process, on elements as `harness.ELEMENT`; Adam on the server.
+    build: Makes the process, of elements as `harness.ELEMENT`, for clients apart or
+      packed; Adam on the server.
     collects: Rounds before the first that changes the weights.
   """
 
   builder: Callable[..., Any]
-  build: Callable[[], Any]
+  build: Callable[[bool], Any]
   collects: int = 0
 
   @property
@@ -59,34 +60,51 @@ _EPOCHS = fedavg.FedAvgConfig(
   client_momentum=0.9,
   seed=harness.SEED,
 )
+_STEPS = dcco_client.DCCOConfig(
+  client_learning_rate=0.001, local_steps=3, seed=harness.SEED
+)
 _STALE = dcco_client.DCCOConfig(seed=harness.SEED, stale_statistics=True)
 TABLE = collections.OrderedDict(
-  dcco=Algorithm(dcco.build_dcco, lambda: harness.build_dcco(optimizer=harness.ADAM)),
+  dcco=Algorithm(
+    dcco.build_dcco,
+    lambda packed: harness.build_dcco(optimizer=harness.ADAM, packed=packed),
+  ),
   dcco_stale=Algorithm(
     dcco.build_dcco,
-    lambda: harness.build_dcco(optimizer=harness.ADAM, config=_STALE),
+    lambda packed: harness.build_dcco(
+      optimizer=harness.ADAM, config=_STALE, packed=packed
+    ),
     collects=1,
   ),
+  dcco_local_steps=Algorithm(
+    dcco.build_dcco,
+    lambda packed: harness.build_dcco(
+      optimizer=harness.ADAM, config=_STEPS, packed=packed
+    ),
+  ),
   dcco_vicreg=Algorithm(
-    dcco.build_dcco, lambda: harness.build_dcco('vicreg', harness.ADAM)
+    dcco.build_dcco,
+    lambda packed: harness.build_dcco('vicreg', harness.ADAM, packed=packed),
   ),
   fedavg_cco=Algorithm(
-    fedavg.build_fedavg, lambda: harness.build_fedavg(harness.cco(), harness.ADAM)
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(harness.cco(), harness.ADAM, packed=packed),
   ),
   fedavg_nt_xent=Algorithm(
-    fedavg.build_fedavg, lambda: harness.build_fedavg(_nt_xent(), harness.ADAM)
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(_nt_xent(), harness.ADAM, packed=packed),
   ),
   fedavg_supervised=Algorithm(
     fedavg.build_fedavg,
-    lambda: harness.build_fedavg(_supervised(), harness.ADAM, _EPOCHS),
+    lambda packed: harness.build_fedavg(_supervised(), harness.ADAM, _EPOCHS, packed),
   ),
   centralized_cco=Algorithm(
-    centralized.Centralized, lambda: _centralized(harness.cco())
+    centralized.Centralized, lambda _: _centralized(harness.cco())
   ),
   centralized_nt_xent=Algorithm(
-    centralized.Centralized, lambda: _centralized(_nt_xent())
+    centralized.Centralized, lambda _: _centralized(_nt_xent())
   ),
   centralized_supervised=Algorithm(
-    centralized.Centralized, lambda: _centralized(_supervised())
+    centralized.Centralized, lambda _: _centralized(_supervised())
   ),
 )

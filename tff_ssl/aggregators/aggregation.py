@@ -5,12 +5,17 @@ sums throughout, so that the server learns only totals; `private` clips and nois
 is computed from a client's examples (central differential privacy), all but the counts.
 """
 
+import collections
+from collections.abc import Mapping
 import dataclasses
 import math
 
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import statistics as statistics_lib
+
+# An l2 norm that no sum of clients reaches.
+_UNCLIPPED = 2.0**60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,22 +28,43 @@ class Aggregation:
       fields `statistics` and `num_examples` (see `StatisticsFactory`).
     metrics: Floating metrics, weighted by example count.
     counts: Integer counts, summed.
+    packs: How the same is done where each value holds many simulated clients; None: it
+      cannot be, and clients must be apart.
   """
 
   updates: tff.aggregators.WeightedAggregationFactory
   statistics: tff.aggregators.WeightedAggregationFactory
   metrics: tff.aggregators.WeightedAggregationFactory
   counts: tff.aggregators.UnweightedAggregationFactory
+  packs: 'Packs | None' = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Packs:
+  """An aggregation of packs of clients: what acts on each client, and the rest.
+
+  Attributes:
+    aggregation: Combines packs: each value is the mean over the pack's clients, each
+      weight the sum of theirs.
+    clip_norms: By the name of what a client sends ('update', 'statistics', 'metrics'),
+      the l2 norm to which n_k times each client's value is clipped before the pack is
+      summed. What is not named is not clipped.
+  """
+
+  aggregation: Aggregation
+  clip_norms: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 def plain() -> Aggregation:
   """Returns weighted means and sums in the clear."""
-  return Aggregation(
+  aggregation = Aggregation(
     updates=tff.aggregators.MeanFactory(no_nan_division=True),
     statistics=statistics_lib.StatisticsFactory(),
     metrics=tff.aggregators.MeanFactory(no_nan_division=True),
     counts=tff.aggregators.SumFactory(),
   )
+  # A weighted mean of weighted means is the weighted mean.
+  return dataclasses.replace(aggregation, packs=Packs(aggregation))
 
 
 def secure(
@@ -121,16 +147,39 @@ def private(
     metrics_clip=metrics_clip,
   )
 
-  def noised_sum(clip):
-    # One client per round by name: the factory divides by it, and a sum is wanted.
-    return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
-      float(noise_multiplier), clients_per_round=1.0, clip=float(clip)
-    )
+  clip_norms = collections.OrderedDict(
+    update=update_clip, statistics=statistics_clip, metrics=metrics_clip
+  )
+  noised = _noised(
+    {name: _noised_sum(noise_multiplier, norm) for name, norm in clip_norms.items()}
+  )
+  # In packs each client is clipped inside; what is left is the same noise, by a norm
+  # that clips nothing. Of a power of two the scale is exactly one.
+  noise_only = _noised(
+    {
+      name: _noised_sum(noise_multiplier * norm / _UNCLIPPED, _UNCLIPPED)
+      for name, norm in clip_norms.items()
+    }
+  )
+  return dataclasses.replace(noised, packs=Packs(noise_only, clip_norms))
 
+
+def _noised_sum(
+  noise_multiplier: float, clip: float
+) -> tff.aggregators.UnweightedAggregationFactory:
+  # One client per round by name: the factory divides by it, and a sum is wanted.
+  return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+    float(noise_multiplier), clients_per_round=1.0, clip=float(clip)
+  )
+
+
+def _noised(
+  sums: Mapping[str, tff.aggregators.UnweightedAggregationFactory],
+) -> Aggregation:
   return Aggregation(
-    updates=tff.aggregators.MeanFactory(noised_sum(update_clip), no_nan_division=True),
-    statistics=statistics_lib.StatisticsFactory(noised_sum(statistics_clip)),
-    metrics=tff.aggregators.MeanFactory(noised_sum(metrics_clip), no_nan_division=True),
+    updates=tff.aggregators.MeanFactory(sums['update'], no_nan_division=True),
+    statistics=statistics_lib.StatisticsFactory(sums['statistics']),
+    metrics=tff.aggregators.MeanFactory(sums['metrics'], no_nan_division=True),
     counts=tff.aggregators.SumFactory(),
   )
 

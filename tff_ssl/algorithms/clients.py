@@ -7,6 +7,7 @@ their functions anew for every client and round, which costs ten times the real 
 import collections
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -16,17 +17,14 @@ from tff_ssl.objectives import base
 _EVERYTHING = 2**31 - 1
 
 
-def sequence_type(element_spec: Any) -> tff.SequenceType:
-  """Returns the TFF type of a client's data.
+def check_element(element_spec: Any) -> None:
+  """Checks that a type is that of one example.
 
   Args:
     element_spec: `tf.TensorSpec`s of one example, with at least `example_id`.
 
-  Returns:
-    The sequence type.
-
   Raises:
-    ValueError: If the elements have no scalar `example_id`, as when they are batched.
+    ValueError: If there is no scalar `example_id`, as when elements are batches.
   """
   spec = element_spec.get('example_id') if hasattr(element_spec, 'get') else None
   if spec is None or spec.shape.rank != 0:
@@ -34,7 +32,20 @@ def sequence_type(element_spec: Any) -> tff.SequenceType:
       f'The elements of the client data are {element_spec}; they must be single '
       'examples (not batches) with an int64 scalar `example_id`.'
     )
-  return tff.SequenceType(tff.types.tensorflow_to_type(element_spec))
+
+
+def shared_type(params_type: tff.Type, **others: tff.Type) -> tff.StructType:
+  """Returns the type of what clients share: `params`, the round's `seed`, and others.
+
+  Args:
+    params_type: Of the parameters.
+    **others: By name, what an algorithm adds.
+  """
+  return tff.types.to_type(
+    collections.OrderedDict(
+      params=params_type, seed=tff.TensorType(np.int32, [2]), **others
+    )
+  )
 
 
 def all_examples(dataset: tf.data.Dataset) -> base.Examples:
@@ -69,23 +80,32 @@ def keep_if(condition: tf.Tensor, value: Any) -> Any:
   return choose(condition, value, tf.nest.map_structure(tf.zeros_like, value))
 
 
+def zeros(value_type: tff.Type):
+  """Returns zeros of an unplaced type of tensors, to be called while tracing."""
+  return tff.types.structure_from_tensor_type_tree(
+    lambda t: tf.zeros(t.shape, t.dtype), value_type
+  )
+
+
 def counts(num_examples: tf.Tensor, usable: tf.Tensor) -> base.Metrics:
-  """Returns the int32 counts that every client reports.
+  """Returns the int32 counts that every client reports, or their sums over clients.
 
   Args:
-    num_examples: int32 scalar, the examples the client holds.
-    usable: bool scalar, whether all that the client computed was finite.
+    num_examples: int32, the examples the client holds, a scalar; or those of K
+      clients, [K].
+    usable: bool scalar, whether all that was computed was finite.
 
   Returns:
-    `clients` (1), `examples` (0 when not usable), `empty_clients`,
+    `clients` (1, or K), `examples` (0 when not usable), `empty_clients`,
     `nonfinite_clients`.
   """
+  num_clients = tf.size(num_examples)
   return collections.OrderedDict(
-    clients=tf.constant(1, tf.int32),
-    examples=tf.where(usable, num_examples, 0),
+    clients=num_clients,
+    examples=tf.where(usable, tf.reduce_sum(num_examples), 0),
     # Not `==`: inside a TFF computation it compares Python objects, and is False.
-    empty_clients=tf.cast(tf.equal(num_examples, 0), tf.int32),
-    nonfinite_clients=tf.cast(tf.logical_not(usable), tf.int32),
+    empty_clients=tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32)),
+    nonfinite_clients=tf.where(usable, 0, num_clients),
   )
 
 

@@ -27,9 +27,8 @@ Deviations and decisions:
 """
 
 import collections
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -41,88 +40,77 @@ from tff_ssl.algorithms import server
 from tff_ssl.objectives import statistics
 
 
-class _Trained(NamedTuple):
-  """What the second half of a round gives: client results and counts."""
+class _Round:
+  """What both forms of a round share: the state, and the two halves."""
 
-  result: tff.Value
-  counts: tff.Value
+  def __init__(self, parts: dcco_parts.Parts, seed: int):
+    self.parts = parts
+    self.initial_seed, self.next_seed = server.round_seeds(seed)
 
-
-def _collect(parts, state, weights, examples):
-  """Encodes on the clients and aggregates their statistics: steps 1 and 2."""
-  seed = tff.federated_broadcast(state['round_seed'])
-  local = tff.federated_map(parts.encode, (weights.trainable, seed, examples))
-  return parts.statistics.next(
-    state['statistics'], local['statistics'], local['weight']
-  )
-
-
-def _train(parts, state, weights, aggregated, examples) -> _Trained:
-  """Trains on the clients with statistics from the server: step 3."""
-  seed = tff.federated_broadcast(state['round_seed'])
-  s = tff.federated_broadcast(aggregated)
-  trained = tff.federated_map(parts.train, (weights.trainable, seed, s, examples))
-  return _Trained(
-    tff.federated_zip(
-      tff.learning.templates.ClientResult(trained['update'], trained['weight'])
-    ),
-    parts.counts.next(state['counts'], trained['counts']),
-  )
-
-
-def _build_initialize(parts, seed):
-  """Builds the initial state: the round's seed and the aggregators' states."""
-
-  @tff.tensorflow.computation
-  def initial_seed():
-    return server.initial_round_seed(seed)
-
-  @tff.federated_computation
-  def initialize():
+  def initial_state(self):
+    """Returns the round's seed and the aggregators' states, at the server."""
     return tff.federated_zip(
       collections.OrderedDict(
-        round_seed=tff.federated_eval(initial_seed, tff.SERVER),
-        statistics=parts.statistics.initialize(),
-        counts=parts.counts.initialize(),
+        round_seed=tff.federated_eval(self.initial_seed, tff.SERVER),
+        statistics=self.parts.statistics.initialize(),
+        counts=self.parts.counts.initialize(),
       )
     )
 
-  return initialize
+  def collect(self, state, weights, examples):
+    """Steps 1 and 2."""
+    seed = tff.federated_broadcast(state['round_seed'])
+    return self.parts.collect(state['statistics'], weights.trainable, seed, examples)
 
-
-def _next_state(state, aggregated, counts):
-  """Advances the seed and keeps the aggregators' states."""
-  next_seed = tff.tensorflow.computation(
-    server.next_round_seed, tff.TensorType(np.int32, [2])
-  )
-  return tff.federated_zip(
-    collections.OrderedDict(
-      round_seed=tff.federated_map(next_seed, state['round_seed']),
-      statistics=aggregated.state,
-      counts=counts.state,
+  def train(self, state, weights, aggregated, examples):
+    """Step 3; returns the clients' updates with weights, and the summed counts."""
+    seed = tff.federated_broadcast(state['round_seed'])
+    trained = self.parts.update(weights.trainable, seed, aggregated, examples)
+    return (
+      tff.federated_zip(
+        tff.learning.templates.ClientResult(trained['update'], trained['weight'])
+      ),
+      self.parts.counts.next(state['counts'], trained['counts']),
     )
-  )
+
+  def next_state(self, state, aggregated, counts):
+    """Advances the seed and keeps the aggregators' states."""
+    return tff.federated_zip(
+      collections.OrderedDict(
+        round_seed=self.next_seed(state['round_seed']),
+        statistics=aggregated.state,
+        counts=counts.state,
+      )
+    )
+
+  def next_type(self, state_type):
+    """Returns the types of `next`'s arguments."""
+    weights_type = self.parts.initial_weights.type_signature.result
+    return (
+      state_type,
+      tff.FederatedType(weights_type, tff.CLIENTS),
+      tff.FederatedType(self.parts.cohort.data_type, tff.CLIENTS),
+    )
 
 
 def build_client_work(
   parts: dcco_parts.Parts, seed: int
 ) -> tff.learning.templates.ClientWorkProcess:
   """Builds the clients' part: two aggregations, the second dependent on the first."""
-  initialize = _build_initialize(parts, seed)
+  halves = _Round(parts, seed)
+  initialize = tff.federated_computation(halves.initial_state)
 
-  @tff.federated_computation(
-    initialize.type_signature.result,
-    tff.FederatedType(parts.initial_weights.type_signature.result, tff.CLIENTS),
-    tff.FederatedType(parts.data_type, tff.CLIENTS),
-  )
+  @tff.federated_computation(*halves.next_type(initialize.type_signature.result))
   def next_fn(state, weights, data):
-    examples = tff.federated_map(parts.read, data)
-    aggregated = _collect(parts, state, weights, examples)
-    trained = _train(parts, state, weights, aggregated.result['statistics'], examples)
+    examples = tff.federated_map(parts.cohort.read, data)
+    aggregated = halves.collect(state, weights, examples)
+    updates, counts = halves.train(
+      state, weights, aggregated.result['statistics'], examples
+    )
     return tff.templates.MeasuredProcessOutput(
-      _next_state(state, aggregated, trained.counts),
-      trained.result,
-      tff.federated_map(parts.report, (aggregated.result, trained.counts.result)),
+      halves.next_state(state, aggregated, counts),
+      updates,
+      tff.federated_map(parts.report, (aggregated.result, counts.result)),
     )
 
   return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
@@ -136,12 +124,12 @@ def build_stale_client_work(
   The state carries it. Until a round has collected statistics of at least one example,
   every update is sent with weight 0.
   """
-  initialize_work = _build_initialize(parts, seed)
+  halves = _Round(parts, seed)
   aggregated_type = parts.statistics.next.type_signature.result.result.member
 
   @tff.tensorflow.computation
   def no_statistics():
-    return server.zeros(aggregated_type)
+    return clients.zeros(aggregated_type)
 
   @tff.tensorflow.computation(aggregated_type, aggregated_type)
   def latest(previous, new):
@@ -155,39 +143,32 @@ def build_stale_client_work(
   def initialize():
     return tff.federated_zip(
       collections.OrderedDict(
-        work=initialize_work(),
+        work=halves.initial_state(),
         previous=tff.federated_eval(no_statistics, tff.SERVER),
       )
     )
 
-  @tff.federated_computation(
-    initialize.type_signature.result,
-    tff.FederatedType(parts.initial_weights.type_signature.result, tff.CLIENTS),
-    tff.FederatedType(parts.data_type, tff.CLIENTS),
-  )
+  @tff.federated_computation(*halves.next_type(initialize.type_signature.result))
   def next_fn(state, weights, data):
     previous = state['previous']
-    examples = tff.federated_map(parts.read, data)
-    trained = _train(parts, state['work'], weights, previous['statistics'], examples)
-    aggregated = _collect(parts, state['work'], weights, examples)
+    examples = tff.federated_map(parts.cohort.read, data)
+    updates, counts = halves.train(
+      state['work'], weights, previous['statistics'], examples
+    )
+    aggregated = halves.collect(state['work'], weights, examples)
     ready = tff.federated_map(
       weight_if_ready,
-      (
-        trained.result.update_weight,
-        tff.federated_broadcast(previous['num_examples']),
-      ),
+      (updates.update_weight, tff.federated_broadcast(previous['num_examples'])),
     )
     return tff.templates.MeasuredProcessOutput(
       tff.federated_zip(
         collections.OrderedDict(
-          work=_next_state(state['work'], aggregated, trained.counts),
+          work=halves.next_state(state['work'], aggregated, counts),
           previous=tff.federated_map(latest, (previous, aggregated.result)),
         )
       ),
-      tff.federated_zip(
-        tff.learning.templates.ClientResult(trained.result.update, ready)
-      ),
-      tff.federated_map(parts.report, (aggregated.result, trained.counts.result)),
+      tff.federated_zip(tff.learning.templates.ClientResult(updates.update, ready)),
+      tff.federated_map(parts.report, (aggregated.result, counts.result)),
     )
 
   return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
@@ -205,7 +186,8 @@ def build_dcco(
   Args:
     objective: The dual encoding model and its loss of statistics.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets, such as
-      `client_data.element_type_structure`; with `example_id` and what the model reads.
+      `client_data.element_type_structure`, with `example_id` and what the model reads;
+      or the `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update (Adam or LARS in the paper).
     config: Hyperparameters; the paper's when None.
     aggregation: What everything that leaves a client goes through; plain when None.
@@ -224,6 +206,6 @@ def build_dcco(
   return server.compose(
     parts.initial_weights,
     work(parts, config.seed),
-    aggregation.updates,
+    parts.cohort.aggregation.updates,
     server_optimizer,
   )

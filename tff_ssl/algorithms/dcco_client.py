@@ -3,10 +3,12 @@
 Pure functions of tensors; `dcco` says where they come from and federates them.
 """
 
+import collections
 import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import clients
 from tff_ssl.losses import cco
 from tff_ssl.objectives import base
@@ -41,82 +43,85 @@ class DCCOConfig:
       raise ValueError(f'local_steps is {self.local_steps}; it must be at least 1.')
 
 
-def client_statistics(
+def statistics_function(
   objective: statistics.StatisticsObjective,
-  params: base.Params,
-  examples: base.Examples,
-  seed: tf.Tensor,
-) -> tuple[base.Params, tf.Tensor]:
-  """Encodes a client's examples: step 1.
+) -> client_functions.ClientFunction:
+  """Builds step 1: encoding a client's examples.
 
   Args:
     objective: Defines the statistics.
-    params: The server's model.
-    examples: The client's n examples.
-    seed: int32 [2], the round's.
 
   Returns:
-    The statistics (means over the examples) and their weight, float32: n, or 0 with
-    all statistics 0 where one is not finite.
+    A function of the server's `params` and of `seed`, int32 [2], the round's. It sends
+    the `statistics` (means over the examples) and their weight n; where one is not
+    finite all are 0 with weight 0.
   """
-  local = objective.statistics(params, examples, seed)
-  finite = clients.is_finite(local)
-  num_examples = tf.cast(base.example_count(examples), tf.float32)
-  return clients.keep_if(finite, local), tf.where(finite, num_examples, 0.0)
+
+  def each(shared, examples):
+    local = objective.statistics(shared['params'], examples, shared['seed'])
+    finite = clients.is_finite(local)
+    num_examples = tf.cast(base.example_count(examples), tf.float32)
+    return client_functions.ClientResult(
+      collections.OrderedDict(statistics=clients.keep_if(finite, local)),
+      tf.where(finite, num_examples, 0.0),
+    )
+
+  return client_functions.ClientFunction(each, additive=True)
 
 
-def client_update(
-  objective: statistics.StatisticsObjective,
-  config: DCCOConfig,
-  params: base.Params,
-  examples: base.Examples,
-  seed: tf.Tensor,
-  aggregated: base.Params,
-) -> tuple[base.Params, tf.Tensor, base.Metrics]:
-  """Minimises the loss of the aggregated statistics: step 3.
+def update_function(
+  objective: statistics.StatisticsObjective, config: DCCOConfig
+) -> client_functions.ClientFunction:
+  """Builds step 3: minimising the loss of the aggregated statistics.
 
   Args:
     objective: Defines the statistics and their loss.
     config: Learning rate and number of steps.
-    params: The server's model.
-    examples: The client's n examples.
-    seed: int32 [2], the round's: the views are those of `client_statistics`.
-    aggregated: S, the cohort's statistics.
 
   Returns:
-    The update (initial minus final weights), its weight n (float32), and the client's
-    counts. An update that is not finite is 0 with weight 0.
+    A function of `params`, `seed` (the views are those of step 1) and `statistics`: S,
+    the cohort's. It sends the `update` (initial minus final weights), its weight n and
+    the client's counts; an update that is not finite is 0 with weight 0.
   """
 
-  def step(update):
-    moved = tf.nest.map_structure(tf.subtract, params, update)
+  def gradient(params, examples, shared):
     with tf.GradientTape() as tape:
-      tape.watch(moved)
-      local = objective.statistics(moved, examples, seed)
-      loss = objective.loss_of(cco.blend(local, aggregated))
-    gradient = tape.gradient(
-      loss, moved, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
-    # The sum of steps, not the difference of weights, which would round small steps.
-    return tf.nest.map_structure(
-      lambda u, g: u + config.client_learning_rate * g, update, gradient
+      tape.watch(params)
+      local = objective.statistics(params, examples, shared['seed'])
+      loss = objective.loss_of(cco.blend(local, shared['statistics']))
+    return tape.gradient(
+      loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
 
-  update = tf.nest.map_structure(tf.zeros_like, params)
-  if config.local_steps == 1:
-    update = step(update)
-  else:
-    (update,) = tf.while_loop(
-      cond=lambda _: True,
-      body=lambda u: (step(u),),
-      loop_vars=(update,),
-      maximum_iterations=config.local_steps,
+  def each(shared, examples):
+    def step(update):
+      moved = tf.nest.map_structure(tf.subtract, shared['params'], update)
+      # The sum of steps, not the difference of weights, which would round small steps.
+      return tf.nest.map_structure(
+        lambda u, g: u + config.client_learning_rate * g,
+        update,
+        gradient(moved, examples, shared),
+      )
+
+    update = tf.nest.map_structure(tf.zeros_like, shared['params'])
+    if config.local_steps == 1:
+      update = step(update)
+    else:
+      (update,) = tf.while_loop(
+        cond=lambda _: True,
+        body=lambda u: (step(u),),
+        loop_vars=(update,),
+        maximum_iterations=config.local_steps,
+      )
+    num_examples = base.example_count(examples)
+    usable = clients.is_finite(update)
+    contributes = tf.logical_and(usable, num_examples > 0)
+    return client_functions.ClientResult(
+      collections.OrderedDict(update=clients.keep_if(contributes, update)),
+      tf.where(contributes, tf.cast(num_examples, tf.float32), 0.0),
+      clients.counts(num_examples, usable),
     )
-  num_examples = base.example_count(examples)
-  usable = clients.is_finite(update)
-  contributes = tf.logical_and(usable, num_examples > 0)
-  return (
-    clients.keep_if(contributes, update),
-    tf.where(contributes, tf.cast(num_examples, tf.float32), 0.0),
-    clients.counts(num_examples, usable),
-  )
+
+  # Appendix A: where S is fixed, the gradient is linear in the client's statistics,
+  # which are means. A second step starts where only this client is.
+  return client_functions.ClientFunction(each, additive=config.local_steps == 1)

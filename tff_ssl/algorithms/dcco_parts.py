@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import clients
+from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import server
 from tff_ssl.objectives import statistics
@@ -18,25 +19,55 @@ class Parts(NamedTuple):
   """The pieces from which every form of DCCO is composed.
 
   Attributes:
-    data_type: Of one client's data.
+    cohort: How the clients are laid out; reads their data and aggregates.
     initial_weights: () -> model weights.
-    read: dataset -> examples, on a client; once a round, for it is a twelfth of the
-      work of a client of one image.
-    encode: (params, seed, examples) -> statistics and weight, on a client.
-    train: (params, seed, aggregated, examples) -> update, weight, counts, on a client.
-    report: (aggregated, counts) -> metrics, on the server.
+    encode: (shared, examples) -> `statistics`, `weight`: step 1, on the clients.
+    train: (shared, examples) -> `update`, `weight`, `counts`: step 3, on the clients.
     statistics: Aggregates what `encode` returns.
     counts: Sums the counts.
+    report: (aggregated, counts) -> metrics, on the server.
   """
 
-  data_type: tff.SequenceType
+  cohort: cohorts.Cohort
   initial_weights: tff.Computation
-  read: tff.Computation
   encode: tff.Computation
   train: tff.Computation
-  report: tff.Computation
   statistics: tff.templates.AggregationProcess
   counts: tff.templates.AggregationProcess
+  report: tff.Computation
+
+  def collect(self, state, params, seed, examples):
+    """Encodes on the clients and aggregates their statistics: steps 1 and 2.
+
+    Args:
+      state: Of the statistics' aggregator, at the server.
+      params: On the clients.
+      seed: The round's, on the clients.
+      examples: As `cohort.read` gives them.
+
+    Returns:
+      What `statistics.next` does.
+    """
+    shared = collections.OrderedDict(params=params, seed=seed)
+    local = tff.federated_map(self.encode, (shared, examples))
+    return self.statistics.next(state, local['statistics'], local['weight'])
+
+  def update(self, params, seed, aggregated, examples):
+    """Trains on the clients with statistics from the server: step 3.
+
+    Args:
+      params: On the clients.
+      seed: The round's, on the clients.
+      aggregated: Statistics at the server.
+      examples: As `cohort.read` gives them.
+
+    Returns:
+      `update`, `weight` and `counts` on the clients.
+    """
+    shared = collections.OrderedDict(
+      params=params, seed=seed, statistics=tff.federated_broadcast(aggregated)
+    )
+    return tff.federated_map(self.train, (shared, examples))
 
 
 def build_parts(
@@ -58,40 +89,25 @@ def build_parts(
   Returns:
     The pieces.
   """
-  data_type = clients.sequence_type(element_spec)
+  cohort = cohorts.build_cohort(element_spec, aggregation)
 
   @tff.tensorflow.computation
   def initial_weights():
     return server.initial_weights(objective, config.seed)
 
   params_type = initial_weights.type_signature.result.trainable
-  seed_type = tff.TensorType(np.int32, [2])
-
-  @tff.tensorflow.computation(data_type)
-  def read(dataset):
-    return clients.all_examples(dataset)
-
-  examples_type = read.type_signature.result
-
-  @tff.tensorflow.computation(params_type, seed_type, examples_type)
-  def encode(params, seed, examples):
-    local, weight = dcco_client.client_statistics(objective, params, examples, seed)
-    return collections.OrderedDict(statistics=local, weight=weight)
-
+  model_type = clients.shared_type(params_type)
+  encode = cohort.map(dcco_client.statistics_function(objective), model_type)
   statistics_type = encode.type_signature.result['statistics']
-
-  @tff.tensorflow.computation(params_type, seed_type, statistics_type, examples_type)
-  def train(params, seed, aggregated, examples):
-    update, weight, counts = dcco_client.client_update(
-      objective, config, params, examples, seed, aggregated
-    )
-    return collections.OrderedDict(update=update, weight=weight, counts=counts)
-
-  statistics_process = aggregation.statistics.create(
+  train = cohort.map(
+    dcco_client.update_function(objective, config),
+    clients.shared_type(params_type, statistics=statistics_type),
+  )
+  statistics_process = cohort.aggregation.statistics.create(
     statistics_type, tff.TensorType(np.float32)
   )
   counts_type = train.type_signature.result['counts']
-  model = communication.num_bytes(params_type) + communication.num_bytes(seed_type)
+  down = model_broadcasts * communication.num_bytes(model_type)
   sent = (encode.type_signature.result, train.type_signature.result)
 
   @tff.tensorflow.computation(
@@ -103,19 +119,18 @@ def build_parts(
     metrics.update(
       clients.traffic(
         counts['clients'],
-        down=model_broadcasts * model + communication.num_bytes(statistics_type),
+        down=down + communication.num_bytes(statistics_type),
         up=sum(communication.num_bytes(t) for t in sent),
       )
     )
     return metrics
 
   return Parts(
-    data_type,
+    cohort,
     initial_weights,
-    read,
     encode,
     train,
-    report,
     statistics_process,
-    aggregation.counts.create(counts_type),
+    cohort.aggregation.counts.create(counts_type),
+    report,
   )

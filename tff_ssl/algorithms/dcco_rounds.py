@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import dcco_parts
 from tff_ssl.algorithms import server
@@ -61,25 +62,21 @@ def build_rounds(
   )
   weights_type = parts.initial_weights.type_signature.result
   trained_type = parts.train.type_signature.result
-  updates = aggregation.updates.create(trained_type['update'], trained_type['weight'])
+  updates = parts.cohort.aggregation.updates.create(
+    trained_type['update'], trained_type['weight']
+  )
   finalizer = server.build_finalizer(weights_type, server_optimizer)
   aggregated_type = parts.statistics.next.type_signature.result.result.member
 
-  @tff.tensorflow.computation
-  def initial_seed():
-    return server.initial_round_seed(config.seed)
+  initial_seed, next_seed = server.round_seeds(config.seed)
 
   @tff.tensorflow.computation
   def no_statistics():
-    return server.zeros(aggregated_type)
+    return clients.zeros(aggregated_type)
 
   @tff.tensorflow.computation(aggregated_type)
   def count_only(aggregated):
     return collections.OrderedDict(examples=aggregated['num_examples'])
-
-  next_seed = tff.tensorflow.computation(
-    server.next_round_seed, initial_seed.type_signature.result
-  )
 
   @tff.federated_computation
   def initialize():
@@ -96,21 +93,19 @@ def build_rounds(
     )
 
   state_type = initialize.type_signature.result
-  data_type = tff.FederatedType(parts.data_type, tff.CLIENTS)
+  data_type = tff.FederatedType(parts.cohort.data_type, tff.CLIENTS)
+
+  def received(state, data):
+    """Returns parameters, seed and examples on the clients."""
+    return (
+      tff.federated_broadcast(state['weights']).trainable,
+      tff.federated_broadcast(state['round_seed']),
+      tff.federated_map(parts.cohort.read, data),
+    )
 
   @tff.federated_computation(state_type, data_type)
   def collect(state, data):
-    local = tff.federated_map(
-      parts.encode,
-      (
-        tff.federated_broadcast(state['weights']).trainable,
-        tff.federated_broadcast(state['round_seed']),
-        tff.federated_map(parts.read, data),
-      ),
-    )
-    aggregated = parts.statistics.next(
-      state['statistics'], local['statistics'], local['weight']
-    )
+    aggregated = parts.collect(state['statistics'], *received(state, data))
     return (
       _replace(state, aggregated=aggregated.result, statistics=aggregated.state),
       tff.federated_map(count_only, aggregated.result),
@@ -118,15 +113,8 @@ def build_rounds(
 
   @tff.federated_computation(state_type, data_type)
   def update(state, data):
-    trained = tff.federated_map(
-      parts.train,
-      (
-        tff.federated_broadcast(state['weights']).trainable,
-        tff.federated_broadcast(state['round_seed']),
-        tff.federated_broadcast(state['aggregated'])['statistics'],
-        tff.federated_map(parts.read, data),
-      ),
-    )
+    params, seed, examples = received(state, data)
+    trained = parts.update(params, seed, state['aggregated']['statistics'], examples)
     updated = updates.next(state['updates'], trained['update'], trained['weight'])
     counts = parts.counts.next(state['counts'], trained['counts'])
     finalized = finalizer.next(state['finalizer'], state['weights'], updated.result)
@@ -134,7 +122,7 @@ def build_rounds(
       _replace(
         state,
         weights=finalized.result,
-        round_seed=tff.federated_map(next_seed, state['round_seed']),
+        round_seed=next_seed(state['round_seed']),
         counts=counts.state,
         updates=updated.state,
         finalizer=finalized.state,

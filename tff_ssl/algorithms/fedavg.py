@@ -17,13 +17,14 @@ import collections
 import dataclasses
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import communication
+from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import clients
+from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server
 from tff_ssl.objectives import base
@@ -59,67 +60,71 @@ class FedAvgConfig:
       )
 
 
-def client_update(
-  objective: base.Objective,
-  config: FedAvgConfig,
-  params: base.Params,
-  examples: base.Examples,
-  seed: tf.Tensor,
-) -> tuple[base.Params, tf.Tensor, base.Metrics, base.Metrics]:
-  """Trains on a client's examples: step 2.
+def client_function(
+  objective: base.Objective, config: FedAvgConfig
+) -> client_functions.ClientFunction:
+  """Builds step 2: training on a client's examples.
 
   Args:
     objective: What is minimised.
     config: Epochs, batch size, rate.
-    params: The server's model.
-    examples: The client's n examples.
-    seed: int32 [2], the round's.
 
   Returns:
-    The update (initial minus final weights), its weight n (float32), the objective's
-    metrics, and the client's counts. An update that is not finite is 0 with weight 0.
+    A function of `params` and `seed`, int32 [2], the round's. It sends the `update`
+    (initial minus final weights), the objective's `metrics`, the weight n and the
+    client's counts; what is not finite is 0 with weight 0.
   """
   optimizer = tff.learning.optimizers.build_sgdm(
     config.client_learning_rate, config.client_momentum or None
   )
-  trained, metrics = local_training.train(
-    objective, optimizer, config.local, params, examples, seed
-  )
-  update = tf.nest.map_structure(tf.subtract, params, trained)
-  num_examples = base.example_count(examples)
-  usable = clients.is_finite((update, metrics))
-  return (
-    clients.keep_if(usable, update),
-    tf.where(usable, tf.cast(num_examples, tf.float32), 0.0),
-    clients.keep_if(usable, metrics),
-    clients.counts(num_examples, usable),
-  )
+
+  def each(shared, examples):
+    trained, metrics = local_training.train(
+      objective, optimizer, config.local, shared['params'], examples, shared['seed']
+    )
+    update = tf.nest.map_structure(tf.subtract, shared['params'], trained)
+    num_examples = base.example_count(examples)
+    usable = clients.is_finite((update, metrics))
+    means = collections.OrderedDict(update=update, metrics=metrics)
+    return client_functions.ClientResult(
+      clients.keep_if(usable, means),
+      tf.where(usable, tf.cast(num_examples, tf.float32), 0.0),
+      clients.counts(num_examples, usable),
+    )
+
+  if isinstance(objective, base.Separable) and local_training.is_one_step(config.local):
+    return client_functions.ClientFunction(each, alike=_first_step(objective, config))
+  return client_functions.ClientFunction(each)
+
+
+def _first_step(
+  objective: base.Separable, config: FedAvgConfig
+) -> client_functions.Alike:
+  """Builds what clients of equal size send of their only step, in the mean."""
+
+  def alike(shared, examples, num_clients):
+    gradient, metrics = local_training.mean_gradient(
+      objective, shared['params'], examples, shared['seed'], num_clients
+    )
+    # Momentum starts at zero: the first step is the gradient with or without it.
+    update = tf.nest.map_structure(lambda g: config.client_learning_rate * g, gradient)
+    return collections.OrderedDict(update=update, metrics=metrics)
+
+  return alike
 
 
 def build_client_work(
   objective: base.Objective,
-  element_spec: Any,
+  cohort: cohorts.Cohort,
   weights_type: tff.Type,
   config: FedAvgConfig,
-  aggregation: aggregation_lib.Aggregation,
 ) -> tff.learning.templates.ClientWorkProcess:
   """Builds the clients' part; see `build_fedavg` for the arguments."""
-  data_type = clients.sequence_type(element_spec)
-  params_type = weights_type.trainable
-  seed_type = tff.TensorType(np.int32, [2])
-
-  @tff.tensorflow.computation(params_type, seed_type, data_type)
-  def train(params, seed, dataset):
-    update, weight, metrics, counts = client_update(
-      objective, config, params, clients.all_examples(dataset), seed
-    )
-    return collections.OrderedDict(
-      update=update, weight=weight, metrics=metrics, counts=counts
-    )
-
+  shared_type = clients.shared_type(weights_type.trainable)
+  train = cohort.map(client_function(objective, config), shared_type)
   sent = train.type_signature.result
-  metrics_process = aggregation.metrics.create(sent['metrics'], sent['weight'])
-  counts_process = aggregation.counts.create(sent['counts'])
+  metrics_process = cohort.aggregation.metrics.create(sent['metrics'], sent['weight'])
+  counts_process = cohort.aggregation.counts.create(sent['counts'])
 
   @tff.tensorflow.computation(sent['metrics'], sent['counts'])
   def report(metrics, counts):
@@ -130,17 +135,13 @@ def build_client_work(
     result.update(
       clients.traffic(
         counts['clients'],
-        down=communication.num_bytes(params_type) + communication.num_bytes(seed_type),
+        down=communication.num_bytes(shared_type),
         up=communication.num_bytes(sent),
       )
     )
     return result
 
-  @tff.tensorflow.computation
-  def initial_seed():
-    return server.initial_round_seed(config.seed)
-
-  next_seed = tff.tensorflow.computation(server.next_round_seed, seed_type)
+  initial_seed, next_seed = server.round_seeds(config.seed)
 
   @tff.federated_computation
   def initialize():
@@ -155,11 +156,14 @@ def build_client_work(
   @tff.federated_computation(
     initialize.type_signature.result,
     tff.FederatedType(weights_type, tff.CLIENTS),
-    tff.FederatedType(data_type, tff.CLIENTS),
+    tff.FederatedType(cohort.data_type, tff.CLIENTS),
   )
   def next_fn(state, weights, data):
-    seed = tff.federated_broadcast(state['round_seed'])
-    trained = tff.federated_map(train, (weights.trainable, seed, data))
+    shared = collections.OrderedDict(
+      params=weights.trainable, seed=tff.federated_broadcast(state['round_seed'])
+    )
+    examples = tff.federated_map(cohort.read, data)
+    trained = tff.federated_map(train, (shared, examples))
     metrics = metrics_process.next(
       state['metrics'], trained['metrics'], trained['weight']
     )
@@ -167,7 +171,7 @@ def build_client_work(
     return tff.templates.MeasuredProcessOutput(
       tff.federated_zip(
         collections.OrderedDict(
-          round_seed=tff.federated_map(next_seed, state['round_seed']),
+          round_seed=next_seed(state['round_seed']),
           metrics=metrics.state,
           counts=counts.state,
         )
@@ -193,7 +197,7 @@ def build_fedavg(
   Args:
     objective: What a client minimises.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets, such as
-      `client_data.element_type_structure`.
+      `client_data.element_type_structure`; or the `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
     config: Hyperparameters; the defaults when None.
     aggregation: What everything that leaves a client goes through; plain when None.
@@ -206,7 +210,7 @@ def build_fedavg(
     ValueError: If the elements are not single examples with an `example_id`.
   """
   config = config or FedAvgConfig()
-  aggregation = aggregation or aggregation_lib.plain()
+  cohort = cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain())
 
   @tff.tensorflow.computation
   def initial_weights():
@@ -214,13 +218,7 @@ def build_fedavg(
 
   return server.compose(
     initial_weights,
-    build_client_work(
-      objective,
-      element_spec,
-      initial_weights.type_signature.result,
-      config,
-      aggregation,
-    ),
-    aggregation.updates,
+    build_client_work(objective, cohort, initial_weights.type_signature.result, config),
+    cohort.aggregation.updates,
     server_optimizer,
   )

@@ -62,7 +62,7 @@ def train(
   state = optimizer.initialize(
     tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), params)
   )
-  if plan.batch_size is None and plan.epochs == 1:
+  if is_one_step(plan):
     # The common case of tiny clients, without the cost of a loop.
     _, new_params, metrics = _step(objective, optimizer, params, state, examples, seed)
     return _keep_empty(num_examples, params, new_params), metrics
@@ -98,6 +98,72 @@ def train(
   return params, tf.nest.map_structure(
     lambda t: tf.math.divide_no_nan(t, tf.cast(visited, t.dtype)), totals
   )
+
+
+def is_one_step(plan: LocalTraining) -> bool:
+  """Returns whether training is one step on all of the examples."""
+  return plan.epochs == 1 and plan.batch_size is None
+
+
+def mean_gradient(
+  objective: base.Separable,
+  params: base.Params,
+  examples: base.Examples,
+  seed: tf.Tensor,
+  num_clients: tf.Tensor,
+) -> tuple[base.Params, base.Metrics]:
+  """Returns the mean over clients of what each one's first step needs.
+
+  All examples go through the networks together, the loss is taken of each client's
+  encodings, and one gradient is taken of the mean of the losses.
+
+  Args:
+    objective: What is minimised.
+    params: Where all clients start.
+    examples: Those of K clients with n >= 1 examples each, client after client.
+    seed: int32 [2], the round's.
+    num_clients: K, int32 scalar.
+
+  Returns:
+    The mean of the gradients of the clients' losses, and the mean of the objective's
+    metrics with `loss`.
+  """
+  size = base.example_count(examples) // num_clients
+
+  def grouped(value):
+    return tf.reshape(value, tf.concat([[num_clients, size], tf.shape(value)[1:]], 0))
+
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    encodings = objective.encode(params, examples, seed)
+
+  def of_one_client(client):
+    own, own_examples = client
+    with tf.GradientTape() as client_tape:
+      client_tape.watch(own)
+      loss, reported = objective.loss_of_encodings(own, own_examples)
+    metrics: base.Metrics = collections.OrderedDict(loss=loss)
+    metrics.update(reported)
+    return client_tape.gradient(loss, own), metrics
+
+  gradients, metrics = tf.vectorized_map(
+    of_one_client,
+    tf.nest.map_structure(grouped, (encodings, examples)),
+    fallback_to_while_loop=False,
+  )
+  share = 1 / num_clients
+  upstream = tf.nest.map_structure(
+    lambda g, e: tf.reshape(g, tf.shape(e)) * tf.cast(share, e.dtype),
+    gradients,
+    encodings,
+  )
+  gradient = tape.gradient(
+    encodings,
+    params,
+    output_gradients=upstream,
+    unconnected_gradients=tf.UnconnectedGradients.ZERO,
+  )
+  return gradient, tf.nest.map_structure(lambda m: tf.reduce_mean(m, 0), metrics)
 
 
 def _step(objective, optimizer, params, state, examples, seed):

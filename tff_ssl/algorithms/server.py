@@ -4,6 +4,8 @@ The five named parts of a `tff.learning.templates.LearningProcess` are put toget
 here; an algorithm brings its client work.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -52,11 +54,25 @@ def nothing_arrived(state, update):
   return unusable, {'update_rejected': tf.cast(unusable, tf.int32)}
 
 
-def zeros(value_type: tff.Type):
-  """Returns zeros of an unplaced type of tensors, to be called while tracing."""
-  return tff.types.structure_from_tensor_type_tree(
-    lambda t: tf.zeros(t.shape, t.dtype), value_type
-  )
+def round_seeds(
+  seed: int,
+) -> tuple[tff.Computation, Callable[[tff.Value], tff.Value]]:
+  """Returns the seeds of the rounds as a piece of a server state.
+
+  Args:
+    seed: Of the run.
+
+  Returns:
+    () -> the seed of round 0, and a function from a round's seed at the server to the
+    next one's.
+  """
+
+  @tff.tensorflow.computation
+  def initial():
+    return initial_round_seed(seed)
+
+  following = tff.tensorflow.computation(next_round_seed, initial.type_signature.result)
+  return initial, lambda round_seed: tff.federated_map(following, round_seed)
 
 
 def build_finalizer(

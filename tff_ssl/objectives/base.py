@@ -10,12 +10,13 @@ randomness derived from the round's seed and each example's id.
 
 import collections
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import tensorflow as tf
 
 Params = collections.OrderedDict[str, tf.Tensor]
 Examples = Mapping[str, tf.Tensor]
+Encodings = Mapping[str, tf.Tensor]
 Metrics = collections.OrderedDict[str, tf.Tensor]
 
 
@@ -48,6 +49,37 @@ class Objective(Protocol):
 
   def summarize(self, metrics: Metrics) -> Metrics:
     """Turns averaged `metrics` into the scalars that a round reports."""
+
+
+@runtime_checkable
+class Separable(Objective, Protocol):
+  """An objective whose networks treat each example by itself.
+
+  The examples of many clients can then go through the networks together, and the loss
+  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`.
+  """
+
+  def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:
+    """Returns what the loss sees of each of n examples.
+
+    Args:
+      params: As in `loss`, with the other arguments.
+      examples: n examples.
+      seed: int32 [2].
+
+    Returns:
+      Floating tensors [n, ...] by name; row i depends on example i alone.
+    """
+
+  def loss_of_encodings(
+    self, encodings: Encodings, examples: Examples
+  ) -> tuple[tf.Tensor, Metrics]:
+    """Returns the loss and metrics of a batch, see `loss`.
+
+    Args:
+      encodings: As made by `encode`.
+      examples: The same n examples.
+    """
 
 
 def example_count(examples: Examples) -> tf.Tensor:

@@ -34,7 +34,20 @@ class ContrastiveObjective:
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the within-batch loss; 0 for an empty batch (see `base.Objective`)."""
-    f, g = self.model.encode(params, examples, seed)
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns the encodings `f` and `g` of both views (see `base.Separable`)."""
+    return dual_encoder.named_encodings(self.model, params, examples, seed)
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the within-batch loss of encodings (see `base.Separable`)."""
+    del examples  # No label is needed.
+    f, g = encodings['f'], encodings['g']
     loss = contrastive.nt_xent(f, g, self.temperature)
     return loss, statistics.spread_metrics(f)
 

@@ -115,6 +115,14 @@ class TwoTower:
     return f, g
 
 
+def named_encodings(
+  model: DualEncoder, params: base.Params, examples: base.Examples, seed: tf.Tensor
+) -> base.Encodings:
+  """Returns the encodings of n examples as `f` [n, d_f] and `g` [n, d_g]."""
+  f, g = model.encode(params, examples, seed)
+  return collections.OrderedDict(f=f, g=g)
+
+
 def init_networks(
   seed: tf.Tensor, dtype: tf.DType, networks: Mapping[str, network.Network]
 ) -> base.Params:

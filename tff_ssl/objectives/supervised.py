@@ -37,11 +37,24 @@ class SupervisedObjective:
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the mean cross-entropy over labelled examples (label >= 0)."""
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns `logits` [n, classes] (see `base.Separable`)."""
     view = byol.one_view(
       examples['image'], examples['example_id'], seed, self.augmentation
     )
     features = self.encoder.apply(network.select(params, dual_encoder.ENCODER), view)
     logits = self.head.apply(network.select(params, HEAD), features)
+    return collections.OrderedDict(logits=logits)
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of logits (see `base.Separable`)."""
+    logits = encodings['logits']
     label = examples['label']
     labelled = tf.cast(label >= 0, logits.dtype)
     entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(

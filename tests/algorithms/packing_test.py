@@ -1,0 +1,141 @@
+"""Packed clients give what clients apart give; all algorithms: `conformance_test`."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import clients
+from tff_ssl.algorithms import cohorts
+from tff_ssl.algorithms import packing
+from tff_ssl.algorithms import packs
+
+_SHARED = clients.shared_type(tff.TensorType(np.float32))
+
+
+def _function(additive=False, alike=None):
+  """Sends the mean of pixels plus a parameter, and the mean's square.
+
+  The first is additive over examples, the second is not.
+  """
+
+  def each(shared, examples):
+    n = tf.shape(examples['image'])[0]
+    weight = tf.cast(n, tf.float32)
+    value = tf.math.divide_no_nan(tf.reduce_sum(examples['image'][:, 0, 0, 0]), weight)
+    value += shared['params'] * tf.cast(n > 0, tf.float32)
+    finite = tf.math.is_finite(value)
+    value = tf.where(finite, value, 0.0)
+    means = collections.OrderedDict(update=value)
+    if not additive:
+      means['metrics'] = tf.square(value)
+    return client_functions.ClientResult(
+      means, tf.where(finite, weight, 0.0), clients.counts(n, finite)
+    )
+
+  return client_functions.ClientFunction(each, additive, alike)
+
+
+def _alike(shared, examples, num_clients):
+  # Empty clients must not come here: the mean of nothing is not a number.
+  own = tf.reshape(examples['image'][:, 0, 0, 0], [num_clients, -1])
+  mean = tf.reduce_mean(own, axis=1) + shared['params']
+  return collections.OrderedDict(
+    update=tf.reduce_mean(mean), metrics=tf.reduce_mean(tf.square(mean))
+  )
+
+
+def _run(function, sizes, aggregation=None, bad=()):
+  """Runs a function over one pack; returns what it sends, and each client's mean."""
+  cohort = packing.PackedClients(harness.PACKS, aggregation or aggregation_lib.plain())
+  total = sum(sizes)
+  examples = collections.OrderedDict(
+    image=np.random.default_rng(3).random((total, 8, 8, 1)).astype(np.float32),
+    example_id=np.arange(total),
+    label=np.zeros(total, np.int32),
+  )
+  ends = np.cumsum(sizes)
+  for k in bad:
+    examples['image'][ends[k] - 1] = np.nan
+  shared = collections.OrderedDict(params=np.float32(2.0), seed=np.zeros([2], np.int32))
+  sent = cohort.map(function, _SHARED)(
+    shared, cohort.read(packs.pack_dataset(examples, sizes))
+  )
+  pixels = np.split(examples['image'][:, 0, 0, 0].astype(np.float64), ends[:-1])
+  return sent, [np.mean(p) + 2 if len(p) else 0.0 for p in pixels]
+
+
+_SIZES = {
+  'mixed': [0, 0, 1, 1, 1, 3, 5, 5],
+  'one': [4],
+  'larger than a chunk': [1, 100, 100, 100, 300, 300, 700],
+  'many small': [1] * 300 + [2] * 150,
+}
+
+
+@pytest.mark.parametrize('form', ['apart', 'additive', 'alike'])
+@pytest.mark.parametrize('sizes', _SIZES)
+@pytest.mark.parametrize('broken', [False, True])
+def test_the_sums_of_a_pack(tff_context, form, sizes, broken):
+  sizes = _SIZES[sizes]
+  bad = [len(sizes) // 2] if broken else []
+  function = _function(form == 'additive', _alike if form == 'alike' else None)
+  sent, means = _run(function, sizes, bad=bad)
+  used = [k for k in range(len(sizes)) if k not in bad]
+  weights = np.array([sizes[k] for k in used], np.float64)
+  values = np.array([means[k] for k in used])
+  total = weights.sum()
+  assert sent['weight'] == total
+  expected = (weights @ values) / total if total else 0.0
+  assert sent['update'] == pytest.approx(expected, rel=1e-5)
+  if form != 'additive':
+    expected = (weights @ values**2) / total if total else 0.0
+    assert sent['metrics'] == pytest.approx(expected, rel=1e-5)
+  assert sent['counts'] == {
+    'clients': len(sizes),
+    'examples': total,
+    'empty_clients': sizes.count(0),
+    'nonfinite_clients': len(bad),
+  }
+
+
+def test_what_is_private_is_clipped_for_each_client(tff_context):
+  aggregation = aggregation_lib.private(1.0, update_clip=4.0, statistics_clip=1.0)
+  sizes = [1, 1, 2, 3]
+  sent, means = _run(_function(True), sizes, aggregation)
+  clipped = [min(n * value, 4.0) for n, value in zip(sizes, means, strict=True)]
+  assert 0 < sum(value < 4.0 for value in clipped) < 4
+  assert sent['update'] == pytest.approx(sum(clipped) / sum(sizes), rel=1e-5)
+
+
+def test_secure_sums_refuse_packs():
+  with pytest.raises(ValueError, match='acts on each client'):
+    cohorts.build_cohort(harness.PACKS, aggregation_lib.secure(1.0, 8))
+
+
+def test_private_packs_carry_the_same_noise(tff_context):
+  """With clients whose updates are zero, what arrives is the noise."""
+  aggregation = aggregation_lib.private(0.5, update_clip=3.0, statistics_clip=1.0)
+  value_type = tff.to_type(collections.OrderedDict(a=(np.float32, [4000])))
+  zero = {'a': np.zeros([4000], np.float32)}
+  spreads = []
+  for factory in (aggregation.updates, aggregation.packs.aggregation.updates):
+    process = factory.create(value_type, tff.TensorType(np.float32))
+    output = process.next(process.initialize(), [zero, zero], [1.0, 1.0])
+    spreads.append(np.std(output.result['a']) * 2)
+  assert spreads == pytest.approx([1.5, 1.5], rel=0.1)
+
+
+def test_packs_do_not_clip_what_was_clipped(tff_context):
+  aggregation = aggregation_lib.private(1e-6, update_clip=1.0, statistics_clip=1.0)
+  factory = aggregation.packs.aggregation.updates
+  process = factory.create(
+    tff.to_type(collections.OrderedDict(a=np.float32)), tff.TensorType(np.float32)
+  )
+  output = process.next(process.initialize(), [{'a': 50.0}, {'a': 20.0}], [3.0, 1.0])
+  assert output.result['a'] == pytest.approx(170 / 4, rel=1e-5)

@@ -1,0 +1,66 @@
+"""Tests of how clients are dealt into packs."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import packs
+
+
+@pytest.mark.parametrize('num_packs', [1, 2, 3, 8])
+def test_every_client_is_in_one_pack_small_ones_first(num_packs):
+  sizes = [3, 0, 6, 1, 1, 2, 5, 4, 0]
+  dealt = packs.deal(sizes, num_packs, bytes_per_example=100)
+  assert len(dealt) == num_packs
+  assert sorted(k for pack in dealt for k in pack) == list(range(9))
+  for pack in dealt:
+    assert [sizes[k] for k in pack] == sorted(sizes[k] for k in pack)
+  loads = [sum(sizes[k] for k in pack) for pack in dealt]
+  # Nobody has more than the mean and one client.
+  assert max(loads) <= 22 / num_packs + 6
+
+
+def test_equal_clients_are_dealt_equally():
+  assert [len(p) for p in packs.deal([4] * 128, 2, 1)] == [64, 64]
+  assert [len(p) for p in packs.deal([0] * 6, 3, 1)] == [2, 2, 2]
+
+
+def test_there_are_no_packs_without_clients():
+  assert packs.deal([5, 5], 16, 1) in ([[0], [1]], [[1], [0]])
+  with pytest.raises(ValueError, match='The cohort is empty'):
+    packs.deal([], 2, 1)
+  with pytest.raises(ValueError, match='num_packs is 0'):
+    packs.deal([1], 0, 1)
+
+
+def test_packs_can_be_sent():
+  # 64 clients of 4 MiB: 256 MiB must not go in two values.
+  dealt = packs.deal([1] * 64, 2, 4 * 2**20)
+  assert len(dealt) == 4
+  assert {len(pack) for pack in dealt} == {16}
+
+
+def test_a_pack_is_one_element_of_its_type():
+  (dataset,) = harness.packed_cohort([[3], [0, 1], []], num_packs=1)
+  spec = harness.PACKS.pack_spec
+  assert tf.nest.map_structure(
+    lambda a, b: a.is_compatible_with(b), spec, dataset.element_spec
+  )
+  pack = dataset.get_single_element()
+  assert pack[packs.SIZES].numpy().tolist() == [0, 1, 2]
+  assert pack[packs.EXAMPLES]['example_id'].numpy().tolist() == [103, 100, 101]
+  assert list(pack[packs.EXAMPLES]) == list(harness.ELEMENT)
+
+
+def test_batches_are_not_examples():
+  batch = collections.OrderedDict(example_id=tf.TensorSpec([None], tf.int64))
+  with pytest.raises(ValueError, match='single examples'):
+    packs.PackSpec(batch)
+
+
+def test_what_is_dealt_depends_on_the_sizes_alone():
+  sizes = np.random.default_rng(0).integers(1, 7, 50).tolist()
+  assert packs.deal(sizes, 4, 1) == packs.deal(np.array(sizes), 4, 1)

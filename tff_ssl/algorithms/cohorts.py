@@ -1,0 +1,89 @@
+"""How the clients of a round are laid out in TFF values.
+
+On devices, and by default, each CLIENTS-placed value is one client's data set. In a
+simulation each may be a pack of many clients (`packing`), which is many times cheaper
+where clients are small. An algorithm asks a `Cohort` for its data type, gives it the
+function of one client, and does not know which it is.
+"""
+
+from typing import Any, Protocol
+
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import clients
+from tff_ssl.algorithms import packing
+from tff_ssl.algorithms import packs
+
+
+class Cohort(Protocol):
+  """The clients of a round.
+
+  Attributes:
+    data_type: Type of one CLIENTS-placed value of `next`'s last argument.
+    read: data -> what `map` takes; once a round, for reading is a twelfth of the work
+      of a client of one image.
+    aggregation: Combines the results of `map`.
+  """
+
+  data_type: tff.SequenceType
+  read: tff.Computation
+  aggregation: aggregation_lib.Aggregation
+
+  def map(
+    self, function: client_functions.ClientFunction, shared_type: tff.Type
+  ) -> tff.Computation:
+    """Returns (shared, read data) -> an OrderedDict of means, `weight`, `counts`.
+
+    Args:
+      function: Of one client.
+      shared_type: Of its first argument.
+    """
+
+
+def build_cohort(element_spec: Any, aggregation: aggregation_lib.Aggregation) -> Cohort:
+  """Builds the layout that the type of the client data asks for.
+
+  Args:
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, with at
+      least `example_id`; or the `packs.PackSpec` of them.
+    aggregation: What everything that leaves a client goes through.
+
+  Returns:
+    The cohort.
+
+  Raises:
+    ValueError: If the elements have no scalar `example_id`, as when they are batched,
+      or packs are asked for and the aggregation needs to see each client.
+  """
+  if isinstance(element_spec, packs.PackSpec):
+    return packing.PackedClients(element_spec, aggregation)
+  return SeparateClients(element_spec, aggregation)
+
+
+class SeparateClients:
+  """One value, one client: its data set of examples."""
+
+  def __init__(self, element_spec: Any, aggregation: aggregation_lib.Aggregation):
+    """Builds what reads a client's data; see `build_cohort`."""
+    clients.check_element(element_spec)
+    self.data_type = tff.SequenceType(tff.types.tensorflow_to_type(element_spec))
+    self.aggregation = aggregation
+
+    @tff.tensorflow.computation(self.data_type)
+    def read(dataset):
+      return clients.all_examples(dataset)
+
+    self.read = read
+
+  def map(
+    self, function: client_functions.ClientFunction, shared_type: tff.Type
+  ) -> tff.Computation:
+    """Returns `function.each` as a computation; see `Cohort`."""
+
+    @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
+    def run(shared, examples):
+      return client_functions.as_sent(function.each(shared, examples))
+
+    return run

@@ -1,0 +1,110 @@
+"""What a pack of simulated clients holds, and how clients are dealt into packs.
+
+A pack is a data set of one element: the examples of all of its clients as one tensor,
+and the clients' sizes, in increasing order. `packing` computes on them.
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.algorithms import clients
+
+EXAMPLES = 'examples'
+SIZES = 'sizes'
+# A data set is serialised with its tensors, of which each may have 2 GB and one that
+# TFF sends 100 MB.
+_MAX_BYTES = 64 * 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class PackSpec:
+  """Says that client data come in packs.
+
+  To be given to an algorithm in place of `element_spec`.
+
+  Attributes:
+    element_spec: `tf.TensorSpec`s of one example.
+  """
+
+  element_spec: Any
+
+  def __post_init__(self):
+    clients.check_element(self.element_spec)
+
+  @property
+  def pack_spec(self) -> collections.OrderedDict[str, Any]:
+    """`tf.TensorSpec`s of the only element of a pack's data set."""
+    return collections.OrderedDict(
+      [
+        (
+          EXAMPLES,
+          tf.nest.map_structure(
+            lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype),
+            self.element_spec,
+          ),
+        ),
+        (SIZES, tf.TensorSpec([None], tf.int32)),
+      ]
+    )
+
+
+def deal(
+  sizes: Sequence[int], num_packs: int, bytes_per_example: int
+) -> list[list[int]]:
+  """Deals clients into packs of nearly equal work.
+
+  Args:
+    sizes: Examples of each client, at least one client.
+    num_packs: How many packs to make, as many as run at the same time; at least 1.
+      There are fewer where there are fewer clients, and a multiple where packs would be
+      too large to be sent.
+    bytes_per_example: Size of an example.
+
+  Returns:
+    The positions of each pack's clients, small clients first.
+
+  Raises:
+    ValueError: If there is no client, or `num_packs` is below 1.
+  """
+  if not len(sizes):
+    raise ValueError('The cohort is empty; it must hold at least one client.')
+  if num_packs < 1:
+    raise ValueError(f'num_packs is {num_packs}; it must be at least 1.')
+  parts = math.ceil(sum(sizes) * bytes_per_example / (_MAX_BYTES * num_packs))
+  count = min(num_packs * max(1, parts), len(sizes))
+  packs: list[list[int]] = [[] for _ in range(count)]
+  loads = np.zeros(count, np.int64)
+  # The largest first, each to whoever has least. Positions break ties, so that packs
+  # are a function of the cohort alone.
+  order = np.argsort(np.asarray(sizes), kind='stable')
+  for position in order[::-1]:
+    lightest = int(np.argmin(loads))
+    packs[lightest].append(int(position))
+    # An empty client costs something too.
+    loads[lightest] += max(1, sizes[position])
+  return [pack[::-1] for pack in packs]
+
+
+def pack_dataset(
+  examples: Mapping[str, np.ndarray], sizes: Sequence[int]
+) -> tf.data.Dataset:
+  """Returns a pack as the data set that an algorithm built with `PackSpec` takes.
+
+  Args:
+    examples: Fields of all clients' examples, client after client: [sum of sizes, ...].
+    sizes: Examples of each client, in increasing order.
+  """
+  return tf.data.Dataset.from_tensors(
+    collections.OrderedDict(
+      [
+        (EXAMPLES, collections.OrderedDict(examples)),
+        (SIZES, np.asarray(sizes, np.int32)),
+      ]
+    )
+  )
