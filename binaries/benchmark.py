@@ -91,7 +91,9 @@ def _measure(
 ) -> dict[str, Any]:
   """Measures one cohort; returns what it is and its numbers."""
   seed = common.SEED.value
-  clients = benchmark_workloads.register(workload, _image_size(), seed)
+  clients = benchmark_workloads.register(
+    workload, _image_size(), seed, common.PACKS.value
+  )
   problem = benchmark_experiments.Problem(model, clients, workload.local, seed)
   build = benchmark_experiments.EXPERIMENTS[benchmark_flags.EXPERIMENT.value]
   runner = benchmark_measure.Runner(problem, build(problem))
@@ -138,6 +140,7 @@ def _configuration() -> dict[str, Any]:
     augmentation=common.AUGMENTATION.value,
     image_shape=[_image_size(), _image_size(), 3],
     seed=common.SEED.value,
+    packs=common.PACKS.value,
     rounds=common.ROUNDS.value,
     warm_up_rounds=benchmark_measure.WARM_UP_ROUNDS,
   )

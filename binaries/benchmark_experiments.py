@@ -23,7 +23,6 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
-from tff_ssl.runtime import client_data
 
 # Small, so that the weights stay finite on noise; it costs the same as any other.
 _SERVER_LEARNING_RATE = 1e-3
@@ -63,7 +62,7 @@ def build_dcco(problem: Problem) -> Experiment:
   objective = statistics.StatisticsObjective(problem.model)
   federated = dcco.build_dcco(
     objective,
-    problem.clients.data.element_type_structure,
+    problem.clients.simulation.element_spec,
     _server_optimizer(),
     dcco_client.DCCOConfig(seed=problem.seed),
   )
@@ -75,7 +74,7 @@ def build_fedavg(problem: Problem) -> Experiment:
   objective = contrastive.ContrastiveObjective(problem.model)
   federated = fedavg.build_fedavg(
     objective,
-    problem.clients.data.element_type_structure,
+    problem.clients.simulation.element_spec,
     _server_optimizer(),
     fedavg.FedAvgConfig(problem.local, seed=problem.seed),
   )
@@ -97,7 +96,7 @@ def federated_cohort(problem: Problem, round: int) -> list[tf.data.Dataset]:
     round: Number of the round, which decides who takes part.
   """
   clients = problem.clients
-  return client_data.cohort(clients.data, clients.cohorts(round))
+  return clients.simulation.cohort(clients.cohorts(round))
 
 
 def centralized_batches(problem: Problem, round: int) -> list[tf.data.Dataset]:

@@ -12,6 +12,7 @@ from tff_ssl.algorithms import local_training
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
 
 # Lesions of HAM10000 with 1, 2, ..., 6 photographs: 10,015 of 7,470 lesions.
 _LESIONS_BY_IMAGES = (5514, 1423, 490, 34, 5, 4)
@@ -115,24 +116,29 @@ class Clients(NamedTuple):
 
   Attributes:
     data: Their examples.
+    simulation: How they are given to TFF.
     partition: The positions of each client's examples in `data`.
     cohorts: Which of them take part in a round.
     register_seconds: What it took to go from sizes and images to this.
   """
 
   data: client_data.ArrayClientData
+  simulation: simulation.Clients
   partition: partition_lib.Partition
   cohorts: sampling.Cohorts
   register_seconds: float
 
 
-def register(workload: Workload, image_size: int, seed: int) -> Clients:
+def register(
+  workload: Workload, image_size: int, seed: int, num_packs: int | None = None
+) -> Clients:
   """Makes a workload's clients, with random RGB images.
 
   Args:
     workload: How many, and of which sizes.
     image_size: Height and width, in pixels.
     seed: Of the sizes, the pixels and the cohorts.
+    num_packs: See `simulation.Clients`.
   """
   sizes = workload.sizes(seed)
   total = int(sizes.sum())
@@ -142,7 +148,8 @@ def register(workload: Workload, image_size: int, seed: int) -> Clients:
   partition = partition_lib.from_positions(np.split(example_ids, np.cumsum(sizes)[:-1]))
   data = client_data.ArrayClientData(images, example_ids, partition)
   cohorts = sampling.Cohorts(data.client_ids, workload.clients, seed)
-  return Clients(data, partition, cohorts, time.perf_counter() - started)
+  simulated = simulation.Clients(data, num_packs=num_packs)
+  return Clients(data, simulated, partition, cohorts, time.perf_counter() - started)
 
 
 def random_images(

@@ -61,6 +61,13 @@ CLIENTS_PER_ROUND = flags.DEFINE_integer(
 EVALUATE_EVERY = flags.DEFINE_integer(
   'evaluate_every', 0, 'Rounds between evaluations; 0: only at the end.', lower_bound=0
 )
+PACKS = flags.DEFINE_integer(
+  'packs',
+  None,
+  'TFF values that the simulated clients of a round are packed into; by default one a '
+  'core, 0: each client is one.',
+  lower_bound=0,
+)
 CHECKPOINT_EVERY = flags.DEFINE_integer(
   'checkpoint_every', 10, 'Rounds between checkpoints.', lower_bound=1
 )

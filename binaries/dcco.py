@@ -24,6 +24,7 @@ from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_folder
+from tff_ssl.runtime import simulation
 
 _MAY_DIFFER = (*common.MAY_DIFFER, *evaluation.MAY_DIFFER)
 
@@ -43,11 +44,12 @@ def main() -> None:
     partition,
     label=task.train.label if name == 'supervised' else None,
   )
-  cohort_fn = dcco_setup.build_cohorts(task, data, partition)
+  clients = simulation.Clients(data, num_packs=common.PACKS.value)
+  cohort_fn = dcco_setup.build_cohorts(task, data, clients, partition)
   encoder = common.build_encoder(task)
   evaluator = evaluation.Evaluator(task, encoder)
   algorithm = dcco_setup.build_algorithm(
-    dcco_setup.build_objective(task, encoder), data.element_type_structure
+    dcco_setup.build_objective(task, encoder), clients.element_spec
   )
 
   def encoder_params(state: Any) -> network.Params:

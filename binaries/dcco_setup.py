@@ -28,6 +28,7 @@ from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
 
 ALGORITHMS = ('dcco', 'fedavg_cco', 'fedavg_nt_xent', 'centralized_cco', 'supervised')
 FEDERATED = ('dcco', 'fedavg_cco', 'fedavg_nt_xent')
@@ -75,6 +76,7 @@ _TAKEN_BY = {
   'projector': (*FEDERATED, 'centralized_cco'),
   'augmentation': (*FEDERATED, 'centralized_cco'),
   'worker_address': FEDERATED,
+  'packs': FEDERATED,
 }
 
 
@@ -144,13 +146,14 @@ def build_algorithm(objective: Any, element_spec: Any) -> Any:
 def build_cohorts(
   task: task_lib.Task,
   data: client_data.ArrayClientData,
+  clients: simulation.Clients,
   partition: partition_lib.Partition,
 ) -> Callable[[int], list[tf.data.Dataset]]:
   """Returns the data of each round; a function of the round and the seed alone."""
   seed = common.SEED.value
   cohorts = sampling.Cohorts(data.client_ids, common.CLIENTS_PER_ROUND.value, seed)
   if ALGORITHM.value in FEDERATED:
-    return lambda round: client_data.cohort(data, cohorts(round))
+    return lambda round: clients.cohort(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))
   if ALGORITHM.value == 'supervised':
     pool = labels.label_fraction(
