@@ -38,6 +38,7 @@ setuptools.setup(
   install_requires=[
     'tensorflow-federated==0.87.0',
     'tensorflow>=2.14,<2.15',
+    'absl-py',
     'dm-tree',
     'grpcio',
     'numpy>=1.25,<2',

@@ -22,15 +22,19 @@ _ALL = {
 @pytest.mark.parametrize('name', _ALL)
 def test_every_factory_fits_its_place(name):
   made = _ALL[name]()
-  for field in dataclasses.fields(made):
-    factory = getattr(made, field.name)
-    if field.name == 'counts':
-      process = factory.create(_COUNTS)
-    else:
-      process = factory.create(_VALUE, _WEIGHT)
-    assert isinstance(process, tff.templates.AggregationProcess)
-    if name == 'secure':
-      tff.test.assert_not_contains_unsecure_aggregation(process.next)
+  assert (made.packs is None) == (name == 'secure')
+  for each in [made, made.packs.aggregation] if made.packs else [made]:
+    for field in dataclasses.fields(each):
+      if field.name == 'packs':
+        continue
+      factory = getattr(each, field.name)
+      if field.name == 'counts':
+        process = factory.create(_COUNTS)
+      else:
+        process = factory.create(_VALUE, _WEIGHT)
+      assert isinstance(process, tff.templates.AggregationProcess)
+      if name == 'secure':
+        tff.test.assert_not_contains_unsecure_aggregation(process.next)
 
 
 @pytest.mark.parametrize('field', ['updates', 'metrics', 'statistics'])

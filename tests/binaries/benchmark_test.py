@@ -20,6 +20,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
 
 SMALL = ('--encoder_width=0.25', '--projector=8,8', '--rounds=2', '--image_size=8')
 
@@ -46,7 +47,10 @@ def problem(local=None) -> benchmark_experiments.Problem:
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )
   cohorts = sampling.Cohorts(list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0)
-  clients = benchmark_workloads.Clients(tiny.clients(), tiny.partition(), cohorts, 0.0)
+  data = tiny.clients()
+  clients = benchmark_workloads.Clients(
+    data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
+  )
   return benchmark_experiments.Problem(
     model, clients, local or local_training.LocalTraining(), seed=0
   )

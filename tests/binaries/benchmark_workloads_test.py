@@ -57,7 +57,7 @@ def test_images_that_do_not_fit_differ_and_share_the_pool(pool_bytes):
 
 def registered(**fields) -> benchmark_workloads.Clients:
   workload = benchmark_workloads.Workload(**fields)
-  return benchmark_workloads.register(workload, image_size=2, seed=0)
+  return benchmark_workloads.register(workload, image_size=2, seed=0, num_packs=0)
 
 
 def test_registered_clients_share_out_all_examples():

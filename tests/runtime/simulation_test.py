@@ -1,0 +1,135 @@
+"""Tests of packed and separate clients, as a program gives them to a process."""
+
+import collections
+
+from absl import logging
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests import tiny
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import packs
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import simulation
+
+
+def _packs(datasets):
+  """Returns the example ids of each client of each pack."""
+  read = [dataset.get_single_element() for dataset in datasets]
+  return [
+    [
+      ids.tolist()
+      for ids in np.split(
+        pack[packs.EXAMPLES]['example_id'].numpy(),
+        np.cumsum(pack[packs.SIZES].numpy())[:-1],
+      )
+    ]
+    for pack in read
+  ]
+
+
+def _uneven():
+  data = tiny.arrays()
+  return client_data.ArrayClientData(
+    data['image'],
+    data['example_id'],
+    {'c': np.arange(4), 'a': np.array([8]), 'b': np.arange(4, 7)},
+    label=data['label'],
+  )
+
+
+def test_packs_hold_all_clients():
+  clients = simulation.Clients(_uneven(), num_packs=2)
+  assert _packs(clients.cohort(['c', 'a', 'b'])) == [
+    [[10, 11, 12, 13]],
+    [[18], [14, 15, 16]],
+  ]
+
+
+def test_rows_are_those_of_the_arrays():
+  clients = simulation.Clients(_uneven(), num_packs=1)
+  (pack,) = clients.cohort(['a', 'b'])
+  examples = pack.get_single_element()[packs.EXAMPLES]
+  data = tiny.arrays()
+  for name in ('image', 'example_id', 'label'):
+    np.testing.assert_array_equal(examples[name], data[name][[8, 4, 5, 6]])
+
+
+def test_the_order_of_clients_does_not_matter():
+  clients = simulation.Clients(_uneven(), num_packs=2)
+  assert _packs(clients.cohort(['b', 'c', 'a'])) == _packs(
+    clients.cohort(['a', 'b', 'c'])
+  )
+
+
+def test_any_client_data_can_be_packed():
+  arrays = _uneven()
+  other = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
+    arrays.client_ids, arrays.serializable_dataset_fn
+  )
+  clients = simulation.Clients(other, num_packs=2)
+  assert isinstance(clients.element_spec, packs.PackSpec)
+  expected = simulation.Clients(arrays, num_packs=2).cohort(arrays.client_ids)
+  for got, wanted in zip(clients.cohort(arrays.client_ids), expected, strict=True):
+    tf.nest.map_structure(
+      np.testing.assert_array_equal,
+      got.get_single_element(),
+      wanted.get_single_element(),
+    )
+
+
+def test_without_packs_each_client_is_a_value():
+  data = tiny.clients()
+  clients = simulation.Clients(data, num_packs=0)
+  assert clients.element_spec == data.element_type_structure
+  ids = [
+    [int(example['example_id']) for example in dataset]
+    for dataset in clients.cohort(['bob', 'alice'])
+  ]
+  assert ids == [[10, 11, 12, 13], [14, 15, 16, 17, 18]]
+
+
+def test_there_are_as_many_packs_as_cores(monkeypatch):
+  monkeypatch.setattr('os.sched_getaffinity', lambda _: {0, 3, 5})
+  clients = simulation.Clients(_uneven())
+  assert len(clients.cohort(['a', 'b', 'c'])) == 3
+
+
+def test_one_line_says_that_clients_are_not_packed(monkeypatch):
+  said = []
+  monkeypatch.setattr(logging, 'warning', lambda text, *_: said.append(text))
+  secure = aggregation_lib.secure(1.0, 8)
+  clients = simulation.Clients(tiny.clients(), secure)
+  assert clients.element_spec == tiny.clients().element_type_structure
+  assert len(clients.cohort(['alice', 'bob'])) == 2
+  assert len(said) == 1
+  assert 'not packed' in said[0]
+  simulation.Clients(tiny.clients(), secure, num_packs=0)
+  simulation.Clients(tiny.clients(), aggregation_lib.plain())
+  assert len(said) == 1
+
+
+def test_what_is_wrong_is_named():
+  with pytest.raises(ValueError, match='num_packs is -1'):
+    simulation.Clients(tiny.clients(), num_packs=-1)
+  with pytest.raises(ValueError, match="there is no client 'carol'"):
+    simulation.Clients(tiny.clients(), num_packs=1).cohort(['carol'])
+  with pytest.raises(ValueError, match='The cohort is empty'):
+    simulation.Clients(tiny.clients(), num_packs=1).cohort([])
+
+
+def test_bytes_decide_how_many_packs(monkeypatch):
+  """Images too large for two values go in more."""
+  sent = collections.Counter()
+  deal = packs.deal
+
+  def spy(sizes, num_packs, bytes_per_example):
+    sent[bytes_per_example] += 1
+    return deal(sizes, num_packs, bytes_per_example)
+
+  monkeypatch.setattr(packs, 'deal', spy)
+  simulation.Clients(tiny.clients(labelled=True), num_packs=1).cohort(['bob'])
+  # 64 bytes of image, 8 of example_id, 4 of label.
+  assert dict(sent) == {76: 1}
