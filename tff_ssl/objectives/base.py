@@ -16,6 +16,9 @@ import tensorflow as tf
 
 Params = collections.OrderedDict[str, tf.Tensor]
 Examples = Mapping[str, tf.Tensor]
+# Tensors by name; empty where an objective has none.
+State = collections.OrderedDict[str, tf.Tensor]
+Carry = collections.OrderedDict[str, tf.Tensor]
 Encodings = Mapping[str, tf.Tensor]
 Metrics = collections.OrderedDict[str, tf.Tensor]
 
@@ -80,6 +83,78 @@ class Separable(Objective, Protocol):
       encodings: As made by `encode`.
       examples: The same n examples.
     """
+
+
+@runtime_checkable
+class Stateful(Protocol):
+  """An objective with state beside its parameters, or with a rule after each step.
+
+  What stays on the client: a target network (BYOL), a key network and a queue (MoCo).
+  Parameters are what is trained by gradients, and what a federated algorithm averages.
+  """
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> Params:
+    """Returns initial parameters; see `Objective`."""
+
+  def init_state(self, params: Params) -> State:
+    """Returns the state of who starts from these parameters."""
+
+  def loss_with_state(
+    self, params: Params, state: State, examples: Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, Metrics, Carry]:
+    """Returns the loss and metrics of a batch, and what `after_step` needs of it.
+
+    Args:
+      params: As made by `init`.
+      state: As made by `init_state` or `after_step`. No gradient flows into it.
+      examples: n >= 0 examples; see `Objective.loss`.
+      seed: int32 [2], the round's.
+    """
+
+  def after_step(
+    self, params: Params, state: State, carry: Carry
+  ) -> tuple[Params, State]:
+    """Returns parameters and state after an optimizer's step.
+
+    Args:
+      params: As the optimizer has left them.
+      state: That of the step.
+      carry: From `loss_with_state`.
+    """
+
+  def summarize(self, metrics: Metrics) -> Metrics:
+    """Turns averaged `metrics` into what a round reports; see `Objective`."""
+
+
+def with_state(objective: 'Objective | Stateful') -> Stateful:
+  """Returns an objective as a stateful one; one without state has an empty one."""
+  return objective if isinstance(objective, Stateful) else _WithoutState(objective)
+
+
+class _WithoutState:
+  """An `Objective` as a `Stateful` one."""
+
+  def __init__(self, objective: Objective):
+    self._objective = objective
+    self.init = objective.init
+    self.summarize = objective.summarize
+
+  def init_state(self, params: Params) -> State:
+    del params
+    return collections.OrderedDict()
+
+  def loss_with_state(
+    self, params: Params, state: State, examples: Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, Metrics, Carry]:
+    del state
+    loss, metrics = self._objective.loss(params, examples, seed)
+    return loss, metrics, collections.OrderedDict()
+
+  def after_step(
+    self, params: Params, state: State, carry: Carry
+  ) -> tuple[Params, State]:
+    del carry
+    return params, state
 
 
 def example_count(examples: Examples) -> tf.Tensor:
