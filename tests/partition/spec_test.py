@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from tff_ssl.partition import cases
+from tff_ssl.partition import classes
+from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
 from tff_ssl.partition import iid
+from tff_ssl.partition import quantity
 from tff_ssl.partition import shares
+from tff_ssl.partition import skew
+from tff_ssl.partition import sources
 from tff_ssl.partition import spec
 
 _LABELS = np.tile(np.arange(4), 10)
@@ -15,8 +20,16 @@ _SPECS = [
   'iid:examples=4',
   'dirichlet:alpha=0.1,examples=4',
   'shares:alpha=1,clients=3',
+  'skew:beta=0.5,clients=3',
+  'classes:per_client=2,clients=3',
+  'quantity:alpha=1,clients=3',
+  'clusters:clients=3',
+  'rotation:clients=3',
+  'style:clients=3',
   'case:max_examples=1',
 ]
+_FEATURES = np.random.default_rng(0).normal(size=(40, 3))
+_IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 4, 3), dtype=np.uint8)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +43,13 @@ _SPECS = [
     ),
     ('dirichlet:examples=1,alpha=0', dirichlet.DirichletConfig(alpha=0, examples=1)),
     ('shares:alpha=1e-1,clients=5', shares.SharesConfig(alpha=0.1, clients=5)),
+    ('skew:beta=1,clients=5', skew.SkewConfig(beta=1, clients=5)),
+    ('classes:per_client=2,clients=5', classes.ClassesConfig(2, 5)),
+    ('quantity:alpha=0.5,clients=10', quantity.QuantityConfig(10, alpha=0.5)),
+    ('quantity:power=1.5,clients=10', quantity.QuantityConfig(10, power=1.5)),
+    ('clusters:clients=5', clusters.ClustersConfig(5, components=30)),
+    ('rotation:clients=5', sources.RotationConfig(5)),
+    ('style:clients=5', sources.StyleConfig(5)),
     ('case', cases.CaseConfig()),
     ('case:max_examples=6', cases.CaseConfig(max_examples=6)),
   ],
@@ -52,6 +72,9 @@ def test_parse(text, config):
     ('dirichlet:alpha=x,examples=4', "alpha='x', which must be a number"),
     ('dirichlet:alpha=0.1', 'lacks examples=NUMBER'),
     ('dirichlet:alpha=-1,examples=4', 'alpha of a dirichlet partition is -1'),
+    ('quantity:alpha=x,clients=4', "alpha='x', which must be a number"),
+    ('quantity:alpha=1,clients=4.5', "clients='4.5', which must be a whole number"),
+    ('rotation', 'lacks clients=NUMBER'),
     ('iid:examples=0', 'must be a whole number of at least 1'),
   ],
 )
@@ -62,9 +85,9 @@ def test_errors_name_what_is_wrong(text, message):
 
 @pytest.mark.parametrize('text', _SPECS)
 def test_the_seed_determines_the_partition(text):
-  first = spec.build(text, _LABELS, _CASES, seed=1)
-  same = spec.build(spec.parse(text), _LABELS, _CASES, seed=1)
-  other = spec.build(text, _LABELS, _CASES, seed=2)
+  first = spec.build(text, _LABELS, _CASES, 1, _FEATURES)
+  same = spec.build(spec.parse(text), _LABELS, _CASES, 1, _FEATURES)
+  other = spec.build(text, _LABELS, _CASES, 2, _FEATURES)
   assert list(first) == list(same) == sorted(first)
   for client, held in first.items():
     np.testing.assert_array_equal(held, same[client])
@@ -81,3 +104,33 @@ def test_case_partition_needs_no_labels():
 def test_arrays_must_fit():
   with pytest.raises(ValueError, match='same length'):
     spec.build('case', _LABELS, _CASES[1:], seed=0)
+
+
+def test_only_clusters_need_features():
+  needing = [text for text in _SPECS if spec.needs_features(spec.parse(text))]
+  assert needing == ['clusters:clients=3']
+  for features, shown in ((None, 'None'), (_FEATURES[1:], r'\[39, 3\]')):
+    with pytest.raises(ValueError, match=rf'features \[40, d\].* they are {shown}'):
+      spec.build('clusters:clients=3', _LABELS, _CASES, 0, features)
+
+
+@pytest.mark.parametrize('text', _SPECS)
+def test_only_sources_change_the_images(text):
+  partition = spec.build(text, _LABELS, _CASES, 0, _FEATURES)
+  images = spec.client_images(text, _IMAGES, partition)
+  transform = {'rotation': sources.rotate, 'style': sources.stylise}.get(
+    text.partition(':')[0]
+  )
+  if transform is None:
+    assert images is _IMAGES
+    return
+  for k, held in enumerate(partition.values()):
+    np.testing.assert_array_equal(images[held], transform(_IMAGES[held], k, 3))
+
+
+@pytest.mark.parametrize('kind', ['rotation', 'style'])
+def test_sources_hold_iid_examples(kind):
+  partition = spec.build(f'{kind}:clients=3', _LABELS, _CASES, seed=0)
+  expected = spec.build('iid:clients=3', _LABELS, _CASES, seed=0)
+  for client, held in expected.items():
+    np.testing.assert_array_equal(partition[client], held)

@@ -1,4 +1,4 @@
-"""Draws that the Dirichlet partitions share."""
+"""Draws and whole-number shares that several partitions need."""
 
 import math
 
@@ -56,6 +56,65 @@ def softmax(logits: np.ndarray) -> np.ndarray:
   """Softmax over the last axis."""
   exponentials = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
   return exponentials / np.sum(exponentials, axis=-1, keepdims=True)
+
+
+def apportion(totals: np.ndarray, proportions: np.ndarray) -> np.ndarray:
+  """Splits whole numbers by proportions.
+
+  Args:
+    totals: int [m].
+    proportions: float [m, k], a row sums to 1.
+
+  Returns:
+    int64 [m, k]: row i sums to `totals[i]`, and each entry is within 1 of its exact
+    share, as the ends of the shares, rather than the shares, are rounded.
+  """
+  ends = np.rint(np.cumsum(proportions, axis=1) * totals[:, np.newaxis])
+  return np.diff(ends, axis=1, prepend=0).astype(np.int64)
+
+
+def split_evenly(class_sizes: np.ndarray, holders: np.ndarray) -> np.ndarray:
+  """Splits each class evenly among the clients that hold it.
+
+  Args:
+    class_sizes: int [classes].
+    holders: bool [clients, classes], which clients receive of which class.
+
+  Returns:
+    int64 [clients, classes]: the shares of a class differ by at most one, the larger
+    ones going to the clients that have received least so far. A class without holders
+    is left out.
+  """
+  received = np.zeros(holders.shape, np.int64)
+  totals = np.zeros(len(holders), np.int64)
+  for column, size in enumerate(class_sizes):
+    clients = np.flatnonzero(holders[:, column])
+    if len(clients):
+      share, larger = divmod(int(size), len(clients))
+      least_first = clients[np.argsort(totals[clients], kind='stable')]
+      received[clients, column] = share
+      received[least_first[:larger], column] += 1
+      totals += received[:, column]
+  return received
+
+
+def check_filled(kind: str, received: np.ndarray) -> None:
+  """Checks that every client receives an example.
+
+  Args:
+    kind: The partition's name, for the error.
+    received: int [clients, classes].
+
+  Raises:
+    ValueError: Some client receives none.
+  """
+  sizes = np.sum(received, axis=1)
+  empty = int(np.sum(sizes == 0))
+  if empty:
+    raise ValueError(
+      f'A {kind} partition of {np.sum(sizes)} examples to {len(sizes)} clients leaves '
+      f'{empty} of them without any; take fewer clients.'
+    )
 
 
 def deal(

@@ -73,8 +73,7 @@ def build(
       shares = sampling.softmax(
         sampling.log_dirichlet(concentration, len(class_sizes), rng)
       )
-    ends = np.rint(np.cumsum(shares, axis=1) * class_sizes[:, np.newaxis])
-    received = np.diff(ends, axis=1, prepend=0).astype(np.int64).T
+    received = sampling.apportion(class_sizes, shares).T
     if np.min(np.sum(received, axis=1)) >= config.min_examples:
       return sampling.deal(labels, received, rng)
   raise ValueError(

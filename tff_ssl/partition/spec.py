@@ -4,6 +4,13 @@
   iid:clients=5             5 clients of equal size, IID
   dirichlet:alpha=0,examples=4   clients of 4 examples, of one class each
   shares:alpha=0.1,clients=5     5 clients, each with its share of every class
+  skew:beta=0.5,clients=5        half of the data spread evenly, half by class
+  classes:per_client=2,clients=5 5 clients of 2 classes each
+  quantity:alpha=0.5,clients=10  10 clients of unequal sizes, IID
+  quantity:power=1,clients=10    the same, by a power law
+  clusters:clients=5             5 clusters of the features of an encoder
+  rotation:clients=5             5 clients, IID but for the rotation of their images
+  style:clients=5                5 clients, IID but for the style of their images
   case                      each case is a client
   case:max_examples=6       the same, of 6 examples at most
 
@@ -16,22 +23,46 @@ from typing import TypeAlias
 import numpy as np
 
 from tff_ssl.partition import cases as cases_lib
+from tff_ssl.partition import classes
 from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
 from tff_ssl.partition import iid
+from tff_ssl.partition import quantity
 from tff_ssl.partition import shares
+from tff_ssl.partition import skew
+from tff_ssl.partition import sources
 
 PartitionConfig: TypeAlias = (
-  iid.IidConfig | dirichlet.DirichletConfig | shares.SharesConfig | cases_lib.CaseConfig
+  iid.IidConfig
+  | dirichlet.DirichletConfig
+  | shares.SharesConfig
+  | skew.SkewConfig
+  | classes.ClassesConfig
+  | quantity.QuantityConfig
+  | clusters.ClustersConfig
+  | sources.RotationConfig
+  | sources.StyleConfig
+  | cases_lib.CaseConfig
 )
 
 _CONFIGS: dict[str, type[PartitionConfig]] = {
   'iid': iid.IidConfig,
   'dirichlet': dirichlet.DirichletConfig,
   'shares': shares.SharesConfig,
+  'skew': skew.SkewConfig,
+  'classes': classes.ClassesConfig,
+  'quantity': quantity.QuantityConfig,
+  'clusters': clusters.ClustersConfig,
+  'rotation': sources.RotationConfig,
+  'style': sources.StyleConfig,
   'case': cases_lib.CaseConfig,
 }
 KINDS = tuple(_CONFIGS)
+_TRANSFORMS: dict[type[PartitionConfig], sources.Transform] = {
+  sources.RotationConfig: sources.rotate,
+  sources.StyleConfig: sources.stylise,
+}
 
 
 def parse(text: str) -> PartitionConfig:
@@ -64,7 +95,7 @@ def parse(text: str) -> PartitionConfig:
       )
     if name in values:
       raise ValueError(f'The partition {text!r} gives {name!r} twice.')
-    number = float if fields[name].type is float else int
+    number = float if fields[name].type in (float, float | None) else int
     try:
       values[name] = number(value)
     except ValueError:
@@ -79,16 +110,29 @@ def parse(text: str) -> PartitionConfig:
   return _CONFIGS[kind](**values)  # type: ignore[arg-type]
 
 
+def needs_features(config: PartitionConfig) -> bool:
+  """Whether `build` needs the features of the examples."""
+  return isinstance(config, clusters.ClustersConfig)
+
+
 def build(
-  config: str | PartitionConfig, labels: np.ndarray, cases: np.ndarray, seed: int
+  config: str | PartitionConfig,
+  labels: np.ndarray,
+  cases: np.ndarray,
+  seed: int,
+  features: np.ndarray | None = None,
 ) -> clients_lib.Partition:
   """Deals the training examples to clients.
+
+  Some kinds also change the images that clients hold: see `client_images`.
 
   Args:
     config: A configuration, or its specification as text.
     labels: int [n], the label of each example, -1 where it has none.
     cases: int [n], the case of each example.
     seed: The same seed, configuration and arrays give the same partition.
+    features: float [n, d], an encoder's features of each example, where the kind needs
+      them.
 
   Returns:
     The partition: no example belongs to two clients.
@@ -110,6 +154,44 @@ def build(
       return dirichlet.build(config, labels, rng)
     case shares.SharesConfig():
       return shares.build(config, labels, rng)
+    case skew.SkewConfig():
+      return skew.build(config, labels, rng)
+    case classes.ClassesConfig():
+      return classes.build(config, labels, rng)
+    case quantity.QuantityConfig():
+      return quantity.build(config, len(labels), rng)
+    case clusters.ClustersConfig():
+      return clusters.build(config, _fitting(features, len(labels)), rng)
+    case sources.RotationConfig() | sources.StyleConfig():
+      return iid.build(iid.IidConfig(clients=config.clients), len(labels), rng)
     case cases_lib.CaseConfig():
       return cases_lib.build(config, cases, rng)
   raise ValueError(f'{config!r} is not a configuration of a partition.')
+
+
+def client_images(
+  config: str | PartitionConfig, images: np.ndarray, partition: clients_lib.Partition
+) -> np.ndarray:
+  """Returns the training images as the clients hold them.
+
+  Args:
+    config: A configuration, or its specification as text.
+    images: uint8 [n, H, W, C], in memory or memory-mapped.
+    partition: What `build` made of the configuration.
+
+  Returns:
+    `images` itself, unless the kind gives each client a transform of its images: then
+    changed copies in memory, uint8 [n, H, W, C].
+  """
+  config = parse(config) if isinstance(config, str) else config
+  transform = _TRANSFORMS.get(type(config))
+  return images if transform is None else sources.change(transform, images, partition)
+
+
+def _fitting(features: np.ndarray | None, num_examples: int) -> np.ndarray:
+  if features is None or len(features) != num_examples:
+    raise ValueError(
+      f'A clusters partition needs features [{num_examples}, d], an encoding of each '
+      f'example; they are {None if features is None else list(features.shape)}.'
+    )
+  return features

@@ -1,0 +1,65 @@
+"""Clusters of features as clients."""
+
+import numpy as np
+import pytest
+
+from tff_ssl.partition import clusters
+
+
+def _blobs(count=4, size=15, dimensions=40, seed=0):
+  """Points around far corners, shuffled; returns them and which corner each is of."""
+  rng = np.random.default_rng(seed)
+  blob = rng.permutation(np.repeat(np.arange(count), size))
+  corners = 20 * np.eye(dimensions)[:count]
+  return corners[blob] + rng.normal(size=(len(blob), dimensions)), blob
+
+
+def _build(features, clients, seed=0, **fields):
+  config = clusters.ClustersConfig(clients, **fields)
+  return clusters.build(config, features, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize('components', [3, 30, 1000])
+def test_well_separated_groups_become_the_clients(components):
+  features, blob = _blobs()
+  partition = _build(features.astype(np.float32), 4, components=components)
+  groups = [set(blob[held]) for held in partition.values()]
+  assert all(len(group) == 1 for group in groups)
+  assert set().union(*groups) == {0, 1, 2, 3}
+  dealt = np.sort(np.concatenate(list(partition.values())))
+  np.testing.assert_array_equal(dealt, np.arange(60))
+
+
+def test_pca_keeps_the_largest_differences():
+  # Two groups far apart in one direction; in 50 others noise, of which little is kept.
+  rng = np.random.default_rng(0)
+  side = np.tile([0, 1], 50)
+  features = np.concatenate([100 * side[:, None], rng.normal(size=(100, 50))], axis=1)
+  partition = _build(features, 2, components=1)
+  assert {tuple(set(side[held])) for held in partition.values()} == {(0,), (1,)}
+
+
+def test_one_cluster_is_all():
+  partition = _build(_blobs()[0], 1)
+  np.testing.assert_array_equal(partition['client_0'], np.arange(60))
+
+
+def test_the_seed_determines_the_clusters_of_shapeless_features():
+  features = np.random.default_rng(0).normal(size=(200, 5))
+  first, same = _build(features, 5), _build(features, 5)
+  for client, held in first.items():
+    np.testing.assert_array_equal(held, same[client])
+  assert all(len(held) for held in first.values())
+
+
+def test_what_cannot_be_clustered_is_an_error():
+  with pytest.raises(ValueError, match=r'3 clients needs as many .* 4 examples have 2'):
+    _build(np.array([[0.0], [0.0], [1.0], [1.0]]), 3)
+  with pytest.raises(ValueError, match=r'\[2, 1\] with 1 non-finite numbers'):
+    _build(np.array([[0.0], [np.nan]]), 1)
+  with pytest.raises(ValueError, match=r'of shape \[3\]'):
+    _build(np.zeros(3), 1)
+  with pytest.raises(ValueError, match='clients of a clusters partition is 0'):
+    clusters.ClustersConfig(0)
+  with pytest.raises(ValueError, match='components of a clusters partition is 0'):
+    clusters.ClustersConfig(2, components=0)

@@ -1,0 +1,97 @@
+"""Clients of unequal sizes whose labels are IID.
+
+Li, Diao, Chen, He, "Federated Learning on Non-IID Data Silos: An Experimental Study"
+(ICDE 2022), Section 4.3, quantity skew: the clients' shares of the data are
+q ~ Dir(alpha), and the examples are dealt at random. The sizes may also follow a power
+law, size_k ~ k^-power, as those of users do.
+
+Deviations:
+  The paper's code draws q again until each client has ten examples, which for many
+    clients or a small alpha does not end. Here each client first receives
+    `min_examples`, and q shares out the rest.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import sampling
+
+
+@dataclasses.dataclass(frozen=True)
+class QuantityConfig:
+  """How sizes differ; exactly one of alpha and power is given.
+
+  Attributes:
+    clients: Number of clients.
+    alpha: Concentration of the Dirichlet distribution over clients: 0 gives all but
+      `min_examples` to one of them, a large one equal sizes.
+    power: Exponent of the power law over clients, of which the first is the largest; 0
+      gives equal sizes.
+    min_examples: What each client has at least.
+  """
+
+  clients: int
+  alpha: float | None = None
+  power: float | None = None
+  min_examples: int = 1
+
+  def __post_init__(self) -> None:
+    clients_lib.check_count('clients of a quantity partition', self.clients)
+    clients_lib.check_count(
+      'min_examples of a quantity partition', self.min_examples, minimum=0
+    )
+    if (self.alpha is None) == (self.power is None):
+      raise ValueError(
+        f'A quantity partition has alpha={self.alpha} and power={self.power}; exactly '
+        'one of them must be given, as in "quantity:alpha=0.5,clients=10".'
+      )
+    if self.alpha is not None:
+      sampling.check_alpha('quantity', self.alpha)
+    if self.power is not None and not (math.isfinite(self.power) and self.power >= 0):
+      raise ValueError(
+        f'power of a quantity partition is {self.power}; it must be a finite number '
+        'of at least 0.'
+      )
+
+
+def build(
+  config: QuantityConfig, num_examples: int, rng: np.random.Generator
+) -> clients_lib.Partition:
+  """Deals examples to clients of unequal sizes uniformly at random.
+
+  Args:
+    config: How sizes differ.
+    num_examples: Examples there are.
+    rng: Source of the sizes and of the shuffle.
+
+  Returns:
+    The partition; every example belongs to a client.
+
+  Raises:
+    ValueError: There are too few examples.
+
+  Source: Li et al. (2022), Section 4.3.
+  """
+  # Checks that each client can have its least.
+  clients_lib.resolve_count(
+    'quantity', num_examples, max(config.min_examples, 1), config.clients
+  )
+  rest = num_examples - config.clients * config.min_examples
+  shared = sampling.apportion(np.array([rest]), _proportions(config, rng)[np.newaxis])
+  ends = np.cumsum(shared[0] + config.min_examples)
+  order = rng.permutation(num_examples)
+  return clients_lib.from_positions(np.split(order, ends[:-1]))
+
+
+def _proportions(config: QuantityConfig, rng: np.random.Generator) -> np.ndarray:
+  """The clients' shares of what is left of the data, float64 [clients]."""
+  if config.power is not None:
+    weights = np.arange(1, config.clients + 1) ** -float(config.power)
+    return weights / np.sum(weights)
+  if config.alpha == 0:
+    return np.eye(config.clients)[rng.integers(config.clients)]
+  concentration = np.full(config.clients, config.alpha)
+  return sampling.softmax(sampling.log_dirichlet(concentration, 1, rng))[0]

@@ -1,0 +1,79 @@
+"""Skewness: a share of the data is spread evenly, the rest goes by class.
+
+Wang, Zhang, Pang, Zhang, Torralba, "Does Decentralized Learning with Non-IID Unlabeled
+Data Benefit from Self Supervision?" (Dec-SSL, ICLR 2023), Section C.2, after Hsieh et
+al., "The Non-IID Data Quagmire of Decentralized Machine Learning" (ICML 2020): a client
+has the fraction beta of its data from all classes alike, and 1 - beta from classes that
+are exclusively its own.
+
+Deviations:
+  The even part is spread class by class, in shares that differ by at most one example,
+    and not by one shuffle of all: the same in expectation, without its noise.
+  The paper gives each client floor(classes / clients) of its own; here the classes that
+    remain are own classes too, one each of as many clients, so that every example
+    belongs to a client.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import sampling
+
+
+@dataclasses.dataclass(frozen=True)
+class SkewConfig:
+  """How much of the data is spread evenly.
+
+  Attributes:
+    beta: The paper's beta, the fraction that is: 0 gives clients with disjoint classes,
+      1 IID clients.
+    clients: Number of clients; unless beta is 1, at most as many as there are classes.
+  """
+
+  beta: float
+  clients: int
+
+  def __post_init__(self) -> None:
+    if not 0 <= self.beta <= 1:
+      raise ValueError(
+        f'beta of a skew partition is {self.beta}; it must be a number in [0, 1].'
+      )
+    clients_lib.check_count('clients of a skew partition', self.clients)
+
+
+def build(
+  config: SkewConfig, labels: np.ndarray, rng: np.random.Generator
+) -> clients_lib.Partition:
+  """Gives each client its classes, and an even share of the rest.
+
+  Args:
+    config: The fraction and the number of clients.
+    labels: int [n], none of them -1.
+    rng: Source of which classes are whose and which examples are spread.
+
+  Returns:
+    The partition; every example belongs to a client.
+
+  Raises:
+    ValueError: An example is unlabelled, there are fewer classes than clients, or too
+      few examples for all clients.
+
+  Source: Dec-SSL, Section C.2.
+  """
+  clients_lib.check_labels('skew', labels)
+  class_sizes = np.unique(labels, return_counts=True)[1]
+  if config.beta < 1 and config.clients > len(class_sizes):
+    raise ValueError(
+      f'A skew partition of {config.clients} clients needs as many classes, since each '
+      f'has its own, but there are {len(class_sizes)}; take fewer clients, or beta=1.'
+    )
+  even = np.rint(config.beta * class_sizes).astype(np.int64)
+  everyone = np.ones((config.clients, len(class_sizes)), bool)
+  received = sampling.split_evenly(even, everyone)
+  classes = rng.permutation(len(class_sizes))
+  for client, own in enumerate(np.array_split(classes, config.clients)):
+    received[client, own] += class_sizes[own] - even[own]
+  sampling.check_filled('skew', received)
+  return sampling.deal(labels, received, rng)
