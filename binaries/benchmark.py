@@ -30,6 +30,7 @@ from binaries import benchmark_measure
 from binaries import benchmark_report
 from binaries import benchmark_workloads
 from binaries import common
+from binaries import output_flags
 from tff_ssl.encoders import resnet
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import context
@@ -62,11 +63,11 @@ def main() -> None:
     print(benchmark_report.json_text(document))
   elif growth is not None:
     print(benchmark_report.slopes_line(document, growth))
-  if benchmark_flags.PLOT.value is not None:
+  if output_flags.PLOT.value is not None:
     # Only here: the first import of matplotlib writes its cache, and may say so.
     from binaries import benchmark_plot
 
-    benchmark_plot.write(document, benchmark_flags.PLOT.value)
+    benchmark_plot.write(document, output_flags.PLOT.value)
 
 
 def _build_model() -> dual_encoder.Siamese:

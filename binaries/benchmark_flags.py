@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 import dataclasses
-import pathlib
 from typing import Any
 
 from absl import flags
@@ -11,6 +10,7 @@ from binaries import benchmark_experiments
 from binaries import benchmark_measure
 from binaries import benchmark_workloads
 from binaries import common
+from binaries import output_flags
 from tff_ssl.algorithms import local_training
 
 _NOT_TAKEN = (
@@ -18,6 +18,7 @@ _NOT_TAKEN = (
   'data_dir',
   'download',
   'partition',
+  'partition_encoder',
   'clients_per_round',
   'evaluate_every',
   'checkpoint_every',
@@ -67,9 +68,6 @@ _GROWTH_POINTS = flags.DEFINE_list(
   )
   + '.',
 )
-PLOT = flags.DEFINE_string(
-  'plot', None, 'PNG file for the seconds of a round over what grows.'
-)
 MEMORY_ROUNDS = flags.DEFINE_integer(
   'memory_rounds',
   0,
@@ -110,8 +108,7 @@ def check() -> None:
   for name in ('growth_points', 'plot'):
     if flags.FLAGS[name].present and GROWTH.value is None:
       raise ValueError(f'--{name} is given without --growth; it is for growth only.')
-  if PLOT.value is not None:
-    _check_plot(PLOT.value)
+  output_flags.check(output_flags.PLOT, '.png')
 
 
 def workloads() -> list[benchmark_workloads.Workload]:
@@ -184,12 +181,3 @@ def _check_regime() -> None:
       f'--regime={REGIME.value} is given with --experiment={EXPERIMENT.value}; its '
       f'local batches are for {", ".join(takers)} only.'
     )
-
-
-def _check_plot(path: str) -> None:
-  # Before minutes of measuring, not after them.
-  if not path.endswith('.png'):
-    raise ValueError(f'--plot is {path!r}; it must end in .png.')
-  folder = pathlib.Path(path).parent
-  if not folder.is_dir():
-    raise ValueError(f'--plot is {path!r}; there must be a folder {str(folder)!r}.')

@@ -11,14 +11,11 @@ from matplotlib import ticker
 import numpy as np
 
 from binaries import benchmark_workloads
-from tff_ssl.runtime import files
+from binaries import figures
 
 _INCHES = (6.4, 4.4)
-_DOTS_PER_INCH = 160
 # Told apart by the colour-blind too, and in grey by the marks.
 _SIDES = (('federated', '#0b6e99', 'o'), ('centralized', '#d9730d', 's'))
-_INK = '#333333'
-_FAINT = '#8a8a8a'
 # Lines that do not grow would fill the height with noise.
 _LEAST_DECADES = 1.2
 _MARGIN_DECADES = 0.12
@@ -32,9 +29,7 @@ def write(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     document: What `--format=json` prints.
     path: A PNG file, made or replaced.
   """
-  figure = draw(document)
-  with files.atomic(path) as aside:
-    figure.savefig(aside, format='png')
+  figures.save(draw(document), path)
 
 
 def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
@@ -48,10 +43,7 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
     The figure: a guide with the slope that is hoped for, and the two sides.
   """
   axis = benchmark_workloads.GROWTH[document['growth']]
-  # Without pyplot: nothing is global, and no display is looked for.
-  figure = figure_lib.Figure(
-    figsize=_INCHES, dpi=_DOTS_PER_INCH, layout='constrained', facecolor='white'
-  )
+  figure = figures.new(*_INCHES)
   _draw(figure.add_subplot(), document, axis)
   _title(figure, document, axis)
   return figure
@@ -67,7 +59,7 @@ def _draw(
   shape = x**axis.exponent
   # Where most is measured, beside the federated side, which would hide it.
   guide = _GUIDE_GAP * seconds['federated'][-1] * shape / shape[-1]
-  plot.plot(x, guide, '--', color=_FAINT, lw=1.2, label=f'slope {axis.exponent}')
+  plot.plot(x, guide, '--', color=figures.FAINT, lw=1.2, label=f'slope {axis.exponent}')
   for side, color, marker in _SIDES:
     plot.plot(
       x,
@@ -100,13 +92,9 @@ def _label(plot: axes_lib.Axes, x: np.ndarray, axis: benchmark_workloads.Axis) -
   plot.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
   plot.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
   plot.yaxis.set_minor_locator(ticker.NullLocator())
-  plot.set_xlabel(axis.label, color=_INK)
-  plot.set_ylabel('seconds of a round', color=_INK)
-  plot.tick_params(colors=_INK, length=3)
-  plot.grid(axis='y', color='#e4e4e4', lw=0.8)
-  plot.set_axisbelow(True)
-  plot.spines[['top', 'right']].set_visible(False)
-  plot.spines[['left', 'bottom']].set_color(_FAINT)
+  plot.set_xlabel(axis.label, color=figures.INK)
+  plot.set_ylabel('seconds of a round', color=figures.INK)
+  figures.style_axes(plot)
   plot.legend(
     loc='lower center', bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9
   )
@@ -118,15 +106,9 @@ def _title(
   axis: benchmark_workloads.Axis,
 ) -> None:
   others = axis.others.format(**document['points'][0])
-  figure.suptitle(
+  figures.title(
+    figure,
     f'{document["experiment"]}: time of a round',
-    color=_INK,
-    fontsize=12,
-    fontweight='bold',
-  )
-  figure.supxlabel(
     f'{others}; {document["encoder"]}, {document["cpu_count"]} cores of '
     f'{document["cpu_model"]}',
-    color=_FAINT,
-    fontsize=7.5,
   )

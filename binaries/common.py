@@ -12,6 +12,7 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from binaries import partition_flags
 from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import byol
@@ -20,7 +21,6 @@ from tff_ssl.encoders import projector as projector_lib
 from tff_ssl.encoders import resnet
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
-from tff_ssl.partition import spec
 from tff_ssl.runtime import context
 
 TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
@@ -35,13 +35,6 @@ DOWNLOAD = flags.DEFINE_bool(
 )
 IMAGE_SIZE = flags.DEFINE_integer(
   'image_size', None, "Height and width of the images; by default the task's own."
-)
-PARTITION = flags.DEFINE_string(
-  'partition',
-  None,
-  'Clients: iid:examples=4, dirichlet:alpha=0,examples=4, shares:alpha=0.1,clients=5, '
-  'or case; by default case where the task has cases, dirichlet:alpha=0,examples=4 '
-  'elsewhere.',
 )
 ENCODER = flags.DEFINE_enum('encoder', 'resnet8', resnet.NAMES, 'Encoder.')
 WIDTH = flags.DEFINE_float('encoder_width', 1.0, "Factor on the encoder's channels.")
@@ -154,8 +147,7 @@ def check_flags() -> None:
   """
   refuse_stray('data_dir', 'task', _WITH_DATA_DIR)
   refuse_stray('download', 'task', _DOWNLOADED)
-  if PARTITION.value is not None:
-    spec.parse(PARTITION.value)
+  partition_flags.check()
   projector_widths(())
 
 
@@ -202,10 +194,7 @@ def load_task() -> task_lib.Task:
 
 def build_partition(task: task_lib.Task) -> partition_lib.Partition:
   """Deals the training examples to clients; returns the partition."""
-  text = PARTITION.value or (
-    'case' if task.case_level else 'dirichlet:alpha=0,examples=4'
-  )
-  return spec.build(spec.parse(text), task.train.label, task.train.case, SEED.value)
+  return partition_flags.build(task, SEED.value)
 
 
 def build_encoder(task: task_lib.Task) -> network.Network:

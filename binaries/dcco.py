@@ -16,11 +16,11 @@ from typing import Any
 from binaries import common
 from binaries import dcco_setup
 from binaries import evaluation
+from binaries import partition_flags
 from binaries import results
 from tff_ssl.encoders import network
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import describe
-from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_folder
@@ -38,11 +38,8 @@ def main() -> None:
   report = describe.describe(partition, task.train.label, task.num_classes)
   print(report.line(), flush=True)
   name = dcco_setup.ALGORITHM.value
-  data = client_data.ArrayClientData(
-    task.train.image,
-    task.train.example_id,
-    partition,
-    label=task.train.label if name == 'supervised' else None,
+  data = partition_flags.build_client_data(
+    task, partition, labelled=name == 'supervised'
   )
   clients = simulation.Clients(data, num_packs=common.PACKS.value)
   cohort_fn = dcco_setup.build_cohorts(task, data, clients, partition)

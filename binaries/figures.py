@@ -1,0 +1,42 @@
+"""The look that all figures of the binaries share."""
+
+import os
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+
+from tff_ssl.runtime import files
+
+INK = '#333333'
+FAINT = '#8a8a8a'
+_GRID = '#e4e4e4'
+_DOTS_PER_INCH = 160
+
+
+def new(width: float, height: float) -> figure_lib.Figure:
+  """Makes an empty figure, of a size in inches."""
+  # Without pyplot: nothing is global, and no display is looked for.
+  return figure_lib.Figure(
+    figsize=(width, height), dpi=_DOTS_PER_INCH, layout='constrained', facecolor='white'
+  )
+
+
+def style_axes(plot: axes_lib.Axes) -> None:
+  """Draws the axes thin, with a grid behind for the values."""
+  plot.tick_params(colors=INK, length=3)
+  plot.grid(axis='y', color=_GRID, lw=0.8)
+  plot.set_axisbelow(True)
+  plot.spines[['top', 'right']].set_visible(False)
+  plot.spines[['left', 'bottom']].set_color(FAINT)
+
+
+def title(figure: figure_lib.Figure, text: str, note: str) -> None:
+  """Writes what a figure shows above it, and what it was made from below."""
+  figure.suptitle(text, color=INK, fontsize=12, fontweight='bold')
+  figure.supxlabel(note, color=FAINT, fontsize=7.5)
+
+
+def save(figure: figure_lib.Figure, path: str | os.PathLike[str]) -> None:
+  """Writes a figure to a PNG file, which is made or replaced when it is whole."""
+  with files.atomic(path) as aside:
+    figure.savefig(aside, format='png')

@@ -1,0 +1,111 @@
+r"""Describes and draws a partition of a task's training examples, without training.
+
+  python -m binaries.partition --task=digits --partition=dirichlet:alpha=0.1,examples=4
+  python -m binaries.partition --task=cifar10 --partition=skew:beta=0.1,clients=5 \
+      --plot=skew.png --csv=skew.csv
+
+The same `--task`, `--partition` and `--seed` give the clients that a run with them has.
+`--plot` draws a bar for each of the first clients, stacked of its labels; `--csv` holds
+the label counts of all clients, as `partition.csv` of a run does.
+"""
+
+from absl import flags
+
+from binaries import common
+from binaries import output_flags
+from binaries import partition_flags
+from tasks import task as task_lib
+from tff_ssl.partition import describe
+from tff_ssl.reporting import table
+
+_CSV = flags.DEFINE_string('csv', None, 'CSV file for the label counts of each client.')
+_MAX_CLIENTS = flags.DEFINE_integer(
+  'max_clients', 100, 'Clients that are drawn at most, the first ones.', lower_bound=1
+)
+
+_TAKEN = (
+  'task',
+  'data_dir',
+  'download',
+  'image_size',
+  'seed',
+  'partition',
+  'partition_encoder',
+  'plot',
+  'csv',
+  'max_clients',
+)
+# What labels do not show.
+_IMAGES = {
+  'rotation': 'Client k of {clients} has its images rotated by k/{clients} of a turn.',
+  'style': 'Each client has its images in colours and a tone of its own.',
+}
+_ROWS = 10
+_LARGEST_CLASSES = 3
+
+
+def main() -> None:
+  """Deals the examples, and prints and draws what the clients have."""
+  _check_flags()
+  task = common.load_task()
+  partition = common.build_partition(task)
+  report = describe.describe(partition, task.train.label, task.num_classes)
+  text = partition_flags.text(task)
+  print(f'{text}: {report.line()}')
+  if (kind := text.partition(':')[0]) in _IMAGES:
+    print(_IMAGES[kind].format(clients=report.clients))
+  print(_table(report, task))
+  if _CSV.value is not None:
+    report.write_csv(_CSV.value)
+  if output_flags.PLOT.value is not None:
+    # Only here: the first import of matplotlib writes its cache, and may say so.
+    from binaries import partition_plot
+
+    partition_plot.write(
+      report,
+      task.label_names,
+      f'{task.name}, {text}',
+      _MAX_CLIENTS.value,
+      output_flags.PLOT.value,
+    )
+
+
+def _check_flags() -> None:
+  """Refuses flags that would do nothing, and files that cannot be written."""
+  for name in common.flag_values():
+    if flags.FLAGS[name].present and name not in _TAKEN:
+      raise ValueError(
+        f'--{name} is given; nothing is trained here, and only {", ".join(_TAKEN)} are '
+        'taken.'
+      )
+  common.check_flags()
+  output_flags.check(output_flags.PLOT, '.png')
+  output_flags.check(_CSV, '.csv')
+  if flags.FLAGS[_MAX_CLIENTS.name].present and output_flags.PLOT.value is None:
+    raise ValueError('--max_clients is given without --plot; it is for the plot only.')
+
+
+def _table(report: describe.PartitionReport, task: task_lib.Task) -> str:
+  """Lays out the first clients: how many examples and classes, and the largest."""
+  rows = []
+  for client in range(min(report.clients, _ROWS)):
+    counts = report.histograms[client]
+    size = int(report.client_sizes[client])
+    largest = [k for k in (-counts).argsort(kind='stable') if counts[k]]
+    rows.append(
+      {
+        'client': report.client_ids[client],
+        'examples': size,
+        'classes': len(largest),
+        'largest': ', '.join(
+          f'{task.label_names[k]}: {counts[k] / size:.0%}'
+          for k in largest[:_LARGEST_CLASSES]
+        ),
+      }
+    )
+  left = report.clients - len(rows)
+  return table.text(rows) + (f'\nand {left:,} more' if left else '')
+
+
+if __name__ == '__main__':
+  common.run(main)
