@@ -17,7 +17,7 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
 from tff_ssl.objectives import base
 from tff_ssl.objectives import contrastive
@@ -41,7 +41,7 @@ class Problem:
 
   model: dual_encoder.DualEncoder
   clients: benchmark_workloads.Clients
-  local: local_training.LocalTraining
+  local: local_plan.LocalPlan
   seed: int
 
 

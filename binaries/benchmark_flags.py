@@ -11,7 +11,7 @@ from binaries import benchmark_measure
 from binaries import benchmark_workloads
 from binaries import common
 from binaries import output_flags
-from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import local_plan
 
 _NOT_TAKEN = (
   'task',
@@ -115,7 +115,7 @@ def workloads() -> list[benchmark_workloads.Workload]:
   """Returns the cohorts that are measured, in their order."""
   if REGIME.value is not None:
     return [benchmark_workloads.REGIMES[REGIME.value]]
-  local = local_training.LocalTraining(_EPOCHS.value, _BATCH_SIZE.value)
+  local = local_plan.LocalPlan(_EPOCHS.value, _BATCH_SIZE.value)
   if GROWTH.value is None:
     return [benchmark_workloads.Workload(_CLIENTS.value, _EXAMPLES.value, local)]
   axis = benchmark_workloads.GROWTH[GROWTH.value]
@@ -125,7 +125,7 @@ def workloads() -> list[benchmark_workloads.Workload]:
 
 
 def _growth_base(
-  axis: benchmark_workloads.Axis, local: local_training.LocalTraining
+  axis: benchmark_workloads.Axis, local: local_plan.LocalPlan
 ) -> benchmark_workloads.Workload:
   """Returns what stays while an axis grows: its defaults, where no flag is given."""
   given: dict[str, Any] = {
@@ -148,7 +148,7 @@ def _points(axis: benchmark_workloads.Axis) -> tuple[int, ...]:
 def _check_points(points: tuple[int, ...], axis: benchmark_workloads.Axis) -> None:
   if len(points) < 2 or points[0] < 1 or list(points) != sorted(set(points)):
     raise _wrong_points()
-  clients = _growth_base(axis, local_training.LocalTraining()).clients
+  clients = _growth_base(axis, local_plan.LocalPlan()).clients
   if axis.field == 'population' and points[0] < clients:
     raise ValueError(
       f'--growth_points begins with {points[0]}; a population must have at least the '
@@ -176,7 +176,7 @@ def _refuse_beside(chooser: str, names: Iterable[str]) -> None:
 def _check_regime() -> None:
   local = benchmark_workloads.REGIMES[REGIME.value].local
   takers = benchmark_experiments.WITH_LOCAL_TRAINING
-  if local != local_training.LocalTraining() and EXPERIMENT.value not in takers:
+  if local != local_plan.LocalPlan() and EXPERIMENT.value not in takers:
     raise ValueError(
       f'--regime={REGIME.value} is given with --experiment={EXPERIMENT.value}; its '
       f'local batches are for {", ".join(takers)} only.'

@@ -1,34 +1,26 @@
 """The algorithms of `binaries.dcco`, built from its flags."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from absl import flags
-import numpy as np
-import tensorflow as tf
 
 from binaries import common
-from binaries import evaluation
+from binaries import experiment
+from binaries import optimizer_flags
 from tasks import task as task_lib
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import local_plan
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.evaluation import labels
 from tff_ssl.objectives import base
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
-from tff_ssl.partition import clients as partition_lib
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import run_config
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
 
 ALGORITHMS = ('dcco', 'fedavg_cco', 'fedavg_nt_xent', 'centralized_cco', 'supervised')
 FEDERATED = ('dcco', 'fedavg_cco', 'fedavg_nt_xent')
@@ -48,24 +40,11 @@ _LOCAL_STEPS = flags.DEFINE_integer(
 _STALE = flags.DEFINE_bool(
   'stale_statistics', False, 'dcco with the statistics of the round before.'
 )
-_CLIENT_RATE = flags.DEFINE_float('client_learning_rate', 1.0, "Of the clients' SGD.")
-_OPTIMIZER = flags.DEFINE_enum(
-  'server_optimizer', 'adam', optimizers.NAMES, 'Applies the averaged update.'
-)
-_RATE = flags.DEFINE_float('server_learning_rate', 2e-3, 'After the warm-up.')
-_SCHEDULE = flags.DEFINE_enum(
-  'server_schedule', 'cosine', optimizers.SCHEDULES, 'Over the rounds.'
-)
-_WARMUP = flags.DEFINE_integer(
-  'server_warmup_rounds', 0, 'Linear warm-up, of the cosine.', lower_bound=0
-)
-_MOMENTUM = flags.DEFINE_float('server_momentum', None, 'Of sgd and lars.')
-_WEIGHT_DECAY = flags.DEFINE_float('server_weight_decay', 0.0, 'Of lars.')
 _SUPERVISED_LABELS = flags.DEFINE_float(
   'supervised_labels', 0.1, 'Share of the training labels that `supervised` has.'
 )
 # Flags that belong to some algorithms only: elsewhere they would do nothing.
-_TAKEN_BY = {
+_TAKEN_BY: dict[str, Collection[str]] = {
   'loss': ('dcco',),
   'stale_statistics': ('dcco',),
   'off_diagonal_weight': ('dcco', 'fedavg_cco', 'centralized_cco'),
@@ -80,24 +59,16 @@ _TAKEN_BY = {
 }
 
 
-def check_flags(may_differ: Collection[str]) -> None:
+def check_flags() -> None:
   """Refuses what can be seen to be wrong without data.
-
-  Args:
-    may_differ: Flags that may change when a run is resumed.
 
   Raises:
     ValueError: If a flag is missing, out of range, not taken by the chosen algorithm,
       or not that of the run in the folder.
   """
-  if not common.RUN_DIR.value:
-    raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
-  for name, takers in _TAKEN_BY.items():
-    common.refuse_stray(name, 'algorithm', takers)
-  common.check_flags()
-  evaluation.check_flags()
-  _optimizer_config()
-  run_config.check_flags(common.RUN_DIR.value, common.flag_values(), may_differ)
+  experiment.refuse_strays(_TAKEN_BY, 'algorithm')
+  optimizer_flags.server_config()
+  experiment.check_flags()
 
 
 def build_objective(task: task_lib.Task, encoder: network.Network) -> base.Objective:
@@ -117,51 +88,31 @@ def build_objective(task: task_lib.Task, encoder: network.Network) -> base.Objec
   )
 
 
-def _optimizer_config() -> optimizers.OptimizerConfig:
-  return optimizers.OptimizerConfig(
-    _OPTIMIZER.value,
-    _RATE.value,
-    _SCHEDULE.value,
-    common.ROUNDS.value,
-    _WARMUP.value,
-    _MOMENTUM.value,
-    _WEIGHT_DECAY.value,
-  )
-
-
 def build_algorithm(objective: Any, element_spec: Any) -> Any:
   """Builds what the round loop runs."""
-  optimizer = optimizers.build_optimizer(_optimizer_config())
-  rate, steps, seed = _CLIENT_RATE.value, _LOCAL_STEPS.value, common.SEED.value
+  optimizer = optimizer_flags.build_server_optimizer()
+  rate = optimizer_flags.CLIENT_RATE.value
+  steps, seed = _LOCAL_STEPS.value, common.SEED.value
   if ALGORITHM.value == 'dcco':
     dcco_config = dcco_client.DCCOConfig(rate, steps, _STALE.value, seed=seed)
     return dcco.build_dcco(objective, element_spec, optimizer, dcco_config)
   if ALGORITHM.value in FEDERATED:
-    local = local_training.LocalTraining(epochs=steps)
+    local = local_plan.LocalPlan(epochs=steps)
     fedavg_config = fedavg.FedAvgConfig(local, rate, seed=seed)
     return fedavg.build_fedavg(objective, element_spec, optimizer, fedavg_config)
   return centralized.Centralized(objective, optimizer, seed)
 
 
-def build_cohorts(
-  task: task_lib.Task,
-  data: client_data.ArrayClientData,
-  clients: simulation.Clients,
-  partition: partition_lib.Partition,
-) -> Callable[[int], list[tf.data.Dataset]]:
-  """Returns the data of each round; a function of the round and the seed alone."""
-  seed = common.SEED.value
-  cohorts = sampling.Cohorts(data.client_ids, common.CLIENTS_PER_ROUND.value, seed)
-  if ALGORITHM.value in FEDERATED:
-    return lambda round: clients.cohort(cohorts(round))
-  pool = np.sort(np.concatenate(list(partition.values())))
-  if ALGORITHM.value == 'supervised':
-    pool = labels.label_fraction(
-      task.train.label, _SUPERVISED_LABELS.value, seed, groups=task.train.case
-    )
-  # As many examples a round as the federated algorithms see in the mean.
-  mean_size = np.mean([len(positions) for positions in partition.values()])
-  batches = sampling.Batches(
-    pool, max(1, round(common.CLIENTS_PER_ROUND.value * mean_size)), seed
+def build_experiment() -> experiment.Experiment:
+  """Returns what the flags say is run."""
+
+  def build(task: task_lib.Task, encoder: network.Network, element_spec: Any) -> Any:
+    return build_algorithm(build_objective(task, encoder), element_spec)
+
+  name = ALGORITHM.value
+  return experiment.Experiment(
+    name,
+    build,
+    federated=name in FEDERATED,
+    label_share=_SUPERVISED_LABELS.value if name == 'supervised' else None,
   )
-  return lambda round: [data.create_tf_dataset_for_positions(batches(round))]

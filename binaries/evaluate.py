@@ -15,6 +15,7 @@ from absl import flags
 
 from binaries import common
 from binaries import evaluation
+from binaries import evaluation_flags
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import run_config
@@ -25,9 +26,8 @@ _RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
 _MAY_BE_GIVEN = (
   'data_dir',
   'download',
-  'evaluation_methods',
-  'label_fractions',
-  *evaluation.MAY_DIFFER,
+  *evaluation_flags.OF_EVALUATION,
+  *evaluation_flags.MAY_DIFFER,
 )
 # Where every algorithm has its encoder in its state.
 ENCODER = f'global_model_weights/trainable/{dual_encoder.ENCODER}'
@@ -41,7 +41,7 @@ def main() -> None:
   config = run_config.read(folder)
   common.adopt(config['flags'], _MAY_BE_GIVEN)
   common.check_flags()
-  evaluation.check_flags()
+  evaluation_flags.check()
   round, params = checkpoints.read_newest(folder / 'checkpoints', ENCODER)
   task = common.load_task()
   if task.fingerprint() != config.get('task'):

@@ -7,10 +7,10 @@ import functools
 import os
 from typing import Any
 
-from absl import flags
 import numpy as np
 
 from binaries import common
+from binaries import evaluation_flags
 from binaries import results as results_lib
 from tasks import task as task_lib
 from tff_ssl.algorithms import server
@@ -23,49 +23,8 @@ from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 
-METHODS = flags.DEFINE_list(
-  'evaluation_methods',
-  ['knn', 'logistic'],
-  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}.',
-)
-FRACTIONS = flags.DEFINE_list(
-  'label_fractions', ['0.1'], 'Shares of the training labels that classifiers have.'
-)
-SCRATCH_STEPS = flags.DEFINE_integer(
-  'supervised_steps', 500, 'Steps of supervised training from scratch.', lower_bound=1
-)
-
-BASELINES = flags.DEFINE_bool(
-  'baselines', False, 'Evaluate the random encoder and supervised training too.'
-)
-# Flags that may change when a run is resumed: they do not change its numbers.
-MAY_DIFFER = ('baselines', 'supervised_steps')
-
 # A test set is imbalanced where the largest class is so many times the smallest.
 _IMBALANCED = 2
-
-
-def check_flags() -> None:
-  """Checks the flags of this module, without data.
-
-  Raises:
-    ValueError: If one is out of range, or does nothing.
-  """
-  for method in METHODS.value:
-    if method not in suite.METHODS:
-      raise ValueError(
-        f'evaluation_methods has {method!r}; allowed are {", ".join(suite.METHODS)}.'
-      )
-  if not METHODS.value:
-    raise ValueError(
-      f'evaluation_methods is empty; it must be some of {", ".join(suite.METHODS)}.'
-    )
-  _fractions()
-  if flags.FLAGS[SCRATCH_STEPS.name].present and not BASELINES.value:
-    raise ValueError(
-      '--supervised_steps is given without --baselines; it is of supervised training '
-      'from scratch, one of them.'
-    )
 
 
 class Evaluator:
@@ -88,9 +47,11 @@ class Evaluator:
         )
     self._task = task
     self._encoder = encoder
-    self._fractions = _fractions()
+    self._fractions = evaluation_flags.fractions()
     self._encode = features.build_encode(encoder.apply)
-    self._finetune = finetune.build_finetune(encoder.apply, task.num_classes)
+    self._finetune = finetune.build_finetune(
+      encoder.apply, task.num_classes, evaluation_flags.finetune_config()
+    )
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
   def evaluate(self, params: network.Params) -> results_lib.Numbers:
@@ -100,7 +61,10 @@ class Evaluator:
       params: Of the encoder.
     """
     return self._evaluate(
-      params, METHODS.value, self._fractions, functools.partial(self._finetune, params)
+      params,
+      evaluation_flags.METHODS.value,
+      self._fractions,
+      functools.partial(self._finetune, params),
     )
 
   def baselines(self) -> tuple[results_lib.Numbers, results_lib.Numbers]:
@@ -132,12 +96,14 @@ class Evaluator:
       `finetune/...` of what is trained end to end, and the other methods of the flags
       on the encoders so trained.
     """
+    methods = evaluation_flags.METHODS.value
+    steps = evaluation_flags.SCRATCH_STEPS.value
     train = finetune.build_finetune(
       self._encoder.apply,
       self._task.num_classes,
-      dataclasses.replace(finetune.FROM_SCRATCH, num_steps=SCRATCH_STEPS.value),
+      dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps),
     )
-    frozen = [method for method in METHODS.value if method != 'finetune']
+    frozen = [method for method in methods if method != 'finetune']
     numbers: results_lib.Numbers = collections.OrderedDict()
     for fraction in self._fractions:
       trained: list[finetune.Finetuned] = []
@@ -210,25 +176,11 @@ def report(
     known: Its numbers if it has just been evaluated.
   """
   results: dict[str, results_lib.Numbers] = {}
-  if BASELINES.value:
+  if evaluation_flags.BASELINES.value:
     results[results_lib.RANDOM], scratch = evaluator.baselines()
   results[name] = known or evaluator.evaluate(params)
-  if BASELINES.value:
+  if evaluation_flags.BASELINES.value:
     results[results_lib.SCRATCH] = scratch
   print(results_lib.table(results, evaluator.balanced))
   if not results_lib.write(folder, round, name, results):
     print(f'{folder} has been evaluated at a later round: evaluation.json stays')
-
-
-def _fractions() -> tuple[float, ...]:
-  """Returns the shares of the labels that the flag names."""
-  try:
-    fractions = tuple(float(fraction) for fraction in FRACTIONS.value)
-  except ValueError:
-    fractions = ()
-  if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
-    raise ValueError(
-      f'label_fractions is {",".join(FRACTIONS.value)!r}; it must be numbers in '
-      '(0, 1], as in 0.01,0.1,1.'
-    )
-  return fractions

@@ -92,7 +92,7 @@ def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
   _, gradient = _union_gradient(loss_name)
   updates = [
     fedavg.client_function(objective, fedavg.FedAvgConfig()).each(
-      {'params': params, 'seed': seed}, batch
+      {'params': params, 'seed': seed, 'rate': 1.0}, batch
     )
     for batch in _batches((1, 2, 5, 4), None)
   ]

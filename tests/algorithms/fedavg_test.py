@@ -51,7 +51,7 @@ def test_nt_xent_of_one_image_has_nothing_to_contrast():
   params = objective.init(tf.constant([0, 1]))
   batch = harness.tensors(harness.take(harness.arrays(), [0]))
   result = fedavg.client_function(objective, fedavg.FedAvgConfig()).each(
-    {'params': params, 'seed': tf.constant([2, 3])}, batch
+    {'params': params, 'seed': tf.constant([2, 3]), 'rate': 1.0}, batch
   )
   assert np.abs(harness.flat(result.means['update'])).max() < 1e-6
   assert float(result.weight) == 1
@@ -65,7 +65,7 @@ def test_bytes_are_those_of_one_way_each(tff_context):
   model = harness.weights(process, states[0]).size
   d, weight, counts, loss = harness.DIMENSION, 1, 4, 1
   work = metrics[0]['client_work']
-  assert work['bytes_down'] == 4 * 4 * (model + 2)
+  assert work['bytes_down'] == 4 * 4 * (model + 3)
   assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d)
 
 
@@ -73,10 +73,10 @@ def test_bytes_are_those_of_one_way_each(tff_context):
   ('field', 'value'),
   [
     ('client_learning_rate', float('inf')),
-    ('client_momentum', 1.0),
-    ('client_momentum', -0.5),
+    ('client_learning_rate', 0.0),
+    ('weighting', 'size'),
   ],
 )
 def test_config_names_what_is_out_of_range(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
+  with pytest.raises(ValueError, match=f'{field} is {value!r}'):
     fedavg.FedAvgConfig(**{field: value})

@@ -11,12 +11,13 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import supervised
+from tff_ssl.optimization import local
 
 
 def _nt_xent():
@@ -55,9 +56,10 @@ class Algorithm:
 
 
 _EPOCHS = fedavg.FedAvgConfig(
-  local_training.LocalTraining(epochs=2, batch_size=2),
+  local_plan.LocalPlan(
+    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
+  ),
   client_learning_rate=0.1,
-  client_momentum=0.9,
   seed=harness.SEED,
 )
 _STEPS = dcco_client.DCCOConfig(

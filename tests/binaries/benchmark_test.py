@@ -14,7 +14,7 @@ from binaries import benchmark_measure
 from binaries import benchmark_workloads
 from tests import tiny
 from tests.binaries import launch
-from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import local_plan
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
@@ -52,7 +52,7 @@ def problem(local=None) -> benchmark_experiments.Problem:
     data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
   return benchmark_experiments.Problem(
-    model, clients, local or local_training.LocalTraining(), seed=0
+    model, clients, local or local_plan.LocalPlan(), seed=0
   )
 
 
@@ -138,7 +138,7 @@ def test_a_bad_flag_is_one_sentence():
 )
 def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
   batches = benchmark_experiments.centralized_batches(
-    problem(local_training.LocalTraining(epochs, batch_size)), round=0
+    problem(local_plan.LocalPlan(epochs, batch_size)), round=0
   )
   ids = [[int(e['example_id']) for e in batch] for batch in batches]
   assert [len(batch) for batch in ids] == sizes

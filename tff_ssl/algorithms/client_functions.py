@@ -19,14 +19,24 @@ Means = collections.OrderedDict[str, Any]
 Alike = Callable[[Shared, base.Examples, tf.Tensor], Means]
 
 
+def by_examples(sizes: tf.Tensor) -> tf.Tensor:
+  """Weighs each client by its examples."""
+  return tf.cast(sizes, tf.float32)
+
+
+def uniformly(sizes: tf.Tensor) -> tf.Tensor:
+  """Weighs all clients with examples alike."""
+  return tf.cast(sizes > 0, tf.float32)
+
+
 class ClientResult(NamedTuple):
   """What leaves a client, before it is aggregated.
 
   Attributes:
     means: Floating structures by name ('update', 'statistics', 'metrics'), of which the
       server wants the mean over clients weighted by `weight`.
-    weight: float32 scalar n_k, the client's examples, or 0 where it has nothing usable;
-      all of `means` is then 0.
+    weight: float32 scalar, as a rule n_k, the client's examples; 0 where it has nothing
+      usable, and all of `means` is then 0.
     counts: int32 scalars that the server sums; None: none are sent.
   """
 
@@ -46,11 +56,14 @@ class ClientFunction:
     alike: (shared, examples, num_clients) -> the weighted mean over `num_clients`
       clients of equal size n >= 1, whose examples follow one another; None: it is not
       known how to compute it but one by one. It need not look for what is not finite.
+    weigh: int32 sizes of clients -> float32 weights of those that are usable. What is
+      additive is weighted by size.
   """
 
   each: Callable[[Shared, base.Examples], ClientResult]
   additive: bool = False
   alike: Alike | None = None
+  weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
 
 
 def as_sent(result: ClientResult) -> collections.OrderedDict[str, Any]:

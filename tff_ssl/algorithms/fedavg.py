@@ -17,6 +17,7 @@ import collections
 import dataclasses
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -25,9 +26,17 @@ from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import cohorts
+from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server
+from tff_ssl.algorithms import side_by_side
 from tff_ssl.objectives import base
+from tff_ssl.optimization import schedules
+
+WEIGHTINGS = {
+  'examples': client_functions.by_examples,
+  'uniform': client_functions.uniformly,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,92 +44,89 @@ class FedAvgConfig:
   """Hyperparameters of FedAvg.
 
   Attributes:
-    local: Epochs and batch size of a client.
-    client_learning_rate: Of the clients' SGD; 1.0 in the DCCO paper (B).
-    client_momentum: Of the clients' SGD, in [0, 1).
+    local: How a client trains: E, B, optimizer, mu of FedProx.
+    client_learning_rate: Of the clients' optimizer, or a schedule of it over rounds,
+      counted from 0; 1.0 in the DCCO paper (B).
+    weighting: 'examples': clients count by n_k; 'uniform': all that have examples count
+      alike.
     seed: Of the initial weights and of every round's views.
   """
 
-  local: local_training.LocalTraining = dataclasses.field(
-    default_factory=local_training.LocalTraining
-  )
-  client_learning_rate: float = 1.0
-  client_momentum: float = 0.0
+  local: local_plan.LocalPlan = dataclasses.field(default_factory=local_plan.LocalPlan)
+  client_learning_rate: float | schedules.Schedule = 1.0
+  weighting: str = 'examples'
   seed: int = 0
 
   def __post_init__(self):
-    if not 0 < self.client_learning_rate < float('inf'):
+    rate = self.client_learning_rate
+    if not callable(rate) and not 0 < rate < float('inf'):
       raise ValueError(
-        f'client_learning_rate is {self.client_learning_rate}; it must be positive and '
-        'finite.'
+        f'client_learning_rate is {rate}; it must be positive and finite.'
       )
-    if not 0 <= self.client_momentum < 1:
+    if self.weighting not in WEIGHTINGS:
       raise ValueError(
-        f'client_momentum is {self.client_momentum}; it must be in [0, 1).'
+        f'weighting is {self.weighting!r}; allowed are {", ".join(WEIGHTINGS)}.'
       )
+
+  def rate(self, round: tf.Tensor) -> tf.Tensor:
+    """Returns the clients' learning rate in a round, float32."""
+    if callable(self.client_learning_rate):
+      return self.client_learning_rate(round)
+    return tf.constant(self.client_learning_rate, tf.float32)
 
 
 def client_function(
-  objective: base.Objective, config: FedAvgConfig
+  objective: base.Objective | base.Stateful, config: FedAvgConfig
 ) -> client_functions.ClientFunction:
   """Builds step 2: training on a client's examples.
 
   Args:
-    objective: What is minimised.
-    config: Epochs, batch size, rate.
+    objective: What is minimised. Its state is made anew each round.
+    config: How, and how clients are weighted.
 
   Returns:
-    A function of `params` and `seed`, int32 [2], the round's. It sends the `update`
-    (initial minus final weights), the objective's `metrics`, the weight n and the
-    client's counts; what is not finite is 0 with weight 0.
+    A function of `params`, of `seed`, int32 [2], the round's, and of `rate`, the
+    learning rate. It sends the `update` (initial minus final weights), the objective's
+    `metrics`, the weight and the client's counts; what is not finite is 0 with weight
+    0.
   """
-  optimizer = tff.learning.optimizers.build_sgdm(
-    config.client_learning_rate, config.client_momentum or None
-  )
+  weigh = WEIGHTINGS[config.weighting]
 
   def each(shared, examples):
-    trained, metrics = local_training.train(
-      objective, optimizer, config.local, shared['params'], examples, shared['seed']
+    trained = local_training.train(
+      objective,
+      config.local,
+      shared['params'],
+      examples,
+      shared['seed'],
+      shared['rate'],
     )
-    update = tf.nest.map_structure(tf.subtract, shared['params'], trained)
+    update = tf.nest.map_structure(tf.subtract, shared['params'], trained.params)
     num_examples = base.example_count(examples)
-    usable = clients.is_finite((update, metrics))
-    means = collections.OrderedDict(update=update, metrics=metrics)
+    means = collections.OrderedDict(update=update, metrics=trained.metrics)
+    usable = clients.is_finite(means)
     return client_functions.ClientResult(
       clients.keep_if(usable, means),
-      tf.where(usable, tf.cast(num_examples, tf.float32), 0.0),
+      tf.where(usable, weigh(num_examples), 0.0),
       clients.counts(num_examples, usable),
     )
 
-  if isinstance(objective, base.Separable) and local_training.is_one_step(config.local):
-    return client_functions.ClientFunction(each, alike=_first_step(objective, config))
-  return client_functions.ClientFunction(each)
-
-
-def _first_step(
-  objective: base.Separable, config: FedAvgConfig
-) -> client_functions.Alike:
-  """Builds what clients of equal size send of their only step, in the mean."""
-
-  def alike(shared, examples, num_clients):
-    gradient, metrics = local_training.mean_gradient(
-      objective, shared['params'], examples, shared['seed'], num_clients
-    )
-    # Momentum starts at zero: the first step is the gradient with or without it.
-    update = tf.nest.map_structure(lambda g: config.client_learning_rate * g, gradient)
-    return collections.OrderedDict(update=update, metrics=metrics)
-
-  return alike
+  alike = None
+  if isinstance(objective, base.Separable) and config.local.is_one_step:
+    alike = side_by_side.first_step(objective, config.local.optimizer)
+  return client_functions.ClientFunction(each, alike=alike, weigh=weigh)
 
 
 def build_client_work(
-  objective: base.Objective,
+  objective: base.Objective | base.Stateful,
   cohort: cohorts.Cohort,
   weights_type: tff.Type,
   config: FedAvgConfig,
 ) -> tff.learning.templates.ClientWorkProcess:
   """Builds the clients' part; see `build_fedavg` for the arguments."""
-  shared_type = clients.shared_type(weights_type.trainable)
+  shared_type = clients.shared_type(
+    weights_type.trainable, rate=tff.TensorType(np.float32)
+  )
   train = cohort.map(client_function(objective, config), shared_type)
   sent = train.type_signature.result
   metrics_process = cohort.aggregation.metrics.create(sent['metrics'], sent['weight'])
@@ -143,10 +149,21 @@ def build_client_work(
 
   initial_seed, next_seed = server.round_seeds(config.seed)
 
+  @tff.tensorflow.computation
+  def first_round():
+    return tf.constant(0, tf.int32)
+
+  @tff.tensorflow.computation(np.int32)
+  def next_round(round):
+    return round + 1
+
+  rate = tff.tensorflow.computation(config.rate, tff.TensorType(np.int32))
+
   @tff.federated_computation
   def initialize():
     return tff.federated_zip(
       collections.OrderedDict(
+        round=tff.federated_eval(first_round, tff.SERVER),
         round_seed=tff.federated_eval(initial_seed, tff.SERVER),
         metrics=metrics_process.initialize(),
         counts=counts_process.initialize(),
@@ -160,7 +177,9 @@ def build_client_work(
   )
   def next_fn(state, weights, data):
     shared = collections.OrderedDict(
-      params=weights.trainable, seed=tff.federated_broadcast(state['round_seed'])
+      params=weights.trainable,
+      seed=tff.federated_broadcast(state['round_seed']),
+      rate=tff.federated_broadcast(tff.federated_map(rate, state['round'])),
     )
     examples = tff.federated_map(cohort.read, data)
     trained = tff.federated_map(train, (shared, examples))
@@ -171,6 +190,7 @@ def build_client_work(
     return tff.templates.MeasuredProcessOutput(
       tff.federated_zip(
         collections.OrderedDict(
+          round=tff.federated_map(next_round, state['round']),
           round_seed=next_seed(state['round_seed']),
           metrics=metrics.state,
           counts=counts.state,
@@ -186,7 +206,7 @@ def build_client_work(
 
 
 def build_fedavg(
-  objective: base.Objective,
+  objective: base.Objective | base.Stateful,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig | None = None,

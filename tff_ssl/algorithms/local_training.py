@@ -5,42 +5,39 @@ iterates a data set (see `clients`).
 """
 
 import collections
-import dataclasses
+from typing import NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_ssl.algorithms import local_plan
 from tff_ssl.objectives import base
+from tff_ssl.optimization import local
 
 
-@dataclasses.dataclass(frozen=True)
-class LocalTraining:
-  """How long a client trains.
+class Trained(NamedTuple):
+  """What training ends with.
 
   Attributes:
-    epochs: E, passes over the client's examples.
-    batch_size: B, examples per step; None: all of them in one step. The last batch of
-      an epoch may be smaller.
+    params: The trained parameters.
+    state: What stays on the client (see `base.Stateful`).
+    metrics: The objective's metrics with `loss`, averaged over all examples visited; 0
+      without examples.
   """
 
-  epochs: int = 1
-  batch_size: int | None = None
-
-  def __post_init__(self):
-    if self.epochs < 1:
-      raise ValueError(f'epochs is {self.epochs}; it must be at least 1.')
-    if self.batch_size is not None and self.batch_size < 1:
-      raise ValueError(f'batch_size is {self.batch_size}; it must be at least 1.')
+  params: base.Params
+  state: base.State
+  metrics: base.Metrics
 
 
 def train(
-  objective: base.Objective,
-  optimizer: tff.learning.optimizers.Optimizer,
-  plan: LocalTraining,
+  objective: base.Objective | base.Stateful,
+  plan: local_plan.LocalPlan,
   params: base.Params,
   examples: base.Examples,
   seed: tf.Tensor,
-) -> tuple[base.Params, base.Metrics]:
+  rate: float | tf.Tensor,
+  state: base.State | None = None,
+) -> Trained:
   """Trains on a client's examples.
 
   Every epoch visits all examples once, in an order drawn from the round's seed, the
@@ -48,136 +45,182 @@ def train(
 
   Args:
     objective: What is minimised.
-    optimizer: A fresh state of it is used.
-    plan: Epochs and batch size.
-    params: Initial parameters.
+    plan: Epochs, batch size, optimizer; a fresh state of the optimizer is used.
+    params: Initial parameters, w_global of the proximal term.
     examples: n >= 0 examples.
     seed: int32 [2], the round's.
+    rate: Learning rate of the round.
+    state: The objective's; None: as it begins with these parameters.
 
   Returns:
-    The trained parameters, and the objective's metrics with `loss`, averaged over all
-    examples visited (0 where n = 0). Without examples the parameters are as given.
+    What training ends with. Without examples parameters and state are as given.
   """
-  num_examples = base.example_count(examples)
-  state = optimizer.initialize(
-    tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), params)
-  )
-  if is_one_step(plan):
+  stateful = base.with_state(objective)
+  if state is None:
+    state = stateful.init_state(params)
+  trainer = _Trainer(stateful, plan, params, rate)
+  if plan.is_one_step:
     # The common case of tiny clients, without the cost of a loop.
-    _, new_params, metrics = _step(objective, optimizer, params, state, examples, seed)
-    return _keep_empty(num_examples, params, new_params), metrics
+    return trainer.one_step(state, examples, seed)
+  return trainer.loop(state, examples, seed)
 
-  batch_size = num_examples if plan.batch_size is None else plan.batch_size
-  batch_size = tf.maximum(batch_size, 1)
-  batches = (num_examples + batch_size - 1) // batch_size
 
-  def body(i, params, state, totals):
-    epoch, batch = i // batches, i % batches
-    epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-    order = _order(examples, epoch_seed, plan)
-    chosen = order[batch * batch_size : (batch + 1) * batch_size]
-    taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
-    state, params, metrics = _step(
-      objective, optimizer, params, state, taken, epoch_seed
+class _Position(NamedTuple):
+  """Where a trainer is between two batches."""
+
+  params: base.Params
+  state: base.State
+  optimizer: local.State
+  metrics: base.Metrics
+
+
+class _Pending(NamedTuple):
+  """Gradients that no step has been made of: their sum, and that of their weights."""
+
+  gradient: base.Params
+  weight: tf.Tensor
+
+
+class _Trainer:
+  """One client's training from given parameters."""
+
+  def __init__(
+    self, objective: base.Stateful, plan: local_plan.LocalPlan, params, rate
+  ):
+    self._objective = objective
+    self._plan = plan
+    self._initial = params
+    self._rate = rate
+
+  def one_step(self, state, examples, seed) -> Trained:
+    """Takes one step on all examples."""
+    gradient, metrics, carry = self._gradient(self._initial, state, examples, seed)
+    position = self._step(self._start(state, metrics), gradient, carry)
+    has_examples = base.example_count(examples) > 0
+    params, state = tf.nest.map_structure(
+      lambda old, new: tf.where(has_examples, new, old),
+      (self._initial, state),
+      (position.params, position.state),
     )
-    weight = tf.cast(tf.shape(chosen)[0], tf.float32)
+    return Trained(params, state, metrics)
+
+  def loop(self, state, examples, seed) -> Trained:
+    """Takes the steps of all epochs."""
+    num_examples = base.example_count(examples)
+    size = num_examples if self._plan.batch_size is None else self._plan.batch_size
+    size = tf.maximum(size, 1)
+    batches = (num_examples + size - 1) // size
+    zero = self._zero_metrics(state, examples, seed)
+
+    def body(i, position, pending):
+      epoch, batch = i // batches, i % batches
+      epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+      order = _order(examples, epoch_seed, self._plan)
+      chosen = order[batch * size : (batch + 1) * size]
+      taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
+      last = tf.equal(batch, batches - 1)
+      return i + 1, *self._batch(position, pending, taken, epoch_seed, batch, last)
+
+    _, position, _ = tf.while_loop(
+      lambda i, *_: i < self._plan.epochs * batches,
+      body,
+      (tf.constant(0), self._start(state, zero), self._nothing_pending()),
+      # One step needs the one before it; no gradient is taken through the loop.
+      parallel_iterations=1,
+    )
+    visited = tf.cast(self._plan.epochs * num_examples, tf.float32)
+    metrics = tf.nest.map_structure(
+      lambda t: tf.math.divide_no_nan(t, tf.cast(visited, t.dtype)), position.metrics
+    )
+    return Trained(position.params, position.state, metrics)
+
+  def _batch(self, position: _Position, pending, examples, seed, batch, is_last):
+    """Takes one batch's gradient, and the step that it completes, if any."""
+    gradient, metrics, carry = self._gradient(
+      position.params, position.state, examples, seed
+    )
+    weight = tf.cast(base.example_count(examples), tf.float32)
     totals = tf.nest.map_structure(
-      lambda t, m: t + m * tf.cast(weight, m.dtype), totals, metrics
+      lambda t, m: t + m * tf.cast(weight, m.dtype), position.metrics, metrics
     )
-    return i + 1, params, state, totals
+    position = position._replace(metrics=totals)
+    if self._plan.accumulate == 1:
+      return self._step(position, gradient, carry), pending
+    if carry:
+      raise ValueError(
+        f'accumulate is {self._plan.accumulate}; the objective keeps something of each '
+        'batch, and takes a step for each.'
+      )
+    pending = _Pending(
+      tf.nest.map_structure(
+        lambda p, g: p + g * tf.cast(weight, g.dtype), pending.gradient, gradient
+      ),
+      pending.weight + weight,
+    )
+    is_due = tf.equal((batch + 1) % self._plan.accumulate, 0) | is_last
+    return tf.cond(
+      is_due,
+      lambda: (
+        self._step(position, _mean(pending), carry),
+        self._nothing_pending(),
+      ),
+      lambda: (position, pending),
+    )
 
-  steps = plan.epochs * batches
-  _, params, _, totals = tf.while_loop(
-    lambda i, *_: i < steps,
-    body,
-    (tf.constant(0), params, state, _zero_metrics(objective, params, examples, seed)),
-    # One step needs the one before it; no gradient is taken through the loop.
-    parallel_iterations=1,
-  )
-  visited = tf.cast(plan.epochs * num_examples, tf.float32)
-  return params, tf.nest.map_structure(
-    lambda t: tf.math.divide_no_nan(t, tf.cast(visited, t.dtype)), totals
-  )
+  def _nothing_pending(self):
+    if self._plan.accumulate == 1:
+      return ()
+    return _Pending(tf.nest.map_structure(tf.zeros_like, self._initial), tf.zeros([]))
 
+  def _start(self, state, metrics) -> _Position:
+    optimizer = self._plan.optimizer.init(self._initial)
+    return _Position(self._initial, state, optimizer, metrics)
 
-def is_one_step(plan: LocalTraining) -> bool:
-  """Returns whether training is one step on all of the examples."""
-  return plan.epochs == 1 and plan.batch_size is None
-
-
-def mean_gradient(
-  objective: base.Separable,
-  params: base.Params,
-  examples: base.Examples,
-  seed: tf.Tensor,
-  num_clients: tf.Tensor,
-) -> tuple[base.Params, base.Metrics]:
-  """Returns the mean over clients of what each one's first step needs.
-
-  All examples go through the networks together, the loss is taken of each client's
-  encodings, and one gradient is taken of the mean of the losses.
-
-  Args:
-    objective: What is minimised.
-    params: Where all clients start.
-    examples: Those of K clients with n >= 1 examples each, client after client.
-    seed: int32 [2], the round's.
-    num_clients: K, int32 scalar.
-
-  Returns:
-    The mean of the gradients of the clients' losses, and the mean of the objective's
-    metrics with `loss`.
-  """
-  size = base.example_count(examples) // num_clients
-
-  def grouped(value):
-    return tf.reshape(value, tf.concat([[num_clients, size], tf.shape(value)[1:]], 0))
-
-  with tf.GradientTape() as tape:
-    tape.watch(params)
-    encodings = objective.encode(params, examples, seed)
-
-  def of_one_client(client):
-    own, own_examples = client
-    with tf.GradientTape() as client_tape:
-      client_tape.watch(own)
-      loss, reported = objective.loss_of_encodings(own, own_examples)
+  def _gradient(self, params, state, examples, seed):
+    """Returns the gradient of a batch, its metrics, and what the state needs of it."""
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss, reported, carry = self._objective.loss_with_state(
+        params, state, examples, seed
+      )
+    gradient = tape.gradient(
+      loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
     metrics: base.Metrics = collections.OrderedDict(loss=loss)
     metrics.update(reported)
-    return client_tape.gradient(loss, own), metrics
+    return gradient, metrics, carry
 
-  gradients, metrics = tf.vectorized_map(
-    of_one_client,
-    tf.nest.map_structure(grouped, (encodings, examples)),
-    fallback_to_while_loop=False,
-  )
-  share = 1 / num_clients
-  upstream = tf.nest.map_structure(
-    lambda g, e: tf.reshape(g, tf.shape(e)) * tf.cast(share, e.dtype),
-    gradients,
-    encodings,
-  )
-  gradient = tape.gradient(
-    encodings,
-    params,
-    output_gradients=upstream,
-    unconnected_gradients=tf.UnconnectedGradients.ZERO,
-  )
-  return gradient, tf.nest.map_structure(lambda m: tf.reduce_mean(m, 0), metrics)
+  def _step(self, position: _Position, gradient, carry) -> _Position:
+    """Takes a step, with the proximal term, and brings the state after it."""
+    if self._plan.proximal_weight:
+      gradient = tf.nest.map_structure(
+        lambda g, w, w0: g + tf.cast(self._plan.proximal_weight, g.dtype) * (w - w0),
+        gradient,
+        position.params,
+        self._initial,
+      )
+    params, optimizer = self._plan.optimizer.update(
+      position.params, position.optimizer, gradient, self._rate
+    )
+    params, state = self._objective.after_step(params, position.state, carry)
+    return _Position(params, state, optimizer, position.metrics)
+
+  def _zero_metrics(self, state, examples, seed) -> base.Metrics:
+    """Returns zeros in the shapes of a step's metrics, computed on no example."""
+    none = tf.nest.map_structure(lambda x: x[:0], examples)
+    loss, reported, _ = self._objective.loss_with_state(
+      self._initial, state, none, seed
+    )
+    metrics = collections.OrderedDict(loss=loss)
+    metrics.update(reported)
+    return tf.nest.map_structure(tf.zeros_like, metrics)
 
 
-def _step(objective, optimizer, params, state, examples, seed):
-  """Takes one step; returns the optimizer's state, parameters and metrics."""
-  with tf.GradientTape() as tape:
-    tape.watch(params)
-    loss, reported = objective.loss(params, examples, seed)
-  gradient = tape.gradient(
-    loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
+def _mean(pending: _Pending) -> base.Params:
+  return tf.nest.map_structure(
+    lambda g: tf.math.divide_no_nan(g, tf.cast(pending.weight, g.dtype)),
+    pending.gradient,
   )
-  state, params = optimizer.next(state, params, gradient)
-  metrics: base.Metrics = collections.OrderedDict(loss=loss)
-  metrics.update(reported)
-  return state, params, metrics
 
 
 def _order(examples, epoch_seed, plan):
@@ -189,19 +232,3 @@ def _order(examples, epoch_seed, plan):
   first_id = tf.reduce_sum(examples['example_id'][:1])
   client_seed = tf.random.experimental.stateless_fold_in(epoch_seed, first_id)
   return tf.random.experimental.stateless_shuffle(positions, client_seed)
-
-
-def _keep_empty(num_examples, params, new_params):
-  """Returns `params` for a client without examples, else `new_params`."""
-  return tf.nest.map_structure(
-    lambda old, new: tf.where(num_examples > 0, new, old), params, new_params
-  )
-
-
-def _zero_metrics(objective, params, examples, seed):
-  """Returns zeros in the shapes of a step's metrics, computed on no example."""
-  none = tf.nest.map_structure(lambda x: x[:0], examples)
-  loss, reported = objective.loss(params, none, seed)
-  metrics = collections.OrderedDict(loss=loss)
-  metrics.update(reported)
-  return tf.nest.map_structure(tf.zeros_like, metrics)

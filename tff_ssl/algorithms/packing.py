@@ -157,7 +157,7 @@ class _Sweep:
     sizes = self._sizes[first:after]
     means, usable = self._together(self._take(first, after), after - first)
     counts = clients.counts(sizes, tf.constant(True)) if self._zero.counts else None
-    weight = tf.cast(tf.reduce_sum(sizes), tf.float32)
+    weight = tf.reduce_sum(self._function.weigh(sizes))
     sums = _sums(client_functions.ClientResult(means, weight, counts))
     return after, tf.cond(
       usable, lambda: sums, lambda: self._loop(first, after, self._one)

@@ -17,7 +17,7 @@ _ROUNDS = 1
 
 
 def initial_weights(
-  objective: base.Objective, seed: int
+  objective: base.Objective | base.Stateful, seed: int
 ) -> tff.learning.models.ModelWeights:
   """Returns an objective's initial weights for a run's seed; every one is trainable."""
   return tff.learning.models.ModelWeights(

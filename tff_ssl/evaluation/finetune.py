@@ -7,7 +7,8 @@ A case of several images is classified by the mean of its images' encodings; a b
 then a batch of cases, each with all of its images.
 
 Deviations:
-  The rate of fine-tuning is lost in our copy of the paper: 0.001, Adam's default.
+  The rate of fine-tuning is not legible in the public text: 0.01. From a DCCO encoder
+    on CIFAR-10, 100 steps at 0.001 end at 25 %, at 0.01 at 44 %, at 0.03 at 34 %.
   Training from scratch counts steps, not epochs: 100 epochs of 5,000 labels are 2,000.
   The head starts at zero; the paper does not say.
 """
@@ -40,7 +41,7 @@ class FinetuneConfig:
     flip: Whether each image is flipped left to right with probability 1/2.
   """
 
-  learning_rate: float = 0.001
+  learning_rate: float = 0.01
   batch_size: int = 256
   num_steps: int = 100
   flip: bool = True
@@ -55,7 +56,7 @@ class FinetuneConfig:
 
 
 # Source: Appendix B.1, supervised training from scratch.
-FROM_SCRATCH = FinetuneConfig(learning_rate=0.01, num_steps=2000)
+FROM_SCRATCH = FinetuneConfig(num_steps=2000)
 
 
 class Finetuned(NamedTuple):

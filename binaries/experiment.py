@@ -1,0 +1,162 @@
+"""One run of one algorithm on one task: what all training binaries have in common."""
+
+from collections.abc import Callable, Collection
+import contextlib
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from binaries import common
+from binaries import evaluation
+from binaries import evaluation_flags
+from binaries import partition_flags
+from binaries import results
+from tasks import task as task_lib
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import labels
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import describe
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import context
+from tff_ssl.runtime import loop
+from tff_ssl.runtime import run_config
+from tff_ssl.runtime import run_folder
+from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
+
+# Flags that may change when a run is resumed.
+MAY_DIFFER = (*common.MAY_DIFFER, *evaluation_flags.MAY_DIFFER)
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+  """What a binary runs.
+
+  Attributes:
+    name: Of the algorithm, in tables and on the encoder's card.
+    build: (task, encoder, element_spec) -> what the round loop runs.
+    federated: Whether its rounds take cohorts of clients; else batches drawn from all
+      examples.
+    label_share: Share of the training labels that it is given; None: it sees no label.
+  """
+
+  name: str
+  build: Callable[[task_lib.Task, network.Network, Any], Any]
+  federated: bool = True
+  label_share: float | None = None
+
+
+def check_flags() -> None:
+  """Refuses what can be seen to be wrong without data.
+
+  Raises:
+    ValueError: If a flag is missing, out of range, or not that of the folder's run.
+  """
+  if not common.RUN_DIR.value:
+    raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
+  common.check_flags()
+  evaluation_flags.check()
+  run_config.check_flags(common.RUN_DIR.value, common.flag_values(), MAY_DIFFER)
+
+
+def run(experiment: Experiment) -> None:
+  """Runs an experiment, or goes on with it.
+
+  Args:
+    experiment: What is run; the flags say on what, and for how long.
+  """
+  task = common.load_task()
+  partition = common.build_partition(task)
+  report = describe.describe(partition, task.train.label, task.num_classes)
+  print(report.line(), flush=True)
+  data = partition_flags.build_client_data(
+    task, partition, labelled=experiment.label_share is not None
+  )
+  clients = simulation.Clients(data, num_packs=common.PACKS.value)
+  cohort_fn = _build_cohorts(experiment, task, data, clients, partition)
+  encoder = common.build_encoder(task)
+  evaluator = evaluation.Evaluator(task, encoder)
+  spec = clients.element_spec if experiment.federated else data.element_type_structure
+  algorithm = experiment.build(task, encoder, spec)
+
+  def encoder_params(state: Any) -> network.Params:
+    weights = algorithm.get_model_weights(state).trainable
+    return network.select(weights, dual_encoder.ENCODER)
+
+  path, rounds = common.RUN_DIR.value, common.ROUNDS.value
+  with run_folder.RunFolder(
+    path, common.flag_values(), task.fingerprint(), MAY_DIFFER
+  ) as folder:
+    report.write_csv(folder.path / 'partition.csv')
+    done = max(folder.checkpoints.rounds(), default=0)
+    if 0 < done < rounds:
+      print(f'{path}: going on after round {done} of {rounds}', flush=True)
+    with _open_context(experiment, folder) as execution:
+      state = loop.run(
+        algorithm,
+        cohort_fn,
+        folder,
+        rounds,
+        lambda state, _: evaluator.evaluate(encoder_params(state)),
+        common.EVALUATE_EVERY.value,
+        common.CHECKPOINT_EVERY.value,
+        execution=execution,
+      )
+      params = encoder_params(state)
+    results.save_encoder(folder, task, encoder, params, experiment.name, rounds)
+    known = results.read(path, rounds)
+    evaluation.report(evaluator, path, rounds, experiment.name, params, known)
+  print(f'Run folder: {path}')
+
+
+def _open_context(
+  experiment: Experiment, folder: run_folder.RunFolder
+) -> contextlib.AbstractContextManager[context.Context | None]:
+  """Opens what executes TFF's computations; centralized training has none."""
+  if not experiment.federated:
+    return contextlib.nullcontext()
+  return context.local(
+    worker_address=common.WORKER_ADDRESS.value, log_path=folder.worker_log
+  )
+
+
+def _build_cohorts(
+  experiment: Experiment,
+  task: task_lib.Task,
+  data: client_data.ArrayClientData,
+  clients: simulation.Clients,
+  partition: partition_lib.Partition,
+) -> Callable[[int], list[tf.data.Dataset]]:
+  """Returns the data of each round; a function of the round and the seed alone."""
+  seed = common.SEED.value
+  cohorts = sampling.Cohorts(data.client_ids, common.CLIENTS_PER_ROUND.value, seed)
+  if experiment.federated:
+    return lambda round: clients.cohort(cohorts(round))
+  pool = np.sort(np.concatenate(list(partition.values())))
+  if experiment.label_share is not None:
+    pool = labels.label_fraction(
+      task.train.label, experiment.label_share, seed, groups=task.train.case
+    )
+  # As many examples a round as the federated algorithms see in the mean.
+  mean_size = np.mean([len(positions) for positions in partition.values()])
+  batches = sampling.Batches(
+    pool, max(1, round(common.CLIENTS_PER_ROUND.value * mean_size)), seed
+  )
+  return lambda round: [data.create_tf_dataset_for_positions(batches(round))]
+
+
+def refuse_strays(takers: dict[str, Collection[str]], chooser: str) -> None:
+  """Refuses flags that were given where they would do nothing.
+
+  Args:
+    takers: By the name of a flag, the values of `chooser` with which it does something.
+    chooser: The name of the flag that decides.
+
+  Raises:
+    ValueError: If there is one.
+  """
+  for name, values in takers.items():
+    common.refuse_stray(name, chooser, values)

@@ -1,0 +1,69 @@
+"""Centralized training is FedAvg with a single client that has everything."""
+
+import numpy as np
+import pytest
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import centralized_training
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import optimizers
+from tff_ssl.optimization import local
+from tff_ssl.optimization import schedules
+
+_PLAN = local_plan.LocalPlan(
+  epochs=2, batch_size=5, optimizer=local.LocalOptimizer('adam')
+)
+_RATE = schedules.Steps(0.01, (1,))
+
+
+def _centralized():
+  return centralized_training.CentralizedTraining(
+    harness.cco(), _PLAN, _RATE, harness.SEED
+  )
+
+
+def test_it_is_fedavg_with_one_client(tff_context):
+  federated = harness.build_fedavg(
+    harness.cco(),
+    optimizers.OptimizerConfig('sgd', 1.0),
+    fedavg.FedAvgConfig(_PLAN, _RATE, seed=harness.SEED),
+  )
+  together = harness.cohort([range(12)])
+  expected, expected_metrics = harness.rounds_of(federated, [together] * 2)
+  # The union of data sets, in the same order.
+  apart = harness.cohort([range(5), range(5, 12)])
+  got, metrics = harness.rounds_of(_centralized(), [together, apart])
+  for before, after, ours, next_ours in zip(
+    expected, expected[1:], got, got[1:], strict=False
+  ):
+    step = harness.weights(federated, after) - harness.weights(federated, before)
+    own = harness.weights(_centralized(), next_ours) - harness.weights(
+      _centralized(), ours
+    )
+    assert harness.relative(own, step) < 1e-3
+  for theirs, own in zip(expected_metrics, metrics, strict=True):
+    assert float(own['client_work']['loss']) == pytest.approx(
+      theirs['client_work']['loss'], rel=1e-4
+    )
+
+
+@pytest.mark.parametrize('value', [np.nan, None])
+def test_a_round_that_can_not_be_used_changes_nothing(value):
+  process = _centralized()
+  state = process.initialize()
+  data = harness.cohort([[]])[0] if value is None else harness.broken([0, 1, 2], value)
+  output = process.next(state, [data])
+  np.testing.assert_array_equal(
+    harness.weights(process, output.state), harness.weights(process, state)
+  )
+  work = output.metrics['client_work']
+  assert int(work['examples']) == 0
+  assert int(work['nonfinite_batches']) == (value is not None)
+  assert int(output.state.round) == 1
+
+
+def test_there_is_no_round_without_a_data_set():
+  process = _centralized()
+  with pytest.raises(ValueError, match='The cohort is empty'):
+    process.next(process.initialize(), [])

@@ -1,0 +1,20 @@
+"""Tests of the checks of a client's plan."""
+
+import pytest
+
+from tff_ssl.algorithms import local_plan
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('epochs', 0),
+    ('batch_size', 0),
+    ('accumulate', 0),
+    ('accumulate', 2),
+    ('proximal_weight', -1.0),
+  ],
+)
+def test_plan_names_what_is_out_of_range(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    local_plan.LocalPlan(**{field: value})

@@ -1,0 +1,67 @@
+"""Tests of the clients' optimizers."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.optimization import adam
+from tff_ssl.optimization import local
+
+_PARAMS = collections.OrderedDict(w=tf.constant([1.0, -2.0], tf.float64))
+
+
+def _steps(optimizer, grads):
+  params, state = _PARAMS, optimizer.init(_PARAMS)
+  for g in grads:
+    params, state = optimizer.update(
+      params, state, collections.OrderedDict(w=tf.constant(g)), 0.1
+    )
+  return params['w'].numpy()
+
+
+def test_weight_decay_is_added_to_the_gradient():
+  got = _steps(local.LocalOptimizer(weight_decay=0.5), [np.array([1.0, 1.0])])
+  np.testing.assert_allclose(got, [1 - 0.1 * 1.5, -2 - 0.1 * 0.0])
+
+
+def test_adam_is_adam():
+  grads = np.random.default_rng(1).normal(size=(3, 2))
+  params, state = _PARAMS, adam.init(_PARAMS)
+  for g in grads:
+    params, state = adam.update(params, state, {'w': tf.constant(g)}, 0.1)
+  np.testing.assert_array_equal(
+    _steps(local.LocalOptimizer('adam'), grads), params['w']
+  )
+
+
+@pytest.mark.parametrize(
+  'optimizer',
+  [
+    local.LocalOptimizer(),
+    local.LocalOptimizer(momentum=0.9, weight_decay=0.1),
+    local.LocalOptimizer(momentum=0.9, nesterov=True),
+    local.LocalOptimizer('adam'),
+  ],
+)
+def test_the_mean_of_first_steps(optimizer):
+  grads = np.random.default_rng(2).normal(size=(5, 2))
+  mean = np.mean([_steps(optimizer, [g]) for g in grads], axis=0)
+  of_mean = _steps(optimizer, [grads.mean(axis=0)])
+  assert np.allclose(mean, of_mean, rtol=1e-12) == optimizer.first_step_is_affine
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'name': 'lamb'}, "optimizer is 'lamb'"),
+    ({'momentum': 1.0}, 'momentum is 1.0'),
+    ({'name': 'adam', 'momentum': 0.9}, 'only sgd takes it'),
+    ({'nesterov': True}, 'nesterov is True'),
+    ({'weight_decay': -1.0}, 'weight_decay is -1.0'),
+  ],
+)
+def test_what_is_out_of_range_is_named(fields, message):
+  with pytest.raises(ValueError, match=message):
+    local.LocalOptimizer(**fields)

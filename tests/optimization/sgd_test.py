@@ -1,0 +1,41 @@
+"""Tests of SGD against its recurrence in NumPy."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.optimization import sgd
+
+_GRADS = np.random.default_rng(0).normal(size=(4, 3))
+
+
+@pytest.mark.parametrize(
+  ('momentum', 'nesterov'), [(0.0, False), (0.9, False), (0.9, True)]
+)
+def test_it_is_the_recurrence(momentum, nesterov):
+  params = collections.OrderedDict(w=tf.constant([1.0, -2.0, 0.5], tf.float64))
+  state = sgd.init(params, momentum)
+  w, v = params['w'].numpy(), 0.0
+  for t, g in enumerate(_GRADS):
+    rate = 0.1 / (t + 1)
+    grads = collections.OrderedDict(w=tf.constant(g))
+    params, state = sgd.update(params, state, grads, rate, momentum, nesterov)
+    v = momentum * v + g
+    w = w - rate * (g + momentum * v if nesterov else v)
+    np.testing.assert_allclose(params['w'], w, rtol=1e-14)
+
+
+def test_without_momentum_there_is_no_state():
+  assert not sgd.init(collections.OrderedDict(w=tf.ones([2])))
+
+
+@pytest.mark.parametrize(
+  ('momentum', 'nesterov', 'message'),
+  [(1.0, False, 'momentum is 1.0'), (0.0, True, 'nesterov is True')],
+)
+def test_what_is_out_of_range_is_named(momentum, nesterov, message):
+  params = {'w': tf.ones([2])}
+  with pytest.raises(ValueError, match=message):
+    sgd.update(params, sgd.init(params), params, 0.1, momentum, nesterov)

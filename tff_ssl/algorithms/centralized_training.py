@@ -1,0 +1,142 @@
+"""Centralized training in rounds: the local training of one client that has all data.
+
+The upper bound for FedAvg: the same objective, epochs, batches, optimizer and seeds, on
+the union of a cohort's examples. Like `centralized` it runs in plain TensorFlow.
+
+Deviations and decisions:
+  - As on a client, the optimizer starts anew each round. What an objective keeps beside
+    its parameters (BYOL's target, MoCo's queue) lives on over all rounds.
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+import functools
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.algorithms import clients
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import server
+from tff_ssl.objectives import base
+
+
+class CentralizedTrainingState(NamedTuple):
+  """State between rounds.
+
+  Attributes:
+    global_model_weights: `tff.learning.models.ModelWeights`.
+    objective: What the objective keeps beside them.
+    round_seed: int32 [2], of the next round.
+    round: int32, the number of the next round, from 0.
+  """
+
+  global_model_weights: tff.learning.models.ModelWeights
+  objective: base.State
+  round_seed: Any
+  round: Any
+
+
+class CentralizedTraining:
+  """E epochs a round on all examples of the cohort.
+
+  It equals FedAvg with a single client, up to what the objective keeps.
+  """
+
+  def __init__(
+    self,
+    objective: base.Objective | base.Stateful,
+    plan: local_plan.LocalPlan,
+    rate: Callable[[tf.Tensor], tf.Tensor],
+    seed: int = 0,
+  ):
+    """Initializes the process.
+
+    Args:
+      objective: What is minimised.
+      plan: Epochs, batch size and optimizer.
+      rate: Learning rate by round, from 0.
+      seed: Of the initial weights, the orders and the views.
+    """
+    self._objective = objective
+    self._stateful = base.with_state(objective)
+    self._plan = plan
+    self._rate = rate
+    self._seed = seed
+
+  def initialize(self) -> CentralizedTrainingState:
+    """Returns the state before the first round."""
+    weights = server.initial_weights(self._objective, self._seed)
+    return CentralizedTrainingState(
+      weights,
+      self._stateful.init_state(weights.trainable),
+      server.initial_round_seed(self._seed),
+      tf.constant(0, tf.int32),
+    )
+
+  def next(
+    self, state: CentralizedTrainingState, cohort: Sequence[tf.data.Dataset]
+  ) -> tff.learning.templates.LearningProcessOutput:
+    """Trains for a round.
+
+    Args:
+      state: From `initialize` or the round before.
+      cohort: Data sets of single examples; training is on their union.
+
+    Returns:
+      The new state, and metrics under `client_work` as the federated algorithms have
+      them. A round without examples, or that ends in weights that are not finite,
+      changes nothing but the seed, and is counted.
+
+    Raises:
+      ValueError: If the cohort holds no data set.
+    """
+    if not cohort:
+      raise ValueError('The cohort is empty; it must hold at least one data set.')
+    union = functools.reduce(lambda a, b: a.concatenate(b), cohort)
+    state, metrics = self._round(state, union)
+    return tff.learning.templates.LearningProcessOutput(
+      state, collections.OrderedDict(client_work=metrics)
+    )
+
+  def get_model_weights(
+    self, state: CentralizedTrainingState
+  ) -> tff.learning.models.ModelWeights:
+    """Returns the model weights of a state."""
+    return state.global_model_weights
+
+  @tf.function(reduce_retracing=True)
+  def _round(self, state, dataset):
+    examples = clients.all_examples(dataset)
+    params = state.global_model_weights.trainable
+    trained = local_training.train(
+      self._stateful,
+      self._plan,
+      params,
+      examples,
+      state.round_seed,
+      self._rate(state.round),
+      state.objective,
+    )
+    num_examples = base.example_count(examples)
+    finite = clients.is_finite((trained.params, trained.metrics))
+    usable = tf.logical_and(finite, num_examples > 0)
+    averaged = collections.OrderedDict(trained.metrics)
+    metrics = collections.OrderedDict(loss=averaged.pop('loss'))
+    metrics.update(self._objective.summarize(averaged))
+    metrics.update(
+      examples=tf.where(finite, num_examples, 0),
+      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+    )
+    state = CentralizedTrainingState(
+      tff.learning.models.ModelWeights(
+        clients.choose(usable, trained.params, params),
+        state.global_model_weights.non_trainable,
+      ),
+      clients.choose(usable, trained.state, state.objective),
+      server.next_round_seed(state.round_seed),
+      state.round + 1,
+    )
+    return state, metrics

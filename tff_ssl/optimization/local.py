@@ -1,0 +1,83 @@
+"""The optimizers of clients: by name, with the rate given at every step.
+
+A client's optimizer starts anew in every round; its rate is the server's to schedule.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.optimization import adam
+from tff_ssl.optimization import scalars
+from tff_ssl.optimization import sgd
+
+NAMES = ('sgd', 'adam')
+
+# A tensor, or a (nested) dict or sequence of tensors.
+Structure = Any
+State = collections.OrderedDict[str, Structure]
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalOptimizer:
+  """How a client turns a gradient into a step.
+
+  Attributes:
+    name: 'sgd' or 'adam'.
+    momentum: Of SGD, in [0, 1); 0: none.
+    nesterov: Whether SGD's momentum is Nesterov's.
+    weight_decay: Times the parameters, added to the gradient (L2 regularisation, as
+      the papers' optimizers do it); 0: none.
+  """
+
+  name: str = 'sgd'
+  momentum: float = 0.0
+  nesterov: bool = False
+  weight_decay: float = 0.0
+
+  def __post_init__(self) -> None:
+    if self.name not in NAMES:
+      raise ValueError(f'optimizer is {self.name!r}; allowed are {", ".join(NAMES)}.')
+    if not 0 <= self.momentum < 1:
+      raise ValueError(f'momentum is {self.momentum}; it must be in [0, 1).')
+    if self.name != 'sgd' and self.momentum:
+      raise ValueError(
+        f'momentum is {self.momentum}; only sgd takes it, not {self.name}.'
+      )
+    if self.nesterov and not self.momentum:
+      raise ValueError('nesterov is True; it needs a momentum above 0.')
+    if not 0 <= self.weight_decay < float('inf'):
+      raise ValueError(f'weight_decay is {self.weight_decay}; it must be at least 0.')
+
+  @property
+  def first_step_is_affine(self) -> bool:
+    """Whether the mean of first steps is the first step of the mean gradient."""
+    return self.name == 'sgd'
+
+  def init(self, params: Structure) -> State:
+    """Returns the state before the first step."""
+    return adam.init(params) if self.name == 'adam' else sgd.init(params, self.momentum)
+
+  def update(
+    self, params: Structure, state: State, grads: Structure, rate: float | tf.Tensor
+  ) -> tuple[Structure, State]:
+    """Takes one step.
+
+    Args:
+      params: Structure of floating tensors.
+      state: From `init` or the step before.
+      grads: Gradients; the structure of `params`.
+      rate: Learning rate of the step.
+
+    Returns:
+      The new params and the new state.
+    """
+    if self.weight_decay:
+      grads = tf.nest.map_structure(
+        lambda g, p: g + scalars.as_dtype(self.weight_decay, p.dtype) * p, grads, params
+      )
+    if self.name == 'adam':
+      return adam.update(params, state, grads, rate)
+    return sgd.update(params, state, grads, rate, self.momentum, self.nesterov)
