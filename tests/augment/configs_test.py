@@ -49,6 +49,19 @@ def test_dcco_is_byol_without_blur():
   assert dataclasses.replace(config, blur_probability=(1.0, 0.1)) == configs.BYOL
 
 
+def test_the_contrastive_papers_do_not_solarize():
+  for name in ('simclr', 'moco_v1', 'moco_v2'):
+    assert configs.by_name(name).solarize_probability == (0.0, 0.0)
+  simclr, v1, v2 = (configs.by_name(n) for n in ('simclr', 'moco_v1', 'moco_v2'))
+  colours = ('brightness', 'contrast', 'saturation', 'hue', 'jitter_probability')
+  assert [getattr(simclr, c) for c in colours] == [0.8, 0.8, 0.8, 0.2, 0.8]
+  assert [getattr(v1, c) for c in colours] == [0.4, 0.4, 0.4, 0.4, 1.0]
+  assert [getattr(v2, c) for c in colours] == [0.4, 0.4, 0.4, 0.1, 0.8]
+  assert v1.crop_scale == v2.crop_scale == (0.2, 1.0)
+  blurs = [config.blur_probability[0] for config in (simclr, v1, v2)]
+  assert blurs == [0.5, 0.0, 0.5]
+
+
 def test_only_flip_and_none_leave_colours_alone():
   changes = {name: config.jitters for name, config in configs.CONFIGS.items()}
   unchanged = {'flip', 'none'}
@@ -59,6 +72,6 @@ def test_only_flip_and_none_leave_colours_alone():
 def test_by_name_sets_the_size_and_rejects_unknown_names():
   assert configs.by_name('flip', image_size=24).image_size == 24
   with pytest.raises(
-    ValueError, match=r"'simclr'.*byol, byol_no_blur, mild, flip, none"
+    ValueError, match=r"'dino'.*byol, byol_no_blur, simclr, .*, mild, flip, none"
   ):
-    configs.by_name('simclr')
+    configs.by_name('dino')

@@ -112,8 +112,39 @@ MILD = dataclasses.replace(
   grey_probability=0.0,
   solarize_probability=(0.0, 0.0),
 )
+# A Simple Framework for Contrastive Learning of Visual Representations (Chen et al.,
+# 2020), Appendix A, at strength 1.
+SIMCLR = AugmentConfig(
+  brightness=0.8,
+  contrast=0.8,
+  saturation=0.8,
+  hue=0.2,
+  blur_probability=(0.5, 0.5),
+  solarize_probability=(0.0, 0.0),
+)
+# Momentum Contrast (He et al., 2020), Section 4: crops, grey, jitter always, flips.
+MOCO_V1 = dataclasses.replace(
+  BYOL_NO_BLUR,
+  crop_scale=(0.2, 1.0),
+  jitter_probability=1.0,
+  saturation=0.4,
+  hue=0.4,
+  solarize_probability=(0.0, 0.0),
+)
+# Improved Baselines with Momentum Contrastive Learning (Chen et al., 2020), and SimSiam
+# after it: with blur, and less hue.
+MOCO_V2 = dataclasses.replace(
+  MOCO_V1, jitter_probability=0.8, hue=0.1, blur_probability=(0.5, 0.5)
+)
 CONFIGS = collections.OrderedDict(
-  byol=BYOL, byol_no_blur=BYOL_NO_BLUR, mild=MILD, flip=FLIP, none=NONE
+  byol=BYOL,
+  byol_no_blur=BYOL_NO_BLUR,
+  simclr=SIMCLR,
+  moco_v1=MOCO_V1,
+  moco_v2=MOCO_V2,
+  mild=MILD,
+  flip=FLIP,
+  none=NONE,
 )
 
 
