@@ -66,7 +66,7 @@ def test_bytes_are_those_of_one_way_each(tff_context):
   d, weight, counts, loss = harness.DIMENSION, 1, 4, 1
   work = metrics[0]['client_work']
   assert work['bytes_down'] == 4 * 4 * (model + 3)
-  assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d)
+  assert work['bytes_up'] == 4 * 4 * (model + weight + counts + loss + 2 * d + d**2)
 
 
 @pytest.mark.parametrize(

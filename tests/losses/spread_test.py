@@ -32,17 +32,53 @@ def test_encoding_std_is_one_on_the_axes_and_zero_if_collapsed():
   np.testing.assert_allclose(spread.encoding_std(line), 0.0, atol=1e-3)
 
 
-def test_encoding_std_of_union_from_clients_moments():
-  x = _normal(6, 3)
-  moments = [spread.normalised_moments(tf.constant(part)) for part in (x[:1], x[1:])]
-  mean, square = (
-    (1 * a + 5 * b) / 6 for a, b in zip(moments[0], moments[1], strict=True)
+# In the space itself, and in the subspace of 32 dimensions.
+@pytest.mark.parametrize('d', [3, 40])
+def test_moments_of_union_from_clients_moments(d):
+  x = _normal(60, d)
+  parts = [spread.normalised_moments(tf.constant(part)) for part in (x[:1], x[1:])]
+  mean, square, second = (
+    (1 * a + 59 * b) / 60 for a, b in zip(parts[0], parts[1], strict=True)
   )
   np.testing.assert_allclose(
     spread.encoding_std_from_moments(mean, square),
     spread.encoding_std(tf.constant(x)),
     rtol=1e-12,
   )
+  unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+  expected = _reference_rank(unit @ spread.subspace(d))
+  rank = spread.effective_rank_from_moments(mean, second)
+  np.testing.assert_allclose(rank, expected, rtol=1e-9)
+
+
+def test_the_subspace_is_orthonormal_and_always_the_same():
+  np.testing.assert_array_equal(spread.subspace(5), np.eye(5))
+  basis = spread.subspace(50)
+  assert basis.shape == (50, 32)
+  np.testing.assert_allclose(basis.T @ basis, np.eye(32), atol=1e-12)
+  spread.subspace.cache_clear()
+  np.testing.assert_array_equal(spread.subspace(50), basis)
+
+
+@pytest.mark.parametrize('rank', [1, 3])
+def test_the_subspace_shows_a_collapse_to_few_directions(rank):
+  """Encodings +-e_i of equal shares: their effective rank is their number."""
+  axes = np.linalg.qr(_normal(200, rank))[0].T
+  encodings = tf.constant(np.concatenate([axes, -axes]))
+  mean, _, second = spread.normalised_moments(encodings)
+  got = float(spread.effective_rank_from_moments(mean, second))
+  # Projections of unequal lengths: somewhat less than the number, never more.
+  assert 0.9 * rank <= got <= rank + 1e-9
+
+
+@pytest.mark.parametrize('d', [4, 100])
+@pytest.mark.parametrize('dtype', [tf.float32, tf.float64])
+def test_equal_encodings_have_rank_one_whatever_rounding_leaves(d, dtype):
+  encodings = tf.cast(np.repeat(_normal(1, d), 7, axis=0), dtype)
+  mean, _, second = spread.normalised_moments(encodings)
+  # As if clients had computed them in another order.
+  second *= 1.0 + 2.0 * np.finfo(dtype.as_numpy_dtype).eps
+  assert float(spread.effective_rank_from_moments(mean, second)) == 1.0
 
 
 def test_padding_does_not_count():
@@ -103,10 +139,23 @@ def test_no_variation_is_collapsed(n):
   np.testing.assert_allclose(spread.encoding_std(x), 0.0, atol=1e-3)
 
 
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_what_is_not_finite_is_no_error_but_has_no_rank(value):
+  matrix = tf.constant([[1.0, 0.0], [0.0, value]])
+  assert np.isnan(spread.effective_rank_from_covariance(matrix))
+  assert np.isnan(spread.effective_rank_from_moments(tf.zeros([2]), matrix))
+
+
 def test_traces_with_unknown_n():
   @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float64)])
   def alarm(x):
-    return spread.encoding_std(x), spread.effective_rank(x), spread.total_variance(x)
+    mean, _, second = spread.normalised_moments(x)
+    return (
+      spread.encoding_std(x),
+      spread.effective_rank(x),
+      spread.total_variance(x),
+      spread.effective_rank_from_moments(mean, second),
+    )
 
   for n in (0, 1, 3, 9):
     x = tf.constant(_normal(n, 4))

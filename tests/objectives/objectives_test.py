@@ -81,9 +81,21 @@ def test_the_loss_is_that_of_the_encodings(name):
   assert float(loss) == pytest.approx(reference(f, g), rel=1e-9)
   unit = f / np.linalg.norm(f, axis=1, keepdims=True)
   summary = objective.summarize(metrics)
-  assert list(summary) == ['encoding_std']
+  assert list(summary) == ['encoding_std', 'effective_rank']
   expected = unit.std(axis=0).mean() * np.sqrt(2)
   assert float(summary['encoding_std']) == pytest.approx(expected, rel=1e-9)
+  eigenvalues = np.linalg.eigvalsh(np.cov(unit, rowvar=False, bias=True))
+  p = eigenvalues / eigenvalues.sum()
+  rank = np.exp(-(p * np.log(p)).sum())
+  assert float(summary['effective_rank']) == pytest.approx(rank, rel=1e-9)
+
+
+def test_the_rank_of_a_subspace_has_its_own_name():
+  for dim, name in ((32, 'effective_rank'), (33, 'effective_rank_32')):
+    encodings = tf.constant(np.random.default_rng(0).normal(size=(9, dim)))
+    metrics = statistics.spread_metrics(encodings)
+    assert metrics['normalised_second'].shape == (32, 32)
+    assert list(statistics.summarize_spread(metrics)) == ['encoding_std', name]
 
 
 @pytest.mark.parametrize('name', _LOSSES)

@@ -6,23 +6,35 @@ ignore a shift (CCO, VICReg) are judged by `effective_rank` (Olivier Roy, Martin
 Vetterli. The effective rank: a measure of effective dimensionality. EUSIPCO 2007) with
 `total_variance` beside it. All have forms that take means over examples, so that they
 can be computed from what clients aggregate.
+
+The second moments that an effective rank needs are d^2 numbers. Of more than 32
+dimensions, the moments are those in a subspace of 32, the same in every client and
+round: an orthonormal basis drawn once. A collapse to few directions shows there as it
+does in all dimensions; only ranks near 32 and above are no longer told apart.
 """
 
+import functools
+
+import numpy as np
 import tensorflow as tf
+
+# The most dimensions of which second moments are sent.
+SUBSPACE_DIM = 32
 
 
 def normalised_moments(
   encodings: tf.Tensor, mask: tf.Tensor | None = None
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """Means over examples of the L2-normalised encodings and of their squares.
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Means over examples of the L2-normalised encodings and of their products.
 
   Args:
-    encodings: [n, d]; n may be 0.
+    encodings: [n, d], d known; n may be 0.
     mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
       padding and do not count.
 
   Returns:
-    (mean [d], square [d]), both zero if no example counts.
+    (mean [d], square [d], second [k, k]): of the encodings, of their squares, and of
+    their products in `subspace(d)`, k = min(d, 32). All zero if no example counts.
   """
   if mask is None:
     count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
@@ -31,10 +43,58 @@ def normalised_moments(
     count = tf.reduce_sum(tf.cast(keep, encodings.dtype))
     encodings = tf.where(keep[:, tf.newaxis], encodings, tf.zeros_like(encodings))
   unit = tf.math.l2_normalize(encodings, axis=1)
+  inside = _into_subspace(unit)
   return (
     tf.math.divide_no_nan(tf.reduce_sum(unit, axis=0), count),
     tf.math.divide_no_nan(tf.reduce_sum(tf.square(unit), axis=0), count),
+    tf.math.divide_no_nan(tf.matmul(inside, inside, transpose_a=True), count),
   )
+
+
+@functools.cache
+def subspace(dim: int) -> np.ndarray:
+  """Returns the basis in which second moments are taken.
+
+  Args:
+    dim: d, the dimensions of the encodings.
+
+  Returns:
+    float64 [d, min(d, 32)], orthonormal columns: the identity up to 32 dimensions, and
+    above it always the same random ones.
+  """
+  if dim <= SUBSPACE_DIM:
+    return np.eye(dim)
+  normal = np.random.RandomState(0).normal(size=(dim, SUBSPACE_DIM))
+  return np.linalg.qr(normal)[0]
+
+
+def effective_rank_from_moments(mean: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+  """Effective rank from (weighted means of) `normalised_moments`.
+
+  Args:
+    mean: [d] mean of the L2-normalised encodings.
+    second: [k, k] mean of their products in `subspace(d)`.
+
+  Returns:
+    Scalar from 1 (collapsed) to k: of the encodings' covariance, exactly where d <= 32,
+    and of its part in the subspace otherwise.
+  """
+  inside = _into_subspace(mean[tf.newaxis, :])
+  eigenvalues = _eigenvalues(second - tf.matmul(inside, inside, transpose_a=True))
+  # What rounding leaves of a difference of equal moments points everywhere alike, and
+  # would pass for a full rank exactly where all encodings are the same.
+  rounding = second.shape[0] * np.finfo(second.dtype.as_numpy_dtype).eps
+  noise = rounding * tf.linalg.trace(second)
+  kept = tf.where(eigenvalues <= noise, tf.zeros_like(eigenvalues), eigenvalues)
+  return _exp_entropy(kept)
+
+
+def _into_subspace(encodings: tf.Tensor) -> tf.Tensor:
+  """Encodings [n, d] in the coordinates of `subspace(d)`."""
+  dim = encodings.shape[1]
+  if dim <= SUBSPACE_DIM:
+    return encodings
+  return tf.matmul(encodings, tf.constant(subspace(dim), encodings.dtype))
 
 
 def encoding_std_from_moments(mean: tf.Tensor, square: tf.Tensor) -> tf.Tensor:
@@ -64,7 +124,8 @@ def encoding_std(encodings: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tens
 
   Source: Chen and He 2021, Section 4.1.
   """
-  return encoding_std_from_moments(*normalised_moments(encodings, mask))
+  mean, square, _ = normalised_moments(encodings, mask)
+  return encoding_std_from_moments(mean, square)
 
 
 def total_variance(encodings: tf.Tensor) -> tf.Tensor:
@@ -89,7 +150,19 @@ def effective_rank_from_covariance(covariance: tf.Tensor) -> tf.Tensor:
   Source: Roy and Vetterli 2007, Definition 1, on the eigenvalues of the covariance.
   """
   # Rounding leaves zero eigenvalues slightly negative.
-  eigenvalues = tf.nn.relu(tf.linalg.eigvalsh(covariance))
+  return _exp_entropy(tf.nn.relu(_eigenvalues(covariance)))
+
+
+def _eigenvalues(matrix: tf.Tensor) -> tf.Tensor:
+  """Eigenvalues [d] of a symmetric matrix, all NaN if it is not finite."""
+  finite = tf.reduce_all(tf.math.is_finite(matrix))
+  # The decomposition of what is not finite would be an error, and end the round.
+  eigenvalues = tf.linalg.eigvalsh(tf.where(finite, matrix, tf.zeros_like(matrix)))
+  return tf.where(finite, eigenvalues, tf.constant(float('nan'), matrix.dtype))
+
+
+def _exp_entropy(eigenvalues: tf.Tensor) -> tf.Tensor:
+  """Exponential of the entropy of eigenvalues that are not negative, normalised."""
   p = tf.math.divide_no_nan(eigenvalues, tf.reduce_sum(eigenvalues))
   return tf.exp(-tf.reduce_sum(tf.math.xlogy(p, p)))
 
