@@ -1,0 +1,44 @@
+"""Predictors: what BYOL and SimSiam put behind the projector of one view.
+
+Sources:
+  Grill et al.: Bootstrap Your Own Latent. NeurIPS 2020. Section 3.3: the projector's
+    shape, 4096 hidden units.
+  Chen, He: Exploring Simple Siamese Representation Learning. CVPR 2021. Section 3: a
+    bottleneck, a quarter of the projection's 2048 units.
+
+Deviations: the hidden layer has group norm and weight standardization, as in
+`projector`, where both papers have batch norm, which mixes the examples of a client.
+"""
+
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+
+
+def build_predictor(
+  dim: int,
+  hidden_dim: int,
+  normalization: str = 'group',
+  groups: int = 32,
+  weight_standardization: bool = True,
+  name: str = 'predictor',
+) -> network.Network:
+  """Builds a layer with norm and relu, and a linear one back to the projection's size.
+
+  Args:
+    dim: units of the projection, and of what predicts it.
+    hidden_dim: units between them.
+    normalization: of the hidden layer; see `projector.ProjectorConfig`, as the two
+      that follow.
+    groups: groups of a group norm.
+    weight_standardization: whether the hidden layer's kernel is standardized.
+    name: name of the network.
+
+  Returns:
+    A network [n, dim] -> [n, dim].
+
+  Raises:
+    ValueError: an argument is not allowed.
+  """
+  return projector.build_projector(
+    dim, (hidden_dim, dim), normalization, groups, weight_standardization, name
+  )

@@ -1,0 +1,91 @@
+"""SwAV: each view predicts to which prototypes the other was assigned.
+
+Mathilde Caron, Ishan Misra, Julien Mairal, Priya Goyal, Piotr Bojanowski, Armand
+Joulin. Unsupervised Learning of Visual Features by Contrasting Cluster Assignments.
+NeurIPS 2020.
+
+Deviations: the scaling runs on logarithms, which gives the same numbers and cannot
+overflow.
+"""
+
+import tensorflow as tf
+
+
+def assignments(
+  scores: tf.Tensor, epsilon: float = 0.05, iterations: int = 3
+) -> tf.Tensor:
+  """Soft assignments of a batch to prototypes, by Sinkhorn-Knopp.
+
+  Args:
+    scores: [n, K] similarities of examples and prototypes; n may be 0.
+    epsilon: The weight of the assignments' entropy; above 0.
+    iterations: Times that prototypes' and then examples' shares are made equal; 0 is
+      the softmax of scores / epsilon.
+
+  Returns:
+    Q [n, K], positive. Every row sums to 1; every column tends to n / K, which is
+    reached as the iterations grow. No gradient flows through it.
+
+  Raises:
+    ValueError: If epsilon is not above 0, iterations are below 0, or the scores are
+      not a matrix.
+
+  Source: Caron et al. 2020, Eqs. 3 to 5 and Appendix A.1; Q is transposed here, and a
+  row scaled by n.
+  """
+  if epsilon <= 0.0:
+    raise ValueError(f'epsilon must be above 0, got {epsilon}.')
+  if iterations < 0:
+    raise ValueError(f'iterations must be at least 0, got {iterations}.')
+  if scores.shape.rank != 2:
+    raise ValueError(f'The scores must be [n, K], got shape {scores.shape}.')
+  log_q = tf.stop_gradient(scores) / epsilon
+  for _ in range(iterations):
+    # Each scaling wipes out constant factors of the one before: 1/K and 1/n are left
+    # out.
+    log_q -= tf.reduce_logsumexp(log_q, axis=0, keepdims=True)
+    log_q -= tf.reduce_logsumexp(log_q, axis=1, keepdims=True)
+  return tf.nn.softmax(log_q, axis=1)
+
+
+def swapped_prediction(
+  scores_1: tf.Tensor,
+  scores_2: tf.Tensor,
+  temperature: float = 0.1,
+  epsilon: float = 0.05,
+  iterations: int = 3,
+) -> tf.Tensor:
+  """Mean cross-entropy of each view's softmax against the other's assignments.
+
+  Args:
+    scores_1: [n, K] cosine similarities of the first view's encodings and the
+      prototypes; n may be 0.
+    scores_2: [n, K] those of the second view.
+    temperature: tau, divides the scores that predict; above 0.
+    epsilon: See `assignments`, as `iterations`.
+    iterations: Of Sinkhorn-Knopp.
+
+  Returns:
+    Scalar, the mean over examples of (l(z_1, q_2) + l(z_2, q_1)) / 2; 0 for n = 0.
+
+  Raises:
+    ValueError: If the temperature is not above 0 or the shapes differ; see
+      `assignments`.
+
+  Source: Caron et al. 2020, Eqs. 1 and 2; the mean of the two views' terms, as in the
+  authors' program.
+  """
+  if temperature <= 0.0:
+    raise ValueError(f'The temperature must be above 0, got {temperature}.')
+  if not scores_1.shape.is_compatible_with(scores_2.shape):
+    raise ValueError(
+      f'The scores of both views must be [n, K], got shapes {scores_1.shape} and '
+      f'{scores_2.shape}.'
+    )
+  q_1 = assignments(scores_1, epsilon, iterations)
+  q_2 = assignments(scores_2, epsilon, iterations)
+  log_p_1 = tf.nn.log_softmax(scores_1 / temperature, axis=1)
+  log_p_2 = tf.nn.log_softmax(scores_2 / temperature, axis=1)
+  total = -tf.reduce_sum(q_2 * log_p_1 + q_1 * log_p_2)
+  count = tf.cast(tf.shape(scores_1)[0], total.dtype)
+  return tf.math.divide_no_nan(total, 2.0 * count)
