@@ -9,6 +9,7 @@ import tensorflow as tf
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
+from tff_ssl.objectives import base
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
@@ -96,6 +97,19 @@ def test_the_rank_of_a_subspace_has_its_own_name():
     metrics = statistics.spread_metrics(encodings)
     assert metrics['normalised_second'].shape == (32, 32)
     assert list(statistics.summarize_spread(metrics)) == ['encoding_std', name]
+
+
+def test_the_networks_of_models_without_state_are_all_shared():
+  placed = [
+    statistics.StatisticsObjective(networks.siamese()),
+    contrastive.ContrastiveObjective(networks.towers()),
+    _supervised(),
+  ]
+  for objective in placed:
+    prefixes = {name.split('/')[0] for name in objective.init(_SEED)}
+    assert prefixes <= set(objective.shared_prefixes)
+    assert objective.local_prefixes == ()
+    assert isinstance(objective, base.Placed)
 
 
 @pytest.mark.parametrize('name', _LOSSES)

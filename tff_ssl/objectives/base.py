@@ -126,6 +126,22 @@ class Stateful(Protocol):
     """Turns averaged `metrics` into what a round reports; see `Objective`."""
 
 
+@runtime_checkable
+class Placed(Protocol):
+  """An objective that says which of its weights are shared, and what stays.
+
+  By the first part of a tensor's name: 'encoder' names 'encoder/stage1/...'.
+  """
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """Of the parameters that a federated algorithm averages."""
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Of what stays on the client unless an algorithm says otherwise: all state."""
+
+
 def with_state(objective: 'Objective | Stateful') -> Stateful:
   """Returns an objective as a stateful one; one without state has an empty one."""
   return objective if isinstance(objective, Stateful) else _WithoutState(objective)

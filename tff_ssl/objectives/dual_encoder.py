@@ -32,6 +32,10 @@ class DualEncoder(Protocol):
   def output_dims(self) -> tuple[int, int]:
     """The sizes (d_f, d_g) of the two encodings."""
 
+  @property
+  def prefixes(self) -> tuple[str, ...]:
+    """The networks, by the prefixes of their parameters' names."""
+
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
 
@@ -61,6 +65,11 @@ class Siamese:
     """The sizes (d_f, d_g) of the two encodings."""
     return self.projector.output_dim, self.projector.output_dim
 
+  @property
+  def prefixes(self) -> tuple[str, ...]:
+    """The networks, by the prefixes of their parameters' names."""
+    return ENCODER, PROJECTOR
+
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return init_networks(
@@ -71,17 +80,24 @@ class Siamese:
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the encodings of both views of n examples; see `DualEncoder`."""
-    views = byol.two_views(
-      examples['image'], examples['example_id'], seed, self.augmentation
-    )
     # One pass over both views: half as many operations, which is what costs on a
     # client of one image. No layer mixes examples, so it is the same number.
-    features = self.encoder.apply(
-      network.select(params, ENCODER), tf.concat(views, axis=0)
-    )
-    encodings = self.projector.apply(network.select(params, PROJECTOR), features)
-    f, g = tf.split(encodings, 2, axis=0)
+    both = tf.concat(self.views(examples, seed), axis=0)
+    f, g = tf.split(self.project(params, both), 2, axis=0)
     return f, g
+
+  def views(
+    self, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the two augmented views of n examples, each [n, H, W, C] in [0, 1]."""
+    return byol.two_views(
+      examples['image'], examples['example_id'], seed, self.augmentation
+    )
+
+  def project(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
+    """Returns the encodings [n, d] of images [n, H, W, C] in [0, 1]."""
+    features = self.encoder.apply(network.select(params, ENCODER), images)
+    return self.projector.apply(network.select(params, PROJECTOR), features)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +116,11 @@ class TwoTower:
   def output_dims(self) -> tuple[int, int]:
     """The sizes (d_f, d_g) of the two encodings."""
     return self.left.output_dim, self.right.output_dim
+
+  @property
+  def prefixes(self) -> tuple[str, ...]:
+    """The networks, by the prefixes of their parameters' names."""
+    return LEFT, RIGHT
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""

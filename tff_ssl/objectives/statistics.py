@@ -50,6 +50,16 @@ class StatisticsObjective:
         f'The two encodings have {f_dim} and {g_dim} dimensions; they must be equal.'
       )
 
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """All networks of the model are shared (see `base.Placed`)."""
+    return self.model.prefixes
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client."""
+    return ()
+
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return self.model.init(seed, dtype)

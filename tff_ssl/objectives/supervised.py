@@ -27,6 +27,16 @@ class SupervisedObjective:
   head: network.Network
   augmentation: byol.AugmentConfig
 
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """Encoder and head are shared (see `base.Placed`)."""
+    return (dual_encoder.ENCODER, HEAD)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client."""
+    return ()
+
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return dual_encoder.init_networks(
