@@ -46,3 +46,36 @@ def tensors(
   batch: collections.OrderedDict[str, np.ndarray],
 ) -> collections.OrderedDict[str, tf.Tensor]:
   return collections.OrderedDict((name, tf.constant(x)) for name, x in batch.items())
+
+
+def predictor() -> network.Network:
+  return projector.build_linear(2, 2, 'predictor')
+
+
+def numpy_views(
+  model: dual_encoder.Siamese, batch: collections.OrderedDict[str, np.ndarray], seed
+) -> list[np.ndarray]:
+  """Returns the two views' mean channels in float64: what `encoder` makes of them."""
+  return [
+    np.mean(view.numpy().astype(np.float64), axis=(1, 2))
+    for view in model.views(tensors(batch), seed)
+  ]
+
+
+def numpy_linear(params, name: str, x: np.ndarray) -> np.ndarray:
+  """Returns the output of the linear network of that name."""
+  kernel, bias = (np.asarray(params[f'{name}/dense0/{p}']) for p in ('kernel', 'bias'))
+  return x @ kernel + bias
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+  """Returns the mean cosine similarity of rows."""
+  norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+  return float(((a * b).sum(axis=1) / norms).mean())
+
+
+def stepped(params, rate: float):
+  """Returns parameters as an optimizer might leave them: each moved by its own."""
+  return collections.OrderedDict(
+    (name, value + rate * (i + 1)) for i, (name, value) in enumerate(params.items())
+  )

@@ -116,6 +116,8 @@ class Stateful(Protocol):
   ) -> tuple[Params, State]:
     """Returns parameters and state after an optimizer's step.
 
+    Where there is no example no step is made: an algorithm keeps both as they were.
+
     Args:
       params: As the optimizer has left them.
       state: That of the step.

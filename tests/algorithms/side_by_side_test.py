@@ -1,0 +1,33 @@
+"""Tests of clients computed side by side, beyond what packs of clients test."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl.algorithms import side_by_side
+from tff_ssl.objectives import simsiam
+
+_SEED = tf.constant([1, 2])
+
+
+def test_simsiam_s_clients_together_are_the_mean_of_clients_apart():
+  """Its targets are encodings without a gradient."""
+  objective = simsiam.SimSiamObjective(networks.siamese('byol'), networks.predictor())
+  params = objective.init(_SEED, tf.float64)
+  examples = networks.tensors(networks.examples(6))
+  gradient, metrics = side_by_side.mean_gradient(
+    objective, params, examples, _SEED, tf.constant(3)
+  )
+  losses, gradients = [], []
+  for start in (0, 2, 4):
+    own = {name: value[start : start + 2] for name, value in examples.items()}
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss, _ = objective.loss(params, own, _SEED)
+    losses.append(loss)
+    gradients.append(tape.gradient(loss, params))
+  assert float(metrics['loss']) == pytest.approx(np.mean(losses), rel=1e-9)
+  for name, value in gradient.items():
+    expected = np.mean([g[name] for g in gradients], axis=0)
+    np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-9)

@@ -1,0 +1,146 @@
+"""Tests of BYOL on linear networks, against NumPy in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl.objectives import base
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import simsiam
+
+_SEED = tf.constant([1, 2])
+
+
+def _objective(predictor=True, **options) -> byol.ByolObjective:
+  return byol.ByolObjective(
+    networks.siamese('byol'), networks.predictor() if predictor else None, **options
+  )
+
+
+def _start(objective, n=5, dtype=tf.float64):
+  """Parameters, a target that is not the online network, and examples."""
+  params = objective.init(_SEED, dtype)
+  state = objective.init_state(objective.init(tf.constant([3, 4]), dtype))
+  return params, state, networks.tensors(networks.examples(n))
+
+
+def _gradient(objective, params, state, batch):
+  with tf.GradientTape() as tape:
+    tape.watch((params, state))
+    loss, metrics, carry = objective.loss_with_state(params, state, batch, _SEED)
+  return loss, metrics, carry, tape.gradient(loss, (params, state))
+
+
+@pytest.mark.parametrize('predictor', [True, False])
+def test_loss_and_spread_equal_numpy(predictor):
+  objective = _objective(predictor)
+  params, state, batch = _start(objective)
+  loss, metrics, _, _ = _gradient(objective, params, state, batch)
+  views = networks.numpy_views(objective.model, networks.examples(5), _SEED)
+  online = [networks.numpy_linear(params, 'projector', x) for x in views]
+  z = [networks.numpy_linear(state, 'target/projector', x) for x in views]
+  p = online
+  if predictor:
+    p = [networks.numpy_linear(params, 'predictor', x) for x in p]
+  expected = 4 - 2 * networks.cosine(p[0], z[1]) - 2 * networks.cosine(p[1], z[0])
+  assert float(loss) == pytest.approx(expected, rel=1e-6)
+  unit = online[0] / np.linalg.norm(online[0], axis=1, keepdims=True)
+  spread = unit.std(axis=0).mean() * np.sqrt(2)
+  got = objective.summarize(metrics)['encoding_std']
+  assert float(got) == pytest.approx(spread, rel=1e-5)
+
+
+def test_no_gradient_reaches_the_target():
+  objective = _objective()
+  _, _, _, (online, target) = _gradient(objective, *_start(objective))
+  assert all(np.any(value) for value in online.values())
+  assert all(value is None for value in target.values())
+
+
+def test_a_target_equal_to_the_online_network_is_simsiam():
+  """Without predictor: 4 + 4 times its loss, and 4 times its gradient."""
+  objective = _objective(predictor=False)
+  params, _, batch = _start(objective)
+  state = objective.init_state(params)
+  loss, _, _, (gradient, _) = _gradient(objective, params, state, batch)
+  other = simsiam.SimSiamObjective(networks.siamese('byol'), None)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    other_loss, _ = other.loss(params, batch, _SEED)
+  assert float(loss) == pytest.approx(4 + 4 * float(other_loss), rel=1e-12)
+  for name, value in tape.gradient(other_loss, params).items():
+    np.testing.assert_allclose(gradient[name], 4 * value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize('momentum', [0.0, 0.9, 1.0])
+def test_the_target_follows_the_online_network(momentum):
+  objective = _objective(momentum=momentum)
+  params, state, batch = _start(objective)
+  expected = {name: value.numpy() for name, value in state.items()}
+  for _ in range(3):
+    carry = objective.loss_with_state(params, state, batch, _SEED)[2]
+    params = networks.stepped(params, 0.1)
+    same, state = objective.after_step(params, state, carry)
+    assert same is params
+    for name in expected:
+      online = params[name.removeprefix('target/')].numpy()
+      expected[name] = momentum * expected[name] + (1 - momentum) * online
+  assert list(state) == list(expected)
+  for name, value in expected.items():
+    np.testing.assert_allclose(state[name], value, rtol=1e-12)
+
+
+def test_no_example_gives_loss_zero_and_no_gradient():
+  objective = _objective()
+  params, state, batch = _start(objective, n=0)
+  loss, metrics, carry, (gradient, _) = _gradient(objective, params, state, batch)
+  assert float(loss) == 0
+  assert not carry  # Batches may be accumulated.
+  for value in (*gradient.values(), *metrics.values()):
+    assert not np.any(value)
+
+
+def test_without_stop_gradient_the_target_is_trained_too():
+  objective = _objective(stop_gradient=False, momentum=0.9)
+  params = objective.init(_SEED, tf.float64)
+  state, batch = objective.init_state(params), networks.tensors(networks.examples(5))
+  assert not state
+  loss, _, carry, (gradient, _) = _gradient(objective, params, state, batch)
+  constant = _objective()
+  expected = constant.loss_with_state(
+    constant.init(_SEED, tf.float64), constant.init_state(params), batch, _SEED
+  )[0]
+  assert float(loss) == pytest.approx(float(expected), rel=1e-12)
+  assert np.any(gradient['target/projector/dense0/kernel'])
+  moved = networks.stepped(params, 0.1)
+  after, state = objective.after_step(moved, state, carry)
+  assert list(after) == list(params)
+  assert not state
+  name = 'projector/dense0/kernel'
+  expected = 0.9 * moved[f'target/{name}'] + 0.1 * moved[name]
+  np.testing.assert_allclose(after[f'target/{name}'], expected, rtol=1e-12)
+  np.testing.assert_array_equal(after[name], moved[name])
+
+
+def test_the_target_stays_and_the_rest_is_shared():
+  objective = _objective()
+  params, state, _ = _start(objective, dtype=tf.float32)
+  assert isinstance(objective, base.Stateful)
+  assert base.with_state(objective) is objective
+  assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
+  assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
+  assert 'target/predictor/dense0/kernel' not in state
+
+
+def test_the_paper_s_heads():
+  objective = byol.build_byol(networks.encoder())
+  assert objective.model.projector.specs['dense0/kernel'].shape == (3, 4096)
+  assert objective.predictor.specs['dense0/kernel'].shape == (256, 4096)
+  assert objective.momentum == 0.99
+
+
+@pytest.mark.parametrize('momentum', [-0.1, 1.5, float('nan')])
+def test_a_momentum_out_of_range_is_named(momentum):
+  with pytest.raises(ValueError, match=rf'momentum is {momentum}; .* in \[0, 1\]'):
+    _objective(momentum=momentum)

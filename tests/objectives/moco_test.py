@@ -1,0 +1,166 @@
+"""Tests of MoCo on linear networks, against NumPy in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl.objectives import base
+from tff_ssl.objectives import moco
+
+_SEED = tf.constant([1, 2])
+
+
+def _objective(**options) -> moco.MocoObjective:
+  return moco.MocoObjective(networks.siamese('byol'), queue_size=4, **options)
+
+
+def _unit(x):
+  return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def _start(objective, n=3, dtype=tf.float64):
+  """Parameters, other key networks with two keys in the queue, and examples."""
+  params = objective.init(_SEED, dtype)
+  state = objective.init_state(objective.init(tf.constant([3, 4]), dtype))
+  state['queue'] = tf.constant([[0.6, 0.8], [1, 0], [0, 0], [0, 0]], dtype)
+  state['count'] = tf.constant(2)
+  return params, state, networks.tensors(networks.examples(n))
+
+
+def _queries_and_keys(objective, params, state, n, seed=_SEED):
+  views = networks.numpy_views(objective.model, networks.examples(n), seed)
+  queries = networks.numpy_linear(params, 'projector', views[0])
+  keys = networks.numpy_linear(state, 'target/projector', views[1])
+  return _unit(queries), _unit(keys)
+
+
+@pytest.mark.parametrize('batch_negatives', [True, False])
+@pytest.mark.parametrize('temperature', [0.07, 0.5])
+def test_loss_and_spread_equal_numpy(batch_negatives, temperature):
+  objective = _objective(temperature=temperature, batch_negatives=batch_negatives)
+  params, state, batch = _start(objective)
+  loss, metrics, carry = objective.loss_with_state(params, state, batch, _SEED)
+  q, k = _queries_and_keys(objective, params, state, 3)
+  negatives = state['queue'].numpy()[:2]
+  losses = []
+  for i in range(3):
+    others = np.delete(k, i, axis=0) if batch_negatives else k[:0]
+    candidates = np.concatenate([k[i : i + 1], others, negatives]) @ q[i] / temperature
+    losses.append(np.log(np.exp(candidates).sum()) - candidates[0])
+  assert float(loss) == pytest.approx(np.mean(losses), rel=1e-5)
+  np.testing.assert_allclose(carry['keys'], k, rtol=1e-5)
+  spread = q.std(axis=0).mean() * np.sqrt(2)
+  got = objective.summarize(metrics)['encoding_std']
+  assert float(got) == pytest.approx(spread, rel=1e-5)
+
+
+def test_an_empty_queue_is_one_sided_nt_xent():
+  objective = _objective(temperature=0.5)
+  params, state, batch = _start(objective)
+  state = objective.init_state(params)
+  loss = objective.loss_with_state(params, state, batch, _SEED)[0]
+  q, k = _queries_and_keys(objective, params, state, 3)
+  logits = q @ k.T / 0.5
+  expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
+  assert float(loss) == pytest.approx(expected, rel=1e-6)
+
+
+def test_no_gradient_reaches_keys_or_queue():
+  objective = _objective()
+  params, state, batch = _start(objective)
+  watched = {name: value for name, value in state.items() if name != 'count'}
+  with tf.GradientTape() as tape:
+    tape.watch((params, watched))
+    loss = objective.loss_with_state(params, {**state, **watched}, batch, _SEED)[0]
+  online, local = tape.gradient(loss, (params, watched))
+  assert all(np.any(value) for value in online.values())
+  assert all(value is None for value in local.values())
+
+
+@pytest.mark.parametrize('momentum', [0.0, 0.9, 1.0])
+@pytest.mark.parametrize('n', [1, 3, 6])
+def test_three_steps_of_keys_and_queue_follow_numpy(momentum, n):
+  objective = _objective(momentum=momentum)
+  params, state, batch = _start(objective, n)
+  queue = list(state['queue'].numpy()[:2])
+  kernel = state['target/projector/dense0/kernel'].numpy()
+  for step in range(3):
+    seed = tf.constant([step, 5])
+    _, keys = _queries_and_keys(objective, params, state, n, seed)
+    for key in keys:
+      queue.insert(0, key)
+    carry = objective.loss_with_state(params, state, batch, seed)[2]
+    params = networks.stepped(params, 0.1)
+    same, after = objective.after_step(params, state, carry)
+    assert same is params
+    assert list(after) == list(state)
+    state = after
+    online = params['projector/dense0/kernel'].numpy()
+    kernel = momentum * kernel + (1 - momentum) * online
+  np.testing.assert_allclose(state['target/projector/dense0/kernel'], kernel, rtol=1e-9)
+  filled = min(2 + 3 * n, 4)
+  assert int(state['count']) == filled
+  np.testing.assert_allclose(state['queue'][:filled], queue[:filled], rtol=1e-5)
+
+
+def test_no_example_gives_loss_zero_no_gradient_and_no_keys():
+  objective = _objective()
+  params, state, batch = _start(objective, n=0)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, metrics, carry = objective.loss_with_state(params, state, batch, _SEED)
+  assert float(loss) == 0
+  for value in (*tape.gradient(loss, params).values(), *metrics.values()):
+    assert not np.any(value)
+  _, after = objective.after_step(params, state, carry)
+  for name in ('queue', 'count'):
+    np.testing.assert_array_equal(after[name], state[name])
+
+
+def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
+  objective = _objective()
+  params, state, _ = _start(objective)
+  batch = networks.tensors(networks.examples(5))
+
+  @tf.function
+  def train(sizes):
+    def body(i, state):
+      taken = {name: value[: sizes[i]] for name, value in batch.items()}
+      _, _, carry = objective.loss_with_state(params, state, taken, _SEED)
+      return i + 1, objective.after_step(params, state, carry)[1]
+
+    return tf.while_loop(lambda i, _: i < tf.size(sizes), body, (0, dict(state)))[1]
+
+  assert int(train(tf.constant([0, 0]))['count']) == 2
+  assert int(train(tf.constant([1, 0]))['count']) == 3
+  assert int(train(tf.constant([1, 5]))['count']) == 4
+
+
+def test_key_networks_and_queue_stay_and_the_rest_is_shared():
+  objective = _objective()
+  params, state, _ = _start(objective, dtype=tf.float32)
+  assert isinstance(objective, base.Stateful)
+  assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
+  assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
+
+
+def test_the_versions_differ_in_head_temperature_and_views():
+  v1 = moco.build_moco_v1(networks.encoder())
+  v2 = moco.build_moco_v2(networks.encoder())
+  assert list(v1.model.projector.specs) == ['dense0/kernel', 'dense0/bias']
+  kernels = [v2.model.projector.specs[f'dense{i}/kernel'].shape for i in (0, 1)]
+  assert kernels == [(3, 3), (3, 128)]
+  assert (v1.temperature, v2.temperature) == (0.07, 0.2)
+  blurs = [x.model.augmentation.blur_probability[0] for x in (v1, v2)]
+  assert blurs == [0.0, 0.5]
+  assert v1.momentum == v2.momentum == 0.999
+  assert v1.init_state(v1.init(_SEED))['queue'].shape == (1024, 128)
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'), [('momentum', 2.0), ('temperature', 0.0), ('queue_size', 0)]
+)
+def test_a_field_out_of_range_is_named(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    moco.MocoObjective(networks.siamese(), **{field: value})

@@ -1,0 +1,117 @@
+"""Tests of SimSiam on linear networks, against NumPy in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import base
+from tff_ssl.objectives import simsiam
+
+_SEED = tf.constant([1, 2])
+
+
+def _objective(predictor=True, **options) -> simsiam.SimSiamObjective:
+  return simsiam.SimSiamObjective(
+    networks.siamese('byol'), networks.predictor() if predictor else None, **options
+  )
+
+
+def _reference(objective, params, batch, targets=None) -> float:
+  """(D(p1, z2) + D(p2, z1)) / 2, with the projections by `targets` as z."""
+  views = networks.numpy_views(objective.model, batch, _SEED)
+  p = [networks.numpy_linear(params, 'projector', x) for x in views]
+  if objective.predictor is not None:
+    p = [networks.numpy_linear(params, 'predictor', x) for x in p]
+  z = [networks.numpy_linear(targets or params, 'projector', x) for x in views]
+  return -(networks.cosine(p[0], z[1]) + networks.cosine(p[1], z[0])) / 2
+
+
+def _gradient(objective, params, batch):
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, metrics = objective.loss(params, networks.tensors(batch), _SEED)
+  return loss, metrics, tape.gradient(loss, params)
+
+
+@pytest.mark.parametrize('predictor', [True, False])
+def test_loss_and_spread_equal_numpy(predictor):
+  objective, batch = _objective(predictor), networks.examples(5)
+  params = objective.init(_SEED, tf.float64)
+  loss, metrics, _ = _gradient(objective, params, batch)
+  expected = _reference(objective, params, batch)
+  assert float(loss) == pytest.approx(expected, rel=1e-6)
+  view = networks.numpy_views(objective.model, batch, _SEED)[0]
+  z = networks.numpy_linear(params, 'projector', view)
+  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+  summary = objective.summarize(metrics)
+  assert list(summary) == ['encoding_std', 'effective_rank']
+  spread = unit.std(axis=0).mean() * np.sqrt(2)
+  assert float(summary['encoding_std']) == pytest.approx(spread, rel=1e-5)
+
+
+@pytest.mark.parametrize('predictor', [True, False])
+@pytest.mark.parametrize('stop_gradient', [True, False])
+def test_the_gradient_is_that_of_finite_differences(predictor, stop_gradient):
+  """With the targets held where they are, or moving along."""
+  objective = _objective(predictor, stop_gradient=stop_gradient)
+  batch = networks.examples(4)
+  params = objective.init(_SEED, tf.float64)
+  _, _, gradient = _gradient(objective, params, batch)
+  arrays = {name: value.numpy() for name, value in params.items()}
+  for name, value in arrays.items():
+    for index in np.ndindex(value.shape):
+      sides = []
+      for step in (1e-6, -1e-6):
+        moved = {n: v.copy() for n, v in arrays.items()}
+        moved[name][index] += step
+        targets = arrays if stop_gradient else moved
+        sides.append(_reference(objective, moved, batch, targets))
+      slope = (sides[0] - sides[1]) / 2e-6
+      assert gradient[name].numpy()[index] == pytest.approx(slope, abs=1e-6)
+
+
+def test_no_example_gives_loss_zero_and_no_gradient():
+  objective = _objective()
+  params = objective.init(_SEED, tf.float64)
+  loss, metrics, gradient = _gradient(objective, params, networks.examples(0))
+  assert float(loss) == 0
+  for value in (*gradient.values(), *metrics.values()):
+    assert not np.any(value)
+
+
+def test_examples_are_encoded_by_themselves():
+  objective, batch = _objective(), networks.examples(5)
+  assert isinstance(objective, base.Separable)
+  params = objective.init(_SEED, tf.float64)
+  encodings = objective.encode(params, networks.tensors(batch), _SEED)
+  assert list(encodings) == ['p1', 'p2', 'z1', 'z2']
+  alone = {name: array[3:4] for name, array in batch.items()}
+  alone = objective.encode(params, networks.tensors(alone), _SEED)
+  for name, value in alone.items():
+    np.testing.assert_allclose(value[0], encodings[name][3], rtol=1e-9)
+
+
+def test_everything_is_shared():
+  objective = _objective()
+  names = list(objective.init(_SEED))
+  assert {name.split('/')[0] for name in names} == {'projector', 'predictor'}
+  assert objective.shared_prefixes == ('encoder', 'projector', 'predictor')
+  assert objective.local_prefixes == ()
+  assert _objective(predictor=False).shared_prefixes == ('encoder', 'projector')
+  assert not isinstance(objective, base.Stateful)
+
+
+def test_the_paper_s_heads():
+  objective = simsiam.build_simsiam(networks.encoder())
+  assert objective.model.projector.output_dim == 2048
+  assert objective.predictor.specs['dense0/kernel'].shape == (2048, 512)
+  assert objective.model.augmentation.blur_probability == (0.5, 0.5)
+  small = simsiam.build_simsiam(networks.encoder(), projector_widths=(16, 8))
+  assert small.predictor.specs['dense0/kernel'].shape == (8, 2)
+
+
+def test_a_predictor_of_another_size_is_refused():
+  with pytest.raises(ValueError, match=r'maps \(2,\) to 3 dimensions; .* \(2,\), to 2'):
+    simsiam.SimSiamObjective(networks.siamese(), projector.build_linear(2, 3))

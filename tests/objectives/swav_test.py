@@ -1,0 +1,135 @@
+"""Tests of SwAV on linear networks, against NumPy in float64."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl.objectives import base
+from tff_ssl.objectives import swav
+
+_SEED = tf.constant([1, 2])
+_KERNEL = 'prototypes/dense0/kernel'
+
+
+def _objective(**options) -> swav.SwavObjective:
+  return swav.SwavObjective(networks.siamese('byol'), num_prototypes=3, **options)
+
+
+def _start(objective, n=4, dtype=tf.float64):
+  params = objective.init(_SEED, dtype)
+  return params, networks.tensors(networks.examples(n))
+
+
+def _assigned(scores):
+  """Sinkhorn-Knopp of Appendix A.1: epsilon 0.05, three iterations."""
+  q = np.exp(scores / 0.05)
+  for _ in range(3):
+    q /= q.sum(axis=0, keepdims=True)
+    q /= q.sum(axis=1, keepdims=True)
+  return q
+
+
+def _reference(objective, params, n):
+  views = networks.numpy_views(objective.model, networks.examples(n), _SEED)
+  z = [networks.numpy_linear(params, 'projector', x) for x in views]
+  kernel = params[_KERNEL].numpy()
+  kernel = kernel / np.linalg.norm(kernel, axis=0)
+  scores = [x / np.linalg.norm(x, axis=1, keepdims=True) @ kernel for x in z]
+  loss = 0.0
+  for a, b in (scores, scores[::-1]):
+    log_p = a / 0.1 - np.log(np.exp(a / 0.1).sum(axis=1, keepdims=True))
+    loss -= (_assigned(b) * log_p).sum(axis=1).mean() / 2
+  return loss, z[0]
+
+
+# As after a step, and as the mean of clients: shorter.
+@pytest.mark.parametrize('length', [1.0, 0.3])
+def test_loss_and_spread_equal_numpy(length):
+  objective = _objective()
+  params, batch = _start(objective)
+  params[_KERNEL] *= length
+  loss, metrics, carry = objective.loss_with_state(params, {}, batch, _SEED)
+  expected, z = _reference(objective, params, 4)
+  assert float(loss) == pytest.approx(expected, rel=1e-5)
+  assert not carry
+  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+  spread = unit.std(axis=0).mean() * np.sqrt(2)
+  got = objective.summarize(metrics)['encoding_std']
+  assert float(got) == pytest.approx(spread, rel=1e-5)
+
+
+def test_prototypes_have_length_one_at_first_and_after_each_step():
+  objective = _objective()
+  params, _ = _start(objective)
+  np.testing.assert_allclose(np.linalg.norm(params[_KERNEL], axis=0), 1, rtol=1e-12)
+  kernel = params[_KERNEL].numpy()
+  for _ in range(3):
+    moved = networks.stepped(params, 0.1)
+    kernel = kernel + 0.1 * (1 + list(params).index(_KERNEL))
+    kernel = kernel / np.linalg.norm(kernel, axis=0)
+    params, state = objective.after_step(moved, collections.OrderedDict(), {})
+    assert list(params) == list(moved)
+    assert not state
+    np.testing.assert_allclose(params[_KERNEL], kernel, rtol=1e-12)
+    for name in set(params) - {_KERNEL}:
+      np.testing.assert_array_equal(params[name], moved[name])
+
+
+def test_networks_and_prototypes_are_trained():
+  """The prototypes' gradient is by their value, not by their direction alone."""
+  objective = _objective()
+  params, batch = _start(objective)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss = objective.loss_with_state(params, {}, batch, _SEED)[0]
+  gradient = tape.gradient(loss, params)
+  assert all(np.any(value) for value in gradient.values())
+  # Softmax cross-entropy with constant labels, by hand.
+  views = networks.numpy_views(objective.model, networks.examples(4), _SEED)
+  z = [networks.numpy_linear(params, 'projector', x) for x in views]
+  z = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in z]
+  scores = [x @ params[_KERNEL].numpy() for x in z]
+  expected = 0.0
+  for x, a, b in ((z[0], *scores), (z[1], *scores[::-1])):
+    p = np.exp(a / 0.1) / np.exp(a / 0.1).sum(axis=1, keepdims=True)
+    expected += x.T @ (p - _assigned(b)) / 0.1 / (2 * 4)
+  np.testing.assert_allclose(gradient[_KERNEL], expected, rtol=1e-3, atol=1e-5)
+
+
+def test_no_example_gives_loss_zero_and_no_gradient():
+  objective = _objective()
+  params, batch = _start(objective, n=0)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, metrics, _ = objective.loss_with_state(params, {}, batch, _SEED)
+  assert float(loss) == 0
+  for value in (*tape.gradient(loss, params).values(), *metrics.values()):
+    assert not np.any(value)
+
+
+def test_everything_is_shared():
+  objective = _objective()
+  params, _ = _start(objective, dtype=tf.float32)
+  assert isinstance(objective, base.Stateful)
+  assert not objective.init_state(params)
+  assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
+  assert objective.shared_prefixes == ('encoder', 'projector', 'prototypes')
+  assert objective.local_prefixes == ()
+
+
+def test_the_paper_s_head_and_prototypes():
+  objective = swav.build_swav(networks.encoder())
+  assert objective.model.projector.specs['dense0/kernel'].shape == (3, 2048)
+  assert objective.init(_SEED)[_KERNEL].shape == (128, 3000)
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [('num_prototypes', 0), ('temperature', 0.0), ('epsilon', -1.0), ('iterations', -1)],
+)
+def test_a_field_out_of_range_is_named(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    swav.SwavObjective(networks.siamese(), **{field: value})

@@ -1,0 +1,147 @@
+"""BYOL: the online network predicts the projections of its own moving average.
+
+Jean-Bastien Grill, Florian Strub, Florent Altche, et al. Bootstrap Your Own Latent: A
+New Approach to Self-Supervised Learning. NeurIPS 2020.
+
+Shared: encoder, projector, predictor. On the client stays the target network: encoder
+and projector under 'target/'.
+
+Deviations: group norm and weight standardization in the place of batch norm. The
+target's momentum is 0.99 and constant, as in federated use (FedEMA), where the paper's
+grows from 0.996 to 1 over a run that one client never sees the whole of.
+"""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.encoders import predictor as predictor_lib
+from tff_ssl.encoders import projector
+from tff_ssl.losses import similarity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import online
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import target
+
+# Section 3.3.
+PROJECTOR_WIDTHS = (4096, 256)
+AUGMENTATION = 'byol'
+
+
+@dataclasses.dataclass(frozen=True)
+class ByolObjective:
+  """2 - 2 cos of online predictions and target projections, both ways, from 0 to 8.
+
+  It is `base.Stateful`. With a target equal to the online network and no predictor it
+  is 4 + 4 times SimSiam without one.
+
+  Attributes:
+    model: Encoder, projector and views.
+    predictor: q, from projections to predictions of the same size; None: the
+      projections themselves.
+    momentum: m of target <- m * target + (1 - m) * online after each step. 0: the
+      target is the online network of the step before ("no EMA"); 1: it never changes.
+    stop_gradient: Whether the target is a constant. False (an ablation of FedEMA): its
+      weights are parameters, under the same names, and are also trained by gradients.
+  """
+
+  model: dual_encoder.Siamese
+  predictor: network.Network | None
+  momentum: float = 0.99
+  stop_gradient: bool = True
+
+  def __post_init__(self) -> None:
+    target.check_momentum(self.momentum)
+    online.check(self.model, self.predictor)
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """The online networks are shared (see `base.Placed`)."""
+    return online.prefixes(self.model, self.predictor)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """The target stays: state, or parameters without `stop_gradient`."""
+    return (target.TARGET,)
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    params = online.init(self.model, self.predictor, seed, dtype)
+    if not self.stop_gradient:
+      params.update(target.copy(params, self.model.prefixes))
+    return params
+
+  def init_state(self, params: base.Params) -> base.State:
+    """Returns the target of who starts from these parameters: a copy of them."""
+    if not self.stop_gradient:
+      return collections.OrderedDict()
+    return target.copy(params, self.model.prefixes)
+
+  def loss_with_state(
+    self,
+    params: base.Params,
+    state: base.State,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
+    """Returns the mean loss of the examples; 0 if there is none."""
+    views = tf.concat(self.model.views(examples, seed), axis=0)
+    z = self.model.project(params, views)
+    p1, p2 = tf.split(online.predict(params, self.predictor, z), 2)
+    followers = state if self.stop_gradient else params
+    targets = self.model.project(network.select(followers, target.TARGET), views)
+    if self.stop_gradient:
+      targets = tf.stop_gradient(targets)
+    loss = similarity.byol_loss(p1, p2, *tf.split(targets, 2))
+    metrics = statistics.spread_metrics(tf.split(z, 2)[0])
+    return loss, metrics, collections.OrderedDict()
+
+  def after_step(
+    self, params: base.Params, state: base.State, carry: base.Carry
+  ) -> tuple[base.Params, base.State]:
+    """Moves the target towards the online network."""
+    del carry
+    if self.stop_gradient:
+      return params, target.follow(state, params, self.momentum)
+    moved = collections.OrderedDict(params)
+    moved.update(target.follow(params, params, self.momentum))
+    return moved, state
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged moments into the collapse alarm's numbers."""
+    return statistics.summarize_spread(metrics)
+
+
+def build_byol(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig | None = None,
+  projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
+  predictor_width: int | None = None,
+  momentum: float = 0.99,
+) -> ByolObjective:
+  """Builds BYOL with the paper's heads.
+
+  Args:
+    encoder: Images to features.
+    augmentation: How the views are made; the paper's when None.
+    projector_widths: Units of the projector's layers.
+    predictor_width: Hidden units of the predictor; those of the projector's first layer
+      when None.
+    momentum: See `ByolObjective`.
+  """
+  return ByolObjective(
+    dual_encoder.Siamese(
+      encoder,
+      projector.build_projector(encoder.output_dim, projector_widths),
+      augmentation or augment.by_name(AUGMENTATION),
+    ),
+    predictor_lib.build_predictor(
+      projector_widths[-1], predictor_width or projector_widths[0]
+    ),
+    momentum,
+  )

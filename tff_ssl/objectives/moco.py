@@ -1,0 +1,185 @@
+"""MoCo: queries of one view find their keys among the keys of earlier batches.
+
+Kaiming He, Haoqi Fan, Yuxin Wu, Saining Xie, Ross Girshick. Momentum Contrast for
+Unsupervised Visual Representation Learning. CVPR 2020 (v1: a linear head). Xinlei Chen,
+Haoqi Fan, Ross Girshick, Kaiming He. Improved Baselines with Momentum Contrastive
+Learning. 2020 (v2: a head of two layers, blur, temperature 0.2).
+
+Shared: encoder, projector. On the client stay the key network, encoder and projector
+under 'target/', and its `queue` with `count`.
+
+Deviations: the queue starts empty, not with random vectors, and holds 1024 keys, not
+65536, for it is one client's. The keys of the same batch are negatives too: without
+them the first step of a client would have none (`batch_negatives=False` is the paper).
+Group norm in the encoder needs no shuffling of keys.
+"""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.losses import moco
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import target
+
+QUEUE = 'queue'
+COUNT = 'count'
+DIMENSION = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class MocoObjective:
+  """InfoNCE of the first view's queries against the second view's keys.
+
+  It is `base.Stateful`.
+
+  Attributes:
+    model: Encoder, projector and views.
+    temperature: tau; 0.07 in v1, 0.2 in v2.
+    momentum: m of key <- m * key + (1 - m) * query after each step. 0: the key network
+      is the query network; 1: it never changes.
+    queue_size: K, the most keys that a client keeps.
+    batch_negatives: Whether the batch's other keys are negatives, beside the queue's.
+  """
+
+  model: dual_encoder.Siamese
+  temperature: float = 0.07
+  momentum: float = 0.999
+  queue_size: int = 1024
+  batch_negatives: bool = True
+
+  def __post_init__(self) -> None:
+    target.check_momentum(self.momentum)
+    if self.temperature <= 0:
+      raise ValueError(f'temperature is {self.temperature}; it must be positive.')
+    if self.queue_size < 1:
+      raise ValueError(f'queue_size is {self.queue_size}; it must be at least 1.')
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """The query networks are shared (see `base.Placed`)."""
+    return self.model.prefixes
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """The key networks and the queue stay."""
+    return target.TARGET, QUEUE, COUNT
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return self.model.init(seed, dtype)
+
+  def init_state(self, params: base.Params) -> base.State:
+    """Returns a copy of the query networks, and an empty queue."""
+    state = target.copy(params, self.model.prefixes)
+    dtype = next(iter(params.values())).dtype
+    state[QUEUE] = tf.zeros([self.queue_size, self.model.projector.output_dim], dtype)
+    state[COUNT] = tf.constant(0)
+    return state
+
+  def loss_with_state(
+    self,
+    params: base.Params,
+    state: base.State,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
+    """Returns the mean loss of the queries; 0 if there is none."""
+    first, second = self.model.views(examples, seed)
+    queries = self.model.project(params, first)
+    keys = self.model.project(network.select(state, target.TARGET), second)
+    keys = tf.stop_gradient(tf.math.l2_normalize(keys, axis=1))
+    loss = moco.info_nce(
+      queries,
+      keys,
+      tf.stop_gradient(state[QUEUE]),
+      state[COUNT],
+      self.temperature,
+      self.batch_negatives,
+    )
+    carry = collections.OrderedDict(keys=keys)
+    return loss, statistics.spread_metrics(queries), carry
+
+  def after_step(
+    self, params: base.Params, state: base.State, carry: base.Carry
+  ) -> tuple[base.Params, base.State]:
+    """Moves the key networks towards the query networks, and enqueues the keys."""
+    moved = target.follow(state, params, self.momentum)
+    moved[QUEUE], moved[COUNT] = moco.enqueue(state[QUEUE], state[COUNT], carry['keys'])
+    return params, moved
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged moments into the collapse alarm's numbers."""
+    return statistics.summarize_spread(metrics)
+
+
+def build_moco_v1(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig | None = None,
+  projector_widths: Sequence[int] = (DIMENSION,),
+  momentum: float = 0.999,
+  queue_size: int = 1024,
+) -> MocoObjective:
+  """Builds MoCo v1: a linear head, temperature 0.07, crops and colours.
+
+  Args:
+    encoder: Images to features.
+    augmentation: How the views are made; the paper's when None.
+    projector_widths: Units of the head's layers.
+    momentum: See `MocoObjective`, as `queue_size`.
+    queue_size: K.
+  """
+  return MocoObjective(
+    _model(encoder, augmentation or augment.by_name('moco_v1'), projector_widths),
+    0.07,
+    momentum,
+    queue_size,
+  )
+
+
+def build_moco_v2(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig | None = None,
+  projector_widths: Sequence[int] | None = None,
+  momentum: float = 0.999,
+  queue_size: int = 1024,
+) -> MocoObjective:
+  """Builds MoCo v2: a head of two layers, temperature 0.2, blur.
+
+  Args:
+    encoder: Images to features.
+    augmentation: How the views are made; the paper's when None.
+    projector_widths: Units of the head's layers; as many as the encoder has features,
+      and 128, when None.
+    momentum: See `MocoObjective`, as `queue_size`.
+    queue_size: K.
+  """
+  widths = projector_widths or (encoder.output_dim, DIMENSION)
+  return MocoObjective(
+    _model(encoder, augmentation or augment.by_name('moco_v2'), widths),
+    0.2,
+    momentum,
+    queue_size,
+  )
+
+
+def _model(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig,
+  projector_widths: Sequence[int],
+) -> dual_encoder.Siamese:
+  """Returns encoder and head; those of both versions are without norm."""
+  head = projector.build_projector(
+    encoder.output_dim,
+    projector_widths,
+    normalization='none',
+    weight_standardization=False,
+  )
+  return dual_encoder.Siamese(encoder, head, augmentation)

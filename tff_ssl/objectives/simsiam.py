@@ -1,0 +1,124 @@
+"""SimSiam: each view predicts the other's projection, held constant.
+
+Xinlei Chen, Kaiming He. Exploring Simple Siamese Representation Learning. CVPR 2021.
+
+Shared: encoder, projector, predictor. Nothing stays on the client.
+
+Deviations: group norm and weight standardization in the place of batch norm, and no
+norm on the projector's output.
+"""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.encoders import predictor as predictor_lib
+from tff_ssl.encoders import projector
+from tff_ssl.losses import similarity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import online
+from tff_ssl.objectives import statistics
+
+# Section 3, and Appendix A for the augmentation.
+PROJECTOR_WIDTHS = (2048, 2048, 2048)
+BOTTLENECK = 4
+AUGMENTATION = 'moco_v2'
+
+
+@dataclasses.dataclass(frozen=True)
+class SimSiamObjective:
+  """(D(p1, sg z2) + D(p2, sg z1)) / 2, a loss from -1 (views agree) to 1.
+
+  It is `base.Separable`: each example is encoded by itself.
+
+  Attributes:
+    model: Encoder, projector and views.
+    predictor: h, from projections to predictions of the same size; None: the
+      projections themselves (the paper's Table 2 (a), and ablations of FedEMA).
+    stop_gradient: Whether the predicted projection is a constant; False is the paper's
+      Figure 2, which collapses.
+  """
+
+  model: dual_encoder.Siamese
+  predictor: network.Network | None
+  stop_gradient: bool = True
+
+  def __post_init__(self) -> None:
+    online.check(self.model, self.predictor)
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """All networks are shared (see `base.Placed`)."""
+    return online.prefixes(self.model, self.predictor)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client."""
+    return ()
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return online.init(self.model, self.predictor, seed, dtype)
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the mean loss of the examples; 0 if there is none."""
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns `p1`, `p2`, `z1` and `z2`, each [n, d] (see `base.Separable`)."""
+    views = tf.concat(self.model.views(examples, seed), axis=0)
+    z = self.model.project(params, views)
+    p = online.predict(params, self.predictor, z)
+    # Here, not in the loss: an algorithm takes the loss's gradient by each encoding.
+    targets = tf.stop_gradient(z) if self.stop_gradient else z
+    (p1, p2), (z1, z2) = tf.split(p, 2), tf.split(targets, 2)
+    return collections.OrderedDict(p1=p1, p2=p2, z1=z1, z2=z2)
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss and the spread of the first view's projections."""
+    del examples  # No label is needed.
+    loss = similarity.simsiam_loss(
+      encodings['p1'], encodings['p2'], encodings['z1'], encodings['z2']
+    )
+    return loss, statistics.spread_metrics(encodings['z1'])
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged moments into the collapse alarm's numbers."""
+    return statistics.summarize_spread(metrics)
+
+
+def build_simsiam(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig | None = None,
+  projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
+  predictor_width: int | None = None,
+) -> SimSiamObjective:
+  """Builds SimSiam with the paper's heads.
+
+  Args:
+    encoder: Images to features.
+    augmentation: How the views are made; the paper's when None.
+    projector_widths: Units of the projector's layers.
+    predictor_width: Hidden units of the predictor; a quarter of the projection's when
+      None.
+  """
+  dim = projector_widths[-1]
+  return SimSiamObjective(
+    dual_encoder.Siamese(
+      encoder,
+      projector.build_projector(encoder.output_dim, projector_widths),
+      augmentation or augment.by_name(AUGMENTATION),
+    ),
+    predictor_lib.build_predictor(dim, predictor_width or max(1, dim // BOTTLENECK)),
+  )

@@ -1,0 +1,168 @@
+"""SwAV: each view predicts to which prototypes the other view was assigned.
+
+Mathilde Caron, Ishan Misra, Julien Mairal, Priya Goyal, Piotr Bojanowski, Armand
+Joulin. Unsupervised Learning of Visual Features by Contrasting Cluster Assignments.
+NeurIPS 2020.
+
+Shared: encoder, projector, prototypes. Nothing stays on the client: the rule after a
+step needs no state.
+
+Deviations: two global views, no multi-crop. No queue of earlier scores, which the paper
+adds for small batches, and prototypes are trained from the first step on. Group norm
+and weight standardization in the place of batch norm. The loss divides the prototypes
+by their length, a constant to the gradient: nothing changes where it is 1, as after
+each step, but the mean of clients' prototypes is shorter. Crops have at least 0.08 of
+the area, as SimCLR's, not 0.14.
+"""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+import functools
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import projector
+from tff_ssl.losses import swav
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+
+PROTOTYPES = 'prototypes'
+_KERNEL = f'{PROTOTYPES}/dense0/kernel'
+# Appendix A.2; the authors' number of prototypes on ImageNet.
+PROJECTOR_WIDTHS = (2048, 128)
+NUM_PROTOTYPES = 3000
+AUGMENTATION = 'simclr'
+
+
+@dataclasses.dataclass(frozen=True)
+class SwavObjective:
+  """Swapped prediction of Sinkhorn-Knopp assignments.
+
+  It is `base.Stateful`, with an empty state.
+
+  Attributes:
+    model: Encoder, projector and views.
+    num_prototypes: K; the paper finds little difference above ten a class.
+    temperature: tau of the predictions.
+    epsilon: The weight of the assignments' entropy.
+    iterations: Of Sinkhorn-Knopp.
+  """
+
+  model: dual_encoder.Siamese
+  num_prototypes: int = NUM_PROTOTYPES
+  temperature: float = 0.1
+  epsilon: float = 0.05
+  iterations: int = 3
+
+  def __post_init__(self) -> None:
+    if self.num_prototypes < 1:
+      raise ValueError(
+        f'num_prototypes is {self.num_prototypes}; it must be at least 1.'
+      )
+    for name in ('temperature', 'epsilon'):
+      if getattr(self, name) <= 0:
+        raise ValueError(f'{name} is {getattr(self, name)}; it must be positive.')
+    if self.iterations < 0:
+      raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """All networks and the prototypes are shared (see `base.Placed`)."""
+    return (*self.model.prefixes, PROTOTYPES)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client."""
+    return ()
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]; prototypes have length 1."""
+    networks = {
+      dual_encoder.ENCODER: self.model.encoder,
+      dual_encoder.PROJECTOR: self.model.projector,
+      PROTOTYPES: _prototypes(self.model.projector.output_dim, self.num_prototypes),
+    }
+    return _normalised(dual_encoder.init_networks(seed, dtype, networks))
+
+  def init_state(self, params: base.Params) -> base.State:
+    """Returns the empty state."""
+    del params
+    return collections.OrderedDict()
+
+  def loss_with_state(
+    self,
+    params: base.Params,
+    state: base.State,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
+    """Returns the mean loss of the examples; 0 if there is none."""
+    del state
+    views = tf.concat(self.model.views(examples, seed), axis=0)
+    z = self.model.project(params, views)
+    prototypes = tf.math.divide_no_nan(
+      params[_KERNEL], tf.stop_gradient(tf.norm(params[_KERNEL], axis=0))
+    )
+    scores = tf.matmul(tf.math.l2_normalize(z, axis=1), prototypes)
+    first, second = tf.split(scores, 2)
+    loss = swav.swapped_prediction(
+      first, second, self.temperature, self.epsilon, self.iterations
+    )
+    metrics = statistics.spread_metrics(tf.split(z, 2)[0])
+    return loss, metrics, collections.OrderedDict()
+
+  def after_step(
+    self, params: base.Params, state: base.State, carry: base.Carry
+  ) -> tuple[base.Params, base.State]:
+    """Brings every prototype back to length 1."""
+    del carry
+    return _normalised(params), state
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged moments into the collapse alarm's numbers."""
+    return statistics.summarize_spread(metrics)
+
+
+def build_swav(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig | None = None,
+  projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
+  num_prototypes: int = NUM_PROTOTYPES,
+) -> SwavObjective:
+  """Builds SwAV with the paper's head.
+
+  Args:
+    encoder: Images to features.
+    augmentation: How the views are made; crops, colours and blur when None.
+    projector_widths: Units of the projector's layers.
+    num_prototypes: K.
+  """
+  model = dual_encoder.Siamese(
+    encoder,
+    projector.build_projector(encoder.output_dim, projector_widths),
+    augmentation or augment.by_name(AUGMENTATION),
+  )
+  return SwavObjective(model, num_prototypes)
+
+
+def _prototypes(dim: int, number: int) -> network.Network:
+  """Returns the prototypes, the columns of a kernel [dim, number]."""
+  return network.Network(PROTOTYPES, (dim,), functools.partial(_scores, number))
+
+
+def _scores(number: int, ops: ops_lib.Operations, x: Any) -> Any:
+  """The products of encodings and prototypes."""
+  return ops.dense(x, 'dense0', units=number, use_bias=False, gain=1.0)
+
+
+def _normalised(params: base.Params) -> base.Params:
+  """Returns the parameters with prototypes of length 1."""
+  normalised = collections.OrderedDict(params)
+  normalised[_KERNEL] = tf.math.l2_normalize(params[_KERNEL], axis=0)
+  return normalised

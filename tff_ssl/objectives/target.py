@@ -1,0 +1,58 @@
+"""The target network of BYOL and MoCo: a copy of a model that follows it slowly.
+
+It is never trained by gradients and, by default, never leaves the client. Its tensors
+bear the names of the model's parameters under 'target/'.
+"""
+
+import collections
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from tff_ssl.encoders import network
+from tff_ssl.objectives import base
+
+TARGET = 'target'
+
+
+def check_momentum(momentum: float) -> None:
+  """Raises ValueError if the momentum is not in [0, 1]."""
+  if not 0.0 <= momentum <= 1.0:
+    raise ValueError(f'momentum is {momentum}; it must be in [0, 1].')
+
+
+def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.State:
+  """Returns the target of who starts: the parameters of some networks, renamed.
+
+  Args:
+    params: Of all networks.
+    prefixes: Of those that have a target.
+  """
+  return network.with_prefix(
+    {
+      name: tf.identity(value)
+      for name, value in params.items()
+      if name.split('/', 1)[0] in prefixes
+    },
+    TARGET,
+  )
+
+
+def follow(
+  target: Mapping[str, tf.Tensor],
+  online: Mapping[str, tf.Tensor],
+  momentum: float,
+) -> base.State:
+  """Returns the target after a step: m * target + (1 - m) * online.
+
+  Args:
+    target: As made by `copy` or by this; what is not under 'target/' is left out.
+    online: The parameters after the optimizer's step.
+    momentum: m, in [0, 1]: 0 is a copy of the online networks, 1 never changes.
+  """
+  moved = collections.OrderedDict()
+  for name, value in network.select(target, TARGET).items():
+    moved[name] = momentum * value + (1.0 - momentum) * tf.convert_to_tensor(
+      online[name]
+    )
+  return network.with_prefix(moved, TARGET)
