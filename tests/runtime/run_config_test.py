@@ -1,3 +1,7 @@
+import importlib.machinery
+import sys
+import types
+
 import pytest
 
 from tff_ssl.runtime import files
@@ -16,6 +20,20 @@ def test_what_was_built_is_read(tmp_path):
   assert config == run_config.build(FLAGS, 'abc')
   assert config['flags'] == {'seed': 1, 'widths': [64, 32], 'data_dir': '/a'}
   assert config['task'] == 'abc'
+
+
+def test_command_is_kept_for_the_reader(monkeypatch, tmp_path):
+  main = types.ModuleType('__main__')
+  main.__spec__ = importlib.machinery.ModuleSpec('binaries.dcco', None)
+  monkeypatch.setitem(sys.modules, '__main__', main)
+  monkeypatch.setattr(sys, 'argv', ['/a/binaries/dcco.py', '--seed=1', '--task=a b'])
+  make(tmp_path)
+  command = run_config.read(tmp_path)['command']
+  assert command == ['binaries.dcco', '--seed=1', '--task=a b']
+  main.__spec__ = None
+  assert run_config.build(FLAGS, 'abc')['command'][0] == '/a/binaries/dcco.py'
+  # The same run may be resumed by another command line.
+  run_config.check_flags(tmp_path, FLAGS)
 
 
 def test_flags_are_checked_without_the_task_and_without_a_trace(tmp_path):

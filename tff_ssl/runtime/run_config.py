@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import platform
+import sys
 from typing import Any
 
 from tff_ssl.runtime import files
@@ -27,16 +28,23 @@ def build(
     task_fingerprint: Identifies the task's examples.
 
   Returns:
-    `flags`, `versions` of Python and packages, and `task`.
+    `flags`, `versions` of Python and packages, `task`, and for the reader `command`:
+    the program that `python -m` ran, and its arguments.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
   config = collections.OrderedDict(
     flags=dict(flags),
     versions={'python': platform.python_version(), **versions},
     task=task_fingerprint,
+    command=[_program(), *sys.argv[1:]],
   )
   # Through JSON, as the stored one is: tuples are lists there.
   return json.loads(json.dumps(config), object_pairs_hook=collections.OrderedDict)
+
+
+def _program() -> str:
+  spec = getattr(sys.modules['__main__'], '__spec__', None)
+  return spec.name if spec else sys.argv[0]
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """One run is one folder, and one process at a time writes to it.
 
-config.json      flags, versions and the task's fingerprint; made once, then compared
+config.json      flags, versions, the task's fingerprint; made once, then compared;
+                 and the command
 metrics.csv      a row per round; deterministic numbers only: equal runs, equal bytes
 system.csv       seconds and memory per round
-tensorboard/     the numbers of both tables
+tensorboard/     the numbers of both tables; at the end, encodings to look at
 evaluation.json  the latest evaluation
 checkpoints/     the states after the last rounds that were saved
 encoder.keras    the final encoder, with encoder.json as its card
