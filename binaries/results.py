@@ -1,4 +1,4 @@
-"""What a run ends with: the encoder, `evaluation.json`, the table on the terminal.
+"""What a run ends with: encoder, projection, `evaluation.json`, table on the terminal.
 
 `evaluation.json` holds `round` and the numbers of the run's encoder, by the names of
 `evaluation.suite`; those of the baselines come after them under `random_encoder/...`
@@ -13,6 +13,8 @@ import pathlib
 
 from tasks import task as task_lib
 from tff_ssl.encoders import network
+from tff_ssl.evaluation import features
+from tff_ssl.reporting import projection
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_folder
@@ -42,7 +44,7 @@ def save_encoder(
   algorithm: str,
   rounds: int,
 ) -> None:
-  """Writes `encoder.keras` and its card into a run folder.
+  """Writes `encoder.keras`, its card and a projection of test images' encodings.
 
   Args:
     folder: The run folder.
@@ -52,8 +54,9 @@ def save_encoder(
     algorithm: What trained it.
     rounds: For how long.
   """
+  model = encoder.to_keras(params)
   folder.save_encoder(
-    encoder.to_keras(params),
+    model,
     collections.OrderedDict(
       encoder=encoder.name,
       algorithm=algorithm,
@@ -65,6 +68,20 @@ def save_encoder(
       load="tf.keras.models.load_model('encoder.keras')",
     ),
   )
+  shown = task.test.take(projection.choose(len(task.test)))
+  projection.write(
+    folder.path / 'tensorboard',
+    features.encode(model, shown.image),
+    shown.image,
+    {
+      'label': [_label(task, label) for label in shown.label],
+      'example_id': [str(example_id) for example_id in shown.example_id],
+    },
+  )
+
+
+def _label(task: task_lib.Task, label: int) -> str:
+  return task.label_names[label] if label >= 0 else 'unlabelled'
 
 
 def table(results: Mapping[str, Numbers], balanced: bool) -> str:

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from binaries import evaluate
+from tasks import registry
 from tests.binaries import conftest
 from tests.runtime import processes
 from tff_ssl.encoders import resnet
@@ -55,7 +56,7 @@ def test_progress_is_all_that_is_said_on_stderr(runs):
 
 def test_tensorboard_has_every_round(runs):
   steps = collections.defaultdict(list)
-  for path in (runs.small['dcco'].folder / 'tensorboard').iterdir():
+  for path in (runs.small['dcco'].folder / 'tensorboard').glob('events.*'):
     for record in tf.data.TFRecordDataset(str(path)):
       event = tf.compat.v1.Event.FromString(record.numpy())
       for value in event.summary.value:
@@ -64,6 +65,23 @@ def test_tensorboard_has_every_round(runs):
   assert steps['metrics/client_work/loss'] == every_round
   assert steps['system/worker_mib'] == every_round
   assert steps['metrics/knn/10%/accuracy'] == [2, 4, 6]
+
+
+@pytest.mark.parametrize('algorithm', conftest.ALGORITHMS)
+def test_test_images_are_left_for_the_projector(runs, algorithm):
+  folder = runs.small[algorithm].folder / 'tensorboard'
+  assert (folder / 'projector_config.pbtxt').is_file()
+  encodings = np.loadtxt(folder / 'projector' / 'encodings.tsv')
+  table = (folder / 'projector' / 'examples.tsv').read_text().splitlines()
+  test = registry.load('digits').test
+  labels = dict(zip(map(str, test.example_id), map(str, test.label), strict=True))
+  rows = [line.split('\t') for line in table[1:]]
+  assert len(encodings) == len(rows) == len(test)
+  assert all(labels[example_id] == label for label, example_id in rows)
+  model = tf.keras.models.load_model(runs.small[algorithm].folder / 'encoder.keras')
+  images = test.image[np.argsort(test.example_id)].astype(np.float32) / 255
+  order = np.argsort([int(example_id) for _, example_id in rows])
+  np.testing.assert_allclose(encodings[order], model(images), rtol=1e-3, atol=1e-5)
 
 
 def test_same_flags_give_the_same_metrics(runs):

@@ -1,0 +1,123 @@
+"""Encodings of images for TensorBoard's embedding projector.
+
+The projector finds `projector_config.pbtxt` beside the event files of a run. It names,
+relative to itself, the encodings (a line of numbers each), what is known about each
+image (a table with a header), and the sprite: the images as tiles of one picture.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import math
+import os
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.runtime import files
+
+CONFIG = 'projector_config.pbtxt'
+# Two projections of a task show the same images, whatever the runs' seeds.
+_SEED = 0
+_MAX_EXAMPLES = 1000
+_MAX_TILE = 32
+# Of browsers, as TensorBoard says.
+_MAX_SPRITE = 8192
+# It is looked at, not computed with.
+_DIGITS = 4
+_TEXT = """embeddings {{
+  tensor_name: "encodings"
+  tensor_path: "projector/encodings.tsv"
+  metadata_path: "projector/examples.tsv"
+  sprite {{
+    image_path: "projector/sprite.png"
+    single_image_dim: {width}
+    single_image_dim: {height}
+  }}
+}}
+"""
+
+
+def choose(num_examples: int, max_examples: int = _MAX_EXAMPLES) -> np.ndarray:
+  """Chooses examples to show, the same ones each time.
+
+  Args:
+    num_examples: How many there are.
+    max_examples: How many are shown at most.
+
+  Returns:
+    int64 [min(num_examples, max_examples)], increasing positions.
+  """
+  order = np.random.default_rng(_SEED).permutation(num_examples)
+  return np.sort(order[:max_examples]).astype(np.int64)
+
+
+def write(
+  folder: str | os.PathLike[str],
+  encodings: np.ndarray,
+  images: np.ndarray,
+  examples: Mapping[str, Sequence[str]],
+) -> None:
+  """Writes the files of a projection; the configuration last, since it names them.
+
+  Args:
+    folder: Where the event files of the run are; made when missing.
+    encodings: float [n, d], n at least 1.
+    images: uint8 [n, H, W, 1 or 3].
+    examples: Columns of what is known about each example, such as its label; n values
+      each, two columns or more: of a single one the projector takes no name.
+
+  Raises:
+    ValueError: The numbers of examples differ, or are none or too many.
+  """
+  sizes = [len(encodings), len(images), *map(len, examples.values())]
+  if len(set(sizes)) > 1 or not sizes[0]:
+    raise ValueError(
+      f'encodings, images and the columns of examples have {sizes} entries; all must '
+      'have the same number, at least 1.'
+    )
+  tiles = _tiles(images)
+  sprite = _sprite(tiles)
+  folder = pathlib.Path(folder)
+  (folder / 'projector').mkdir(parents=True, exist_ok=True)
+  _write(folder / 'projector' / 'sprite.png', tf.io.encode_png(sprite).numpy())
+  lines = ('\t'.join(f'{x:.{_DIGITS}g}' for x in row) for row in encodings)
+  _write(folder / 'projector' / 'encodings.tsv', _lines(lines))
+  table = [list(examples), *zip(*examples.values(), strict=True)]
+  lines = ('\t'.join(' '.join(cell.split()) for cell in row) for row in table)
+  _write(folder / 'projector' / 'examples.tsv', _lines(lines))
+  _, height, width, _ = tiles.shape
+  _write(folder / CONFIG, _TEXT.format(height=height, width=width).encode())
+
+
+def _tiles(images: np.ndarray) -> np.ndarray:
+  """Returns the images, uint8 [n, h, w, 3], none larger than a tile may be."""
+  _, height, width, _ = images.shape
+  scale = min(1.0, _MAX_TILE / max(height, width))
+  size = max(1, round(scale * height)), max(1, round(scale * width))
+  # Each pixel is the mean of what it covers; that of whole images is the image.
+  small = tf.image.resize(images, size, method='area').numpy()
+  return np.broadcast_to(np.rint(small).astype(np.uint8), (*small.shape[:3], 3))
+
+
+def _sprite(tiles: np.ndarray) -> np.ndarray:
+  """Lays tiles out in a square, row by row; returns uint8 [side * h, side * w, 3]."""
+  count, height, width, channels = tiles.shape
+  side = math.ceil(math.sqrt(count))
+  if side * max(height, width) > _MAX_SPRITE:
+    raise ValueError(
+      f'{count} images of {height} x {width} make a sprite of {side} x {side} tiles; '
+      f'it may have {_MAX_SPRITE} pixels a side.'
+    )
+  grid = np.zeros([side * side, height, width, channels], np.uint8)
+  grid[:count] = tiles
+  grid = grid.reshape(side, side, height, width, channels).swapaxes(1, 2)
+  return grid.reshape(side * height, side * width, channels)
+
+
+def _lines(lines: Iterable[str]) -> bytes:
+  return ''.join(f'{line}\n' for line in lines).encode()
+
+
+def _write(path: pathlib.Path, content: bytes) -> None:
+  with files.atomic(path) as aside:
+    aside.write_bytes(content)
