@@ -41,6 +41,7 @@ setuptools.setup(
     'absl-py',
     'dm-tree',
     'grpcio',
+    'matplotlib',
     'numpy>=1.25,<2',
     'psutil',
     'scikit-learn>=1.3',

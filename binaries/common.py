@@ -1,18 +1,15 @@
-"""What every binary shares: the common flags, and how errors reach a person.
+"""What the binaries that train or evaluate share: the common flags.
 
 The common flags are the same words in every binary, which builds frozen configurations
 from them; library code never sees a flag.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-import signal
-import sys
 
-from absl import app
 from absl import flags
-from absl import logging
 
 from binaries import partition_flags
+from binaries import program
 from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import byol
@@ -85,40 +82,13 @@ _DOWNLOADED = ('cifar10', 'cifar100')
 
 
 def run(main: Callable[[], None]) -> None:
-  """Runs a binary, and ends the process.
-
-  Bad input is one sentence on stderr and exit status 1 (with `--verbosity=1` a
-  traceback); Ctrl-C outside the rounds, which handle it themselves, is one line and
-  130.
+  """Runs a binary that opens a TFF context, and ends the process; see `program.run`.
 
   Args:
     main: Does the work; raises ValueError or OSError for bad input.
   """
-
-  def checked(argv: Sequence[str]) -> None:
-    try:
-      if len(argv) > 1:
-        raise ValueError(f'Unexpected argument {argv[1]!r}; all are --flag=value.')
-      main()
-    except (ValueError, OSError) as error:
-      if logging.level_debug():
-        raise
-      print(f'Error: {_sentence(error)}', file=sys.stderr)
-      sys.exit(1)
-    except KeyboardInterrupt:
-      print('\nstopped: the same command takes it up again', file=sys.stderr)
-      sys.exit(128 + signal.SIGINT)
-
   context.forget_default()
-  app.run(checked)
-
-
-def _sentence(error: Exception) -> str:
-  """Returns what an error says, in one line."""
-  if isinstance(error, OSError) and error.filename and error.strerror:
-    return f'{error.filename}: {error.strerror}.'
-  text = ' '.join(str(error).split())
-  return text if text.endswith('.') else f'{text}.'
+  program.run(main)
 
 
 def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:

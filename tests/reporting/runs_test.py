@@ -21,6 +21,30 @@ def test_reads_all_three_files(folder):
   assert math.isnan(run.metrics[0]['knn'])
 
 
+def test_reads_seconds_and_memory(folder):
+  assert runs.read(folder).system == []
+  (folder / 'system.csv').write_text('round,seconds\n1,0.5\n2,0.25\n')
+  assert runs.read(folder).system == [
+    {'round': 1.0, 'seconds': 0.5},
+    {'round': 2.0, 'seconds': 0.25},
+  ]
+
+
+def test_a_line_that_is_not_complete_is_not_read(folder):
+  with (folder / 'metrics.csv').open('a') as file:
+    file.write('3,0.1')
+  run = runs.read(folder)
+  assert len(run.metrics) == 2
+  assert run.last_round == 2
+
+
+def test_flags_are_those_of_the_config(folder):
+  with pytest.raises(ValueError, match=r'config\.json holds no flags'):
+    _ = runs.read(folder).flags
+  (folder / 'config.json').write_text('{"flags": {"rounds": 2}}')
+  assert runs.read(folder).flags == {'rounds': 2}
+
+
 def test_run_before_its_first_evaluation_has_none(folder):
   (folder / 'evaluation.json').unlink()
   assert runs.read(folder).evaluation == {}
@@ -33,6 +57,9 @@ def test_run_before_its_first_evaluation_has_none(folder):
     ('metrics.csv', None, 'has no metrics.csv'),
     ('config.json', '{"rounds": ', 'config.json cannot be read as JSON'),
     ('evaluation.json', '[1]', 'evaluation.json holds a list'),
+    ('evaluation.json', '{"knn": "0.5"}', "knn is '0.5'; it must be a number"),
+    ('evaluation.json', '{"knn": true}', 'knn is True; it must be a number'),
+    ('system.csv', 'seconds\n1\n', 'system.csv has no header'),
     ('metrics.csv', '', 'metrics.csv has no header'),
     ('metrics.csv', 'loss\n1\n', 'first column must be round'),
     ('metrics.csv', 'round,loss\n1,0.5\n2\n', 'line 3, has 1 cells; it must have 2'),

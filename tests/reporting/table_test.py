@@ -31,6 +31,15 @@ def test_markdown_escapes_and_aligns():
   ]
 
 
+def test_numbers_that_are_text_are_aligned_if_it_is_said():
+  rows = [{'name': 'a', 'loss': '1 ± 2'}, {'name': 'b', 'loss': '3'}]
+  assert table.text(rows, right=['loss']).split('\n')[2:] == [
+    'a     1 ± 2',
+    'b         3',
+  ]
+  assert table.markdown(rows, right=['loss']).split('\n')[1] == '| ---- | ----: |'
+
+
 def test_table_without_rows_is_its_header():
   assert table.text([], columns=['a']).split('\n') == ['a', '-']
   assert table.text([]) == '\n'
@@ -39,3 +48,5 @@ def test_table_without_rows_is_its_header():
 def test_refuses_percent_of_a_column_that_is_not_there():
   with pytest.raises(ValueError, match="'recall'; the columns are encoder, accuracy"):
     table.text(_ROWS, percent=['recall'])
+  with pytest.raises(ValueError, match="right has 'recall'"):
+    table.text(_ROWS, right=['recall'])

@@ -1,1 +1,1 @@
-"""Reporting: run folders in, tables out."""
+"""Reporting: run folders in; tables, curves, a page and projections out."""

@@ -1,4 +1,4 @@
-"""Reading a run folder: config.json, metrics.csv, evaluation.json."""
+"""Reading a run folder: config.json, metrics.csv, system.csv, evaluation.json."""
 
 import csv
 import dataclasses
@@ -18,12 +18,33 @@ class Run:
     metrics: One dict a round, from metrics.csv, by column; NaN for an empty cell.
     evaluation: Numbers by name, from evaluation.json; empty where the run has not come
       to its first evaluation.
+    system: One dict a round, from system.csv, like `metrics`; empty without the file.
   """
 
   folder: pathlib.Path
   config: dict[str, Any]
   metrics: list[dict[str, float]]
   evaluation: dict[str, float]
+  system: list[dict[str, float]] = dataclasses.field(default_factory=list)
+
+  @property
+  def flags(self) -> dict[str, Any]:
+    """The flags of config.json.
+
+    Raises:
+      ValueError: config.json has none.
+    """
+    flags = self.config.get('flags')
+    if not isinstance(flags, dict):
+      raise ValueError(
+        f'{self.folder / "config.json"} holds no flags; it must be that of a run.'
+      )
+    return flags
+
+  @property
+  def last_round(self) -> int:
+    """The last round in metrics.csv, 0 without one."""
+    return int(self.metrics[-1]['round']) if self.metrics else 0
 
 
 def read(folder: str | os.PathLike[str]) -> Run:
@@ -45,12 +66,13 @@ def read(folder: str | os.PathLike[str]) -> Run:
   for name in ('config.json', 'metrics.csv'):
     if not (folder / name).is_file():
       raise ValueError(f'{folder} is not a run folder: it has no {name}.')
-  evaluation = folder / 'evaluation.json'
+  evaluation, system = folder / 'evaluation.json', folder / 'system.csv'
   return Run(
     folder=folder,
     config=_read_json(folder / 'config.json'),
     metrics=_read_metrics(folder / 'metrics.csv'),
-    evaluation=_read_json(evaluation) if evaluation.is_file() else {},
+    evaluation=_read_numbers(evaluation) if evaluation.is_file() else {},
+    system=_read_metrics(system) if system.is_file() else [],
   )
 
 
@@ -64,10 +86,19 @@ def _read_json(path: pathlib.Path) -> dict[str, Any]:
   return value
 
 
+def _read_numbers(path: pathlib.Path) -> dict[str, float]:
+  numbers = _read_json(path)
+  for name, value in numbers.items():
+    if not isinstance(value, int | float) or isinstance(value, bool):
+      raise ValueError(f'{path}: {name} is {value!r}; it must be a number.')
+  return numbers
+
+
 def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
   try:
-    with path.open(encoding='utf-8', newline='') as file:
-      lines = list(csv.reader(file))
+    text = path.read_text(encoding='utf-8')
+    # The run may be writing its last line, or have been killed in it.
+    lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
   if not lines or lines[0][:1] != ['round']:

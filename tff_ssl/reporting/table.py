@@ -12,6 +12,7 @@ def text(
   rows: Sequence[Mapping[str, object]],
   columns: Sequence[str] | None = None,
   percent: Collection[str] = (),
+  right: Collection[str] = (),
 ) -> str:
   """Lays out rows as aligned plain text, without a newline at the end.
 
@@ -19,55 +20,62 @@ def text(
     rows: One mapping a row, from column to value.
     columns: Columns in their order; None for all, in the order they first appear.
     percent: Columns whose numbers are shares, shown as per cent.
+    right: Columns of numbers that are text already, such as '0.5 ± 0.1'.
 
   Returns:
     A header, a rule and a line for each row. Columns of numbers are right-aligned.
 
   Raises:
-    ValueError: `percent` names a column that the table does not have.
+    ValueError: `percent` or `right` names a column that the table does not have.
   """
-  names, cells, right = _layout(rows, columns, percent)
+  names, cells, is_right = _layout(rows, columns, percent, right)
   widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
   lines = [names, ['-' * width for width in widths], *cells]
-  return '\n'.join(_join('  ', line, widths, right).rstrip() for line in lines)
+  return '\n'.join(_join('  ', line, widths, is_right).rstrip() for line in lines)
 
 
 def markdown(
   rows: Sequence[Mapping[str, object]],
   columns: Sequence[str] | None = None,
   percent: Collection[str] = (),
+  right: Collection[str] = (),
 ) -> str:
   """Lays out rows as a Markdown table; arguments and errors are those of `text`."""
-  names, cells, right = _layout(rows, columns, percent)
+  names, cells, is_right = _layout(rows, columns, percent, right)
   names = [_escape(name) for name in names]
   cells = [[_escape(cell) for cell in row] for row in cells]
   widths = [max(3, *map(len, column)) for column in zip(names, *cells, strict=True)]
   rule = [
-    '-' * (width - 1) + ':' if is_right else '-' * width
-    for width, is_right in zip(widths, right, strict=True)
+    '-' * (width - 1) + ':' if at_right else '-' * width
+    for width, at_right in zip(widths, is_right, strict=True)
   ]
   lines = [names, rule, *cells]
-  return '\n'.join(f'| {_join(" | ", line, widths, right)} |' for line in lines)
+  return '\n'.join(f'| {_join(" | ", line, widths, is_right)} |' for line in lines)
 
 
 def _layout(
   rows: Sequence[Mapping[str, object]],
   columns: Sequence[str] | None,
   percent: Collection[str],
+  right: Collection[str],
 ) -> tuple[list[str], list[list[str]], list[bool]]:
   """Returns the header, the cells, and which columns are right-aligned."""
   if columns is None:
     columns = list(dict.fromkeys(name for row in rows for name in row))
   names = list(columns)
-  for name in percent:
-    if name not in names:
-      raise ValueError(f'percent has {name!r}; the columns are {", ".join(names)}.')
+  for argument, given in (('percent', percent), ('right', right)):
+    for name in given:
+      if name not in names:
+        raise ValueError(
+          f'{argument} has {name!r}; the columns are {", ".join(names)}.'
+        )
   cells = [[_format(row.get(name), name in percent) for name in names] for row in rows]
-  right = [
-    all(_is_number(row[name]) for row in rows if row.get(name) is not None)
+  is_right = [
+    name in right
+    or all(_is_number(row[name]) for row in rows if row.get(name) is not None)
     for name in names
   ]
-  return names, cells, right
+  return names, cells, is_right
 
 
 def _is_number(value: object) -> bool:

@@ -1,0 +1,121 @@
+r"""Compares runs: one table, curves and a page, over the seeds of each setting.
+
+  python -m binaries.compare --runs='runs/*'
+  python -m binaries.compare --runs=runs/dcco_0,runs/dcco_1,runs/fedavg_0 \
+      --metric='linear/*,loss' --out=comparison
+
+Runs whose flags are the same but for the seed, and for what does not change what is
+trained (folders, checkpoints, how it is evaluated), form a group, named by the flags in
+which groups differ. The table shows mean and sample deviation over a group's runs. In
+the folder `--out` it leaves `comparison.csv` (all numbers), `curves.png` and
+`comparison.html`, which holds table and curves and needs nothing else. Runs that have
+not finished are named, and count only where no run of their group has finished.
+"""
+
+from collections.abc import Iterable
+import itertools
+import pathlib
+import sys
+
+from absl import flags
+
+from binaries import program
+from tff_ssl.reporting import caveats as caveats_lib
+from tff_ssl.reporting import columns
+from tff_ssl.reporting import compare
+from tff_ssl.reporting import curves
+from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import page
+from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import table
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
+
+_RUNS = flags.DEFINE_list(
+  'runs', None, "Run folders, or patterns of them such as 'runs/*'."
+)
+_OUT = flags.DEFINE_string('out', 'runs/comparison', 'Folder of what is written.')
+_METRIC = flags.DEFINE_list(
+  'metric',
+  [],
+  "Numbers that are shown, by name or pattern, such as 'linear/*,loss,bytes'; by "
+  'default all accuracies, and what training cost.',
+)
+
+
+def main() -> None:
+  """Compares."""
+  out = pathlib.Path(_OUT.value).expanduser()
+  _check_out(out)
+  groups = groups_lib.group([runs_lib.read(folder) for folder in _folders()])
+  rows = compare.rows(groups)
+  names = columns.choose(rows, _METRIC.value)
+  caveats = caveats_lib.find(groups)
+  cells = columns.cells(rows, names)
+  print(table.text(cells, right=[name for name in cells[0] if name != columns.GROUP]))
+  for caveat in caveats:
+    print(f'Warning: {caveat}', file=sys.stderr)
+  out.mkdir(parents=True, exist_ok=True)
+  compare.write_csv(out / 'comparison.csv', rows, columns.available(rows))
+  curves_png = _draw(groups, names)
+  if curves_png:
+    with files.atomic(out / 'curves.png') as aside:
+      aside.write_bytes(curves_png)
+  with files.atomic(out / 'comparison.html') as aside:
+    aside.write_text(page.build(groups, cells, caveats, curves_png), encoding='utf-8')
+  print(f'Page: {out / "comparison.html"}')
+
+
+def _folders() -> Iterable[pathlib.Path]:
+  """Returns the run folders that the flag names.
+
+  What a pattern matches need not be a run with a round; what is named itself must.
+  """
+  if not _RUNS.value:
+    raise ValueError("runs is not given; it must name run folders, as in 'runs/*'.")
+  folders: list[pathlib.Path] = []
+  for name in _RUNS.value:
+    path = pathlib.Path(name).expanduser()
+    if path.exists() or not _is_pattern(name):
+      folders.append(path)
+      continue
+    found = [each for each in _matches(path) if (each / run_config.NAME).is_file()]
+    started = [each for each in found if (each / 'metrics.csv').is_file()]
+    for each in found:
+      if each not in started:
+        print(f'Warning: {each} has no round yet; it is left out.', file=sys.stderr)
+    if not started:
+      raise ValueError(f'runs has {name!r}, which matches no run with a round.')
+    folders += started
+  return folders
+
+
+def _is_pattern(text: str) -> bool:
+  return any(letter in text for letter in '*?[')
+
+
+def _matches(pattern: pathlib.Path) -> list[pathlib.Path]:
+  """Returns what a pattern matches, sorted."""
+  fixed = list(itertools.takewhile(lambda part: not _is_pattern(part), pattern.parts))
+  rest = pathlib.PurePath(*pattern.parts[len(fixed) :])
+  return sorted(pathlib.Path(*fixed).glob(str(rest)))
+
+
+def _check_out(out: pathlib.Path) -> None:
+  if (out / run_config.NAME).exists():
+    raise ValueError(f'out is {str(out)!r}, which is a run; it must be another folder.')
+  if out.exists() and not out.is_dir():
+    raise ValueError(f'out is {str(out)!r}, which is a file; it must be a folder.')
+
+
+def _draw(groups: list[groups_lib.Group], names: list[str]) -> bytes:
+  """Returns the curves as a PNG file, empty where there is nothing to draw."""
+  # Only here: the first import of matplotlib writes its cache, and may say so.
+  from tff_ssl.reporting import figures
+
+  shown = curves.quantities(groups, names, every_accuracy=bool(_METRIC.value))
+  return figures.png(figures.draw(groups, shown)) if shown else b''
+
+
+if __name__ == '__main__':
+  program.run(main)

@@ -1,0 +1,43 @@
+"""How every binary starts, and how its errors reach a person."""
+
+from collections.abc import Callable, Sequence
+import signal
+import sys
+
+from absl import app
+from absl import logging
+
+
+def run(main: Callable[[], None]) -> None:
+  """Runs a binary, and ends the process.
+
+  Bad input is one sentence on stderr and exit status 1 (with `--verbosity=1` a
+  traceback); Ctrl-C that nothing else handles is one line and 130.
+
+  Args:
+    main: Does the work; raises ValueError or OSError for bad input.
+  """
+
+  def checked(argv: Sequence[str]) -> None:
+    try:
+      if len(argv) > 1:
+        raise ValueError(f'Unexpected argument {argv[1]!r}; all are --flag=value.')
+      main()
+    except (ValueError, OSError) as error:
+      if logging.level_debug():
+        raise
+      print(f'Error: {_sentence(error)}', file=sys.stderr)
+      sys.exit(1)
+    except KeyboardInterrupt:
+      print('\nstopped: the same command takes it up again', file=sys.stderr)
+      sys.exit(128 + signal.SIGINT)
+
+  app.run(checked)
+
+
+def _sentence(error: Exception) -> str:
+  """Returns what an error says, in one line."""
+  if isinstance(error, OSError) and error.filename and error.strerror:
+    return f'{error.filename}: {error.strerror}.'
+  text = ' '.join(str(error).split())
+  return text if text.endswith('.') else f'{text}.'

@@ -1,0 +1,159 @@
+import csv
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from binaries import common
+from binaries import compare
+from binaries import evaluation_flags
+from binaries import results
+from tests.binaries import in_process
+from tests.binaries import launch
+from tests.reporting import fabricate
+from tff_ssl.reporting import compare as compare_lib
+from tff_ssl.reporting import groups
+
+ACCURACIES = {'dcco': [0.5, 0.625, 0.75], 'fedavg_cco': [0.25, 0.25]}
+
+
+@pytest.fixture
+def runs(tmp_path):
+  """A folder with three seeds of dcco, two of fedavg_cco, and other things."""
+  base = tmp_path / 'runs'
+  for algorithm, accuracies in ACCURACIES.items():
+    for seed, accuracy in enumerate(accuracies):
+      fabricate.run(
+        base / f'{algorithm}_{seed}',
+        {'algorithm': algorithm, 'seed': seed},
+        {'client_work/loss': [3.0, 2.0, 1.0 + seed]},
+        {'seconds': [9.0, 1.0, 1.0]},
+        {'linear/10%/accuracy': accuracy},
+      )
+  (base / 'notes.txt').touch()
+  (base / 'other').mkdir()
+  return base
+
+
+def call(runs, *flags):
+  in_process.call(compare, f'--runs={runs}/*', f'--out={runs.parent}/out', *flags)
+  return runs.parent / 'out'
+
+
+def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
+  out = call(runs)
+  shown = capsys.readouterr()
+  assert shown.out.splitlines() == [
+    'group                 runs    linear 10%   final loss  seconds a round',
+    '--------------------  ----  ------------  -----------  ---------------',
+    'algorithm=dcco           3  62.5 ± 12.5%    2.0 ± 1.0            1 ± 0',
+    'algorithm=fedavg_cco     2   25.0 ± 0.0%  1.50 ± 0.71            1 ± 0',
+    f'Page: {out / "comparison.html"}',
+  ]
+  assert shown.err == ''
+  assert sorted(path.name for path in out.iterdir()) == [
+    'comparison.csv',
+    'comparison.html',
+    'curves.png',
+  ]
+  with (out / 'comparison.csv').open(newline='') as file:
+    lines = {(row['group'], row['number']): row for row in csv.DictReader(file)}
+  for algorithm, accuracies in ACCURACIES.items():
+    line = lines[f'algorithm={algorithm}', 'linear/10%/accuracy']
+    mean = math.fsum(accuracies) / len(accuracies)
+    deviation = np.sqrt(
+      sum((a - mean) ** 2 for a in accuracies) / (len(accuracies) - 1)
+    )
+    assert float(line['mean']) == pytest.approx(mean)
+    assert float(line['deviation']) == pytest.approx(deviation)
+  assert (out / 'curves.png').read_bytes().startswith(b'\x89PNG')
+  assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
+
+
+def test_metric_chooses_what_is_shown_and_csv_has_all(runs, capsys):
+  out = call(runs, '--metric=lo*')
+  header = capsys.readouterr().out.splitlines()[0]
+  assert header.split() == ['group', 'runs', 'final', 'loss']
+  assert 'linear/10%/accuracy' in (out / 'comparison.csv').read_text()
+
+
+def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
+  metrics = {'client_work/loss': [1.0] * 3}
+  fabricate.run(runs / 'long', {'rounds': 9}, metrics)
+  started = runs / 'started'
+  fabricate.run(started)
+  (started / 'metrics.csv').unlink()
+  out = call(runs)
+  lines = capsys.readouterr().err.splitlines()
+  assert lines[0] == f'Warning: {started} has no round yet; it is left out.'
+  assert lines[1] == (
+    f'Warning: {runs / "long"} is unfinished, round 3 of 9; it is compared as it is.'
+  )
+  assert len(lines) == 2
+  assert 'round 3 of 9' in (out / 'comparison.html').read_text()
+  fabricate.run(runs / 'wide', {'clients_per_round': 8}, metrics)
+  call(runs)
+  assert 'This is not a fair comparison' in capsys.readouterr().err.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    ([], 'runs is not given; it must name run folders'),
+    (['--runs='], 'runs is not given'),
+    (['--runs={runs}/nothing*'], 'which matches no run with a round'),
+    (['--runs={runs}/nothing'], 'nothing is not a run folder: there is no such'),
+    (['--runs={runs}/other'], 'other is not a run folder: it has no config.json'),
+    (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0', which is a run"),
+    (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
+    (['--runs={runs}/*', '--metric=svm/*'], r"metric is 'svm/\*', which none of"),
+  ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_written(
+  runs, monkeypatch, flags, message
+):
+  monkeypatch.chdir(runs.parent)
+  before = sorted(runs.parent.rglob('*'))
+  with pytest.raises(ValueError, match=message):
+    in_process.call(compare, *(flag.format(runs=runs) for flag in flags))
+  assert sorted(runs.parent.rglob('*')) == before
+
+
+def test_patterns_may_be_relative_and_lists(runs, monkeypatch, capsys):
+  monkeypatch.chdir(runs.parent)
+  flags = '--runs=runs/dcco_[01],runs/fedavg_cco_0,./runs/dcco_0'
+  in_process.call(compare, flags, '--out=new/out')
+  assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == [
+    '2',
+    '1',
+  ]
+  assert (runs.parent / 'new' / 'out' / 'comparison.html').is_file()
+
+
+def test_as_a_program_it_has_its_own_flags_alone(runs):
+  ended = launch.end(
+    launch.start('compare', f'--runs={runs}/*', f'--out={runs.parent}/out'), runs
+  )
+  # Not stderr: matplotlib may say there that it makes its cache of fonts.
+  assert ended.status == 0, ended.stderr
+  assert 'algorithm=dcco' in ended.stdout
+  ended = launch.end(launch.start('compare', '--rounds=3'), runs)
+  assert ended.status == 1
+  assert "Unknown command line flag 'rounds'" in ended.stderr
+
+
+def test_starts_without_tensorflow():
+  code = 'import sys, binaries.compare; sys.exit("tensorflow" in sys.modules)'
+  subprocess.run([sys.executable, '-c', code], cwd=launch.ROOT, check=True)
+
+
+def test_flags_that_may_differ_on_resuming_do_not_part_runs():
+  assert {*common.MAY_DIFFER, *evaluation_flags.MAY_DIFFER} <= {*groups.NEUTRAL}
+
+
+def test_baselines_are_named_as_they_are_written():
+  assert {
+    f'{name.replace(" ", "_")}/': name for name in (results.RANDOM, results.SCRATCH)
+  } == compare_lib.BASELINES

@@ -1,0 +1,71 @@
+import pytest
+
+from tests.reporting import fabricate
+from tff_ssl.reporting import caveats
+from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import runs as runs_lib
+
+
+def found(*folders):
+  return caveats.find(groups_lib.group([runs_lib.read(folder) for folder in folders]))
+
+
+def test_equal_budgets_have_no_caveat(tmp_path):
+  losses = {'client_work/loss': [1.0] * 6}
+  assert not found(
+    fabricate.run(tmp_path / 'a'),
+    fabricate.run(tmp_path / 'b', {'seed': 1}),
+    fabricate.run(tmp_path / 'c', {'algorithm': 'fedavg_cco'}),
+    # 6 x 2 is as much as 3 x 4.
+    fabricate.run(tmp_path / 'd', {'rounds': 6, 'clients_per_round': 2}, losses),
+  )
+
+
+def test_unequal_budgets_are_one_line(tmp_path):
+  (caveat,) = found(
+    fabricate.run(tmp_path / 'a'),
+    fabricate.run(tmp_path / 'b', {'algorithm': 'fedavg_cco'}),
+    fabricate.run(tmp_path / 'c', {'clients_per_round': 2000}),
+  )
+  assert caveat == (
+    'This is not a fair comparison, as budgets (rounds x clients_per_round) differ: '
+    '3 x 4 for 2 groups; 3 x 2,000 for algorithm=dcco clients_per_round=2000.'
+  )
+
+
+def test_a_budget_that_is_not_known_is_not_compared(tmp_path):
+  assert not found(
+    fabricate.run(tmp_path / 'a'),
+    fabricate.run(tmp_path / 'b', {'clients_per_round': None}),
+  )
+
+
+@pytest.mark.parametrize('beside', ['a finished run', 'nothing'])
+def test_unfinished_runs_are_named(tmp_path, beside):
+  folder = fabricate.run(tmp_path / 'a', {'rounds': 9})
+  folders = [folder]
+  if beside == 'a finished run':
+    losses = {'client_work/loss': [1.0] * 9}
+    folders.append(fabricate.run(tmp_path / 'b', {'rounds': 9, 'seed': 1}, losses))
+  what = 'is compared as it is' if beside == 'nothing' else 'is left out'
+  assert found(*folders) == [f'{folder} is unfinished, round 3 of 9; it {what}.']
+
+
+def test_runs_of_one_seed_are_named(tmp_path):
+  one, other = (fabricate.run(tmp_path / name) for name in 'ab')
+  assert found(one, other, fabricate.run(tmp_path / 'c', {'seed': 1})) == [
+    f'{one} and {other} have the same flags and seed 0, so the deviation is too small.'
+  ]
+
+
+def test_other_data_are_said(tmp_path):
+  assert found(
+    fabricate.run(tmp_path / 'a', task='0'), fabricate.run(tmp_path / 'b', task='1')
+  ) == ['The groups have other data, so their accuracies do not compare.']
+
+
+def test_flags_that_names_leave_out_are_said(tmp_path):
+  assert found(
+    fabricate.run(tmp_path / 'a', {'algorithm': 'fedprox', 'mu': 0.5}),
+    fabricate.run(tmp_path / 'b'),
+  ) == ['The groups also differ in mu, which their names leave out.']

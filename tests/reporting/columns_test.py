@@ -1,0 +1,122 @@
+import math
+
+import pytest
+
+from tff_ssl.reporting import columns
+from tff_ssl.reporting import compare
+
+
+def row(count=1, note='', deviation=math.nan, **numbers):
+  return compare.Row(
+    'a',
+    count,
+    note,
+    {
+      name: compare.Statistic(value, deviation, count)
+      for name, value in numbers.items()
+    },
+  )
+
+
+ROWS = [
+  row(**{'knn/1%/accuracy': 0.5, 'knn/1%/recall/0': 0.1, 'loss': 2.0, 'seconds': 1.0}),
+  row(
+    **{
+      'knn/1%/accuracy': 0.5,
+      'knn/1%/balanced_accuracy': 0.509,
+      'lars/1%/accuracy': 0.5,
+      'lars/1%/balanced_accuracy': 0.25,
+      'bytes': 8.0,
+    }
+  ),
+]
+
+
+def test_usual_columns_are_accuracies_that_say_something_and_costs():
+  assert columns.choose(ROWS) == [
+    'knn/1%/accuracy',
+    'lars/1%/accuracy',
+    'lars/1%/balanced_accuracy',
+    'loss',
+    'bytes',
+    'seconds',
+  ]
+
+
+def test_balanced_accuracy_stands_alone_where_there_is_no_other():
+  name = 'clients/balanced_accuracy'
+  assert columns.choose([row(**{name: 0.5})]) == [name]
+
+
+def test_columns_are_chosen_by_name_and_pattern():
+  names = ['seconds', 'knn/*/recall/*', 'knn/1%/accuracy']
+  assert columns.choose(ROWS, names) == [
+    'knn/1%/accuracy',
+    'knn/1%/recall/0',
+    'seconds',
+  ]
+
+
+def test_a_pattern_that_matches_nothing_is_refused():
+  with pytest.raises(
+    ValueError, match=r"'svm/\*', which none .* knn/1%/accuracy, lars"
+  ):
+    columns.choose(ROWS, ['loss', 'svm/*'])
+
+
+@pytest.mark.parametrize(
+  ('name', 'mean', 'deviation', 'expected'),
+  [
+    ('knn/1%/accuracy', 0.4219, math.nan, '42.2%'),
+    ('knn/1%/balanced_accuracy', 0.5, 0.0123, '50.0 ± 1.2%'),
+    ('knn/1%/recall/3', 1.0, 0.0, '100.0 ± 0.0%'),
+    ('loss', 124.7837, math.nan, '124.8'),
+    ('loss', 124.7837, 1.25, '124.8 ± 1.2'),
+    ('loss', 2036.8, 12.7, '2037 ± 13'),
+    ('loss', 0.93717, 0.00213, '0.9372 ± 0.0021'),
+    ('bytes', 0.0, math.nan, '0 B'),
+    ('bytes', 999.0, math.nan, '999 B'),
+    ('bytes', 1.5e11, math.nan, '150 GB'),
+    ('bytes', 1.5e6, 2e4, '1.500 ± 0.020 MB'),
+    ('bytes', 4000.0, 0.0, '4 ± 0 kB'),
+    ('labels/1%', 500.0, math.nan, '500'),
+    ('loss', math.nan, math.nan, '-'),
+  ],
+)
+def test_numbers_are_written_with_their_unit(name, mean, deviation, expected):
+  one = row(count=2, deviation=deviation, **{name: mean})
+  assert columns.cells([one], [name])[0][columns.title(name)] == expected
+
+
+def test_cells_say_what_is_missing_and_what_not_all_runs_have():
+  rows = [
+    row(count=3, note='1 unfinished left out', loss=1.0),
+    compare.Row('b', 3, '', {'seconds': compare.Statistic(2.0, math.nan, 1)}),
+  ]
+  assert columns.cells(rows, ['loss', 'seconds']) == [
+    {
+      'group': 'a',
+      'runs': '3 (1 unfinished left out)',
+      'final loss': '1',
+      'seconds a round': '-',
+    },
+    {
+      'group': 'b',
+      'runs': '3',
+      'final loss': '-',
+      'seconds a round': '2 (n=1)',
+    },
+  ]
+
+
+@pytest.mark.parametrize(
+  ('name', 'title'),
+  [
+    ('linear/10%/accuracy', 'linear 10%'),
+    ('linear/10%/balanced_accuracy', 'linear 10% balanced'),
+    ('linear/10%/recall/3', 'linear 10% recall 3'),
+    ('bytes', 'bytes in all'),
+  ],
+)
+def test_titles(name, title):
+  assert columns.title(name) == title

@@ -1,0 +1,73 @@
+import math
+
+import numpy as np
+
+from tests.reporting import conftest
+from tests.reporting import fabricate
+from tff_ssl.reporting import curves
+from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import runs as runs_lib
+
+NAMES = ['linear/1%/accuracy', 'linear/10%/accuracy', 'knn/10%/accuracy', 'loss']
+TITLES = [
+  'training loss',
+  'spread: standard deviation of encodings',
+  'bytes down and up, cumulative',
+  'seconds of a round',
+]
+
+
+def by_title(two_groups):
+  return {each.title: each for each in curves.quantities(two_groups, NAMES)}
+
+
+def test_quantities_are_those_that_a_run_has(two_groups):
+  assert list(by_title(two_groups)) == ['test accuracy, linear 10%', *TITLES]
+
+
+def test_every_accuracy_has_a_panel_if_asked_for(two_groups):
+  shown = curves.quantities(two_groups, NAMES, every_accuracy=True)
+  assert [each.title for each in shown] == [
+    'test accuracy, linear 10%',
+    'test accuracy, linear 1%',
+    'test accuracy, knn 10%',
+    *TITLES,
+  ]
+
+
+def test_series_are_mean_and_sample_deviation_of_each_round(two_groups):
+  losses = np.array(
+    [[row['client_work/loss'] for row in run.metrics] for run in two_groups[0].counted]
+  )
+  found = curves.series(two_groups[0], by_title(two_groups)['training loss'])
+  np.testing.assert_array_equal(found.rounds, np.arange(1, conftest.ROUNDS + 1))
+  mean = losses.sum(axis=0) / 3
+  np.testing.assert_allclose(found.mean, mean)
+  deviation = np.sqrt(((losses - mean) ** 2).sum(axis=0) / 2)
+  np.testing.assert_allclose(found.deviation, deviation)
+
+
+def test_rounds_without_a_number_are_not_in_a_series(two_groups):
+  found = curves.series(
+    two_groups[0], by_title(two_groups)['test accuracy, linear 10%']
+  )
+  np.testing.assert_array_equal(found.rounds, [1, 11, 21, 31])
+
+
+def test_rounds_that_some_runs_have_are_taken_over_those(tmp_path):
+  for seed, losses in enumerate(([1.0, '', 5.0], [3.0, 7.0, 'nan'])):
+    fabricate.run(tmp_path / str(seed), {'seed': seed}, {'loss': losses})
+  (group,) = groups_lib.group([runs_lib.read(tmp_path / str(i)) for i in range(2)])
+  (quantity,) = curves.quantities([group], [])
+  found = curves.series(group, quantity)
+  np.testing.assert_array_equal(found.rounds, [1, 2, 3])
+  np.testing.assert_array_equal(found.mean, [2, 7, 5])
+  np.testing.assert_allclose(found.deviation, [math.sqrt(2), 0, 0])
+
+
+def test_bytes_add_up_over_the_rounds(two_groups):
+  quantity = by_title(two_groups)['bytes down and up, cumulative']
+  found = curves.series(two_groups[0], quantity)
+  np.testing.assert_array_equal(found.mean, 10 * np.arange(1, conftest.ROUNDS + 1))
+  np.testing.assert_array_equal(found.deviation, 0)
+  assert not len(curves.series(two_groups[1], quantity).rounds)

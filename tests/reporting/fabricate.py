@@ -1,0 +1,50 @@
+"""Makes run folders as a run leaves them, of numbers that are given."""
+
+from collections.abc import Mapping, Sequence
+import csv
+import json
+import pathlib
+
+FLAGS = {'algorithm': 'dcco', 'clients_per_round': 4, 'rounds': 3, 'seed': 0}
+
+
+def run(
+  folder: pathlib.Path,
+  flags: Mapping[str, object] | None = None,
+  metrics: Mapping[str, Sequence[object]] | None = None,
+  system: Mapping[str, Sequence[object]] | None = None,
+  evaluation: Mapping[str, object] | None = None,
+  **config: object,
+) -> pathlib.Path:
+  """Makes a run folder.
+
+  Args:
+    folder: Made, with its parents.
+    flags: Those that are not as in `FLAGS`.
+    metrics: Columns of metrics.csv beside `round`; by default of the loss.
+    system: Columns of system.csv beside `round`; no file without one.
+    evaluation: Contents of evaluation.json beside `round`; no file without one.
+    **config: Further contents of config.json.
+
+  Returns:
+    The folder.
+  """
+  folder.mkdir(parents=True)
+  own = {**FLAGS, 'run_dir': str(folder), **(flags or {})}
+  content = {'flags': own, 'task': 'abcdef0123456789', **config}
+  (folder / 'config.json').write_text(json.dumps(content))
+  _table(folder / 'metrics.csv', metrics or {'client_work/loss': [3.0, 2.0, 1.0]})
+  if system:
+    _table(folder / 'system.csv', system)
+  if evaluation:
+    content = {'round': own['rounds'], **evaluation}
+    (folder / 'evaluation.json').write_text(json.dumps(content))
+  return folder
+
+
+def _table(path: pathlib.Path, columns: Mapping[str, Sequence[object]]) -> None:
+  with path.open('w', newline='') as file:
+    writer = csv.writer(file, lineterminator='\n')
+    writer.writerow(['round', *columns])
+    for round, cells in enumerate(zip(*columns.values(), strict=True), start=1):
+      writer.writerow([round, *cells])

@@ -1,0 +1,132 @@
+"""The columns of a comparison: which numbers are shown, and how they are written."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import fnmatch
+import math
+
+from tff_ssl.reporting import compare
+
+GROUP, RUNS = 'group', 'runs'
+# Last in this order, after the evaluation.
+_TITLES = {
+  compare.LOSS: 'final loss',
+  compare.BYTES: 'bytes in all',
+  compare.SECONDS: 'seconds a round',
+}
+_ACCURACY, _BALANCED = 'accuracy', 'balanced_accuracy'
+_SHARES = (_ACCURACY, _BALANCED, 'recall')
+_EMPTY = '-'
+_UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
+# Where classes are about of one size, the two accuracies differ by less.
+_LEAST_DIFFERENCE = 0.01
+
+
+def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[str]:
+  """Chooses the numbers to show.
+
+  Args:
+    rows: From `compare.rows`.
+    patterns: Names, or shell patterns such as 'linear/*'; without one, all accuracies
+      (balanced ones where they differ from them) and what training cost.
+
+  Returns:
+    Names: evaluation first, in its own order.
+
+  Raises:
+    ValueError: A pattern matches no number.
+  """
+  names = available(rows)
+  usual = [name for name in names if _is_usual(rows, name)]
+  chosen = set()
+  for pattern in patterns:
+    found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    if not found:
+      raise ValueError(
+        f'metric is {pattern!r}, which none of the numbers matches; among them are '
+        f'{", ".join(usual or names)}.'
+      )
+    chosen.update(found)
+  return [name for name in names if name in chosen] if patterns else usual
+
+
+def available(rows: Iterable[compare.Row]) -> list[str]:
+  """Returns the names of all numbers, evaluation first."""
+  names = dict.fromkeys(name for row in rows for name in row.numbers)
+  last = list(_TITLES)
+  return sorted(names, key=lambda name: last.index(name) if name in last else -1)
+
+
+def is_accuracy(name: str) -> bool:
+  """Returns whether a number is an accuracy, balanced or not."""
+  return name.rpartition('/')[2] in (_ACCURACY, _BALANCED)
+
+
+def title(name: str) -> str:
+  """Returns how a number is called in print: 'linear 10%' for linear/10%/accuracy."""
+  if name in _TITLES:
+    return _TITLES[name]
+  short = name.removesuffix(f'/{_ACCURACY}').replace(_BALANCED, 'balanced')
+  return short.replace('/', ' ').replace('_', ' ')
+
+
+def cells(rows: Iterable[compare.Row], names: Sequence[str]) -> list[dict[str, str]]:
+  """Returns the rows of the table as text, by the titles of the columns.
+
+  Args:
+    rows: From `compare.rows`.
+    names: The numbers to show.
+
+  Returns:
+    For each row the group, the number of runs, and the numbers as mean ± deviation;
+    the deviation is left out where there is one run.
+  """
+  return [
+    {
+      GROUP: row.name,
+      RUNS: f'{row.count} ({row.note})' if row.note else str(row.count),
+      **{title(name): _cell(row, name) for name in names},
+    }
+    for row in rows
+  ]
+
+
+def _is_usual(rows: Iterable[compare.Row], name: str) -> bool:
+  head, _, last = name.rpartition('/')
+  if last != _BALANCED:
+    return last == _ACCURACY or name in _TITLES
+  plain = f'{head}/{_ACCURACY}'
+  return any(_differ(row.numbers, name, plain) for row in rows)
+
+
+def _differ(numbers: Mapping[str, compare.Statistic], name: str, other: str) -> bool:
+  if name not in numbers:
+    return False
+  if other not in numbers:
+    return True
+  return abs(numbers[name].mean - numbers[other].mean) > _LEAST_DIFFERENCE
+
+
+def _cell(row: compare.Row, name: str) -> str:
+  if name not in row.numbers or not math.isfinite(row.numbers[name].mean):
+    return _EMPTY
+  statistic = row.numbers[name]
+  text = _number(name, statistic.mean, statistic.deviation)
+  return text if statistic.count == row.count else f'{text} (n={statistic.count})'
+
+
+def _number(name: str, mean: float, deviation: float) -> str:
+  """Writes a mean and, unless it is NaN, a deviation, in the number's unit."""
+  unit, factor, decimals = '', 1.0, None
+  if any(part in _SHARES for part in name.split('/')):
+    unit, factor, decimals = '%', 100.0, 1
+  elif name == compare.BYTES:
+    power = min(int(math.log10(max(mean, 1)) // 3), len(_UNITS) - 1)
+    unit, factor = f' {_UNITS[power]}', 1000.0**-power
+  mean, deviation = factor * mean, factor * deviation
+  if decimals is None and deviation > 0:
+    # Two digits of the deviation, and as many decimals of the mean.
+    decimals = max(0, 1 - math.floor(math.log10(deviation)))
+  text = f'{mean:.4g}' if decimals is None else f'{mean:.{decimals}f}'
+  if math.isfinite(deviation):
+    text += f' ± {deviation:.{decimals or 0}f}'
+  return text + unit

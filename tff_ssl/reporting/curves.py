@@ -1,0 +1,116 @@
+"""Quantities of groups of runs over the rounds: mean and deviation over seeds."""
+
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import math
+from typing import Literal
+
+import numpy as np
+
+from tff_ssl.reporting import columns
+from tff_ssl.reporting import compare
+from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import runs as runs_lib
+
+ByRound = Mapping[int, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+  """What one panel shows.
+
+  Attributes:
+    title: In words, with the unit.
+    of_run: Returns the quantity of a run by round; empty where it has none.
+    axis: What the vertical axis is made for.
+  """
+
+  title: str
+  of_run: Callable[[runs_lib.Run], ByRound]
+  axis: Literal['any', 'share', 'bytes', 'times'] = 'any'
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+  """A quantity of a group.
+
+  Attributes:
+    rounds: int [n], increasing: those that at least one run has.
+    mean: [n] over the runs that have the round.
+    deviation: [n], 0 where one run alone has it.
+  """
+
+  rounds: np.ndarray
+  mean: np.ndarray
+  deviation: np.ndarray
+
+
+def quantities(
+  groups: Sequence[groups_lib.Group], names: Sequence[str], every_accuracy: bool = False
+) -> list[Quantity]:
+  """Returns what can be drawn of these runs.
+
+  Args:
+    groups: From `groups.group`.
+    names: The numbers of the table, from `columns.choose`.
+    every_accuracy: Whether each accuracy among them has a panel; else one of them has,
+      the one that says most: that most runs have, linear, with the most labels.
+  """
+  runs = [run for group in groups for run in group.counted]
+  accuracies = [
+    Quantity(f'test accuracy, {columns.title(name)}', _column(name), 'share')
+    for name in _accuracies(runs, names)
+  ]
+  found = [
+    *(accuracies if every_accuracy else accuracies[:1]),
+    Quantity('training loss', _column(compare.LOSS)),
+    Quantity('spread: standard deviation of encodings', _column('encoding_std')),
+    Quantity('spread: effective rank of encodings', _column('effective_rank')),
+    Quantity('bytes down and up, cumulative', _cumulative_bytes, 'bytes'),
+    Quantity('seconds of a round', _seconds, 'times'),
+  ]
+  return [each for each in found if any(each.of_run(run) for run in runs)]
+
+
+def series(group: groups_lib.Group, quantity: Quantity) -> Series:
+  """Takes mean and deviation of a quantity over a group's runs, round by round."""
+  found: dict[int, list[float]] = {}
+  for run in group.counted:
+    for round, value in quantity.of_run(run).items():
+      if math.isfinite(value):
+        found.setdefault(round, []).append(value)
+  statistics = [compare.statistic(found[round]) for round in sorted(found)]
+  return Series(
+    np.array(sorted(found), int),
+    np.array([each.mean for each in statistics], float),
+    np.nan_to_num(np.array([each.deviation for each in statistics], float)),
+  )
+
+
+def _column(name: str) -> Callable[[runs_lib.Run], ByRound]:
+  return lambda run: compare.by_round(run.metrics, name)
+
+
+def _cumulative_bytes(run: runs_lib.Run) -> ByRound:
+  traffic = compare.bytes_by_round(run)
+  return dict(zip(traffic, np.cumsum(list(traffic.values())), strict=True))
+
+
+def _seconds(run: runs_lib.Run) -> ByRound:
+  return compare.by_round(run.system, compare.SECONDS)
+
+
+def _accuracies(runs: Sequence[runs_lib.Run], names: Sequence[str]) -> list[str]:
+  """Returns the accuracies that metrics.csv has, the one that says most first."""
+
+  def worth(name: str) -> tuple[int, bool, float]:
+    share = next((part for part in name.split('/') if part.endswith('%')), '0%')
+    number = share.removesuffix('%')
+    return (
+      sum(name in run.metrics[0] for run in runs if run.metrics),
+      name.startswith('linear/'),
+      float(number) if number.replace('.', '', 1).isdigit() else 0.0,
+    )
+
+  found = [name for name in names if columns.is_accuracy(name) and worth(name)[0]]
+  return sorted(found, key=worth, reverse=True)

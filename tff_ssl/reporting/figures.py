@@ -1,0 +1,144 @@
+"""Figures of curves: a panel for each quantity, a line and a band for each group."""
+
+from collections.abc import Sequence
+import io
+import math
+from typing import Any
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+from matplotlib import lines as lines_lib
+from matplotlib import ticker
+import numpy as np
+
+from tff_ssl.reporting import curves
+from tff_ssl.reporting import groups as groups_lib
+
+# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow, which
+# is faint on white. Line styles tell the groups apart in grey.
+_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
+_STYLES = ('-', '--', '-.', ':')
+_MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
+_INK, _FAINT = '#333333', '#8a8a8a'
+_WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
+_PANELS_IN_A_ROW = 2
+_DOTS_PER_INCH = 130
+# Letters of a legend that fit beside each other, and what a handle takes.
+_LEGEND_LETTERS, _HANDLE_LETTERS = 135, 8
+# A series of so few rounds is drawn with its points.
+_FEW_POINTS = 30
+# Beyond this ratio of largest to smallest, small values would lie on the axis.
+_LOGARITHMIC_FROM = 20
+# Rounds that waited for other programs, or while a run was interrupted, go beyond.
+_TIMES_PERCENTILE = 99.5
+_MARGIN = 1.05
+
+
+def draw(
+  groups: Sequence[groups_lib.Group], shown: Sequence[curves.Quantity]
+) -> figure_lib.Figure:
+  """Draws a panel for each quantity, with one legend above them.
+
+  Args:
+    groups: From `groups.group`.
+    shown: From `curves.quantities`; at least one.
+
+  Returns:
+    The figure.
+  """
+  labels = [_label(group) for group in groups]
+  longest = max(map(len, labels)) + _HANDLE_LETTERS
+  in_a_line = max(1, min(len(labels), _LEGEND_LETTERS // longest))
+  lines = math.ceil(len(labels) / in_a_line)
+  panels = math.ceil(len(shown) / _PANELS_IN_A_ROW)
+  # Without pyplot: nothing is global, and no display is looked for.
+  figure = figure_lib.Figure(
+    figsize=(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE),
+    dpi=_DOTS_PER_INCH,
+    layout='constrained',
+    facecolor='white',
+  )
+  for index, quantity in enumerate(shown, start=1):
+    plot = figure.add_subplot(panels, _PANELS_IN_A_ROW, index)
+    _draw_panel(plot, groups, quantity)
+  figure.legend(
+    [lines_lib.Line2D([], [], **_style(index)) for index in range(len(groups))],
+    labels,
+    loc='outside upper left',
+    ncols=in_a_line,
+    frameon=False,
+    fontsize=10,
+    labelcolor=_INK,
+    handlelength=3,
+  )
+  return figure
+
+
+def png(figure: figure_lib.Figure) -> bytes:
+  """Returns a figure as a PNG file."""
+  buffer = io.BytesIO()
+  figure.savefig(buffer, format='png')
+  return buffer.getvalue()
+
+
+def _label(group: groups_lib.Group) -> str:
+  count = len(group.counted)
+  seeds = f' ({count} seeds)' if count > 1 else ''
+  return group.name + seeds + ('' if group.finished else ', unfinished')
+
+
+def _style(index: int) -> dict[str, Any]:
+  return {
+    'color': _COLORS[index % len(_COLORS)],
+    'linestyle': _STYLES[index % len(_STYLES)],
+    'linewidth': 1.6,
+  }
+
+
+def _draw_panel(
+  plot: axes_lib.Axes, groups: Sequence[groups_lib.Group], quantity: curves.Quantity
+) -> None:
+  drawn = []
+  for index, group in enumerate(groups):
+    one = curves.series(group, quantity)
+    if len(one.rounds):
+      _draw_series(plot, one, index)
+      drawn.append(one.mean)
+  last = max(run.last_round for group in groups for run in group.counted)
+  _label_axes(plot, quantity, np.concatenate(drawn), last)
+
+
+def _draw_series(plot: axes_lib.Axes, one: curves.Series, index: int) -> None:
+  style = _style(index)
+  if len(one.rounds) <= _FEW_POINTS:
+    style.update(marker=_MARKERS[index % len(_MARKERS)], markersize=5)
+  plot.plot(one.rounds, one.mean, **style)
+  if len(one.rounds) == 1:
+    # A band over a single round has no width.
+    plot.errorbar(
+      one.rounds, one.mean, yerr=one.deviation, capsize=3, color=style['color']
+    )
+  low, high = one.mean - one.deviation, one.mean + one.deviation
+  plot.fill_between(one.rounds, low, high, color=style['color'], alpha=0.2, lw=0)
+
+
+def _label_axes(
+  plot: axes_lib.Axes, quantity: curves.Quantity, means: np.ndarray, last: int
+) -> None:
+  plot.set_title(quantity.title, loc='left', fontsize=10.5, color=_INK)
+  plot.set_xlabel('round', color=_INK, fontsize=9)
+  plot.set_xlim(0, _MARGIN * last)
+  plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+  if quantity.axis == 'share':
+    plot.yaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=0))
+  elif quantity.axis == 'bytes':
+    plot.yaxis.set_major_formatter(ticker.EngFormatter('B'))
+  elif quantity.axis == 'times':
+    plot.set_ylim(0, _MARGIN * np.percentile(means, _TIMES_PERCENTILE))
+  elif min(means) > 0 and max(means) > _LOGARITHMIC_FROM * min(means):
+    plot.set_yscale('log')
+  plot.tick_params(colors=_INK, length=3, labelsize=9)
+  plot.grid(axis='y', color='#e4e4e4', lw=0.8)
+  plot.set_axisbelow(True)
+  plot.spines[['top', 'right']].set_visible(False)
+  plot.spines[['left', 'bottom']].set_color(_FAINT)

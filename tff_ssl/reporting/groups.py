@@ -1,0 +1,182 @@
+"""Groups of runs that differ in their seed alone."""
+
+import collections
+from collections.abc import Collection, Mapping, Sequence
+import dataclasses
+import json
+
+from tff_ssl.reporting import runs as runs_lib
+
+# Flags that do not change what is trained: where files are, how the work is laid out,
+# when a run is saved, and when and how its encoder is evaluated.
+NEUTRAL = (
+  'baselines',
+  'checkpoint_every',
+  'data_dir',
+  'download',
+  'evaluate_every',
+  'evaluation_methods',
+  'label_fractions',
+  'packs',
+  'run_dir',
+  'supervised_steps',
+  'worker_address',
+)
+_SEED = 'seed'
+# Two data sets of one name, such as two folders of images, have other examples.
+EXAMPLES = 'examples'
+_DIGITS_OF_EXAMPLES = 8
+# Named first, and kept where a name would be too long.
+_FIRST = ('algorithm', 'task')
+_SINGLE = 'all runs'
+# Of a legend's line, or the first column of a table.
+_LONGEST_NAME = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+  """Runs with the same flags and different seeds.
+
+  Attributes:
+    name: The flags in which it differs from the other groups, as 'algorithm=dcco', or
+      where they are many, as few as tell the groups apart.
+    differing: All settings in which any two groups differ, as text by name, in the same
+      order for every group; 'examples' stands for the data. A flag that these runs do
+      not have is left out.
+    unnamed: Those of them that the groups' names leave out.
+    counted: The runs whose numbers are the group's: those that have finished, or all
+      where none has.
+    left_out: The others.
+  """
+
+  name: str
+  differing: Mapping[str, str]
+  unnamed: Sequence[str]
+  counted: tuple[runs_lib.Run, ...]
+  left_out: tuple[runs_lib.Run, ...] = ()
+
+  @property
+  def runs(self) -> tuple[runs_lib.Run, ...]:
+    """All runs, those that count first."""
+    return self.counted + self.left_out
+
+  @property
+  def finished(self) -> bool:
+    """Whether the runs that count have finished."""
+    return all(map(is_finished, self.counted))
+
+
+def group(
+  runs: Sequence[runs_lib.Run], neutral: Collection[str] = NEUTRAL
+) -> list[Group]:
+  """Puts runs together that differ in nothing but the seed.
+
+  Args:
+    runs: The runs; one folder given twice counts once.
+    neutral: Flags that may differ within a group.
+
+  Returns:
+    The groups, in the order of their first run.
+
+  Raises:
+    ValueError: There are no runs, or a config.json has no flags.
+  """
+  if not runs:
+    raise ValueError('There are no runs to compare; there must be at least one.')
+  unique = {run.folder.resolve(): run for run in runs}.values()
+  members: dict[str, list[runs_lib.Run]] = collections.OrderedDict()
+  settings: dict[str, dict[str, str]] = {}
+  for run in unique:
+    own = _settings(run, neutral)
+    key = json.dumps(own, sort_keys=True)
+    settings[key] = own
+    members.setdefault(key, []).append(run)
+  differing = _differing(list(settings.values()))
+  naming = _naming(list(settings.values()), differing)
+  groups = []
+  for key, found in members.items():
+    finished = tuple(run for run in found if is_finished(run))
+    counted = finished or tuple(found)
+    groups.append(
+      Group(
+        _name(settings[key], naming),
+        {flag: settings[key][flag] for flag in differing if flag in settings[key]},
+        [flag for flag in differing if flag not in naming],
+        counted,
+        tuple(run for run in found if run not in counted),
+      )
+    )
+  return groups
+
+
+def is_finished(run: runs_lib.Run) -> bool:
+  """Returns whether a run has all rounds that its flags ask for."""
+  return run.last_round >= (rounds_of(run) or 0)
+
+
+def rounds_of(run: runs_lib.Run) -> int | None:
+  """Returns the rounds that a run's flags ask for, None where they do not say."""
+  rounds = run.flags.get('rounds')
+  return rounds if isinstance(rounds, int) else None
+
+
+def seed_of(run: runs_lib.Run) -> str:
+  """Returns a run's seed, as text."""
+  return _text(run.flags.get(_SEED))
+
+
+def state_of(run: runs_lib.Run) -> str:
+  """Returns 'finished' or 'unfinished', with the round it is at."""
+  if is_finished(run):
+    return f'finished, {run.last_round:,} rounds'
+  return f'unfinished, round {run.last_round:,} of {rounds_of(run):,}'
+
+
+def _settings(run: runs_lib.Run, neutral: Collection[str]) -> dict[str, str]:
+  settings = {
+    name: _text(value)
+    for name, value in sorted(run.flags.items())
+    if name != _SEED and name not in neutral
+  }
+  return {**settings, EXAMPLES: str(run.config.get('task', ''))[:_DIGITS_OF_EXAMPLES]}
+
+
+def _differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
+  """Returns the names whose values are not the same everywhere."""
+  names = dict.fromkeys((*_FIRST, *(name for own in settings for name in own)))
+  return [name for name in names if len({own.get(name) for own in settings}) > 1]
+
+
+def _naming(settings: Sequence[Mapping[str, str]], differing: list[str]) -> list[str]:
+  """Chooses the flags that name groups: all that differ, unless that is too long.
+
+  What only one algorithm's binary has is that algorithm's own affair: flags that not
+  all groups have are taken only where the others do not tell the groups apart. Names
+  that would be too long keep as few flags as do, the first ones rather than the last.
+  """
+  shared = [flag for flag in differing if all(flag in own for own in settings)]
+  naming = shared if _tells_apart(settings, shared) else differing
+  for flag in reversed(naming):
+    if max(len(_name(own, naming)) for own in settings) <= _LONGEST_NAME:
+      break
+    fewer = [name for name in naming if name != flag]
+    if _tells_apart(settings, fewer):
+      naming = fewer
+  return naming
+
+
+def _tells_apart(settings: Sequence[Mapping[str, str]], flags: Sequence[str]) -> bool:
+  return len({_name(own, flags) for own in settings}) == len(settings)
+
+
+def _name(own: Mapping[str, str], flags: Sequence[str]) -> str:
+  parts = (f'{flag}={own[flag]}' if flag in own else f'no {flag}' for flag in flags)
+  return ' '.join(parts) or _SINGLE
+
+
+def _text(value: object) -> str:
+  if value is None:
+    return 'unset'
+  if isinstance(value, list):
+    return ','.join(map(str, value))
+  return str(value) if isinstance(value, str) else json.dumps(value)
