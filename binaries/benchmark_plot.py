@@ -11,7 +11,7 @@ from matplotlib import ticker
 import numpy as np
 
 from binaries import benchmark_workloads
-from binaries import figures
+from tff_ssl.reporting import look
 
 _INCHES = (6.4, 4.4)
 # Told apart by the colour-blind too, and in grey by the marks.
@@ -29,7 +29,7 @@ def write(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     document: What `--format=json` prints.
     path: A PNG file, made or replaced.
   """
-  figures.save(draw(document), path)
+  look.save(draw(document), path)
 
 
 def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
@@ -43,7 +43,7 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
     The figure: a guide with the slope that is hoped for, and the two sides.
   """
   axis = benchmark_workloads.GROWTH[document['growth']]
-  figure = figures.new(*_INCHES)
+  figure = look.new(*_INCHES)
   _draw(figure.add_subplot(), document, axis)
   _title(figure, document, axis)
   return figure
@@ -59,7 +59,7 @@ def _draw(
   shape = x**axis.exponent
   # Where most is measured, beside the federated side, which would hide it.
   guide = _GUIDE_GAP * seconds['federated'][-1] * shape / shape[-1]
-  plot.plot(x, guide, '--', color=figures.FAINT, lw=1.2, label=f'slope {axis.exponent}')
+  plot.plot(x, guide, '--', color=look.FAINT, lw=1.2, label=f'slope {axis.exponent}')
   for side, color, marker in _SIDES:
     plot.plot(
       x,
@@ -92,9 +92,9 @@ def _label(plot: axes_lib.Axes, x: np.ndarray, axis: benchmark_workloads.Axis) -
   plot.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
   plot.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
   plot.yaxis.set_minor_locator(ticker.NullLocator())
-  plot.set_xlabel(axis.label, color=figures.INK)
-  plot.set_ylabel('seconds of a round', color=figures.INK)
-  figures.style_axes(plot)
+  plot.set_xlabel(axis.label, color=look.INK)
+  plot.set_ylabel('seconds of a round', color=look.INK)
+  look.style_axes(plot)
   plot.legend(
     loc='lower center', bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9
   )
@@ -106,7 +106,7 @@ def _title(
   axis: benchmark_workloads.Axis,
 ) -> None:
   others = axis.others.format(**document['points'][0])
-  figures.title(
+  look.title(
     figure,
     f'{document["experiment"]}: time of a round',
     f'{others}; {document["encoder"]}, {document["cpu_count"]} cores of '

@@ -11,8 +11,8 @@ from matplotlib import figure as figure_lib
 from matplotlib import ticker
 import numpy as np
 
-from binaries import figures
 from tff_ssl.partition import describe
+from tff_ssl.reporting import look
 
 # Paul Tol's "muted" and a dark grey: told apart by the colour-blind too.
 _FEW = (
@@ -48,7 +48,7 @@ def write(
   path: str | os.PathLike[str],
 ) -> None:
   """Draws a partition into a PNG file, made or replaced; see `draw`."""
-  figures.save(draw(report, label_names, title, max_clients), path)
+  look.save(draw(report, label_names, title, max_clients), path)
 
 
 def draw(
@@ -71,7 +71,7 @@ def draw(
   """
   count = min(report.clients, max_clients)
   least, most = _INCHES_WIDE
-  figure = figures.new(
+  figure = look.new(
     float(np.clip(_INCHES_PER_CLIENT * count, least, most)), _INCHES_HIGH
   )
   plot = figure.add_subplot()
@@ -92,7 +92,7 @@ def draw(
     _color_bar(figure, plot, label_names, colors)
     # The scale is of the classes alone.
     note += '; grey: unlabelled' if np.any(unlabelled) else ''
-  figures.title(
+  look.title(
     figure,
     title,
     f'{drawn}{report.clients:,} clients with {report.examples:,} of '
@@ -138,12 +138,12 @@ def _label(plot: axes_lib.Axes, client_ids: Sequence[str]) -> None:
     plot.set_xticks(np.arange(count), client_ids)
   else:
     plot.xaxis.set_major_locator(ticker.MaxNLocator(10, integer=True))
-    plot.set_xlabel(f'clients, {client_ids[0]} to {client_ids[-1]}', color=figures.INK)
+    plot.set_xlabel(f'clients, {client_ids[0]} to {client_ids[-1]}', color=look.INK)
   plot.set_xlim(-0.7, count - 0.3)
   plot.yaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   plot.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
-  plot.set_ylabel('examples', color=figures.INK)
-  figures.style_axes(plot)
+  plot.set_ylabel('examples', color=look.INK)
+  look.style_axes(plot)
 
 
 def _legend(plot: axes_lib.Axes) -> None:
@@ -154,7 +154,7 @@ def _legend(plot: axes_lib.Axes) -> None:
     bbox_to_anchor=(1.0, 1.0),
     frameon=False,
     fontsize=9,
-    labelcolor=figures.INK,
+    labelcolor=look.INK,
   )
 
 
@@ -173,5 +173,5 @@ def _color_bar(
   bar = figure.colorbar(mappable, ax=plot, ticks=shown, pad=0.01, drawedges=False)
   bar.ax.set_yticklabels([label_names[k] for k in shown], fontsize=8)
   bar.minorticks_off()
-  bar.ax.tick_params(colors=figures.INK, length=3)
+  bar.ax.tick_params(colors=look.INK, length=3)
   bar.outline.set_visible(False)

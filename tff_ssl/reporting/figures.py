@@ -13,16 +13,15 @@ import numpy as np
 
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import look
 
 # Okabe and Ito's colours, which the colour-blind tell apart, without the yellow, which
 # is faint on white. Line styles tell the groups apart in grey.
 _COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 _STYLES = ('-', '--', '-.', ':')
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
-_INK, _FAINT = '#333333', '#8a8a8a'
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
 _PANELS_IN_A_ROW = 2
-_DOTS_PER_INCH = 130
 # Letters of a legend that fit beside each other, and what a handle takes.
 _LEGEND_LETTERS, _HANDLE_LETTERS = 135, 8
 # A series of so few rounds is drawn with its points.
@@ -51,13 +50,7 @@ def draw(
   in_a_line = max(1, min(len(labels), _LEGEND_LETTERS // longest))
   lines = math.ceil(len(labels) / in_a_line)
   panels = math.ceil(len(shown) / _PANELS_IN_A_ROW)
-  # Without pyplot: nothing is global, and no display is looked for.
-  figure = figure_lib.Figure(
-    figsize=(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE),
-    dpi=_DOTS_PER_INCH,
-    layout='constrained',
-    facecolor='white',
-  )
+  figure = look.new(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE)
   for index, quantity in enumerate(shown, start=1):
     plot = figure.add_subplot(panels, _PANELS_IN_A_ROW, index)
     _draw_panel(plot, groups, quantity)
@@ -68,7 +61,7 @@ def draw(
     ncols=in_a_line,
     frameon=False,
     fontsize=10,
-    labelcolor=_INK,
+    labelcolor=look.INK,
     handlelength=3,
   )
   return figure
@@ -125,8 +118,8 @@ def _draw_series(plot: axes_lib.Axes, one: curves.Series, index: int) -> None:
 def _label_axes(
   plot: axes_lib.Axes, quantity: curves.Quantity, means: np.ndarray, last: int
 ) -> None:
-  plot.set_title(quantity.title, loc='left', fontsize=10.5, color=_INK)
-  plot.set_xlabel('round', color=_INK, fontsize=9)
+  plot.set_title(quantity.title, loc='left', fontsize=10.5, color=look.INK)
+  plot.set_xlabel('round', color=look.INK, fontsize=9)
   plot.set_xlim(0, _MARGIN * last)
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   if quantity.axis == 'share':
@@ -137,8 +130,5 @@ def _label_axes(
     plot.set_ylim(0, _MARGIN * np.percentile(means, _TIMES_PERCENTILE))
   elif min(means) > 0 and max(means) > _LOGARITHMIC_FROM * min(means):
     plot.set_yscale('log')
-  plot.tick_params(colors=_INK, length=3, labelsize=9)
-  plot.grid(axis='y', color='#e4e4e4', lw=0.8)
-  plot.set_axisbelow(True)
-  plot.spines[['top', 'right']].set_visible(False)
-  plot.spines[['left', 'bottom']].set_color(_FAINT)
+  look.style_axes(plot)
+  plot.tick_params(labelsize=9)

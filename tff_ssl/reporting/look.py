@@ -1,4 +1,4 @@
-"""The look that all figures of the binaries share."""
+"""The look that all figures share."""
 
 import os
 
