@@ -20,6 +20,7 @@ _NOT_TAKEN = (
   'partition',
   'partition_encoder',
   'clients_per_round',
+  'participation',
   'evaluate_every',
   'checkpoint_every',
   'run_dir',

@@ -48,6 +48,11 @@ ROUNDS = flags.DEFINE_integer('rounds', 100, 'Rounds.', lower_bound=1)
 CLIENTS_PER_ROUND = flags.DEFINE_integer(
   'clients_per_round', 64, 'Clients of a cohort.', lower_bound=1
 )
+PARTICIPATION = flags.DEFINE_float(
+  'participation',
+  None,
+  'Share p of all clients that is in a cohort, in place of --clients_per_round.',
+)
 EVALUATE_EVERY = flags.DEFINE_integer(
   'evaluate_every', 0, 'Rounds between evaluations; 0: only at the end.', lower_bound=0
 )
@@ -119,6 +124,24 @@ def check_flags() -> None:
   refuse_stray('download', 'task', _DOWNLOADED)
   partition_flags.check()
   projector_widths(())
+  if PARTICIPATION.value is not None:
+    if flags.FLAGS[CLIENTS_PER_ROUND.name].present:
+      raise ValueError(
+        '--participation and --clients_per_round are both given; a cohort has one size.'
+      )
+    if not 0 < PARTICIPATION.value <= 1:
+      raise ValueError(f'participation is {PARTICIPATION.value}; it must be in (0, 1].')
+
+
+def cohort_size(num_clients: int) -> int:
+  """Returns how many of the clients take part in a round.
+
+  Args:
+    num_clients: All clients.
+  """
+  if PARTICIPATION.value is None:
+    return CLIENTS_PER_ROUND.value
+  return max(1, round(PARTICIPATION.value * num_clients))
 
 
 def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:

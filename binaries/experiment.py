@@ -132,7 +132,8 @@ def _build_cohorts(
 ) -> Callable[[int], list[tf.data.Dataset]]:
   """Returns the data of each round; a function of the round and the seed alone."""
   seed = common.SEED.value
-  cohorts = sampling.Cohorts(data.client_ids, common.CLIENTS_PER_ROUND.value, seed)
+  cohort_size = common.cohort_size(len(partition))
+  cohorts = sampling.Cohorts(data.client_ids, cohort_size, seed)
   if experiment.federated:
     return lambda round: clients.cohort(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))
@@ -142,9 +143,7 @@ def _build_cohorts(
     )
   # As many examples a round as the federated algorithms see in the mean.
   mean_size = np.mean([len(positions) for positions in partition.values()])
-  batches = sampling.Batches(
-    pool, max(1, round(common.CLIENTS_PER_ROUND.value * mean_size)), seed
-  )
+  batches = sampling.Batches(pool, max(1, round(cohort_size * mean_size)), seed)
   return lambda round: [data.create_tf_dataset_for_positions(batches(round))]
 
 

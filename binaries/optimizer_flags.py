@@ -7,11 +7,11 @@ from absl import flags
 from binaries import common
 from tff_ssl.algorithms import optimizers
 
-_OPTIMIZER = flags.DEFINE_enum(
+SERVER_OPTIMIZER = flags.DEFINE_enum(
   'server_optimizer', 'adam', optimizers.NAMES, 'Applies the averaged update.'
 )
 RATE = flags.DEFINE_float('server_learning_rate', 2e-3, 'After the warm-up.')
-_SCHEDULE = flags.DEFINE_enum(
+SCHEDULE = flags.DEFINE_enum(
   'server_schedule', 'cosine', optimizers.SCHEDULES, 'Over the rounds.'
 )
 _WARMUP = flags.DEFINE_integer(
@@ -19,6 +19,14 @@ _WARMUP = flags.DEFINE_integer(
 )
 _MOMENTUM = flags.DEFINE_float('server_momentum', None, 'Of sgd and lars.')
 _WEIGHT_DECAY = flags.DEFINE_float('server_weight_decay', 0.0, 'Of lars.')
+SERVER_NAMES = (
+  'server_optimizer',
+  'server_learning_rate',
+  'server_schedule',
+  'server_warmup_rounds',
+  'server_momentum',
+  'server_weight_decay',
+)
 CLIENT_RATE = flags.DEFINE_float(
   'client_learning_rate', 1.0, "Of the clients' optimizer."
 )
@@ -31,9 +39,9 @@ def server_config() -> optimizers.OptimizerConfig:
     ValueError: If one is out of range.
   """
   return optimizers.OptimizerConfig(
-    _OPTIMIZER.value,
+    SERVER_OPTIMIZER.value,
     RATE.value,
-    _SCHEDULE.value,
+    SCHEDULE.value,
     common.ROUNDS.value,
     _WARMUP.value,
     _MOMENTUM.value,

@@ -1,0 +1,26 @@
+r"""Pretrains an encoder with FedAvg over any objective, or centrally with the same one.
+
+  python -m binaries.fedavg_ssl --task=cifar10 --data_dir=~/tensorflow_datasets \
+      --objective=simsiam --partition=shares:alpha=0.1,clients=5 --participation=1 \
+      --local_epochs=5 --batch_size=128 --client_learning_rate=0.03 \
+      --client_momentum=0.9 --client_schedule=cosine --rounds=100 --run_dir=runs/simsiam
+
+The algorithms: `fedavg`; `fedprox` (with --proximal_weight); `centralized` (the same
+local training on as many examples a round, drawn from all). The objective `supervised`
+is given all labels: federated it is Dec-SL, and the probes of its encoder Dec-SLRep.
+"""
+
+from binaries import common
+from binaries import experiment
+from binaries import fedavg_ssl_setup
+
+
+def main() -> None:
+  """Runs an experiment, or goes on with it."""
+  # All that the flags can have wrong comes to light before the run folder is made.
+  fedavg_ssl_setup.check_flags()
+  experiment.run(fedavg_ssl_setup.build_experiment())
+
+
+if __name__ == '__main__':
+  common.run(main)

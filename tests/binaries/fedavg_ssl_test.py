@@ -1,0 +1,101 @@
+"""Runs of FedAvg over several objectives, each a process of its own.
+
+The program has flags of the same names as `binaries.dcco`: it is never imported here.
+"""
+
+import concurrent.futures
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from tests.binaries import launch
+
+_CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
+_LOCAL = ('--batch_size=64', '--client_momentum=0.9', '--client_schedule=cosine')
+_RUNS = {
+  'byol': ('--objective=byol', '--projector=16,8', '--predictor_width=8', *_LOCAL),
+  'fedprox': (
+    '--objective=moco_v2',
+    '--algorithm=fedprox',
+    '--proximal_weight=0.1',
+    '--projector=16,8',
+    '--queue_size=32',
+    '--weighting=uniform',
+    *_LOCAL,
+  ),
+  'centralized': (
+    '--objective=supervised',
+    '--algorithm=centralized',
+    '--client_optimizer=adam',
+    '--client_learning_rate=0.003',
+    '--batch_size=64',
+  ),
+}
+_WRONG = {
+  '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
+  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox only',
+  '--algorithm=fedprox': 'proximal_weight is 0',
+  '--participation=1.5': 'participation is 1.5',
+  '--client_schedule=steps': "client_schedule_steps is ''",
+}
+
+
+def _run(folder, *flags):
+  process = launch.start(
+    'fedavg_ssl',
+    '--task=digits',
+    '--encoder_width=0.25',
+    '--rounds=2',
+    f'--run_dir={folder}',
+    *flags,
+  )
+  return launch.end(process, folder)
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory):
+  """Returns the runs by name, and the refusals by command line; two at a time."""
+  base = tmp_path_factory.mktemp('fedavg_ssl')
+  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    made = {
+      name: pool.submit(_run, base / name, *_CLIENTS, *flags)
+      for name, flags in _RUNS.items()
+    }
+    again = pool.submit(_run, base / 'again', *_CLIENTS, *_RUNS['byol'])
+    wrong = {
+      flags: pool.submit(_run, base / 'wrong', *flags.split()) for flags in _WRONG
+    }
+  return (
+    {name: future.result() for name, future in {**made, 'again': again}.items()},
+    {flags: future.result() for flags, future in wrong.items()},
+  )
+
+
+@pytest.mark.parametrize('name', _RUNS)
+def test_a_run_is_complete(runs, name):
+  run = runs[0][name]
+  assert run.status == 0, run.stderr
+  with (run.folder / 'metrics.csv').open() as file:
+    rows = list(csv.DictReader(file))
+  assert len(rows) == 2
+  assert all(np.isfinite(float(row['client_work/loss'])) for row in rows)
+  assert float(rows[-1]['client_work/examples']) == pytest.approx(1438, abs=10)
+  evaluation = json.loads((run.folder / 'evaluation.json').read_text())
+  assert evaluation['knn/10%/accuracy'] > 0.2
+  assert (run.folder / 'encoder.keras').exists()
+
+
+def test_the_same_flags_give_the_same_bytes(runs):
+  first, again = (runs[0][name].folder / 'metrics.csv' for name in ('byol', 'again'))
+  assert first.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.parametrize('flags', _WRONG)
+def test_wrong_flags_are_one_sentence(runs, flags):
+  run = runs[1][flags]
+  assert run.status == 1
+  assert _WRONG[flags] in run.stderr
+  assert len(run.stderr.strip().splitlines()) == 1
+  assert not run.folder.exists()
