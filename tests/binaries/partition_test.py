@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from binaries import common
 from binaries import dcco
+from binaries import experiment
 from binaries import partition
 from binaries import partition_flags
 from binaries import partition_plot
@@ -158,7 +159,7 @@ def test_a_run_trains_on_the_changed_images(tmp_path, monkeypatch, digits):
     seen['data'] = data
     raise InterruptedError
 
-  monkeypatch.setattr(dcco.simulation, 'Clients', stop)
+  monkeypatch.setattr(experiment.simulation, 'Clients', stop)
   with pytest.raises(InterruptedError):
     in_process.call(
       dcco, *launch.SMALL, f'--run_dir={tmp_path}/run', '--partition=style:clients=4'
