@@ -31,7 +31,6 @@ from binaries import benchmark_report
 from binaries import benchmark_workloads
 from binaries import common
 from binaries import output_flags
-from tff_ssl.encoders import resnet
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import context
 
@@ -72,12 +71,7 @@ def main() -> None:
 
 def _build_model() -> dual_encoder.Siamese:
   size = _image_size()
-  encoder = resnet.build_encoder(
-    common.ENCODER.value,
-    (size, size, 3),
-    width=common.WIDTH.value,
-    stem=common.STEM.value,
-  )
+  encoder = common.build_encoder_of_shape((size, size, 3))
   return common.build_siamese(encoder, _PROJECTOR)
 
 
@@ -137,6 +131,7 @@ def _configuration() -> dict[str, Any]:
     encoder=common.ENCODER.value,
     encoder_width=common.WIDTH.value,
     encoder_stem=common.STEM.value,
+    encoder_patch=common.PATCH.value,
     projector=list(common.projector_widths(_PROJECTOR)),
     augmentation=common.AUGMENTATION.value,
     image_shape=[_image_size(), _image_size(), 3],

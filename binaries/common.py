@@ -15,7 +15,9 @@ from tasks import task as task_lib
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector as projector_lib
+from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
+from tff_ssl.encoders import vit
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import context
@@ -33,10 +35,18 @@ DOWNLOAD = flags.DEFINE_bool(
 IMAGE_SIZE = flags.DEFINE_integer(
   'image_size', None, "Height and width of the images; by default the task's own."
 )
-ENCODER = flags.DEFINE_enum('encoder', 'resnet8', resnet.NAMES, 'Encoder.')
-WIDTH = flags.DEFINE_float('encoder_width', 1.0, "Factor on the encoder's channels.")
+ENCODER = flags.DEFINE_enum('encoder', 'resnet8', encoders.NAMES, 'Encoder.')
+WIDTH = flags.DEFINE_float(
+  'encoder_width', 1.0, "Factor on the encoder's channels or units."
+)
 STEM = flags.DEFINE_enum(
   'encoder_stem', 'cifar', resnet.STEMS, 'First layers, for small or large images.'
+)
+PATCH = flags.DEFINE_integer(
+  'encoder_patch',
+  None,
+  "Side of a ViT's patches in pixels; by default at most 16 of them a side.",
+  lower_bound=1,
 )
 PROJECTOR = flags.DEFINE_list(
   'projector', None, "Widths of the projector's layers; by default the algorithm's."
@@ -122,6 +132,8 @@ def check_flags() -> None:
   """
   refuse_stray('data_dir', 'task', _WITH_DATA_DIR)
   refuse_stray('download', 'task', _DOWNLOADED)
+  refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
+  refuse_stray('encoder_patch', 'encoder', vit.NAMES)
   partition_flags.check()
   projector_widths(())
   if PARTICIPATION.value is not None:
@@ -192,8 +204,16 @@ def build_partition(task: task_lib.Task) -> partition_lib.Partition:
 
 def build_encoder(task: task_lib.Task) -> network.Network:
   """Builds the encoder for the task's images."""
-  return resnet.build_encoder(
-    ENCODER.value, task.image_shape, width=WIDTH.value, stem=STEM.value
+  return build_encoder_of_shape(task.image_shape)
+
+
+def build_encoder_of_shape(image_shape: Sequence[int]) -> network.Network:
+  """Builds the encoder for images of a shape, (height, width, channels)."""
+  # Its default is not meant for encoders without one, which refuse any.
+  meant = ENCODER.value in resnet.NAMES or flags.FLAGS[STEM.name].present
+  stem = STEM.value if meant else None
+  return encoders.build_encoder(
+    ENCODER.value, image_shape, WIDTH.value, stem, PATCH.value
   )
 
 

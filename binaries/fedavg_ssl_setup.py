@@ -19,6 +19,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
@@ -81,6 +82,11 @@ def _swav(encoder: network.Network) -> Objective:
   return dataclasses.replace(objective, temperature=_TEMPERATURE.value)
 
 
+def _mae(encoder: network.Network) -> Objective:
+  # Crops and flips, as the paper's, whatever the flag's default for two views.
+  return mae.build_mae(encoder)
+
+
 def _augmentation() -> augment.AugmentConfig:
   return augment.by_name(common.AUGMENTATION.value)
 
@@ -94,6 +100,7 @@ _SELF_SUPERVISED: Mapping[str, Callable[[network.Network], Objective]] = {
   'swav': _swav,
   'cco': _statistics('cco'),
   'vicreg': _statistics('vicreg'),
+  'mae': _mae,
 }
 SUPERVISED = 'supervised'
 OBJECTIVES = (*_SELF_SUPERVISED, SUPERVISED)
@@ -123,14 +130,15 @@ flags.set_default(optimizer_flags.SCHEDULE, 'constant')
 flags.set_default(optimizer_flags.CLIENT_RATE, 0.03)
 
 _MOCO = ('moco_v1', 'moco_v2')
+_WITH_TWO_VIEWS = tuple(name for name in _SELF_SUPERVISED if name != 'mae')
 _OF_OBJECTIVES: dict[str, Collection[str]] = {
   'temperature': ('simclr', *_MOCO, 'swav'),
   'predictor_width': ('simsiam', 'byol'),
   'target_momentum': ('byol', *_MOCO),
   'queue_size': _MOCO,
   'prototypes': ('swav',),
-  'projector': tuple(_SELF_SUPERVISED),
-  'augmentation': tuple(_SELF_SUPERVISED),
+  'projector': _WITH_TWO_VIEWS,
+  'augmentation': _WITH_TWO_VIEWS,
 }
 _OF_ALGORITHMS: dict[str, Collection[str]] = {
   'proximal_weight': ('fedprox',),

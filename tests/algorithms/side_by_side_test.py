@@ -6,14 +6,26 @@ import tensorflow as tf
 
 from tests.objectives import networks
 from tff_ssl.algorithms import side_by_side
+from tff_ssl.encoders import vit
+from tff_ssl.objectives import mae
 from tff_ssl.objectives import simsiam
 
 _SEED = tf.constant([1, 2])
+_OBJECTIVES = {
+  # Its targets are encodings without a gradient.
+  'simsiam': lambda: simsiam.SimSiamObjective(
+    networks.siamese('byol'), networks.predictor()
+  ),
+  # Its features are encodings of which no loss is taken.
+  'mae': lambda: mae.build_mae(
+    vit.build_encoder('vit_micro', networks.SHAPE, width=1 / 8, patch_size=1)
+  ),
+}
 
 
-def test_simsiam_s_clients_together_are_the_mean_of_clients_apart():
-  """Its targets are encodings without a gradient."""
-  objective = simsiam.SimSiamObjective(networks.siamese('byol'), networks.predictor())
+@pytest.mark.parametrize('name', _OBJECTIVES)
+def test_clients_together_are_the_mean_of_clients_apart(name):
+  objective = _OBJECTIVES[name]()
   params = objective.init(_SEED, tf.float64)
   examples = networks.tensors(networks.examples(6))
   gradient, metrics = side_by_side.mean_gradient(

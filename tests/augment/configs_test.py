@@ -62,11 +62,17 @@ def test_the_contrastive_papers_do_not_solarize():
   assert blurs == [0.5, 0.0, 0.5]
 
 
-def test_only_flip_and_none_leave_colours_alone():
+def test_crops_and_flips_leave_colours_alone():
   changes = {name: config.jitters for name, config in configs.CONFIGS.items()}
-  unchanged = {'flip', 'none'}
+  unchanged = {'mae', 'flip', 'none'}
   assert {name for name, jitters in changes.items() if not jitters} == unchanged
   assert not configs.AugmentConfig(jitter_probability=0.0, grey_probability=0.0).jitters
+
+
+def test_mae_crops_and_flips_only():
+  config = configs.by_name('mae')
+  assert config.crop_scale == (0.2, 1.0)
+  assert dataclasses.replace(config, crop_scale=(1.0, 1.0)) == configs.FLIP
 
 
 def test_by_name_sets_the_size_and_rejects_unknown_names():

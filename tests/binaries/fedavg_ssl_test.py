@@ -25,6 +25,7 @@ _RUNS = {
     '--weighting=uniform',
     *_LOCAL,
   ),
+  'mae': ('--objective=mae', '--encoder=vit_micro', '--encoder_patch=4', *_LOCAL),
   'centralized': (
     '--objective=supervised',
     '--algorithm=centralized',
@@ -34,6 +35,10 @@ _RUNS = {
   ),
 }
 _WRONG = {
+  '--objective=mae': 'encoder of MAE is resnet8; it must be a vision transformer',
+  '--objective=mae --projector=8,8': '--projector is given with --objective=mae',
+  '--encoder=vit_micro --encoder_stem=imagenet': 'it is for resnet8, resnet14',
+  '--encoder_patch=4': 'it is for vit_micro, vit_tiny only',
   '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
   '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox only',
   '--algorithm=fedprox': 'proximal_weight is 0',

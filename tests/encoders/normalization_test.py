@@ -73,6 +73,16 @@ def test_group_norm_is_numpys(shape, groups, dtype, tolerance):
   np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize('shape', [(5, 8), (3, 4, 8), (0, 4, 8)])
+def test_layer_norm_is_numpys(shape):
+  rng = np.random.default_rng(0)
+  x, (gamma, beta) = rng.normal(1.0, 2.0, shape), rng.normal(size=(2, 8))
+  got = normalization.layer_norm(*map(tf.constant, (x, gamma, beta)))
+  mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+  expected = (x - mean) / np.sqrt(variance + 1e-5) * gamma + beta
+  np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
+
+
 def test_group_norm_derivatives_are_finite_differences():
   rng = np.random.default_rng(1)
   x, target, direction = rng.normal(size=(3, 2, 3, 3, 4))

@@ -48,7 +48,9 @@ def mean_gradient(
       loss, reported = objective.loss_of_encodings(own, own_examples)
     metrics: base.Metrics = collections.OrderedDict(loss=loss)
     metrics.update(reported)
-    return client_tape.gradient(loss, own), metrics
+    # An encoding may be there for the metrics alone.
+    zero = tf.UnconnectedGradients.ZERO
+    return client_tape.gradient(loss, own, unconnected_gradients=zero), metrics
 
   gradients, metrics = tf.vectorized_map(
     of_one_client,

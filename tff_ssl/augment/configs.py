@@ -136,12 +136,16 @@ MOCO_V1 = dataclasses.replace(
 MOCO_V2 = dataclasses.replace(
   MOCO_V1, jitter_probability=0.8, hue=0.1, blur_probability=(0.5, 0.5)
 )
+# Masked Autoencoders Are Scalable Vision Learners (He et al., 2022), Section 4.1, "Data
+# augmentation": crops and flips alone; the crops' area is the published program's.
+MAE = dataclasses.replace(FLIP, crop_scale=(0.2, 1.0))
 CONFIGS = collections.OrderedDict(
   byol=BYOL,
   byol_no_blur=BYOL_NO_BLUR,
   simclr=SIMCLR,
   moco_v1=MOCO_V1,
   moco_v2=MOCO_V2,
+  mae=MAE,
   mild=MILD,
   flip=FLIP,
   none=NONE,

@@ -5,8 +5,10 @@ from collections.abc import Mapping, MutableMapping
 import math
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
+from tff_ssl.encoders import attention
 from tff_ssl.encoders import normalization
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
@@ -49,11 +51,30 @@ class Describe(ops.Operations):
     """Keeps the shape."""
     return x
 
+  def gelu(self, x: tuple[int, ...]) -> tuple[int, ...]:
+    """Keeps the shape."""
+    return x
+
   def add(self, x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     """Keeps the shape, which must be the same for both."""
     if x != y:
       raise ValueError(f'add in {self.path()!r} needs equal shapes, got {x} and {y}')
     return x
+
+  def offset(
+    self, x: tuple[int, ...], name: str, values: np.ndarray
+  ) -> tuple[int, ...]:
+    """Keeps the shape, which must be that of the values."""
+    if x != values.shape:
+      raise ValueError(
+        f'offset {self.path(name)!r} needs values of shape {x}, got {values.shape}'
+      )
+    return x
+
+  def tokens(self, x: tuple[int, ...]) -> tuple[int, ...]:
+    """Multiplies height and width."""
+    height, width, channels = x
+    return (height * width, channels)
 
   def max_pool(self, x: tuple[int, ...], *, size: int, strides: int) -> tuple[int, ...]:
     """Divides height and width by the strides, rounding up."""
@@ -86,6 +107,16 @@ class Describe(ops.Operations):
     self, x: tuple[int, ...], gamma: Any, beta: Any, groups: int
   ) -> tuple[int, ...]:
     del gamma, beta, groups
+    return x
+
+  def _layer_norm(self, x: tuple[int, ...], gamma: Any, beta: Any) -> tuple[int, ...]:
+    del gamma, beta
+    return x
+
+  def _attention(
+    self, x: tuple[int, ...], qkv: Any, output: Any, heads: int
+  ) -> tuple[int, ...]:
+    del qkv, output, heads
     return x
 
 
@@ -125,17 +156,31 @@ class Apply(ops.Operations):
     """Returns max(x, 0)."""
     return tf.nn.relu(x)
 
+  def gelu(self, x: tf.Tensor) -> tf.Tensor:
+    """Returns GELU, by the error function."""
+    return tf.nn.gelu(x)
+
   def add(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Returns x + y."""
     return x + y
+
+  def offset(self, x: tf.Tensor, name: str, values: np.ndarray) -> tf.Tensor:
+    """Returns x + values."""
+    del name
+    return x + tf.constant(values, x.dtype)
+
+  def tokens(self, x: tf.Tensor) -> tf.Tensor:
+    """Merges height and width."""
+    _, height, width, channels = x.shape
+    return tf.reshape(x, [-1, height * width, channels])
 
   def max_pool(self, x: tf.Tensor, *, size: int, strides: int) -> tf.Tensor:
     """Returns the maxima of windows."""
     return tf.nn.max_pool2d(x, size, strides, 'SAME')
 
   def global_average_pool(self, x: tf.Tensor) -> tf.Tensor:
-    """Averages over height and width."""
-    return tf.reduce_mean(x, [1, 2])
+    """Averages over all axes between the first and the last."""
+    return tf.reduce_mean(x, list(range(1, x.shape.rank - 1)))
 
   def tap(self, x: tf.Tensor, name: str) -> tf.Tensor:
     """Hands `x` to the caller."""
@@ -147,8 +192,15 @@ class Apply(ops.Operations):
     return y if bias is None else tf.nn.bias_add(y, bias)
 
   def _dense(self, x: tf.Tensor, kernel: Any, bias: Any) -> tf.Tensor:
-    y = tf.linalg.matmul(x, kernel)
-    return y if bias is None else tf.nn.bias_add(y, bias)
+    return attention.dense(x, kernel, bias)
 
   def _group_norm(self, x: tf.Tensor, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     return normalization.group_norm(x, gamma, beta, groups)
+
+  def _layer_norm(self, x: tf.Tensor, gamma: Any, beta: Any) -> tf.Tensor:
+    return normalization.layer_norm(x, gamma, beta)
+
+  def _attention(
+    self, x: tf.Tensor, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
+  ) -> tf.Tensor:
+    return attention.self_attention(x, qkv, output, heads)

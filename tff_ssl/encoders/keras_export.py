@@ -50,9 +50,33 @@ class ToKeras(ops.Operations):
     """Emits ReLU."""
     return self._plain(tf.keras.layers.ReLU)(x)
 
+  def gelu(self, x: Any) -> Any:
+    """Emits an activation."""
+    return self._plain(tf.keras.layers.Activation, activation='gelu')(x)
+
   def add(self, x: Any, y: Any) -> Any:
     """Emits Add."""
     return self._plain(tf.keras.layers.Add)([x, y])
+
+  def offset(self, x: Any, name: str, values: np.ndarray) -> Any:
+    """Emits a product with ones whose bias is the values, not to be trained."""
+    layer = self._named(
+      tf.keras.layers.EinsumDense,
+      name,
+      equation='ntd,d->ntd',
+      output_shape=values.shape,
+      bias_axes='td',
+      trainable=False,
+    )
+    return _with_values(layer, x, np.ones(values.shape[-1:]), values)
+
+  def tokens(self, x: Any) -> Any:
+    """Emits Reshape."""
+    _, height, width, channels = x.shape
+    layer = self._plain(
+      tf.keras.layers.Reshape, target_shape=(height * width, channels)
+    )
+    return layer(x)
 
   def max_pool(self, x: Any, *, size: int, strides: int) -> Any:
     """Emits MaxPooling2D."""
@@ -60,7 +84,9 @@ class ToKeras(ops.Operations):
     return self._plain(layer, pool_size=size, strides=strides, padding='same')(x)
 
   def global_average_pool(self, x: Any) -> Any:
-    """Emits GlobalAveragePooling2D."""
+    """Emits GlobalAveragePooling2D, or 1D for tokens."""
+    if len(x.shape) == 3:
+      return self._plain(tf.keras.layers.GlobalAveragePooling1D)(x)
     return self._plain(tf.keras.layers.GlobalAveragePooling2D)(x)
 
   def tap(self, x: Any, name: str) -> Any:
@@ -91,6 +117,29 @@ class ToKeras(ops.Operations):
       epsilon=normalization.GROUP_NORM_EPSILON,
     )
     return _with_values(layer, x, gamma, beta)
+
+  def _layer_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
+    layer = self._named(
+      tf.keras.layers.LayerNormalization, epsilon=normalization.GROUP_NORM_EPSILON
+    )
+    return _with_values(layer, x, gamma, beta)
+
+  def _attention(
+    self, x: Any, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
+  ) -> Any:
+    units = x.shape[-1]
+    by_head = (heads, units // heads)
+    layer = self._named(
+      tf.keras.layers.MultiHeadAttention, num_heads=heads, key_dim=by_head[1]
+    )
+    y = layer(x, x)
+    kernels = np.split(qkv[0].reshape([units, -1, *by_head]), 3, axis=1)
+    biases = np.split(qkv[1].reshape([-1, *by_head]), 3)
+    values = []
+    for kernel, bias in zip(kernels, biases, strict=True):
+      values += [kernel[:, 0], bias[0]]
+    layer.set_weights([*values, output[0].reshape([*by_head, units]), output[1]])
+    return y
 
   def _named(self, layer: Any, name: str = '', **config: Any) -> Any:
     return layer(

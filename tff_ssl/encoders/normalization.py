@@ -1,11 +1,12 @@
-"""Group normalization and weight standardization, on tensors.
+"""Group and layer normalization and weight standardization, on tensors.
 
-Neither looks across the examples of a batch, so an example's encoding is the same
+None looks across the examples of a batch, so an example's encoding is the same
 whichever client holds it: what makes a federated round able to equal a centralized
 step.
 
 Sources:
   Wu, He: Group Normalization. ECCV 2018.
+  Ba, Kiros, Hinton: Layer Normalization. arXiv:1607.06450.
   Qiao, Wang, Liu, Shen, Yuille: Micro-Batch Training with Batch-Channel Normalization
     and Weight Standardization. arXiv:1903.10520.
 """
@@ -112,6 +113,24 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     return x * to_maps(scale) + to_maps(shift), gradient
 
   return normalize(x, gamma, beta)
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any) -> tf.Tensor:
+  """Normalizes the last axis of each example and position to mean 0 and variance 1.
+
+  A token by itself is an example with one group of channels and one position: the
+  derivative is `group_norm`'s, and so is the epsilon.
+
+  Args:
+    x: [n, ..., units].
+    gamma: [units] scale.
+    beta: [units] shift.
+
+  Returns:
+    [n, ..., units], (x - mean) / sqrt(variance + 1e-5) * gamma + beta.
+  """
+  rows = tf.reshape(x, [-1, x.shape[-1]])
+  return tf.reshape(group_norm(rows, gamma, beta, 1), [-1, *x.shape[1:]])
 
 
 def standardize(kernel: Any) -> tf.Tensor:

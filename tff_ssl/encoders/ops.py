@@ -6,7 +6,7 @@ methods of an `Operations`, and each interpreter gives these methods one meaning
 parameters given from outside, `keras_export.ToKeras` emits Keras layers. What a layer
 is, and what its parameters are called, is said once.
 
-To add an operation with parameters, say layer norm: write its public method here,
+To add an operation with parameters, say batch norm: write its public method here,
 which names the parameters, and an abstract primitive; then the primitive in each of
 the three interpreters. One without parameters is an abstract method only.
 """
@@ -16,6 +16,8 @@ from collections.abc import Iterator
 import contextlib
 import math
 from typing import Any
+
+import numpy as np
 
 from tff_ssl.encoders import normalization
 from tff_ssl.encoders import parameters
@@ -27,8 +29,8 @@ RELU_GAIN = 2.0
 class Operations(abc.ABC):
   """Operations on values whose nature only the interpreter knows.
 
-  Values stand for [n, height, width, channels] or [n, units]. Parameter names are
-  paths: those of the open scopes, the operation, the parameter.
+  Values stand for [n, height, width, channels], [n, tokens, units] or [n, units].
+  Parameter names are paths: those of the open scopes, the operation, the parameter.
   """
 
   def __init__(self) -> None:
@@ -92,7 +94,7 @@ class Operations(abc.ABC):
     """Multiplies the last axis by a matrix: [n, inputs] -> [n, units].
 
     Args:
-      x: [n, inputs].
+      x: [n, inputs] or [n, tokens, inputs].
       name: name of the operation.
       units: outputs.
       use_bias: whether a bias is added.
@@ -100,7 +102,7 @@ class Operations(abc.ABC):
       gain: the kernel is drawn with variance gain / inputs.
 
     Returns:
-      [n, units].
+      [n, units] or [n, tokens, units].
     """
     shape = (self.shape(x)[-1], units)
     with self.scope(name):
@@ -115,6 +117,35 @@ class Operations(abc.ABC):
       gamma = self.parameter('gamma', (channels,), parameters.constant(1.0))
       beta = self.parameter('beta', (channels,), parameters.constant(0.0))
       return self._group_norm(x, gamma, beta, used)
+
+  def layer_norm(self, x: Any, name: str) -> Any:
+    """Normalizes the last axis by itself, with a scale and a shift."""
+    units = self.shape(x)[-1]
+    with self.scope(name):
+      gamma = self.parameter('gamma', (units,), parameters.constant(1.0))
+      beta = self.parameter('beta', (units,), parameters.constant(0.0))
+      return self._layer_norm(x, gamma, beta)
+
+  def attention(self, x: Any, name: str, *, heads: int) -> Any:
+    """Multi-head self-attention: [n, tokens, units] -> [n, tokens, units].
+
+    Args:
+      x: [n, tokens, units].
+      name: name of the operation.
+      heads: number of heads, a divisor of units.
+
+    Returns:
+      The heads' softmax(q k^T / sqrt(units / heads)) v, side by side, times a matrix.
+    """
+    units = self.shape(x)[-1]
+    if units % heads:
+      raise ValueError(f'heads of {self.path(name)} must divide {units}, got {heads}')
+    with self.scope(name):
+      with self.scope('qkv'):
+        qkv = self._kernel_and_bias((units, 3 * units), True, False, 1.0)
+      with self.scope('output'):
+        output = self._kernel_and_bias((units, units), True, False, 1.0)
+      return self._attention(x, qkv, output, heads)
 
   def _kernel_and_bias(
     self, shape: tuple[int, ...], use_bias: bool, standardize: bool, gain: float
@@ -160,8 +191,26 @@ class Operations(abc.ABC):
     """Returns max(x, 0)."""
 
   @abc.abstractmethod
+  def gelu(self, x: Any) -> Any:
+    """Returns x times the standard normal distribution function of x."""
+
+  @abc.abstractmethod
   def add(self, x: Any, y: Any) -> Any:
     """Returns the sum of two values of one shape."""
+
+  @abc.abstractmethod
+  def offset(self, x: Any, name: str, values: np.ndarray) -> Any:
+    """Adds an array to every example.
+
+    Args:
+      x: [n, tokens, units].
+      name: name of the operation; it has no parameters.
+      values: [tokens, units].
+    """
+
+  @abc.abstractmethod
+  def tokens(self, x: Any) -> Any:
+    """Lists positions, row by row: [n, h, w, channels] -> [n, h * w, channels]."""
 
   @abc.abstractmethod
   def max_pool(self, x: Any, *, size: int, strides: int) -> Any:
@@ -169,7 +218,10 @@ class Operations(abc.ABC):
 
   @abc.abstractmethod
   def global_average_pool(self, x: Any) -> Any:
-    """Averages over positions: [n, height, width, channels] -> [n, channels]."""
+    """Averages over positions: [n, height, width, channels] -> [n, channels].
+
+    Tokens are positions too: [n, tokens, units] -> [n, units].
+    """
 
   @abc.abstractmethod
   def tap(self, x: Any, name: str) -> Any:
@@ -186,3 +238,13 @@ class Operations(abc.ABC):
   @abc.abstractmethod
   def _group_norm(self, x: Any, gamma: Any, beta: Any, groups: int) -> Any:
     """The primitive of `group_norm`."""
+
+  @abc.abstractmethod
+  def _layer_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
+    """The primitive of `layer_norm`."""
+
+  @abc.abstractmethod
+  def _attention(
+    self, x: Any, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
+  ) -> Any:
+    """The primitive of `attention`: queries, keys, values side by side in `qkv`."""

@@ -1,0 +1,36 @@
+"""Tests of the registry of encoders."""
+
+import pytest
+
+from tff_ssl.encoders import registry
+from tff_ssl.encoders import resnet
+from tff_ssl.encoders import vit
+
+
+@pytest.mark.parametrize('name', registry.NAMES)
+def test_every_name_builds_an_encoder(name):
+  encoder = registry.build_encoder(name, (16, 16, 3), width=1 / 4)
+  assert encoder.name == name
+  assert encoder.input_shape == (16, 16, 3)
+  assert encoder.output_dim > 0
+
+
+def test_options_reach_their_family():
+  got = registry.build_encoder('resnet18', (16, 16, 3), 0.5, stem='imagenet')
+  expected = resnet.build_encoder('resnet18', (16, 16, 3), 0.5, 'imagenet')
+  assert got.tap_shapes == expected.tap_shapes
+  got = registry.build_encoder('vit_micro', (16, 16, 3), 0.5, patch_size=4)
+  assert got.config == vit.ViTConfig(dim=32, depth=4, heads=2, patch_size=4)
+
+
+@pytest.mark.parametrize(
+  ('name', 'options', 'message'),
+  [
+    ('resnet9', {}, "encoder must be one of .*, got 'resnet9'"),
+    ('vit_micro', {'stem': 'cifar'}, "stem is 'cifar'; vit_micro takes none"),
+    ('resnet8', {'patch_size': 2}, 'patch_size is 2; resnet8 takes none'),
+  ],
+)
+def test_what_an_encoder_does_not_take_is_refused(name, options, message):
+  with pytest.raises(ValueError, match=message):
+    registry.build_encoder(name, (16, 16, 3), **options)

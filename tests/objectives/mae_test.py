@@ -1,0 +1,213 @@
+"""Tests of MAE on a tiny vision transformer, against NumPy in float64."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.encoders import numpy_transformer
+from tff_ssl.augment import byol as augment
+from tff_ssl.augment import masking
+from tff_ssl.encoders import decoder
+from tff_ssl.encoders import network
+from tff_ssl.encoders import resnet
+from tff_ssl.encoders import vit
+from tff_ssl.objectives import base
+from tff_ssl.objectives import mae
+
+_SEED = tf.constant([1, 2])
+_SHAPE = (8, 4, 3)
+
+
+def _encoder():
+  return vit.from_config(vit.ViTConfig(dim=8, depth=2, heads=2, patch_size=2), _SHAPE)
+
+
+def _objective(**options) -> mae.MaeObjective:
+  return mae.build_mae(_encoder(), decoder_dim=12, decoder_heads=3, **options)
+
+
+def _examples(n):
+  rng = np.random.default_rng(n)
+  return collections.OrderedDict(
+    image=tf.constant(rng.integers(0, 256, (n, *_SHAPE)), tf.uint8),
+    example_id=tf.constant(np.arange(n), tf.int64),
+  )
+
+
+def _gradient(objective, params, examples, seed=_SEED):
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, metrics = objective.loss(params, examples, seed)
+  return loss, metrics, tape.gradient(loss, params)
+
+
+def _reference(objective, params, examples):
+  """The paper's figure 1, patch by patch; returns the loss and visible features."""
+  images = augment.one_view(
+    examples['image'], examples['example_id'], _SEED, objective.augmentation
+  )
+  images = images.numpy().astype(np.float64)
+  encoder = network.select(params, 'encoder')
+  tokens = numpy_transformer.embed(encoder, images, 2)
+  order = masking.random_order(_SEED, examples['example_id'], 8).numpy()
+  dec = network.select(params, 'decoder')
+  losses, features = [], []
+  for i, image in enumerate(images):
+    visible, masked = np.split(order[i], [objective.num_visible])
+    encoded = numpy_transformer.blocks(encoder, tokens[[i]][:, visible], 2, 2)
+    features.append(encoded.mean((0, 1)))
+    kernel, bias = dec['embedding/kernel'], dec['embedding/bias']
+    full = np.zeros((1, 8, 12))
+    full[:, visible] = encoded @ kernel[:8] + bias
+    full[:, masked] = kernel[8] + bias
+    full = full + numpy_transformer.positions(4, 2, 12)
+    full = numpy_transformer.blocks(dec, full, 1, 3)
+    pixels = numpy_transformer.dense(dec, 'pixels', full)[0]
+    targets = numpy_transformer.patches(image[np.newaxis], 2)[0]
+    if objective.normalised_pixels:
+      variance = targets.var(1, keepdims=True)
+      targets = (targets - targets.mean(1, keepdims=True)) / np.sqrt(variance + 1e-6)
+    losses.append(((pixels - targets)[masked] ** 2).mean())
+  return np.mean(losses), np.array(features)
+
+
+@pytest.mark.parametrize(
+  'options', [{}, {'normalised_pixels': False}, {'mask_ratio': 0.4}]
+)
+def test_loss_and_spread_equal_numpy(options):
+  objective, examples = _objective(**options), _examples(4)
+  params = collections.OrderedDict(
+    (name, tf.constant(value.numpy() + 0.1, tf.float64))
+    for name, value in objective.init(_SEED).items()
+  )
+  loss, metrics = objective.loss(params, examples, _SEED)
+  arrays = {name: value.numpy() for name, value in params.items()}
+  expected, features = _reference(objective, arrays, examples)
+  assert float(loss) == pytest.approx(expected, rel=1e-5)
+  unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+  summary = objective.summarize(metrics)
+  assert list(summary) == ['encoding_std', 'effective_rank']
+  spread = unit.std(axis=0).mean() * np.sqrt(8)
+  assert float(summary['encoding_std']) == pytest.approx(spread, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+  ('ratio', 'visible'), [(0.0, 8), (0.1, 7), (0.5, 4), (0.75, 2), (0.9, 1)]
+)
+def test_every_example_has_the_same_number_of_masked_patches(
+  monkeypatch, ratio, visible
+):
+  objective, masks = _objective(mask_ratio=ratio), []
+
+  def errors(predictions, targets, masked):
+    masks.append(masked.numpy())
+    return masked[:, 0]
+
+  monkeypatch.setattr(mae.reconstruction, 'masked_errors', errors)
+  params, examples = objective.init(_SEED), _examples(6)
+  last = {name: tensor[4:] for name, tensor in examples.items()}
+  objective.encode(params, examples, _SEED)
+  objective.encode(params, last, _SEED)
+  objective.encode(params, examples, tf.constant([1, 3]))
+  first, part, next_round = masks
+  for masked in masks:
+    np.testing.assert_array_equal(masked.sum(axis=1), 8 - visible)
+    assert set(masked.ravel()) <= {0, 1}
+  np.testing.assert_array_equal(part, first[4:])
+  assert np.array_equal(next_round, first) == (ratio == 0)
+  assert (len(np.unique(first, axis=0)) == 1) == (ratio == 0)
+
+
+def test_examples_are_encoded_by_themselves_and_anew_in_each_round():
+  objective, examples = _objective(), _examples(5)
+  assert isinstance(objective, base.Separable)
+  params = objective.init(_SEED, tf.float64)
+  encodings = objective.encode(params, examples, _SEED)
+  assert [tuple(value.shape) for value in encodings.values()] == [(5,), (5, 8)]
+  alone = {name: tensor[3:4] for name, tensor in examples.items()}
+  for name, value in objective.encode(params, alone, _SEED).items():
+    np.testing.assert_allclose(value[0], encodings[name][3], rtol=1e-9)
+  later = objective.encode(params, examples, tf.constant([1, 3]))
+  assert np.all(later['error'] != encodings['error'])
+
+
+def test_masked_patches_are_not_seen():
+  objective = _objective(
+    augmentation=augment.by_name('none'), normalised_pixels=False, mask_ratio=0.5
+  )
+  params, examples = objective.init(_SEED, tf.float64), _examples(1)
+  features = objective.encode(params, examples, _SEED)['features']
+  order = masking.random_order(_SEED, examples['example_id'], 8).numpy()[0]
+  for place, patch in enumerate(order):
+    top, left = 2 * (patch // 2), 2 * (patch % 2)
+    image = examples['image'].numpy()
+    image[:, top : top + 2, left : left + 2] ^= 255
+    changed = {**examples, 'image': tf.constant(image)}
+    now = objective.encode(params, changed, _SEED)['features']
+    assert np.array_equal(now, features) == (place >= 4)
+
+
+def test_without_masked_patches_the_loss_is_zero():
+  objective = _objective(mask_ratio=0.0)
+  params = objective.init(_SEED)
+  loss, _, gradient = _gradient(objective, params, _examples(3))
+  assert float(loss) == 0
+  for value in gradient.values():
+    assert not np.any(value)
+
+
+def test_no_example_gives_loss_zero_and_no_gradient():
+  objective = _objective()
+  loss, metrics, gradient = _gradient(objective, objective.init(_SEED), _examples(0))
+  assert float(loss) == 0
+  for value in (*gradient.values(), *metrics.values()):
+    assert not np.any(value)
+
+
+def test_a_step_reaches_every_weight_and_decreases_the_loss():
+  objective, examples = _objective(), _examples(6)
+  params = objective.init(_SEED)
+  before, _, gradient = _gradient(objective, params, examples)
+  stepped = collections.OrderedDict(
+    (name, value - 0.01 * gradient[name]) for name, value in params.items()
+  )
+  assert all(np.any(value) for value in gradient.values())
+  assert float(objective.loss(stepped, examples, _SEED)[0]) < float(before)
+
+
+def test_encoder_and_decoder_are_shared():
+  objective = _objective()
+  prefixes = {name.split('/')[0] for name in objective.init(_SEED)}
+  assert prefixes == set(objective.shared_prefixes) == {'encoder', 'decoder'}
+  assert objective.local_prefixes == ()
+  assert isinstance(objective, base.Placed)
+  encoder = network.select(objective.init(_SEED), 'encoder')
+  assert objective.encoder.apply(encoder, tf.zeros([2, *_SHAPE])).shape == (2, 8)
+
+
+def test_the_papers_choices():
+  objective = mae.build_mae(vit.build_encoder('vit_tiny'))
+  assert objective.num_visible == 64
+  assert objective.normalised_pixels
+  assert objective.augmentation == augment.by_name('mae')
+  assert objective.decoder.output_dim == 12
+
+
+def test_what_does_not_fit_is_named():
+  with pytest.raises(
+    ValueError, match='encoder of MAE is resnet8; it must be a vision'
+  ):
+    mae.build_mae(resnet.build_encoder('resnet8', (8, 8, 1)))
+  with pytest.raises(ValueError, match=r'mask_ratio is 1.0; it must be in \[0, 1\)'):
+    _objective(mask_ratio=1.0)
+  for ratio in (0.01, 0.99):
+    with pytest.raises(ValueError, match=f'mask_ratio is {ratio}; of 8 patches'):
+      _objective(mask_ratio=ratio)
+  grey = vit.build_encoder('vit_micro', (4, 4, 1), patch_size=1)
+  with pytest.raises(ValueError, match='patches of a single value'):
+    mae.build_mae(grey)
+  other = decoder.build_decoder(vit.build_encoder('vit_micro', _SHAPE, patch_size=2))
+  with pytest.raises(ValueError, match=r'takes \(8, 65\); .* must take \(8, 9\)'):
+    mae.MaeObjective(_encoder(), other, augment.by_name('mae'))

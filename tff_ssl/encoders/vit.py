@@ -1,0 +1,223 @@
+"""Vision transformers: 'vit_tiny' and, for small machines, 'vit_micro'.
+
+An image is cut into patches, each patch becomes a token, its position is added, and
+pre-norm transformer blocks follow. The encoding of an image is the mean of its tokens
+after the last norm.
+
+Sources:
+  Dosovitskiy et al.: An Image is Worth 16x16 Words. ICLR 2021.
+  Touvron et al.: Training data-efficient image transformers. ICML 2021. Table 1: the
+    tiny one, 192 units, 12 layers, 3 heads.
+  He et al.: Masked Autoencoders Are Scalable Vision Learners. CVPR 2022. Appendix A.1.
+
+Deviations: no class token; MAE's paper finds pooling as good (A.1). Kernels are drawn
+from a normal of variance 1 / fan_in, and norms have the epsilon of the group norms,
+1e-5. 'vit_micro' is not of a paper.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.encoders import network
+from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import transformer
+
+# name -> (units of a head, layers, heads).
+_LAYOUTS: dict[str, tuple[int, int, int]] = {
+  'vit_micro': (32, 4, 2),
+  'vit_tiny': (64, 12, 3),
+}
+NAMES = tuple(_LAYOUTS)
+# Patches a side that an image has by default.
+_PATCHES = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class ViTConfig:
+  """Configuration of a vision transformer.
+
+  Attributes:
+    dim: units of a token, a multiple of 4 and of the heads.
+    depth: blocks.
+    heads: heads of each block.
+    patch_size: side of a patch in pixels, a divisor of the image's sides.
+  """
+
+  dim: int
+  depth: int
+  heads: int
+  patch_size: int
+
+  def __post_init__(self) -> None:
+    """Checks the fields."""
+    for field in ('depth', 'heads', 'patch_size'):
+      if getattr(self, field) < 1:
+        raise ValueError(f'{field} must be at least 1, got {getattr(self, field)!r}')
+    if self.dim < 4 or self.dim % 4 or self.dim % self.heads:
+      raise ValueError(
+        f'dim must be a multiple of 4 and of the {self.heads} heads, got {self.dim!r}'
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class VisionTransformer(network.Network):
+  """An encoder that can also be given some of an image's patches.
+
+  Attributes:
+    config: what it is made of.
+  """
+
+  config: ViTConfig
+
+  @property
+  def grid(self) -> tuple[int, int]:
+    """Rows and columns of patches."""
+    height, width, _ = self.input_shape
+    return height // self.config.patch_size, width // self.config.patch_size
+
+  @property
+  def num_patches(self) -> int:
+    """Patches of an image."""
+    return math.prod(self.grid)
+
+  def embed(self, params: Mapping[str, Any], images: Any) -> tf.Tensor:
+    """Returns the tokens of all patches with their positions.
+
+    Args:
+      params: those of the encoder.
+      images: [n, *input_shape].
+
+    Returns:
+      [n, num_patches, dim], row by row.
+    """
+    forward = functools.partial(_embed, self.config)
+    part = network.Network(f'{self.name} embedding', self.input_shape, forward)
+    return _apply_part(part, params, images)
+
+  def encode_tokens(self, params: Mapping[str, Any], tokens: tf.Tensor) -> tf.Tensor:
+    """Returns the encodings of tokens among each other.
+
+    Args:
+      params: those of the encoder.
+      tokens: [n, k, dim], made by `embed`; all of an image's, or some.
+
+    Returns:
+      [n, k, dim]. Their mean over all tokens of an image is what `apply` returns.
+    """
+    forward = functools.partial(_encode, self.config)
+    part = network.Network(f'{self.name} blocks', tuple(tokens.shape[1:]), forward)
+    return _apply_part(part, params, tokens)
+
+
+def default_patch_size(image_shape: Sequence[int]) -> int:
+  """Returns the least patch size above 1 that leaves at most 16 patches a side.
+
+  That is a sixteenth of the side where 16 divides it: 2 at 32 pixels, 14 at 224. An
+  image whose sides no such size divides is one patch as large as they allow.
+
+  Args:
+    image_shape: (height, width, channels).
+  """
+  longest, common = max(image_shape[:2]), math.gcd(*image_shape[:2])
+  divisors = (size for size in range(2, common + 1) if common % size == 0)
+  return next((size for size in divisors if longest <= _PATCHES * size), common)
+
+
+def build_encoder(
+  name: str = 'vit_tiny',
+  image_shape: Sequence[int] = (32, 32, 3),
+  width: float = 1.0,
+  patch_size: int | None = None,
+) -> VisionTransformer:
+  """Builds a vision transformer.
+
+  Args:
+    name: one of `NAMES`.
+    image_shape: (height, width, channels).
+    width: factor on the units of each head, rounded to a multiple of 4.
+    patch_size: side of a patch in pixels; by default see `default_patch_size`.
+
+  Returns:
+    A network [n, *image_shape] -> [n, dim]; dim is 192 (tiny) or 64 (micro), times
+    width.
+
+  Raises:
+    ValueError: an argument is not allowed.
+  """
+  if name not in NAMES:
+    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
+  shape = tuple(int(size) for size in image_shape)
+  if len(shape) != 3 or min(shape) < 1:
+    raise ValueError(
+      f'image_shape must be (height, width, channels) of at least 1, got {image_shape}'
+    )
+  if not (math.isfinite(width) and width >= 1 / 16):
+    raise ValueError(f'width must be a number of at least 1/16, got {width!r}')
+  size, depth, heads = _LAYOUTS[name]
+  dim = heads * 4 * max(1, round(size * width / 4))
+  if patch_size is None:
+    patch_size = default_patch_size(shape)
+  return from_config(ViTConfig(dim, depth, heads, patch_size), shape, name)
+
+
+def from_config(
+  config: ViTConfig, image_shape: tuple[int, ...], name: str = 'vit'
+) -> VisionTransformer:
+  """Builds a vision transformer of any size.
+
+  Args:
+    config: its configuration.
+    image_shape: (height, width, channels).
+    name: name of the network.
+
+  Raises:
+    ValueError: the patches do not fit the images.
+  """
+  if image_shape[0] % config.patch_size or image_shape[1] % config.patch_size:
+    raise ValueError(
+      f'patch_size must divide the sides of images {image_shape[:2]}, got '
+      f'{config.patch_size}'
+    )
+  forward = functools.partial(_forward, config)
+  return VisionTransformer(name, image_shape, forward, config)
+
+
+def _forward(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:
+  """The whole network."""
+  return ops.global_average_pool(_encode(config, ops, _embed(config, ops, x)))
+
+
+def _embed(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:
+  """From images to tokens with positions."""
+  with ops.scope('embedding'):
+    # Patches do not overlap: a convolution is one matrix for all of them.
+    x = ops.conv2d(
+      x,
+      'patch',
+      filters=config.dim,
+      kernel_size=config.patch_size,
+      strides=config.patch_size,
+      use_bias=True,
+      gain=1.0,
+    )
+    rows, columns, _ = ops.shape(x)
+    codes = transformer.positions((rows, columns), config.dim)
+    return ops.offset(ops.tokens(x), 'positions', codes)
+
+
+def _encode(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:
+  """From tokens to their encodings."""
+  return transformer.blocks(ops, x, config.depth, config.heads)
+
+
+def _apply_part(
+  part: network.Network, params: Mapping[str, Any], x: tf.Tensor
+) -> tf.Tensor:
+  """Computes a part of a network, with its share of the parameters."""
+  own = {name: params[name] for name in part.specs if name in params}
+  return part.apply(own, x)

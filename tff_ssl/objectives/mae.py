@@ -1,0 +1,194 @@
+"""MAE: a vision transformer sees some patches of an image, a decoder draws the rest.
+
+Kaiming He, Xinlei Chen, Saining Xie, Yanghao Li, Piotr Dollar, Ross Girshick. Masked
+Autoencoders Are Scalable Vision Learners. CVPR 2022.
+
+Shared: encoder and decoder. Nothing stays on the client.
+
+Deviations: no class token, the norms' epsilon and how weights are drawn (`vit`); where
+the mask token lies (`encoders.decoder`); the variance by which patches are normalised
+(`losses.reconstruction`).
+"""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.augment import masking
+from tff_ssl.encoders import decoder as decoder_lib
+from tff_ssl.encoders import network
+from tff_ssl.encoders import vit
+from tff_ssl.losses import reconstruction
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import statistics
+
+DECODER = 'decoder'
+# Appendix A.1.
+AUGMENTATION = 'mae'
+
+
+@dataclasses.dataclass(frozen=True)
+class MaeObjective:
+  """The mean squared error of the pixels of masked patches.
+
+  It is `base.Separable`: each example has a loss of its own. All have the same number
+  of masked patches, so that the mean over examples is the mean over patches.
+
+  Attributes:
+    encoder: Images, or the tokens of some of their patches, to features. It is what
+      remains after pretraining, for whole images.
+    decoder: As made by `encoders.decoder.build_decoder`.
+    augmentation: How the one view is made.
+    mask_ratio: Share of the patches that are masked, in [0, 1); 0: the loss is 0.
+    normalised_pixels: Whether the pixels of each patch are to be drawn with mean 0 and
+      variance 1 (the paper's best, Table 1 (d)); False: as they are, in [0, 1].
+  """
+
+  encoder: vit.VisionTransformer
+  decoder: network.Network
+  augmentation: augment.AugmentConfig
+  mask_ratio: float = 0.75
+  normalised_pixels: bool = True
+
+  def __post_init__(self) -> None:
+    if not 0.0 <= self.mask_ratio < 1.0:
+      raise ValueError(f'mask_ratio is {self.mask_ratio}; it must be in [0, 1).')
+    patches = self.encoder.num_patches
+    if not self.num_visible or (self.mask_ratio and self.num_visible == patches):
+      raise ValueError(
+        f'mask_ratio is {self.mask_ratio}; of {patches} patches it must leave some '
+        'visible and mask some.'
+      )
+    if self.normalised_pixels and self.decoder.output_dim == 1:
+      raise ValueError(
+        'normalised_pixels is True with patches of a single value, which would all '
+        'become 0; patches must be larger.'
+      )
+    expected = (patches, self.encoder.config.dim + 1)
+    if self.decoder.input_shape != expected:
+      raise ValueError(
+        f'The decoder takes {self.decoder.input_shape}; of this encoder it must take '
+        f'{expected}.'
+      )
+
+  @property
+  def num_visible(self) -> int:
+    """Patches of an image that the encoder sees."""
+    return round(self.encoder.num_patches * (1.0 - self.mask_ratio))
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """Encoder and decoder are shared (see `base.Placed`)."""
+    return dual_encoder.ENCODER, DECODER
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client."""
+    return ()
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return dual_encoder.init_networks(
+      seed, dtype, {dual_encoder.ENCODER: self.encoder, DECODER: self.decoder}
+    )
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the mean loss of the examples; 0 if there is none."""
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns what the loss sees (see `base.Separable`).
+
+    Returns:
+      `error` [n], each example's loss, and `features` [n, dim], the mean of its visible
+      tokens.
+    """
+    images = augment.one_view(
+      examples['image'], examples['example_id'], seed, self.augmentation
+    )
+    encoder_params = network.select(params, dual_encoder.ENCODER)
+    tokens = self.encoder.embed(encoder_params, images)
+    chosen = self._chosen(examples, seed, tokens.dtype)
+    encoded = self.encoder.encode_tokens(encoder_params, tf.matmul(chosen, tokens))
+    masked = 1 - tf.reduce_sum(chosen, axis=1)
+    places = tf.matmul(chosen, encoded, transpose_a=True)
+    hints = tf.concat([places, masked[..., tf.newaxis]], axis=-1)
+    predictions = self.decoder.apply(network.select(params, DECODER), hints)
+    targets = reconstruction.patchify(images, self.encoder.config.patch_size)
+    if self.normalised_pixels:
+      targets = reconstruction.normalise_patches(targets)
+    error = reconstruction.masked_errors(
+      predictions, tf.cast(targets, predictions.dtype), masked
+    )
+    return collections.OrderedDict(error=error, features=tf.reduce_mean(encoded, 1))
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss, and the spread of the visible patches' mean encodings."""
+    error = encodings['error']
+    count = tf.cast(base.example_count(examples), error.dtype)
+    loss = tf.math.divide_no_nan(tf.reduce_sum(error), count)
+    return loss, statistics.spread_metrics(encodings['features'])
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged moments into the collapse alarm's numbers."""
+    return statistics.summarize_spread(metrics)
+
+  def _chosen(
+    self, examples: base.Examples, seed: tf.Tensor, dtype: tf.DType
+  ) -> tf.Tensor:
+    """Returns which patches are visible, [n, visible, patches]: rows of one 1 each.
+
+    Products with it pick the visible patches and put them back, at a hundredth of the
+    encoder's cost; `tf.gather` has no gradient of a batch without examples.
+    """
+    patches = self.encoder.num_patches
+    order = masking.random_order(seed, examples['example_id'], patches)
+    return tf.one_hot(order[:, : self.num_visible], patches, dtype=dtype)
+
+
+def build_mae(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig | None = None,
+  mask_ratio: float = 0.75,
+  normalised_pixels: bool = True,
+  decoder_dim: int | None = None,
+  decoder_depth: int | None = None,
+  decoder_heads: int | None = None,
+) -> MaeObjective:
+  """Builds MAE with a decoder that fits the encoder.
+
+  Args:
+    encoder: As made by `vit.build_encoder`.
+    augmentation: How the view is made; crops and flips when None.
+    mask_ratio: See `MaeObjective`, as the next.
+    normalised_pixels: Whether patches are normalised.
+    decoder_dim: See `decoder.build_decoder`, as the two that follow. By default the
+      decoder has the encoder's units and heads, and a third of its layers.
+    decoder_depth: Blocks.
+    decoder_heads: Heads of each block.
+
+  Raises:
+    ValueError: If the encoder is not a vision transformer, or an argument is not
+      allowed.
+  """
+  if not isinstance(encoder, vit.VisionTransformer):
+    raise ValueError(
+      f'The encoder of MAE is {encoder.name}; it must be a vision transformer: '
+      f'{", ".join(vit.NAMES)}.'
+    )
+  return MaeObjective(
+    encoder,
+    decoder_lib.build_decoder(encoder, decoder_dim, decoder_depth, decoder_heads),
+    augmentation or augment.by_name(AUGMENTATION),
+    mask_ratio,
+    normalised_pixels,
+  )
