@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import tiny
@@ -125,3 +126,39 @@ def test_bad_input(change, message):
   arguments = {**tiny.arrays(), 'partition': tiny.partition(), **change}
   with pytest.raises(ValueError, match=message):
     client_data.ArrayClientData(**arguments)
+
+
+@pytest.mark.parametrize('dtype', [np.float32, np.float64, np.int32])
+def test_clients_may_hold_features_in_place_of_images(dtype):
+  features = np.arange(12).reshape([4, 3]).astype(dtype)
+  clients = client_data.ArrayClientData(
+    features,
+    np.arange(4),
+    {'a': np.array([2, 0]), 'b': np.array([], np.int64)},
+    np.arange(4, dtype=np.int32),
+    field='features',
+  )
+  spec = clients.element_type_structure
+  assert list(spec) == ['features', 'example_id', 'label']
+  assert (spec['features'].shape, spec['features'].dtype) == ((3,), dtype)
+  examples = clients.examples(clients.positions('a'))
+  np.testing.assert_array_equal(examples['features'], features[[2, 0]])
+  elements = read(clients.create_tf_dataset_for_client('a'))
+  np.testing.assert_array_equal(elements[1]['features'], features[0])
+  assert read(clients.create_tf_dataset_for_client('b')) == []
+  assert len(read(clients.serializable_dataset_fn(tf.constant('a')))) == 2
+
+
+@pytest.mark.parametrize(
+  ('field', 'array', 'message'),
+  [
+    ('image', np.zeros([2, 3], np.float32), r'image is float32 \[2, 3\]'),
+    ('features', np.array(['a', 'b']), r'features is <U1 \[2\]: it must be numbers'),
+    ('features', np.float32(1), r'features is float32 \[\]'),
+    ('label', np.zeros([2, 3], np.float32), "field is 'label'"),
+    ('features', np.zeros([3, 2], np.float32), r'one for each row of features'),
+  ],
+)
+def test_fields_that_cannot_be_held_are_named(field, array, message):
+  with pytest.raises(ValueError, match=message):
+    client_data.ArrayClientData(array, np.arange(2), {'a': [0]}, field=field)

@@ -64,22 +64,33 @@ class SupervisedObjective:
     self, encodings: base.Encodings, examples: base.Examples
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of logits (see `base.Separable`)."""
-    logits = encodings['logits']
-    label = examples['label']
-    labelled = tf.cast(label >= 0, logits.dtype)
-    entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
-      tf.maximum(label, 0), logits
-    )
-    # Not `==`: inside a TFF computation it compares Python objects, and is False.
-    correct = tf.cast(tf.equal(tf.argmax(logits, 1, tf.int32), label), logits.dtype)
-    count = tf.reduce_sum(labelled)
-    return (
-      tf.math.divide_no_nan(tf.reduce_sum(entropy * labelled), count),
-      collections.OrderedDict(
-        accuracy=tf.math.divide_no_nan(tf.reduce_sum(correct), count)
-      ),
-    )
+    return cross_entropy(encodings['logits'], examples['label'])
 
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Returns the averaged training accuracy as it is."""
     return metrics
+
+
+def cross_entropy(
+  logits: tf.Tensor, label: tf.Tensor
+) -> tuple[tf.Tensor, base.Metrics]:
+  """Returns the softmax cross-entropy of a batch, and its accuracy.
+
+  Args:
+    logits: Floating [n, classes].
+    label: int32 [n]; -1 where an example has none, and then takes no part.
+
+  Returns:
+    The mean over labelled examples, 0 without one, and `accuracy`.
+  """
+  labelled = tf.cast(label >= 0, logits.dtype)
+  entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(label, 0), logits)
+  # Not `==`: inside a TFF computation it compares Python objects, and is False.
+  correct = tf.cast(tf.equal(tf.argmax(logits, 1, tf.int32), label), logits.dtype)
+  count = tf.reduce_sum(labelled)
+  return (
+    tf.math.divide_no_nan(tf.reduce_sum(entropy * labelled), count),
+    collections.OrderedDict(
+      accuracy=tf.math.divide_no_nan(tf.reduce_sum(correct), count)
+    ),
+  )

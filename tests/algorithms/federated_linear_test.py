@@ -1,0 +1,121 @@
+"""Tests of the federated linear classifier against FedAvg written out in NumPy."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import federated_linear
+
+_N, _D, _CLASSES = 12, 3, 2
+_ELEMENT = collections.OrderedDict(
+  features=tf.TensorSpec([_D], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+  label=tf.TensorSpec([], tf.int32),
+)
+_CONFIG = federated_linear.FederatedLinearConfig(
+  rounds=2, epochs=3, batch_size=None, learning_rate=0.5, momentum=0.9
+)
+
+
+def _examples():
+  generator = np.random.default_rng(0)
+  return collections.OrderedDict(
+    features=generator.normal(size=(_N, _D)).astype(np.float32),
+    example_id=np.arange(_N, dtype=np.int64),
+    label=generator.integers(0, _CLASSES, _N).astype(np.int32),
+  )
+
+
+def _trained(theta, x, label, rate):
+  """Returns theta [d + 1, classes] after E steps of SGD with momentum."""
+  x = np.concatenate([x.astype(np.float64), np.ones([len(x), 1])], axis=1)
+  velocity = np.zeros_like(theta)
+  for _ in range(_CONFIG.epochs):
+    share = np.exp(x @ theta)
+    share /= share.sum(axis=1, keepdims=True)
+    gradient = x.T @ (share - np.eye(_CLASSES)[label]) / len(x)
+    velocity = _CONFIG.momentum * velocity + gradient
+    theta = theta - rate * velocity
+  return theta
+
+
+def _fedavg(clients):
+  """Returns theta after the rounds; the cosine's rates of two rounds are r and r/2."""
+  examples, theta = _examples(), np.zeros([_D + 1, _CLASSES])
+  for rate in (_CONFIG.learning_rate, _CONFIG.learning_rate / 2):
+    updates = [
+      len(k) / _N * _trained(theta, examples['features'][k], examples['label'][k], rate)
+      for k in clients
+    ]
+    theta = sum(updates)
+  return theta
+
+
+@pytest.fixture(scope='module')
+def process():
+  return federated_linear.build_federated_linear(_D, _CLASSES, _ELEMENT, _CONFIG)
+
+
+def _run(process, clients):
+  cohort = harness.cohort(clients, _examples())
+  states, _ = harness.rounds_of(process, [cohort] * _CONFIG.rounds)
+  weights = process.get_model_weights(states[-1]).trainable
+  return np.concatenate([weights['kernel'], [weights['bias']]])
+
+
+@pytest.mark.parametrize('sizes', [[_N], [2, 1, 9]])
+def test_rounds_are_those_of_fedavg(tff_context, process, sizes):
+  clients = harness.split(sizes)
+  np.testing.assert_allclose(_run(process, clients), _fedavg(clients), atol=1e-5)
+
+
+def test_one_client_with_everything_trains_centrally(tff_context, process):
+  examples, theta = _examples(), np.zeros([_D + 1, _CLASSES])
+  for rate in (0.5, 0.25):
+    theta = _trained(theta, examples['features'], examples['label'], rate)
+  np.testing.assert_allclose(_run(process, [range(_N)]), theta, atol=1e-5)
+  # The clients apart end elsewhere: the comparison would see a difference.
+  assert np.abs(_fedavg(harness.split([2, 1, 9])) - theta).max() > 1e-2
+
+
+def test_empty_client_changes_nothing(tff_context, process):
+  clients = harness.split([5, 7])
+  np.testing.assert_array_equal(
+    _run(process, [*clients, []]), _run(process, [[], *clients])
+  )
+  np.testing.assert_allclose(_run(process, [*clients, []]), _fedavg(clients), atol=1e-5)
+
+
+def test_client_that_is_not_finite_is_left_out(tff_context, process):
+  examples = _examples()
+  broken = harness.take(examples, [0, 1])
+  broken['features'] = np.full_like(broken['features'], np.nan)
+  cohort = harness.cohort([range(2, _N)], examples)
+  alone, _ = harness.rounds_of(process, [cohort])
+  cohort.append(tf.data.Dataset.from_tensor_slices(broken))
+  beside, metrics = harness.rounds_of(process, [cohort])
+  assert metrics[0]['client_work']['nonfinite_clients'] == 1
+  np.testing.assert_allclose(
+    harness.weights(process, beside[-1]),
+    harness.weights(process, alone[-1]),
+    atol=1e-6,
+  )
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('rounds', 0),
+    ('epochs', 0),
+    ('batch_size', 0),
+    ('learning_rate', 0.0),
+    ('momentum', 1.0),
+    ('seed', -1),
+  ],
+)
+def test_config_names_what_is_out_of_range(field, value):
+  with pytest.raises(ValueError, match=f'{field} is {value}'):
+    federated_linear.FederatedLinearConfig(**{field: value})

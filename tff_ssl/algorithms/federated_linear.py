@@ -1,0 +1,104 @@
+"""A linear classifier of frozen features, trained by FedAvg.
+
+The linear evaluation of "SSFL: Tackling Label Deficiency in Federated Learning via
+Personalized Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee,
+Mahdi Soltanolkotabi, Salman Avestimehr, 2021: labels stay on the clients too, where the
+usual linear probe gathers them.
+
+A round is one of FedAvg: E epochs of SGD with momentum from the server's classifier on
+each client, and the mean of the results weighted by examples. Clients hold `features`
+in place of images, for the encoder is the same in every round.
+
+With one client that has all examples a round is E epochs of centralized training.
+
+Deviations:
+  The rate falls to 0 by half a cosine over the rounds, so that the end does not depend
+    on which clients came last; the classifier starts at zero.
+"""
+
+import dataclasses
+from typing import Any
+
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_plan
+from tff_ssl.objectives import linear
+from tff_ssl.optimization import local
+from tff_ssl.optimization import schedules
+
+
+@dataclasses.dataclass(frozen=True)
+class FederatedLinearConfig:
+  """Hyperparameters of the training.
+
+  Attributes:
+    rounds: R.
+    epochs: E, of a client in a round.
+    batch_size: B; None: all of a client's examples.
+    learning_rate: Of the clients in the first round; decayed to 0 by half a cosine.
+      Clients of a few examples take one step a round, and bear more: on digits, of four
+      one class each, 0.1 ends at 57 %, 0.5 at 60 %, and the central probe at 63 %.
+    momentum: Of the clients' SGD, which begins anew each round.
+    seed: Of the order of examples, and of the cohorts.
+  """
+
+  rounds: int = 100
+  epochs: int = 1
+  batch_size: int | None = 32
+  learning_rate: float = 0.1
+  momentum: float = 0.9
+  seed: int = 0
+
+  def __post_init__(self) -> None:
+    if self.rounds < 1:
+      raise ValueError(f'rounds is {self.rounds}; it must be at least 1.')
+    if not 0 < self.learning_rate < float('inf'):
+      raise ValueError(
+        f'learning_rate is {self.learning_rate}; it must be positive and finite.'
+      )
+    if self.seed < 0:
+      raise ValueError(f'seed is {self.seed}; it must be at least 0.')
+    self.fedavg()
+
+  def fedavg(self) -> fedavg.FedAvgConfig:
+    """Returns the same as a configuration of FedAvg, which checks the rest."""
+    optimizer = local.LocalOptimizer('sgd', self.momentum)
+    return fedavg.FedAvgConfig(
+      local_plan.LocalPlan(self.epochs, self.batch_size, optimizer=optimizer),
+      schedules.Cosine(self.learning_rate, self.rounds),
+      seed=self.seed,
+    )
+
+
+def build_federated_linear(
+  num_features: int,
+  num_classes: int,
+  element_spec: Any,
+  config: FederatedLinearConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Builds the training as a learning process, to be run for `config.rounds` rounds.
+
+  Args:
+    num_features: d.
+    num_classes: Number of classes.
+    element_spec: `tf.TensorSpec`s of one example: `features` [d], `example_id`,
+      `label`; or the `packs.PackSpec` of them.
+    config: Hyperparameters; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A process whose trainable weights are `kernel` [d, classes] and `bias` [classes].
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id`.
+  """
+  return fedavg.build_fedavg(
+    linear.LinearObjective(num_features, num_classes),
+    element_spec,
+    tff.learning.optimizers.build_sgdm(1.0),
+    (config or FederatedLinearConfig()).fedavg(),
+    aggregation,
+  )

@@ -1,0 +1,80 @@
+"""A linear classifier of features that are given: what a federated linear probe trains.
+
+Softmax cross-entropy, convex in the parameters. The classifier starts at zero, as the
+central probes of `evaluation` do, so that nothing of it is random.
+"""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.objectives import base
+from tff_ssl.objectives import supervised
+
+# The field of an example that holds its features, floating [d].
+FEATURES = 'features'
+KERNEL, BIAS = 'kernel', 'bias'
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearObjective:
+  """Softmax cross-entropy of logits = features kernel + bias.
+
+  Attributes:
+    num_features: d, at least 1.
+    num_classes: Number of logits, at least 1.
+  """
+
+  num_features: int
+  num_classes: int
+
+  def __post_init__(self) -> None:
+    for name in ('num_features', 'num_classes'):
+      if getattr(self, name) < 1:
+        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """All of the classifier is shared (see `base.Placed`)."""
+    return (KERNEL, BIAS)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client."""
+    return ()
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns zeros, whatever the seed: `kernel` [d, classes], `bias` [classes]."""
+    del seed
+    return collections.OrderedDict(
+      [
+        (KERNEL, tf.zeros([self.num_features, self.num_classes], dtype)),
+        (BIAS, tf.zeros([self.num_classes], dtype)),
+      ]
+    )
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the mean cross-entropy over labelled examples (label >= 0)."""
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns `logits` [n, classes] of `features` [n, d] (see `base.Separable`)."""
+    del seed
+    features = tf.cast(examples[FEATURES], params[KERNEL].dtype)
+    logits = tf.matmul(features, params[KERNEL]) + params[BIAS]
+    return collections.OrderedDict(logits=logits)
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of logits (see `base.Separable`)."""
+    return supervised.cross_entropy(encodings['logits'], examples['label'])
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the averaged training accuracy as it is."""
+    return metrics

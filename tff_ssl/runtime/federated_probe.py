@@ -1,0 +1,147 @@
+"""Linear probe whose labels stay on the clients: `algorithms.federated_linear`, run.
+
+    probe = federated_probe.FederatedProbe(partition, num_classes, clients_per_round=64)
+    with context.local():
+      classifier = probe.fit(features, labels, np.arange(len(labels)))
+    accuracy = metrics.accuracy(test_labels, classifier.predict(test_features))
+
+Deviations:
+  The features are standardised as for the central probes, by their mean and deviation
+  over all clients. On devices these are two means over clients weighted by examples,
+  one more round; the simulation has the features at hand, and takes them as they are.
+"""
+
+import collections
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_ssl.algorithms import federated_linear
+from tff_ssl.evaluation import linear as probe_lib
+from tff_ssl.objectives import linear
+from tff_ssl.partition import positions as positions_lib
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
+
+
+class FederatedProbe:
+  """Trains linear classifiers by FedAvg over the clients of one partition."""
+
+  def __init__(
+    self,
+    partition: Mapping[str, np.ndarray],
+    num_classes: int,
+    clients_per_round: int,
+    config: federated_linear.FederatedLinearConfig | None = None,
+    num_packs: int | None = None,
+  ):
+    """Fixes who holds what; nothing is traced.
+
+    Args:
+      partition: Client id -> int64 [n] positions into the features that `fit` is given.
+      num_classes: Number of classes.
+      clients_per_round: Size of a cohort; all clients with labels where fewer have any.
+      config: Hyperparameters; the defaults when None.
+      num_packs: As of `simulation.Clients`.
+
+    Raises:
+      ValueError: If `clients_per_round` or `num_classes` is below 1.
+    """
+    for name, value in (
+      ('clients_per_round', clients_per_round),
+      ('num_classes', num_classes),
+    ):
+      if value < 1:
+        raise ValueError(f'{name} is {value}; it must be at least 1.')
+    self._partition = partition
+    self._num_classes = num_classes
+    self._clients_per_round = clients_per_round
+    self._config = config or federated_linear.FederatedLinearConfig()
+    self._num_packs = num_packs
+    # By the number of features: tracing takes seconds, which label fractions share.
+    self._processes: dict[int, tff.learning.templates.LearningProcess] = {}
+
+  def fit(
+    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+  ) -> probe_lib.LinearClassifier:
+    """Trains a classifier, in the TFF context that is open.
+
+    Args:
+      features: [N, d], computed once by the frozen encoder.
+      labels: int [N].
+      kept: int [m], positions of the examples whose labels are used, all in
+        [0, num_classes). Those that no client holds take no part, nor do clients
+        without one.
+
+    Returns:
+      The classifier after the last round.
+
+    Raises:
+      ValueError: No client holds a label, or features or labels are out of range.
+    """
+    held = _held(self._partition, kept, len(features))
+    rows = np.concatenate(list(held.values()))
+    chosen = labels[rows]
+    mean, scale = probe_lib.standardization(features[rows], chosen, self._num_classes)
+    clients = simulation.Clients(
+      client_data.ArrayClientData(
+        ((features[rows] - mean) / scale).astype(np.float32),
+        rows,
+        _renumbered(held),
+        chosen.astype(np.int32),
+        field=linear.FEATURES,
+      ),
+      num_packs=self._num_packs,
+    )
+    process = self._process(features.shape[1], clients)
+    size = min(self._clients_per_round, len(held))
+    cohorts = sampling.Cohorts(list(held), size, self._config.seed)
+    state = process.initialize()
+    for round in range(self._config.rounds):
+      state = process.next(state, clients.cohort(cohorts(round))).state
+    weights = process.get_model_weights(state).trainable
+    return probe_lib.LinearClassifier(
+      mean, scale, np.asarray(weights[linear.KERNEL]), np.asarray(weights[linear.BIAS])
+    )
+
+  def _process(
+    self, num_features: int, clients: simulation.Clients
+  ) -> tff.learning.templates.LearningProcess:
+    if num_features not in self._processes:
+      self._processes[num_features] = federated_linear.build_federated_linear(
+        num_features, self._num_classes, clients.element_spec, self._config
+      )
+    return self._processes[num_features]
+
+
+def _held(
+  partition: Mapping[str, np.ndarray], kept: np.ndarray, num_examples: int
+) -> collections.OrderedDict[str, np.ndarray]:
+  """Returns the kept positions of each client that has one."""
+  positions = positions_lib.ClientPositions(partition, num_examples)
+  is_kept = np.zeros([num_examples], bool)
+  is_kept[kept] = True
+  held: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
+  for client_id in positions.client_ids:
+    of_client = positions.of(client_id)
+    if np.any(is_kept[of_client]):
+      held[client_id] = of_client[is_kept[of_client]]
+  if not held:
+    raise ValueError(
+      f'None of the {len(partition)} clients holds one of the {len(kept)} labels; a '
+      'federated linear probe needs one.'
+    )
+  return held
+
+
+def _renumbered(
+  held: Mapping[str, np.ndarray],
+) -> collections.OrderedDict[str, np.ndarray]:
+  """Returns where each client's rows are when only these are there, one by one."""
+  ends = np.cumsum([len(rows) for rows in held.values()])
+  return collections.OrderedDict(
+    (client_id, np.arange(end - len(rows), end))
+    for (client_id, rows), end in zip(held.items(), ends, strict=True)
+  )
