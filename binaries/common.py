@@ -92,8 +92,9 @@ WORKER_ADDRESS = flags.DEFINE_string(
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
-_WITH_DATA_DIR = ('cifar10', 'cifar100', 'ham10000', 'cases')
-_DOWNLOADED = ('cifar10', 'cifar100')
+# Tasks that take --data_dir, and those that take --download.
+WITH_DATA_DIR = ('cifar10', 'cifar100', 'ham10000', 'cases')
+DOWNLOADED = ('cifar10', 'cifar100')
 
 
 def run(main: Callable[[], None]) -> None:
@@ -130,8 +131,8 @@ def check_flags() -> None:
   Raises:
     ValueError: If one is malformed, or does nothing for the task.
   """
-  refuse_stray('data_dir', 'task', _WITH_DATA_DIR)
-  refuse_stray('download', 'task', _DOWNLOADED)
+  refuse_stray('data_dir', 'task', WITH_DATA_DIR)
+  refuse_stray('download', 'task', DOWNLOADED)
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
   partition_flags.check()

@@ -3,10 +3,18 @@ r"""Evaluates the encoder of a run, which need not have finished.
   python -m binaries.evaluate --run=runs/digits
   python -m binaries.evaluate --run=runs/digits --baselines \
       --evaluation_methods=knn,logistic,lars,finetune --label_fractions=0.01,0.1,1
+  python -m binaries.evaluate --run=runs/cifar10 --transfer_task=cifar100
+  python -m binaries.evaluate --run=runs/digits --fairness \
+      --evaluation_methods=logistic,federated_linear
 
 The task, the encoder and how it is evaluated are those of the run, the parameters those
 of its newest checkpoint. Flags that are given win; what the encoder is, or was trained
 on, cannot be given. Prints a table and completes the run's `evaluation.json`.
+
+With --transfer_task the encoder is evaluated on another task than its own: classifiers
+are trained and tested on that task's splits, resized to what the encoder takes. The
+method federated_linear is a linear probe trained by FedAvg over the clients of the
+run's partition; --fairness tells how evenly accuracies are spread over clients.
 """
 
 import pathlib
@@ -15,7 +23,10 @@ from absl import flags
 
 from binaries import common
 from binaries import evaluation
+from binaries import evaluation_clients
 from binaries import evaluation_flags
+from binaries import transfer
+from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import run_config
@@ -41,7 +52,9 @@ def main() -> None:
   config = run_config.read(folder)
   common.adopt(config['flags'], _MAY_BE_GIVEN)
   common.check_flags()
-  evaluation_flags.check()
+  evaluation_flags.check((suite.FEDERATED_LINEAR,))
+  evaluation_clients.check()
+  transfer.check()
   round, params = checkpoints.read_newest(folder / 'checkpoints', ENCODER)
   task = common.load_task()
   if task.fingerprint() != config.get('task'):
@@ -49,10 +62,19 @@ def main() -> None:
       f'The task {task.name!r} has other examples than when {folder} was made; the '
       'encoder must be evaluated on those that it was not trained on.'
     )
-  evaluator = evaluation.Evaluator(task, common.build_encoder(task))
+  encoder = common.build_encoder(task)
+  if transfer.TASK.value:
+    task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
+  evaluator = evaluation.Evaluator(
+    task,
+    encoder,
+    evaluation_clients.build_federated(task),
+    evaluation_clients.build_deal(task),
+  )
   name = str(config['flags'].get('algorithm', 'encoder'))
-  evaluation.report(evaluator, folder, round, name, params)
+  with evaluation_clients.open_context():
+    evaluation.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
 
 
 if __name__ == '__main__':

@@ -30,12 +30,20 @@ _IMBALANCED = 2
 class Evaluator:
   """Evaluates parameters of one encoder on one task; compiles once."""
 
-  def __init__(self, task: task_lib.Task, encoder: network.Network):
+  def __init__(
+    self,
+    task: task_lib.Task,
+    encoder: network.Network,
+    federated: suite.Federated | None = None,
+    deal: suite.Deal | None = None,
+  ):
     """Reads the flags.
 
     Args:
       task: Gives the labelled training and test examples.
       encoder: Whose parameters are evaluated.
+      federated: For the method federated_linear.
+      deal: Deals test examples to clients, for fairness; None: it is not measured.
 
     Raises:
       ValueError: If the task has no labels, or a flag is out of range.
@@ -47,6 +55,8 @@ class Evaluator:
         )
     self._task = task
     self._encoder = encoder
+    self._federated = federated
+    self._deal = deal
     self._fractions = evaluation_flags.fractions()
     self._encode = features.build_encode(encoder.apply)
     self._finetune = finetune.build_finetune(
@@ -136,6 +146,8 @@ class Evaluator:
       case_level=self._task.case_level,
       seed=common.SEED.value,
       finetune=finetune_fn,
+      federated=self._federated,
+      deal=self._deal,
     )
 
 
@@ -164,6 +176,7 @@ def report(
   name: str,
   params: network.Params,
   known: results_lib.Numbers | None = None,
+  prefix: str = '',
 ) -> None:
   """Evaluates a run's encoder, prints the table and completes `evaluation.json`.
 
@@ -174,6 +187,7 @@ def report(
     name: Of the encoder, in the table.
     params: Of the encoder.
     known: Its numbers if it has just been evaluated.
+    prefix: What the names of the numbers begin with in `evaluation.json`.
   """
   results: dict[str, results_lib.Numbers] = {}
   if evaluation_flags.BASELINES.value:
@@ -182,5 +196,7 @@ def report(
   if evaluation_flags.BASELINES.value:
     results[results_lib.SCRATCH] = scratch
   print(results_lib.table(results, evaluator.balanced))
-  if not results_lib.write(folder, round, name, results):
+  if any(map(results_lib.has_fairness, results.values())):
+    print(results_lib.fairness_table(results))
+  if not results_lib.write(folder, round, name, results, prefix):
     print(f'{folder} has been evaluated at a later round: evaluation.json stays')

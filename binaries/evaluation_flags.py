@@ -1,5 +1,7 @@
 """Flags of how an encoder is evaluated."""
 
+from collections.abc import Sequence
+
 from absl import flags
 
 from tff_ssl.evaluation import finetune
@@ -8,7 +10,8 @@ from tff_ssl.evaluation import suite
 METHODS = flags.DEFINE_list(
   'evaluation_methods',
   ['knn', 'logistic'],
-  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}.',
+  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; in evaluate also '
+  f'{suite.FEDERATED_LINEAR}.',
 )
 FRACTIONS = flags.DEFINE_list(
   'label_fractions', ['0.1'], 'Shares of the training labels that classifiers have.'
@@ -39,20 +42,24 @@ OF_EVALUATION = (
 )
 
 
-def check() -> None:
+def check(more_methods: Sequence[str] = ()) -> None:
   """Checks the flags, without data.
+
+  Args:
+    more_methods: Those that the binary has beside `suite.METHODS`.
 
   Raises:
     ValueError: If one is out of range, or does nothing.
   """
+  allowed = (*suite.METHODS, *more_methods)
   for method in METHODS.value:
-    if method not in suite.METHODS:
+    if method not in allowed:
       raise ValueError(
-        f'evaluation_methods has {method!r}; allowed are {", ".join(suite.METHODS)}.'
+        f'evaluation_methods has {method!r}; allowed are {", ".join(allowed)}.'
       )
   if not METHODS.value:
     raise ValueError(
-      f'evaluation_methods is empty; it must be some of {", ".join(suite.METHODS)}.'
+      f'evaluation_methods is empty; it must be some of {", ".join(allowed)}.'
     )
   fractions()
   finetune_config()

@@ -1,8 +1,9 @@
 """What a run ends with: encoder, projection, `evaluation.json`, table on the terminal.
 
 `evaluation.json` holds `round` and the numbers of the run's encoder, by the names of
-`evaluation.suite`; those of the baselines come after them under `random_encoder/...`
-and `supervised_from_scratch/...`.
+`evaluation.suite`, on another task than the run's under `transfer/TASK/...`; those of
+the baselines come after them under `random_encoder/...` and
+`supervised_from_scratch/...`.
 """
 
 import collections
@@ -30,9 +31,12 @@ _ROUND = 'round'
 _COLUMNS = {
   'knn': 'kNN',
   'linear': 'linear',
-  'lars': 'linear (LARS)',
+  'lars': 'LARS',
+  'federated_linear': 'federated',
   'finetune': 'end to end',
 }
+_FAIRNESS = {'mean': 'mean', 'std': 'deviation', 'worst_decile': 'worst decile'}
+_CLIENTS = 'fairness/clients'
 SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
 
 
@@ -94,15 +98,8 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
   Returns:
     For each share of the labels a row per encoder, with a column per method.
   """
-  shares = [
-    name.removeprefix('labels/')
-    for name in collections.OrderedDict.fromkeys(
-      name for numbers in results.values() for name in numbers
-    )
-    if name.startswith('labels/')
-  ]
   rows = []
-  for share in shares:
+  for share in _shares(results):
     for score in SCORES if balanced else ('accuracy',):
       for encoder, numbers in results.items():
         found = {
@@ -118,6 +115,47 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
   methods = [title for title in _COLUMNS.values() if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
   return table_lib.text(rows, names, percent=methods)
+
+
+def has_fairness(numbers: Numbers) -> bool:
+  """Returns whether fairness over clients is among the numbers."""
+  return _CLIENTS in numbers
+
+
+def fairness_table(results: Mapping[str, Numbers]) -> str:
+  """Lays out how evenly accuracies are spread over clients.
+
+  Args:
+    results: Numbers by the name of the encoder.
+
+  Returns:
+    For each share of the labels and each method a row per encoder, with the mean of the
+    clients' test accuracies, their deviation, and the mean of the lowest tenth.
+  """
+  rows = []
+  for share in _shares(results):
+    for method, title in _COLUMNS.items():
+      for encoder, numbers in results.items():
+        start = f'fairness/{method}/{share}/accuracy'
+        if f'{start}/mean' in numbers:
+          rows.append(
+            {
+              'encoder': encoder,
+              'labels': _labels(share, numbers),
+              'method': title,
+              'clients': int(numbers[_CLIENTS]),
+              **{shown: numbers[f'{start}/{k}'] for k, shown in _FAIRNESS.items()},
+            }
+          )
+  return table_lib.text(rows, percent=tuple(_FAIRNESS.values()))
+
+
+def _shares(results: Mapping[str, Numbers]) -> list[str]:
+  """Returns the shares of the labels in the order that they first appear."""
+  names = collections.OrderedDict.fromkeys(
+    name for numbers in results.values() for name in numbers
+  )
+  return [name.removeprefix('labels/') for name in names if name.startswith('labels/')]
 
 
 def _labels(share: str, numbers: Numbers) -> str:
@@ -140,6 +178,7 @@ def write(
   round: int,
   encoder: str,
   results: Mapping[str, Numbers],
+  prefix: str = '',
 ) -> bool:
   """Adds evaluations to `evaluation.json`.
 
@@ -152,6 +191,7 @@ def write(
     round: The round whose encoder was evaluated.
     encoder: The name of the run's encoder in `results`; others are baselines.
     results: Numbers by the name of the encoder.
+    prefix: What the names of the numbers begin with, after a baseline's name.
 
   Returns:
     Whether it was written.
@@ -164,11 +204,11 @@ def write(
   if stored_round > round:
     return False
   numbers = stored if stored_round == round else collections.OrderedDict()
-  numbers.update(results[encoder])
-  for name, found in results.items():
-    if name != encoder:
-      start = name.replace(' ', '_')
-      numbers.update((f'{start}/{key}', value) for key, value in found.items())
+  starts = {name: f'{name.replace(" ", "_")}/' for name in results if name != encoder}
+  # The run's own encoder comes first.
+  for name in (encoder, *starts):
+    start = starts.get(name, '') + prefix
+    numbers.update((start + key, value) for key, value in results[name].items())
   files.write_json(path, {_ROUND: round, **numbers})
   return True
 

@@ -2,6 +2,7 @@ import json
 import shutil
 
 import numpy as np
+from PIL import Image
 import pytest
 
 from binaries import evaluate
@@ -96,6 +97,94 @@ def test_unfinished_run_is_evaluated_where_it_is(run, capsys):
   (run / 'evaluation.json').unlink()
   in_process.call(evaluate, f'--run={run}', '--evaluation_methods=knn')
   assert read(run)['round'] == 4
+
+
+def test_federated_probe_and_fairness_over_clients(run, capsys):
+  in_process.call(
+    evaluate,
+    f'--run={run}',
+    '--evaluation_methods=logistic,federated_linear',
+    '--federated_rounds=2',
+    '--fairness',
+  )
+  shown = capsys.readouterr().out.splitlines()
+  numbers = read(run)
+  # 359 digits in clients of four of one class each; 10 classes leave out up to three.
+  assert 82 <= numbers['fairness/clients'] <= 89
+  for method in ('linear', 'federated_linear'):
+    assert 0.1 < numbers[f'{method}/10%/accuracy'] < 1
+    found = {
+      name: numbers[f'fairness/{method}/10%/accuracy/{name}']
+      for name in ('mean', 'std', 'worst_decile')
+    }
+    # Clients of one size hold nearly all examples.
+    assert found['mean'] == pytest.approx(numbers[f'{method}/10%/accuracy'], abs=0.05)
+    assert 0 <= found['worst_decile'] < found['mean']
+    assert found['std'] > 0
+  header = shown[-4].split()
+  assert header[:4] == ['encoder', 'labels', 'method', 'clients']
+  assert [row.split()[3] for row in shown[-2:]] == ['linear', 'federated']
+  assert shown[-1].split()[-1] == (
+    f'{100 * numbers["fairness/federated_linear/10%/accuracy/worst_decile"]:.1f}%'
+  )
+
+
+def test_transfer_to_its_own_task_gives_its_own_numbers(run, capsys):
+  before = read(run)
+  in_process.call(
+    evaluate,
+    f'--run={run}',
+    '--transfer_task=digits',
+    '--baselines',
+    '--supervised_steps=2',
+    '--evaluation_methods=knn',
+  )
+  shown = capsys.readouterr().out
+  assert 'transfer to digits: train 1,438 images' in shown
+  after = read(run)
+  assert {name: after[name] for name in before} == before
+  for name in ('labels/10%', 'knn/10%/accuracy', 'knn/10%/recall/9'):
+    assert after[f'transfer/digits/{name}'] == before[name]
+  assert 'random_encoder/transfer/digits/knn/10%/accuracy' in after
+  assert 'random_encoder/knn/10%/accuracy' not in after
+
+
+def test_transfer_to_colours_needs_an_encoder_of_colours(run, tmp_path):
+  folder = tmp_path / 'cases'
+  folder.mkdir()
+  rows = ['image,case_id,label,split']
+  for i, split in enumerate(('train', 'train', 'test', 'test')):
+    Image.new('RGB', (16, 16), (60 * i, 0, 0)).save(folder / f'{i}.png')
+    rows.append(f'{i}.png,case{i},{"ab"[i % 2]},{split}')
+  (folder / 'manifest.csv').write_text('\n'.join(rows) + '\n')
+  with pytest.raises(ValueError, match=r"'cases' has images of shape \(8, 8, 3\)"):
+    in_process.call(
+      evaluate,
+      f'--run={run}',
+      '--transfer_task=cases',
+      f'--transfer_data_dir={folder}',
+    )
+
+
+@pytest.mark.parametrize(
+  'arguments, message',
+  [
+    (['--transfer_data_dir=/data'], '--transfer_data_dir is given with'),
+    (
+      ['--transfer_task=digits', '--notransfer_download'],
+      'it is for cifar10, cifar100 only',
+    ),
+    (['--federated_rounds=3'], 'evaluation_methods has no federated_linear'),
+    (
+      ['--evaluation_methods=federated_linear', '--federated_rounds=0'],
+      'rounds is 0; it must be at least 1',
+    ),
+  ],
+)
+def test_flags_that_would_do_nothing_are_refused(run, monkeypatch, arguments, message):
+  monkeypatch.setattr(evaluate.common, 'load_task', pytest.fail)
+  with pytest.raises(ValueError, match=message):
+    in_process.call(evaluate, f'--run={run}', *arguments)
 
 
 def no_folder(run):

@@ -45,11 +45,46 @@ def test_balanced_accuracy_has_rows_of_its_own():
 
 
 def test_table_of_everything_fits_in_100_columns():
-  methods = ('knn', 'linear', 'lars', 'finetune')
+  methods = ('knn', 'linear', 'lars', 'federated_linear', 'finetune')
   numbers = {f'{m}/100%/{s}': 1.0 for m in methods for s in results.SCORES}
   numbers['labels/100%'] = 50_000.0
   shown = results.table({results.SCRATCH: numbers}, balanced=True)
   assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_fairness_has_a_table_of_its_own():
+  assert not results.has_fairness(NUMBERS)
+  fair = collections.OrderedDict(
+    [
+      ('fairness/clients', 20.0),
+      ('labels/1%', 12.0),
+      ('knn/1%/accuracy', 0.25),
+      ('fairness/knn/1%/accuracy/mean', 0.5),
+      ('fairness/knn/1%/accuracy/std', 0.125),
+      ('fairness/knn/1%/accuracy/worst_decile', 0.0),
+      ('fairness/federated_linear/1%/accuracy/mean', 1.0),
+      ('fairness/federated_linear/1%/accuracy/std', 0.0),
+      ('fairness/federated_linear/1%/accuracy/worst_decile', 1.0),
+    ]
+  )
+  assert results.has_fairness(fair)
+  assert results.fairness_table({'dcco': fair}) == (
+    'encoder  labels   method     clients    mean  deviation  worst decile\n'
+    '-------  -------  ---------  -------  ------  ---------  ------------\n'
+    'dcco     1% (12)  kNN             20   50.0%      12.5%          0.0%\n'
+    'dcco     1% (12)  federated       20  100.0%       0.0%        100.0%'
+  )
+
+
+def test_numbers_of_another_task_stand_beside_the_run_s_own(tmp_path):
+  results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})
+  found = {results.RANDOM: OTHER, 'dcco': OTHER}
+  results.write(tmp_path, 3, 'dcco', found, prefix='transfer/digits/')
+  assert results.read(tmp_path, 3) == {
+    **NUMBERS,
+    **{f'transfer/digits/{name}': value for name, value in OTHER.items()},
+    **{f'random_encoder/transfer/digits/{name}': v for name, v in OTHER.items()},
+  }
 
 
 def test_numbers_of_one_round_come_together(tmp_path):

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import suite
 
 
@@ -128,12 +129,68 @@ def test_absent_class_has_no_recall_and_seed_decides():
   assert 'knn/1%/recall/1' not in first and 'knn/1%/recall/2' in first
 
 
+@pytest.mark.parametrize('case_level', [False, True])
+def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
+  train, test = _examples(40, 2, seed=0), _examples(20, 2, seed=1)
+  calls = []
+
+  def federated(features, labels, kept):
+    calls.append((features, labels, kept))
+    return linear.fit_logistic(features[kept], labels[kept], 3)
+
+  results = suite.evaluate(
+    _encode,
+    train,
+    test,
+    num_classes=3,
+    methods=('logistic', suite.FEDERATED_LINEAR),
+    fractions=(0.1, 1.0),
+    case_level=case_level,
+    federated=federated,
+  )
+  for percent, (encodings, labels, kept) in zip(('10%', '100%'), calls, strict=True):
+    assert encodings.shape == ((40, 3) if case_level else (80, 3))
+    assert labels.shape == encodings.shape[:1]
+    assert len(kept) == results[f'labels/{percent}']
+    # What it classifies by is the central probe here, whose numbers it must have.
+    for name in ('accuracy', 'balanced_accuracy', 'recall/1'):
+      found = results[f'federated_linear/{percent}/{name}']
+      assert found == results[f'linear/{percent}/{name}']
+
+
+def test_fairness_is_over_the_clients_of_the_labelled_test_examples():
+  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  test.label[:3] = -1
+  labels, cases = test.label[3:], test.case[3:]
+  dealt = []
+
+  def deal(*arguments):
+    dealt.append(arguments)
+    return {'zero': np.flatnonzero(labels == 0), 'one': np.flatnonzero(labels == 1)}
+
+  # Class 1 is never seen in training, and so never right.
+  train.label[train.label == 1] = -1
+  results = suite.evaluate(
+    _encode, train, test, num_classes=3, fractions=(1.0,), deal=deal
+  )
+  np.testing.assert_array_equal(dealt, [(labels, cases)])
+  assert results['fairness/clients'] == 2.0
+  for method in ('knn', 'linear'):
+    start = f'fairness/{method}/100%/accuracy'
+    found = {k: results[f'{start}/{k}'] for k in ('mean', 'std', 'worst_decile')}
+    assert found == {'mean': 0.5, 'std': 0.5, 'worst_decile': 0.0}
+  plain = suite.evaluate(_encode, train, test, num_classes=3, fractions=(1.0,))
+  assert plain == {k: v for k, v in results.items() if not k.startswith('fairness/')}
+
+
 def test_refuses_bad_input():
   train, test = _examples(6, 1, seed=0), _examples(6, 1, seed=1)
   with pytest.raises(ValueError, match="'svm'; allowed are knn, logistic"):
     suite.evaluate(_encode, train, test, num_classes=3, methods=['svm'])
   with pytest.raises(ValueError, match='needs the argument finetune'):
     suite.evaluate(_encode, train, test, num_classes=3, methods=['finetune'])
+  with pytest.raises(ValueError, match='needs the argument federated'):
+    suite.evaluate(_encode, train, test, num_classes=3, methods=['federated_linear'])
   with pytest.raises(ValueError, match='training images are not finite'):
     suite.evaluate(lambda x: np.full([len(x), 2], np.nan), train, test, num_classes=3)
   test.label = np.full([6], -1)

@@ -6,19 +6,24 @@ Names of the numbers (fractions are written in per cent):
   linear/1%/balanced_accuracy   linear probe by logistic regression
   linear/1%/converged           1, or 0 where the regression ran out of iterations
   lars/1%/recall/3              linear probe by the LARS protocol; recall of class 3
+  federated_linear/1%/accuracy  linear probe trained by FedAvg over clients
   finetune/1%/accuracy          full fine-tuning
 Each method has accuracy, balanced_accuracy, and recall/CLASS for the classes that the
-test labels hold.
+test labels hold. Where test examples are dealt to clients, also (see `fairness`):
+  fairness/clients                             clients that have test examples
+  fairness/linear/1%/accuracy/mean             mean of their accuracies
+  fairness/linear/1%/accuracy/std              their standard deviation
+  fairness/linear/1%/accuracy/worst_decile     mean of the lowest tenth
 """
 
 import collections
-from collections.abc import Callable, Sequence
-import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from tff_ssl.evaluation import features as features_lib
+from tff_ssl.evaluation import encoded
+from tff_ssl.evaluation import fairness
 from tff_ssl.evaluation import finetune as finetune_lib
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import labels as labels_lib
@@ -26,33 +31,35 @@ from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import metrics
 
-# What names a method's numbers.
-_PREFIXES = collections.OrderedDict(
-  knn='knn', logistic='linear', lars='lars', finetune='finetune'
-)
-METHODS = tuple(_PREFIXES)
+# Methods that have the labels together, and the one whose labels stay on clients.
+METHODS = ('knn', 'logistic', 'lars', 'finetune')
+FEDERATED_LINEAR = 'federated_linear'
+_ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
+# What names a method's numbers, where it is not the method's own name.
+_PREFIXES = {'logistic': 'linear'}
+# (labels, cases) of test examples -> client id -> positions into them.
+Deal = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 
 
-class Examples(Protocol):
-  """A data set: image uint8 [N, H, W, C], label int [N] (-1: none), case int [N]."""
+class Federated(Protocol):
+  """Method 'federated_linear': a linear classifier trained by clients."""
 
-  @property
-  def image(self) -> np.ndarray:
-    """The images."""
+  def __call__(
+    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+  ) -> linear.LinearClassifier:
+    """Trains it.
 
-  @property
-  def label(self) -> np.ndarray:
-    """The labels."""
-
-  @property
-  def case(self) -> np.ndarray:
-    """The case of each image; one's own where images do not belong together."""
+    Args:
+      features: [M, d] of all training images (or cases, by increasing id).
+      labels: int [M]; -1 for none.
+      kept: int [m], positions of those whose labels are used.
+    """
 
 
 def evaluate(
   encode: Callable[[np.ndarray], np.ndarray],
-  train: Examples,
-  test: Examples,
+  train: encoded.Examples,
+  test: encoded.Examples,
   *,
   num_classes: int,
   methods: Sequence[str] = ('knn', 'logistic'),
@@ -60,6 +67,8 @@ def evaluate(
   case_level: bool = False,
   seed: int = 0,
   finetune: Callable[..., finetune_lib.Finetuned] | None = None,
+  federated: Federated | None = None,
+  deal: Deal | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
@@ -68,28 +77,29 @@ def evaluate(
     train: What classifiers are trained on. Fractions keep or drop cases as a whole.
     test: What they are tested on; images (or cases) without a label are left out.
     num_classes: Number of classes.
-    methods: Some of `METHODS`.
+    methods: Some of `METHODS`, and `FEDERATED_LINEAR`.
     fractions: Shares of the training labels that are used, each in (0, 1].
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings, rather than each image.
     seed: Non-negative integer that fixes label subsets and batches.
     finetune: For method 'finetune': the function of `finetune.build_finetune` with its
       params already given.
+    federated: For method 'federated_linear': what trains its classifier.
+    deal: Deals the labelled test images (or cases) to clients, for fairness over them;
+      None: fairness is not measured.
 
   Returns:
     Numbers by name, in the order of fractions, then methods.
 
   Raises:
-    ValueError: A method is unknown, fine-tuning is asked for without `finetune`, the
-      test examples have no label, or encodings are not finite.
+    ValueError: A method is unknown, or asked for without what it needs; the test
+      examples have no label, or encodings are not finite.
   """
-  _check_methods(methods, finetune)
-  train_set = _encoded('training', encode, train, case_level)
-  test_set = _encoded('test', encode, test, case_level)
-  tested = np.flatnonzero(test_set.labels >= 0)
-  if not tested.size:
-    raise ValueError('None of the test examples has a label; evaluation needs one.')
-  results: collections.OrderedDict[str, float] = collections.OrderedDict()
+  _check_methods(methods, finetune, federated)
+  train_set = encoded.encode_set('training', encode, train, case_level)
+  test_set = encoded.encode_set('test', encode, test, case_level)
+  score = _Scorer(test_set, num_classes, deal)
+  results = score.about_clients()
   for fraction in fractions:
     kept = labels_lib.label_fraction(
       train_set.labels, fraction, seed, groups=train_set.cases
@@ -97,69 +107,34 @@ def evaluate(
     percent = f'{100 * fraction:g}%'
     results[f'labels/{percent}'] = float(kept.size)
     for method in methods:
-      prefix = f'{_PREFIXES[method]}/{percent}'
+      prefix = f'{_PREFIXES.get(method, method)}/{percent}'
       if method == 'finetune':
         assert finetune is not None
         predictions = _finetuned(finetune, train, train_set, kept, test, seed)
       else:
         predictions, converged = _frozen(
-          method, train_set, kept, test_set.features, num_classes, seed
+          method, train_set, kept, test_set.features, num_classes, seed, federated
         )
         if method == 'logistic':
           results[f'{prefix}/converged'] = float(converged)
-      for name, value in _scores(
-        test_set.labels[tested], predictions[tested], num_classes
-      ).items():
-        results[f'{prefix}/{name}'] = value
+      results.update(score(prefix, predictions))
   return results
-
-
-@dataclasses.dataclass(frozen=True)
-class _EncodedSet:
-  """What is classified: the images of a data set, or its cases.
-
-  Attributes:
-    features: float32 [M, d].
-    labels: int [M]; -1 for none.
-    cases: int [M], the case of each.
-    case_level: Whether each is a case.
-  """
-
-  features: np.ndarray
-  labels: np.ndarray
-  cases: np.ndarray
-  case_level: bool
-
-
-def _encoded(
-  name: str,
-  encode: Callable[[np.ndarray], np.ndarray],
-  examples: Examples,
-  case_level: bool,
-) -> _EncodedSet:
-  """Encodes a data set once, and pools it where cases are classified."""
-  features = encode(examples.image)
-  if not np.all(np.isfinite(features)):
-    raise ValueError(
-      f'The encodings of the {name} images are not finite; the encoder has diverged.'
-    )
-  if not case_level:
-    return _EncodedSet(features, examples.label, examples.case, case_level)
-  pooled, labels, cases = features_lib.pool_cases(
-    features, examples.label, examples.case
-  )
-  return _EncodedSet(pooled, labels, cases, case_level)
 
 
 def _frozen(
   method: str,
-  train_set: _EncodedSet,
+  train_set: encoded.EncodedSet,
   kept: np.ndarray,
   test_features: np.ndarray,
   num_classes: int,
   seed: int,
+  federated: Federated | None,
 ) -> tuple[np.ndarray, bool]:
   """Returns the predictions of a method on frozen features, and if it converged."""
+  if method == FEDERATED_LINEAR:
+    assert federated is not None
+    classifier = federated(train_set.features, train_set.labels, kept)
+    return classifier.predict(test_features), classifier.converged
   features, labels = train_set.features[kept], train_set.labels[kept]
   if method == 'knn':
     return knn.predict(features, labels, test_features, num_classes), True
@@ -172,10 +147,10 @@ def _frozen(
 
 def _finetuned(
   finetune: Callable[..., finetune_lib.Finetuned],
-  train: Examples,
-  train_set: _EncodedSet,
+  train: encoded.Examples,
+  train_set: encoded.EncodedSet,
   kept: np.ndarray,
-  test: Examples,
+  test: encoded.Examples,
   seed: int,
 ) -> np.ndarray:
   """Returns the predictions of fine-tuning on the images of what was kept."""
@@ -196,25 +171,57 @@ def _finetuned(
   return result.predictions
 
 
-def _scores(
-  labels: np.ndarray, predictions: np.ndarray, num_classes: int
-) -> collections.OrderedDict[str, float]:
-  """Returns every metric by name; an absent class has no recall."""
-  recalls = metrics.per_class_recall(labels, predictions, num_classes)
-  scores = collections.OrderedDict(
-    accuracy=metrics.accuracy(labels, predictions),
-    balanced_accuracy=metrics.balanced_accuracy(labels, predictions, num_classes),
-  )
-  for c in np.flatnonzero(~np.isnan(recalls)):
-    scores[f'recall/{c}'] = float(recalls[c])
-  return scores
+class _Scorer:
+  """Turns predictions of the test images (or cases) into numbers."""
+
+  def __init__(self, test_set: encoded.EncodedSet, num_classes: int, deal: Deal | None):
+    self._tested = np.flatnonzero(test_set.labels >= 0)
+    if not self._tested.size:
+      raise ValueError('None of the test examples has a label; evaluation needs one.')
+    self._labels = test_set.labels[self._tested]
+    self._num_classes = num_classes
+    self._clients = deal and deal(self._labels, test_set.cases[self._tested])
+
+  def about_clients(self) -> collections.OrderedDict[str, float]:
+    """Returns how many clients have test examples, if they are dealt to clients."""
+    if self._clients is None:
+      return collections.OrderedDict()
+    count = sum(len(positions) > 0 for positions in self._clients.values())
+    return collections.OrderedDict([('fairness/clients', float(count))])
+
+  def __call__(
+    self, prefix: str, predictions: np.ndarray
+  ) -> collections.OrderedDict[str, float]:
+    """Returns every metric by name; an absent class has no recall."""
+    labels, predictions = self._labels, predictions[self._tested]
+    recalls = metrics.per_class_recall(labels, predictions, self._num_classes)
+    scores = collections.OrderedDict(
+      accuracy=metrics.accuracy(labels, predictions),
+      balanced_accuracy=metrics.balanced_accuracy(
+        labels, predictions, self._num_classes
+      ),
+    )
+    for c in np.flatnonzero(~np.isnan(recalls)):
+      scores[f'recall/{c}'] = float(recalls[c])
+    found = collections.OrderedDict((f'{prefix}/{k}', v) for k, v in scores.items())
+    if self._clients is not None:
+      of_clients = fairness.client_accuracies(labels, predictions, self._clients)
+      for name, value in fairness.summarize(of_clients).items():
+        found[f'fairness/{prefix}/accuracy/{name}'] = value
+    return found
 
 
 def _check_methods(
-  methods: Sequence[str], finetune: Callable[..., finetune_lib.Finetuned] | None
+  methods: Sequence[str],
+  finetune: Callable[..., finetune_lib.Finetuned] | None,
+  federated: Federated | None,
 ) -> None:
+  needed = {'finetune': finetune, FEDERATED_LINEAR: federated}
   for method in methods:
-    if method not in METHODS:
-      raise ValueError(f'methods has {method!r}; allowed are {", ".join(METHODS)}.')
-  if 'finetune' in methods and finetune is None:
-    raise ValueError("methods has 'finetune', which needs the argument finetune.")
+    if method not in _ALL_METHODS:
+      raise ValueError(
+        f'methods has {method!r}; allowed are {", ".join(_ALL_METHODS)}.'
+      )
+    if method in needed and needed[method] is None:
+      argument = 'finetune' if method == 'finetune' else 'federated'
+      raise ValueError(f'methods has {method!r}, which needs the argument {argument}.')

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from binaries import transfer
+from tasks import task as task_lib
+from tests.binaries import in_process
+
+
+def _task(channels, size=4):
+  def examples(first, count):
+    ids = np.arange(first, first + count, dtype=np.int64)
+    image = np.random.default_rng(first).integers(0, 256, [count, size, size, channels])
+    label = (ids % 2).astype(np.int32)
+    return task_lib.Examples(image.astype(np.uint8), label, ids, ids)
+
+  return task_lib.Task(
+    'some', ('a', 'b'), examples(0, 5), examples(5, 3), examples(8, 2)
+  )
+
+
+@pytest.mark.parametrize('channels', [1, 3])
+def test_images_that_fit_stay_as_they_are(channels):
+  task = _task(channels)
+  assert transfer.fit(task, (4, 4, channels)) is task
+
+
+def test_grey_is_repeated_to_colours_without_a_copy():
+  task = _task(1)
+  fitted = transfer.fit(task, (4, 4, 3))
+  assert fitted.image_shape == (4, 4, 3)
+  assert (fitted.name, fitted.label_names) == (task.name, task.label_names)
+  for split, examples in fitted.splits().items():
+    grey = task.splits()[split]
+    for channel in range(3):
+      np.testing.assert_array_equal(examples.image[..., channel], grey.image[..., 0])
+    assert np.shares_memory(examples.image, grey.image)
+    np.testing.assert_array_equal(examples.label, grey.label)
+    np.testing.assert_array_equal(examples.case, grey.case)
+
+
+@pytest.mark.parametrize(
+  ('channels', 'shape'),
+  [(3, (4, 4, 1)), (1, (8, 8, 1)), (1, (8, 8, 3)), (4, (4, 4, 3))],
+)
+def test_images_that_cannot_fit_are_named(channels, shape):
+  with pytest.raises(ValueError, match=r"'some' has images of shape \(4, 4, \d\)"):
+    transfer.fit(_task(channels), shape)
+
+
+def test_task_is_loaded_in_the_size_that_the_encoder_takes(capsys):
+  with in_process.parsed('--transfer_task=digits'):
+    task = transfer.load((12, 12, 3))
+    assert transfer.prefix() == 'transfer/digits/'
+  assert task.image_shape == (12, 12, 3)
+  assert capsys.readouterr().out.startswith('transfer to digits: train 1,438 images')
+
+
+def test_only_squares_can_be_had():
+  with (
+    in_process.parsed('--transfer_task=digits'),
+    pytest.raises(ValueError, match='takes images of 8 x 6'),
+  ):
+    transfer.load((8, 6, 1))
+
+
+def test_without_a_transfer_numbers_keep_their_names():
+  with in_process.parsed():
+    assert transfer.prefix() == ''

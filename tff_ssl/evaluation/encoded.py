@@ -1,0 +1,76 @@
+"""A data set as an encoder sees it: what probes classify, images or cases."""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Protocol
+
+import numpy as np
+
+from tff_ssl.evaluation import features as features_lib
+
+
+class Examples(Protocol):
+  """A data set: image uint8 [N, H, W, C], label int [N] (-1: none), case int [N]."""
+
+  @property
+  def image(self) -> np.ndarray:
+    """The images."""
+
+  @property
+  def label(self) -> np.ndarray:
+    """The labels."""
+
+  @property
+  def case(self) -> np.ndarray:
+    """The case of each image; one's own where images do not belong together."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedSet:
+  """What is classified: the images of a data set, or its cases.
+
+  Attributes:
+    features: float32 [M, d].
+    labels: int [M]; -1 for none.
+    cases: int [M], the case of each; increasing where each is a case.
+    case_level: Whether each is a case.
+  """
+
+  features: np.ndarray
+  labels: np.ndarray
+  cases: np.ndarray
+  case_level: bool
+
+
+def encode_set(
+  name: str,
+  encode: Callable[[np.ndarray], np.ndarray],
+  examples: Examples,
+  case_level: bool,
+) -> EncodedSet:
+  """Encodes a data set once, and pools it where cases are classified.
+
+  Args:
+    name: What to call the data set in an error.
+    encode: Maps images uint8 [N, H, W, C] to features [N, d].
+    examples: The data set.
+    case_level: Whether a case is classified as a whole, by the mean of its images'
+      encodings.
+
+  Returns:
+    The images, in their order, or the cases by increasing id.
+
+  Raises:
+    ValueError: Encodings are not finite, or images of one case have different labels.
+  """
+  features = encode(examples.image)
+  if not np.all(np.isfinite(features)):
+    raise ValueError(
+      f'The encodings of the {name} images are not finite; the encoder has diverged.'
+    )
+  if not case_level:
+    return EncodedSet(features, examples.label, examples.case, case_level)
+  pooled, labels, cases = features_lib.pool_cases(
+    features, examples.label, examples.case
+  )
+  return EncodedSet(pooled, labels, cases, case_level)
