@@ -105,14 +105,11 @@ def build_algorithm(objective: Any, element_spec: Any) -> Any:
 
 def build_experiment() -> experiment.Experiment:
   """Returns what the flags say is run."""
-
-  def build(task: task_lib.Task, encoder: network.Network, element_spec: Any) -> Any:
-    return build_algorithm(build_objective(task, encoder), element_spec)
-
   name = ALGORITHM.value
   return experiment.Experiment(
     name,
-    build,
+    build_objective,
+    build_algorithm,
     federated=name in FEDERATED,
     label_share=_SUPERVISED_LABELS.value if name == 'supervised' else None,
   )

@@ -16,9 +16,11 @@ from binaries import results
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import labels
+from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
+from tff_ssl.runtime import alarm
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
 from tff_ssl.runtime import loop
@@ -37,14 +39,16 @@ class Experiment:
 
   Attributes:
     name: Of the algorithm, in tables and on the encoder's card.
-    build: (task, encoder, element_spec) -> what the round loop runs.
+    build_objective: (task, encoder) -> what is minimised.
+    build_algorithm: (objective, element_spec) -> what the round loop runs.
     federated: Whether its rounds take cohorts of clients; else batches drawn from all
       examples.
     label_share: Share of the training labels that it is given; None: it sees no label.
   """
 
   name: str
-  build: Callable[[task_lib.Task, network.Network, Any], Any]
+  build_objective: Callable[[task_lib.Task, network.Network], Any]
+  build_algorithm: Callable[[Any, Any], Any]
   federated: bool = True
   label_share: float | None = None
 
@@ -80,7 +84,8 @@ def run(experiment: Experiment) -> None:
   encoder = common.build_encoder(task)
   evaluator = evaluation.Evaluator(task, encoder)
   spec = clients.element_spec if experiment.federated else data.element_type_structure
-  algorithm = experiment.build(task, encoder, spec)
+  objective = experiment.build_objective(task, encoder)
+  algorithm = experiment.build_algorithm(objective, spec)
 
   def encoder_params(state: Any) -> network.Params:
     weights = algorithm.get_model_weights(state).trainable
@@ -104,12 +109,20 @@ def run(experiment: Experiment) -> None:
         common.EVALUATE_EVERY.value,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
+        alarm=_build_alarm(objective),
       )
       params = encoder_params(state)
     results.save_encoder(folder, task, encoder, params, experiment.name, rounds)
     known = results.read(path, rounds)
     evaluation.report(evaluator, path, rounds, experiment.name, params, known)
   print(f'Run folder: {path}')
+
+
+def _build_alarm(objective: Any) -> alarm.CollapseAlarm | None:
+  """Builds what watches the encodings, of objectives that can collapse."""
+  if not isinstance(objective, base.Watched):
+    return None
+  return alarm.CollapseAlarm(objective.collapsed_below)
 
 
 def _open_context(

@@ -179,21 +179,22 @@ def build_objective(task: task_lib.Task, encoder: network.Network) -> Objective:
   return _SELF_SUPERVISED[OBJECTIVE.value](encoder)
 
 
+def build_algorithm(objective: Objective, element_spec: Any) -> Any:
+  """Builds what the round loop runs."""
+  plan, rate, seed = client_flags.plan(), client_flags.schedule(), common.SEED.value
+  if ALGORITHM.value == 'centralized':
+    return centralized_training.CentralizedTraining(objective, plan, rate, seed)
+  config = fedavg.FedAvgConfig(plan, rate, _WEIGHTING.value, seed)
+  optimizer = optimizer_flags.build_server_optimizer()
+  return fedavg.build_fedavg(objective, element_spec, optimizer, config)
+
+
 def build_experiment() -> experiment.Experiment:
   """Returns what the flags say is run."""
-
-  def build(task: task_lib.Task, encoder: network.Network, element_spec: Any) -> Any:
-    objective = build_objective(task, encoder)
-    plan, rate, seed = client_flags.plan(), client_flags.schedule(), common.SEED.value
-    if ALGORITHM.value == 'centralized':
-      return centralized_training.CentralizedTraining(objective, plan, rate, seed)
-    config = fedavg.FedAvgConfig(plan, rate, _WEIGHTING.value, seed)
-    optimizer = optimizer_flags.build_server_optimizer()
-    return fedavg.build_fedavg(objective, element_spec, optimizer, config)
-
   return experiment.Experiment(
     f'{ALGORITHM.value} {OBJECTIVE.value}',
-    build,
+    build_objective,
+    build_algorithm,
     federated=ALGORITHM.value in _FEDAVG,
     label_share=1.0 if OBJECTIVE.value == SUPERVISED else None,
   )

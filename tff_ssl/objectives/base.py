@@ -144,6 +144,15 @@ class Placed(Protocol):
     """Of what stays on the client unless an algorithm says otherwise: all state."""
 
 
+@runtime_checkable
+class Watched(Protocol):
+  """An objective whose encodings can collapse."""
+
+  @property
+  def collapsed_below(self) -> float:
+    """The `encoding_std` under which they have: about 1 is spread out, 0 collapsed."""
+
+
 def with_state(objective: 'Objective | Stateful') -> Stateful:
   """Returns an objective as a stateful one; one without state has an empty one."""
   return objective if isinstance(objective, Stateful) else _WithoutState(objective)

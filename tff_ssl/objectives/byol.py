@@ -60,6 +60,11 @@ class ByolObjective:
     online.check(self.model, self.predictor)
 
   @property
+  def collapsed_below(self) -> float:
+    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    return 0.05
+
+  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """The online networks are shared (see `base.Placed`)."""
     return online.prefixes(self.model, self.predictor)

@@ -27,6 +27,11 @@ class ContrastiveObjective:
       raise ValueError(f'temperature is {self.temperature}; it must be positive.')
 
   @property
+  def collapsed_below(self) -> float:
+    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    return 0.05
+
+  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """All networks of the model are shared (see `base.Placed`)."""
     return self.model.prefixes

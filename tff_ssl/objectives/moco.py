@@ -63,6 +63,11 @@ class MocoObjective:
       raise ValueError(f'queue_size is {self.queue_size}; it must be at least 1.')
 
   @property
+  def collapsed_below(self) -> float:
+    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    return 0.05
+
+  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """The query networks are shared (see `base.Placed`)."""
     return self.model.prefixes

@@ -51,6 +51,12 @@ class StatisticsObjective:
       )
 
   @property
+  def collapsed_below(self) -> float:
+    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    # These losses ignore a shift: healthy encodings may vary little beside their mean.
+    return 0.005
+
+  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """All networks of the model are shared (see `base.Placed`)."""
     return self.model.prefixes

@@ -72,6 +72,11 @@ class SwavObjective:
       raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
 
   @property
+  def collapsed_below(self) -> float:
+    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    return 0.05
+
+  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """All networks and the prototypes are shared (see `base.Placed`)."""
     return (*self.model.prefixes, PROTOTYPES)

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Any, Protocol
 
+from tff_ssl.runtime import alarm as alarm_lib
 from tff_ssl.runtime import context
 from tff_ssl.runtime import interruption
 from tff_ssl.runtime import metrics as metrics_lib
@@ -61,6 +62,7 @@ def run(
   checkpoint_every: int = 10,
   progress: bool = True,
   execution: context.Context | None = None,
+  alarm: alarm_lib.CollapseAlarm | None = None,
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
 
@@ -82,6 +84,7 @@ def run(
     checkpoint_every: Save after each so many rounds and after the last.
     progress: Whether to show it.
     execution: The context, to measure the worker's memory and CPU time too.
+    alarm: Told about each round.
 
   Returns:
     The state after the last round.
@@ -121,6 +124,8 @@ def run(
           folder.checkpoints.save(*last)
           saved = round
         display.update(round, metrics)
+        if alarm is not None:
+          alarm.update(round, metrics)
         if signals.number is not None:
           raise KeyboardInterrupt
     except BaseException as error:
