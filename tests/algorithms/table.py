@@ -14,14 +14,31 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
 from tff_ssl.augment import byol
+from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import moco
+from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import swav
 from tff_ssl.optimization import local
 
 
 def _nt_xent():
   return contrastive.ContrastiveObjective(harness.model())
+
+
+def _simsiam():
+  return simsiam.SimSiamObjective(
+    harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
+  )
+
+
+def _byol():
+  return byol_lib.ByolObjective(
+    harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
+  )
 
 
 def _supervised():
@@ -95,6 +112,26 @@ TABLE = collections.OrderedDict(
   fedavg_nt_xent=Algorithm(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(_nt_xent(), harness.ADAM, packed=packed),
+  ),
+  fedavg_simsiam=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(_simsiam(), harness.ADAM, packed=packed),
+  ),
+  fedavg_byol=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(_byol(), harness.ADAM, _EPOCHS, packed),
+  ),
+  fedavg_moco=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(
+      moco.MocoObjective(harness.model(), queue_size=6), harness.ADAM, _EPOCHS, packed
+    ),
+  ),
+  fedavg_swav=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(
+      swav.SwavObjective(harness.model(), num_prototypes=5), harness.ADAM, packed=packed
+    ),
   ),
   fedavg_supervised=Algorithm(
     fedavg.build_fedavg,

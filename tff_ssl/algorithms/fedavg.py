@@ -111,10 +111,9 @@ def client_function(
       clients.counts(num_examples, usable),
     )
 
-  alike = None
-  if isinstance(objective, base.Separable) and config.local.is_one_step:
-    alike = side_by_side.first_step(objective, config.local.optimizer)
-  return client_functions.ClientFunction(each, alike=alike, weigh=weigh)
+  return client_functions.ClientFunction(
+    each, alike=side_by_side.only_step(objective, config.local), weigh=weigh
+  )
 
 
 def build_client_work(

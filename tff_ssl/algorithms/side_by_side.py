@@ -5,8 +5,8 @@ import collections
 import tensorflow as tf
 
 from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import local_plan
 from tff_ssl.objectives import base
-from tff_ssl.optimization import local
 
 
 def mean_gradient(
@@ -72,27 +72,33 @@ def mean_gradient(
   return gradient, tf.nest.map_structure(lambda m: tf.reduce_mean(m, 0), metrics)
 
 
-def first_step(
-  objective: base.Separable, optimizer: local.LocalOptimizer
+def only_step(
+  objective: base.Objective | base.Stateful, plan: local_plan.LocalPlan
 ) -> client_functions.Alike | None:
   """Builds what clients of equal size send of their only step, in the mean.
 
   Args:
     objective: What is minimised.
-    optimizer: Of the clients.
+    plan: How a client trains.
 
   Returns:
     A function of `params`, `seed` and `rate` that gives the means `update` and
-    `metrics`; None where the mean of the steps is not the step of the mean gradient.
+    `metrics`; None where clients take more steps, the objective's networks mix examples
+    or keep state, or the mean of the steps is not the step of the mean gradient.
   """
-  if not optimizer.first_step_is_affine:
+  optimizer = plan.optimizer
+  if not (plan.is_one_step and optimizer.first_step_is_affine):
     return None
+  if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):
+    return None
+  separable: base.Separable = objective
 
   def alike(shared, examples, num_clients):
     params = shared['params']
     gradient, metrics = mean_gradient(
-      objective, params, examples, shared['seed'], num_clients
+      separable, params, examples, shared['seed'], num_clients
     )
+    # The proximal term is 0 at the start.
     stepped, _ = optimizer.update(
       params, optimizer.init(params), gradient, shared['rate']
     )
