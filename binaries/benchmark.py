@@ -89,7 +89,9 @@ def _measure(
   clients = benchmark_workloads.register(
     workload, _image_size(), seed, common.PACKS.value
   )
-  problem = benchmark_experiments.Problem(model, clients, workload.local, seed)
+  problem = benchmark_experiments.Problem(
+    model, clients, workload.local, seed, benchmark_flags.OBJECTIVE.value
+  )
   build = benchmark_experiments.EXPERIMENTS[benchmark_flags.EXPERIMENT.value]
   runner = benchmark_measure.Runner(problem, build(problem))
   memory_rounds = benchmark_flags.MEMORY_ROUNDS.value
@@ -99,11 +101,16 @@ def _measure(
     else benchmark_measure.Numbers()
   )
   times = benchmark_measure.compare(execution, runner, common.ROUNDS.value)
+  takes_any = (
+    benchmark_flags.EXPERIMENT.value in benchmark_experiments.WITH_LOCAL_TRAINING
+  )
+  objective = benchmark_flags.OBJECTIVE.value if takes_any else None
   visited = benchmark_experiments.visited_examples(problem, round=0)
   examples = visited // workload.local.epochs
   return collections.OrderedDict(
     # The lines of growth are read without what is above them.
     experiment=benchmark_flags.EXPERIMENT.value,
+    objective=objective,
     regime=benchmark_flags.REGIME.value,
     clients=workload.clients,
     examples_per_client=workload.examples_per_client or examples / workload.clients,

@@ -19,10 +19,16 @@ from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
+from tff_ssl.encoders import network
+from tff_ssl.encoders import predictor
 from tff_ssl.objectives import base
+from tff_ssl.objectives import byol
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import moco
+from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
+from tff_ssl.objectives import swav
 
 # Small, so that the weights stay finite on noise; it costs the same as any other.
 _SERVER_LEARNING_RATE = 1e-3
@@ -37,12 +43,14 @@ class Problem:
     clients: The clients, with who takes part in a round.
     local: Epochs and batch size, of the algorithms that have them.
     seed: Of the initial weights and the views, the same for both sides.
+    objective: One of `OBJECTIVES`, of the experiments that take any.
   """
 
-  model: dual_encoder.DualEncoder
+  model: dual_encoder.Siamese
   clients: benchmark_workloads.Clients
   local: local_plan.LocalPlan
   seed: int
+  objective: str = 'simclr'
 
 
 class Experiment(NamedTuple):
@@ -70,8 +78,8 @@ def build_dcco(problem: Problem) -> Experiment:
 
 
 def build_fedavg(problem: Problem) -> Experiment:
-  """Builds FedAvg with NT-Xent within each client, and centralized NT-Xent."""
-  objective = contrastive.ContrastiveObjective(problem.model)
+  """Builds FedAvg with an objective within each client, and it centralized."""
+  objective = OBJECTIVES[problem.objective](problem.model)
   federated = fedavg.build_fedavg(
     objective,
     problem.clients.simulation.element_spec,
@@ -83,6 +91,17 @@ def build_fedavg(problem: Problem) -> Experiment:
 
 EXPERIMENTS: Mapping[str, Callable[[Problem], Experiment]] = collections.OrderedDict(
   dcco=build_dcco, fedavg=build_fedavg
+)
+# With the papers' defaults, and predictors of the projection's size.
+OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
+  collections.OrderedDict(
+    simclr=contrastive.ContrastiveObjective,
+    simsiam=lambda model: simsiam.SimSiamObjective(model, _predictor(model)),
+    byol=lambda model: byol.ByolObjective(model, _predictor(model)),
+    moco=moco.MocoObjective,
+    swav=swav.SwavObjective,
+    cco=statistics.StatisticsObjective,
+  )
 )
 # The experiments whose clients train in epochs and batches (`Problem.local`).
 WITH_LOCAL_TRAINING = ('fedavg',)
@@ -126,6 +145,10 @@ def visited_examples(problem: Problem, round: int) -> int:
   return held * problem.local.epochs
 
 
+def _predictor(model: dual_encoder.Siamese) -> network.Network:
+  return predictor.build_predictor(model.output_dims[0], model.output_dims[0])
+
+
 def _server_optimizer() -> Any:
   return optimizers.build_optimizer(
     optimizers.OptimizerConfig('sgd', _SERVER_LEARNING_RATE)
@@ -133,6 +156,6 @@ def _server_optimizer() -> Any:
 
 
 def _centralized(
-  objective: base.Objective, problem: Problem
+  objective: base.Objective | base.Stateful, problem: Problem
 ) -> centralized.Centralized:
   return centralized.Centralized(objective, _server_optimizer(), problem.seed)

@@ -30,6 +30,12 @@ _NOT_TAKEN = (
 EXPERIMENT = flags.DEFINE_enum(
   'experiment', 'dcco', tuple(benchmark_experiments.EXPERIMENTS), 'What is measured.'
 )
+OBJECTIVE = flags.DEFINE_enum(
+  'objective',
+  'simclr',
+  tuple(benchmark_experiments.OBJECTIVES),
+  'Of the clients, of fedavg.',
+)
 REGIME = flags.DEFINE_enum(
   'regime',
   None,
@@ -92,7 +98,7 @@ def check() -> None:
         'does not take it.'
       )
   local_flags = ('local_epochs', 'batch_size')
-  for name in local_flags:
+  for name in (*local_flags, 'objective'):
     common.refuse_stray(name, 'experiment', benchmark_experiments.WITH_LOCAL_TRAINING)
   if REGIME.value is not None:
     _refuse_beside('regime', ('clients', 'examples_per_client', *local_flags, 'growth'))

@@ -1,5 +1,6 @@
 """The benchmark with models and cohorts so small that only its bookkeeping shows."""
 
+import collections
 import itertools
 import json
 import pathlib
@@ -8,6 +9,7 @@ import uuid
 import numpy as np
 import psutil
 import pytest
+import tensorflow as tf
 
 from binaries import benchmark_experiments
 from binaries import benchmark_measure
@@ -18,6 +20,7 @@ from tff_ssl.algorithms import local_plan
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
+from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
@@ -211,3 +214,19 @@ def test_cpu_time_is_that_of_the_side_that_caused_it():
   assert result['cpu_ratio'] == 2.0
   # Both sides take every round, the one right after the other.
   assert runner.rounds == [k for k in range(6) for _ in range(2)]
+
+
+@pytest.mark.parametrize('name', benchmark_experiments.OBJECTIVES)
+def test_every_objective_has_a_gradient(name):
+  objective = base.with_state(benchmark_experiments.OBJECTIVES[name](problem().model))
+  params = objective.init(tf.constant([0, 1]))
+  examples = collections.OrderedDict(
+    (field, tf.constant(value)) for field, value in tiny.arrays().items()
+  )
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, *_ = objective.loss_with_state(
+      params, objective.init_state(params), examples, tf.constant([2, 3])
+    )
+  gradient = tape.gradient(loss, params)
+  assert any(np.abs(g).max() > 0 for g in gradient.values() if g is not None)

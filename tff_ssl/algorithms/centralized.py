@@ -25,11 +25,13 @@ class CentralizedState(NamedTuple):
     global_model_weights: `tff.learning.models.ModelWeights`.
     round_seed: int32 [2], of the next step's views.
     optimizer: The optimizer's state.
+    objective: What the objective keeps beside the weights.
   """
 
   global_model_weights: tff.learning.models.ModelWeights
   round_seed: Any
   optimizer: Any
+  objective: base.State
 
 
 class Centralized:
@@ -41,7 +43,7 @@ class Centralized:
 
   def __init__(
     self,
-    objective: base.Objective,
+    objective: base.Objective | base.Stateful,
     optimizer: tff.learning.optimizers.Optimizer,
     seed: int = 0,
   ):
@@ -53,6 +55,7 @@ class Centralized:
       seed: Of the initial weights and the views.
     """
     self._objective = objective
+    self._stateful = base.with_state(objective)
     self._optimizer = optimizer
     self._seed = seed
 
@@ -66,6 +69,7 @@ class Centralized:
       weights,
       server.initial_round_seed(self._seed),
       tf.nest.map_structure(tf.convert_to_tensor, self._optimizer.initialize(specs)),
+      self._stateful.init_state(weights.trainable),
     )
 
   def next(
@@ -102,7 +106,9 @@ class Centralized:
     params = state.global_model_weights.trainable
     with tf.GradientTape() as tape:
       tape.watch(params)
-      loss, reported = self._objective.loss(params, examples, state.round_seed)
+      loss, reported, carry = self._stateful.loss_with_state(
+        params, state.objective, examples, state.round_seed
+      )
     gradient = tape.gradient(
       loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
@@ -111,6 +117,9 @@ class Centralized:
     usable = tf.logical_and(finite, num_examples > 0)
     optimizer, new_params = self._optimizer.next(
       state.optimizer, params, clients.keep_if(usable, gradient)
+    )
+    new_params, objective = self._stateful.after_step(
+      new_params, state.objective, carry
     )
     metrics = collections.OrderedDict(loss=loss)
     metrics.update(self._objective.summarize(reported))
@@ -125,5 +134,6 @@ class Centralized:
       ),
       server.next_round_seed(state.round_seed),
       clients.choose(usable, optimizer, state.optimizer),
+      clients.choose(usable, objective, state.objective),
     )
     return state, metrics
