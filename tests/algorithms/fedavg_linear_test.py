@@ -1,0 +1,143 @@
+"""FedAvg of a linear model: rounds against local updates written out in NumPy."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import linear_model
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import packs
+from tff_ssl.optimization import local
+from tff_ssl.optimization import schedules
+
+_ELEMENT = collections.OrderedDict(
+  x=tf.TensorSpec([2], tf.float32),
+  y=tf.TensorSpec([], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+)
+_SIZES = (3, 0, 5, 1)
+_FEDAVG = optimizers.OptimizerConfig('sgd', 1.0)
+
+
+def _clients():
+  """Returns the examples of each client, all ids different."""
+  result, first_id = [], 0
+  for size in _SIZES:
+    examples = linear_model.examples(size, first_id)
+    result.append(
+      collections.OrderedDict(
+        x=examples['x'].astype(np.float32),
+        y=examples['y'].astype(np.float32),
+        example_id=examples['example_id'],
+      )
+    )
+    first_id += size
+  return result
+
+
+def _cohort(packed):
+  clients = _clients()
+  if not packed:
+    return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
+  return [
+    packs.pack_dataset(
+      collections.OrderedDict(
+        (name, np.concatenate([clients[k][name] for k in pack])) for name in _ELEMENT
+      ),
+      [_SIZES[k] for k in pack],
+    )
+    for pack in packs.deal(_SIZES, 2, bytes_per_example=1)
+  ]
+
+
+def _build(config, packed):
+  return fedavg.build_fedavg(
+    linear_model.LinearObjective(),
+    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
+    optimizers.build_optimizer(_FEDAVG),
+    config,
+  )
+
+
+def _local(w, client, plan, rate):
+  """Returns the weights after full-batch epochs of a client, in float64."""
+  x, y = client['x'].astype(np.float64), client['y'].astype(np.float64)
+  start, velocity = w, 0.0
+  for _ in range(plan.epochs if len(y) else 0):
+    gradient = x.T @ (x @ w - y) / len(y) + plan.proximal_weight * (w - start)
+    gradient = gradient + plan.optimizer.weight_decay * w
+    momentum = plan.optimizer.momentum
+    velocity = momentum * velocity + gradient
+    step = gradient + momentum * velocity if plan.optimizer.nesterov else velocity
+    w = w - rate * step
+  return w
+
+
+def _rounds(w, config, rounds):
+  """Returns the weights after each round, by the weighted mean of local updates."""
+  result = []
+  shares = np.array(_SIZES, np.float64)
+  if config.weighting == 'uniform':
+    shares = (shares > 0).astype(np.float64)
+  shares = shares / shares.sum()
+  for round in range(rounds):
+    rate = config.client_learning_rate
+    rate = rate(round) if callable(rate) else rate
+    ends = [_local(w, client, config.local, rate) for client in _clients()]
+    w = shares @ np.array(ends)
+    result.append(w)
+  return result
+
+
+_CONFIGS = {
+  'one step': fedavg.FedAvgConfig(client_learning_rate=0.25),
+  'uniform': fedavg.FedAvgConfig(client_learning_rate=0.25, weighting='uniform'),
+  'epochs': fedavg.FedAvgConfig(local_plan.LocalPlan(epochs=3), 0.25),
+  'scheduled': fedavg.FedAvgConfig(
+    client_learning_rate=schedules.Steps(0.25, (1, 2), factor=0.5)
+  ),
+  'proximal': fedavg.FedAvgConfig(
+    local_plan.LocalPlan(epochs=3, proximal_weight=0.5), 0.25
+  ),
+  'nesterov': fedavg.FedAvgConfig(
+    local_plan.LocalPlan(
+      epochs=2,
+      optimizer=local.LocalOptimizer(momentum=0.5, nesterov=True, weight_decay=0.1),
+    ),
+    0.125,
+  ),
+}
+
+
+@pytest.mark.parametrize('packed', [False, True])
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed):
+  config = _CONFIGS[name]
+  process = _build(config, packed)
+  states, metrics = harness.rounds_of(process, [_cohort(packed)] * 3)
+  start = np.array([0.5, -1.0])
+  np.testing.assert_allclose(harness.weights(process, states[0]), start)
+  for state, expected in zip(states[1:], _rounds(start, config, 3), strict=True):
+    np.testing.assert_allclose(harness.weights(process, state), expected, rtol=1e-5)
+  assert metrics[0]['client_work']['empty_clients'] == 1
+  # The metrics are means over clients, weighted as the updates are.
+  targets = [client['y'].mean() if len(client['y']) else 0 for client in _clients()]
+  weights = np.sign(_SIZES) if config.weighting == 'uniform' else np.array(_SIZES)
+  assert metrics[0]['client_work']['target'] == pytest.approx(
+    weights @ targets / weights.sum(), rel=1e-5
+  )
+
+
+def test_one_full_batch_step_is_a_centralized_step(tff_context):
+  config = _CONFIGS['one step']
+  process = _build(config, packed=False)
+  states, _ = harness.rounds_of(process, [_cohort(packed=False)])
+  x, y = (np.concatenate([c[name] for c in _clients()]) for name in ('x', 'y'))
+  start = np.array([0.5, -1.0])
+  expected = start - 0.25 * x.T @ (x @ start - y) / len(y)
+  np.testing.assert_allclose(harness.weights(process, states[1]), expected, rtol=1e-6)
