@@ -31,7 +31,7 @@ help:
 demo: venv
 	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
 	  --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=150 \
-	  --server_learning_rate=8e-3 --label_fractions=0.02,0.1 --baselines \
+	  --server_learning_rate=8e-3 --packs=4 --label_fractions=0.02,0.1 --baselines \
 	  --run_dir=runs/demo $(ARGS)
 
 test: venv

@@ -109,6 +109,14 @@ def test_leaving_the_block_ends_worker_and_context():
   execution.close()
 
 
+def test_the_context_around_is_the_default_again(tff_context):
+  three = tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))
+  with context.local(concurrency=1) as inner:
+    assert three() == 3
+    assert inner.worker_pid != tff_context.worker_pid
+  assert three() == 3
+
+
 def test_an_exception_ends_the_worker():
   pids = []
 

@@ -13,8 +13,8 @@ worker is gone, and a computation called by mistake fails instead of starting an
 """
 
 import collections
-from collections.abc import Callable
 import os
+import threading
 import time
 import types
 from typing import Self
@@ -22,11 +22,11 @@ from typing import Self
 import grpc
 import tensorflow_federated as tff
 
+from tff_ssl.runtime import executors
 from tff_ssl.runtime import resources
 from tff_ssl.runtime import worker as worker_lib
 
 _CONNECT_SECONDS = 60.0
-_MAX_EXECUTORS = 10
 _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = (
   ('grpc.max_message_length', _MAX_MESSAGE_BYTES),
@@ -37,6 +37,10 @@ _CHANNEL_OPTIONS = (
   ('grpc.min_reconnect_backoff_ms', 50),
   ('grpc.max_reconnect_backoff_ms', 500),
 )
+
+
+# TFF's default context is one of a thread.
+_threads = threading.local()
 
 
 def local(
@@ -107,7 +111,7 @@ class Context:
     """
     self.address = address
     self._worker = worker
-    self._executors = _Executors(self._make_executor)
+    self._executors = executors.Executors(self._make_executor)
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
     self._context = tff.framework.SyncExecutionContext(
@@ -125,6 +129,7 @@ class Context:
     # `import tensorflow_federated` has set a default context of its own that would
     # start a worker at the first call and never end it; this replaces it.
     tff.framework.set_default_context(self._context)
+    _open_here().append(self)
 
   @property
   def worker_pid(self) -> int | None:
@@ -144,13 +149,22 @@ class Context:
     return resources.cpu_seconds(self._pids())
 
   def close(self) -> None:
-    """Ends the worker (when ours) and removes the context; idempotent."""
+    """Ends the worker (when ours) and removes the context; idempotent.
+
+    The context that was open around it, if there is one, is the default again.
+    """
     if self._closed:
       return
     self._closed = True
+    outer = _open_here()
+    if self in outer:
+      outer.remove(self)
     # Contexts are per thread, and another one may have become the default since.
     if tff.framework.get_context_stack().current is self._context:
-      tff.test.set_no_default_context()
+      if outer:
+        tff.framework.set_default_context(outer[-1]._context)
+      else:
+        tff.test.set_no_default_context()
     if self._worker is None:
       self._executors.close()
     else:
@@ -202,49 +216,9 @@ class Context:
     return executor
 
 
-class _Executors(tff.framework.ExecutorFactory):
-  """Keeps the executors of the last few cohort sizes.
-
-  TFF's own factory forgets the oldest without closing it, so the worker's memory grows
-  with every new cohort size.
-  """
-
-  def __init__(
-    self,
-    make_executor: Callable[
-      [dict[tff.framework.PlacementLiteral, int]], tff.framework.RemoteExecutor
-    ],
-  ):
-    self._make_executor = make_executor
-    self._executors: collections.OrderedDict[
-      frozenset[tuple[str, int]], tff.framework.RemoteExecutor
-    ] = collections.OrderedDict()
-
-  def create_executor(
-    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
-  ) -> tff.framework.RemoteExecutor:
-    key = _key(cardinalities)
-    if key not in self._executors:
-      self._executors[key] = self._make_executor(cardinalities)
-    self._executors.move_to_end(key)
-    if len(self._executors) > _MAX_EXECUTORS:
-      self._executors.popitem(last=False)[1].close()
-    return self._executors[key]
-
-  def clean_up_executor(
-    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
-  ) -> None:
-    executor = self._executors.pop(_key(cardinalities), None)
-    if executor is not None:
-      executor.close()
-
-  def close(self) -> None:
-    """Closes all executors."""
-    while self._executors:
-      self._executors.popitem()[1].close()
-
-
-def _key(
-  cardinalities: dict[tff.framework.PlacementLiteral, int],
-) -> frozenset[tuple[str, int]]:
-  return frozenset((str(name), count) for name, count in cardinalities.items())
+def _open_here() -> list[Context]:
+  """Returns the open contexts of this thread, the innermost last."""
+  if not hasattr(_threads, 'contexts'):
+    _threads.contexts = []
+  contexts: list[Context] = _threads.contexts
+  return contexts
