@@ -14,7 +14,6 @@ from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
-from tff_ssl.encoders import projector as projector_lib
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
@@ -222,11 +221,8 @@ def build_siamese(
   encoder: network.Network, default_projector: Sequence[int]
 ) -> dual_encoder.Siamese:
   """Builds the dual encoder of one image's two views."""
-  widths = projector_widths(default_projector)
-  return dual_encoder.Siamese(
-    encoder,
-    projector_lib.build_projector(encoder.output_dim, widths),
-    byol.by_name(AUGMENTATION.value),
+  return dual_encoder.build_siamese(
+    encoder, projector_widths(default_projector), byol.by_name(AUGMENTATION.value)
   )
 
 

@@ -66,17 +66,18 @@ def _moco(build: Callable[..., moco.MocoObjective], default: tuple[int, ...]) ->
   def build_with_flags(encoder: network.Network) -> Objective:
     momentum = 0.999 if _MOMENTUM.value is None else _MOMENTUM.value
     widths = common.projector_widths(default)
-    objective = build(encoder, _augmentation(), widths, momentum, _QUEUE.value)
-    if _TEMPERATURE.value is None:
-      return objective
-    return dataclasses.replace(objective, temperature=_TEMPERATURE.value)
+    return _tempered(build(encoder, _augmentation(), widths, momentum, _QUEUE.value))
 
   return build_with_flags
 
 
 def _swav(encoder: network.Network) -> Objective:
   widths = common.projector_widths(_SWAV_WIDTHS)
-  objective = swav.build_swav(encoder, _augmentation(), widths, _PROTOTYPES.value)
+  return _tempered(swav.build_swav(encoder, _augmentation(), widths, _PROTOTYPES.value))
+
+
+def _tempered(objective: Any) -> Objective:
+  """Returns the objective with the flag's temperature, or its own without one."""
   if _TEMPERATURE.value is None:
     return objective
   return dataclasses.replace(objective, temperature=_TEMPERATURE.value)

@@ -33,9 +33,11 @@ class _Trained:
     return harness.weights(self.process, state)
 
   def optimizer(self, state) -> np.ndarray:
-    """Returns the server optimizer's state as one vector."""
-    own = state.optimizer if hasattr(state, 'optimizer') else state.finalizer
-    return harness.flat(tf.nest.flatten(own))
+    """Returns what is kept beside the weights as one vector: the optimizer's state."""
+    kept = [
+      getattr(state, name, ()) for name in ('optimizer', 'objective', 'finalizer')
+    ]
+    return harness.flat(tf.nest.flatten(kept))
 
   def next(self, datasets):
     output = self.process.next(self.state, datasets)

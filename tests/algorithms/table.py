@@ -8,6 +8,7 @@ from typing import Any
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
@@ -16,8 +17,10 @@ from tff_ssl.algorithms import optimizers
 from tff_ssl.augment import byol
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.encoders import vit
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
@@ -46,6 +49,11 @@ def _supervised():
   return supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('flip'))
 
 
+def _mae():
+  config = vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=2)
+  return mae.build_mae(vit.from_config(config, tiny.IMAGE_SHAPE))
+
+
 def _centralized(objective):
   return centralized.Centralized(
     objective, optimizers.build_optimizer(harness.ADAM), harness.SEED
@@ -69,7 +77,10 @@ class Algorithm:
 
   @property
   def federated(self) -> bool:
-    return self.builder is not centralized.Centralized
+    builder = self.builder
+    return not (
+      isinstance(builder, type) and issubclass(builder, centralized.UnionProcess)
+    )
 
 
 _EPOCHS = fedavg.FedAvgConfig(
@@ -79,6 +90,14 @@ _EPOCHS = fedavg.FedAvgConfig(
   client_learning_rate=0.1,
   seed=harness.SEED,
 )
+
+
+def _centralized_training(objective):
+  return centralized_training.CentralizedTraining(
+    objective, _EPOCHS.local, _EPOCHS.rate, harness.SEED
+  )
+
+
 _STEPS = dcco_client.DCCOConfig(
   client_learning_rate=0.001, local_steps=3, seed=harness.SEED
 )
@@ -133,6 +152,16 @@ TABLE = collections.OrderedDict(
       swav.SwavObjective(harness.model(), num_prototypes=5), harness.ADAM, packed=packed
     ),
   ),
+  fedavg_vicreg=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(
+      harness.cco('vicreg'), harness.ADAM, packed=packed
+    ),
+  ),
+  fedavg_mae=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(_mae(), harness.ADAM, _EPOCHS, packed),
+  ),
   fedavg_supervised=Algorithm(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(_supervised(), harness.ADAM, _EPOCHS, packed),
@@ -145,5 +174,12 @@ TABLE = collections.OrderedDict(
   ),
   centralized_supervised=Algorithm(
     centralized.Centralized, lambda _: _centralized(_supervised())
+  ),
+  centralized_training_simsiam=Algorithm(
+    centralized_training.CentralizedTraining,
+    lambda _: _centralized_training(_simsiam()),
+  ),
+  centralized_training_byol=Algorithm(
+    centralized_training.CentralizedTraining, lambda _: _centralized_training(_byol())
   ),
 )

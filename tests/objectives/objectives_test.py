@@ -10,6 +10,7 @@ from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
@@ -94,9 +95,9 @@ def test_the_loss_is_that_of_the_encodings(name):
 def test_the_rank_of_a_subspace_has_its_own_name():
   for dim, name in ((32, 'effective_rank'), (33, 'effective_rank_32')):
     encodings = tf.constant(np.random.default_rng(0).normal(size=(9, dim)))
-    metrics = statistics.spread_metrics(encodings)
+    metrics = collapse.spread_metrics(encodings)
     assert metrics['normalised_second'].shape == (32, 32)
-    assert list(statistics.summarize_spread(metrics)) == ['encoding_std', name]
+    assert list(collapse.summarize_spread(metrics)) == ['encoding_std', name]
 
 
 def test_the_networks_of_models_without_state_are_all_shared():

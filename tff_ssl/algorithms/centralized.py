@@ -5,6 +5,7 @@ against. It offers what the round loop needs of a learning process, but runs in 
 TensorFlow: a "cohort" is a list of data sets whose union is the batch of the step.
 """
 
+import abc
 import collections
 from collections.abc import Sequence
 import functools
@@ -34,7 +35,80 @@ class CentralizedState(NamedTuple):
   objective: base.State
 
 
-class Centralized:
+class UnionProcess(abc.ABC):
+  """What the round loop runs in plain TensorFlow: rounds on the union of a cohort."""
+
+  def __init__(self, objective: base.Objective | base.Stateful, seed: int):
+    """Initializes the process.
+
+    Args:
+      objective: What is minimised.
+      seed: Of the initial weights and the views.
+    """
+    self._objective = base.with_state(objective)
+    self._seed = seed
+
+  @abc.abstractmethod
+  def initialize(self) -> Any:
+    """Returns the state before the first round."""
+
+  def next(
+    self, state: Any, cohort: Sequence[tf.data.Dataset]
+  ) -> tff.learning.templates.LearningProcessOutput:
+    """Runs one round.
+
+    Args:
+      state: From `initialize` or the round before.
+      cohort: Data sets of single examples; training is on their union.
+
+    Returns:
+      The new state, and metrics under `client_work` as the federated algorithms have
+      them. A round without examples, or with a result that is not finite, changes
+      nothing but the seed, and is counted.
+
+    Raises:
+      ValueError: If the cohort holds no data set.
+    """
+    if not cohort:
+      raise ValueError('The cohort is empty; it must hold at least one data set.')
+    union = functools.reduce(lambda a, b: a.concatenate(b), cohort)
+    state, metrics = self._round(state, union)
+    return tff.learning.templates.LearningProcessOutput(
+      state, collections.OrderedDict(client_work=metrics)
+    )
+
+  def get_model_weights(self, state: Any) -> tff.learning.models.ModelWeights:
+    """Returns the model weights of a state."""
+    return state.global_model_weights
+
+  @abc.abstractmethod
+  def _round(self, state: Any, dataset: tf.data.Dataset) -> tuple[Any, base.Metrics]:
+    """Returns the new state and the metrics of a round on a data set."""
+
+  def _initial_weights(self) -> tff.learning.models.ModelWeights:
+    return server.initial_weights(self._objective, self._seed)
+
+  def _report(
+    self, averaged: base.Metrics, num_examples: tf.Tensor, finite: tf.Tensor
+  ) -> base.Metrics:
+    """Returns a round's metrics.
+
+    Args:
+      averaged: The objective's, with `loss`, means over examples.
+      num_examples: Of the round.
+      finite: Whether all that was computed is finite.
+    """
+    reported = collections.OrderedDict(averaged)
+    metrics = collections.OrderedDict(loss=reported.pop('loss'))
+    metrics.update(self._objective.summarize(reported))
+    metrics.update(
+      examples=tf.where(finite, num_examples, 0),
+      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+    )
+    return metrics
+
+
+class Centralized(UnionProcess):
   """One step of an optimizer a round, on all examples of the cohort at once.
 
   With the seed and the server optimizer of a federated algorithm it starts from the
@@ -54,14 +128,12 @@ class Centralized:
       optimizer: Applied to the gradient.
       seed: Of the initial weights and the views.
     """
-    self._objective = objective
-    self._stateful = base.with_state(objective)
+    super().__init__(objective, seed)
     self._optimizer = optimizer
-    self._seed = seed
 
   def initialize(self) -> CentralizedState:
     """Returns the state before the first step."""
-    weights = server.initial_weights(self._objective, self._seed)
+    weights = self._initial_weights()
     specs = tf.nest.map_structure(
       lambda x: tf.TensorSpec(x.shape, x.dtype), weights.trainable
     )
@@ -69,44 +141,16 @@ class Centralized:
       weights,
       server.initial_round_seed(self._seed),
       tf.nest.map_structure(tf.convert_to_tensor, self._optimizer.initialize(specs)),
-      self._stateful.init_state(weights.trainable),
+      self._objective.init_state(weights.trainable),
     )
-
-  def next(
-    self, state: CentralizedState, cohort: Sequence[tf.data.Dataset]
-  ) -> tff.learning.templates.LearningProcessOutput:
-    """Takes one step.
-
-    Args:
-      state: From `initialize` or the step before.
-      cohort: Data sets of single examples; their union is the batch.
-
-    Returns:
-      The new state, and metrics under `client_work` as the federated algorithms have
-      them. A batch that is empty or gives a gradient that is not finite changes nothing
-      but the seed, and is counted.
-    """
-    if not cohort:
-      raise ValueError('The cohort is empty; it must hold at least one data set.')
-    union = functools.reduce(lambda a, b: a.concatenate(b), cohort)
-    state, metrics = self._step(state, union)
-    return tff.learning.templates.LearningProcessOutput(
-      state, collections.OrderedDict(client_work=metrics)
-    )
-
-  def get_model_weights(
-    self, state: CentralizedState
-  ) -> tff.learning.models.ModelWeights:
-    """Returns the model weights of a state."""
-    return state.global_model_weights
 
   @tf.function(reduce_retracing=True)
-  def _step(self, state, dataset):
+  def _round(self, state, dataset):
     examples = clients.all_examples(dataset)
     params = state.global_model_weights.trainable
     with tf.GradientTape() as tape:
       tape.watch(params)
-      loss, reported, carry = self._stateful.loss_with_state(
+      loss, reported, carry = self._objective.loss_with_state(
         params, state.objective, examples, state.round_seed
       )
     gradient = tape.gradient(
@@ -118,15 +162,10 @@ class Centralized:
     optimizer, new_params = self._optimizer.next(
       state.optimizer, params, clients.keep_if(usable, gradient)
     )
-    new_params, objective = self._stateful.after_step(
+    new_params, objective = self._objective.after_step(
       new_params, state.objective, carry
     )
-    metrics = collections.OrderedDict(loss=loss)
-    metrics.update(self._objective.summarize(reported))
-    metrics.update(
-      examples=tf.where(finite, num_examples, 0),
-      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
-    )
+    metrics = collections.OrderedDict(loss=loss, **reported)
     state = CentralizedState(
       tff.learning.models.ModelWeights(
         clients.choose(usable, new_params, params),
@@ -136,4 +175,4 @@ class Centralized:
       clients.choose(usable, optimizer, state.optimizer),
       clients.choose(usable, objective, state.objective),
     )
-    return state, metrics
+    return state, self._report(metrics, num_examples, finite)

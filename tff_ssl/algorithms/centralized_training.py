@@ -8,14 +8,13 @@ Deviations and decisions:
     its parameters (BYOL's target, MoCo's queue) lives on over all rounds.
 """
 
-import collections
-from collections.abc import Callable, Sequence
-import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import local_training
@@ -39,7 +38,7 @@ class CentralizedTrainingState(NamedTuple):
   round: Any
 
 
-class CentralizedTraining:
+class CentralizedTraining(centralized.UnionProcess):
   """E epochs a round on all examples of the cohort.
 
   It equals FedAvg with a single client, up to what the objective keeps.
@@ -60,59 +59,26 @@ class CentralizedTraining:
       rate: Learning rate by round, from 0.
       seed: Of the initial weights, the orders and the views.
     """
-    self._objective = objective
-    self._stateful = base.with_state(objective)
+    super().__init__(objective, seed)
     self._plan = plan
     self._rate = rate
-    self._seed = seed
 
   def initialize(self) -> CentralizedTrainingState:
     """Returns the state before the first round."""
-    weights = server.initial_weights(self._objective, self._seed)
+    weights = self._initial_weights()
     return CentralizedTrainingState(
       weights,
-      self._stateful.init_state(weights.trainable),
+      self._objective.init_state(weights.trainable),
       server.initial_round_seed(self._seed),
       tf.constant(0, tf.int32),
     )
-
-  def next(
-    self, state: CentralizedTrainingState, cohort: Sequence[tf.data.Dataset]
-  ) -> tff.learning.templates.LearningProcessOutput:
-    """Trains for a round.
-
-    Args:
-      state: From `initialize` or the round before.
-      cohort: Data sets of single examples; training is on their union.
-
-    Returns:
-      The new state, and metrics under `client_work` as the federated algorithms have
-      them. A round without examples, or that ends in weights that are not finite,
-      changes nothing but the seed, and is counted.
-
-    Raises:
-      ValueError: If the cohort holds no data set.
-    """
-    if not cohort:
-      raise ValueError('The cohort is empty; it must hold at least one data set.')
-    union = functools.reduce(lambda a, b: a.concatenate(b), cohort)
-    state, metrics = self._round(state, union)
-    return tff.learning.templates.LearningProcessOutput(
-      state, collections.OrderedDict(client_work=metrics)
-    )
-
-  def get_model_weights(
-    self, state: CentralizedTrainingState
-  ) -> tff.learning.models.ModelWeights:
-    """Returns the model weights of a state."""
-    return state.global_model_weights
 
   @tf.function(reduce_retracing=True)
   def _round(self, state, dataset):
     examples = clients.all_examples(dataset)
     params = state.global_model_weights.trainable
     trained = local_training.train(
-      self._stateful,
+      self._objective,
       self._plan,
       params,
       examples,
@@ -123,13 +89,6 @@ class CentralizedTraining:
     num_examples = base.example_count(examples)
     finite = clients.is_finite((trained.params, trained.metrics))
     usable = tf.logical_and(finite, num_examples > 0)
-    averaged = collections.OrderedDict(trained.metrics)
-    metrics = collections.OrderedDict(loss=averaged.pop('loss'))
-    metrics.update(self._objective.summarize(averaged))
-    metrics.update(
-      examples=tf.where(finite, num_examples, 0),
-      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
-    )
     state = CentralizedTrainingState(
       tff.learning.models.ModelWeights(
         clients.choose(usable, trained.params, params),
@@ -139,4 +98,4 @@ class CentralizedTraining:
       server.next_round_seed(state.round_seed),
       state.round + 1,
     )
-    return state, metrics
+    return state, self._report(trained.metrics, num_examples, finite)

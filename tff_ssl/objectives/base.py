@@ -153,6 +153,33 @@ class Watched(Protocol):
     """The `encoding_std` under which they have: about 1 is spread out, 0 collapsed."""
 
 
+@runtime_checkable
+class Classifier(Protocol):
+  """An objective that trains a classifier of its own."""
+
+  def logits(self, params: Params, images: tf.Tensor) -> tf.Tensor:
+    """Returns the logits [n, classes] of images as they are, in [0, 1] [n, H, W, C]."""
+
+
+class SharesAll:
+  """An objective of which nothing stays on the client (see `Placed`)."""
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """None."""
+    return ()
+
+
+class LossOfEncodings:
+  """A `Separable` objective, whose loss is that of its encodings."""
+
+  def loss(
+    self: Separable, params: Params, examples: Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, Metrics]:
+    """Returns the loss of a batch; 0 if it is empty (see `Objective`)."""
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+
+
 def with_state(objective: 'Objective | Stateful') -> Stateful:
   """Returns an objective as a stateful one; one without state has an empty one."""
   return objective if isinstance(objective, Stateful) else _WithoutState(objective)

@@ -20,12 +20,11 @@ import tensorflow as tf
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
-from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
-from tff_ssl.objectives import statistics
 from tff_ssl.objectives import target
 
 # Section 3.3.
@@ -34,7 +33,7 @@ AUGMENTATION = 'byol'
 
 
 @dataclasses.dataclass(frozen=True)
-class ByolObjective:
+class ByolObjective(collapse.SpreadReported):
   """2 - 2 cos of online predictions and target projections, both ways, from 0 to 8.
 
   It is `base.Stateful`. With a target equal to the online network and no predictor it
@@ -58,11 +57,6 @@ class ByolObjective:
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
     online.check(self.model, self.predictor)
-
-  @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
-    return 0.05
 
   @property
   def shared_prefixes(self) -> tuple[str, ...]:
@@ -103,7 +97,7 @@ class ByolObjective:
     if self.stop_gradient:
       targets = tf.stop_gradient(targets)
     loss = similarity.byol_loss(p1, p2, *tf.split(targets, 2))
-    metrics = statistics.spread_metrics(tf.split(z, 2)[0])
+    metrics = collapse.spread_metrics(tf.split(z, 2)[0])
     return loss, metrics, collections.OrderedDict()
 
   def after_step(
@@ -116,10 +110,6 @@ class ByolObjective:
     moved = collections.OrderedDict(params)
     moved.update(target.follow(params, params, self.momentum))
     return moved, state
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return statistics.summarize_spread(metrics)
 
 
 def build_byol(
@@ -140,10 +130,8 @@ def build_byol(
     momentum: See `ByolObjective`.
   """
   return ByolObjective(
-    dual_encoder.Siamese(
-      encoder,
-      projector.build_projector(encoder.output_dim, projector_widths),
-      augmentation or augment.by_name(AUGMENTATION),
+    dual_encoder.build_siamese(
+      encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
     ),
     predictor_lib.build_predictor(
       projector_widths[-1], predictor_width or projector_widths[0]

@@ -6,12 +6,14 @@ import tensorflow as tf
 
 from tff_ssl.losses import contrastive
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import statistics
 
 
 @dataclasses.dataclass(frozen=True)
-class ContrastiveObjective:
+class ContrastiveObjective(
+  base.LossOfEncodings, base.SharesAll, collapse.SpreadReported
+):
   """NT-Xent: each view is contrasted with the batch's other 2n - 2 views.
 
   Attributes:
@@ -27,29 +29,13 @@ class ContrastiveObjective:
       raise ValueError(f'temperature is {self.temperature}; it must be positive.')
 
   @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
-    return 0.05
-
-  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """All networks of the model are shared (see `base.Placed`)."""
     return self.model.prefixes
 
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
-
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return self.model.init(seed, dtype)
-
-  def loss(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the within-batch loss; 0 for an empty batch (see `base.Objective`)."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -64,8 +50,4 @@ class ContrastiveObjective:
     del examples  # No label is needed.
     f, g = encodings['f'], encodings['g']
     loss = contrastive.nt_xent(f, g, self.temperature)
-    return loss, statistics.spread_metrics(f)
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return statistics.summarize_spread(metrics)
+    return loss, collapse.spread_metrics(f)

@@ -9,7 +9,7 @@ Source: "Federated Training of Dual Encoding Models on Small Non-IID Client Data
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Protocol
 
@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 
 ENCODER = 'encoder'
@@ -134,6 +135,22 @@ class TwoTower:
     f = self.left.apply(network.select(params, LEFT), examples[LEFT])
     g = self.right.apply(network.select(params, RIGHT), examples[RIGHT])
     return f, g
+
+
+def build_siamese(
+  encoder: network.Network,
+  projector_widths: Sequence[int],
+  augmentation: byol.AugmentConfig,
+) -> Siamese:
+  """Builds a model with a projector of normalized layers but the last.
+
+  Args:
+    encoder: Images to features.
+    projector_widths: Units of the projector's layers.
+    augmentation: How the views are made.
+  """
+  head = projector.build_projector(encoder.output_dim, projector_widths)
+  return Siamese(encoder, head, augmentation)
 
 
 def named_encodings(

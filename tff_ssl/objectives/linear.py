@@ -18,7 +18,7 @@ KERNEL, BIAS = 'kernel', 'bias'
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearObjective:
+class LinearObjective(base.LossOfEncodings, base.SharesAll):
   """Softmax cross-entropy of logits = features kernel + bias.
 
   Attributes:
@@ -39,11 +39,6 @@ class LinearObjective:
     """All of the classifier is shared (see `base.Placed`)."""
     return (KERNEL, BIAS)
 
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
-
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns zeros, whatever the seed: `kernel` [d, classes], `bias` [classes]."""
     del seed
@@ -53,12 +48,6 @@ class LinearObjective:
         (BIAS, tf.zeros([self.num_classes], dtype)),
       ]
     )
-
-  def loss(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the mean cross-entropy over labelled examples (label >= 0)."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor

@@ -22,8 +22,8 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import vit
 from tff_ssl.losses import reconstruction
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import statistics
 
 DECODER = 'decoder'
 # Appendix A.1.
@@ -31,7 +31,7 @@ AUGMENTATION = 'mae'
 
 
 @dataclasses.dataclass(frozen=True)
-class MaeObjective:
+class MaeObjective(base.LossOfEncodings, base.SharesAll):
   """The mean squared error of the pixels of masked patches.
 
   It is `base.Separable`: each example has a loss of its own. All have the same number
@@ -84,22 +84,11 @@ class MaeObjective:
     """Encoder and decoder are shared (see `base.Placed`)."""
     return dual_encoder.ENCODER, DECODER
 
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
-
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return dual_encoder.init_networks(
       seed, dtype, {dual_encoder.ENCODER: self.encoder, DECODER: self.decoder}
     )
-
-  def loss(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the mean loss of the examples; 0 if there is none."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -136,11 +125,12 @@ class MaeObjective:
     error = encodings['error']
     count = tf.cast(base.example_count(examples), error.dtype)
     loss = tf.math.divide_no_nan(tf.reduce_sum(error), count)
-    return loss, statistics.spread_metrics(encodings['features'])
+    return loss, collapse.spread_metrics(encodings['features'])
 
+  # It is not `base.Watched`: features that share a large mean draw pixels as well.
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return statistics.summarize_spread(metrics)
+    """Turns averaged moments into the spread of the features."""
+    return collapse.summarize_spread(metrics)
 
   def _chosen(
     self, examples: base.Examples, seed: tf.Tensor, dtype: tf.DType

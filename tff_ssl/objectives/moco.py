@@ -25,8 +25,8 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import moco
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import statistics
 from tff_ssl.objectives import target
 
 QUEUE = 'queue'
@@ -35,7 +35,7 @@ DIMENSION = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoObjective:
+class MocoObjective(collapse.SpreadReported):
   """InfoNCE of the first view's queries against the second view's keys.
 
   It is `base.Stateful`.
@@ -61,11 +61,6 @@ class MocoObjective:
       raise ValueError(f'temperature is {self.temperature}; it must be positive.')
     if self.queue_size < 1:
       raise ValueError(f'queue_size is {self.queue_size}; it must be at least 1.')
-
-  @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
-    return 0.05
 
   @property
   def shared_prefixes(self) -> tuple[str, ...]:
@@ -110,7 +105,7 @@ class MocoObjective:
       self.batch_negatives,
     )
     carry = collections.OrderedDict(keys=keys)
-    return loss, statistics.spread_metrics(queries), carry
+    return loss, collapse.spread_metrics(queries), carry
 
   def after_step(
     self, params: base.Params, state: base.State, carry: base.Carry
@@ -119,10 +114,6 @@ class MocoObjective:
     moved = target.follow(state, params, self.momentum)
     moved[QUEUE], moved[COUNT] = moco.enqueue(state[QUEUE], state[COUNT], carry['keys'])
     return params, moved
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return statistics.summarize_spread(metrics)
 
 
 def build_moco_v1(

@@ -17,12 +17,11 @@ import tensorflow as tf
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
-from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
-from tff_ssl.objectives import statistics
 
 # Section 3, and Appendix A for the augmentation.
 PROJECTOR_WIDTHS = (2048, 2048, 2048)
@@ -31,7 +30,7 @@ AUGMENTATION = 'moco_v2'
 
 
 @dataclasses.dataclass(frozen=True)
-class SimSiamObjective:
+class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadReported):
   """(D(p1, sg z2) + D(p2, sg z1)) / 2, a loss from -1 (views agree) to 1.
 
   It is `base.Separable`: each example is encoded by itself.
@@ -52,29 +51,13 @@ class SimSiamObjective:
     online.check(self.model, self.predictor)
 
   @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
-    return 0.05
-
-  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """All networks are shared (see `base.Placed`)."""
     return online.prefixes(self.model, self.predictor)
 
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
-
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return online.init(self.model, self.predictor, seed, dtype)
-
-  def loss(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the mean loss of the examples; 0 if there is none."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -96,11 +79,7 @@ class SimSiamObjective:
     loss = similarity.simsiam_loss(
       encodings['p1'], encodings['p2'], encodings['z1'], encodings['z2']
     )
-    return loss, statistics.spread_metrics(encodings['z1'])
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return statistics.summarize_spread(metrics)
+    return loss, collapse.spread_metrics(encodings['z1'])
 
 
 def build_simsiam(
@@ -120,10 +99,8 @@ def build_simsiam(
   """
   dim = projector_widths[-1]
   return SimSiamObjective(
-    dual_encoder.Siamese(
-      encoder,
-      projector.build_projector(encoder.output_dim, projector_widths),
-      augmentation or augment.by_name(AUGMENTATION),
+    dual_encoder.build_siamese(
+      encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
     ),
     predictor_lib.build_predictor(dim, predictor_width or max(1, dim // BOTTLENECK)),
   )

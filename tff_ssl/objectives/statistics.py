@@ -15,13 +15,16 @@ from tff_ssl.losses import cco
 from tff_ssl.losses import spread
 from tff_ssl.losses import vicreg
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 
 LOSSES = ('cco', 'vicreg')
 
 
 @dataclasses.dataclass(frozen=True)
-class StatisticsObjective:
+class StatisticsObjective(
+  base.LossOfEncodings, base.SharesAll, collapse.SpreadReported
+):
   """A loss of the encoding statistics of a dual encoder.
 
   Attributes:
@@ -61,11 +64,6 @@ class StatisticsObjective:
     """All networks of the model are shared (see `base.Placed`)."""
     return self.model.prefixes
 
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
-
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return self.model.init(seed, dtype)
@@ -83,12 +81,6 @@ class StatisticsObjective:
       return vicreg.vicreg_loss(statistics)
     return cco.cco_loss(statistics, self.off_diagonal_weight)
 
-  def loss(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the within-batch loss; 0 for an empty batch (see `base.Objective`)."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
-
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
@@ -103,7 +95,7 @@ class StatisticsObjective:
     statistics = cco.statistics(f, g, within=self.loss_name == 'vicreg')
     loss = self.loss_of(statistics)
     has_examples = tf.cast(base.example_count(examples) > 0, loss.dtype)
-    return loss * has_examples, spread_metrics(f)
+    return loss * has_examples, collapse.spread_metrics(f)
 
   def summarize_statistics(
     self, statistics: collections.OrderedDict[str, tf.Tensor]
@@ -130,43 +122,3 @@ class StatisticsObjective:
       ),
       total_variance=total_variance,
     )
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return summarize_spread(metrics)
-
-
-def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
-  """Returns the moments of encodings [n, d] from which their spread is known.
-
-  They are means over examples, so the cohort's spread follows from their weighted mean
-  even if every client holds one example. A client sends 2 d + min(d, 32)^2 numbers more
-  for it: 8 d + 4096 bytes in float32 where d >= 32.
-  """
-  mean, square, second = spread.normalised_moments(tf.stop_gradient(encodings))
-  return collections.OrderedDict(
-    normalised_mean=mean, normalised_square=square, normalised_second=second
-  )
-
-
-def summarize_spread(metrics: base.Metrics) -> base.Metrics:
-  """Returns the two numbers of the collapse alarm.
-
-  Returns:
-    `encoding_std`: about 1 when spread out, 0 when collapsed, for losses that do not
-    ignore a shift. `effective_rank`: from 1 when collapsed to d when all directions of
-    the L2-normalised encodings vary alike. Of d > 32 dimensions it is that of 32 fixed
-    random ones (see `losses.spread`), and called `effective_rank_32`.
-  """
-  mean = metrics['normalised_mean']
-  exact = mean.shape[0] <= spread.SUBSPACE_DIM
-  rank = 'effective_rank' if exact else f'effective_rank_{spread.SUBSPACE_DIM}'
-  return collections.OrderedDict(
-    [
-      (
-        'encoding_std',
-        spread.encoding_std_from_moments(mean, metrics['normalised_square']),
-      ),
-      (rank, spread.effective_rank_from_moments(mean, metrics['normalised_second'])),
-    ]
-  )

@@ -14,7 +14,7 @@ HEAD = 'head'
 
 
 @dataclasses.dataclass(frozen=True)
-class SupervisedObjective:
+class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   """Softmax cross-entropy of an encoder and a linear head.
 
   Attributes:
@@ -32,22 +32,11 @@ class SupervisedObjective:
     """Encoder and head are shared (see `base.Placed`)."""
     return (dual_encoder.ENCODER, HEAD)
 
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
-
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return dual_encoder.init_networks(
       seed, dtype, {dual_encoder.ENCODER: self.encoder, HEAD: self.head}
     )
-
-  def loss(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the mean cross-entropy over labelled examples (label >= 0)."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -56,9 +45,12 @@ class SupervisedObjective:
     view = byol.one_view(
       examples['image'], examples['example_id'], seed, self.augmentation
     )
-    features = self.encoder.apply(network.select(params, dual_encoder.ENCODER), view)
-    logits = self.head.apply(network.select(params, HEAD), features)
-    return collections.OrderedDict(logits=logits)
+    return collections.OrderedDict(logits=self.logits(params, view))
+
+  def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
+    """Returns the logits [n, classes] of images (see `base.Classifier`)."""
+    features = self.encoder.apply(network.select(params, dual_encoder.ENCODER), images)
+    return self.head.apply(network.select(params, HEAD), features)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples

@@ -26,11 +26,10 @@ import tensorflow as tf
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
-from tff_ssl.encoders import projector
 from tff_ssl.losses import swav
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import statistics
 
 PROTOTYPES = 'prototypes'
 _KERNEL = f'{PROTOTYPES}/dense0/kernel'
@@ -41,7 +40,7 @@ AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
-class SwavObjective:
+class SwavObjective(base.SharesAll, collapse.SpreadReported):
   """Swapped prediction of Sinkhorn-Knopp assignments.
 
   It is `base.Stateful`, with an empty state.
@@ -72,19 +71,9 @@ class SwavObjective:
       raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
 
   @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
-    return 0.05
-
-  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """All networks and the prototypes are shared (see `base.Placed`)."""
     return (*self.model.prefixes, PROTOTYPES)
-
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]; prototypes have length 1."""
@@ -119,7 +108,7 @@ class SwavObjective:
     loss = swav.swapped_prediction(
       first, second, self.temperature, self.epsilon, self.iterations
     )
-    metrics = statistics.spread_metrics(tf.split(z, 2)[0])
+    metrics = collapse.spread_metrics(tf.split(z, 2)[0])
     return loss, metrics, collections.OrderedDict()
 
   def after_step(
@@ -128,10 +117,6 @@ class SwavObjective:
     """Brings every prototype back to length 1."""
     del carry
     return _normalised(params), state
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Turns averaged moments into the collapse alarm's numbers."""
-    return statistics.summarize_spread(metrics)
 
 
 def build_swav(
@@ -148,10 +133,8 @@ def build_swav(
     projector_widths: Units of the projector's layers.
     num_prototypes: K.
   """
-  model = dual_encoder.Siamese(
-    encoder,
-    projector.build_projector(encoder.output_dim, projector_widths),
-    augmentation or augment.by_name(AUGMENTATION),
+  model = dual_encoder.build_siamese(
+    encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
   )
   return SwavObjective(model, num_prototypes)
 
