@@ -19,6 +19,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
@@ -35,7 +36,8 @@ class Evaluator:
     task: task_lib.Task,
     encoder: network.Network,
     federated: suite.Federated | None = None,
-    deal: suite.Deal | None = None,
+    deal: scores.Deal | None = None,
+    logits: Callable[[network.Params, Any], Any] | None = None,
   ):
     """Reads the flags.
 
@@ -44,6 +46,7 @@ class Evaluator:
       encoder: Whose parameters are evaluated.
       federated: For the method federated_linear.
       deal: Deals test examples to clients, for fairness; None: it is not measured.
+      logits: Of an objective's own classifier (`base.Classifier`), if it has one.
 
     Raises:
       ValueError: If the task has no labels, or a flag is out of range.
@@ -57,6 +60,7 @@ class Evaluator:
     self._encoder = encoder
     self._federated = federated
     self._deal = deal
+    self._classify = logits and features.build_encode(logits)
     self._fractions = evaluation_flags.fractions()
     self._encode = features.build_encode(encoder.apply)
     self._finetune = finetune.build_finetune(
@@ -76,6 +80,25 @@ class Evaluator:
       self._fractions,
       functools.partial(self._finetune, params),
     )
+
+  def evaluate_model(self, params: network.Params) -> results_lib.Numbers:
+    """Evaluates an objective's encoder, and its own classifier if it has one.
+
+    Args:
+      params: All of the objective's.
+    """
+    numbers = self.evaluate(network.select(params, dual_encoder.ENCODER))
+    if self._classify is not None:
+      numbers.update(
+        suite.evaluate_classifier(
+          functools.partial(self._classify, params),
+          self._task.test,
+          num_classes=self._task.num_classes,
+          case_level=self._task.case_level,
+          deal=self._deal,
+        )
+      )
+    return numbers
 
   def baselines(self) -> tuple[results_lib.Numbers, results_lib.Numbers]:
     """Evaluates the encoder before training, and trained with the labels alone.
@@ -196,6 +219,8 @@ def report(
   if evaluation_flags.BASELINES.value:
     results[results_lib.SCRATCH] = scratch
   print(results_lib.table(results, evaluator.balanced))
+  if (own := results_lib.own_classifier(results[name], evaluator.balanced)) is not None:
+    print(own)
   if any(map(results_lib.has_fairness, results.values())):
     print(results_lib.fairness_table(results))
   if not results_lib.write(folder, round, name, results, prefix):

@@ -17,6 +17,7 @@ from binaries import evaluation_flags
 from binaries import partition_flags
 from tasks import task as task_lib
 from tff_ssl.algorithms import federated_linear
+from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import spec
@@ -93,7 +94,7 @@ def build_federated(task: task_lib.Task) -> suite.Federated | None:
   return probe.fit
 
 
-def build_deal(task: task_lib.Task) -> suite.Deal | None:
+def build_deal(task: task_lib.Task) -> scores.Deal | None:
   """Returns what deals test examples to clients, if fairness is asked for.
 
   Args:

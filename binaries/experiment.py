@@ -82,14 +82,14 @@ def run(experiment: Experiment) -> None:
   clients = simulation.Clients(data, num_packs=common.PACKS.value)
   cohort_fn = _build_cohorts(experiment, task, data, clients, partition)
   encoder = common.build_encoder(task)
-  evaluator = evaluation.Evaluator(task, encoder)
   spec = clients.element_spec if experiment.federated else data.element_type_structure
   objective = experiment.build_objective(task, encoder)
   algorithm = experiment.build_algorithm(objective, spec)
+  logits = objective.logits if isinstance(objective, base.Classifier) else None
+  evaluator = evaluation.Evaluator(task, encoder, logits=logits)
 
-  def encoder_params(state: Any) -> network.Params:
-    weights = algorithm.get_model_weights(state).trainable
-    return network.select(weights, dual_encoder.ENCODER)
+  def weights(state: Any) -> network.Params:
+    return algorithm.get_model_weights(state).trainable
 
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   with run_folder.RunFolder(
@@ -105,16 +105,17 @@ def run(experiment: Experiment) -> None:
         cohort_fn,
         folder,
         rounds,
-        lambda state, _: evaluator.evaluate(encoder_params(state)),
+        lambda state, _: evaluator.evaluate_model(weights(state)),
         common.EVALUATE_EVERY.value,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
         alarm=_build_alarm(objective),
       )
-      params = encoder_params(state)
-    results.save_encoder(folder, task, encoder, params, experiment.name, rounds)
+      params = weights(state)
+    encoder_params = network.select(params, dual_encoder.ENCODER)
+    results.save_encoder(folder, task, encoder, encoder_params, experiment.name, rounds)
     known = results.read(path, rounds)
-    evaluation.report(evaluator, path, rounds, experiment.name, params, known)
+    evaluation.report(evaluator, path, rounds, experiment.name, encoder_params, known)
   print(f'Run folder: {path}')
 
 

@@ -31,6 +31,7 @@ _TAKEN = (
   'seed',
   'partition',
   'partition_encoder',
+  'examples_per_client_at_most',
   'plot',
   'csv',
   'max_clients',

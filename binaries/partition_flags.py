@@ -25,6 +25,15 @@ ENCODER = flags.DEFINE_string(
   'The encoder.keras, as of a run, whose features the partition clusters.',
 )
 
+MOST = flags.DEFINE_integer(
+  'examples_per_client_at_most',
+  None,
+  'Clients with more training examples keep so many of them, drawn; by default all.',
+  lower_bound=1,
+)
+# Of which examples a client keeps, apart from the draws of the partition.
+_KEEPING = 1
+
 
 def text(task: task_lib.Task) -> str:
   """Returns the partition's specification: the flag, or the task's default."""
@@ -67,7 +76,11 @@ def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
   """
   config = spec.parse(text(task))
   encoded = _encode(task) if spec.needs_features(config) else None
-  return spec.build(config, task.train.label, task.train.case, seed, encoded)
+  partition = spec.build(config, task.train.label, task.train.case, seed, encoded)
+  if MOST.value is None:
+    return partition
+  rng = np.random.default_rng([seed, _KEEPING])
+  return partition_lib.at_most(partition, MOST.value, rng)
 
 
 def build_client_data(

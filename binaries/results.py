@@ -15,6 +15,7 @@ import pathlib
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
+from tff_ssl.evaluation import suite
 from tff_ssl.reporting import projection
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import files
@@ -115,6 +116,21 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
   methods = [title for title in _COLUMNS.values() if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
   return table_lib.text(rows, names, percent=methods)
+
+
+def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
+  """Returns a line on the classifier that was trained with an encoder, if one was.
+
+  Args:
+    numbers: Of the encoder.
+    balanced: Whether balanced accuracy is told as well.
+  """
+  found = [
+    f'{SCORES[score]} {numbers[name]:.1%}'
+    for score in (SCORES if balanced else ('accuracy',))
+    if (name := f'{suite.CLASSIFIER}/{score}') in numbers
+  ]
+  return f'Its own classifier, tested directly: {", ".join(found)}' if found else None
 
 
 def has_fairness(numbers: Numbers) -> bool:

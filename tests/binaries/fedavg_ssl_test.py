@@ -104,3 +104,12 @@ def test_wrong_flags_are_one_sentence(runs, flags):
   assert _WRONG[flags] in run.stderr
   assert len(run.stderr.strip().splitlines()) == 1
   assert not run.folder.exists()
+
+
+def test_what_is_supervised_is_also_tested_directly(runs):
+  run = runs[0]['centralized']
+  evaluation = json.loads((run.folder / 'evaluation.json').read_text())
+  assert 0 < evaluation['classifier/accuracy'] <= 1
+  assert 'Its own classifier, tested directly: accuracy' in run.stdout
+  other = json.loads((runs[0]['byol'].folder / 'evaluation.json').read_text())
+  assert 'classifier/accuracy' not in other

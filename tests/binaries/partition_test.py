@@ -152,6 +152,17 @@ def test_clients_hold_the_changed_images(digits, labelled):
     assert ('label' in examples) == labelled
 
 
+def test_clients_keep_at_most_so_many_examples(digits):
+  arguments = ('--partition=shares:alpha=0.1,clients=4', '--seed=3')
+  with in_process.parsed(*arguments):
+    full = common.build_partition(digits)
+  with in_process.parsed(*arguments, '--examples_per_client_at_most=50'):
+    kept = common.build_partition(digits)
+  for name, held in full.items():
+    assert len(kept[name]) == min(50, len(held))
+    assert set(kept[name]) <= set(held)
+
+
 def test_a_run_trains_on_the_changed_images(tmp_path, monkeypatch, digits):
   seen = {}
 

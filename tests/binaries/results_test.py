@@ -44,6 +44,14 @@ def test_balanced_accuracy_has_rows_of_its_own():
   )
 
 
+def test_own_classifier_has_a_line_where_there_is_one():
+  own = {'classifier/accuracy': 0.5, 'classifier/balanced_accuracy': 0.25}
+  line = 'Its own classifier, tested directly: accuracy 50.0%'
+  assert results.own_classifier(own, balanced=False) == line
+  assert results.own_classifier(own, balanced=True) == f'{line}, balanced 25.0%'
+  assert results.own_classifier(NUMBERS, balanced=False) is None
+
+
 def test_table_of_everything_fits_in_100_columns():
   methods = ('knn', 'linear', 'lars', 'federated_linear', 'finetune')
   numbers = {f'{m}/100%/{s}': 1.0 for m in methods for s in results.SCORES}

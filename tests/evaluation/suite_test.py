@@ -183,6 +183,24 @@ def test_fairness_is_over_the_clients_of_the_labelled_test_examples():
   assert plain == {k: v for k, v in results.items() if not k.startswith('fairness/')}
 
 
+@pytest.mark.parametrize('case_level', [False, True])
+def test_own_classifier_is_tested_as_it_is(case_level):
+  test = _examples(6, 3, seed=2)
+  test.label[test.case == 5] = -1
+  # Right but for case 0, of which one image is so surely taken for class 1 that it
+  # decides the case, and two are not.
+  logits = np.eye(3)[np.maximum(test.label, 0)]
+  first = np.flatnonzero(test.case == 0)[0]
+  logits[first] = [0.0, 9.0, 0.0]
+  found = suite.evaluate_classifier(
+    lambda _: logits, test, num_classes=3, case_level=case_level
+  )
+  right, of_class_0 = (4 / 5, 1 / 2) if case_level else (14 / 15, 5 / 6)
+  assert found['classifier/accuracy'] == pytest.approx(right)
+  assert found['classifier/recall/0'] == pytest.approx(of_class_0)
+  assert found['classifier/recall/1'] == 1.0
+
+
 def test_refuses_bad_input():
   train, test = _examples(6, 1, seed=0), _examples(6, 1, seed=1)
   with pytest.raises(ValueError, match="'svm'; allowed are knn, logistic"):

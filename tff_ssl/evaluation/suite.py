@@ -8,6 +8,7 @@ Names of the numbers (fractions are written in per cent):
   lars/1%/recall/3              linear probe by the LARS protocol; recall of class 3
   federated_linear/1%/accuracy  linear probe trained by FedAvg over clients
   finetune/1%/accuracy          full fine-tuning
+  classifier/accuracy           the model's own classifier, tested directly
 Each method has accuracy, balanced_accuracy, and recall/CLASS for the classes that the
 test labels hold. Where test examples are dealt to clients, also (see `fairness`):
   fairness/clients                             clients that have test examples
@@ -17,28 +18,27 @@ test labels hold. Where test examples are dealt to clients, also (see `fairness`
 """
 
 import collections
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from tff_ssl.evaluation import encoded
-from tff_ssl.evaluation import fairness
 from tff_ssl.evaluation import finetune as finetune_lib
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import labels as labels_lib
 from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import linear_lars
-from tff_ssl.evaluation import metrics
+from tff_ssl.evaluation import scores
 
 # Methods that have the labels together, and the one whose labels stay on clients.
 METHODS = ('knn', 'logistic', 'lars', 'finetune')
 FEDERATED_LINEAR = 'federated_linear'
+# Not a method: what the encoder was trained with, tested directly.
+CLASSIFIER = 'classifier'
 _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
 # What names a method's numbers, where it is not the method's own name.
 _PREFIXES = {'logistic': 'linear'}
-# (labels, cases) of test examples -> client id -> positions into them.
-Deal = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 
 
 class Federated(Protocol):
@@ -68,7 +68,7 @@ def evaluate(
   seed: int = 0,
   finetune: Callable[..., finetune_lib.Finetuned] | None = None,
   federated: Federated | None = None,
-  deal: Deal | None = None,
+  deal: scores.Deal | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
@@ -98,7 +98,7 @@ def evaluate(
   _check_methods(methods, finetune, federated)
   train_set = encoded.encode_set('training', encode, train, case_level)
   test_set = encoded.encode_set('test', encode, test, case_level)
-  score = _Scorer(test_set, num_classes, deal)
+  score = scores.Scorer(test_set, num_classes, deal)
   results = score.about_clients()
   for fraction in fractions:
     kept = labels_lib.label_fraction(
@@ -119,6 +119,35 @@ def evaluate(
           results[f'{prefix}/converged'] = float(converged)
       results.update(score(prefix, predictions))
   return results
+
+
+def evaluate_classifier(
+  classify: Callable[[np.ndarray], np.ndarray],
+  test: encoded.Examples,
+  *,
+  num_classes: int,
+  case_level: bool = False,
+  deal: scores.Deal | None = None,
+) -> collections.OrderedDict[str, float]:
+  """Tests a model's own classifier, as it is (Dec-SL of the Dec-SSL paper).
+
+  Args:
+    classify: Maps images uint8 [N, H, W, C] to logits [N, num_classes].
+    test: As in `evaluate`, like all that follow. A case's logits are the mean of those
+      of its images.
+    num_classes: Number of classes.
+    case_level: Whether a case is classified as a whole.
+    deal: For fairness over clients.
+
+  Returns:
+    Numbers by name, under `classifier`.
+
+  Raises:
+    ValueError: No test example has a label, or logits are not finite.
+  """
+  test_set = encoded.encode_set('test', classify, test, case_level)
+  score = scores.Scorer(test_set, num_classes, deal)
+  return score(CLASSIFIER, np.argmax(test_set.features, axis=1))
 
 
 def _frozen(
@@ -169,46 +198,6 @@ def _finetuned(
     test_cases=test.case,
   )
   return result.predictions
-
-
-class _Scorer:
-  """Turns predictions of the test images (or cases) into numbers."""
-
-  def __init__(self, test_set: encoded.EncodedSet, num_classes: int, deal: Deal | None):
-    self._tested = np.flatnonzero(test_set.labels >= 0)
-    if not self._tested.size:
-      raise ValueError('None of the test examples has a label; evaluation needs one.')
-    self._labels = test_set.labels[self._tested]
-    self._num_classes = num_classes
-    self._clients = deal and deal(self._labels, test_set.cases[self._tested])
-
-  def about_clients(self) -> collections.OrderedDict[str, float]:
-    """Returns how many clients have test examples, if they are dealt to clients."""
-    if self._clients is None:
-      return collections.OrderedDict()
-    count = sum(len(positions) > 0 for positions in self._clients.values())
-    return collections.OrderedDict([('fairness/clients', float(count))])
-
-  def __call__(
-    self, prefix: str, predictions: np.ndarray
-  ) -> collections.OrderedDict[str, float]:
-    """Returns every metric by name; an absent class has no recall."""
-    labels, predictions = self._labels, predictions[self._tested]
-    recalls = metrics.per_class_recall(labels, predictions, self._num_classes)
-    scores = collections.OrderedDict(
-      accuracy=metrics.accuracy(labels, predictions),
-      balanced_accuracy=metrics.balanced_accuracy(
-        labels, predictions, self._num_classes
-      ),
-    )
-    for c in np.flatnonzero(~np.isnan(recalls)):
-      scores[f'recall/{c}'] = float(recalls[c])
-    found = collections.OrderedDict((f'{prefix}/{k}', v) for k, v in scores.items())
-    if self._clients is not None:
-      of_clients = fairness.client_accuracies(labels, predictions, self._clients)
-      for name, value in fairness.summarize(of_clients).items():
-        found[f'fairness/{prefix}/accuracy/{name}'] = value
-    return found
 
 
 def _check_methods(

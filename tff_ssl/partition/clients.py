@@ -30,6 +30,25 @@ def from_positions(
   )
 
 
+def at_most(partition: Partition, examples: int, rng: np.random.Generator) -> Partition:
+  """Leaves every client some of its examples.
+
+  Args:
+    partition: Of all examples.
+    examples: The most that a client keeps, at least 1.
+    rng: Source of which ones.
+
+  Returns:
+    The partition with the same clients, of which those that hold more keep `examples`
+    drawn at random.
+  """
+  check_count('examples that a client keeps at most', examples)
+  return collections.OrderedDict(
+    (name, np.sort(rng.permutation(held)[:examples]))
+    for name, held in partition.items()
+  )
+
+
 def check_count(field: str, value: int | None, minimum: int = 1) -> None:
   """Checks an optional whole number of a partition's configuration.
 
