@@ -25,6 +25,7 @@ from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.objectives import uniformity
 
 # The papers' heads are for ResNet-50: a quarter as wide for small encoders.
 _WIDTHS = (256, 256, 256)
@@ -83,6 +84,11 @@ def _tempered(objective: Any) -> Objective:
   return dataclasses.replace(objective, temperature=_TEMPERATURE.value)
 
 
+def _uniformity(encoder: network.Network) -> Objective:
+  widths = common.projector_widths(_CONTRASTIVE_WIDTHS)
+  return uniformity.build_uniformity(encoder, _augmentation(), widths)
+
+
 def _mae(encoder: network.Network) -> Objective:
   # Crops and flips, as the paper's, whatever the flag's default for two views.
   return mae.build_mae(encoder)
@@ -101,6 +107,7 @@ _SELF_SUPERVISED: Mapping[str, Callable[[network.Network], Objective]] = {
   'swav': _swav,
   'cco': _statistics('cco'),
   'vicreg': _statistics('vicreg'),
+  'uniformity': _uniformity,
   'mae': _mae,
 }
 SUPERVISED = 'supervised'

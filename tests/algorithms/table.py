@@ -25,6 +25,7 @@ from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.objectives import uniformity
 from tff_ssl.optimization import local
 
 
@@ -156,6 +157,12 @@ TABLE = collections.OrderedDict(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(
       harness.cco('vicreg'), harness.ADAM, packed=packed
+    ),
+  ),
+  fedavg_uniformity=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(
+      uniformity.UniformityObjective(harness.model()), harness.ADAM, packed=packed
     ),
   ),
   fedavg_mae=Algorithm(

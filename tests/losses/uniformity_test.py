@@ -1,0 +1,75 @@
+"""Tests of alignment and uniformity against their definitions, pair by pair."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import uniformity
+
+
+def _unit(n: int, seed: int = 0) -> np.ndarray:
+  x = np.random.default_rng(seed).normal(size=(n, 4))
+  return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def _uniformity(x: np.ndarray, t: float) -> float:
+  potentials = [
+    np.exp(-t * np.sum((a - b) ** 2))
+    for i, a in enumerate(x)
+    for j, b in enumerate(x)
+    if i != j
+  ]
+  return float(np.log(np.mean(potentials)))
+
+
+@pytest.mark.parametrize('t', [0.5, 2.0])
+@pytest.mark.parametrize('n', [2, 7])
+def test_uniformity_is_the_mean_over_ordered_pairs(n, t):
+  x = _unit(n)
+  got = uniformity.uniformity(tf.constant(3.0 * x), t)
+  np.testing.assert_allclose(got, _uniformity(x, t), rtol=1e-12)
+
+
+def test_alignment_is_the_mean_squared_distance_of_directions():
+  f, g = _unit(5), _unit(5, seed=1)
+  got = uniformity.alignment(tf.constant(2.0 * f), tf.constant(g))
+  np.testing.assert_allclose(got, np.mean(np.sum((f - g) ** 2, axis=1)), rtol=1e-12)
+
+
+def test_limits():
+  x = tf.constant([[1.0, 0.0], [-1.0, 0.0]], tf.float64)
+  assert float(uniformity.uniformity(x)) == pytest.approx(-8.0)
+  assert float(uniformity.uniformity(tf.ones([3, 2], tf.float64))) == pytest.approx(0.0)
+  assert float(uniformity.alignment(x, x)) == 0.0
+  assert float(uniformity.alignment(x, -x)) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize('n', [0, 1])
+def test_without_pairs_there_is_neither_loss_nor_gradient(n):
+  x = tf.ones([n, 3])
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    loss = uniformity.uniformity(x) + uniformity.alignment(x, x)
+  assert float(loss) == 0.0
+  np.testing.assert_array_equal(tape.gradient(loss, x), np.zeros([n, 3]))
+
+
+def test_the_gradient_is_that_of_finite_differences():
+  x = 2.0 * _unit(4)
+  point = tf.constant(x)
+  with tf.GradientTape() as tape:
+    tape.watch(point)
+    loss = uniformity.uniformity(point)
+  gradient = tape.gradient(loss, point).numpy()
+  for index in np.ndindex(x.shape):
+    sides = []
+    for step in (1e-6, -1e-6):
+      moved = x.copy()
+      moved[index] += step
+      sides.append(_uniformity(moved / np.linalg.norm(moved, axis=1)[:, None], 2.0))
+    assert gradient[index] == pytest.approx((sides[0] - sides[1]) / 2e-6, abs=1e-7)
+
+
+def test_a_potential_needs_a_positive_t():
+  with pytest.raises(ValueError, match=r't is 0\.0; it must be above 0'):
+    uniformity.uniformity(tf.ones([2, 2]), 0.0)

@@ -1,0 +1,72 @@
+"""Tests of alignment and uniformity on linear networks, against NumPy in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl.objectives import base
+from tff_ssl.objectives import uniformity
+
+_SEED = tf.constant([1, 2])
+
+
+def _reference(objective, params, batch, seed=_SEED) -> float:
+  f, g = (
+    networks.numpy_linear(params, 'projector', view)
+    for view in networks.numpy_views(objective.model, batch, seed)
+  )
+  f, g = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (f, g))
+  others = ~np.eye(len(f), dtype=bool)
+  spreads = [
+    np.log(np.mean(np.exp(-objective.t * _squares(x)[others]))) for x in (f, g)
+  ]
+  return np.mean(np.sum((f - g) ** 2, axis=1)) + objective.weight * np.mean(spreads)
+
+
+def _squares(x: np.ndarray) -> np.ndarray:
+  return np.sum((x[:, None] - x[None]) ** 2, axis=-1)
+
+
+@pytest.mark.parametrize(('weight', 't'), [(1.0, 2.0), (0.5, 3.0), (0.0, 2.0)])
+def test_loss_and_its_step_equal_numpy(weight, t):
+  objective = uniformity.UniformityObjective(networks.siamese('byol'), weight, t)
+  batch, params = networks.examples(5), objective.init(_SEED, tf.float64)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, _ = objective.loss(params, networks.tensors(batch), _SEED)
+  assert float(loss) == pytest.approx(_reference(objective, params, batch), rel=1e-6)
+  gradient = tape.gradient(loss, params)
+  arrays = {name: value.numpy() for name, value in params.items()}
+  for name, value in arrays.items():
+    for index in np.ndindex(value.shape):
+      sides = []
+      for step in (1e-5, -1e-5):
+        moved = {n: v.copy() for n, v in arrays.items()}
+        moved[name][index] += step
+        sides.append(_reference(objective, moved, batch))
+      slope = (sides[0] - sides[1]) / 2e-5
+      assert gradient[name].numpy()[index] == pytest.approx(slope, abs=1e-5)
+
+
+def test_it_is_separable_shared_and_watched():
+  objective = uniformity.UniformityObjective(networks.siamese())
+  assert isinstance(objective, base.Separable)
+  assert isinstance(objective, base.Watched)
+  assert objective.shared_prefixes == ('encoder', 'projector')
+  assert objective.local_prefixes == ()
+
+
+def test_the_paper_s_head():
+  objective = uniformity.build_uniformity(networks.encoder())
+  assert objective.model.projector.output_dim == 128
+  assert objective.weight == 1.0 and objective.t == 2.0
+
+
+@pytest.mark.parametrize(
+  ('wrong', 'message'),
+  [({'weight': -1.0}, 'weight is -1.0'), ({'t': 0.0}, 't is 0.0; it must be above 0')],
+)
+def test_wrong_numbers_are_refused(wrong, message):
+  with pytest.raises(ValueError, match=message):
+    uniformity.UniformityObjective(networks.siamese(), **wrong)

@@ -1,0 +1,97 @@
+"""Alignment and uniformity: both views of an image agree, and images are spread out.
+
+Tongzhou Wang, Phillip Isola. Understanding Contrastive Representation Learning through
+Alignment and Uniformity on the Hypersphere. ICML 2020.
+
+Shared: encoder, projector. Nothing stays on the client.
+
+Deviations: group norm in the place of batch norm; SimCLR's augmentation.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.losses import uniformity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
+from tff_ssl.objectives import dual_encoder
+
+# Appendix B: a hidden layer as wide as the features, 128 dimensions.
+DIMENSION = 128
+AUGMENTATION = 'simclr'
+
+
+@dataclasses.dataclass(frozen=True)
+class UniformityObjective(
+  base.LossOfEncodings, base.SharesAll, collapse.SpreadReported
+):
+  """L_align + weight * (L_uniform of the one view + L_uniform of the other) / 2.
+
+  It is `base.Separable`: each example is encoded by itself.
+
+  Attributes:
+    model: Encoder, projector and views.
+    weight: Of uniformity; 0: nothing keeps the encodings from collapsing.
+    t: Of the Gaussian potential.
+  """
+
+  model: dual_encoder.DualEncoder
+  weight: float = 1.0
+  t: float = 2.0
+
+  def __post_init__(self) -> None:
+    if not 0 <= self.weight < float('inf'):
+      raise ValueError(f'weight is {self.weight}; it must be at least 0 and finite.')
+    if not 0 < self.t < float('inf'):
+      raise ValueError(f't is {self.t}; it must be above 0 and finite.')
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """All networks of the model are shared (see `base.Placed`)."""
+    return self.model.prefixes
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return self.model.init(seed, dtype)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns the encodings `f` and `g` of both views (see `base.Separable`)."""
+    return dual_encoder.named_encodings(self.model, params, examples, seed)
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss, and the spread of the first view's encodings."""
+    del examples  # No label is needed.
+    f, g = encodings['f'], encodings['g']
+    spread = uniformity.uniformity(f, self.t) + uniformity.uniformity(g, self.t)
+    loss = uniformity.alignment(f, g) + self.weight * spread / 2
+    return loss, collapse.spread_metrics(f)
+
+
+def build_uniformity(
+  encoder: network.Network,
+  augmentation: augment.AugmentConfig | None = None,
+  projector_widths: Sequence[int] | None = None,
+  weight: float = 1.0,
+) -> UniformityObjective:
+  """Builds the objective with the paper's head.
+
+  Args:
+    encoder: Images to features.
+    augmentation: How the views are made; SimCLR's when None.
+    projector_widths: Units of the projector's layers; as many as the encoder has
+      features, and 128, when None.
+    weight: See `UniformityObjective`.
+  """
+  widths = projector_widths or (encoder.output_dim, DIMENSION)
+  model = dual_encoder.build_siamese(
+    encoder, widths, augmentation or augment.by_name(AUGMENTATION)
+  )
+  return UniformityObjective(model, weight)
