@@ -4,15 +4,19 @@ r"""Compares runs: one table, curves and a page, over the seeds of each setting.
   python -m binaries.compare --runs=runs/dcco_0,runs/dcco_1,runs/fedavg_0 \
       --metric='linear/*,loss' --out=comparison
 
+  python -m binaries.compare --runs='runs/robust_*' --over=local_epochs,rounds
+
 Runs whose flags are the same but for the seed, and for what does not change what is
 trained (folders, checkpoints, how it is evaluated), form a group, named by the flags in
 which groups differ. The table shows mean and sample deviation over a group's runs. In
 the folder `--out` it leaves `comparison.csv` (all numbers), `curves.png` and
 `comparison.html`, which holds table and curves and needs nothing else. Runs that have
 not finished are named, and count only where no run of their group has finished.
+
+With `--over`, `over.png` shows the accuracies against a flag.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import itertools
 import pathlib
 import sys
@@ -27,6 +31,7 @@ from tff_ssl.reporting import curves
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import page
 from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import sensitivity
 from tff_ssl.reporting import table
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
@@ -41,15 +46,22 @@ _METRIC = flags.DEFINE_list(
   "Numbers that are shown, by name or pattern, such as 'linear/*,loss,bytes'; by "
   'default all accuracies, and what training cost.',
 )
+_OVER = flags.DEFINE_list(
+  'over',
+  [],
+  'A flag, and flags that change with it: draws accuracies against the first.',
+)
 
 
 def main() -> None:
   """Compares."""
   out = pathlib.Path(_OUT.value).expanduser()
   _check_out(out)
-  groups = groups_lib.group([runs_lib.read(folder) for folder in _folders()])
+  runs = [runs_lib.read(folder) for folder in _folders()]
+  groups = groups_lib.group(runs)
   rows = compare.rows(groups)
   names = columns.choose(rows, _METRIC.value)
+  against = _lines(runs, names)
   caveats = caveats_lib.find(groups)
   cells = columns.cells(rows, names)
   print(table.text(cells, right=[name for name in cells[0] if name != columns.GROUP]))
@@ -58,9 +70,10 @@ def main() -> None:
   out.mkdir(parents=True, exist_ok=True)
   compare.write_csv(out / 'comparison.csv', rows, columns.available(rows))
   curves_png = _draw(groups, names)
-  if curves_png:
-    with files.atomic(out / 'curves.png') as aside:
-      aside.write_bytes(curves_png)
+  for name, png in (('curves.png', curves_png), ('over.png', _draw_over(against))):
+    if png:
+      with files.atomic(out / name) as aside:
+        aside.write_bytes(png)
   with files.atomic(out / 'comparison.html') as aside:
     aside.write_text(page.build(groups, cells, caveats, curves_png), encoding='utf-8')
   print(f'Page: {out / "comparison.html"}')
@@ -115,6 +128,32 @@ def _draw(groups: list[groups_lib.Group], names: list[str]) -> bytes:
 
   shown = curves.quantities(groups, names, every_accuracy=bool(_METRIC.value))
   return figures.png(figures.draw(groups, shown)) if shown else b''
+
+
+def _lines(
+  runs: Sequence[runs_lib.Run], names: Sequence[str]
+) -> dict[str, list[sensitivity.Line]]:
+  """Returns what --over asks for, by the title of a panel; nothing without it."""
+  if not _OVER.value:
+    return {}
+  found = {
+    columns.title(name): sensitivity.lines(runs, _OVER.value, name)
+    for name in names
+    if columns.is_accuracy(name)
+  }
+  panels = {title: lines for title, lines in found.items() if lines}
+  if not panels:
+    raise ValueError('--over is given, but no accuracy is among the numbers shown.')
+  return panels
+
+
+def _draw_over(panels: dict[str, list[sensitivity.Line]]) -> bytes:
+  """Returns the accuracies against a flag as a PNG file, empty without them."""
+  if not panels:
+    return b''
+  from tff_ssl.reporting import figures
+
+  return figures.png(figures.draw_over(_OVER.value[0], panels))
 
 
 if __name__ == '__main__':

@@ -98,9 +98,16 @@ def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
   assert 'This is not a fair comparison' in capsys.readouterr().err.splitlines()[1]
 
 
+def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
+  out = call(runs, '--over=algorithm')
+  assert (out / 'over.png').read_bytes().startswith(b'\x89PNG')
+
+
 @pytest.mark.parametrize(
   ('flags', 'message'),
   [
+    (['--runs={runs}/*', '--over=mu'], "over names 'mu'; .* has no such flag"),
+    (['--runs={runs}/*', '--over=seed', '--metric=loss'], 'no accuracy is among'),
     ([], 'runs is not given; it must name run folders'),
     (['--runs='], 'runs is not given'),
     (['--runs={runs}/nothing*'], 'which matches no run with a round'),

@@ -1,6 +1,6 @@
 """Figures of curves: a panel for each quantity, a line and a band for each group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import io
 import math
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import look
+from tff_ssl.reporting import sensitivity
 
 # Okabe and Ito's colours, which the colour-blind tell apart, without the yellow, which
 # is faint on white. Line styles tell the groups apart in grey.
@@ -54,16 +55,46 @@ def draw(
   for index, quantity in enumerate(shown, start=1):
     plot = figure.add_subplot(panels, _PANELS_IN_A_ROW, index)
     _draw_panel(plot, groups, quantity)
-  figure.legend(
-    [lines_lib.Line2D([], [], **_style(index)) for index in range(len(groups))],
-    labels,
-    loc='outside upper left',
-    ncols=in_a_line,
-    frameon=False,
-    fontsize=10,
-    labelcolor=look.INK,
-    handlelength=3,
+  _add_legend(figure, labels, in_a_line)
+  return figure
+
+
+def draw_over(
+  flag: str, panels: Mapping[str, Sequence[sensitivity.Line]]
+) -> figure_lib.Figure:
+  """Draws numbers against a flag: a panel for each, a line for each other setting.
+
+  Args:
+    flag: What lies on the horizontal axis.
+    panels: By its title, a share and its lines; each has at least one.
+
+  Returns:
+    The figure.
+  """
+  every = [line for lines in panels.values() for line in lines]
+  names = list(dict.fromkeys(line.name for line in every))
+  ticks = sensitivity.ordered(
+    list(dict.fromkeys(value for line in every for value in line.values))
   )
+  figure = look.new(_WIDTH, _PANEL_HEIGHT + (len(names) + 1) * _LEGEND_LINE)
+  first = None
+  for index, (title, lines) in enumerate(panels.items(), start=1):
+    # Shares are compared between panels too: one axis for all.
+    plot = figure.add_subplot(1, len(panels), index, sharey=first)
+    first = first or plot
+    for line in lines:
+      style = _style(names.index(line.name))
+      marker = _MARKERS[names.index(line.name) % len(_MARKERS)]
+      places = [ticks.index(value) for value in line.values]
+      plot.errorbar(
+        places, line.mean, yerr=line.deviation, marker=marker, capsize=3, **style
+      )
+    plot.set_title(title, loc='left', fontsize=10.5, color=look.INK)
+    plot.set_xlabel(flag, color=look.INK, fontsize=9)
+    plot.set_xticks(range(len(ticks)), ticks)
+    plot.yaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=0))
+    look.style_axes(plot)
+  _add_legend(figure, names, in_a_line=1)
   return figure
 
 
@@ -72,6 +103,21 @@ def png(figure: figure_lib.Figure) -> bytes:
   buffer = io.BytesIO()
   figure.savefig(buffer, format='png')
   return buffer.getvalue()
+
+
+def _add_legend(
+  figure: figure_lib.Figure, labels: Sequence[str], in_a_line: int
+) -> None:
+  figure.legend(
+    [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))],
+    labels,
+    loc='outside upper left',
+    ncols=in_a_line,
+    frameon=False,
+    fontsize=10,
+    labelcolor=look.INK,
+    handlelength=3,
+  )
 
 
 def _label(group: groups_lib.Group) -> str:

@@ -122,7 +122,7 @@ def rounds_of(run: runs_lib.Run) -> int | None:
 
 def seed_of(run: runs_lib.Run) -> str:
   """Returns a run's seed, as text."""
-  return _text(run.flags.get(_SEED))
+  return text(run.flags.get(_SEED))
 
 
 def state_of(run: runs_lib.Run) -> str:
@@ -134,7 +134,7 @@ def state_of(run: runs_lib.Run) -> str:
 
 def _settings(run: runs_lib.Run, neutral: Collection[str]) -> dict[str, str]:
   settings = {
-    name: _text(value)
+    name: text(value)
     for name, value in sorted(run.flags.items())
     if name != _SEED and name not in neutral
   }
@@ -174,7 +174,8 @@ def _name(own: Mapping[str, str], flags: Sequence[str]) -> str:
   return ' '.join(parts) or _SINGLE
 
 
-def _text(value: object) -> str:
+def text(value: object) -> str:
+  """Returns a flag's value as it is written in names."""
   if value is None:
     return 'unset'
   if isinstance(value, list):
