@@ -1,4 +1,8 @@
-"""What one client computes, said once for clients apart and for clients in packs."""
+"""What one client computes, said once for clients apart and for clients in packs.
+
+A `ClientFunction` is of clients that forget, a `StatefulFunction` of clients that keep
+a state of their own from one participation to the next (see `client_states`).
+"""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -63,6 +67,42 @@ class ClientFunction:
   each: Callable[[Shared, base.Examples], ClientResult]
   additive: bool = False
   alike: Alike | None = None
+  weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
+
+
+class ClientState(NamedTuple):
+  """What a client keeps; it never leaves the device.
+
+  Attributes:
+    client: int32 scalar, the client's index. Whoever runs the rounds gives it, and
+      tells by it whose state is whose: values may come back in another order.
+    last_round: int32 scalar, the round of the last participation that counted, from 0;
+      `client_states.NEVER` before the first.
+    kept: A structure of tensors of fixed shapes: the algorithm's own.
+  """
+
+  client: Any
+  last_round: Any
+  kept: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class StatefulFunction:
+  """A pure function of one client and of what it keeps.
+
+  A client that has no examples, or gives anything not finite, sends zeros with weight 0
+  and keeps what it had: neither function need look for it.
+
+  Attributes:
+    first: shared -> what a client begins with that takes part for the first time. It
+      says too of which structure and types that is.
+    each: (shared, state, examples) -> the means that it sends (see `ClientResult`), and
+      what it keeps in the place of `state.kept`; of one client with n >= 0 examples.
+    weigh: int32 sizes of clients -> float32 weights of those that are usable.
+  """
+
+  first: Callable[[Shared], Any]
+  each: Callable[[Shared, ClientState, base.Examples], tuple[Means, Any]]
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
 
 

@@ -5,6 +5,7 @@ their functions anew for every client and round, which costs ten times the real 
 """
 
 import collections
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -122,3 +123,28 @@ def traffic(num_clients: tf.Tensor, *, down: int, up: int) -> base.Metrics:
   """
   cohort = tf.cast(num_clients, tf.int64)
   return collections.OrderedDict(bytes_down=cohort * down, bytes_up=cohort * up)
+
+
+def report(
+  metrics: base.Metrics,
+  counts: base.Metrics,
+  summarize: Callable[[base.Metrics], base.Metrics],
+  *,
+  down: int,
+  up: int,
+) -> base.Metrics:
+  """Returns what a round reports of its clients.
+
+  Args:
+    metrics: Averaged over examples, with `loss`.
+    counts: Summed over clients.
+    summarize: The objective's; turns the other metrics into scalars.
+    down: Bytes from the server to one client.
+    up: Bytes from one client to the server.
+  """
+  averaged = collections.OrderedDict(metrics)
+  result = collections.OrderedDict(loss=averaged.pop('loss'))
+  result.update(summarize(averaged))
+  result.update(counts)
+  result.update(traffic(counts['clients'], down=down, up=up))
+  return result

@@ -3,15 +3,18 @@
 On devices, and by default, each CLIENTS-placed value is one client's data set. In a
 simulation each may be a pack of many clients (`packing`), which is many times cheaper
 where clients are small. An algorithm asks a `Cohort` for its data type, gives it the
-function of one client, and does not know which it is.
+function of one client, and does not know which it is. Clients that keep a state pass
+through the same: their states are values beside their data, in the same order.
 """
 
+import collections
 from typing import Any, Protocol
 
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import client_states
 from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import packing
 from tff_ssl.algorithms import packs
@@ -39,6 +42,21 @@ class Cohort(Protocol):
     Args:
       function: Of one client.
       shared_type: Of its first argument.
+    """
+
+  def map_with_states(
+    self,
+    function: client_functions.StatefulFunction,
+    shared_type: tff.Type,
+    state_type: tff.StructType,
+  ) -> tff.Computation:
+    """Returns (shared, states, read data) -> `sent`, as of `map`, and `states` after.
+
+    Args:
+      function: Of one client.
+      shared_type: Of its first argument; it has a `round`, int32, from 0.
+      state_type: Of one client (`client_states.state_type`). That of the computation's
+        second argument, a value's `states`, follows from the layout.
     """
 
 
@@ -85,5 +103,24 @@ class SeparateClients:
     @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
     def run(shared, examples):
       return client_functions.as_sent(function.each(shared, examples))
+
+    return run
+
+  def map_with_states(
+    self,
+    function: client_functions.StatefulFunction,
+    shared_type: tff.Type,
+    state_type: tff.StructType,
+  ) -> tff.Computation:
+    """Returns the function of a client as a computation; see `Cohort`."""
+
+    @tff.tensorflow.computation(
+      shared_type, state_type, self.read.type_signature.result
+    )
+    def run(shared, state, examples):
+      result, state = client_states.visit(function, shared, state, examples)
+      return collections.OrderedDict(
+        sent=client_functions.as_sent(result), states=state
+      )
 
     return run

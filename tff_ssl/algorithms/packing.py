@@ -12,6 +12,8 @@ to the order of floating-point sums:
   - All others are computed one after another.
   - So are those of a chunk that gives anything not finite: who is at fault must be
     left out, and the others must not.
+  - So are clients that keep a state. The states of a pack come stacked, in the order of
+    its clients, and leave so.
 
 What is aggregated is a pack's mean with the sum of its weights. Aggregators that act on
 each client must have their part done inside (`aggregation.Packs`); those that cannot be
@@ -19,20 +21,18 @@ split refuse packs.
 """
 
 import collections
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import client_states
 from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import packs
-from tff_ssl.objectives import base
-
-# Examples that go through the networks together. More is not faster, and takes memory:
-# a chunk's activations stay until its gradient is taken.
-_CHUNK = 256
+from tff_ssl.algorithms import sweeps
 
 
 class PackedClients:
@@ -59,136 +59,78 @@ class PackedClients:
     self, function: client_functions.ClientFunction, shared_type: tff.Type
   ) -> tff.Computation:
     """Returns the function of a pack as a computation; see `cohorts.Cohort`."""
-    examples_type = self.read.type_signature.result[packs.EXAMPLES]
 
-    # Of one client, for the types of what it sends.
-    @tff.tensorflow.computation(shared_type, examples_type)
-    def one(shared, examples):
-      return _sums(function.each(shared, examples))
+    def visit(shared, state, examples):
+      return function.each(shared, examples), state
 
-    zero_type = one.type_signature.result
-    clip_norms = self._packs.clip_norms
+    together = function if function.additive or function.alike is not None else None
+    sweep = self._sweep(visit, shared_type, (), together)
 
     @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
     def run(shared, pack):
-      sweep = _Sweep(function, clip_norms, shared, pack, clients.zeros(zero_type))
-      total = sweep.total()
-      means = tf.nest.map_structure(
-        lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
-      )
-      return client_functions.as_sent(
-        client_functions.ClientResult(means, total.weight, total.counts)
-      )
+      return sweep(shared, (), pack)[0]
 
     return run
 
+  def map_with_states(
+    self,
+    function: client_functions.StatefulFunction,
+    shared_type: tff.Type,
+    state_type: tff.StructType,
+  ) -> tff.Computation:
+    """Returns the function of a pack as a computation; see `cohorts.Cohort`."""
 
-class _Sums(NamedTuple):
-  """Sums over clients: of weight times means, of weights, of counts."""
+    def visit(shared, state, examples):
+      return client_states.visit(function, shared, state, examples)
 
-  means: client_functions.Means
-  weight: tf.Tensor
-  counts: base.Metrics
+    sweep = self._sweep(visit, shared_type, state_type, None)
 
+    @tff.tensorflow.computation(
+      shared_type,
+      client_states.stacked_type(state_type),
+      self.read.type_signature.result,
+    )
+    def run(shared, states, pack):
+      sent, states = sweep(shared, states, pack)
+      return collections.OrderedDict(sent=sent, states=states)
 
-def _sums(result: client_functions.ClientResult) -> _Sums:
-  """Returns the sums over one client."""
-  return _Sums(
-    tf.nest.map_structure(lambda x: x * tf.cast(result.weight, x.dtype), result.means),
-    result.weight,
-    collections.OrderedDict(result.counts or {}),
-  )
+    return run
 
+  def _sweep(
+    self,
+    visit: sweeps.Visit,
+    shared_type: tff.Type,
+    state_type: Any,
+    together: client_functions.ClientFunction | None,
+  ) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
+    """Returns (shared, states, pack) -> what a pack sends, and its states after.
 
-class _Sweep:
-  """One computation of a function over the clients of one pack."""
+    Args:
+      visit: Of one client.
+      shared_type: Of its first argument.
+      state_type: Of its second; the empty tuple where there is none.
+      together: The function of clients that can be computed together, if they can.
+    """
+    examples_type = self.read.type_signature.result[packs.EXAMPLES]
 
-  def __init__(self, function, clip_norms, shared, pack, zero: _Sums):
-    self._function = function
-    self._clip_norms = clip_norms
-    self._shared = shared
-    self._examples = pack[packs.EXAMPLES]
-    self._sizes = pack[packs.SIZES]
-    self._ends = tf.cumsum(self._sizes)
-    self._zero = zero
+    # Of one client, for the types of what it sends.
+    @tff.tensorflow.computation(shared_type, state_type, examples_type)
+    def one(shared, state, examples):
+      return sweeps.sums(visit(shared, state, examples)[0])
 
-  def total(self) -> _Sums:
-    """Returns the sums over all clients."""
-    together = self._function.additive or self._function.alike is not None
+    zero_type = one.type_signature.result
     # Each client's own value is wanted where it is clipped.
-    step = self._chunk if together and not self._clip_norms else self._one
-    return self._loop(tf.constant(0), tf.size(self._sizes), step)
+    clip_norms = self._packs.clip_norms
+    together = None if clip_norms else together
 
-  def _loop(self, first, end, step) -> _Sums:
-    """Sums over clients `first` to `end` what `step` gives of some at a time."""
+    def run(shared, states, pack):
+      zero = clients.zeros(zero_type)
+      sweep = sweeps.Sweep(visit, together, clip_norms, shared, states, pack, zero)
+      total, states = sweep.total()
+      means = tf.nest.map_structure(
+        lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
+      )
+      result = client_functions.ClientResult(means, total.weight, total.counts)
+      return client_functions.as_sent(result), states
 
-    def body(first, total):
-      after, part = step(first, end)
-      return after, tf.nest.map_structure(tf.add, total, part)
-
-    _, total = tf.while_loop(
-      lambda first, _: first < end,
-      body,
-      (first, self._zero),
-      # One step after another: side by side they would need the memory of all.
-      parallel_iterations=1,
-    )
-    return total
-
-  def _one(self, first, end) -> tuple[tf.Tensor, _Sums]:
-    """Takes one client by itself."""
-    del end
-    sums = _sums(self._function.each(self._shared, self._take(first, first + 1)))
-    means = collections.OrderedDict(
-      (name, self._clipped(name, value)) for name, value in sums.means.items()
-    )
-    return first + 1, sums._replace(means=means)
-
-  def _clipped(self, name, value):
-    """Returns n_k times a client's value as it may leave the client."""
-    if name not in self._clip_norms:
-      return value
-    flat, _ = tf.clip_by_global_norm(tf.nest.flatten(value), self._clip_norms[name])
-    return tf.nest.pack_sequence_as(value, flat)
-
-  def _chunk(self, first, end) -> tuple[tf.Tensor, _Sums]:
-    """Takes clients from `first` on that go through the networks together."""
-    after = tf.minimum(self._chunk_end(first), end)
-    sizes = self._sizes[first:after]
-    means, usable = self._together(self._take(first, after), after - first)
-    counts = clients.counts(sizes, tf.constant(True)) if self._zero.counts else None
-    weight = tf.reduce_sum(self._function.weigh(sizes))
-    sums = _sums(client_functions.ClientResult(means, weight, counts))
-    return after, tf.cond(
-      usable, lambda: sums, lambda: self._loop(first, after, self._one)
-    )
-
-  def _chunk_end(self, first):
-    """Returns the client after the last that goes together with `first`."""
-    begin = self._ends[first] - self._sizes[first]
-    after = tf.searchsorted(self._ends, [begin + _CHUNK], side='right')[0]
-    if not self._function.additive:
-      alike = tf.searchsorted(self._sizes, [self._sizes[first]], side='right')[0]
-      after = tf.minimum(after, alike)
-    return tf.maximum(after, first + 1)
-
-  def _together(self, examples, num_clients):
-    """Returns the mean over the clients of a chunk, and whether it is finite."""
-    num_examples = base.example_count(examples)
-    if self._function.additive:
-      result = self._function.each(self._shared, examples)
-      # A result that is not finite has weight 0.
-      return result.means, tf.equal(result.weight, tf.cast(num_examples, tf.float32))
-    assert self._function.alike is not None
-    alike = self._function.alike
-    means = tf.cond(
-      num_examples > 0,
-      lambda: alike(self._shared, examples, num_clients),
-      lambda: self._zero.means,
-    )
-    return means, clients.is_finite(means)
-
-  def _take(self, first, after):
-    """Returns the examples of clients `first` to `after`, at least one client."""
-    begin, end = self._ends[first] - self._sizes[first], self._ends[after - 1]
-    return tf.nest.map_structure(lambda x: x[begin:end], self._examples)
+    return run

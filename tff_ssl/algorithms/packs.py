@@ -55,16 +55,20 @@ class PackSpec:
 
 
 def deal(
-  sizes: Sequence[int], num_packs: int, bytes_per_example: int
+  sizes: Sequence[int],
+  num_packs: int,
+  bytes_per_example: int,
+  bytes_per_client: int = 0,
 ) -> list[list[int]]:
   """Deals clients into packs of nearly equal work.
 
   Args:
     sizes: Examples of each client, at least one client.
     num_packs: How many packs to make, as many as run at the same time; at least 1.
-      There are fewer where there are fewer clients, and a multiple where packs would be
-      too large to be sent.
+      There are fewer where there are fewer clients, and more where packs would be too
+      large to be sent.
     bytes_per_example: Size of an example.
+    bytes_per_client: Size of what comes with a client beside its examples: its state.
 
   Returns:
     The positions of each pack's clients, small clients first.
@@ -76,18 +80,30 @@ def deal(
     raise ValueError('The cohort is empty; it must hold at least one client.')
   if num_packs < 1:
     raise ValueError(f'num_packs is {num_packs}; it must be at least 1.')
-  parts = math.ceil(sum(sizes) * bytes_per_example / (_MAX_BYTES * num_packs))
+  weights = [bytes_per_client + int(size) * bytes_per_example for size in sizes]
+  parts = math.ceil(sum(weights) / (_MAX_BYTES * num_packs))
   count = min(num_packs * max(1, parts), len(sizes))
   packs: list[list[int]] = [[] for _ in range(count)]
-  loads = np.zeros(count, np.int64)
-  # The largest first, each to whoever has least. Positions break ties, so that packs
-  # are a function of the cohort alone.
+  loads, held = [0] * count, [0] * count
+  # The largest first, each to whoever has least and has room. Positions break ties, so
+  # that packs are a function of the cohort alone.
   order = np.argsort(np.asarray(sizes), kind='stable')
-  for position in order[::-1]:
-    lightest = int(np.argmin(loads))
-    packs[lightest].append(int(position))
+  for position in order[::-1].tolist():
+    rooms = [
+      k
+      for k, pack in enumerate(packs)
+      if not pack or held[k] + weights[position] <= _MAX_BYTES
+    ]
+    if not rooms:
+      rooms = [len(packs)]
+      packs.append([])
+      loads.append(0)
+      held.append(0)
+    lightest = min(rooms, key=loads.__getitem__)
+    packs[lightest].append(position)
     # An empty client costs something too.
-    loads[lightest] += max(1, sizes[position])
+    loads[lightest] += max(1, int(sizes[position]))
+    held[lightest] += weights[position]
   return [pack[::-1] for pack in packs]
 
 
@@ -108,3 +124,22 @@ def pack_dataset(
       ]
     )
   )
+
+
+def stack(states: Sequence[Any]) -> Any:
+  """Returns the states of a pack's clients as one structure of arrays [K, ...].
+
+  Args:
+    states: Of each client, in the pack's order, K >= 1; structures of arrays.
+  """
+  return tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states)
+
+
+def unstack(states: Any) -> list[Any]:
+  """Returns the state of each client of a pack: the inverse of `stack`.
+
+  Args:
+    states: A structure of arrays [K, ...], at least one.
+  """
+  count = len(tf.nest.flatten(states)[0])
+  return [tf.nest.map_structure(lambda x, k=k: x[k], states) for k in range(count)]

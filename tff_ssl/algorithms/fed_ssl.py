@@ -1,0 +1,111 @@
+"""Federated averaging where the objective's state stays with its client (FedSSL).
+
+"Divergence-aware Federated Self-Supervised Learning", Weiming Zhuang, Yonggang Wen,
+Shuai Zhang, ICLR 2022: the general framework of section 3. Over BYOL it is Fed-BYOL,
+over MoCo Fed-MoCo, over an objective without state FedAvg.
+
+A round:
+  1. the server broadcasts the online networks;
+  2. client k takes them in the place of its own, goes on with the state that it was
+     left with when it last took part (BYOL's target, MoCo's key networks and queue) or,
+     the first time, begins one from them; it trains for E epochs and sends its update;
+  3. the server averages the updates weighted by n_k and applies its optimizer.
+
+`fedavg` begins the state anew in every round.
+
+Deviations: the framework's options, of what to share and how to update the online
+networks, are other algorithms: FedU, FedEMA.
+"""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import cohorts
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import server
+from tff_ssl.algorithms import stateful_averaging
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.objectives import base
+
+
+def client_function(
+  objective: base.Objective | base.Stateful, config: fedavg.FedAvgConfig
+) -> client_functions.StatefulFunction:
+  """Builds step 2: training on a client's examples, from the state it was left with.
+
+  Args:
+    objective: What is minimised; its state is what the client keeps.
+    config: How, and how clients are weighted.
+
+  Returns:
+    A function that sends the `update` (initial minus final weights) and the objective's
+    `metrics`; see `stateful_averaging.compose`.
+  """
+  stateful = base.with_state(objective)
+
+  def first(shared):
+    return stateful.init_state(shared['params'])
+
+  def each(shared, state, examples):
+    trained = local_training.train(
+      stateful,
+      config.local,
+      shared['params'],
+      examples,
+      shared['seed'],
+      shared['rate'],
+      state.kept,
+    )
+    update = tf.nest.map_structure(tf.subtract, shared['params'], trained.params)
+    means = collections.OrderedDict(update=update, metrics=trained.metrics)
+    return means, trained.state
+
+  return client_functions.StatefulFunction(
+    first, each, fedavg.WEIGHTINGS[config.weighting]
+  )
+
+
+def build_fed_ssl(
+  objective: base.Objective | base.Stateful,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: fedavg.FedAvgConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> stateful_process.StatefulProcess:
+  """Builds FedSSL over an objective.
+
+  Args:
+    objective: What a client minimises.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
+      `packs.PackSpec` of them.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters, those of FedAvg; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`.
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id`.
+  """
+  config = config or fedavg.FedAvgConfig()
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    return server.initial_weights(objective, config.seed)
+
+  return stateful_averaging.compose(
+    initial_weights,
+    client_function(objective, config),
+    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    server_optimizer,
+    config.rate,
+    config.seed,
+    objective.summarize,
+  )
