@@ -12,12 +12,20 @@ import tensorflow_federated as tff
 
 from tests import tiny
 from tests.algorithms import harness
+from tests.algorithms import remembering
 from tests.algorithms import table
 from tff_ssl import algorithms
 from tff_ssl.algorithms import federated_linear
+from tff_ssl.algorithms import stateful_process
 
 _TABLE = table.TABLE
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
+
+
+_PROCESSES = (
+  tff.learning.templates.LearningProcess,
+  stateful_process.StatefulProcess,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,9 +86,9 @@ def test_every_algorithm_is_in_the_table():
     for name, member in members:
       if name.startswith('build_') and member.__module__ == module.name:
         returned = inspect.signature(member).return_annotation
-        if returned is tff.learning.templates.LearningProcess:
+        if returned in _PROCESSES:
           defined.add(member)
-  assert defined, 'no builder of a LearningProcess was found'
+  assert defined, 'no builder of a process was found'
   # FedAvg over features instead of images, with tests of its own.
   defined.remove(federated_linear.build_federated_linear)
   missing = defined - {row.builder for row in _TABLE.values()}
@@ -88,9 +96,11 @@ def test_every_algorithm_is_in_the_table():
 
 
 @pytest.mark.parametrize('name', _FEDERATED)
-def test_it_is_a_learning_process_whose_state_keeps_its_type(trained, name):
+def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
   process = trained(name).process
-  assert isinstance(process, tff.learning.templates.LearningProcess)
+  if isinstance(process, remembering.Remembering):
+    process = process.process
+  assert isinstance(process, _PROCESSES)
   state_type = process.initialize.type_signature.result
   assert state_type.is_identical_to(process.next.type_signature.result.state)
   weights_type = process.get_model_weights.type_signature.result

@@ -13,10 +13,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import tiny
+from tests.algorithms import remembering
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import dcco_rounds
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import optimizers
 from tff_ssl.algorithms import packs
@@ -204,6 +206,22 @@ def build_fedavg(
     config or fedavg.FedAvgConfig(seed=SEED),
     aggregation,
   )
+
+
+@functools.cache
+def build_fed_ssl(
+  objective: base.Objective | base.Stateful,
+  optimizer: optimizers.OptimizerConfig = SGD,
+  config: fedavg.FedAvgConfig | None = None,
+  packed: bool = False,
+) -> remembering.Remembering:
+  process = fed_ssl.build_fed_ssl(
+    objective,
+    PACKS if packed else ELEMENT,
+    optimizers.build_optimizer(optimizer),
+    config or fedavg.FedAvgConfig(seed=SEED),
+  )
+  return remembering.Remembering(process, packed)
 
 
 def round_seed(round: int) -> tf.Tensor:

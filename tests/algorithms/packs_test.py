@@ -43,6 +43,28 @@ def test_packs_can_be_sent():
   assert {len(pack) for pack in dealt} == {16}
 
 
+def test_states_count_when_packs_are_sent():
+  # One client with much to do, and 100 with little and with a state of 1 MiB each.
+  dealt = packs.deal([1000, *[1] * 100], 2, 100, bytes_per_client=2**20)
+  assert len(dealt) == 2
+  assert sorted(k for pack in dealt for k in pack) == list(range(101))
+  assert max(len(pack) for pack in dealt) <= 64
+  # What is too large by itself goes by itself.
+  assert packs.deal([1, 1], 1, 1, bytes_per_client=2**27) == [[1], [0]]
+
+
+def test_stacked_states_come_apart_again():
+  states = [
+    collections.OrderedDict(z=np.float32([k, 2 * k]), a=np.int32(k)) for k in range(3)
+  ]
+  stacked = packs.stack(states)
+  assert list(stacked) == ['z', 'a']
+  assert stacked['z'].tolist() == [[0, 0], [1, 2], [2, 4]]
+  assert stacked['a'].dtype == np.int32
+  for state, own in zip(states, packs.unstack(stacked), strict=True):
+    tf.nest.map_structure(np.testing.assert_array_equal, state, own)
+
+
 def test_a_pack_is_one_element_of_its_type():
   (dataset,) = harness.packed_cohort([[3], [0, 1], []], num_packs=1)
   spec = harness.PACKS.pack_spec

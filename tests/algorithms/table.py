@@ -11,6 +11,7 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
@@ -168,6 +169,16 @@ TABLE = collections.OrderedDict(
   fedavg_mae=Algorithm(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(_mae(), harness.ADAM, _EPOCHS, packed),
+  ),
+  fed_byol=Algorithm(
+    fed_ssl.build_fed_ssl,
+    lambda packed: harness.build_fed_ssl(_byol(), harness.ADAM, _EPOCHS, packed),
+  ),
+  fed_moco=Algorithm(
+    fed_ssl.build_fed_ssl,
+    lambda packed: harness.build_fed_ssl(
+      moco.MocoObjective(harness.model(), queue_size=6), harness.ADAM, _EPOCHS, packed
+    ),
   ),
   fedavg_supervised=Algorithm(
     fedavg.build_fedavg,

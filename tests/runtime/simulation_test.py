@@ -64,6 +64,33 @@ def test_the_order_of_clients_does_not_matter():
   )
 
 
+@pytest.mark.parametrize('num_packs', [0, 2])
+def test_members_are_in_the_order_of_their_data(num_packs):
+  clients = simulation.Clients(_uneven(), num_packs=num_packs)
+  cohort = clients.cohort_with_members(['c', 'b', 'a'])
+  assert cohort.members == ([['c'], ['a', 'b']] if num_packs else [['a'], ['b'], ['c']])
+  first = {'a': 18, 'b': 14, 'c': 10}
+  if num_packs:
+    ids = [[client[0] for client in pack] for pack in _packs(cohort.data)]
+  else:
+    ids = [[int(next(iter(dataset))['example_id'])] for dataset in cohort.data]
+  assert ids == [[first[name] for name in names] for names in cohort.members]
+
+
+def test_large_states_go_in_more_packs():
+  clients = simulation.Clients(_uneven(), num_packs=1)
+  cohort = clients.cohort_with_members(['c', 'b', 'a'], bytes_per_client=40 * 2**20)
+  assert sorted(map(len, cohort.members)) == [1, 1, 1]
+
+
+def test_a_client_s_index_is_its_place_among_all():
+  clients = simulation.Clients(_uneven(), num_packs=1)
+  assert [clients.index(name) for name in 'abc'] == [0, 1, 2]
+  for name in ('', 'aa', 'd'):
+    with pytest.raises(ValueError, match=f"there is no client '{name}'"):
+      clients.index(name)
+
+
 def test_any_client_data_can_be_packed():
   arrays = _uneven()
   other = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
@@ -125,9 +152,9 @@ def test_bytes_decide_how_many_packs(monkeypatch):
   sent = collections.Counter()
   deal = packs.deal
 
-  def spy(sizes, num_packs, bytes_per_example):
+  def spy(sizes, num_packs, bytes_per_example, bytes_per_client):
     sent[bytes_per_example] += 1
-    return deal(sizes, num_packs, bytes_per_example)
+    return deal(sizes, num_packs, bytes_per_example, bytes_per_client)
 
   monkeypatch.setattr(packs, 'deal', spy)
   simulation.Clients(tiny.clients(labelled=True), num_packs=1).cohort(['bob'])

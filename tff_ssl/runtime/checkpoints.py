@@ -49,7 +49,7 @@ class Checkpoints:
       round: The round after which the state holds; 0 is the initial state.
       state: A nest of tuples, named tuples, lists and mappings of arrays.
     """
-    arrays = _named_leaves(state)
+    arrays = named_leaves(state)
     with files.atomic(self._path(round)) as aside, aside.open('wb') as file:
       np.savez(file, **{name: np.asarray(leaf) for name, leaf in arrays.items()})
     for old in self.rounds()[:-_KEEP]:
@@ -67,7 +67,7 @@ class Checkpoints:
       ValueError: If the file is unreadable or holds a state of another structure.
     """
     path = self._path(round)
-    expected = _named_leaves(template)
+    expected = named_leaves(template)
     arrays = _read(path)
     if arrays.keys() != expected.keys():
       name = sorted(arrays.keys() ^ expected.keys())[0]
@@ -138,8 +138,15 @@ def _read(path: pathlib.Path, start: str = '') -> dict[str, np.ndarray]:
     raise ValueError(f'cannot read the checkpoint {path}: {error}') from error
 
 
-def _named_leaves(state: Any) -> dict[str, Any]:
-  """Returns the leaves in the order of `tree.flatten`, named by their paths."""
+def named_leaves(state: Any) -> dict[str, Any]:
+  """Returns the leaves in the order of `tree.flatten`, named by their paths.
+
+  Args:
+    state: A nest of tuples, named tuples, lists and mappings.
+
+  Raises:
+    ValueError: If two have the same name.
+  """
   leaves = {}
   for path, leaf in tree.flatten_with_path(state):
     name = '/'.join([_ROOT, *map(str, path)])

@@ -8,9 +8,10 @@ happens in a round is a function of the state and the round's number.
 import collections
 from collections.abc import Callable, Mapping
 import os
+import pathlib
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tff_ssl.runtime import alarm as alarm_lib
 from tff_ssl.runtime import context
@@ -49,6 +50,29 @@ class Algorithm(Protocol):
     """
 
 
+@runtime_checkable
+class Remembering(Protocol):
+  """An algorithm whose `next` also writes something to the run folder."""
+
+  def resume(self, folder: pathlib.Path, round: int) -> None:
+    """Takes what it has written back to what it was after a round; comes first.
+
+    Args:
+      folder: That of the run.
+      round: The one that the run goes on from; 0 begins.
+
+    Raises:
+      ValueError: If the folder does not hold it.
+    """
+
+  def saved(self, oldest: int) -> None:
+    """Learns that a checkpoint was saved.
+
+    Args:
+      oldest: The round of the oldest that is kept: no run goes on from one before.
+    """
+
+
 EvaluateFn = Callable[[Any, int], Mapping[str, float]]
 
 
@@ -71,7 +95,7 @@ def run(
 
   Args:
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
-      with the same numbers.
+      with the same numbers. One that keeps more than its state is `Remembering`.
     cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
       The next round's is prepared while a round runs, in a thread where no TFF
       computation can be executed; see `prefetch.Prefetcher`.
@@ -121,7 +145,7 @@ def run(
         folder.record(round, metrics, meter.read())
         last = round, output.state
         if _is_due(round, checkpoint_every, rounds):
-          folder.checkpoints.save(*last)
+          _save(algorithm, folder, *last)
           saved = round
         display.update(round, metrics)
         if alarm is not None:
@@ -130,7 +154,7 @@ def run(
           raise KeyboardInterrupt
     except BaseException as error:
       if saved < last[0]:
-        folder.checkpoints.save(*last)
+        _save(algorithm, folder, *last)
       if isinstance(error, KeyboardInterrupt) and signals.number is not None:
         sys.stderr.write(
           f'\nstopped after round {last[0]} of {rounds}, saved in {folder.path}: '
@@ -160,9 +184,19 @@ def _restore(
     state = folder.checkpoints.load(round, state)
   else:
     folder.checkpoints.save(0, state)
+  if isinstance(algorithm, Remembering):
+    algorithm.resume(folder.path, round)
   folder.metrics.keep_until(round)
   folder.system.keep_until(round)
   return round, state
+
+
+def _save(
+  algorithm: Algorithm, folder: run_folder.RunFolder, round: int, state: Any
+) -> None:
+  folder.checkpoints.save(round, state)
+  if isinstance(algorithm, Remembering):
+    algorithm.saved(folder.checkpoints.rounds()[0])
 
 
 def _is_due(round: int, every: int, rounds: int) -> bool:

@@ -7,6 +7,7 @@ system.csv       seconds and memory per round
 tensorboard/     the numbers of both tables; at the end, encodings to look at
 evaluation.json  the latest evaluation
 checkpoints/     the states after the last rounds that were saved
+client_states.sqlite  what the clients keep, of algorithms whose clients do
 encoder.keras    the final encoder, with encoder.json as its card
 worker.log       what the worker process printed
 """

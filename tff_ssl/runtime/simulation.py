@@ -4,14 +4,18 @@
     process = dcco.build_dcco(objective, clients.element_spec, optimizer)
     state, metrics = process.next(state, clients.cohort(client_ids))
 
+Clients that keep a state between rounds: see `stateful_rounds`.
+
 Many clients go into one TFF value wherever the numbers are those of separate clients:
 rounds of small clients are then several times cheaper (see `algorithms.packing`).
 """
 
+import bisect
 import collections
 from collections.abc import Iterable
+import functools
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import logging
 import numpy as np
@@ -22,6 +26,18 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import clients as clients_lib
 from tff_ssl.algorithms import packs
 from tff_ssl.runtime import client_data
+
+
+class Cohort(NamedTuple):
+  """The clients of a round.
+
+  Attributes:
+    members: The ids of each value's clients, in the order of their examples.
+    data: Each value.
+  """
+
+  members: list[list[str]]
+  data: list[tf.data.Dataset]
 
 
 class Clients:
@@ -77,39 +93,82 @@ class Clients:
     Raises:
       ValueError: If there is no client, or none of such a name.
     """
-    if not self._num_packs:
-      return client_data.cohort(self._data, client_ids)
+    return self.cohort_with_members(client_ids).data
+
+  def cohort_with_members(
+    self, client_ids: Iterable[str], bytes_per_client: int = 0
+  ) -> Cohort:
+    """Returns the data of a round, and whose they are.
+
+    Args:
+      client_ids: The clients of the round, in any order.
+      bytes_per_client: Size of what else goes with each client: its state.
+
+    Raises:
+      ValueError: If there is no client, or none of such a name.
+    """
     ids = sorted(client_ids)
+    if not self._num_packs:
+      return Cohort([[name] for name in ids], client_data.cohort(self._data, ids))
     if isinstance(self._data, client_data.ArrayClientData):
-      return self._from_arrays(self._data, ids)
-    return self._from_datasets(ids)
+      return self._from_arrays(self._data, ids, bytes_per_client)
+    return self._from_datasets(ids, bytes_per_client)
+
+  def index(self, client_id: str) -> int:
+    """Returns a client's index: its place among the sorted ids of all clients.
+
+    Args:
+      client_id: One of them.
+
+    Raises:
+      ValueError: If there is no such client.
+    """
+    place = bisect.bisect_left(self._sorted_ids, client_id)
+    if place == len(self._sorted_ids) or self._sorted_ids[place] != client_id:
+      raise ValueError(f"there is no client '{client_id}'")
+    return place
+
+  @functools.cached_property
+  def _sorted_ids(self) -> list[str]:
+    return sorted(self._data.client_ids)
+
+  def _deal(self, sizes: list[int], bytes_per_client: int) -> list[list[int]]:
+    return packs.deal(sizes, self._num_packs, self._bytes_per_example, bytes_per_client)
 
   def _from_arrays(
-    self, data: client_data.ArrayClientData, ids: list[str]
-  ) -> list[tf.data.Dataset]:
+    self, data: client_data.ArrayClientData, ids: list[str], bytes_per_client: int
+  ) -> Cohort:
     positions = [data.positions(client_id) for client_id in ids]
     sizes = [len(of_client) for of_client in positions]
-    return [
-      packs.pack_dataset(
-        data.examples(np.concatenate([positions[k] for k in pack])),
-        [sizes[k] for k in pack],
-      )
-      for pack in packs.deal(sizes, self._num_packs, self._bytes_per_example)
-    ]
+    dealt = self._deal(sizes, bytes_per_client)
+    return Cohort(
+      [[ids[k] for k in pack] for pack in dealt],
+      [
+        packs.pack_dataset(
+          data.examples(np.concatenate([positions[k] for k in pack])),
+          [sizes[k] for k in pack],
+        )
+        for pack in dealt
+      ],
+    )
 
-  def _from_datasets(self, ids: list[str]) -> list[tf.data.Dataset]:
+  def _from_datasets(self, ids: list[str], bytes_per_client: int) -> Cohort:
     examples = [
       clients_lib.all_examples(self._data.create_tf_dataset_for_client(client_id))
       for client_id in ids
     ]
     sizes = [int(of_client['example_id'].shape[0]) for of_client in examples]
-    return [
-      packs.pack_dataset(
-        collections.OrderedDict(
-          (name, np.concatenate([examples[k][name] for k in pack]))
-          for name in examples[0]
-        ),
-        [sizes[k] for k in pack],
-      )
-      for pack in packs.deal(sizes, self._num_packs, self._bytes_per_example)
-    ]
+    dealt = self._deal(sizes, bytes_per_client)
+    return Cohort(
+      [[ids[k] for k in pack] for pack in dealt],
+      [
+        packs.pack_dataset(
+          collections.OrderedDict(
+            (name, np.concatenate([examples[k][name] for k in pack]))
+            for name in examples[0]
+          ),
+          [sizes[k] for k in pack],
+        )
+        for pack in dealt
+      ],
+    )

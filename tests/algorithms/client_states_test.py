@@ -1,0 +1,126 @@
+"""Tests of what all clients with a state have in common, in plain numbers."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import client_states
+from tff_ssl.algorithms import clients
+
+_SHARED_TYPE = clients.shared_type(
+  tff.TensorType(np.float32), round=tff.TensorType(np.int32)
+)
+
+
+def _function(weigh=client_functions.by_examples):
+  """Keeps a sum that begins at the parameter, a count and a flag."""
+
+  def first(shared):
+    return collections.OrderedDict(
+      total=shared['params'], count=tf.constant(0, tf.int64), odd=tf.constant(False)
+    )
+
+  def each(shared, state, examples):
+    kept = collections.OrderedDict(
+      total=state.kept['total'] + tf.reduce_sum(examples['image']),
+      count=state.kept['count'] + 1,
+      odd=tf.logical_not(state.kept['odd']),
+    )
+    update = kept['total'] - shared['params'] + tf.cast(state.last_round, tf.float32)
+    return collections.OrderedDict(update=update), kept
+
+  return client_functions.StatefulFunction(first, each, weigh)
+
+
+def _visit(state, image, function=None):
+  examples = collections.OrderedDict(
+    image=tf.constant(image, tf.float32), example_id=tf.range(len(image))
+  )
+  shared = collections.OrderedDict(params=tf.constant(10.0), round=tf.constant(7))
+  return client_states.visit(function or _function(), shared, state, examples)
+
+
+def _blank():
+  one = client_states.blank(client_states.state_type(_function(), _SHARED_TYPE))
+  return one._replace(client=np.int32(3))
+
+
+def _state(last_round, total, count, odd):
+  return client_functions.ClientState(
+    np.int32(3),
+    np.int32(last_round),
+    collections.OrderedDict(
+      total=np.float32(total), count=np.int64(count), odd=np.bool_(odd)
+    ),
+  )
+
+
+def _equal(state, expected):
+  tf.nest.map_structure(np.testing.assert_array_equal, state, expected)
+
+
+def test_the_blank_state_has_never_taken_part():
+  _equal(_blank(), _state(client_states.NEVER, 0, 0, False))
+  assert list(_blank().kept) == ['total', 'count', 'odd']
+
+
+def test_types_of_one_and_of_many():
+  one = client_states.state_type(_function(), _SHARED_TYPE)
+  assert one.python_container is client_functions.ClientState
+  many = client_states.stacked_type(one)
+  assert many.python_container is client_functions.ClientState
+  assert many.client == tff.TensorType(np.int32, [None])
+  assert many.kept['total'] == tff.TensorType(np.float32, [None])
+
+
+def test_the_first_time_a_client_begins_as_the_function_says():
+  result, state = _visit(_blank(), [1.0, 2.0])
+  assert float(result.means['update']) == 13 - 10 - 1
+  assert float(result.weight) == 2
+  assert int(result.counts['examples']) == 2
+  _equal(state, _state(7, 13, 1, True))
+
+
+def test_later_it_goes_on_with_what_it_kept():
+  result, state = _visit(_state(2, 5, 4, True), [1.0])
+  assert float(result.means['update']) == 6 - 10 + 2
+  _equal(state, _state(7, 6, 5, False))
+
+
+@pytest.mark.parametrize('state', [_blank(), _state(2, 5, 4, True)])
+@pytest.mark.parametrize(
+  ('image', 'count'), [([], 'empty_clients'), ([np.nan], 'nonfinite_clients')]
+)
+def test_who_does_not_count_sends_nothing_and_stays_as_it_was(state, image, count):
+  result, after = _visit(state, image)
+  assert float(result.weight) == 0
+  assert int(result.counts[count]) == 1
+  assert int(result.counts['examples']) == 0
+  _equal(after, state)
+
+
+def test_a_state_that_is_not_finite_is_not_kept():
+  """Even where all that would be sent is finite."""
+  function = _function()
+
+  def each(shared, state, examples):
+    _, kept = function.each(shared, state, examples)
+    return collections.OrderedDict(update=tf.constant(1.0)), kept
+
+  result, after = _visit(
+    _state(2, 5, 4, True),
+    [np.inf],
+    client_functions.StatefulFunction(function.first, each),
+  )
+  assert float(result.weight) == float(result.means['update']) == 0
+  assert int(result.counts['nonfinite_clients']) == 1
+  _equal(after, _state(2, 5, 4, True))
+
+
+def test_weights_are_the_function_s():
+  result, _ = _visit(_blank(), [1.0, 2.0], _function(client_functions.uniformly))
+  assert float(result.weight) == 1

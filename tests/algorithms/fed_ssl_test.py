@@ -1,0 +1,177 @@
+"""Tests of FedSSL: what stays on the client between rounds, and whose it is."""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import communication
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import optimizers
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import moco
+from tff_ssl.objectives import simsiam
+
+_RATE, _EPOCHS = 0.05, 2
+_CONFIG = fedavg.FedAvgConfig(
+  local_plan.LocalPlan(epochs=_EPOCHS), client_learning_rate=_RATE, seed=harness.SEED
+)
+_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SIZES = [2, 1, 1, 1]
+_MEMBERS = harness.split(_SIZES)
+# Clients come back after rounds without them, in other places.
+_ROUNDS = [[0, 1, 2], [3, 2], [1, 0, 3], [3], [2, 3, 0]]
+
+
+def _predictor():
+  return projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
+
+
+@functools.cache
+def _byol():
+  return byol.ByolObjective(harness.model(), _predictor(), momentum=0.5)
+
+
+@functools.cache
+def _moco():
+  return moco.MocoObjective(
+    harness.model(), temperature=0.5, momentum=0.5, queue_size=6
+  )
+
+
+def _build(objective, packed=False):
+  return harness.build_fed_ssl(objective, _SERVER, _CONFIG, packed)
+
+
+def _cohort(round, packed=False):
+  make = harness.packed_cohort if packed else harness.cohort
+  return make([_MEMBERS[k] for k in round])
+
+
+@functools.cache
+def _by_hand(objective):
+  """FedSSL with plain gradients; returns the weights and each client's state."""
+  params = objective.init(tf.constant([harness.SEED, 0]))
+  states = {}
+  for number, round in enumerate(_ROUNDS):
+    seed, mean = harness.round_seed(number), collections.Counter()
+    for k in round:
+      own, state = params, states.get(k, objective.init_state(params))
+      batch = harness.tensors(harness.take(harness.arrays(), _MEMBERS[k]))
+      for epoch in range(_EPOCHS):
+        epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+        with tf.GradientTape() as tape:
+          tape.watch(own)
+          loss, _, carry = objective.loss_with_state(own, state, batch, epoch_seed)
+        gradient = tape.gradient(loss, own)
+        own = type(own)((n, v - _RATE * gradient[n]) for n, v in own.items())
+        own, state = objective.after_step(own, state, carry)
+      states[k] = state
+      share = _SIZES[k] / sum(_SIZES[j] for j in round)
+      for name, value in own.items():
+        mean[name] += share * value
+    params = type(params)((name, mean[name]) for name in params)
+  return harness.flat(params), states
+
+
+@pytest.mark.parametrize('objective', [_byol, _moco])
+@pytest.mark.parametrize('packed', [False, True])
+def test_states_follow_the_client(tff_context, objective, packed):
+  """Rounds of changing clients, in changing places, against rounds by hand."""
+  process = _build(objective(), packed)
+  cohorts = [_cohort(round, packed) for round in _ROUNDS]
+  states, _ = harness.rounds_of(process, cohorts)
+  weights, expected = _by_hand(objective())
+  start, end = (harness.weights(process, s) for s in (states[0], states[-1]))
+  assert harness.relative(end - start, weights - start) < 1e-3
+  for k, kept in expected.items():
+    own = states[-1].clients[100 + _MEMBERS[k][0]]
+    assert own.last_round == max(r for r, round in enumerate(_ROUNDS) if k in round)
+    assert list(own.kept) == list(kept)
+    assert harness.relative(harness.flat(own.kept), harness.flat(kept)) < 1e-4
+  # With a fresh state in every round the numbers would be others.
+  plain = harness.build_fedavg(objective(), _SERVER, _CONFIG)
+  forgotten, _ = harness.rounds_of(plain, map(_cohort, _ROUNDS))
+  assert harness.relative(
+    harness.weights(plain, forgotten[-1]) - start, end - start
+  ) > (1e-2)
+
+
+@pytest.mark.parametrize('objective', [_byol, _moco])
+def test_a_fresh_state_in_every_round_is_fedavg(tff_context, objective):
+  process = _build(objective())
+  plain = harness.build_fedavg(objective(), _SERVER, _CONFIG)
+  state, expected = process.initialize(), plain.initialize()
+  for round in _ROUNDS[:3]:
+    forgotten = state._replace(clients={})
+    state, metrics = process.next(forgotten, _cohort(round))
+    expected, expected_metrics = plain.next(expected, _cohort(round))
+    np.testing.assert_array_equal(
+      harness.weights(process, state), harness.weights(plain, expected)
+    )
+    work, wanted = metrics['client_work'], dict(expected_metrics['client_work'])
+    # The number of the round comes beside the seed.
+    wanted['bytes_down'] += 4 * len(round)
+    assert work == wanted
+
+
+def test_an_objective_without_state_is_fedavg(tff_context):
+  objective = simsiam.SimSiamObjective(harness.model(), _predictor())
+  process = _build(objective)
+  plain = harness.build_fedavg(objective, _SERVER, _CONFIG)
+  for number in (1, 3):
+    weights = [
+      harness.weights(p, harness.rounds_of(p, map(_cohort, _ROUNDS[:number]))[0][-1])
+      for p in (process, plain)
+    ]
+    np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_who_does_not_count_keeps_what_it_had(tff_context, packed):
+  """A client with examples that are not finite, before and after it has a state."""
+  process = _build(_byol(), packed)
+  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])
+  examples = harness.arrays()
+  examples['image'][[*_MEMBERS[1], *_MEMBERS[2]]] = np.nan
+  members = [_MEMBERS[k] for k in (2, 1, 0)]
+  make = harness.packed_cohort if packed else harness.cohort
+  after, metrics = process.next(before, make(members, examples))
+  assert metrics['client_work']['nonfinite_clients'] == 2
+  first_ids = {k: 100 + _MEMBERS[k][0] for k in range(3)}
+  kept = after.clients[first_ids[1]]
+  assert kept.last_round == 0
+  tf.nest.map_structure(
+    np.testing.assert_array_equal, kept.kept, before.clients[first_ids[1]].kept
+  )
+  assert after.clients[first_ids[2]].last_round == -1
+  assert not harness.flat(after.clients[first_ids[2]].kept).any()
+  assert after.clients[first_ids[0]].last_round == 1
+  # Next time it begins as if it had not been there.
+  again, metrics = process.next(after, _cohort([2, 1], packed))
+  assert metrics['client_work']['nonfinite_clients'] == 0
+  assert [again.clients[first_ids[k]].last_round for k in (1, 2)] == [2, 2]
+  assert np.isfinite(harness.flat(again.clients[first_ids[2]].kept)).all()
+
+
+def test_states_are_no_communication(tff_context):
+  process = _build(_byol())
+  states, metrics = harness.rounds_of(process, [_cohort([0, 1])])
+  model = harness.weights(process, states[0]).size
+  d, weight, counts, loss = harness.DIMENSION, 1, 4, 1
+  work = metrics[0]['client_work']
+  assert work['bytes_down'] == 2 * 4 * (model + 4)
+  assert work['bytes_up'] == 2 * 4 * (model + weight + counts + loss + 2 * d + d**2)
+  # The target alone is more than half of the model.
+  state_type = process.process.client_state_type
+  assert communication.num_bytes(state_type) > 4 * model / 2
+
+
+def test_clients_come_last():
+  parameter = _build(_byol()).process.next.type_signature.parameter
+  assert [str(part.placement) for part in parameter] == ['SERVER', 'CLIENTS', 'CLIENTS']

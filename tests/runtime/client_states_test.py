@@ -1,0 +1,212 @@
+"""Tests of the store of client states: rounds, pruning, files that are not whole."""
+
+import collections
+import sqlite3
+
+import numpy as np
+import pytest
+
+from tff_ssl.runtime import client_states
+
+
+def _state(number):
+  return collections.OrderedDict(
+    kept=collections.OrderedDict(
+      matrix=np.full([2, 3], number, np.float32), flag=np.bool_(number)
+    ),
+    last_round=np.int32(number),
+  )
+
+
+_BLANK = _state(0)
+
+
+@pytest.fixture(name='path')
+def _path(tmp_path):
+  return tmp_path / client_states.NAME
+
+
+def _open(path, round=0, blank=_BLANK):
+  store = client_states.ClientStates(path, blank)
+  store.resume(round)
+  return store
+
+
+def _numbers(store, *client_ids):
+  return [int(state['last_round']) for state in store.load(client_ids).values()]
+
+
+def _filled(path, rounds=5):
+  """Client 'a' takes part in every round, 'b' in the first, 'c' in the second."""
+  store = _open(path)
+  for round in range(1, rounds + 1):
+    names = ['a', *{1: 'b', 2: 'c'}.get(round, '')]
+    store.save(round, {name: _state(round) for name in names})
+  return store
+
+
+def _rows(path):
+  connection = sqlite3.connect(path)
+  rows = connection.execute('SELECT client, round FROM states ORDER BY client, round')
+  found = rows.fetchall()
+  connection.close()
+  return found
+
+
+def test_a_client_finds_what_it_was_left_with(path):
+  store = _filled(path)
+  store.close()
+  store = _open(path, 5)
+  states = store.load(['c', 'nobody', 'a'])
+  assert list(states) == ['c', 'nobody', 'a']
+  for name, number in (('c', 2), ('nobody', 0), ('a', 5)):
+    state = states[name]
+    np.testing.assert_array_equal(state['kept']['matrix'], np.full([2, 3], number))
+    assert state['kept']['matrix'].dtype == np.float32
+    assert bool(state['kept']['flag']) == bool(number)
+    assert state['last_round'] == number
+
+
+def test_a_resumed_run_finds_the_states_of_its_round(path):
+  _filled(path).close()
+  store = _open(path, 3)
+  assert _numbers(store, 'a', 'b', 'c') == [3, 1, 2]
+  store.save(4, {'b': _state(4)})
+  assert _numbers(store, 'a', 'b', 'c') == [3, 4, 2]
+  store.close()
+  assert _numbers(_open(path, 1), 'a', 'b', 'c') == [1, 1, 0]
+  assert _numbers(_open(path, 0), 'a', 'b', 'c') == [0, 0, 0]
+
+
+def test_pruning_leaves_what_either_checkpoint_needs(path):
+  store = _filled(path)
+  store.prune(0)
+  assert len(_rows(path)) == 7
+  store.prune(2)
+  assert _rows(path) == [('a', 2), ('a', 3), ('a', 4), ('a', 5), ('b', 1), ('c', 2)]
+  store.prune(4)
+  assert _rows(path) == [('a', 4), ('a', 5), ('b', 1), ('c', 2)]
+  store.close()
+  assert _numbers(_open(path, 4), 'a', 'b', 'c') == [4, 1, 2]
+
+
+def test_the_file_does_not_grow(path):
+  blank = collections.OrderedDict(x=np.zeros([25_000], np.float32))
+  store = _open(path, blank=blank)
+  for round in range(1, 61):
+    store.save(round, dict.fromkeys('abc', blank))
+    store.prune(round - 2)
+  # Three rounds of three states of 100 KB, and the one that pruning comes after.
+  assert path.stat().st_size < 13 * 100_000 + 100_000
+  store.close()
+  assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_round_that_changes_nobody(path):
+  store = _open(path)
+  store.save(1, {})
+  store.close()
+  assert _numbers(_open(path, 1), 'a') == [0]
+
+
+def test_all_of_a_round_is_saved_or_nothing(path):
+  store = _filled(path, 2)
+  bad = collections.OrderedDict(kept=_BLANK['kept'], last_round=np.int64(3))
+  with pytest.raises(ValueError, match="last_round' is int64 \\[\\] there and int32"):
+    store.save(3, {'a': _state(3), 'b': bad})
+  assert _numbers(store, 'a', 'b') == [2, 1]
+  store.save(3, {'a': _state(3)})
+  assert _numbers(store, 'a', 'b') == [3, 1]
+
+
+def _cut(path):
+  data = path.read_bytes()
+  path.write_bytes(data[: len(data) * 2 // 3])
+
+
+def _overwrite_state(path):
+  data = path.read_bytes()
+  # A number in the middle of a state; pages and records stay sound.
+  old = np.full([6], 5, np.float32).tobytes()
+  assert data.count(old) == 1
+  path.write_bytes(data.replace(old, np.full([6], 6, np.float32).tobytes()))
+
+
+def _another_database(path):
+  path.unlink()
+  connection = sqlite3.connect(path)
+  connection.execute('CREATE TABLE states (client TEXT)')
+  connection.close()
+
+
+@pytest.mark.parametrize(
+  ('damage', 'message'),
+  [
+    (lambda path: path.unlink(), 'is missing or empty'),
+    (lambda path: path.write_bytes(b''), 'is missing or empty'),
+    (lambda path: path.write_bytes(b'no database' * 1000), 'not a database'),
+    (_cut, 'malformed'),
+    (_another_database, 'is another database'),
+    (_overwrite_state, "the state of client 'a' after round 5 is not what was"),
+  ],
+)
+def test_what_is_wrong_with_a_file_is_one_sentence(path, damage, message):
+  _filled(path).close()
+  damage(path)
+  with pytest.raises(ValueError, match=message) as error:
+    _open(path, 5).load(['a'])
+  assert str(path) in str(error.value)
+  assert '\n' not in str(error.value)
+
+
+def test_damage_is_seen_when_a_new_run_begins_too(path):
+  path.write_bytes(b'no database' * 1000)
+  with pytest.raises(ValueError, match='not a database'):
+    _open(path)
+  assert path.read_bytes() == b'no database' * 1000
+
+
+@pytest.mark.parametrize(
+  ('blank', 'message'),
+  [
+    ({'x': np.float32(0)}, "'state/kept/flag' is bool \\[\\] there and absent here"),
+    ({**_BLANK, 'x': np.float32(0)}, "'state/x' is absent there and float32 \\[\\]"),
+    (
+      {**_BLANK, 'last_round': np.zeros([2], np.int32)},
+      "'state/last_round' is int32 \\[\\] there and int32 \\[2\\] here",
+    ),
+  ],
+)
+def test_states_of_another_algorithm_are_refused(path, blank, message):
+  _filled(path).close()
+  with pytest.raises(ValueError, match=f'does not fit the algorithm: {message}'):
+    _open(path, 5, blank)
+
+
+def test_states_of_another_round_are_refused(path):
+  store = _filled(path)
+  store.prune(3)
+  store.close()
+  for round in (2, 6):
+    with pytest.raises(ValueError, match=f'rounds 3 to 5: .* is of round {round}'):
+      _open(path, round)
+
+
+def test_rounds_come_one_after_another(path):
+  store = _filled(path, 2)
+  for round in (2, 4):
+    with pytest.raises(ValueError, match=f'round is {round}: .* takes 3 next'):
+      store.save(round, {})
+
+
+def test_it_must_be_open(path):
+  store = client_states.ClientStates(path, _BLANK)
+  store.close()
+  with pytest.raises(RuntimeError, match='is not open'):
+    store.load(['a'])
+
+
+def test_states_that_sqlite_cannot_take(path, monkeypatch):
+  monkeypatch.setattr(client_states, '_MAX_STATE_BYTES', 28)
+  with pytest.raises(ValueError, match='takes 29 bytes'):
+    client_states.ClientStates(path, _BLANK)

@@ -1,0 +1,268 @@
+"""Tests of rounds with client states: resumed, in any order, with many clients."""
+
+import collections
+import csv
+import functools
+import pathlib
+import signal
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.algorithms import harness
+from tests.runtime import remembering
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import packs
+from tff_ssl.objectives import byol
+from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import client_states
+from tff_ssl.runtime import loop
+from tff_ssl.runtime import run_folder
+from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
+from tff_ssl.runtime import state_layout
+from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runtime import table
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+# Where a run is killed: a function, how often it has been called by then, and whether
+# it has done its work. Seven rounds, a checkpoint after each second.
+_STAGES = {
+  'before the states': (client_states.ClientStates, 'save', 4, False),
+  'amid the states': (state_layout.StateLayout, 'encode', 9, False),
+  'after the states': (client_states.ClientStates, 'save', 4, True),
+  'before the metrics': (table.Table, 'append', 7, False),
+  'between the tables': (table.Table, 'append', 7, True),
+  'before the checkpoint': (checkpoints.Checkpoints, 'save', 3, False),
+  'after the checkpoint': (checkpoints.Checkpoints, 'save', 3, True),
+  'amid the pruning': (client_states, '_set', 7, False),
+  'after the pruning': (client_states.ClientStates, 'prune', 2, True),
+  'before the first states': (client_states.ClientStates, 'resume', 1, False),
+  'amid their making': (client_states, '_set', 1, False),
+}
+
+
+def _kill(monkeypatch, owner, name, at, afterwards):
+  """Has the `at`th call of a function end everything."""
+  original, calls = getattr(owner, name), []
+
+  @functools.wraps(original)
+  def function(*args, **kwargs):
+    calls.append(name)
+    if len(calls) >= at and not (afterwards and len(calls) == at):
+      raise remembering.Killed
+    result = original(*args, **kwargs)
+    if len(calls) == at:
+      raise remembering.Killed
+    return result
+
+  def save_no_more(*args):
+    if len(calls) >= at:
+      raise remembering.Killed
+    save(*args)
+
+  save = loop._save
+  monkeypatch.setattr(owner, name, function)
+  # After an error the loop saves what it has; after a SIGKILL nobody does.
+  monkeypatch.setattr(loop, '_save', save_no_more)
+
+
+@pytest.fixture(scope='module')
+def uninterrupted(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('runs') / 'uninterrupted'
+  return remembering.everything(*remembering.run(folder)), folder
+
+
+def _rows(folder):
+  with (folder / 'metrics.csv').open(newline='') as file:
+    return list(csv.DictReader(file))
+
+
+def test_numbers_are_those_of_states_in_a_dictionary(uninterrupted):
+  """The toy's rounds with clients apart, their states held by name."""
+  cohorts = sampling.Cohorts(remembering.clients()[1], remembering.COHORT, seed=3)
+  states, total = collections.defaultdict(lambda: np.zeros(3)), 1.0
+  visits = collections.Counter()
+  examples = [[], [0], [1, 2], [], [3], [4, 5]]
+  ids = dict(zip(remembering.clients()[1], examples, strict=True))
+  for round in range(remembering.ROUNDS):
+    cohort = cohorts(round + 1)
+    for name in cohort:
+      if ids[name]:
+        visits[name] += 1
+        states[name] = 0.5 * states[name] + np.mean(ids[name]) + round + total
+    total = 0.5 * total + 0.01 * sum(states[name].sum() for name in cohort)
+  _, folder = uninterrupted
+  assert float(_rows(folder)[-1]['total']) == pytest.approx(total, rel=1e-5)
+  _, stateful = remembering.run(folder)
+  for name, state in stateful.states_of(ids).items():
+    np.testing.assert_allclose(state.kept['vector'], states[name], rtol=1e-5)
+    assert state.kept['visits'] == visits[name]
+    assert (state.last_round < 0) == (not visits[name])
+  # Some clients came back after rounds without them, or this would test little.
+  assert 1 < min(visits.values()) < remembering.ROUNDS
+
+
+@pytest.mark.parametrize('stage', _STAGES)
+def test_killed_anywhere_it_ends_with_the_same_numbers(
+  uninterrupted, tmp_path, monkeypatch, stage
+):
+  with monkeypatch.context() as patch, pytest.raises(remembering.Killed):
+    _kill(patch, *_STAGES[stage])
+    remembering.run(tmp_path)
+  expected, folder = uninterrupted
+  assert remembering.everything(*remembering.run(tmp_path)) == expected
+  assert _rows(tmp_path) == _rows(folder)
+
+
+def test_a_sigkill_amid_a_transaction(uninterrupted, tmp_path):
+  killed = subprocess.run(
+    [sys.executable, '-m', 'tests.runtime.remembering', str(tmp_path)],
+    cwd=ROOT,
+    capture_output=True,
+    check=False,
+  )
+  assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+  assert len(_rows(tmp_path)) < remembering.ROUNDS
+  expected, folder = uninterrupted
+  assert remembering.everything(*remembering.run(tmp_path)) == expected
+  assert _rows(tmp_path) == _rows(folder)
+
+
+def test_an_error_after_the_states_were_written(uninterrupted, tmp_path, monkeypatch):
+  """The loop then saves the round before, of which the states must be too."""
+  with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+    original = table.Table.append
+
+    def append(self, round, values):
+      if round == 4:
+        raise ZeroDivisionError
+      original(self, round, values)
+
+    patch.setattr(table.Table, 'append', append)
+    remembering.run(tmp_path)
+  assert (tmp_path / 'checkpoints' / 'round_00000003.npz').exists()
+  assert remembering.everything(*remembering.run(tmp_path)) == uninterrupted[0]
+
+
+def test_the_older_checkpoint_can_be_resumed_from(uninterrupted, tmp_path):
+  remembering.run(tmp_path)
+  saved = sorted((tmp_path / 'checkpoints').iterdir())
+  assert len(saved) == 2
+  saved[-1].unlink()
+  assert remembering.everything(*remembering.run(tmp_path)) == uninterrupted[0]
+
+
+def test_a_run_does_not_go_on_without_its_states(tmp_path):
+  remembering.run(tmp_path, rounds=4)
+  (tmp_path / client_states.NAME).unlink()
+  before = (tmp_path / 'metrics.csv').read_bytes()
+  with pytest.raises(ValueError, match='sqlite is missing or empty'):
+    remembering.run(tmp_path)
+  assert (tmp_path / 'metrics.csv').read_bytes() == before
+
+
+@pytest.mark.parametrize('num_packs', [1, 2, 3])
+def test_the_order_of_client_ids_does_not_matter(tmp_path, num_packs):
+  """States follow the client, whatever pack and place it is in."""
+  results = []
+  for name, step in (('there', 1), ('back', -1)):
+    population, ids = remembering.clients(num_packs=num_packs)
+    stateful = stateful_rounds.StatefulRounds(remembering.Process(), population)
+    (tmp_path / name).mkdir()
+    stateful.resume(tmp_path / name, 0)
+    state = stateful.initialize()
+    for cohort in (ids[1:3], ids[:5], ids[2:], [ids[5], ids[1]]):
+      state = stateful.next(state, stateful.cohort(cohort[::step])).state
+    results.append(remembering.everything(state, stateful))
+  assert results[0] == results[1]
+
+
+def test_bad_cohorts(tmp_path, monkeypatch):
+  population, ids = remembering.clients()
+  stateful = stateful_rounds.StatefulRounds(remembering.Process(), population)
+  with pytest.raises(ValueError, match='names a client twice'):
+    stateful.cohort([ids[1], ids[1]])
+  with pytest.raises(ValueError, match="there is no client 'carol'"):
+    stateful.cohort(['carol'])
+  with pytest.raises(RuntimeError, match='`resume` opens them'):
+    stateful.next(stateful.initialize(), stateful.cohort(ids[:2]))
+  monkeypatch.setattr(stateful_rounds, '_MAX_COHORT_BYTES', 60)
+  with pytest.raises(ValueError, match='of 3 clients take 72 bytes: TFF can send 60'):
+    stateful.cohort(ids[:3])
+
+
+def test_states_of_others_are_refused(tmp_path):
+  class Confused(remembering.Process):
+    def next(self, state, states, data):
+      output = super().next(state, states, data)
+      own = packs.unstack(output.client_states[0])
+      own[0] = own[0]._replace(client=np.int32(0))
+      return output._replace(
+        client_states=[packs.stack(own), *output.client_states[1:]]
+      )
+
+  population, ids = remembering.clients()
+  stateful = stateful_rounds.StatefulRounds(Confused(), population)
+  stateful.resume(tmp_path, 0)
+  with pytest.raises(RuntimeError, match='states of other clients'):
+    stateful.next(stateful.initialize(), stateful.cohort(ids[1:5]))
+
+
+def test_many_registered_clients_cost_nothing(tmp_path):
+  """100,000 clients, 50 rounds of 10: memory of a round and size of the file."""
+  peaks = {}
+  for count in (600, 100_000):
+    folder = tmp_path / str(count)
+    _, stateful = remembering.run(folder, 50, 10, size=10, count=count)
+    stateful.close()
+    # At most 500 rows of 20 bytes and a client id.
+    assert (folder / client_states.NAME).stat().st_size < 200_000
+    population, ids = remembering.clients(count)
+    stateful = stateful_rounds.StatefulRounds(remembering.Process(), population)
+    stateful.resume(folder, 50)
+    population.index(ids[0])  # Sorts the ids, once.
+    state = stateful.initialize()
+    tracemalloc.start()
+    stateful.next(state, stateful.cohort(ids[-10:]))
+    peaks[count] = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    stateful.close()
+  # A list of 100,000 clients would take 800,000 bytes.
+  assert max(peaks.values()) < 200_000, peaks
+
+
+def test_fed_byol_resumed(tff_context, tmp_path):
+  """A real process: two rounds and two more are four; packs or not, the same."""
+  results = []
+  for num_packs, legs in ((2, [4]), (2, [2, 4]), (0, [4])):
+    folder = tmp_path / f'{num_packs} {len(legs)}'
+    for rounds in legs:
+      clients = simulation.Clients(tiny.clients(), num_packs=num_packs)
+      process = fed_ssl.build_fed_ssl(
+        byol.ByolObjective(harness.model(), None),
+        clients.element_spec,
+        optimizers.build_optimizer(harness.SGD),
+      )
+      stateful = stateful_rounds.StatefulRounds(process, clients)
+      with run_folder.RunFolder(folder, {}) as opened:
+        state = loop.run(
+          stateful,
+          # Alice is in all rounds, Bob in every other.
+          lambda round, run=stateful: run.cohort(['bob', 'alice'][round % 2 :]),
+          opened,
+          rounds,
+          progress=False,
+        )
+    states = stateful.states_of(['alice', 'bob'])
+    assert [states[name].last_round for name in states] == [3, 3]
+    weights = stateful.get_model_weights(state).trainable
+    results.append(harness.flat([weights, *(own.kept for own in states.values())]))
+  np.testing.assert_array_equal(results[0], results[1])
+  np.testing.assert_allclose(results[0], results[2], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,246 @@
+"""The states that clients keep between rounds, on disk, by client id.
+
+One SQLite file. A row is what one client was left with by one round; a client's state
+is its newest row. Rows of rounds after the checkpoint that a run goes on from are
+dropped, and rows that neither kept checkpoint can need any more are pruned: rows are
+never overwritten, so that a run can be killed between any two writes.
+
+SQLite and not a file for each client: a round is one transaction, whatever it changes;
+100,000 clients are one file; space that pruning frees is used again, so the file holds
+a state for each client that has taken part and the rounds since the older checkpoint.
+The rollback journal and not the write-ahead log: nobody reads while a round is written,
+each byte is written once and not twice, and between rounds there is one file to copy.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import json
+import os
+import pathlib
+import sqlite3
+from typing import Any
+import zlib
+
+from tff_ssl.runtime import state_layout
+
+NAME = 'client_states.sqlite'
+# 'tffs', in SQLite's header: tells the file from other databases.
+_APPLICATION_ID = 0x74666673
+_FORMAT = 1
+# SQLite's own limit of one value.
+_MAX_STATE_BYTES = 10**9
+# A state of megabytes is a chain of pages: a third faster than with pages of 4 KiB.
+_PAGE_BYTES = 16384
+
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE states (
+  client TEXT NOT NULL, round INTEGER NOT NULL, checksum INTEGER NOT NULL,
+  state BLOB NOT NULL, PRIMARY KEY (client, round)
+);
+CREATE INDEX by_round ON states (round);
+"""
+_NEWEST = """
+SELECT round, checksum, state FROM states WHERE client = ?
+ORDER BY round DESC LIMIT 1
+"""
+# Rows with a newer one of the same client; that one of a round not looked at before.
+_SUPERSEDED = """
+DELETE FROM states WHERE rowid IN (
+  SELECT old.rowid FROM states AS new CROSS JOIN states AS old
+  ON old.client = new.client AND old.round < new.round
+  WHERE new.round > ? AND new.round <= ?
+)
+"""
+
+
+class ClientStates:
+  """The states of one run's clients, of which only those asked for are in memory.
+
+  `resume` opens it.
+  """
+
+  def __init__(self, path: str | os.PathLike[str], blank: Any):
+    """Touches no file yet.
+
+    Args:
+      path: The file.
+      blank: The state of a client that has not taken part: a nest of arrays. Every
+        state has its structure, shapes and types.
+
+    Raises:
+      ValueError: If a state takes more than a GB.
+    """
+    self._path = pathlib.Path(path)
+    self._blank = blank
+    self._layout = state_layout.StateLayout(blank)
+    if self._layout.num_bytes > _MAX_STATE_BYTES:
+      raise ValueError(
+        f"a client's state takes {self._layout.num_bytes} bytes: the store takes at "
+        f'most {_MAX_STATE_BYTES}'
+      )
+    self._connection: sqlite3.Connection | None = None
+
+  def resume(self, round: int) -> None:
+    """Opens the file and takes it back to what it held after a round.
+
+    Args:
+      round: That of the checkpoint which a run goes on from; at 0 the file is made if
+        there is none.
+
+    Raises:
+      ValueError: If the file is missing or empty (after round 0), damaged, of another
+        kind, of states of another layout, or holds no states of that round.
+    """
+    self.close()
+    if round and not (self._path.is_file() and self._path.stat().st_size):
+      raise ValueError(
+        f'{self._path} is missing or empty: it must hold the states that the clients '
+        f'had after round {round}, from which this run goes on'
+      )
+    with self._errors():
+      connection = sqlite3.connect(self._path, isolation_level=None)
+      try:
+        self._check_kind(connection)
+        connection.execute(f'PRAGMA page_size = {_PAGE_BYTES}')
+        with _transaction(connection):
+          self._create_if_new(connection)
+          self._check(connection, round)
+          connection.execute('DELETE FROM states WHERE round > ?', (round,))
+          _set(connection, round=round)
+      except BaseException:
+        connection.close()
+        raise
+    self._connection = connection
+
+  def load(self, client_ids: Iterable[str]) -> collections.OrderedDict[str, Any]:
+    """Returns the states of some clients; the blank one of who has none.
+
+    Args:
+      client_ids: Of any clients.
+
+    Raises:
+      ValueError: If the file is damaged.
+    """
+    states = collections.OrderedDict()
+    with self._errors():
+      for client_id in client_ids:
+        row = self._open.execute(_NEWEST, (client_id,)).fetchone()
+        states[client_id] = self._blank if row is None else self._decode(client_id, row)
+    return states
+
+  def save(self, round: int, states: Mapping[str, Any]) -> None:
+    """Adds what a round has left clients with: all of it or, when killed, nothing.
+
+    Args:
+      round: The round; the one after the last that was saved or resumed from.
+      states: By client id, of those that it has changed; may be empty.
+
+    Raises:
+      ValueError: If the round is another, or a state is not like the blank one.
+    """
+    with self._errors(), _transaction(self._open) as connection:
+      last = _get(connection)['round']
+      if round != last + 1:
+        raise ValueError(f'round is {round}: {self._path} takes {last + 1} next')
+      for client_id, state in states.items():
+        blob = self._layout.encode(state)
+        row = client_id, round, _checksum(client_id, round, blob), blob
+        connection.execute('INSERT INTO states VALUES (?, ?, ?, ?)', row)
+      _set(connection, round=round)
+
+  def prune(self, oldest: int) -> None:
+    """Drops what a run that goes on from a round, or from a later one, cannot need.
+
+    Args:
+      oldest: The round of the oldest checkpoint that is kept.
+    """
+    with self._errors(), _transaction(self._open) as connection:
+      pruned = _get(connection)['oldest']
+      if oldest > pruned:
+        connection.execute(_SUPERSEDED, (pruned, oldest))
+        _set(connection, oldest=oldest)
+
+  def close(self) -> None:
+    """Closes the file; idempotent."""
+    if self._connection is not None:
+      self._connection.close()
+      self._connection = None
+
+  @property
+  def _open(self) -> sqlite3.Connection:
+    if self._connection is None:
+      raise RuntimeError(f'{self._path} is not open: `resume` opens it')
+    return self._connection
+
+  def _check_kind(self, connection: sqlite3.Connection) -> None:
+    kind = connection.execute('PRAGMA application_id').fetchone()[0]
+    is_new = not connection.execute('PRAGMA page_count').fetchone()[0]
+    if kind != _APPLICATION_ID and not is_new:
+      raise ValueError(f'{self._path} is another database, not one of client states')
+
+  def _create_if_new(self, connection: sqlite3.Connection) -> None:
+    if connection.execute('SELECT count(*) FROM sqlite_master').fetchone()[0]:
+      return
+    for statement in _SCHEMA.split(';'):
+      connection.execute(statement)
+    connection.execute(f'PRAGMA application_id = {_APPLICATION_ID}')
+    _set(connection, format=_FORMAT, layout=self._layout.spec, round=0, oldest=0)
+
+  def _check(self, connection: sqlite3.Connection, round: int) -> None:
+    """Checks that the file is of this run's states, and of this round's."""
+    meta = _get(connection)
+    if meta['format'] != _FORMAT:
+      raise ValueError(
+        f'{self._path} has format {meta["format"]}: it must be {_FORMAT}'
+      )
+    if difference := self._layout.difference(meta['layout']):
+      raise ValueError(f'{self._path} does not fit the algorithm: {difference}')
+    if not meta['oldest'] <= round <= meta['round']:
+      raise ValueError(
+        f'{self._path} holds the states after rounds {meta["oldest"]} to '
+        f'{meta["round"]}: the checkpoint that this run goes on from is of round '
+        f'{round}'
+      )
+
+  def _decode(self, client_id: str, row: tuple[int, int, bytes]) -> Any:
+    round, checksum, blob = row
+    whole = len(blob) == self._layout.num_bytes
+    if not whole or _checksum(client_id, round, blob) != checksum:
+      raise ValueError(
+        f"{self._path} is damaged: the state of client '{client_id}' after round "
+        f'{round} is not what was written'
+      )
+    return self._layout.decode(blob)
+
+  @contextlib.contextmanager
+  def _errors(self) -> Iterator[None]:
+    try:
+      yield
+    except sqlite3.Error as error:
+      raise ValueError(f'cannot use the client states {self._path}: {error}') from error
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+  """Makes what is written inside all or nothing, and durable when it is left."""
+  # Leaving it commits, an exception rolls back.
+  with connection:
+    connection.execute('BEGIN IMMEDIATE')
+    yield connection
+
+
+def _get(connection: sqlite3.Connection) -> dict[str, Any]:
+  rows = connection.execute('SELECT name, value FROM meta')
+  return {name: json.loads(value) for name, value in rows}
+
+
+def _set(connection: sqlite3.Connection, **values: Any) -> None:
+  for name, value in values.items():
+    row = name, json.dumps(value)
+    connection.execute('INSERT OR REPLACE INTO meta VALUES (?, ?)', row)
+
+
+def _checksum(client_id: str, round: int, blob: bytes) -> int:
+  return zlib.crc32(blob, zlib.crc32(f'{round} {client_id}'.encode()))

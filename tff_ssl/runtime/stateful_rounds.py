@@ -1,0 +1,187 @@
+"""Rounds of an algorithm whose clients keep a state, as the round loop runs them.
+
+    clients = simulation.Clients(data)
+    process = fed_ssl.build_fed_ssl(objective, clients.element_spec, optimizer)
+    rounds = stateful_rounds.StatefulRounds(process, clients)
+    loop.run(rounds, lambda round: rounds.cohort(cohorts(round)), folder, 100)
+
+A round loads the states of its cohort from the run folder, sends them with the data,
+and saves them before the loop writes anything of that round: whatever the loop has
+written, the states are there for. Of rounds that the loop has not got a checkpoint of,
+`resume` drops them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import os
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import client_states as client_states_lib
+from tff_ssl.algorithms import packs
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.runtime import client_states
+from tff_ssl.runtime import simulation
+
+# TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
+# and a worker, in 32 bits of its 10,000 MiB, at 1.9 GB; the data need room too.
+_MAX_COHORT_BYTES = 1_500_000_000
+
+
+class Output(NamedTuple):
+  """What a round ends with; see `loop.Output`."""
+
+  state: Any
+  metrics: Any
+
+
+class StatefulRounds:
+  """A process, its clients and the store of their states: a `loop.Remembering`."""
+
+  def __init__(
+    self, process: stateful_process.StatefulProcess, clients: simulation.Clients
+  ):
+    """Opens nothing yet.
+
+    Args:
+      process: Built for `clients.element_spec`.
+      clients: All clients.
+
+    Raises:
+      ValueError: If a client's state takes more than a GB.
+    """
+    self._process = process
+    self._clients = clients
+    self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
+    self._blank = client_states_lib.blank(process.client_state_type)
+    self._store: client_states.ClientStates | None = None
+    self._round = 0
+    self._bytes_per_client = sum(x.nbytes for x in tf.nest.flatten(self._blank))
+
+  def cohort(self, client_ids: Iterable[str]) -> simulation.Cohort:
+    """Returns what `next` takes, without the states: the round before may still run.
+
+    Args:
+      client_ids: The clients of the round; their order does not matter.
+
+    Raises:
+      ValueError: If there is no client, none of such a name, one is named twice, or
+        their states cannot be sent.
+    """
+    ids = list(client_ids)
+    if len(set(ids)) < len(ids):
+      raise ValueError('client_ids names a client twice: it has but one state')
+    if len(ids) * self._bytes_per_client > _MAX_COHORT_BYTES:
+      raise ValueError(
+        f'the states of {len(ids)} clients take {len(ids) * self._bytes_per_client} '
+        f'bytes: TFF can send {_MAX_COHORT_BYTES} a round; take fewer clients'
+      )
+    return self._clients.cohort_with_members(ids, self._bytes_per_client)
+
+  def initialize(self) -> Any:
+    """Returns the initial server state."""
+    return self._process.initialize()
+
+  def next(self, state: Any, cohort: simulation.Cohort) -> Output:
+    """Runs one round and saves what it leaves the clients with.
+
+    Args:
+      state: Of the server.
+      cohort: From `cohort`.
+    """
+    names = [name for ids in cohort.members for name in ids]
+    before = self.states_of(names)
+    values = [[before[name] for name in ids] for ids in cohort.members]
+    given = [packs.stack(v) for v in values] if self._is_packed else _only(values)
+    output = self._process.next(state, given, cohort.data)
+    after = {
+      int(own.client): own
+      for value in output.client_states
+      for own in (packs.unstack(value) if self._is_packed else [value])
+    }
+    if after.keys() != {int(own.client) for own in before.values()}:
+      raise RuntimeError('the process has returned states of other clients than given')
+    changed = {}
+    for name, own in before.items():
+      new = after[int(own.client)]
+      # Of who did not count nothing has changed: no row.
+      if new.last_round != own.last_round:
+        changed[name] = _without_index(new)
+    self._opened.save(self._round + 1, changed)
+    self._round += 1
+    return Output(output.state, output.metrics)
+
+  def get_model_weights(self, state: Any) -> Any:
+    """Returns the model weights in a server state."""
+    return self._process.get_model_weights(state)
+
+  def states_of(
+    self, client_ids: Iterable[str]
+  ) -> Mapping[str, client_functions.ClientState]:
+    """Returns the states of some clients now, by id.
+
+    Args:
+      client_ids: Of any clients; blank for those that have not taken part.
+
+    Raises:
+      ValueError: If the store is damaged, or there is no such client.
+    """
+    return {
+      name: client_functions.ClientState(np.int32(self._clients.index(name)), *stored)
+      for name, stored in self._opened.load(client_ids).items()
+    }
+
+  def resume(self, folder: str | os.PathLike[str], round: int) -> None:
+    """Takes the states back to what they were after a round; see `loop.Remembering`.
+
+    Args:
+      folder: That of the run.
+      round: The round.
+
+    Raises:
+      ValueError: If the folder does not hold these states.
+    """
+    self.close()
+    path = pathlib.Path(folder) / client_states.NAME
+    store = client_states.ClientStates(path, _without_index(self._blank))
+    store.resume(round)
+    self._store, self._round = store, round
+
+  def saved(self, oldest: int) -> None:
+    """Drops states that no checkpoint needs; see `loop.Remembering`.
+
+    Args:
+      oldest: The round of the oldest checkpoint.
+    """
+    self._opened.prune(oldest)
+
+  def close(self) -> None:
+    """Closes the store; idempotent."""
+    if self._store is not None:
+      self._store.close()
+      self._store = None
+
+  @property
+  def _opened(self) -> client_states.ClientStates:
+    if self._store is None:
+      raise RuntimeError('the client states are not open: `resume` opens them')
+    return self._store
+
+
+class _Stored(NamedTuple):
+  """A client's state as it is kept on disk, where its id tells whose it is."""
+
+  last_round: Any
+  kept: Any
+
+
+def _without_index(state: client_functions.ClientState) -> _Stored:
+  return _Stored(state.last_round, state.kept)
+
+
+def _only(values: Sequence[Sequence[Any]]) -> list[Any]:
+  """Returns the only client of each value."""
+  return [value for (value,) in values]
