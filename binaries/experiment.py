@@ -1,12 +1,11 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 import contextlib
 import dataclasses
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from binaries import common
 from binaries import evaluation
@@ -14,6 +13,7 @@ from binaries import evaluation_flags
 from binaries import partition_flags
 from binaries import results
 from tasks import task as task_lib
+from tff_ssl.algorithms import stateful_process
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import labels
 from tff_ssl.objectives import base
@@ -28,6 +28,7 @@ from tff_ssl.runtime import run_config
 from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
+from tff_ssl.runtime import stateful_rounds
 
 # Flags that may change when a run is resumed.
 MAY_DIFFER = (*common.MAY_DIFFER, *evaluation_flags.MAY_DIFFER)
@@ -80,11 +81,15 @@ def run(experiment: Experiment) -> None:
     task, partition, labelled=experiment.label_share is not None
   )
   clients = simulation.Clients(data, num_packs=common.PACKS.value)
-  cohort_fn = _build_cohorts(experiment, task, data, clients, partition)
   encoder = common.build_encoder(task)
   spec = clients.element_spec if experiment.federated else data.element_type_structure
   objective = experiment.build_objective(task, encoder)
   algorithm = experiment.build_algorithm(objective, spec)
+  take: Callable[[Iterable[str]], Any] = clients.cohort
+  if isinstance(algorithm, stateful_process.StatefulProcess):
+    algorithm = stateful_rounds.StatefulRounds(algorithm, clients)
+    take = algorithm.cohort
+  cohort_fn = _build_cohorts(experiment, task, data, take, partition)
   logits = objective.logits if isinstance(objective, base.Classifier) else None
   evaluator = evaluation.Evaluator(task, encoder, logits=logits)
 
@@ -141,15 +146,15 @@ def _build_cohorts(
   experiment: Experiment,
   task: task_lib.Task,
   data: client_data.ArrayClientData,
-  clients: simulation.Clients,
+  take: Callable[[Iterable[str]], Any],
   partition: partition_lib.Partition,
-) -> Callable[[int], list[tf.data.Dataset]]:
+) -> Callable[[int], Any]:
   """Returns the data of each round; a function of the round and the seed alone."""
   seed = common.SEED.value
   cohort_size = common.cohort_size(len(partition))
   cohorts = sampling.Cohorts(data.client_ids, cohort_size, seed)
   if experiment.federated:
-    return lambda round: clients.cohort(cohorts(round))
+    return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))
   if experiment.label_share is not None:
     pool = labels.label_fraction(

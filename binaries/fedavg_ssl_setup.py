@@ -12,6 +12,7 @@ from binaries import experiment
 from binaries import optimizer_flags
 from tasks import task as task_lib
 from tff_ssl.algorithms import centralized_training
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
@@ -31,7 +32,8 @@ from tff_ssl.objectives import uniformity
 _WIDTHS = (256, 256, 256)
 _CONTRASTIVE_WIDTHS = (256, 256, 128)
 _SWAV_WIDTHS = (256, 128)
-_FEDAVG = ('fedavg', 'fedprox')
+_FED_SSL = 'fed_ssl'
+_FEDAVG = ('fedavg', 'fedprox', _FED_SSL)
 ALGORITHMS = (*_FEDAVG, 'centralized')
 
 Objective = base.Objective | base.Stateful
@@ -194,6 +196,8 @@ def build_algorithm(objective: Objective, element_spec: Any) -> Any:
     return centralized_training.CentralizedTraining(objective, plan, rate, seed)
   config = fedavg.FedAvgConfig(plan, rate, _WEIGHTING.value, seed)
   optimizer = optimizer_flags.build_server_optimizer()
+  if ALGORITHM.value == _FED_SSL:
+    return fed_ssl.build_fed_ssl(objective, element_spec, optimizer, config)
   return fedavg.build_fedavg(objective, element_spec, optimizer, config)
 
 

@@ -15,7 +15,13 @@ from tests.binaries import launch
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
 _LOCAL = ('--batch_size=64', '--client_momentum=0.9', '--client_schedule=cosine')
 _RUNS = {
-  'byol': ('--objective=byol', '--projector=16,8', '--predictor_width=8', *_LOCAL),
+  'byol': (
+    '--objective=byol',
+    '--algorithm=fed_ssl',
+    '--projector=16,8',
+    '--predictor_width=8',
+    *_LOCAL,
+  ),
   'fedprox': (
     '--objective=moco_v2',
     '--algorithm=fedprox',
@@ -40,7 +46,7 @@ _WRONG = {
   '--encoder=vit_micro --encoder_stem=imagenet': 'it is for resnet8, resnet14',
   '--encoder_patch=4': 'it is for vit_micro, vit_tiny only',
   '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
-  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox only',
+  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fed_ssl only',
   '--algorithm=fedprox': 'proximal_weight is 0',
   '--participation=1.5': 'participation is 1.5',
   '--client_schedule=steps': "client_schedule_steps is ''",

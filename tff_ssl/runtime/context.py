@@ -211,7 +211,9 @@ class Context:
     if self._closed:
       raise RuntimeError('the execution context is closed')
     self._wait_until_ready()
-    executor = tff.framework.RemoteExecutor(self._stub)
+    # The worker drops values that are no longer used when there are so many; a round
+    # makes 3. By default it would keep the data and client states of six rounds.
+    executor = tff.framework.RemoteExecutor(self._stub, dispose_batch_size=3)
     executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
     return executor
 
