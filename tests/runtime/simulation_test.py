@@ -13,6 +13,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import packs
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import simulation
+from tff_ssl.runtime import spill
 
 
 def _packs(datasets):
@@ -160,3 +161,24 @@ def test_bytes_decide_how_many_packs(monkeypatch):
   simulation.Clients(tiny.clients(labelled=True), num_packs=1).cohort(['bob'])
   # 64 bytes of image, 8 of example_id, 4 of label.
   assert dict(sent) == {76: 1}
+
+
+@pytest.mark.parametrize('num_packs', [0, 1])
+def test_a_client_too_large_for_a_message_is_lent_as_files(monkeypatch, num_packs):
+  clients = simulation.Clients(tiny.clients(labelled=True), num_packs=num_packs)
+  sent = clients.cohort(['alice', 'bob'])
+  lent = []
+  dataset = spill.dataset
+  monkeypatch.setattr(spill, 'dataset', lambda x: lent.append(x) or dataset(x))
+  monkeypatch.setattr(packs, 'MAX_BYTES', 5 * 76 - 1)  # Bob has five images.
+  files = clients.cohort(['alice', 'bob'])
+  assert len(lent) == 1
+  if num_packs:
+    # They no longer fit into one value.
+    found = [x['examples']['example_id'] for pack in files for x in pack]
+    assert sorted(np.concatenate(found)) == list(range(10, 19))
+    return
+  for got, wanted in zip(files, sent, strict=True):
+    assert got.element_spec == wanted.element_spec
+    for a, b in zip(got, wanted, strict=True):
+      tf.nest.map_structure(np.testing.assert_array_equal, a, b)

@@ -19,7 +19,7 @@ EXAMPLES = 'examples'
 SIZES = 'sizes'
 # A data set is serialised with its tensors, of which each may have 2 GB and one that
 # TFF sends 100 MB.
-_MAX_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ def deal(
   if num_packs < 1:
     raise ValueError(f'num_packs is {num_packs}; it must be at least 1.')
   weights = [bytes_per_client + int(size) * bytes_per_example for size in sizes]
-  parts = math.ceil(sum(weights) / (_MAX_BYTES * num_packs))
+  parts = math.ceil(sum(weights) / (MAX_BYTES * num_packs))
   count = min(num_packs * max(1, parts), len(sizes))
   packs: list[list[int]] = [[] for _ in range(count)]
   loads, held = [0] * count, [0] * count
@@ -92,7 +92,7 @@ def deal(
     rooms = [
       k
       for k, pack in enumerate(packs)
-      if not pack or held[k] + weights[position] <= _MAX_BYTES
+      if not pack or held[k] + weights[position] <= MAX_BYTES
     ]
     if not rooms:
       rooms = [len(packs)]
@@ -107,23 +107,33 @@ def deal(
   return [pack[::-1] for pack in packs]
 
 
+def content(
+  examples: Mapping[str, np.ndarray], sizes: Sequence[int]
+) -> collections.OrderedDict[str, Any]:
+  """Returns the only element of a pack's data set, see `PackSpec.pack_spec`.
+
+  Args:
+    examples: Fields of all clients' examples, client after client: [sum of sizes, ...].
+    sizes: Examples of each client, in increasing order.
+  """
+  return collections.OrderedDict(
+    [
+      (EXAMPLES, collections.OrderedDict(examples)),
+      (SIZES, np.asarray(sizes, np.int32)),
+    ]
+  )
+
+
 def pack_dataset(
   examples: Mapping[str, np.ndarray], sizes: Sequence[int]
 ) -> tf.data.Dataset:
   """Returns a pack as the data set that an algorithm built with `PackSpec` takes.
 
   Args:
-    examples: Fields of all clients' examples, client after client: [sum of sizes, ...].
-    sizes: Examples of each client, in increasing order.
+    examples: See `content`, as `sizes`.
+    sizes: Examples of each client.
   """
-  return tf.data.Dataset.from_tensors(
-    collections.OrderedDict(
-      [
-        (EXAMPLES, collections.OrderedDict(examples)),
-        (SIZES, np.asarray(sizes, np.int32)),
-      ]
-    )
-  )
+  return tf.data.Dataset.from_tensors(content(examples, sizes))
 
 
 def stack(states: Sequence[Any]) -> Any:

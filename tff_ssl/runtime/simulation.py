@@ -12,7 +12,7 @@ rounds of small clients are then several times cheaper (see `algorithms.packing`
 
 import bisect
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import functools
 import os
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import clients as clients_lib
 from tff_ssl.algorithms import packs
 from tff_ssl.runtime import client_data
+from tff_ssl.runtime import spill
 
 
 class Cohort(NamedTuple):
@@ -109,7 +110,7 @@ class Clients:
     """
     ids = sorted(client_ids)
     if not self._num_packs:
-      return Cohort([[name] for name in ids], client_data.cohort(self._data, ids))
+      return Cohort([[name] for name in ids], [self._alone(name) for name in ids])
     if isinstance(self._data, client_data.ArrayClientData):
       return self._from_arrays(self._data, ids, bytes_per_client)
     return self._from_datasets(ids, bytes_per_client)
@@ -135,6 +136,14 @@ class Clients:
   def _deal(self, sizes: list[int], bytes_per_client: int) -> list[list[int]]:
     return packs.deal(sizes, self._num_packs, self._bytes_per_example, bytes_per_client)
 
+  def _alone(self, client_id: str) -> tf.data.Dataset:
+    """Returns a client's data set; of one too large to be sent, one of files."""
+    if isinstance(self._data, client_data.ArrayClientData):
+      positions = self._data.positions(client_id)
+      if len(positions) * self._bytes_per_example > packs.MAX_BYTES:
+        return spill.dataset(self._data.examples(positions)).unbatch()
+    return self._data.create_tf_dataset_for_client(client_id)
+
   def _from_arrays(
     self, data: client_data.ArrayClientData, ids: list[str], bytes_per_client: int
   ) -> Cohort:
@@ -144,7 +153,7 @@ class Clients:
     return Cohort(
       [[ids[k] for k in pack] for pack in dealt],
       [
-        packs.pack_dataset(
+        _pack(
           data.examples(np.concatenate([positions[k] for k in pack])),
           [sizes[k] for k in pack],
         )
@@ -162,7 +171,7 @@ class Clients:
     return Cohort(
       [[ids[k] for k in pack] for pack in dealt],
       [
-        packs.pack_dataset(
+        _pack(
           collections.OrderedDict(
             (name, np.concatenate([examples[k][name] for k in pack]))
             for name in examples[0]
@@ -172,3 +181,11 @@ class Clients:
         for pack in dealt
       ],
     )
+
+
+def _pack(examples: Mapping[str, np.ndarray], sizes: list[int]) -> tf.data.Dataset:
+  """Returns a pack's data set; of a client too large to be sent, one of files."""
+  content = packs.content(examples, sizes)
+  if sum(array.nbytes for array in tf.nest.flatten(content)) > packs.MAX_BYTES:
+    return spill.dataset(content)
+  return tf.data.Dataset.from_tensors(content)
