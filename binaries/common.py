@@ -41,6 +41,12 @@ WIDTH = flags.DEFINE_float(
 STEM = flags.DEFINE_enum(
   'encoder_stem', 'cifar', resnet.STEMS, 'First layers, for small or large images.'
 )
+NORM = flags.DEFINE_enum(
+  'encoder_norm',
+  'group',
+  ('group', 'batch'),
+  'Norm of a ResNet and its heads; group has weight standardization.',
+)
 PATCH = flags.DEFINE_integer(
   'encoder_patch',
   None,
@@ -133,6 +139,7 @@ def check_flags() -> None:
   refuse_stray('data_dir', 'task', WITH_DATA_DIR)
   refuse_stray('download', 'task', DOWNLOADED)
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
+  refuse_stray('encoder_norm', 'encoder', resnet.NAMES)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
   partition_flags.check()
   projector_widths(())
@@ -209,11 +216,15 @@ def build_encoder(task: task_lib.Task) -> network.Network:
 
 def build_encoder_of_shape(image_shape: Sequence[int]) -> network.Network:
   """Builds the encoder for images of a shape, (height, width, channels)."""
-  # Its default is not meant for encoders without one, which refuse any.
-  meant = ENCODER.value in resnet.NAMES or flags.FLAGS[STEM.name].present
-  stem = STEM.value if meant else None
+  # The defaults are not meant for encoders without, which refuse any.
+  stem, norm = (
+    flag.value
+    if ENCODER.value in resnet.NAMES or flags.FLAGS[flag.name].present
+    else None
+    for flag in (STEM, NORM)
+  )
   return encoders.build_encoder(
-    ENCODER.value, image_shape, WIDTH.value, stem, PATCH.value
+    ENCODER.value, image_shape, WIDTH.value, stem, PATCH.value, norm
   )
 
 

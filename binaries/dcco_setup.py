@@ -67,6 +67,11 @@ def check_flags() -> None:
       or not that of the run in the folder.
   """
   experiment.refuse_strays(_TAKEN_BY, 'algorithm')
+  if common.NORM.value == 'batch':
+    raise ValueError(
+      'encoder_norm is batch; DCCO and what it is compared with take group, for their '
+      'layers must not depend on the batch. binaries.fedavg_ssl takes both.'
+    )
   optimizer_flags.server_config()
   experiment.check_flags()
 

@@ -42,6 +42,7 @@ _MAY_BE_GIVEN = (
 )
 # Where every algorithm has its encoder in its state.
 ENCODER = f'global_model_weights/trainable/{dual_encoder.ENCODER}'
+_STATISTICS = f'global_model_weights/non_trainable/{dual_encoder.ENCODER}'
 
 
 def main() -> None:
@@ -63,6 +64,8 @@ def main() -> None:
       'encoder must be evaluated on those that it was not trained on.'
     )
   encoder = common.build_encoder(task)
+  if encoder.mixes_examples:
+    params |= checkpoints.read_newest(folder / 'checkpoints', _STATISTICS)[1]
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')

@@ -19,6 +19,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import population
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
@@ -62,23 +63,22 @@ class Evaluator:
     self._deal = deal
     self._classify = logits and features.build_encode(logits)
     self._fractions = evaluation_flags.fractions()
-    self._encode = features.build_encode(encoder.apply)
-    self._finetune = finetune.build_finetune(
-      encoder.apply, task.num_classes, evaluation_flags.finetune_config()
-    )
+    self._encode = features.build_encode(encoder.infer)
+    self._complete = population.build_complete(encoder)
+    self._finetune = self._build_finetune(evaluation_flags.finetune_config())
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
   def evaluate(self, params: network.Params) -> results_lib.Numbers:
     """Evaluates an encoder by the methods of the flags; names as in `suite`.
 
     Args:
-      params: Of the encoder.
+      params: Of the encoder, with its population statistics if it has any.
     """
     return self._evaluate(
       params,
       evaluation_flags.METHODS.value,
       self._fractions,
-      functools.partial(self._finetune, params),
+      functools.partial(self._finetune, population.trained(self._encoder, params)),
     )
 
   def evaluate_model(self, params: network.Params) -> results_lib.Numbers:
@@ -106,7 +106,7 @@ class Evaluator:
     Returns:
       Numbers of the random encoder and of supervised training from scratch.
     """
-    initial = self.initial_params()
+    initial = self._complete(self.initial_params(), self._task.train.image)
     return self.evaluate(initial), self._supervised(initial)
 
   def initial_params(self) -> network.Params:
@@ -131,10 +131,8 @@ class Evaluator:
     """
     methods = evaluation_flags.METHODS.value
     steps = evaluation_flags.SCRATCH_STEPS.value
-    train = finetune.build_finetune(
-      self._encoder.apply,
-      self._task.num_classes,
-      dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps),
+    train = self._build_finetune(
+      dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps)
     )
     frozen = [method for method in methods if method != 'finetune']
     numbers: results_lib.Numbers = collections.OrderedDict()
@@ -145,12 +143,25 @@ class Evaluator:
           params,
           ['finetune'],
           [fraction],
-          _keeping(functools.partial(train, params), trained),
+          _keeping(
+            functools.partial(train, population.trained(self._encoder, params)), trained
+          ),
         )
       )
       if frozen:
         numbers.update(self._evaluate(trained[-1].params, frozen, [fraction]))
     return numbers
+
+  def _build_finetune(
+    self, config: finetune.FinetuneConfig
+  ) -> Callable[..., finetune.Finetuned]:
+    return finetune.build_finetune(
+      self._encoder.apply,
+      self._task.num_classes,
+      config,
+      self._encoder.infer,
+      self._complete,
+    )
 
   def _evaluate(
     self,

@@ -1,5 +1,6 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
+import collections
 from collections.abc import Callable, Collection, Iterable
 import contextlib
 import dataclasses
@@ -94,7 +95,9 @@ def run(experiment: Experiment) -> None:
   evaluator = evaluation.Evaluator(task, encoder, logits=logits)
 
   def weights(state: Any) -> network.Params:
-    return algorithm.get_model_weights(state).trainable
+    found = algorithm.get_model_weights(state)
+    # Population statistics of batch norm are not trainable.
+    return collections.OrderedDict(**found.trainable, **found.non_trainable)
 
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   with run_folder.RunFolder(

@@ -152,6 +152,7 @@ _OF_OBJECTIVES: dict[str, Collection[str]] = {
 }
 _OF_ALGORITHMS: dict[str, Collection[str]] = {
   'proximal_weight': ('fedprox',),
+  'encoder_norm': ('fedavg', 'fedprox', 'centralized'),
   'weighting': _FEDAVG,
   'worker_address': _FEDAVG,
   'packs': _FEDAVG,

@@ -49,6 +49,11 @@ def _encode(ops, x):
   return ops.global_average_pool(ops.relu(x))
 
 
+def _encode_batch_norm(ops, x):
+  x = ops.batch_norm(ops.conv2d(x, 'conv', filters=6, kernel_size=3, strides=2), 'norm')
+  return ops.global_average_pool(ops.relu(x))
+
+
 def _project(ops, x):
   # Without biases: CCO ignores a shift, so their gradient can be rounding noise, which
   # Adam blows up to whole steps.
@@ -56,17 +61,24 @@ def _project(ops, x):
   return ops.dense(x, 'dense1', units=DIMENSION, use_bias=False, gain=1.0)
 
 
-def encoder() -> network.Network:
-  return network.Network('encoder', tiny.IMAGE_SHAPE, _encode)
+def encoder(batch_norm: bool = False) -> network.Network:
+  forward = _encode_batch_norm if batch_norm else _encode
+  return network.Network('encoder', tiny.IMAGE_SHAPE, forward)
 
 
-def model(augmentation: str = 'byol_no_blur') -> dual_encoder.Siamese:
+def model(
+  augmentation: str = 'byol_no_blur', batch_norm: bool = False
+) -> dual_encoder.Siamese:
   projector = network.Network('projector', (encoder().output_dim,), _project)
-  return dual_encoder.Siamese(encoder(), projector, byol.by_name(augmentation))
+  return dual_encoder.Siamese(
+    encoder(batch_norm), projector, byol.by_name(augmentation)
+  )
 
 
-def cco(loss_name: str = 'cco') -> statistics.StatisticsObjective:
-  return statistics.StatisticsObjective(model(), loss_name)
+def cco(
+  loss_name: str = 'cco', batch_norm: bool = False
+) -> statistics.StatisticsObjective:
+  return statistics.StatisticsObjective(model(batch_norm=batch_norm), loss_name)
 
 
 def arrays(n: int = NUM_EXAMPLES) -> collections.OrderedDict[str, np.ndarray]:

@@ -22,7 +22,7 @@ def test_seeds_are_a_function_of_the_run_and_the_round():
 
 def test_initial_weights_are_all_trainable_and_follow_the_seed():
   one, same, other = (server.initial_weights(harness.cco(), s) for s in (1, 1, 2))
-  assert one.non_trainable == ()
+  assert not one.non_trainable
   assert set(one.trainable) == set(harness.cco().init(tf.constant([0, 0])))
   np.testing.assert_array_equal(
     harness.flat(one.trainable), harness.flat(same.trainable)

@@ -34,9 +34,10 @@ def _nt_xent():
   return contrastive.ContrastiveObjective(harness.model())
 
 
-def _simsiam():
+def _simsiam(batch_norm=False):
   return simsiam.SimSiamObjective(
-    harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
+    harness.model(batch_norm=batch_norm),
+    predictor.build_predictor(harness.DIMENSION, 3),
   )
 
 
@@ -137,6 +138,12 @@ TABLE = collections.OrderedDict(
   fedavg_simsiam=Algorithm(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(_simsiam(), harness.ADAM, packed=packed),
+  ),
+  fedavg_batch_norm=Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(
+      _simsiam(batch_norm=True), harness.ADAM, packed=packed
+    ),
   ),
   fedavg_byol=Algorithm(
     fedavg.build_fedavg,

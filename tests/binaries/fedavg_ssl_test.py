@@ -9,8 +9,13 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from binaries import evaluate
+from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.encoders import resnet
+from tff_ssl.runtime import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
 _LOCAL = ('--batch_size=64', '--client_momentum=0.9', '--client_schedule=cosine')
@@ -31,6 +36,12 @@ _RUNS = {
     '--weighting=uniform',
     *_LOCAL,
   ),
+  'batch_norm': (
+    '--objective=simsiam',
+    '--encoder_norm=batch',
+    '--projector=16,8',
+    *_LOCAL,
+  ),
   'mae': ('--objective=mae', '--encoder=vit_micro', '--encoder_patch=4', *_LOCAL),
   'centralized': (
     '--objective=supervised',
@@ -44,6 +55,8 @@ _WRONG = {
   '--objective=mae': 'encoder of MAE is resnet8; it must be a vision transformer',
   '--objective=mae --projector=8,8': '--projector is given with --objective=mae',
   '--encoder=vit_micro --encoder_stem=imagenet': 'it is for resnet8, resnet14',
+  '--encoder=vit_micro --encoder_norm=group': 'it is for resnet8, resnet14',
+  '--algorithm=fed_ssl --encoder_norm=batch': 'fedavg, fedprox, centralized only',
   '--encoder_patch=4': 'it is for vit_micro, vit_tiny only',
   '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
   '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fed_ssl only',
@@ -101,6 +114,40 @@ def test_a_run_is_complete(runs, name):
 def test_the_same_flags_give_the_same_bytes(runs):
   first, again = (runs[0][name].folder / 'metrics.csv' for name in ('byol', 'again'))
   assert first.read_bytes() == again.read_bytes()
+
+
+def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
+  run = runs[0]['batch_norm']
+  folder = run.folder / 'checkpoints'
+  encoder = resnet.build_encoder(
+    'resnet8', (8, 8, 1), width=0.25, normalization='batch'
+  )
+  where = 'global_model_weights/{}/encoder'
+  params = {
+    name: array
+    for kind in ('trainable', 'non_trainable')
+    for name, array in checkpoints.read_newest(folder, where.format(kind))[1].items()
+  }
+  assert np.any(params['stem/norm/population_mean'])
+  images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
+  exported = tf.keras.models.load_model(run.folder / 'encoder.keras')
+  np.testing.assert_allclose(
+    exported(images), encoder.infer(params, images), rtol=1e-4, atol=1e-5
+  )
+  path = run.folder / 'evaluation.json'
+  before = json.loads(path.read_text())
+  in_process.call(
+    evaluate,
+    f'--run={run.folder}',
+    '--evaluation_methods=knn,finetune',
+    '--finetune_steps=2',
+    '--baselines',
+    '--supervised_steps=2',
+  )
+  after = json.loads(path.read_text())
+  assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
+  assert after['random_encoder/knn/10%/accuracy'] > 0.3
+  assert 'finetune/10%/accuracy' in after
 
 
 @pytest.mark.parametrize('flags', _WRONG)

@@ -25,6 +25,7 @@ def other_run(tmp_path):
     (['--algorithm=dcco', '--temperature=1'], 'it is for fedavg_nt_xent only'),
     (['--algorithm=supervised', '--projector=8,8'], '--projector is given with'),
     (['--algorithm=centralized_cco', '--local_steps=2'], '--local_steps is given with'),
+    (['--encoder_norm=batch'], 'encoder_norm is batch; DCCO and what it is compared'),
     (['--task=digits', '--data_dir=/data'], '--data_dir is given with --task=digits'),
     (['--supervised_steps=3'], 'supervised_steps is given without --baselines'),
     (['--server_momentum=0.5'], 'momentum is 0.5; only sgd and lars'),

@@ -1,4 +1,4 @@
-"""Tests of group norm and weight standardization against NumPy in float64."""
+"""Tests of the norms and of weight standardization against NumPy in float64."""
 
 import numpy as np
 import pytest
@@ -161,3 +161,84 @@ def test_standardize_derivatives_are_finite_differences():
     rtol=1e-6,
     atol=1e-8,
   )
+
+
+def _numpy_batch_norm(x, gamma, beta):
+  """The definition, channel by channel."""
+  rows = x.reshape(-1, x.shape[-1])
+  mean, variance = rows.mean(0), rows.var(0)
+  return (x - mean) / np.sqrt(variance + 1e-5) * gamma + beta
+
+
+@pytest.mark.parametrize('shape', [(6, 4, 5, 3), (6, 8), (1, 3, 3, 2)])
+@pytest.mark.parametrize(
+  ('dtype', 'tolerance'), [('float64', 1e-11), ('float32', 1e-4)]
+)
+def test_batch_norm_is_numpys(shape, dtype, tolerance):
+  rng = np.random.default_rng(0)
+  x = rng.normal(1.0, 2.0, shape)
+  gamma, beta = rng.normal(size=(2, shape[-1]))
+  given = [tf.constant(value, dtype) for value in (x, gamma, beta)]
+  y, mean, square = normalization.batch_norm(*given)
+  expected = _numpy_batch_norm(x, gamma, beta)
+  np.testing.assert_allclose(y, expected, rtol=tolerance, atol=tolerance)
+  rows = x.reshape(-1, shape[-1])
+  np.testing.assert_allclose(mean, rows.mean(0), rtol=tolerance)
+  np.testing.assert_allclose(square, (rows**2).mean(0), rtol=tolerance)
+  # By the same moments as a population's, each example is treated by itself.
+  one = normalization.by_moments(given[0][:1], *given[1:], mean, square)
+  np.testing.assert_allclose(one, expected[:1], rtol=tolerance, atol=tolerance)
+
+
+def test_batch_norm_of_two_batches_is_that_of_each():
+  rng = np.random.default_rng(1)
+  x = rng.normal(size=(8, 3, 2))
+  gamma, beta = rng.normal(size=(2, 2))
+  y, mean, _ = normalization.batch_norm(*map(tf.constant, (x, gamma, beta)), batches=2)
+  expected = [_numpy_batch_norm(half, gamma, beta) for half in (x[:4], x[4:])]
+  np.testing.assert_allclose(y, np.concatenate(expected), rtol=1e-10, atol=1e-12)
+  np.testing.assert_allclose(mean, x.mean((0, 1)), rtol=1e-10)
+
+
+def test_batch_norm_derivatives_are_finite_differences():
+  rng = np.random.default_rng(2)
+  x, target = rng.normal(size=(2, 4, 3, 2))
+  gamma, beta = rng.normal(size=(2, 2))
+
+  def loss(x, gamma, beta):
+    y, _, _ = normalization.batch_norm(x, gamma, beta, batches=2)
+    return tf.reduce_sum(tf.square(y) * target)
+
+  inputs = [tf.constant(value) for value in (x, gamma, beta)]
+  theory, numeric = tf.test.compute_gradient(loss, inputs, delta=1e-5)
+  for ours, differences in zip(theory, numeric, strict=True):
+    np.testing.assert_allclose(ours, differences, rtol=1e-5, atol=1e-6)
+
+
+def test_batch_norm_derivative_is_numpys():
+  """By x it is gamma / std * (dy - mean(dy) - x_hat * mean(dy * x_hat))."""
+  rng = np.random.default_rng(3)
+  x, dy = rng.normal(1.0, 2.0, (2, 7, 3))
+  gamma, beta = rng.normal(size=(2, 3))
+  inputs = [tf.constant(value) for value in (x, gamma, beta)]
+  with tf.GradientTape() as tape:
+    tape.watch(inputs)
+    value = tf.reduce_sum(normalization.batch_norm(*inputs)[0] * dy)
+  std = np.sqrt(x.var(0) + 1e-5)
+  unit = (x - x.mean(0)) / std
+  expected = (
+    gamma / std * (dy - dy.mean(0) - unit * (dy * unit).mean(0)),
+    (dy * unit).sum(0),
+    dy.sum(0),
+  )
+  for got, right in zip(tape.gradient(value, inputs), expected, strict=True):
+    np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-11)
+
+
+def test_batch_norm_of_one_example_is_beta_with_finite_gradient():
+  x = tf.constant([[0.3, 0.7]])
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    y, _, _ = normalization.batch_norm(x, tf.ones([2]), tf.fill([2], 3.0))
+  np.testing.assert_allclose(y, 3.0, atol=1e-3)
+  assert np.isfinite(tape.gradient(y, x)).all()

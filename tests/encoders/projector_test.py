@@ -73,8 +73,8 @@ def test_linear_is_a_matrix_and_a_bias():
     (lambda: projector.build_projector(0), 'input_dim of projector must be at least 1'),
     (lambda: projector.build_projector(4, (8, 0)), r'widths must .*, got \(8, 0\)'),
     (
-      lambda: projector.build_projector(4, normalization='batch'),
-      "normalization must be one of .*, got 'batch'",
+      lambda: projector.build_projector(4, normalization='layer'),
+      "normalization must be one of .*, got 'layer'",
     ),
     (lambda: projector.build_projector(4, groups=0), 'groups must be at least 1'),
     (

@@ -19,6 +19,8 @@ def test_options_reach_their_family():
   got = registry.build_encoder('resnet18', (16, 16, 3), 0.5, stem='imagenet')
   expected = resnet.build_encoder('resnet18', (16, 16, 3), 0.5, 'imagenet')
   assert got.tap_shapes == expected.tap_shapes
+  got = registry.build_encoder('resnet8', (16, 16, 3), normalization='batch')
+  assert got.mixes_examples
   got = registry.build_encoder('vit_micro', (16, 16, 3), 0.5, patch_size=4)
   assert got.config == vit.ViTConfig(dim=32, depth=4, heads=2, patch_size=4)
 
@@ -28,6 +30,11 @@ def test_options_reach_their_family():
   [
     ('resnet9', {}, "encoder must be one of .*, got 'resnet9'"),
     ('vit_micro', {'stem': 'cifar'}, "stem is 'cifar'; vit_micro takes none"),
+    (
+      'vit_micro',
+      {'normalization': 'batch'},
+      "normalization is 'batch'; vit_micro has layer norm",
+    ),
     ('resnet8', {'patch_size': 2}, 'patch_size is 2; resnet8 takes none'),
   ],
 )

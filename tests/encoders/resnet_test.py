@@ -206,7 +206,7 @@ def test_the_batch_size_may_be_unknown():
     ({'width': 0}, 'width must be a number of at least 1/16, got 0'),
     ({'width': float('nan')}, 'width must be .*, got nan'),
     ({'stem': 'resnet'}, "stem must be one of .*, got 'resnet'"),
-    ({'normalization': 'batch'}, "normalization must be one of .*, got 'batch'"),
+    ({'normalization': 'layer'}, "normalization must be one of .*, got 'layer'"),
     ({'groups': 0}, 'groups must be at least 1, got 0'),
   ],
 )

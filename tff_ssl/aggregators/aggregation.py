@@ -24,8 +24,9 @@ class Aggregation:
 
   Attributes:
     updates: Model updates, weighted by example count.
-    statistics: Encoding statistics, weighted by example count; the result has the
-      fields `statistics` and `num_examples` (see `StatisticsFactory`).
+    statistics: Encoding statistics, or population statistics of batch norm, weighted
+      by example count; the result has the fields `statistics` and `num_examples` (see
+      `StatisticsFactory`).
     metrics: Floating metrics, weighted by example count.
     counts: Integer counts, summed.
     packs: How the same is done where each value holds many simulated clients; None: it
@@ -125,13 +126,13 @@ def private(
       may be known.
     - Updates, statistics and metrics are three releases of one round, each at
       `noise_multiplier`: account for every one that an algorithm uses. DCCO has the
-      first two, FedAvg the first and the last.
+      first two, FedAvg the first and the last, with batch norm all three.
     - The noise is drawn without the run's seed: no two runs are equal.
 
   Args:
     noise_multiplier: Standard deviation of the noise over the clip; positive.
     update_clip: l2 norm to which n_k times a client's model update is clipped.
-    statistics_clip: The same of n_k times its encoding statistics.
+    statistics_clip: The same of n_k times its encoding or population statistics.
     metrics_clip: The same of n_k times its floating metrics.
 
   Returns:

@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import server
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 
 
 class CentralizedState(NamedTuple):
@@ -87,6 +88,13 @@ class UnionProcess(abc.ABC):
 
   def _initial_weights(self) -> tff.learning.models.ModelWeights:
     return server.initial_weights(self._objective, self._seed)
+
+  def _trained_weights(
+    self, params: base.Params, examples: base.Examples
+  ) -> tff.learning.models.ModelWeights:
+    """Returns what a round has trained, with population statistics of its examples."""
+    statistics = population.compute(self._objective, params, examples)
+    return tff.learning.models.ModelWeights(params, statistics)
 
   def _report(
     self, averaged: base.Metrics, num_examples: tf.Tensor, finite: tf.Tensor
@@ -167,9 +175,8 @@ class Centralized(UnionProcess):
     )
     metrics = collections.OrderedDict(loss=loss, **reported)
     state = CentralizedState(
-      tff.learning.models.ModelWeights(
-        clients.choose(usable, new_params, params),
-        state.global_model_weights.non_trainable,
+      clients.choose(
+        usable, self._trained_weights(new_params, examples), state.global_model_weights
       ),
       server.next_round_seed(state.round_seed),
       clients.choose(usable, optimizer, state.optimizer),

@@ -76,11 +76,10 @@ class CentralizedTraining(centralized.UnionProcess):
   @tf.function(reduce_retracing=True)
   def _round(self, state, dataset):
     examples = clients.all_examples(dataset)
-    params = state.global_model_weights.trainable
     trained = local_training.train(
       self._objective,
       self._plan,
-      params,
+      state.global_model_weights.trainable,
       examples,
       state.round_seed,
       self._rate(state.round),
@@ -90,9 +89,10 @@ class CentralizedTraining(centralized.UnionProcess):
     finite = clients.is_finite((trained.params, trained.metrics))
     usable = tf.logical_and(finite, num_examples > 0)
     state = CentralizedTrainingState(
-      tff.learning.models.ModelWeights(
-        clients.choose(usable, trained.params, params),
-        state.global_model_weights.non_trainable,
+      clients.choose(
+        usable,
+        self._trained_weights(trained.params, examples),
+        state.global_model_weights,
       ),
       clients.choose(usable, trained.state, state.objective),
       server.next_round_seed(state.round_seed),

@@ -12,6 +12,7 @@ from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import server
+from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
 
@@ -88,7 +89,15 @@ def build_parts(
 
   Returns:
     The pieces.
+
+  Raises:
+    ValueError: If a network has batch norm: nothing of the algorithm would hold.
   """
+  if population.mixes_examples(objective):
+    raise ValueError(
+      'DCCO is given networks with batch norm; they must have layers that do not '
+      'depend on the batch, as group norm, for a round to equal a centralized step.'
+    )
   cohort = cohorts.build_cohort(element_spec, aggregation)
 
   @tff.tensorflow.computation

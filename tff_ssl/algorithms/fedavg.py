@@ -9,6 +9,10 @@ A round:
   2. client k trains on its n_k examples for E epochs and sends its update;
   3. the server averages the updates weighted by n_k and applies its optimizer.
 
+Batch norm: scales and shifts are weights like others. After its training a client takes
+the population statistics of its examples; their means over clients, weighted as the
+updates are, replace the server's, past its optimizer.
+
 With the within-client CCO or NT-Xent loss and one step at rate 1.0 this is the baseline
 that DCCO is compared with (DCCO, section 4).
 """
@@ -22,6 +26,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import beside
 from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import clients
@@ -31,6 +36,7 @@ from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server
 from tff_ssl.algorithms import side_by_side
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 from tff_ssl.optimization import schedules
 
 WEIGHTINGS = {
@@ -86,9 +92,9 @@ def client_function(
 
   Returns:
     A function of `params`, of `seed`, int32 [2], the round's, and of `rate`, the
-    learning rate. It sends the `update` (initial minus final weights), the objective's
-    `metrics`, the weight and the client's counts; what is not finite is 0 with weight
-    0.
+    learning rate. It sends the `update` (initial minus final weights), with batch norm
+    the `statistics` of its population, the objective's `metrics`, the weight and the
+    client's counts; what is not finite is 0 with weight 0.
   """
   weigh = WEIGHTINGS[config.weighting]
 
@@ -104,6 +110,9 @@ def client_function(
     update = tf.nest.map_structure(tf.subtract, shared['params'], trained.params)
     num_examples = base.example_count(examples)
     means = collections.OrderedDict(update=update, metrics=trained.metrics)
+    statistics = population.compute(objective, trained.params, examples)
+    if statistics:
+      means[beside.STATISTICS] = statistics
     usable = clients.is_finite(means)
     return client_functions.ClientResult(
       clients.keep_if(usable, means),
@@ -140,7 +149,9 @@ def build_client_work(
     result.update(
       clients.traffic(
         counts['clients'],
-        down=communication.num_bytes(shared_type),
+        # All weights are broadcast, though clients have no use for statistics.
+        down=communication.num_bytes(shared_type)
+        + communication.num_bytes(weights_type.non_trainable),
         up=communication.num_bytes(sent),
       )
     )
@@ -148,14 +159,8 @@ def build_client_work(
 
   initial_seed, next_seed = server.round_seeds(config.seed)
 
-  @tff.tensorflow.computation
-  def first_round():
-    return tf.constant(0, tf.int32)
-
-  @tff.tensorflow.computation(np.int32)
-  def next_round(round):
-    return round + 1
-
+  first_round = tff.tensorflow.computation(lambda: tf.constant(0, tf.int32))
+  next_round = tff.tensorflow.computation(lambda round: round + 1, np.int32)
   rate = tff.tensorflow.computation(config.rate, tff.TensorType(np.int32))
 
   @tff.federated_computation
@@ -196,7 +201,7 @@ def build_client_work(
         )
       ),
       tff.federated_zip(
-        tff.learning.templates.ClientResult(trained['update'], trained['weight'])
+        tff.learning.templates.ClientResult(beside.sent(trained), trained['weight'])
       ),
       tff.federated_map(report, (metrics.result, counts.result)),
     )
@@ -235,9 +240,10 @@ def build_fedavg(
   def initial_weights():
     return server.initial_weights(objective, config.seed)
 
+  weights_type = initial_weights.type_signature.result
   return server.compose(
     initial_weights,
-    build_client_work(objective, cohort, initial_weights.type_signature.result, config),
-    cohort.aggregation.updates,
+    build_client_work(objective, cohort, weights_type, config),
+    beside.factory(cohort.aggregation, weights_type),
     server_optimizer,
   )

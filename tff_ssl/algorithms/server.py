@@ -9,7 +9,10 @@ from collections.abc import Callable
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import beside
+from tff_ssl.algorithms import clients
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 
 # Salts of the streams drawn from a run's seed.
 _INITIAL_WEIGHTS = 0
@@ -19,10 +22,13 @@ _ROUNDS = 1
 def initial_weights(
   objective: base.Objective | base.Stateful, seed: int
 ) -> tff.learning.models.ModelWeights:
-  """Returns an objective's initial weights for a run's seed; every one is trainable."""
+  """Returns an objective's initial weights for a run's seed.
+
+  What is not trainable are the population statistics of batch norm, by name.
+  """
   return tff.learning.models.ModelWeights(
     trainable=objective.init(tf.constant([seed, _INITIAL_WEIGHTS], tf.int32)),
-    non_trainable=(),
+    non_trainable=population.initial(objective),
   )
 
 
@@ -78,9 +84,47 @@ def round_seeds(
 def build_finalizer(
   weights_type: tff.Type, optimizer: tff.learning.optimizers.Optimizer
 ) -> tff.learning.templates.FinalizerProcess:
-  """Builds the part that applies an aggregated update, if there is one."""
-  return tff.learning.templates.build_apply_optimizer_finalizer(
+  """Builds the part that applies an aggregated update, if there is one.
+
+  Where the weights have population statistics, it comes with new ones, as `beside` has
+  them, and these replace the old: an optimizer would take them for gradients.
+  """
+  finalizer = tff.learning.templates.build_apply_optimizer_finalizer(
     optimizer, weights_type, should_reject_update=nothing_arrived
+  )
+  if not list(weights_type.non_trainable.children()):
+    return finalizer
+  update_type = beside.result_type(weights_type.trainable, weights_type.non_trainable)
+
+  @tff.tensorflow.computation(
+    weights_type.non_trainable, update_type[beside.STATISTICS]
+  )
+  def latest(old, arrived):
+    return clients.choose(arrived['num_examples'] > 0, arrived['statistics'], old)
+
+  @tff.federated_computation(
+    finalizer.initialize.type_signature.result,
+    tff.FederatedType(weights_type, tff.SERVER),
+    tff.FederatedType(update_type, tff.SERVER),
+  )
+  def next_fn(state, weights, update):
+    output = finalizer.next(state, weights, update[beside.UPDATE])
+    statistics = tff.federated_map(
+      latest, (weights.non_trainable, update[beside.STATISTICS])
+    )
+    return tff.templates.MeasuredProcessOutput(
+      output.state,
+      tff.federated_zip(
+        tff.learning.models.ModelWeights(output.result.trainable, statistics)
+      ),
+      output.measurements,
+    )
+
+  return tff.learning.templates.FinalizerProcess(
+    finalizer.initialize,
+    next_fn,
+    get_hparams_fn=finalizer.get_hparams,
+    set_hparams_fn=finalizer.set_hparams,
   )
 
 
@@ -95,7 +139,8 @@ def compose(
   Args:
     initial_fn: () -> initial model weights.
     client_work: What a client does with the model and its data.
-    updates: Aggregates the model updates, weighted.
+    updates: Aggregates the model updates, weighted; with population statistics beside
+      them where the weights have some (see `beside`).
     optimizer: Applies the aggregated update (initial minus final weights) as a
       gradient.
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import local_plan
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 
 
 def mean_gradient(
@@ -90,6 +91,8 @@ def only_step(
   if not (plan.is_one_step and optimizer.first_step_is_affine):
     return None
   if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):
+    return None
+  if population.mixes_examples(objective):
     return None
   separable: base.Separable = objective
 

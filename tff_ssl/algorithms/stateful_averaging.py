@@ -79,8 +79,16 @@ def compose(
   Returns:
     A process whose server state is a `LearningAlgorithmState` and whose metrics are
     those of a learning process, the clients' under `client_work`.
+
+  Raises:
+    ValueError: If a network has batch norm, whose population nobody would know.
   """
   weights_type = initial_weights.type_signature.result
+  if list(weights_type.non_trainable.children()):
+    raise ValueError(
+      'An algorithm of clients with state is given an encoder with batch norm; it must '
+      'have group norm, for population statistics are averaged by FedAvg alone.'
+    )
   shared_type = clients.shared_type(
     weights_type.trainable,
     rate=tff.TensorType(np.float32),

@@ -46,6 +46,12 @@ class ToKeras(ops.Operations):
     value = self._params[self.path(name)]
     return np.asarray(value if transform is None else transform(value))
 
+  def statistic(
+    self, name: str, shape: tuple[int, ...], initializer: parameters.Initializer
+  ) -> np.ndarray:
+    """Looks the value up."""
+    return self.parameter(name, shape, initializer)
+
   def relu(self, x: Any) -> Any:
     """Emits ReLU."""
     return self._plain(tf.keras.layers.ReLU)(x)
@@ -114,13 +120,20 @@ class ToKeras(ops.Operations):
     layer = self._named(
       tf.keras.layers.GroupNormalization,
       groups=groups,
-      epsilon=normalization.GROUP_NORM_EPSILON,
+      epsilon=normalization.NORM_EPSILON,
     )
     return _with_values(layer, x, gamma, beta)
 
+  def _batch_norm(self, x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> Any:
+    layer = self._named(
+      tf.keras.layers.BatchNormalization, epsilon=normalization.NORM_EPSILON
+    )
+    variance = np.asarray(normalization.variance(mean, square))
+    return _with_values(layer, x, gamma, beta, mean, variance)
+
   def _layer_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
     layer = self._named(
-      tf.keras.layers.LayerNormalization, epsilon=normalization.GROUP_NORM_EPSILON
+      tf.keras.layers.LayerNormalization, epsilon=normalization.NORM_EPSILON
     )
     return _with_values(layer, x, gamma, beta)
 

@@ -4,6 +4,10 @@ Parameters live in one flat `Params` mapping with names like
 'stage1/block0/conv1/kernel', which an objective that holds several networks nests by
 prefixes ('encoder/stage1/...', 'projector/...'): what is averaged, kept on a client or
 exported is then a choice of names.
+
+A network with batch norm has population statistics beside its parameters, which no
+optimizer moves: `apply` (training) does not take them, `infer` and `to_keras` need
+them among the parameters. Without batch norm `infer` is `apply`.
 """
 
 import collections
@@ -16,7 +20,9 @@ import zlib
 
 import tensorflow as tf
 
-from tff_ssl.encoders import interpreters
+from tff_ssl.encoders import checks
+from tff_ssl.encoders import compute
+from tff_ssl.encoders import describe
 from tff_ssl.encoders import keras_export
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
@@ -39,14 +45,24 @@ class Network:
   forward: Callable[[ops.Operations, Any], Any]
 
   @functools.cached_property
-  def _description(self) -> tuple[interpreters.Describe, tuple[int, ...]]:
-    describe = interpreters.Describe()
-    return describe, self.forward(describe, self.input_shape)
+  def _description(self) -> tuple[describe.Describe, tuple[int, ...]]:
+    description = describe.Describe()
+    return description, self.forward(description, self.input_shape)
 
   @property
   def specs(self) -> Mapping[str, parameters.ParameterSpec]:
     """The parameters' shapes and initializers by name."""
     return self._description[0].specs
+
+  @property
+  def statistics(self) -> Mapping[str, parameters.ParameterSpec]:
+    """Those of the population statistics; empty without batch norm."""
+    return self._description[0].statistics
+
+  @property
+  def mixes_examples(self) -> bool:
+    """Whether `apply` lets an example's output depend on the rest of the batch."""
+    return bool(self.statistics)
 
   @property
   def tap_shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -91,18 +107,29 @@ class Network:
       params[name] = spec.initializer(own_seed, spec.shape, dtype)
     return params
 
+  def init_statistics(self, dtype: tf.DType = tf.float32) -> Params:
+    """Returns the population statistics of who has seen none: mean 0, variance 1."""
+    none = tf.zeros([2], tf.int32)
+    return collections.OrderedDict(
+      (name, spec.initializer(none, spec.shape, dtype))
+      for name, spec in self.statistics.items()
+    )
+
   def apply(
     self,
     params: Mapping[str, Any],
     x: Any,
     taps: MutableMapping[str, tf.Tensor] | None = None,
+    batches: int = 1,
   ) -> tf.Tensor:
-    """Computes the output of a batch in the parameters' dtype.
+    """Computes the output of a batch in the parameters' dtype, as in training.
 
     Args:
       params: exactly the parameters of this network.
       x: [n, *input_shape] of a floating type; n may be 0.
       taps: receives the intermediate results by name ('stage1', ...), if given.
+      batches: so many batches of equal size make `x`, one after another: batch norm
+        normalizes each by itself, and nothing else depends on it.
 
     Returns:
       [n, output_dim].
@@ -110,33 +137,77 @@ class Network:
     Raises:
       ValueError: a parameter is missing, unknown or misshapen, or `x` does not fit.
     """
-    self._check_params(params)
-    x = self._check_input(x)
+    checks.params(self.name, self.specs, params)
+    return self._compute(params, x, taps, batches=batches)[0]
+
+  def infer(
+    self,
+    params: Mapping[str, Any],
+    x: Any,
+    taps: MutableMapping[str, tf.Tensor] | None = None,
+  ) -> tf.Tensor:
+    """Computes the output of each example by itself, as in inference.
+
+    Args:
+      params: the parameters of this network and its population statistics.
+      x: as in `apply`, with the rest.
+      taps: receives the intermediate results.
+
+    Returns:
+      [n, output_dim].
+
+    Raises:
+      ValueError: as `apply` does.
+    """
+    checks.params(self.name, {**self.specs, **self.statistics}, params)
+    return self._compute(params, x, taps, training=False)[0]
+
+  def moments(self, params: Mapping[str, Any], x: Any) -> Params:
+    """Returns a batch's own moments by the names of the population statistics.
+
+    Args:
+      params: as in `apply`.
+      x: as in `apply`, with n >= 1.
+    """
+    checks.params(self.name, self.specs, params)
+    return self._compute(params, x, None)[1]
+
+  def _compute(
+    self,
+    params: Mapping[str, Any],
+    x: Any,
+    taps: MutableMapping[str, tf.Tensor] | None,
+    training: bool = True,
+    batches: int = 1,
+  ) -> tuple[tf.Tensor, Params]:
+    """Returns the output and the moments that normalized it in training."""
+    x = checks.batch(self.name, self.input_shape, x)
     values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
     if values:
       x = tf.cast(x, next(iter(values.values())).dtype)
     tapped: dict[str, tf.Tensor] = {}
-    compute = interpreters.Apply(values, tapped)
+    apply = compute.Apply(values, tapped, training=training, batches=batches)
     if x.shape[0]:
-      y = self.forward(compute, x)
+      y = self.forward(apply, x)
     else:
-      y = self.forward(compute, _at_least_one(x))[: tf.shape(x)[0]]
+      padded = compute.not_empty(x, batches if self.mixes_examples else 1)
+      y = self.forward(apply, padded)[: tf.shape(x)[0]]
       tapped = {name: tap[: tf.shape(x)[0]] for name, tap in tapped.items()}
     if taps is not None:
       taps.update(tapped)
-    return y
+    return y, apply.moments
 
   def to_keras(
     self, params: Mapping[str, Any], name: str | None = None
   ) -> tf.keras.Model:
     """Returns a Keras model of standard layers alone.
 
-    It is saved and loaded with TensorFlow only, and computes what `apply` computes.
+    It is saved and loaded with TensorFlow only, and computes what `infer` computes.
     Weight standardization is folded into its kernels. The tapped layers bear the taps'
     names.
 
     Args:
-      params: exactly the parameters of this network, with values at hand.
+      params: as in `infer`, with values at hand.
       name: name of the model, by default the network's.
 
     Returns:
@@ -145,44 +216,12 @@ class Network:
     Raises:
       ValueError: a parameter is missing, unknown or misshapen.
     """
-    self._check_params(params)
+    checks.params(self.name, {**self.specs, **self.statistics}, params)
     values = {key: tf.convert_to_tensor(value) for key, value in params.items()}
     dtype = next(iter(values.values())).dtype if values else tf.float32
     inputs = tf.keras.Input(self.input_shape, name='input', dtype=dtype)
     outputs = self.forward(keras_export.ToKeras(values, dtype), inputs)
     return tf.keras.Model(inputs, outputs, name=name or self.name)
-
-  def _check_params(self, params: Mapping[str, Any]) -> None:
-    missing = [name for name in self.specs if name not in params]
-    if missing:
-      raise ValueError(
-        f'params of {self.name} must hold all {len(self.specs)} parameters, '
-        f'got none for {_listed(missing)}'
-      )
-    unknown = [name for name in params if name not in self.specs]
-    if unknown:
-      raise ValueError(
-        f'params of {self.name} must hold its {len(self.specs)} parameters only, '
-        f'got also {_listed(unknown)}'
-      )
-    for name, spec in self.specs.items():
-      shape = tf.TensorShape(params[name].shape)
-      if not shape.is_compatible_with(spec.shape):
-        raise ValueError(
-          f'parameter {name} of {self.name} must have shape {spec.shape}, got {shape}'
-        )
-
-  def _check_input(self, x: Any) -> tf.Tensor:
-    x = tf.convert_to_tensor(x)
-    expected = tf.TensorShape([None, *self.input_shape])
-    if not x.dtype.is_floating:
-      raise ValueError(
-        f'input of {self.name} must be floating, got {x.dtype.name} (images are scaled '
-        'by augmentation)'
-      )
-    if not x.shape.is_compatible_with(expected):
-      raise ValueError(f'input of {self.name} must be {expected}, got {x.shape}')
-    return tf.ensure_shape(x, expected) if not x.shape[1:].is_fully_defined() else x
 
 
 def with_prefix(params: Mapping[str, Any], prefix: str) -> Params:
@@ -204,21 +243,3 @@ def select(params: Mapping[str, Any], prefix: str) -> Params:
     for name, value in params.items()
     if name.startswith(start)
   )
-
-
-def _at_least_one(x: tf.Tensor) -> tf.Tensor:
-  """Returns `x`, with one example of zeros if it has none.
-
-  oneDNN's convolution (TensorFlow 2.14) gives an empty batch the shape of the input
-  instead of the output, on which the next layer fails: a client without examples would
-  end the round. Batches of a size known when the graph is made do not come here.
-  """
-  missing = tf.cast(tf.equal(tf.shape(x)[0], 0), tf.int32)
-  padded = tf.pad(x, [[0, missing]] + [[0, 0]] * (x.shape.rank - 1))
-  return tf.ensure_shape(padded, [None, *x.shape[1:]])
-
-
-def _listed(names: list[str], limit: int = 3) -> str:
-  """Returns the first names and how many more there are."""
-  more = len(names) - limit
-  return ', '.join(names[:limit]) + (f' and {more} more' if more > 0 else '')

@@ -1,10 +1,12 @@
-"""Group and layer normalization and weight standardization, on tensors.
+"""Group, layer and batch normalization and weight standardization, on tensors.
 
-None looks across the examples of a batch, so an example's encoding is the same
-whichever client holds it: what makes a federated round able to equal a centralized
-step.
+All but batch normalization leave the examples of a batch apart, so that an example's
+encoding is the same whichever client holds it: what makes a federated round able to
+equal a centralized step.
 
 Sources:
+  Ioffe, Szegedy: Batch Normalization: Accelerating Deep Network Training by Reducing
+    Internal Covariate Shift. ICML 2015.
   Wu, He: Group Normalization. ECCV 2018.
   Ba, Kiros, Hinton: Layer Normalization. arXiv:1607.06450.
   Qiao, Wang, Liu, Shen, Yuille: Micro-Batch Training with Batch-Channel Normalization
@@ -16,11 +18,15 @@ from typing import Any
 
 import tensorflow as tf
 
-GROUP_NORM_EPSILON = 1e-5
+NORM_EPSILON = 1e-5
 WEIGHT_STANDARDIZATION_EPSILON = 1e-5
 # A group of one value is normalized to zero whatever the value, a group of two to its
 # sign. DCCO's narrowest normalized layer, 256 units in 32 groups, has 8.
 MIN_GROUP_VALUES = 8
+# What batch norm keeps of a population: moments, whose means over batches and over
+# clients, weighted by examples, are those of the union. A variance would not do.
+POPULATION_MEAN = 'population_mean'
+POPULATION_SQUARE = 'population_square'
 
 
 def num_groups(channels: int, positions: int, groups: int) -> int:
@@ -89,7 +95,7 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     mean = by_group(by_channel(x))
     # Rounding can leave the difference below zero where all values are equal.
     variance = tf.nn.relu(by_group(by_channel(tf.square(x))) - tf.square(mean))
-    inverse = tf.math.rsqrt(variance + GROUP_NORM_EPSILON)
+    inverse = tf.math.rsqrt(variance + NORM_EPSILON)
     scale = inverse * tf.reshape(gamma, grouped)
     shift = tf.reshape(beta, grouped) - mean * scale
 
@@ -113,6 +119,53 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     return x * to_maps(scale) + to_maps(shift), gradient
 
   return normalize(x, gamma, beta)
+
+
+def batch_norm(
+  x: Any, gamma: Any, beta: Any, batches: int = 1
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Normalizes each channel of a batch to mean 0 and variance 1 (training).
+
+  Args:
+    x: [n, ..., channels], n >= 1: so many batches of equal size one after another.
+    gamma: [channels] scale.
+    beta: [channels] shift.
+    batches: each is normalized by itself.
+
+  Returns:
+    A tuple of
+      [n, ..., channels], (x - mean) / sqrt(variance + 1e-5) * gamma + beta;
+      the means of all channels [channels], over all batches;
+      their mean squares [channels].
+  """
+  rows = tf.reshape(x, [batches, -1, x.shape[-1]])
+  mean = tf.reduce_mean(rows, axis=1, keepdims=True)
+  square = tf.reduce_mean(tf.square(rows), axis=1, keepdims=True)
+  y = tf.reshape(by_moments(rows, gamma, beta, mean, square), [-1, *x.shape[1:]])
+  return y, tf.reduce_mean(mean, axis=[0, 1]), tf.reduce_mean(square, axis=[0, 1])
+
+
+def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tensor:
+  """Normalizes each channel by given moments (batch norm in inference).
+
+  Args:
+    x: [..., channels].
+    gamma: [channels] scale.
+    beta: [channels] shift.
+    mean: [channels], or a shape that broadcasts to that of `x`.
+    square: The mean square, like `mean`.
+
+  Returns:
+    Like `x`: (x - mean) / sqrt(square - mean^2 + 1e-5) * gamma + beta.
+  """
+  scale = gamma * tf.math.rsqrt(variance(mean, square) + NORM_EPSILON)
+  return x * scale + (beta - mean * scale)
+
+
+def variance(mean: Any, square: Any) -> tf.Tensor:
+  """Returns the variance of what has this mean and mean square."""
+  # Rounding can leave the difference below zero where all values are equal.
+  return tf.nn.relu(square - tf.square(mean))
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any) -> tf.Tensor:

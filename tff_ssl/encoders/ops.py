@@ -2,52 +2,28 @@
 
 A network is one function `forward(ops, x)`. It never touches a tensor: it calls
 methods of an `Operations`, and each interpreter gives these methods one meaning:
-`interpreters.Describe` lists the parameters, `interpreters.Apply` computes with
-parameters given from outside, `keras_export.ToKeras` emits Keras layers. What a layer
-is, and what its parameters are called, is said once.
+`describe.Describe` lists the parameters, `compute.Apply` computes with parameters given
+from outside, `keras_export.ToKeras` emits Keras layers. What a layer is, and what its
+parameters are called, is said once.
 
-To add an operation with parameters, say batch norm: write its public method here,
-which names the parameters, and an abstract primitive; then the primitive in each of
-the three interpreters. One without parameters is an abstract method only.
+To add an operation with parameters: write its public method here, which names the
+parameters, and an abstract primitive in `primitives`; then the primitive in each of the
+three interpreters. One without parameters is an abstract method only.
 """
 
-import abc
-from collections.abc import Iterator
-import contextlib
 import math
 from typing import Any
 
-import numpy as np
-
 from tff_ssl.encoders import normalization
 from tff_ssl.encoders import parameters
+from tff_ssl.encoders import primitives
 
 # The gain of a layer followed by relu, which halves the mean square (He et al., 2015).
 RELU_GAIN = 2.0
 
 
-class Operations(abc.ABC):
-  """Operations on values whose nature only the interpreter knows.
-
-  Values stand for [n, height, width, channels], [n, tokens, units] or [n, units].
-  Parameter names are paths: those of the open scopes, the operation, the parameter.
-  """
-
-  def __init__(self) -> None:
-    self._scopes: list[str] = []
-
-  @contextlib.contextmanager
-  def scope(self, name: str) -> Iterator[None]:
-    """Puts `name` before all parameter and tap names of the block."""
-    self._scopes.append(name)
-    try:
-      yield
-    finally:
-      self._scopes.pop()
-
-  def path(self, name: str = '') -> str:
-    """Returns `name` under the open scopes, joined by slashes."""
-    return '/'.join([*self._scopes, name] if name else self._scopes)
+class Operations(primitives.Primitives):
+  """Operations on values whose nature only the interpreter knows."""
 
   def conv2d(
     self,
@@ -69,7 +45,7 @@ class Operations(abc.ABC):
       filters: output channels.
       kernel_size: height and width of the kernel.
       strides: step, in both directions.
-      use_bias: whether a bias is added; group norm makes it idle.
+      use_bias: whether a bias is added; a norm makes it idle.
       standardize: whether the kernel is used weight standardized.
       gain: the kernel is drawn with variance gain / fan_in.
 
@@ -118,6 +94,30 @@ class Operations(abc.ABC):
       beta = self.parameter('beta', (channels,), parameters.constant(0.0))
       return self._group_norm(x, gamma, beta, used)
 
+  def norm(self, x: Any, name: str, kind: str, groups: int) -> Any:
+    """Normalizes by 'group' norm of at most `groups` or 'batch' norm; 'none': not."""
+    if kind == 'group':
+      return self.group_norm(x, name, groups=groups)
+    return self.batch_norm(x, name) if kind == 'batch' else x
+
+  def batch_norm(self, x: Any, name: str) -> Any:
+    """Normalizes each channel over the examples, with a scale and a shift.
+
+    In training by the moments of the batch itself; in inference, and in what is
+    exported, by population statistics, which no optimizer moves.
+    """
+    channels = self.shape(x)[-1]
+    with self.scope(name):
+      gamma = self.parameter('gamma', (channels,), parameters.constant(1.0))
+      beta = self.parameter('beta', (channels,), parameters.constant(0.0))
+      mean = self.statistic(
+        normalization.POPULATION_MEAN, (channels,), parameters.constant(0.0)
+      )
+      square = self.statistic(
+        normalization.POPULATION_SQUARE, (channels,), parameters.constant(1.0)
+      )
+      return self._batch_norm(x, gamma, beta, mean, square)
+
   def layer_norm(self, x: Any, name: str) -> Any:
     """Normalizes the last axis by itself, with a scale and a shift."""
     units = self.shape(x)[-1]
@@ -164,87 +164,3 @@ class Operations(abc.ABC):
       self.parameter('bias', shape[-1:], parameters.constant(0.0)) if use_bias else None
     )
     return kernel, bias
-
-  @abc.abstractmethod
-  def shape(self, x: Any) -> tuple[int, ...]:
-    """Returns the static shape of one example of `x`, without the batch axis."""
-
-  @abc.abstractmethod
-  def parameter(
-    self,
-    name: str,
-    shape: tuple[int, ...],
-    initializer: parameters.Initializer,
-    transform: parameters.Transform | None = None,
-  ) -> Any:
-    """Returns the parameter's value, or nothing where there are no values.
-
-    Args:
-      name: its name under the open scopes.
-      shape: its shape.
-      initializer: how it is drawn.
-      transform: applied to the value before it is returned.
-    """
-
-  @abc.abstractmethod
-  def relu(self, x: Any) -> Any:
-    """Returns max(x, 0)."""
-
-  @abc.abstractmethod
-  def gelu(self, x: Any) -> Any:
-    """Returns x times the standard normal distribution function of x."""
-
-  @abc.abstractmethod
-  def add(self, x: Any, y: Any) -> Any:
-    """Returns the sum of two values of one shape."""
-
-  @abc.abstractmethod
-  def offset(self, x: Any, name: str, values: np.ndarray) -> Any:
-    """Adds an array to every example.
-
-    Args:
-      x: [n, tokens, units].
-      name: name of the operation; it has no parameters.
-      values: [tokens, units].
-    """
-
-  @abc.abstractmethod
-  def tokens(self, x: Any) -> Any:
-    """Lists positions, row by row: [n, h, w, channels] -> [n, h * w, channels]."""
-
-  @abc.abstractmethod
-  def max_pool(self, x: Any, *, size: int, strides: int) -> Any:
-    """Returns the maxima of square windows, with padding 'same'."""
-
-  @abc.abstractmethod
-  def global_average_pool(self, x: Any) -> Any:
-    """Averages over positions: [n, height, width, channels] -> [n, channels].
-
-    Tokens are positions too: [n, tokens, units] -> [n, units].
-    """
-
-  @abc.abstractmethod
-  def tap(self, x: Any, name: str) -> Any:
-    """Returns `x`, made available as an intermediate result called `name`."""
-
-  @abc.abstractmethod
-  def _conv2d(self, x: Any, kernel: Any, bias: Any, strides: int) -> Any:
-    """The primitive of `conv2d`."""
-
-  @abc.abstractmethod
-  def _dense(self, x: Any, kernel: Any, bias: Any) -> Any:
-    """The primitive of `dense`."""
-
-  @abc.abstractmethod
-  def _group_norm(self, x: Any, gamma: Any, beta: Any, groups: int) -> Any:
-    """The primitive of `group_norm`."""
-
-  @abc.abstractmethod
-  def _layer_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
-    """The primitive of `layer_norm`."""
-
-  @abc.abstractmethod
-  def _attention(
-    self, x: Any, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
-  ) -> Any:
-    """The primitive of `attention`: queries, keys, values side by side in `qkv`."""

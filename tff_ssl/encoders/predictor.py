@@ -6,7 +6,7 @@ Sources:
   Chen, He: Exploring Simple Siamese Representation Learning. CVPR 2021. Section 3: a
     bottleneck, a quarter of the projection's 2048 units.
 
-Deviations: the hidden layer has group norm and weight standardization, as in
+Deviations: by default the hidden layer has group norm and weight standardization, as in
 `projector`, where both papers have batch norm, which mixes the examples of a client.
 """
 

@@ -12,7 +12,7 @@ from typing import Any
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
 
-_NORMALIZATIONS = ('group', 'none')
+_NORMALIZATIONS = ('group', 'batch', 'none')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +21,11 @@ class ProjectorConfig:
 
   Attributes:
     widths: units of each layer; none make the identity.
-    normalization: 'group' or 'none', of all layers but the last, which has none.
+    normalization: 'group', 'batch' or 'none', of all layers but the last, which has
+      none.
     groups: groups of a group norm where the units allow it.
-    weight_standardization: whether the layers but the last use standardized kernels.
+    weight_standardization: whether the layers but the last use standardized kernels,
+      where there is no batch norm.
   """
 
   widths: tuple[int, ...] = (1024, 1024, 1024)
@@ -59,7 +61,7 @@ def build_projector(
   Args:
     input_dim: units of the input.
     widths: see `ProjectorConfig`, as the three that follow.
-    normalization: 'group' or 'none'.
+    normalization: 'group', 'batch' or 'none'.
     groups: groups of a group norm.
     weight_standardization: whether kernels are standardized.
     name: name of the network.
@@ -76,6 +78,11 @@ def build_projector(
   projector = network.Network(name, (input_dim,), functools.partial(_forward, config))
   projector.specs  # noqa: B018  A layer that can not be built is an error here.
   return projector
+
+
+def like(encoder: network.Network) -> str:
+  """Returns the normalization of heads behind an encoder: 'batch' if that has it."""
+  return 'batch' if encoder.mixes_examples else 'group'
 
 
 def build_linear(
@@ -101,18 +108,15 @@ def build_linear(
 
 def _forward(config: ProjectorConfig, ops: ops_lib.Operations, x: Any) -> Any:
   """All layers."""
-  normalized = config.normalization == 'group'
   for index, units in enumerate(config.widths[:-1]):
     x = ops.dense(
       x,
       f'dense{index}',
       units=units,
-      use_bias=not normalized,
-      standardize=config.weight_standardization,
+      use_bias=config.normalization == 'none',
+      standardize=config.weight_standardization and config.normalization != 'batch',
     )
-    if normalized:
-      x = ops.group_norm(x, f'norm{index}', groups=config.groups)
-    x = ops.relu(x)
+    x = ops.relu(ops.norm(x, f'norm{index}', config.normalization, config.groups))
   for units in config.widths[-1:]:
     x = ops.dense(x, f'dense{len(config.widths) - 1}', units=units, gain=1.0)
   return x

@@ -34,7 +34,7 @@ _LAYOUTS: dict[int, tuple[tuple[int, ...], tuple[int, ...], bool]] = {
 }
 _EXPANSION = 4
 STEMS = ('cifar', 'imagenet')
-_NORMALIZATIONS = ('group', 'none')
+NORMALIZATIONS = ('group', 'batch', 'none')
 
 NAMES = tuple(f'resnet{depth}' for depth in _LAYOUTS)
 
@@ -48,10 +48,12 @@ class ResNetConfig:
     width: factor on all numbers of channels (rounded); 1 is the published network.
     stem: 'cifar' is a 3 x 3 convolution, for images of 8 to about 64 pixels; 'imagenet'
       a 7 x 7 convolution and a max pooling, each of stride 2.
-    normalization: 'group', or 'none': biases instead, and residual branches drawn
-      smaller, by the square root of their number, so that the sum keeps its scale.
+    normalization: 'group'; 'batch'; or 'none': biases instead, and residual branches
+      drawn smaller, by the square root of their number, so that the sum keeps its
+      scale.
     groups: groups of a group norm where the channels allow it.
-    weight_standardization: whether convolutions use standardized kernels.
+    weight_standardization: whether convolutions use standardized kernels, where there
+      is no batch norm.
   """
 
   depth: int
@@ -69,12 +71,17 @@ class ResNetConfig:
       raise ValueError(f'width must be a number of at least 1/16, got {self.width!r}')
     if self.stem not in STEMS:
       raise ValueError(f'stem must be one of {STEMS}, got {self.stem!r}')
-    if self.normalization not in _NORMALIZATIONS:
+    if self.normalization not in NORMALIZATIONS:
       raise ValueError(
-        f'normalization must be one of {_NORMALIZATIONS}, got {self.normalization!r}'
+        f'normalization must be one of {NORMALIZATIONS}, got {self.normalization!r}'
       )
     if self.groups < 1:
       raise ValueError(f'groups must be at least 1, got {self.groups!r}')
+
+  @property
+  def standardize(self) -> bool:
+    """Whether kernels are standardized."""
+    return self.weight_standardization and self.normalization != 'batch'
 
   @property
   def channels(self) -> tuple[int, ...]:
@@ -108,7 +115,7 @@ def build_encoder(
     image_shape: (height, width, channels).
     width: see `ResNetConfig`, as all that follow.
     stem: 'cifar' or 'imagenet'.
-    normalization: 'group' or 'none'.
+    normalization: 'group', 'batch' or 'none'.
     groups: groups of a group norm.
     weight_standardization: whether kernels are standardized.
 
@@ -191,9 +198,9 @@ def _shortcut(
 
 def _branch_gain(config: ResNetConfig) -> float:
   """The gain of a branch's last convolution."""
-  if config.normalization == 'group':
-    return ops_lib.RELU_GAIN
-  return ops_lib.RELU_GAIN / sum(config.blocks)
+  if config.normalization == 'none':
+    return ops_lib.RELU_GAIN / sum(config.blocks)
+  return ops_lib.RELU_GAIN
 
 
 def _conv_norm(
@@ -207,15 +214,14 @@ def _conv_norm(
   gain: float = ops_lib.RELU_GAIN,
 ) -> Any:
   """A convolution and its norm, named conv<suffix> and norm<suffix>."""
-  normalized = config.normalization == 'group'
   x = ops.conv2d(
     x,
     f'conv{suffix}',
     filters=filters,
     kernel_size=kernel_size,
     strides=strides,
-    use_bias=not normalized,
-    standardize=config.weight_standardization,
+    use_bias=config.normalization == 'none',
+    standardize=config.standardize,
     gain=gain,
   )
-  return ops.group_norm(x, f'norm{suffix}', groups=config.groups) if normalized else x
+  return ops.norm(x, f'norm{suffix}', config.normalization, config.groups)

@@ -78,6 +78,8 @@ def build_finetune(
   apply: Callable[[Params, tf.Tensor], tf.Tensor],
   num_classes: int,
   config: FinetuneConfig | None = None,
+  infer: Callable[[Params, tf.Tensor], tf.Tensor] | None = None,
+  complete: Callable[[Params, np.ndarray], Params] | None = None,
 ) -> Callable[..., Finetuned]:
   """Compiles fine-tuning once, to run it from many params and with many label sets.
 
@@ -85,6 +87,8 @@ def build_finetune(
     apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d].
     num_classes: Number of classes.
     config: Hyperparameters; None for the defaults.
+    infer: The same in inference, of completed params, where batch norm has another.
+    complete: Completes params for it with statistics of the training images.
 
   Returns:
     A function (params, train_images, train_labels, test_images, seed, train_cases=None,
@@ -93,7 +97,8 @@ def build_finetune(
     raises ValueError where lengths differ, nothing is labelled, a label is out of
     range, or images of one case have different labels.
   """
-  encode = features_lib.build_encode(apply)
+  encode = features_lib.build_encode(infer or apply)
+  complete = complete or (lambda params, _: params)
   train = _build_train(apply, num_classes, config or FinetuneConfig())
 
   def finetune(
@@ -108,7 +113,7 @@ def build_finetune(
     _check(train_images, train_labels, train_cases, num_classes)
     cases = np.arange(len(train_labels)) if train_cases is None else train_cases
     units = _Units(cases, features_lib.case_labels(train_labels, cases))
-    num_features = encode(params, train_images[:0]).shape[1]
+    num_features = encode(complete(params, train_images[:1]), train_images[:0]).shape[1]
     trained = collections.OrderedDict(
       params=tf.nest.map_structure(tf.convert_to_tensor, params),
       head=collections.OrderedDict(
@@ -116,14 +121,15 @@ def build_finetune(
       ),
     )
     trained = train(trained, train_images, units, seed)
-    pooled = encode(trained['params'], test_images)
+    tuned = complete(trained['params'], train_images)
+    pooled = encode(tuned, test_images)
     if test_cases is not None:
       unlabelled = np.full([len(test_cases)], -1)
       pooled, _, _ = features_lib.pool_cases(pooled, unlabelled, test_cases)
     head = trained['head']
     logits = pooled @ head['kernel'].numpy() + head['bias'].numpy()
     predictions = np.argmax(logits, axis=1).astype(np.int32)
-    return Finetuned(trained['params'], head, predictions)
+    return Finetuned(tuned, head, predictions)
 
   return finetune
 

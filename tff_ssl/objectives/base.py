@@ -14,6 +14,8 @@ from typing import Protocol, runtime_checkable
 
 import tensorflow as tf
 
+from tff_ssl.encoders import network
+
 Params = collections.OrderedDict[str, tf.Tensor]
 Examples = Mapping[str, tf.Tensor]
 # Tensors by name; empty where an objective has none.
@@ -56,10 +58,11 @@ class Objective(Protocol):
 
 @runtime_checkable
 class Separable(Objective, Protocol):
-  """An objective whose networks treat each example by itself.
+  """An objective whose networks treat each example by itself, but for batch norm.
 
   The examples of many clients can then go through the networks together, and the loss
-  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`.
+  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`. Who
+  makes use of it asks `population.mixes_examples` too.
   """
 
   def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:
@@ -71,7 +74,8 @@ class Separable(Objective, Protocol):
       seed: int32 [2].
 
     Returns:
-      Floating tensors [n, ...] by name; row i depends on example i alone.
+      Floating tensors [n, ...] by name; without batch norm row i depends on example i
+      alone.
     """
 
   def loss_of_encodings(
@@ -145,6 +149,15 @@ class Placed(Protocol):
 
 
 @runtime_checkable
+class Networked(Protocol):
+  """An objective that is made of networks."""
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """What is trained, by the prefix of the parameters' names."""
+
+
+@runtime_checkable
 class Watched(Protocol):
   """An objective whose encodings can collapse."""
 
@@ -158,11 +171,23 @@ class Classifier(Protocol):
   """An objective that trains a classifier of its own."""
 
   def logits(self, params: Params, images: tf.Tensor) -> tf.Tensor:
-    """Returns the logits [n, classes] of images as they are, in [0, 1] [n, H, W, C]."""
+    """Returns the logits [n, classes] of images as they are, in [0, 1] [n, H, W, C].
+
+    In inference: each image by itself, with population statistics in `params`.
+    """
 
 
-class SharesAll:
-  """An objective of which nothing stays on the client (see `Placed`)."""
+class SharesNetworks:
+  """An objective that shares its networks (see `Placed` and `Networked`)."""
+
+  @property
+  def shared_prefixes(self: Networked) -> tuple[str, ...]:
+    """All networks."""
+    return tuple(self.networks)
+
+
+class SharesAll(SharesNetworks):
+  """One of which nothing stays on the client, besides."""
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
@@ -190,6 +215,7 @@ class _WithoutState:
 
   def __init__(self, objective: Objective):
     self._objective = objective
+    self.networks = objective.networks if isinstance(objective, Networked) else {}
     self.init = objective.init
     self.summarize = objective.summarize
 

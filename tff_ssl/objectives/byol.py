@@ -6,13 +6,14 @@ New Approach to Self-Supervised Learning. NeurIPS 2020.
 Shared: encoder, projector, predictor. On the client stays the target network: encoder
 and projector under 'target/'.
 
-Deviations: group norm and weight standardization in the place of batch norm. The
-target's momentum is 0.99 and constant, as in federated use (FedEMA), where the paper's
-grows from 0.996 to 1 over a run that one client never sees the whole of.
+Deviations: the heads are normalized as the encoder is: by default group norm and weight
+standardization in the place of batch norm, with which BYOL can collapse (DCCO, appendix
+C). The target's momentum is 0.99 and constant, as in federated use (FedEMA), where the
+paper's grows from 0.996 to 1 over a run that one client never sees the whole of.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 import tensorflow as tf
@@ -20,6 +21,7 @@ import tensorflow as tf
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
+from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -33,7 +35,7 @@ AUGMENTATION = 'byol'
 
 
 @dataclasses.dataclass(frozen=True)
-class ByolObjective(collapse.SpreadReported):
+class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
   """2 - 2 cos of online predictions and target projections, both ways, from 0 to 8.
 
   It is `base.Stateful`. With a target equal to the online network and no predictor it
@@ -59,9 +61,9 @@ class ByolObjective(collapse.SpreadReported):
     online.check(self.model, self.predictor)
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """The online networks are shared (see `base.Placed`)."""
-    return online.prefixes(self.model, self.predictor)
+  def networks(self) -> Mapping[str, network.Network]:
+    """The online networks (see `base.Networked`)."""
+    return online.networks(self.model, self.predictor)
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
@@ -72,14 +74,14 @@ class ByolObjective(collapse.SpreadReported):
     """Returns initial parameters for a seed, int32 [2]."""
     params = online.init(self.model, self.predictor, seed, dtype)
     if not self.stop_gradient:
-      params.update(target.copy(params, self.model.prefixes))
+      params.update(target.copy(params, tuple(self.model.networks)))
     return params
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns the target of who starts from these parameters: a copy of them."""
     if not self.stop_gradient:
       return collections.OrderedDict()
-    return target.copy(params, self.model.prefixes)
+    return target.copy(params, tuple(self.model.networks))
 
   def loss_with_state(
     self,
@@ -90,10 +92,11 @@ class ByolObjective(collapse.SpreadReported):
   ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
     """Returns the mean loss of the examples; 0 if there is none."""
     views = tf.concat(self.model.views(examples, seed), axis=0)
-    z = self.model.project(params, views)
-    p1, p2 = tf.split(online.predict(params, self.predictor, z), 2)
+    z = self.model.project(params, views, batches=2)
+    p1, p2 = tf.split(online.predict(params, self.predictor, z, batches=2), 2)
     followers = state if self.stop_gradient else params
-    targets = self.model.project(network.select(followers, target.TARGET), views)
+    followers = network.select(followers, target.TARGET)
+    targets = self.model.project(followers, views, batches=2)
     if self.stop_gradient:
       targets = tf.stop_gradient(targets)
     loss = similarity.byol_loss(p1, p2, *tf.split(targets, 2))
@@ -134,7 +137,9 @@ def build_byol(
       encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
     ),
     predictor_lib.build_predictor(
-      projector_widths[-1], predictor_width or projector_widths[0]
+      projector_widths[-1],
+      predictor_width or projector_widths[0],
+      projector.like(encoder),
     ),
     momentum,
   )

@@ -1,9 +1,11 @@
 """SimCLR's NT-Xent over the examples of one batch (Chen et al., 2020)."""
 
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.encoders import network
 from tff_ssl.losses import contrastive
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -29,9 +31,9 @@ class ContrastiveObjective(
       raise ValueError(f'temperature is {self.temperature}; it must be positive.')
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """All networks of the model are shared (see `base.Placed`)."""
-    return self.model.prefixes
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those of the model (see `base.Networked`)."""
+    return self.model.networks
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""

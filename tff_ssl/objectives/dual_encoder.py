@@ -34,8 +34,8 @@ class DualEncoder(Protocol):
     """The sizes (d_f, d_g) of the two encodings."""
 
   @property
-  def prefixes(self) -> tuple[str, ...]:
-    """The networks, by the prefixes of their parameters' names."""
+  def networks(self) -> Mapping[str, network.Network]:
+    """The networks by the prefixes of their parameters' names."""
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
@@ -67,24 +67,22 @@ class Siamese:
     return self.projector.output_dim, self.projector.output_dim
 
   @property
-  def prefixes(self) -> tuple[str, ...]:
-    """The networks, by the prefixes of their parameters' names."""
-    return ENCODER, PROJECTOR
+  def networks(self) -> Mapping[str, network.Network]:
+    """The networks by the prefixes of their parameters' names."""
+    return {ENCODER: self.encoder, PROJECTOR: self.projector}
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return init_networks(
-      seed, dtype, {ENCODER: self.encoder, PROJECTOR: self.projector}
-    )
+    return init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the encodings of both views of n examples; see `DualEncoder`."""
     # One pass over both views: half as many operations, which is what costs on a
-    # client of one image. No layer mixes examples, so it is the same number.
+    # client of one image. It is the same number: batch norm takes each by itself.
     both = tf.concat(self.views(examples, seed), axis=0)
-    f, g = tf.split(self.project(params, both), 2, axis=0)
+    f, g = tf.split(self.project(params, both, batches=2), 2, axis=0)
     return f, g
 
   def views(
@@ -95,10 +93,19 @@ class Siamese:
       examples['image'], examples['example_id'], seed, self.augmentation
     )
 
-  def project(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
-    """Returns the encodings [n, d] of images [n, H, W, C] in [0, 1]."""
-    features = self.encoder.apply(network.select(params, ENCODER), images)
-    return self.projector.apply(network.select(params, PROJECTOR), features)
+  def project(
+    self, params: base.Params, images: tf.Tensor, batches: int = 1
+  ) -> tf.Tensor:
+    """Returns the encodings [n, d] of images [n, H, W, C] in [0, 1].
+
+    Args:
+      params: Those of encoder and projector.
+      images: So many batches of equal size one after another, as the two views.
+      batches: Batch norm normalizes each by itself.
+    """
+    own, head = (network.select(params, name) for name in self.networks)
+    features = self.encoder.apply(own, images, batches=batches)
+    return self.projector.apply(head, features, batches=batches)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,13 +126,13 @@ class TwoTower:
     return self.left.output_dim, self.right.output_dim
 
   @property
-  def prefixes(self) -> tuple[str, ...]:
-    """The networks, by the prefixes of their parameters' names."""
-    return LEFT, RIGHT
+  def networks(self) -> Mapping[str, network.Network]:
+    """The networks by the prefixes of their parameters' names."""
+    return {LEFT: self.left, RIGHT: self.right}
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return init_networks(seed, dtype, {LEFT: self.left, RIGHT: self.right})
+    return init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -145,11 +152,13 @@ def build_siamese(
   """Builds a model with a projector of normalized layers but the last.
 
   Args:
-    encoder: Images to features.
+    encoder: Images to features; with batch norm the projector has it too.
     projector_widths: Units of the projector's layers.
     augmentation: How the views are made.
   """
-  head = projector.build_projector(encoder.output_dim, projector_widths)
+  head = projector.build_projector(
+    encoder.output_dim, projector_widths, projector.like(encoder)
+  )
   return Siamese(encoder, head, augmentation)
 
 

@@ -11,6 +11,7 @@ the mask token lies (`encoders.decoder`); the variance by which patches are norm
 """
 
 import collections
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
@@ -80,15 +81,13 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
     return round(self.encoder.num_patches * (1.0 - self.mask_ratio))
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """Encoder and decoder are shared (see `base.Placed`)."""
-    return dual_encoder.ENCODER, DECODER
+  def networks(self) -> Mapping[str, network.Network]:
+    """Encoder and decoder (see `base.Networked`)."""
+    return {dual_encoder.ENCODER: self.encoder, DECODER: self.decoder}
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(
-      seed, dtype, {dual_encoder.ENCODER: self.encoder, DECODER: self.decoder}
-    )
+    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor

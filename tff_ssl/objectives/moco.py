@@ -11,11 +11,12 @@ under 'target/', and its `queue` with `count`.
 Deviations: the queue starts empty, not with random vectors, and holds 1024 keys, not
 65536, for it is one client's. The keys of the same batch are negatives too: without
 them the first step of a client would have none (`batch_negatives=False` is the paper).
-Group norm in the encoder needs no shuffling of keys.
+Group norm in the encoder needs no shuffling of keys; with batch norm there is none, for
+a client has no other device to shuffle with.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 import tensorflow as tf
@@ -35,7 +36,7 @@ DIMENSION = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoObjective(collapse.SpreadReported):
+class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
   """InfoNCE of the first view's queries against the second view's keys.
 
   It is `base.Stateful`.
@@ -63,9 +64,9 @@ class MocoObjective(collapse.SpreadReported):
       raise ValueError(f'queue_size is {self.queue_size}; it must be at least 1.')
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """The query networks are shared (see `base.Placed`)."""
-    return self.model.prefixes
+  def networks(self) -> Mapping[str, network.Network]:
+    """The query networks (see `base.Networked`)."""
+    return self.model.networks
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ class MocoObjective(collapse.SpreadReported):
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns a copy of the query networks, and an empty queue."""
-    state = target.copy(params, self.model.prefixes)
+    state = target.copy(params, tuple(self.model.networks))
     dtype = next(iter(params.values())).dtype
     state[QUEUE] = tf.zeros([self.queue_size, self.model.projector.output_dim], dtype)
     state[COUNT] = tf.constant(0)

@@ -1,5 +1,7 @@
 """The online networks of BYOL and SimSiam: a model, and a predictor behind it."""
 
+from collections.abc import Mapping
+
 import tensorflow as tf
 
 from tff_ssl.encoders import network
@@ -21,11 +23,13 @@ def check(model: dual_encoder.Siamese, predictor: network.Network | None) -> Non
     )
 
 
-def prefixes(
+def networks(
   model: dual_encoder.Siamese, predictor: network.Network | None
-) -> tuple[str, ...]:
-  """Returns the networks, by the prefixes of their parameters' names."""
-  return model.prefixes if predictor is None else (*model.prefixes, PREDICTOR)
+) -> Mapping[str, network.Network]:
+  """Returns the networks by the prefixes of their parameters' names."""
+  return (
+    model.networks if predictor is None else {**model.networks, PREDICTOR: predictor}
+  )
 
 
 def init(
@@ -42,20 +46,24 @@ def init(
     seed: int32 [2].
     dtype: Floating type of the parameters.
   """
-  if predictor is None:
-    return model.init(seed, dtype)
-  networks = {
-    dual_encoder.ENCODER: model.encoder,
-    dual_encoder.PROJECTOR: model.projector,
-    PREDICTOR: predictor,
-  }
-  return dual_encoder.init_networks(seed, dtype, networks)
+  return dual_encoder.init_networks(seed, dtype, networks(model, predictor))
 
 
 def predict(
-  params: base.Params, predictor: network.Network | None, projections: tf.Tensor
+  params: base.Params,
+  predictor: network.Network | None,
+  projections: tf.Tensor,
+  batches: int = 1,
 ) -> tf.Tensor:
-  """Returns the predictions [n, d] of projections [n, d]; themselves without one."""
+  """Returns the predictions [n, d] of projections [n, d]; themselves without one.
+
+  Args:
+    params: Those of the predictor among them.
+    predictor: None if there is none.
+    projections: As many batches one after another as `batches` says (see `Siamese`).
+    batches: Batch norm normalizes each by itself.
+  """
   if predictor is None:
     return projections
-  return predictor.apply(network.select(params, PREDICTOR), projections)
+  own = network.select(params, PREDICTOR)
+  return predictor.apply(own, projections, batches=batches)

@@ -4,12 +4,12 @@ Xinlei Chen, Kaiming He. Exploring Simple Siamese Representation Learning. CVPR 
 
 Shared: encoder, projector, predictor. Nothing stays on the client.
 
-Deviations: group norm and weight standardization in the place of batch norm, and no
-norm on the projector's output.
+Deviations: the heads are normalized as the encoder is: by default group norm and weight
+standardization in the place of batch norm. There is no norm on the projector's output.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 import tensorflow as tf
@@ -17,6 +17,7 @@ import tensorflow as tf
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
+from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -33,7 +34,7 @@ AUGMENTATION = 'moco_v2'
 class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadReported):
   """(D(p1, sg z2) + D(p2, sg z1)) / 2, a loss from -1 (views agree) to 1.
 
-  It is `base.Separable`: each example is encoded by itself.
+  It is `base.Separable`: without batch norm each example is encoded by itself.
 
   Attributes:
     model: Encoder, projector and views.
@@ -51,9 +52,9 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
     online.check(self.model, self.predictor)
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """All networks are shared (see `base.Placed`)."""
-    return online.prefixes(self.model, self.predictor)
+  def networks(self) -> Mapping[str, network.Network]:
+    """All networks (see `base.Networked`)."""
+    return online.networks(self.model, self.predictor)
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
@@ -64,8 +65,8 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
   ) -> base.Encodings:
     """Returns `p1`, `p2`, `z1` and `z2`, each [n, d] (see `base.Separable`)."""
     views = tf.concat(self.model.views(examples, seed), axis=0)
-    z = self.model.project(params, views)
-    p = online.predict(params, self.predictor, z)
+    z = self.model.project(params, views, batches=2)
+    p = online.predict(params, self.predictor, z, batches=2)
     # Here, not in the loss: an algorithm takes the loss's gradient by each encoding.
     targets = tf.stop_gradient(z) if self.stop_gradient else z
     (p1, p2), (z1, z2) = tf.split(p, 2), tf.split(targets, 2)
@@ -102,5 +103,7 @@ def build_simsiam(
     dual_encoder.build_siamese(
       encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
     ),
-    predictor_lib.build_predictor(dim, predictor_width or max(1, dim // BOTTLENECK)),
+    predictor_lib.build_predictor(
+      dim, predictor_width or max(1, dim // BOTTLENECK), projector.like(encoder)
+    ),
   )

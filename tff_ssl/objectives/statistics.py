@@ -7,10 +7,12 @@ client's statistics by the statistics of the whole cohort (DCCO), or leave them 
 """
 
 import collections
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.encoders import network
 from tff_ssl.losses import cco
 from tff_ssl.losses import spread
 from tff_ssl.losses import vicreg
@@ -60,9 +62,9 @@ class StatisticsObjective(
     return 0.005
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """All networks of the model are shared (see `base.Placed`)."""
-    return self.model.prefixes
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those of the model (see `base.Networked`)."""
+    return self.model.networks
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""

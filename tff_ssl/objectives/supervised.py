@@ -1,6 +1,7 @@
 """Supervised cross-entropy: the baseline that is given labels."""
 
 import collections
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
@@ -28,15 +29,13 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   augmentation: byol.AugmentConfig
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """Encoder and head are shared (see `base.Placed`)."""
-    return (dual_encoder.ENCODER, HEAD)
+  def networks(self) -> Mapping[str, network.Network]:
+    """Encoder and head (see `base.Networked`)."""
+    return {dual_encoder.ENCODER: self.encoder, HEAD: self.head}
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(
-      seed, dtype, {dual_encoder.ENCODER: self.encoder, HEAD: self.head}
-    )
+    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -45,12 +44,14 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
     view = byol.one_view(
       examples['image'], examples['example_id'], seed, self.augmentation
     )
-    return collections.OrderedDict(logits=self.logits(params, view))
+    own, head = (network.select(params, name) for name in self.networks)
+    logits = self.head.apply(head, self.encoder.apply(own, view))
+    return collections.OrderedDict(logits=logits)
 
   def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
     """Returns the logits [n, classes] of images (see `base.Classifier`)."""
-    features = self.encoder.apply(network.select(params, dual_encoder.ENCODER), images)
-    return self.head.apply(network.select(params, HEAD), features)
+    own, head = (network.select(params, name) for name in self.networks)
+    return self.head.infer(head, self.encoder.infer(own, images))
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples

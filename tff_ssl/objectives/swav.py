@@ -8,15 +8,15 @@ Shared: encoder, projector, prototypes. Nothing stays on the client: the rule af
 step needs no state.
 
 Deviations: two global views, no multi-crop. No queue of earlier scores, which the paper
-adds for small batches, and prototypes are trained from the first step on. Group norm
-and weight standardization in the place of batch norm. The loss divides the prototypes
-by their length, a constant to the gradient: nothing changes where it is 1, as after
-each step, but the mean of clients' prototypes is shorter. Crops have at least 0.08 of
-the area, as SimCLR's, not 0.14.
+adds for small batches, and prototypes are trained from the first step on. By default
+group norm and weight standardization in the place of batch norm. The loss divides the
+prototypes by their length, a constant to the gradient: nothing changes where it is 1,
+as after each step, but the mean of clients' prototypes is shorter. Crops have at least
+0.08 of the area, as SimCLR's, not 0.14.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -71,18 +71,16 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
       raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """All networks and the prototypes are shared (see `base.Placed`)."""
-    return (*self.model.prefixes, PROTOTYPES)
+  def networks(self) -> Mapping[str, network.Network]:
+    """The model and the prototypes (see `base.Networked`)."""
+    return {
+      **self.model.networks,
+      PROTOTYPES: _prototypes(self.model.projector.output_dim, self.num_prototypes),
+    }
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]; prototypes have length 1."""
-    networks = {
-      dual_encoder.ENCODER: self.model.encoder,
-      dual_encoder.PROJECTOR: self.model.projector,
-      PROTOTYPES: _prototypes(self.model.projector.output_dim, self.num_prototypes),
-    }
-    return _normalised(dual_encoder.init_networks(seed, dtype, networks))
+    return _normalised(dual_encoder.init_networks(seed, dtype, self.networks))
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns the empty state."""
@@ -99,7 +97,7 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
     """Returns the mean loss of the examples; 0 if there is none."""
     del state
     views = tf.concat(self.model.views(examples, seed), axis=0)
-    z = self.model.project(params, views)
+    z = self.model.project(params, views, batches=2)
     prototypes = tf.math.divide_no_nan(
       params[_KERNEL], tf.stop_gradient(tf.norm(params[_KERNEL], axis=0))
     )

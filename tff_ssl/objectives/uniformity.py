@@ -8,7 +8,7 @@ Shared: encoder, projector. Nothing stays on the client.
 Deviations: group norm in the place of batch norm; SimCLR's augmentation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 import tensorflow as tf
@@ -50,9 +50,9 @@ class UniformityObjective(
       raise ValueError(f't is {self.t}; it must be above 0 and finite.')
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """All networks of the model are shared (see `base.Placed`)."""
-    return self.model.prefixes
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those of the model (see `base.Networked`)."""
+    return self.model.networks
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""

@@ -1,15 +1,11 @@
-"""Two meanings of `Operations`: the parameters described, and tensors computed."""
+"""The interpreter that lists a network's parameters."""
 
 import collections
-from collections.abc import Mapping, MutableMapping
 import math
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from tff_ssl.encoders import attention
-from tff_ssl.encoders import normalization
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
 
@@ -18,13 +14,17 @@ class Describe(ops.Operations):
   """Collects the parameters' specs. A value is the shape of one example.
 
   Attributes:
-    specs: name -> spec, in the order of use.
+    specs: name -> spec of what is trained, in the order of use.
+    statistics: name -> spec of population statistics.
     taps: name -> shape of one example.
   """
 
   def __init__(self) -> None:
     super().__init__()
     self.specs: collections.OrderedDict[str, parameters.ParameterSpec] = (
+      collections.OrderedDict()
+    )
+    self.statistics: collections.OrderedDict[str, parameters.ParameterSpec] = (
       collections.OrderedDict()
     )
     self.taps: dict[str, tuple[int, ...]] = {}
@@ -46,6 +46,13 @@ class Describe(ops.Operations):
     if path in self.specs:
       raise ValueError(f'parameter names must be unique, got {path!r} twice')
     self.specs[path] = parameters.ParameterSpec(shape, initializer)
+
+  def statistic(
+    self, name: str, shape: tuple[int, ...], initializer: parameters.Initializer
+  ) -> None:
+    """Records the spec."""
+    # Beside parameters of the same scope, which are unique.
+    self.statistics[self.path(name)] = parameters.ParameterSpec(shape, initializer)
 
   def relu(self, x: tuple[int, ...]) -> tuple[int, ...]:
     """Keeps the shape."""
@@ -109,6 +116,12 @@ class Describe(ops.Operations):
     del gamma, beta, groups
     return x
 
+  def _batch_norm(
+    self, x: tuple[int, ...], gamma: Any, beta: Any, mean: Any, square: Any
+  ) -> tuple[int, ...]:
+    del gamma, beta, mean, square
+    return x
+
   def _layer_norm(self, x: tuple[int, ...], gamma: Any, beta: Any) -> tuple[int, ...]:
     del gamma, beta
     return x
@@ -118,89 +131,3 @@ class Describe(ops.Operations):
   ) -> tuple[int, ...]:
     del qkv, output, heads
     return x
-
-
-class Apply(ops.Operations):
-  """Computes with given parameters. A value is a tensor."""
-
-  def __init__(
-    self, params: Mapping[str, Any], taps: MutableMapping[str, tf.Tensor]
-  ) -> None:
-    """Builds the interpreter.
-
-    Args:
-      params: name -> value.
-      taps: receives the tapped tensors by name.
-    """
-    super().__init__()
-    self._params = params
-    self._taps = taps
-
-  def shape(self, x: tf.Tensor) -> tuple[int, ...]:
-    """Returns the static shape after the batch axis."""
-    return tuple(x.shape[1:])
-
-  def parameter(
-    self,
-    name: str,
-    shape: tuple[int, ...],
-    initializer: parameters.Initializer,
-    transform: parameters.Transform | None = None,
-  ) -> Any:
-    """Looks the value up."""
-    del shape, initializer
-    value = self._params[self.path(name)]
-    return value if transform is None else transform(value)
-
-  def relu(self, x: tf.Tensor) -> tf.Tensor:
-    """Returns max(x, 0)."""
-    return tf.nn.relu(x)
-
-  def gelu(self, x: tf.Tensor) -> tf.Tensor:
-    """Returns GELU, by the error function."""
-    return tf.nn.gelu(x)
-
-  def add(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Returns x + y."""
-    return x + y
-
-  def offset(self, x: tf.Tensor, name: str, values: np.ndarray) -> tf.Tensor:
-    """Returns x + values."""
-    del name
-    return x + tf.constant(values, x.dtype)
-
-  def tokens(self, x: tf.Tensor) -> tf.Tensor:
-    """Merges height and width."""
-    _, height, width, channels = x.shape
-    return tf.reshape(x, [-1, height * width, channels])
-
-  def max_pool(self, x: tf.Tensor, *, size: int, strides: int) -> tf.Tensor:
-    """Returns the maxima of windows."""
-    return tf.nn.max_pool2d(x, size, strides, 'SAME')
-
-  def global_average_pool(self, x: tf.Tensor) -> tf.Tensor:
-    """Averages over all axes between the first and the last."""
-    return tf.reduce_mean(x, list(range(1, x.shape.rank - 1)))
-
-  def tap(self, x: tf.Tensor, name: str) -> tf.Tensor:
-    """Hands `x` to the caller."""
-    self._taps[self.path(name)] = x
-    return x
-
-  def _conv2d(self, x: tf.Tensor, kernel: Any, bias: Any, strides: int) -> tf.Tensor:
-    y = tf.nn.conv2d(x, kernel, strides, 'SAME')
-    return y if bias is None else tf.nn.bias_add(y, bias)
-
-  def _dense(self, x: tf.Tensor, kernel: Any, bias: Any) -> tf.Tensor:
-    return attention.dense(x, kernel, bias)
-
-  def _group_norm(self, x: tf.Tensor, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
-    return normalization.group_norm(x, gamma, beta, groups)
-
-  def _layer_norm(self, x: tf.Tensor, gamma: Any, beta: Any) -> tf.Tensor:
-    return normalization.layer_norm(x, gamma, beta)
-
-  def _attention(
-    self, x: tf.Tensor, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
-  ) -> tf.Tensor:
-    return attention.self_attention(x, qkv, output, heads)

@@ -1,0 +1,176 @@
+"""Tests of algorithms over networks with batch norm: what becomes of its statistics."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tests.algorithms import harness
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import centralized_training
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import side_by_side
+from tff_ssl.augment import byol
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import population
+from tff_ssl.objectives import supervised
+
+_SPLIT = harness.split([3, 0, 5, 4])
+_PLAN = local_plan.LocalPlan(epochs=2, batch_size=3)
+_RATE = 0.1
+
+
+def _encode(ops, x):
+  x = ops.batch_norm(x, 'pixels')
+  x = ops.conv2d(x, 'conv', filters=3, kernel_size=1)
+  return ops.global_average_pool(ops.relu(ops.batch_norm(x, 'norm')))
+
+
+def _supervised():
+  encoder = network.Network('encoder', tiny.IMAGE_SHAPE, _encode)
+  head = projector.build_linear(3, tiny.NUM_CLASSES)
+  return supervised.SupervisedObjective(encoder, head, byol.by_name('none'))
+
+
+_OBJECTIVE = _supervised()
+_PIXELS = 'encoder/pixels/population'
+
+
+def _fedavg(optimizer=harness.ADAM, packed=False):
+  config = fedavg.FedAvgConfig(_PLAN, _RATE, seed=harness.SEED)
+  return harness.build_fedavg(_OBJECTIVE, optimizer, config, packed)
+
+
+def _statistics(process, state):
+  weights = process.get_model_weights(state)
+  return {name: np.asarray(x) for name, x in weights.non_trainable.items()}
+
+
+def _numpy_pixels(positions):
+  """The mean and the mean square of pixels, which need no network."""
+  image = harness.take(harness.arrays(), positions)['image'].astype(np.float64)
+  return {f'{_PIXELS}_mean': image.mean(), f'{_PIXELS}_square': (image**2).mean()}
+
+
+def _assert_close(got, expected):
+  for name, value in expected.items():
+    np.testing.assert_allclose(got[name], value, rtol=2e-4, atol=1e-5, err_msg=name)
+
+
+def test_statistics_are_averaged_past_the_server_s_optimizer(tff_context):
+  """With Adam on the server: weights move by its rule, statistics are replaced."""
+  process = _fedavg()
+  states, _ = harness.rounds_of(process, [harness.cohort(_SPLIT)])
+  initial = _statistics(process, states[0])
+  assert all(not np.any(initial[name]) for name in initial if name.endswith('mean'))
+  params = states[0].global_model_weights.trainable
+  params = collections.OrderedDict((k, tf.constant(v)) for k, v in params.items())
+  expected, update = dict.fromkeys(initial, 0.0), 0.0
+  for positions in filter(None, _SPLIT):
+    batch = harness.tensors(harness.take(harness.arrays(), positions))
+    trained = local_training.train(
+      _OBJECTIVE, _PLAN, params, batch, harness.round_seed(0), _RATE
+    )
+    share = len(positions) / 12
+    found = population.compute(_OBJECTIVE, trained.params, batch)
+    expected = {name: expected[name] + share * found[name].numpy() for name in found}
+    update += share * (harness.flat(params) - harness.flat(trained.params))
+  got = _statistics(process, states[1])
+  assert set(got) == set(expected)
+  _assert_close(got, expected)
+  _assert_close(got, _numpy_pixels(range(12)))
+  # The first step of Adam is its rate, in the direction of the update's signs.
+  step = harness.weights(process, states[0]) - harness.weights(process, states[1])
+  moved = np.abs(update) > 1e-3
+  assert moved.sum() > 5
+  np.testing.assert_allclose(
+    step[moved], harness.ADAM.learning_rate * np.sign(update[moved]), rtol=1e-2
+  )
+
+
+def test_a_round_without_examples_keeps_the_statistics(tff_context):
+  process = _fedavg()
+  states, _ = harness.rounds_of(
+    process,
+    [
+      harness.cohort(_SPLIT),
+      harness.cohort([[], []]),
+      [harness.broken([0, 1])],
+      [*harness.cohort([[1, 2]]), harness.broken([3])],
+    ],
+  )
+  first, *kept, last = (_statistics(process, state) for state in states[1:])
+  for statistics in kept:
+    _assert_close(statistics, first)
+  # Who is broken counts zero: what is there is the other client's.
+  _assert_close(last, _numpy_pixels([1, 2]))
+
+
+def test_packed_clients_leave_the_same_statistics(tff_context):
+  found = []
+  for is_packed, cohort in (
+    (False, harness.cohort(_SPLIT)),
+    (True, harness.packed_cohort(_SPLIT)),
+  ):
+    process = _fedavg(packed=is_packed)
+    states, _ = harness.rounds_of(process, [cohort] * 2)
+    found.append(_statistics(process, states[-1]))
+  _assert_close(found[1], found[0])
+
+
+def test_centralized_training_is_fedavg_with_one_client(tff_context):
+  one = optimizers.OptimizerConfig('sgd', 1.0)
+  federated = _fedavg(one)
+  central = centralized_training.CentralizedTraining(
+    _OBJECTIVE, _PLAN, lambda _: tf.constant(_RATE), harness.SEED
+  )
+  cohorts = [harness.cohort([range(12)]), harness.cohort([range(7)])]
+  expected, _ = harness.rounds_of(federated, cohorts)
+  got, _ = harness.rounds_of(central, cohorts)
+  for ours, theirs in zip(got, expected, strict=True):
+    _assert_close(_statistics(central, ours), _statistics(federated, theirs))
+  _assert_close(_statistics(central, got[-1]), _numpy_pixels(range(7)))
+
+
+def test_centralized_steps_take_the_statistics_of_their_batch():
+  process = centralized.Centralized(
+    _OBJECTIVE, optimizers.build_optimizer(harness.ADAM), harness.SEED
+  )
+  states, _ = harness.rounds_of(
+    process, [harness.cohort([[0, 1], [2]]), harness.cohort([[]])]
+  )
+  for state in states[1:]:
+    _assert_close(_statistics(process, state), _numpy_pixels([0, 1, 2]))
+
+
+def test_clients_are_not_computed_side_by_side():
+  plan = local_plan.LocalPlan()
+  head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
+  group = supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('none'))
+  assert side_by_side.only_step(group, plan) is not None
+  assert side_by_side.only_step(_OBJECTIVE, plan) is None
+
+
+def test_clients_with_state_refuse_batch_norm():
+  optimizer = optimizers.build_optimizer(harness.SGD)
+  with pytest.raises(ValueError, match='clients with state is given an encoder with'):
+    fed_ssl.build_fed_ssl(_OBJECTIVE, harness.ELEMENT, optimizer)
+
+
+def test_dcco_refuses_batch_norm():
+  with pytest.raises(ValueError, match='DCCO is given networks with batch norm'):
+    dcco.build_dcco(
+      harness.cco(batch_norm=True),
+      harness.ELEMENT,
+      optimizers.build_optimizer(harness.SGD),
+      dcco_client.DCCOConfig(),
+    )

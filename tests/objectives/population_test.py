@@ -1,0 +1,182 @@
+"""Tests of objectives whose networks have batch norm."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.objectives import networks
+from tff_ssl import objectives
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.losses import similarity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import linear
+from tff_ssl.objectives import population
+from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import supervised
+from tff_ssl.objectives import swav
+
+_SEED = tf.constant([1, 2])
+
+
+def _forward(ops, x):
+  x = ops.batch_norm(x, 'pixels')
+  x = ops.conv2d(x, 'conv', filters=4, kernel_size=1)
+  return ops.global_average_pool(ops.relu(ops.batch_norm(x, 'norm')))
+
+
+def _encoder():
+  return network.Network('encoder', networks.SHAPE, _forward)
+
+
+def _siamese():
+  return dual_encoder.build_siamese(_encoder(), (4, 3), augment.by_name('byol'))
+
+
+_OBJECTIVES = {
+  'byol': lambda: byol.build_byol(_encoder(), None, (4, 3), 5),
+  'simsiam': lambda: simsiam.build_simsiam(_encoder(), None, (4, 3), 5),
+  'swav': lambda: swav.build_swav(_encoder(), None, (4, 3), 5),
+  'nt_xent': lambda: contrastive.ContrastiveObjective(_siamese()),
+}
+
+
+def _project(model, params, view):
+  """Encodings of one view by itself."""
+  features = model.encoder.apply(network.select(params, 'encoder'), view)
+  return model.projector.apply(network.select(params, 'projector'), features)
+
+
+def _apart(objective, seed=_SEED):
+  """Parameters, examples, and the projections of each view by itself."""
+  params = objective.init(seed, tf.float64)
+  batch = networks.tensors(networks.examples(6))
+  views = objective.model.views(batch, seed)
+  return params, batch, [_project(objective.model, params, view) for view in views]
+
+
+def test_the_views_of_a_model_are_normalized_apart():
+  objective = _OBJECTIVES['nt_xent']()
+  params, batch, (f, g) = _apart(objective)
+  got = objective.encode(params, batch, _SEED)
+  np.testing.assert_allclose(got['f'], f, rtol=1e-9, atol=1e-11)
+  np.testing.assert_allclose(got['g'], g, rtol=1e-9, atol=1e-11)
+
+
+def test_simsiam_predicts_each_view_apart():
+  objective = _OBJECTIVES['simsiam']()
+  params, batch, z = _apart(objective)
+  assert objective.predictor.mixes_examples
+  own = network.select(params, 'predictor')
+  p1, p2 = (objective.predictor.apply(own, each) for each in z)
+  expected = similarity.simsiam_loss(p1, p2, *z)
+  loss, _ = objective.loss(params, batch, _SEED)
+  assert float(loss) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_byol_s_target_normalizes_each_view_by_its_own_batch():
+  objective = _OBJECTIVES['byol']()
+  params, batch, z = _apart(objective)
+  other = objective.init(tf.constant([3, 4]), tf.float64)
+  views = objective.model.views(batch, _SEED)
+  targets = [_project(objective.model, other, view) for view in views]
+  own = network.select(params, 'predictor')
+  p1, p2 = (objective.predictor.apply(own, each) for each in z)
+  expected = similarity.byol_loss(p1, p2, *targets)
+  state = objective.init_state(other)
+  loss, _, _ = objective.loss_with_state(params, state, batch, _SEED)
+  assert float(loss) == pytest.approx(float(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize('name', _OBJECTIVES)
+def test_networks_say_what_is_shared_and_whether_examples_mix(name):
+  objective = _OBJECTIVES[name]()
+  params = objective.init(_SEED)
+  assert population.mixes_examples(objective)
+  assert population.mixes_examples(base.with_state(objective))
+  assert objective.shared_prefixes == tuple(objective.networks)
+  assert {key.split('/')[0] for key in params} == set(objective.networks)
+  found = population.batch_norm_names(objective)
+  assert {'encoder/norm/gamma', 'encoder/norm/population_square'} <= set(found)
+  assert 'projector/norm0/beta' in found
+  statistics = {key for key in found if 'population' in key}
+  assert set(found) - statistics <= set(params)
+  assert not any(key.endswith(('kernel', 'bias')) for key in found)
+
+
+def test_every_objective_with_networks_names_them():
+  found = {}
+  for module in pkgutil.iter_modules(objectives.__path__, f'{objectives.__name__}.'):
+    for name, member in vars(importlib.import_module(module.name)).items():
+      if name.endswith('Objective') and member.__module__ == module.name:
+        found[name] = member
+  assert len(found) > 7
+  # A classifier of features, without a network; and the protocol.
+  del found['LinearObjective'], found['Objective']
+  assert all(hasattr(member, 'networks') for member in found.values()), found
+
+
+def test_without_batch_norm_there_is_nothing():
+  for objective in (
+    contrastive.ContrastiveObjective(networks.siamese()),
+    linear.LinearObjective(3, 2),
+  ):
+    assert not population.mixes_examples(objective)
+    assert not population.initial(objective)
+    params = objective.init(_SEED)
+    assert not population.compute(objective, params, {})
+    assert population.batch_norm_names(objective) == ()
+
+
+def test_the_population_is_that_of_plain_images():
+  objective = _OBJECTIVES['byol']()
+  params = objective.init(_SEED, tf.float64)
+  examples = networks.examples(7)
+  initial = population.initial(objective, tf.float64)
+  got = population.compute(objective, params, networks.tensors(examples))
+  assert list(got) == list(initial)
+  assert {name.split('/')[0] for name in got} == {'encoder'}
+  pixels = examples['image'].reshape(-1, 3) / 255.0
+  name = 'encoder/pixels/population'
+  np.testing.assert_allclose(got[f'{name}_mean'], pixels.mean(0), rtol=1e-6)
+  np.testing.assert_allclose(got[f'{name}_square'], (pixels**2).mean(0), rtol=1e-6)
+  # The second layer, of what the first makes of this batch.
+  unit = (pixels - pixels.mean(0)) / np.sqrt(pixels.var(0) + 1e-5)
+  maps = unit @ params['encoder/conv/kernel'].numpy()[0, 0]
+  name = 'encoder/norm/population_square'
+  np.testing.assert_allclose(got[name], (maps**2).mean(0), rtol=1e-5)
+
+
+def test_two_clients_have_in_the_mean_the_first_layer_s_population_of_the_union():
+  objective = _OBJECTIVES['byol']()
+  params = objective.init(_SEED, tf.float64)
+  batch = networks.tensors(networks.examples(7))
+  parts = [
+    population.compute(
+      objective, params, {name: value[part] for name, value in batch.items()}
+    )
+    for part in (slice(0, 2), slice(2, 7))
+  ]
+  union = population.compute(objective, params, batch)
+  for name in ('encoder/pixels/population_mean', 'encoder/pixels/population_square'):
+    mean = (2 * parts[0][name] + 5 * parts[1][name]) / 7
+    np.testing.assert_allclose(mean, union[name], rtol=1e-9)
+
+
+def test_a_classifier_of_its_own_is_tested_by_the_population():
+  head = projector.build_linear(4, 2)
+  objective = supervised.SupervisedObjective(_encoder(), head, augment.by_name('none'))
+  params = objective.init(_SEED, tf.float64)
+  batch = networks.tensors(networks.examples(5))
+  params.update(population.compute(objective, params, batch))
+  images = augment.to_float(batch['image'])
+  together = objective.logits(params, images)
+  alone = objective.logits(params, images[2:3])
+  np.testing.assert_allclose(together[2:3], alone, rtol=1e-9)

@@ -1,0 +1,72 @@
+"""What a network is given, checked: each error names the network and the thing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.encoders import parameters
+
+
+def params(
+  network: str,
+  specs: Mapping[str, parameters.ParameterSpec],
+  given: Mapping[str, Any],
+) -> None:
+  """Checks parameters.
+
+  Args:
+    network: Its name.
+    specs: Of all that it needs.
+    given: Values by name.
+
+  Raises:
+    ValueError: One is missing, unknown or misshapen.
+  """
+  missing = [name for name in specs if name not in given]
+  if missing:
+    raise ValueError(
+      f'params of {network} must hold all {len(specs)} parameters, '
+      f'got none for {_listed(missing)}'
+    )
+  unknown = [name for name in given if name not in specs]
+  if unknown:
+    raise ValueError(
+      f'params of {network} must hold its {len(specs)} parameters only, '
+      f'got also {_listed(unknown)}'
+    )
+  for name, spec in specs.items():
+    shape = tf.TensorShape(given[name].shape)
+    if not shape.is_compatible_with(spec.shape):
+      raise ValueError(
+        f'parameter {name} of {network} must have shape {spec.shape}, got {shape}'
+      )
+
+
+def batch(network: str, input_shape: tuple[int, ...], x: Any) -> tf.Tensor:
+  """Returns a batch as a tensor whose shape after the first axis is known.
+
+  Args:
+    network: Its name.
+    input_shape: Of one example.
+    x: [n, *input_shape].
+
+  Raises:
+    ValueError: It is not floating, or has another shape.
+  """
+  x = tf.convert_to_tensor(x)
+  expected = tf.TensorShape([None, *input_shape])
+  if not x.dtype.is_floating:
+    raise ValueError(
+      f'input of {network} must be floating, got {x.dtype.name} (images are scaled '
+      'by augmentation)'
+    )
+  if not x.shape.is_compatible_with(expected):
+    raise ValueError(f'input of {network} must be {expected}, got {x.shape}')
+  return tf.ensure_shape(x, expected) if not x.shape[1:].is_fully_defined() else x
+
+
+def _listed(names: list[str], limit: int = 3) -> str:
+  """Returns the first names and how many more there are."""
+  more = len(names) - limit
+  return ', '.join(names[:limit]) + (f' and {more} more' if more > 0 else '')

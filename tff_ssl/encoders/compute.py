@@ -1,0 +1,142 @@
+"""The interpreter that computes a network's tensors."""
+
+import collections
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.encoders import attention
+from tff_ssl.encoders import normalization
+from tff_ssl.encoders import ops
+from tff_ssl.encoders import parameters
+
+
+class Apply(ops.Operations):
+  """Computes with given parameters. A value is a tensor.
+
+  Attributes:
+    moments: in training, by the names of the population statistics, the batch's own.
+  """
+
+  def __init__(
+    self,
+    params: Mapping[str, Any],
+    taps: MutableMapping[str, tf.Tensor],
+    *,
+    training: bool = True,
+    batches: int = 1,
+  ) -> None:
+    """Builds the interpreter.
+
+    Args:
+      params: name -> value; population statistics among them, unless in training.
+      taps: receives the tapped tensors by name.
+      training: whether batch norm normalizes by the batch, not by the population.
+      batches: of which the input is made, one after another, in training.
+    """
+    super().__init__()
+    self.moments: collections.OrderedDict[str, tf.Tensor] = collections.OrderedDict()
+    self._params = params
+    self._taps = taps
+    self._training = training
+    self._batches = batches
+
+  def shape(self, x: tf.Tensor) -> tuple[int, ...]:
+    """Returns the static shape after the batch axis."""
+    return tuple(x.shape[1:])
+
+  def parameter(
+    self,
+    name: str,
+    shape: tuple[int, ...],
+    initializer: parameters.Initializer,
+    transform: parameters.Transform | None = None,
+  ) -> Any:
+    """Looks the value up."""
+    del shape, initializer
+    value = self._params[self.path(name)]
+    return value if transform is None else transform(value)
+
+  def statistic(
+    self, name: str, shape: tuple[int, ...], initializer: parameters.Initializer
+  ) -> Any:
+    """Looks the value up; there is none in training."""
+    del shape, initializer
+    return None if self._training else self._params[self.path(name)]
+
+  def relu(self, x: tf.Tensor) -> tf.Tensor:
+    """Returns max(x, 0)."""
+    return tf.nn.relu(x)
+
+  def gelu(self, x: tf.Tensor) -> tf.Tensor:
+    """Returns GELU, by the error function."""
+    return tf.nn.gelu(x)
+
+  def add(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Returns x + y."""
+    return x + y
+
+  def offset(self, x: tf.Tensor, name: str, values: np.ndarray) -> tf.Tensor:
+    """Returns x + values."""
+    del name
+    return x + tf.constant(values, x.dtype)
+
+  def tokens(self, x: tf.Tensor) -> tf.Tensor:
+    """Merges height and width."""
+    _, height, width, channels = x.shape
+    return tf.reshape(x, [-1, height * width, channels])
+
+  def max_pool(self, x: tf.Tensor, *, size: int, strides: int) -> tf.Tensor:
+    """Returns the maxima of windows."""
+    return tf.nn.max_pool2d(x, size, strides, 'SAME')
+
+  def global_average_pool(self, x: tf.Tensor) -> tf.Tensor:
+    """Averages over all axes between the first and the last."""
+    return tf.reduce_mean(x, list(range(1, x.shape.rank - 1)))
+
+  def tap(self, x: tf.Tensor, name: str) -> tf.Tensor:
+    """Hands `x` to the caller."""
+    self._taps[self.path(name)] = x
+    return x
+
+  def _conv2d(self, x: tf.Tensor, kernel: Any, bias: Any, strides: int) -> tf.Tensor:
+    y = tf.nn.conv2d(x, kernel, strides, 'SAME')
+    return y if bias is None else tf.nn.bias_add(y, bias)
+
+  def _dense(self, x: tf.Tensor, kernel: Any, bias: Any) -> tf.Tensor:
+    return attention.dense(x, kernel, bias)
+
+  def _group_norm(self, x: tf.Tensor, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
+    return normalization.group_norm(x, gamma, beta, groups)
+
+  def _batch_norm(
+    self, x: tf.Tensor, gamma: Any, beta: Any, mean: Any, square: Any
+  ) -> tf.Tensor:
+    if not self._training:
+      return normalization.by_moments(x, gamma, beta, mean, square)
+    y, mean, square = normalization.batch_norm(x, gamma, beta, self._batches)
+    self.moments[self.path(normalization.POPULATION_MEAN)] = mean
+    self.moments[self.path(normalization.POPULATION_SQUARE)] = square
+    return y
+
+  def _layer_norm(self, x: tf.Tensor, gamma: Any, beta: Any) -> tf.Tensor:
+    return normalization.layer_norm(x, gamma, beta)
+
+  def _attention(
+    self, x: tf.Tensor, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
+  ) -> tf.Tensor:
+    return attention.self_attention(x, qkv, output, heads)
+
+
+def not_empty(x: tf.Tensor, least: int) -> tf.Tensor:
+  """Returns `x`, with `least` examples of zeros if it has none.
+
+  oneDNN's convolution (TensorFlow 2.14) gives an empty batch the shape of the input
+  instead of the output, on which the next layer fails: a client without examples would
+  end the round. Batches of a size known when the graph is made do not come here.
+  """
+  missing = least * tf.cast(tf.equal(tf.shape(x)[0], 0), tf.int32)
+  padded = tf.pad(x, [[0, missing]] + [[0, 0]] * (x.shape.rank - 1))
+  return tf.ensure_shape(padded, [None, *x.shape[1:]])

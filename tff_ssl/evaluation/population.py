@@ -1,0 +1,63 @@
+"""Population statistics of an encoder that was trained outside of a run.
+
+The encoder of a run brings its own, which its algorithm has kept. A random encoder, and
+one that was fine-tuned, are given those of the images that they may see.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.encoders import network as network_lib
+from tff_ssl.encoders import population
+from tff_ssl.evaluation import features
+
+# (trained params, images uint8 [N, H, W, C]) -> params with statistics.
+Complete: TypeAlias = Callable[[network_lib.Params, np.ndarray], network_lib.Params]
+
+# Wu and Johnson find no gain in more than 1,000 to 10,000 (see `encoders.population`).
+_MOST_IMAGES = 4096
+
+
+def build_complete(network: network_lib.Network) -> Complete:
+  """Compiles the completion of parameters by population statistics.
+
+  Args:
+    network: With or without batch norm.
+
+  Returns:
+    A function of parameters, of which statistics are made anew, and of N >= 1 images;
+    at most 4096 of them are used, evenly spaced. What it returns is what
+    `Network.infer` takes: without batch norm the parameters alone.
+  """
+
+  @tf.function(reduce_retracing=True)
+  def statistics(params: network_lib.Params, images: tf.Tensor) -> network_lib.Params:
+    return population.statistics(network, params, images, features.scale)
+
+  def complete(params: network_lib.Params, images: np.ndarray) -> network_lib.Params:
+    completed = trained(network, params)
+    if network.mixes_examples:
+      chosen = np.linspace(0, len(images) - 1, min(len(images), _MOST_IMAGES))
+      seen = tf.constant(images[chosen.astype(np.int64)], tf.uint8)
+      completed.update(statistics(completed, seen))
+    return completed
+
+  return complete
+
+
+def trained(
+  network: network_lib.Network, params: network_lib.Params
+) -> network_lib.Params:
+  """Returns the parameters without population statistics, if there are any.
+
+  Args:
+    network: Whose they are.
+    params: As `Network.apply` or as `Network.infer` takes them.
+  """
+  return collections.OrderedDict(
+    (name, tf.convert_to_tensor(params[name])) for name in network.specs
+  )

@@ -1,0 +1,89 @@
+"""Population statistics of an objective's encoder, beside what is trained.
+
+Only the encoder has them: heads are not used in inference. They are those of the plain
+training images, as an encoder is evaluated on, not of augmented views.
+"""
+
+import collections
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol
+from tff_ssl.encoders import network
+from tff_ssl.encoders import population
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+
+
+def mixes_examples(objective: base.Objective | base.Stateful) -> bool:
+  """Returns whether an example's encoding depends on its batch, as by batch norm."""
+  return any(net.mixes_examples for net in _networks(objective).values())
+
+
+def initial(
+  objective: base.Objective | base.Stateful, dtype: tf.DType = tf.float32
+) -> base.State:
+  """Returns the statistics before training, empty without batch norm.
+
+  Args:
+    objective: What is minimised.
+    dtype: Floating type of the parameters.
+
+  Returns:
+    Tensors by the names of the objective's parameters: 'encoder/...'.
+  """
+  return collections.OrderedDict(
+    (f'{prefix}/{name}', value)
+    for prefix, net in _encoders(objective).items()
+    for name, value in net.init_statistics(dtype).items()
+  )
+
+
+def compute(
+  objective: base.Objective | base.Stateful,
+  params: base.Params,
+  examples: base.Examples,
+) -> base.State:
+  """Computes the statistics of examples.
+
+  Args:
+    objective: What was minimised.
+    params: Those of its training.
+    examples: n >= 0, with their `image`.
+
+  Returns:
+    As `initial`: means over the examples, 0 if there is none.
+  """
+  return collections.OrderedDict(
+    (f'{prefix}/{name}', value)
+    for prefix, net in _encoders(objective).items()
+    for name, value in population.statistics(
+      net, network.select(params, prefix), examples['image'], byol.to_float
+    ).items()
+  )
+
+
+def batch_norm_names(objective: base.Objective | base.Stateful) -> tuple[str, ...]:
+  """Returns which parameters and statistics are batch norm's: what FedBN keeps local.
+
+  Xiaoxiao Li, Meirui Jiang, Xiaofei Zhang, Michael Kamp, Qi Dou. FedBN: Federated
+  Learning on Non-IID Features via Local Batch Normalization. ICLR 2021.
+  """
+  return tuple(
+    f'{prefix}/{name}'
+    for prefix, net in _networks(objective).items()
+    for name in population.batch_norm_names(net)
+  )
+
+
+def _networks(objective: base.Objective | base.Stateful) -> dict[str, network.Network]:
+  return dict(objective.networks) if isinstance(objective, base.Networked) else {}
+
+
+def _encoders(objective: base.Objective | base.Stateful) -> dict[str, network.Network]:
+  """Returns the encoder by its prefix; nothing where it has no batch norm."""
+  return {
+    prefix: net
+    for prefix, net in _networks(objective).items()
+    if prefix == dual_encoder.ENCODER and net.mixes_examples
+  }
