@@ -15,10 +15,15 @@ BENCHMARK := $(BIN)/python -m binaries.benchmark
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check bench bench-growth format build-files lock clean venv
+# What `byol-collapse` leaves: run folders that begin so, and the figure.
+RUNS ?= runs/byol
+FIGURE ?= docs/figures/byol_collapse.png
+
+.PHONY: help demo byol-collapse test check bench bench-growth format build-files lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (4 minutes)'
+	@echo 'make byol-collapse  BYOL with group and batch norm; draws docs/figures'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round, against a centralized step'
@@ -33,6 +38,20 @@ demo: venv
 	  --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=150 \
 	  --server_learning_rate=8e-3 --packs=4 --label_fractions=0.02,0.1 --baselines \
 	  --run_dir=runs/demo $(ARGS)
+
+byol-collapse: venv
+	@mkdir -p $(dir $(FIGURE))
+	@for algorithm in centralized fedavg; do for norm in group batch; do \
+	  $(BIN)/python -m binaries.fedavg_ssl --objective=byol --algorithm=$$algorithm \
+	    --encoder_norm=$$norm --encoder_width=0.5 --projector=64,32 \
+	    --predictor_width=64 --augmentation=mild --partition=iid:clients=5 \
+	    --participation=1 --batch_size=128 --client_learning_rate=0.1 \
+	    --client_momentum=0.9 --rounds=30 --evaluate_every=3 \
+	    --run_dir=$(RUNS)_$${algorithm}_$$norm $(ARGS) || exit; done; done
+	$(BIN)/python -m binaries.compare --curves=accuracy,spread \
+	  --metric='knn/10%/accuracy,linear/10%/accuracy' \
+	  --runs='$(RUNS)_*_group,$(RUNS)_*_batch' --out=$(RUNS)_collapse
+	cp $(RUNS)_collapse/curves.png $(FIGURE)
 
 test: venv
 	$(BIN)/python -m pytest $(ARGS)

@@ -46,6 +46,9 @@ _METRIC = flags.DEFINE_list(
   "Numbers that are shown, by name or pattern, such as 'linear/*,loss,bytes'; by "
   'default all accuracies, and what training cost.',
 )
+_CURVES = flags.DEFINE_list(
+  'curves', list(curves.KINDS), f'What is drawn: some of {", ".join(curves.KINDS)}.'
+)
 _OVER = flags.DEFINE_list(
   'over',
   [],
@@ -57,6 +60,9 @@ def main() -> None:
   """Compares."""
   out = pathlib.Path(_OUT.value).expanduser()
   _check_out(out)
+  for kind in _CURVES.value:
+    if kind not in curves.KINDS:
+      raise ValueError(f'curves has {kind!r}; allowed are {", ".join(curves.KINDS)}.')
   runs = [runs_lib.read(folder) for folder in _folders()]
   groups = groups_lib.group(runs)
   rows = compare.rows(groups)
@@ -126,7 +132,7 @@ def _draw(groups: list[groups_lib.Group], names: list[str]) -> bytes:
   # Only here: the first import of matplotlib writes its cache, and may say so.
   from tff_ssl.reporting import figures
 
-  shown = curves.quantities(groups, names, every_accuracy=bool(_METRIC.value))
+  shown = curves.quantities(groups, names, bool(_METRIC.value), _CURVES.value)
   return figures.png(figures.draw(groups, shown)) if shown else b''
 
 

@@ -115,6 +115,7 @@ def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
     (['--runs={runs}/other'], 'other is not a run folder: it has no config.json'),
     (['--runs={runs}/*', '--out={runs}/dcco_0'], "dcco_0', which is a run"),
     (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
+    (['--runs={runs}/*', '--curves=spread,speed'], "curves has 'speed'; allowed are"),
     (['--runs={runs}/*', '--metric=svm/*'], r"metric is 'svm/\*', which none of"),
   ],
 )

@@ -35,6 +35,11 @@ def test_every_accuracy_has_a_panel_if_asked_for(two_groups):
   ]
 
 
+def test_kinds_choose_among_the_panels(two_groups):
+  shown = curves.quantities(two_groups, NAMES, kinds=('spread', 'accuracy'))
+  assert [each.title for each in shown] == ['test accuracy, linear 10%', TITLES[1]]
+
+
 def test_series_are_mean_and_sample_deviation_of_each_round(two_groups):
   losses = np.array(
     [[row['client_work/loss'] for row in run.metrics] for run in two_groups[0].counted]

@@ -1,6 +1,6 @@
 """Quantities of groups of runs over the rounds: mean and deviation over seeds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 import math
 from typing import Literal
@@ -13,6 +13,9 @@ from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
 
 ByRound = Mapping[int, float]
+
+# What curves there are of, in the order of the panels.
+KINDS = ('accuracy', 'loss', 'spread', 'bytes', 'seconds')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +49,10 @@ class Series:
 
 
 def quantities(
-  groups: Sequence[groups_lib.Group], names: Sequence[str], every_accuracy: bool = False
+  groups: Sequence[groups_lib.Group],
+  names: Sequence[str],
+  every_accuracy: bool = False,
+  kinds: Collection[str] = KINDS,
 ) -> list[Quantity]:
   """Returns what can be drawn of these runs.
 
@@ -55,21 +61,30 @@ def quantities(
     names: The numbers of the table, from `columns.choose`.
     every_accuracy: Whether each accuracy among them has a panel; else one of them has,
       the one that says most: that most runs have, linear, with the most labels.
+    kinds: Those of `KINDS` that are wanted.
   """
   runs = [run for group in groups for run in group.counted]
   accuracies = [
     Quantity(f'test accuracy, {columns.title(name)}', _column(name), 'share')
     for name in _accuracies(runs, names)
   ]
-  found = [
-    *(accuracies if every_accuracy else accuracies[:1]),
-    Quantity('training loss', _column(compare.LOSS)),
-    Quantity('spread: standard deviation of encodings', _column('encoding_std')),
-    Quantity('spread: effective rank of encodings', _column('effective_rank')),
-    Quantity('bytes down and up, cumulative', _cumulative_bytes, 'bytes'),
-    Quantity('seconds of a round', _seconds, 'times'),
+  found = (
+    accuracies if every_accuracy else accuracies[:1],
+    [Quantity('training loss', _column(compare.LOSS))],
+    [
+      Quantity('spread: standard deviation of encodings', _column('encoding_std')),
+      Quantity('spread: effective rank of encodings', _column('effective_rank')),
+    ],
+    [Quantity('bytes down and up, cumulative', _cumulative_bytes, 'bytes')],
+    [Quantity('seconds of a round', _seconds, 'times')],
+  )
+  wanted = [
+    each
+    for kind, those in zip(KINDS, found, strict=True)
+    if kind in kinds
+    for each in those
   ]
-  return [each for each in found if any(each.of_run(run) for run in runs)]
+  return [each for each in wanted if any(each.of_run(run) for run in runs)]
 
 
 def series(group: groups_lib.Group, quantity: Quantity) -> Series:
