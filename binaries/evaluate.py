@@ -42,6 +42,7 @@ _MAY_BE_GIVEN = (
 )
 # Where every algorithm has its encoder in its state.
 ENCODER = f'global_model_weights/trainable/{dual_encoder.ENCODER}'
+_FEDBN = 'fedbn'
 _STATISTICS = f'global_model_weights/non_trainable/{dual_encoder.ENCODER}'
 
 
@@ -56,6 +57,11 @@ def main() -> None:
   evaluation_flags.check((suite.FEDERATED_LINEAR,))
   evaluation_clients.check()
   transfer.check()
+  if config['flags'].get('algorithm') == _FEDBN:
+    raise ValueError(
+      f'{folder} is a run of fedbn: its checkpoints have no batch norm, which is with '
+      'the clients; evaluation.json has what its last encoder is worth.'
+    )
   round, params = checkpoints.read_newest(folder / 'checkpoints', ENCODER)
   task = common.load_task()
   if task.fingerprint() != config.get('task'):

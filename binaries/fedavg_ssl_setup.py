@@ -14,6 +14,7 @@ from tasks import task as task_lib
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedbn
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
@@ -33,7 +34,8 @@ _WIDTHS = (256, 256, 256)
 _CONTRASTIVE_WIDTHS = (256, 256, 128)
 _SWAV_WIDTHS = (256, 128)
 _FED_SSL = 'fed_ssl'
-_FEDAVG = ('fedavg', 'fedprox', _FED_SSL)
+_FEDBN = 'fedbn'
+_FEDAVG = ('fedavg', 'fedprox', _FEDBN, _FED_SSL)
 ALGORITHMS = (*_FEDAVG, 'centralized')
 
 Objective = base.Objective | base.Stateful
@@ -152,7 +154,7 @@ _OF_OBJECTIVES: dict[str, Collection[str]] = {
 }
 _OF_ALGORITHMS: dict[str, Collection[str]] = {
   'proximal_weight': ('fedprox',),
-  'encoder_norm': ('fedavg', 'fedprox', 'centralized'),
+  'encoder_norm': ('fedavg', 'fedprox', _FEDBN, 'centralized'),
   'weighting': _FEDAVG,
   'worker_address': _FEDAVG,
   'packs': _FEDAVG,
@@ -172,6 +174,11 @@ def check_flags() -> None:
   if ALGORITHM.value == 'fedprox' and not client_flags.PROXIMAL.value:
     raise ValueError(
       'proximal_weight is 0; --algorithm=fedprox needs one above 0 (0 is fedavg).'
+    )
+  if ALGORITHM.value == _FEDBN and common.NORM.value != 'batch':
+    raise ValueError(
+      f'encoder_norm is {common.NORM.value}; --algorithm=fedbn needs batch, which it '
+      'keeps on the client.'
     )
   optimizer_flags.server_config()
   client_flags.plan()
@@ -197,6 +204,8 @@ def build_algorithm(objective: Objective, element_spec: Any) -> Any:
     return centralized_training.CentralizedTraining(objective, plan, rate, seed)
   config = fedavg.FedAvgConfig(plan, rate, _WEIGHTING.value, seed)
   optimizer = optimizer_flags.build_server_optimizer()
+  if ALGORITHM.value == _FEDBN:
+    return fedbn.build_fedbn(objective, element_spec, optimizer, config)
   if ALGORITHM.value == _FED_SSL:
     return fed_ssl.build_fed_ssl(objective, element_spec, optimizer, config)
   return fedavg.build_fedavg(objective, element_spec, optimizer, config)

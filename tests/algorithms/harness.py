@@ -20,6 +20,7 @@ from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import dcco_rounds
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import optimizers
 from tff_ssl.algorithms import packs
 from tff_ssl.algorithms import server
@@ -227,7 +228,21 @@ def build_fed_ssl(
   config: fedavg.FedAvgConfig | None = None,
   packed: bool = False,
 ) -> remembering.Remembering:
-  process = fed_ssl.build_fed_ssl(
+  return _remembering(fed_ssl.build_fed_ssl, objective, optimizer, config, packed)
+
+
+@functools.cache
+def build_fedbn(
+  objective: base.Objective | base.Stateful,
+  optimizer: optimizers.OptimizerConfig = SGD,
+  config: fedavg.FedAvgConfig | None = None,
+  packed: bool = False,
+) -> remembering.Remembering:
+  return _remembering(fedbn.build_fedbn, objective, optimizer, config, packed)
+
+
+def _remembering(build, objective, optimizer, config, packed):
+  process = build(
     objective,
     PACKS if packed else ELEMENT,
     optimizers.build_optimizer(optimizer),

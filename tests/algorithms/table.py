@@ -13,6 +13,7 @@ from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
 from tff_ssl.augment import byol
@@ -176,6 +177,12 @@ TABLE = collections.OrderedDict(
   fedavg_mae=Algorithm(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(_mae(), harness.ADAM, _EPOCHS, packed),
+  ),
+  fedbn_simsiam=Algorithm(
+    fedbn.build_fedbn,
+    lambda packed: harness.build_fedbn(
+      _simsiam(batch_norm=True), harness.ADAM, _EPOCHS, packed
+    ),
   ),
   fed_byol=Algorithm(
     fed_ssl.build_fed_ssl,

@@ -42,6 +42,13 @@ _RUNS = {
     '--projector=16,8',
     *_LOCAL,
   ),
+  'fedbn': (
+    '--objective=simclr',
+    '--algorithm=fedbn',
+    '--encoder_norm=batch',
+    '--projector=16,8',
+    *_LOCAL,
+  ),
   'mae': ('--objective=mae', '--encoder=vit_micro', '--encoder_patch=4', *_LOCAL),
   'centralized': (
     '--objective=supervised',
@@ -56,11 +63,12 @@ _WRONG = {
   '--objective=mae --projector=8,8': '--projector is given with --objective=mae',
   '--encoder=vit_micro --encoder_stem=imagenet': 'it is for resnet8, resnet14',
   '--encoder=vit_micro --encoder_norm=group': 'it is for resnet8, resnet14',
-  '--algorithm=fed_ssl --encoder_norm=batch': 'fedavg, fedprox, centralized only',
+  '--algorithm=fed_ssl --encoder_norm=batch': 'fedprox, fedbn, centralized only',
   '--encoder_patch=4': 'it is for vit_micro, vit_tiny only',
   '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
-  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fed_ssl only',
+  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl only',
   '--algorithm=fedprox': 'proximal_weight is 0',
+  '--algorithm=fedbn': 'encoder_norm is group; --algorithm=fedbn needs batch',
   '--participation=1.5': 'participation is 1.5',
   '--client_schedule=steps': "client_schedule_steps is ''",
 }
@@ -166,3 +174,16 @@ def test_what_is_supervised_is_also_tested_directly(runs):
   assert 'Its own classifier, tested directly: accuracy' in run.stdout
   other = json.loads((runs[0]['byol'].folder / 'evaluation.json').read_text())
   assert 'classifier/accuracy' not in other
+
+
+def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
+  run = runs[0]['fedbn']
+  model = tf.keras.models.load_model(run.folder / 'encoder.keras')
+  layers = [
+    x for x in model.layers if isinstance(x, tf.keras.layers.BatchNormalization)
+  ]
+  assert layers
+  # Statistics of images, not those that batch norm begins with.
+  assert all(np.any(layer.moving_mean.numpy()) for layer in layers)
+  with pytest.raises(ValueError, match='is a run of fedbn: its checkpoints have no'):
+    in_process.call(evaluate, f'--run={run.folder}')

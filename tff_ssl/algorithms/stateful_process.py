@@ -6,6 +6,7 @@ clients in another order. States stay on the devices: they are no communication.
 `stateful_averaging` composes the algorithms whose server averages updates.
 """
 
+from collections.abc import Callable, Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
@@ -38,12 +39,15 @@ class StatefulProcess:
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
     client_state_type: Of the state of one client; `client_states.blank` makes of it
       that of a client which has not taken part.
+    evaluated: (model weights, what each of some clients keeps) -> the model weights
+      that a simulation is evaluated by; None: the server's own.
   """
 
   initialize: tff.Computation
   next: tff.Computation
   get_model_weights: tff.Computation
   client_state_type: tff.StructType
+  evaluated: Callable[[Any, Sequence[Any]], Any] | None = None
 
   def __post_init__(self):
     signature = self.next.type_signature

@@ -124,13 +124,14 @@ class Clients:
     Raises:
       ValueError: If there is no such client.
     """
-    place = bisect.bisect_left(self._sorted_ids, client_id)
-    if place == len(self._sorted_ids) or self._sorted_ids[place] != client_id:
+    place = bisect.bisect_left(self.ids, client_id)
+    if place == len(self.ids) or self.ids[place] != client_id:
       raise ValueError(f"there is no client '{client_id}'")
     return place
 
   @functools.cached_property
-  def _sorted_ids(self) -> list[str]:
+  def ids(self) -> list[str]:
+    """The ids of all clients, sorted."""
     return sorted(self._data.client_ids)
 
   def _deal(self, sizes: list[int], bytes_per_client: int) -> list[list[int]]:

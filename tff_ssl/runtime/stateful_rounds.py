@@ -29,6 +29,8 @@ from tff_ssl.runtime import simulation
 # TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
 # and a worker, in 32 bits of its 10,000 MiB, at 1.9 GB; the data need room too.
 _MAX_COHORT_BYTES = 1_500_000_000
+# Of the clients whose states make the model that is evaluated: a bound of the memory.
+_MOST_EVALUATED = 100
 
 
 class Output(NamedTuple):
@@ -115,8 +117,17 @@ class StatefulRounds:
     return Output(output.state, output.metrics)
 
   def get_model_weights(self, state: Any) -> Any:
-    """Returns the model weights in a server state."""
-    return self._process.get_model_weights(state)
+    """Returns the model weights that a server state is evaluated by.
+
+    Where they depend on what clients keep (FedBN), it is what they keep now, of the
+    first hundred clients by id that have taken part.
+    """
+    weights = self._process.get_model_weights(state)
+    if self._process.evaluated is None:
+      return weights
+    states = self.states_of(self._clients.ids[:_MOST_EVALUATED]).values()
+    kept = [own.kept for own in states if own.last_round != client_states_lib.NEVER]
+    return self._process.evaluated(weights, kept)
 
   def states_of(
     self, client_ids: Iterable[str]

@@ -1,0 +1,152 @@
+"""Tests of FedBN: what stays on the client, and what the server averages."""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import optimizers
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import population
+from tff_ssl.objectives import simsiam
+
+_RATE = 0.05
+_PLAN = local_plan.LocalPlan(epochs=2)
+_CONFIG = fedavg.FedAvgConfig(_PLAN, client_learning_rate=_RATE, seed=harness.SEED)
+_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+_SIZES = [3, 2, 4]
+_MEMBERS = harness.split(_SIZES)
+_ROUNDS = [[0, 1], [2, 0], [1, 2]]
+
+
+@functools.cache
+def _objective():
+  head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
+  return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
+
+
+def _process(packed=False):
+  return harness.build_fedbn(_objective(), _SERVER, _CONFIG, packed)
+
+
+def _cohort(round, packed=False):
+  make = harness.packed_cohort if packed else harness.cohort
+  return make([_MEMBERS[k] for k in round])
+
+
+def _is_local(name):
+  return name.startswith('encoder/norm/')
+
+
+def _by_hand():
+  """FedBN with the plain local training of every client, by dictionaries of names."""
+  params = _objective().init(tf.constant([harness.SEED, 0]))
+  norms, statistics = {}, {}
+  for number, round in enumerate(_ROUNDS):
+    mean = collections.Counter()
+    for k in round:
+      own = type(params)(params)
+      own.update(norms.get(k, {}))
+      batch = harness.tensors(harness.take(harness.arrays(), _MEMBERS[k]))
+      trained = local_training.train(
+        _objective(), _PLAN, own, batch, harness.round_seed(number), _RATE
+      )
+      norms[k] = {n: v for n, v in trained.params.items() if _is_local(n)}
+      statistics[k] = population.compute(_objective(), trained.params, batch)
+      for name, value in trained.params.items():
+        mean[name] += _SIZES[k] / sum(_SIZES[j] for j in round) * value
+    params = type(params)(
+      (name, value if _is_local(name) else mean[name]) for name, value in params.items()
+    )
+  shared = {name: value for name, value in params.items() if not _is_local(name)}
+  return shared, norms, statistics
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_rounds_equal_rounds_by_hand(tff_context, packed):
+  process = _process(packed)
+  cohorts = [_cohort(round, packed) for round in _ROUNDS]
+  states, _ = harness.rounds_of(process, cohorts)
+  shared, norms, statistics = _by_hand()
+  got = process.get_model_weights(states[-1]).trainable
+  assert list(got) == list(shared)
+  assert len(norms[0]) == 2  # Scale and shift.
+  for name, value in shared.items():
+    np.testing.assert_allclose(got[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+  for k in range(3):
+    kept = states[-1].clients[100 + _MEMBERS[k][0]].kept
+    assert list(kept.params) == list(norms[k])
+    for part, wanted in ((kept.params, norms[k]), (kept.statistics, statistics[k])):
+      for name, value in wanted.items():
+        np.testing.assert_allclose(part[name], value, rtol=1e-3, atol=1e-5)
+  # They have gone ways of their own.
+  scales = [np.asarray(norms[k]['encoder/norm/gamma']) for k in range(3)]
+  assert not np.allclose(scales[0], scales[1], rtol=1e-4)
+
+
+def test_one_client_is_fedavg_with_batch_norm(tff_context):
+  cohorts = [harness.cohort([range(6)])] * 3
+  process = _process()
+  states, _ = harness.rounds_of(process, cohorts)
+  plain = harness.build_fedavg(_objective(), _SERVER, _CONFIG)
+  expected, _ = harness.rounds_of(plain, cohorts)
+  (own,) = states[-1].clients.values()
+  got = fedbn.assemble(
+    _objective(), process.get_model_weights(states[-1]).trainable, [own.kept]
+  )
+  wanted = plain.get_model_weights(expected[-1])
+  assert list(got.trainable) == list(wanted.trainable)
+  for field in ('trainable', 'non_trainable'):
+    for name, value in getattr(wanted, field).items():
+      np.testing.assert_allclose(
+        getattr(got, field)[name], value, rtol=2e-4, atol=1e-6, err_msg=name
+      )
+
+
+def test_batch_norm_never_leaves_the_client(tff_context):
+  """Neither in the update nor in the broadcast: the bytes are those of the rest."""
+  process = _process()
+  _, metrics = harness.rounds_of(process, [_cohort(_ROUNDS[0])])
+  plain = harness.build_fedavg(_objective(), _SERVER, _CONFIG)
+  _, all_metrics = harness.rounds_of(plain, [_cohort(_ROUNDS[0])])
+  own, every = metrics[0]['client_work'], all_metrics[0]['client_work']
+  # Two clients; scale and shift of six channels, and two statistics of each.
+  assert every['bytes_up'] - own['bytes_up'] == 2 * 4 * 24
+  # The round's number goes down beside.
+  assert every['bytes_down'] - own['bytes_down'] == 2 * 4 * (24 - 1)
+
+
+def test_assembled_is_the_mean_of_clients_or_the_beginning():
+  initial = _objective().init(tf.constant([0, 0]))
+  shared = {name: value for name, value in initial.items() if not _is_local(name)}
+  begun = fedbn.assemble(_objective(), shared, [])
+  assert list(begun.trainable) == list(initial)
+  for name, value in initial.items():
+    np.testing.assert_array_equal(begun.trainable[name], value)
+  norms = fedbn.Kept(
+    collections.OrderedDict(
+      (name, value) for name, value in initial.items() if _is_local(name)
+    ),
+    begun.non_trainable,
+  )
+  moved = tf.nest.map_structure(lambda x: np.asarray(x) + 2.0, norms)
+  mean = fedbn.assemble(_objective(), shared, [norms, moved])
+  for name, value in {**norms.params, **norms.statistics}.items():
+    got = {**mean.trainable, **mean.non_trainable}[name]
+    np.testing.assert_allclose(got, np.asarray(value) + 1.0, rtol=1e-6)
+
+
+def test_networks_without_batch_norm_are_refused():
+  head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
+  plain = simsiam.SimSiamObjective(harness.model(), head)
+  with pytest.raises(ValueError, match='FedBN is given networks without batch norm'):
+    fedbn.build_fedbn(
+      plain, harness.ELEMENT, optimizers.build_optimizer(_SERVER), _CONFIG
+    )

@@ -1,0 +1,194 @@
+"""FedBN: federated averaging of everything but batch norm, which stays on the client.
+
+Xiaoxiao Li, Meirui Jiang, Xiaofei Zhang, Michael Kamp, Qi Dou. FedBN: Federated
+Learning on Non-IID Features via Local Batch Normalization. ICLR 2021, Algorithm 1.
+
+A round:
+  1. the server broadcasts the model, which has no batch norm parameters;
+  2. client k puts in its own scales and shifts, as its last participation left them,
+     trains for E epochs, sends the update of all other weights, and keeps scales,
+     shifts and its population statistics;
+  3. the server averages the updates weighted by n_k and applies its optimizer.
+
+With one client it is FedAvg. Without batch norm it would be FedAvg; it is refused.
+
+Deviations and decisions:
+  Population statistics are those of a client's images after its training (see
+    `encoders.population`), not moving averages.
+  What the objective keeps (BYOL's target) begins anew in every round, as in `fedavg`.
+  The model that a run is evaluated by, which no client has, is given the means of its
+    clients' parameters and statistics. Only a simulation can look at them: they never
+    reach the server.
+"""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import cohorts
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import server
+from tff_ssl.algorithms import stateful_averaging
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.objectives import base
+from tff_ssl.objectives import population
+
+
+class Kept(NamedTuple):
+  """What stays on the client.
+
+  Attributes:
+    params: Its scales and shifts, by name.
+    statistics: Its population statistics, by name.
+  """
+
+  params: base.Params
+  statistics: base.State
+
+
+class _Names:
+  """Which parameters of an objective are shared, and which are batch norm's."""
+
+  def __init__(self, objective: base.Objective | base.Stateful):
+    self._local = frozenset(population.batch_norm_names(objective))
+
+  def shared(self, params: base.Params) -> base.Params:
+    return collections.OrderedDict(
+      (name, value) for name, value in params.items() if name not in self._local
+    )
+
+  def local(self, params: base.Params) -> base.Params:
+    return collections.OrderedDict(
+      (name, value) for name, value in params.items() if name in self._local
+    )
+
+
+def assemble(
+  objective: base.Objective | base.Stateful,
+  shared: base.Params,
+  kept: Sequence[Kept],
+) -> tff.learning.models.ModelWeights:
+  """Returns the model with the mean of what some clients keep.
+
+  Args:
+    objective: What is minimised.
+    shared: The server's parameters.
+    kept: Of each client; of none: as batch norm begins.
+
+  Returns:
+    All parameters in the objective's order, and population statistics.
+  """
+  initial = server.initial_weights(objective, 0)
+  own = kept or [
+    Kept(_Names(objective).local(initial.trainable), initial.non_trainable)
+  ]
+  mean = tf.nest.map_structure(lambda *values: np.mean(values, axis=0), *own)
+  every = {**shared, **mean.params}
+  return tff.learning.models.ModelWeights(
+    collections.OrderedDict((name, every[name]) for name in initial.trainable),
+    mean.statistics,
+  )
+
+
+def client_function(
+  objective: base.Objective | base.Stateful, config: fedavg.FedAvgConfig
+) -> client_functions.StatefulFunction:
+  """Builds step 2: training with batch norm of the client's own.
+
+  Args:
+    objective: What is minimised.
+    config: How, and how clients are weighted.
+
+  Returns:
+    A function that keeps `Kept`; see `stateful_averaging.compose`.
+  """
+  names = _Names(objective)
+
+  def first(shared):
+    del shared  # Scales and shifts begin alike for all, and are not sent.
+    initial = server.initial_weights(objective, config.seed)
+    return Kept(names.local(initial.trainable), initial.non_trainable)
+
+  def each(shared, state, examples):
+    every = {**shared['params'], **state.kept.params}
+    order = server.initial_weights(objective, config.seed).trainable
+    trained = local_training.train(
+      objective,
+      config.local,
+      collections.OrderedDict((name, every[name]) for name in order),
+      examples,
+      shared['seed'],
+      shared['rate'],
+    )
+    update = tf.nest.map_structure(
+      tf.subtract, shared['params'], names.shared(trained.params)
+    )
+    means = collections.OrderedDict(update=update, metrics=trained.metrics)
+    statistics = population.compute(objective, trained.params, examples)
+    return means, Kept(names.local(trained.params), statistics)
+
+  return client_functions.StatefulFunction(
+    first, each, fedavg.WEIGHTINGS[config.weighting]
+  )
+
+
+def build_fedbn(
+  objective: base.Objective | base.Stateful,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: fedavg.FedAvgConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> stateful_process.StatefulProcess:
+  """Builds FedBN over an objective.
+
+  Args:
+    objective: What a client minimises, with batch norm in its networks.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
+      `packs.PackSpec` of them.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters, those of FedAvg; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A process whose model weights lack batch norm (see `assemble`) and whose metrics
+    are, under `client_work`, those of `fedavg.build_fedavg`.
+
+  Raises:
+    ValueError: If the networks have no batch norm, or the elements are not single
+      examples with an `example_id`.
+  """
+  config = config or fedavg.FedAvgConfig()
+  if not population.mixes_examples(objective):
+    raise ValueError(
+      'FedBN is given networks without batch norm; it must be given some with, for it '
+      'keeps batch norm on the client.'
+    )
+  names = _Names(objective)
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    initial = server.initial_weights(objective, config.seed)
+    return tff.learning.models.ModelWeights(names.shared(initial.trainable), ())
+
+  process = stateful_averaging.compose(
+    initial_weights,
+    client_function(objective, config),
+    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    server_optimizer,
+    config.rate,
+    config.seed,
+    objective.summarize,
+  )
+
+  def evaluated(weights, kept):
+    return assemble(objective, weights.trainable, kept)
+
+  return dataclasses.replace(process, evaluated=evaluated)
