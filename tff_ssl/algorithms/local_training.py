@@ -22,11 +22,13 @@ class Trained(NamedTuple):
     state: What stays on the client (see `base.Stateful`).
     metrics: The objective's metrics with `loss`, averaged over all examples visited; 0
       without examples.
+    optimizer: The optimizer's state after the last step.
   """
 
   params: base.Params
   state: base.State
   metrics: base.Metrics
+  optimizer: local.State
 
 
 def train(
@@ -37,6 +39,7 @@ def train(
   seed: tf.Tensor,
   rate: float | tf.Tensor,
   state: base.State | None = None,
+  optimizer: local.State | None = None,
 ) -> Trained:
   """Trains on a client's examples.
 
@@ -45,20 +48,23 @@ def train(
 
   Args:
     objective: What is minimised.
-    plan: Epochs, batch size, optimizer; a fresh state of the optimizer is used.
+    plan: Epochs, batch size, optimizer.
     params: Initial parameters, w_global of the proximal term.
     examples: n >= 0 examples.
     seed: int32 [2], the round's.
     rate: Learning rate of the round.
     state: The objective's; None: as it begins with these parameters.
+    optimizer: The optimizer's state; None: a fresh one, as on clients.
 
   Returns:
-    What training ends with. Without examples parameters and state are as given.
+    What training ends with. Without examples parameters and states are as given.
   """
   stateful = base.with_state(objective)
   if state is None:
     state = stateful.init_state(params)
-  trainer = _Trainer(stateful, plan, params, rate)
+  if optimizer is None:
+    optimizer = plan.optimizer.init(params)
+  trainer = _Trainer(stateful, plan, params, rate, optimizer)
   if plan.is_one_step:
     # The common case of tiny clients, without the cost of a loop.
     return trainer.one_step(state, examples, seed)
@@ -85,24 +91,25 @@ class _Trainer:
   """One client's training from given parameters."""
 
   def __init__(
-    self, objective: base.Stateful, plan: local_plan.LocalPlan, params, rate
+    self, objective: base.Stateful, plan: local_plan.LocalPlan, params, rate, optimizer
   ):
     self._objective = objective
     self._plan = plan
     self._initial = params
     self._rate = rate
+    self._optimizer = optimizer
 
   def one_step(self, state, examples, seed) -> Trained:
     """Takes one step on all examples."""
     gradient, metrics, carry = self._gradient(self._initial, state, examples, seed)
     position = self._step(self._start(state, metrics), gradient, carry)
     has_examples = base.example_count(examples) > 0
-    params, state = tf.nest.map_structure(
+    params, state, optimizer = tf.nest.map_structure(
       lambda old, new: tf.where(has_examples, new, old),
-      (self._initial, state),
-      (position.params, position.state),
+      (self._initial, state, self._optimizer),
+      (position.params, position.state, position.optimizer),
     )
-    return Trained(params, state, metrics)
+    return Trained(params, state, metrics, optimizer)
 
   def loop(self, state, examples, seed) -> Trained:
     """Takes the steps of all epochs."""
@@ -132,7 +139,7 @@ class _Trainer:
     metrics = tf.nest.map_structure(
       lambda t: tf.math.divide_no_nan(t, tf.cast(visited, t.dtype)), position.metrics
     )
-    return Trained(position.params, position.state, metrics)
+    return Trained(position.params, position.state, metrics, position.optimizer)
 
   def _batch(self, position: _Position, pending, examples, seed, batch, is_last):
     """Takes one batch's gradient, and the step that it completes, if any."""
@@ -173,8 +180,7 @@ class _Trainer:
     return _Pending(tf.nest.map_structure(tf.zeros_like, self._initial), tf.zeros([]))
 
   def _start(self, state, metrics) -> _Position:
-    optimizer = self._plan.optimizer.init(self._initial)
-    return _Position(self._initial, state, optimizer, metrics)
+    return _Position(self._initial, state, self._optimizer, metrics)
 
   def _gradient(self, params, state, examples, seed):
     """Returns the gradient of a batch, its metrics, and what the state needs of it."""

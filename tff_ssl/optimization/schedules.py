@@ -115,11 +115,43 @@ class Steps:
     return _scaled(self.initial, step, factor)
 
 
+@dataclasses.dataclass(frozen=True)
+class Exponential:
+  """initial * final^(t / total_steps): from `initial` to `final` times it.
+
+  Source: FedSup (Gill, 2023), Section 4.1.1: the weight lambda_s^(t/T).
+
+  Attributes:
+    initial: Value at step 0, at least 0.
+    final: Factor at `total_steps`, above 0; 1: the value is constant.
+    total_steps: T, at least 1.
+  """
+
+  initial: float
+  final: float
+  total_steps: int
+
+  def __post_init__(self) -> None:
+    _check_rate('initial', self.initial)
+    if not (math.isfinite(self.final) and self.final > 0):
+      raise ValueError(f'final is {self.final}; it must be finite and above 0.')
+    _check_count('total_steps', self.total_steps, minimum=1)
+
+  def __call__(self, step: Step) -> Rate:
+    """Returns the value at a step."""
+
+    def factor(ops: Any, t: Any) -> Any:
+      return ops.exp(math.log(self.final) * t / self.total_steps)
+
+    return _scaled(self.initial, step, factor)
+
+
 class _NumpyOps:
   """The few TensorFlow functions that the schedules use, on NumPy float64."""
 
   clip_by_value = staticmethod(np.clip)
   cos = staticmethod(np.cos)
+  exp = staticmethod(np.exp)
   ones_like = staticmethod(np.ones_like)
   where = staticmethod(np.where)
 

@@ -1,0 +1,203 @@
+"""Group-wise averaging, with the model of a server in each group.
+
+Zhengming Zhang, Zhewei Yao, Yaoqing Yang, Yujun Yan, Joseph E. Gonzalez, Michael W.
+Mahoney. Improving Semi-supervised Federated Learning by Reducing the Gradient Diversity
+of Models. IEEE Big Data 2021 (FedRGD); FedSup (Gill, 2023), Algorithm 2.
+
+The clients of a round are dealt into groups of two and three. A group's model is the
+mean of its clients' and the server's, the new model the mean of the groups':
+
+  w = 1/S sum_g (m_g sum_{k in g} n_k/N_g w_k + tau w_server) / (m_g + tau)
+
+with n_k the weight of client k, N_g and m_g the weight and the number of the clients of
+group g that contribute, S the number of groups that have one, and tau what the server
+counts, in clients. With clients of one size and tau = 1 that is the plain mean of the
+group's models; with one group and tau = 0 it is FedAvg.
+
+This is linear in the w_k: client k has the coefficient n_k s_g, where s_g is known from
+two sums over clients. The groups' sums are taken first, and a weighted mean with these
+coefficients is all that is left, so that secure and private means swap in, at the cost
+of sending one model.
+
+A TFF value may hold many clients (a pack) if all are of one group: its coefficient is
+then that of its clients together.
+"""
+
+import collections
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+
+def num_groups(num_clients: int) -> int:
+  """Returns how many groups of two and three there are; one of a single client.
+
+  Args:
+    num_clients: K, at least 1: K/2 groups of two, or one of three where K is odd.
+  """
+  if num_clients < 1:
+    raise ValueError(f'num_clients is {num_clients}; it must be at least 1.')
+  return max(1, num_clients // 2)
+
+
+def deal(num_clients: int, seed: int, round: int) -> np.ndarray:
+  """Deals clients into groups at random.
+
+  Args:
+    num_clients: K.
+    seed: Of the run, not negative.
+    round: Number of the round, not negative.
+
+  Returns:
+    int32 [K]: the group of each client, in [0, `num_groups(K)`); a function of the seed
+    and the round alone.
+  """
+  generator = np.random.default_rng([seed, round, num_clients])
+  groups = np.arange(num_clients, dtype=np.int32) % num_groups(num_clients)
+  return generator.permutation(groups)
+
+
+def check(groups: int, server_weight: float) -> None:
+  """Raises ValueError if there is no group, or tau is negative or not finite."""
+  if groups < 1:
+    raise ValueError(f'groups is {groups}; it must be at least 1.')
+  if not 0 <= server_weight < float('inf'):
+    raise ValueError(f'server_weight is {server_weight}; it must be at least 0.')
+
+
+def coefficients(
+  weights: tf.Tensor, counts: tf.Tensor, server_weight: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns what clients and server count.
+
+  Args:
+    weights: N_g, float32 [S].
+    counts: m_g, [S]; where N_g is 0 the group has no client.
+    server_weight: tau, at least 0.
+
+  Returns:
+    s_g [S], 0 where the group has no client, and the server's coefficient, a scalar;
+    with sum_g N_g s_g they are 1, or 0 where no client contributes.
+  """
+  present = tf.cast(weights > 0, weights.dtype)
+  shares = tf.math.divide_no_nan(present, tf.reduce_sum(present))
+  members = tf.cast(counts, weights.dtype)
+  of_clients = tf.math.divide_no_nan(members, members + server_weight)
+  scales = tf.math.divide_no_nan(shares * of_clients, weights)
+  return scales, tf.reduce_sum(shares * (1.0 - of_clients))
+
+
+class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
+  """Weighted mean of client values with the coefficients of their groups.
+
+  The created process has `next(state, value@CLIENTS, weight@CLIENTS)`, where a weight
+  is `examples` (float32, n_k, 0 of who does not contribute), `clients` (int32, 1, or
+  how many of a pack contribute) and `group` (int32). The result at the server is `mean`
+  (like value; with c_k = n_k s_g, sum c_k v_k / sum c_k), `scales` (s_g, float32 [S]),
+  `examples` (float32, sum n_k) and `server_share` (float32).
+  """
+
+  def __init__(
+    self,
+    groups: int,
+    server_weight: float,
+    mean: tff.aggregators.WeightedAggregationFactory,
+    totals: tff.aggregators.UnweightedAggregationFactory,
+  ):
+    """Initializes the factory.
+
+    Args:
+      groups: S, at least 1.
+      server_weight: tau, at least 0.
+      mean: The weighted mean that values go through.
+      totals: Sums int32 vectors over clients: the N_g and m_g. Weights are therefore
+        whole numbers.
+    """
+    check(groups, server_weight)
+    self._groups = groups
+    self._server_weight = server_weight
+    self._mean = mean
+    self._totals = totals
+
+  @property
+  def weight_type(self) -> tff.StructType:
+    """The type of a client's weight."""
+    return tff.types.to_type(
+      collections.OrderedDict(
+        examples=tff.TensorType(np.float32),
+        clients=tff.TensorType(np.int32),
+        group=tff.TensorType(np.int32),
+      )
+    )
+
+  def create(self, value_type, weight_type=None) -> tff.templates.AggregationProcess:
+    """Creates the process for a type of client values.
+
+    Args:
+      value_type: Structure of floating tensors.
+      weight_type: `weight_type` of the factory, which None stands for.
+    """
+    weight_type = weight_type or self.weight_type
+    groups, server_weight = self._groups, self._server_weight
+
+    @tff.tensorflow.computation(weight_type)
+    def share_of_totals(weight):
+      contributes = tf.cast(weight['examples'] > 0, tf.int32)
+      members = tf.one_hot(weight['group'], groups, dtype=tf.int32) * contributes
+      return collections.OrderedDict(
+        group_examples=members * tf.cast(tf.round(weight['examples']), tf.int32),
+        group_clients=members * weight['clients'],
+      )
+
+    totals = self._totals.create(share_of_totals.type_signature.result)
+    mean = self._mean.create(value_type, tff.TensorType(np.float32))
+
+    @tff.tensorflow.computation(share_of_totals.type_signature.result)
+    def to_coefficients(total):
+      weights = tf.cast(total['group_examples'], tf.float32)
+      scales, share = coefficients(weights, total['group_clients'], server_weight)
+      return collections.OrderedDict(
+        scales=scales, examples=tf.reduce_sum(weights), server_share=share
+      )
+
+    scales_type = to_coefficients.type_signature.result['scales']
+
+    @tff.tensorflow.computation(weight_type, scales_type)
+    def coefficient(weight, scales):
+      return weight['examples'] * scales[weight['group']]
+
+    @tff.federated_computation
+    def initialize():
+      return tff.federated_zip(
+        collections.OrderedDict(totals=totals.initialize(), mean=mean.initialize())
+      )
+
+    @tff.federated_computation(
+      initialize.type_signature.result,
+      tff.FederatedType(value_type, tff.CLIENTS),
+      tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      total = totals.next(state['totals'], tff.federated_map(share_of_totals, weight))
+      known = tff.federated_map(to_coefficients, total.result)
+      own = tff.federated_map(
+        coefficient, (weight, tff.federated_broadcast(known['scales']))
+      )
+      averaged = mean.next(state['mean'], value, own)
+      return tff.templates.MeasuredProcessOutput(
+        tff.federated_zip(
+          collections.OrderedDict(totals=total.state, mean=averaged.state)
+        ),
+        tff.federated_zip(
+          collections.OrderedDict(
+            mean=averaged.result,
+            scales=known['scales'],
+            examples=known['examples'],
+            server_share=known['server_share'],
+          )
+        ),
+        averaged.measurements,
+      )
+
+    return tff.templates.AggregationProcess(initialize, next_fn)

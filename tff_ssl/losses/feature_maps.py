@@ -1,0 +1,49 @@
+"""Layer-wise distance of two networks' feature maps.
+
+Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
+Unlabeled Clients. Master's thesis, Seoul National University, 2023, Section 4.1.1; the
+idea is that of knowledge distillation by intermediate representations.
+
+No gradient is stopped here: whoever wants a constant teacher passes one.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def mean_squared_differences(
+  maps: Sequence[tf.Tensor], others: Sequence[tf.Tensor]
+) -> tf.Tensor:
+  """Sum over layers of the mean squared difference of two feature maps.
+
+  The mean is over examples, positions and channels, so that each layer counts alike
+  however large it is.
+
+  Args:
+    maps: Feature maps of one network, each [n, ...]; n may be 0.
+    others: Those of the other network on the same examples, of the same shapes.
+
+  Returns:
+    Scalar, at least 0; 0 without layers or without examples.
+
+  Raises:
+    ValueError: If there are not as many of both, or two shapes differ.
+
+  Source: FedSup, Section 4.1.1, "Layer-wise MSE loss".
+  """
+  if len(maps) != len(others):
+    raise ValueError(
+      f'There are {len(maps)} and {len(others)} feature maps; there must be as many of '
+      'both networks.'
+    )
+  total = tf.zeros([], maps[0].dtype if maps else tf.float32)
+  for a, b in zip(maps, others, strict=True):
+    if not a.shape.is_compatible_with(b.shape):
+      raise ValueError(
+        f'Feature maps have shapes {a.shape} and {b.shape}; they must be the same.'
+      )
+    squared = tf.math.squared_difference(a, b)
+    count = tf.cast(tf.size(squared), a.dtype)
+    total += tf.math.divide_no_nan(tf.reduce_sum(squared), count)
+  return total

@@ -1,0 +1,77 @@
+"""Objectives whose loss also depends on values that stay fixed while a client trains.
+
+A teacher's weights, the weight of a loss in this round, the models of other clients:
+what a server sends beside the parameters. An objective names them as its context; who
+has the values makes an ordinary objective of it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import tensorflow as tf
+
+from tff_ssl.objectives import base
+
+# Structures of tensors by name; no gradient flows into them.
+Context = Mapping[str, Any]
+
+
+@runtime_checkable
+class Contextual(Protocol):
+  """An objective whose loss takes a context."""
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters; see `base.Objective`."""
+
+  def loss_in_context(
+    self,
+    params: base.Params,
+    context: Context,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss and metrics of a batch; see `base.Objective.loss`.
+
+    Args:
+      params: As made by `init`.
+      context: What the objective says that it needs.
+      examples: n >= 0 examples.
+      seed: int32 [2], the round's.
+    """
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Turns averaged `metrics` into what a round reports; see `base.Objective`."""
+
+
+class Given:
+  """A contextual objective with its context: a `base.Objective`."""
+
+  def __init__(self, objective: Contextual, context: Context):
+    """Holds both.
+
+    Args:
+      objective: What is minimised.
+      context: Values for it, constants from now on.
+    """
+    self._objective = objective
+    self._context = tf.nest.map_structure(tf.stop_gradient, context)
+    self.init = objective.init
+    self.summarize = objective.summarize
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss and metrics of a batch; see `base.Objective`."""
+    return self._objective.loss_in_context(params, self._context, examples, seed)
+
+
+def given(
+  objective: base.Objective | base.Stateful | Contextual, context: Context
+) -> base.Objective | base.Stateful:
+  """Returns an objective that needs no context: itself, where it takes none.
+
+  Args:
+    objective: Any.
+    context: For one that is `Contextual`; others ignore it.
+  """
+  return Given(objective, context) if isinstance(objective, Contextual) else objective

@@ -1,0 +1,213 @@
+"""FedSup's two objectives: a teacher that has labels, and a student that follows it.
+
+Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
+Unlabeled Clients. Master's thesis, Seoul National University, 2023, Section 4.1.1.
+
+The student is the online network of BYOL whose target is the teacher: its prediction of
+each view meets the teacher's projection of the other, and the feature maps of its
+residual stages meet the teacher's on the image as it is.
+
+Deviations, where the thesis is silent:
+  The consistency loss is SimSiam's, (D(p1, z2) + D(p2, z1)) / 2, Eq. 3.6, which the
+    thesis says BYOL has too.
+  The teacher's projector, which a classifier on the features would leave as it was
+    drawn, is trained by a linear classifier of its own on features held constant: the
+    labels shape what the student is to predict, and encoder and head of the teacher are
+    those of training with the labels alone.
+  The student has no classifier (Section 2.4): its accuracy is with the teacher's.
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.losses import feature_maps
+from tff_ssl.losses import similarity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import online
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import supervised
+
+PROJECTION_HEAD = 'projection_head'
+# What a client is given beside the student.
+TEACHER = 'teacher'
+FEATURE_WEIGHT = 'feature_weight'
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherObjective:
+  """Cross-entropy of features, and of projections of features held constant.
+
+  Attributes:
+    supervised: Encoder, head and the view of a labelled image.
+    projector: Features to what the student is to predict; None: there is none.
+    projection_head: Projections to logits; None without a projector.
+  """
+
+  supervised: supervised.SupervisedObjective
+  projector: network.Network | None = None
+  projection_head: network.Network | None = None
+
+  def __post_init__(self) -> None:
+    if (self.projector is None) != (self.projection_head is None):
+      raise ValueError(
+        'One of projector and projection_head is None; both must be, or neither.'
+      )
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters: encoder and head as of `supervised` alone."""
+    networks = {
+      dual_encoder.ENCODER: self.supervised.encoder,
+      supervised.HEAD: self.supervised.head,
+    }
+    if self.projector is not None and self.projection_head is not None:
+      networks[dual_encoder.PROJECTOR] = self.projector
+      networks[PROJECTION_HEAD] = self.projection_head
+    return dual_encoder.init_networks(seed, dtype, networks)
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss over labelled examples, and the accuracy of the head."""
+    if self.projector is None or self.projection_head is None:
+      return self.supervised.loss(params, examples, seed)
+    view = augment.one_view(
+      examples['image'], examples['example_id'], seed, self.supervised.augmentation
+    )
+    features = self.supervised.encoder.apply(
+      network.select(params, dual_encoder.ENCODER), view
+    )
+    logits = self.supervised.head.apply(
+      network.select(params, supervised.HEAD), features
+    )
+    projections = self.projector.apply(
+      network.select(params, dual_encoder.PROJECTOR), tf.stop_gradient(features)
+    )
+    of_projections = self.projection_head.apply(
+      network.select(params, PROJECTION_HEAD), projections
+    )
+    loss, metrics = supervised.cross_entropy(logits, examples['label'])
+    other, _ = supervised.cross_entropy(of_projections, examples['label'])
+    return loss + other, metrics
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the averaged training accuracy as it is."""
+    return metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class FedSupObjective:
+  """Consistency with a fixed teacher, and the distance to its feature maps.
+
+  It is `context.Contextual`: the context is `TEACHER`, parameters of the teacher's
+  encoder and, with the consistency loss, its projector; and `FEATURE_WEIGHT`, scalar,
+  lambda_s^(t/T).
+
+  Attributes:
+    model: Encoder, projector and views, of student and teacher alike.
+    predictor: From projections to predictions of the same size.
+    consistency: Whether there is a consistency loss; without it neither projector nor
+      predictor is there.
+    stages: N, the first residual stages whose feature maps are compared; None: all; 0:
+      none.
+  """
+
+  model: dual_encoder.Siamese
+  predictor: network.Network
+  consistency: bool = True
+  stages: int | None = None
+
+  def __post_init__(self) -> None:
+    online.check(self.model, self.predictor)
+    known = len(self.model.encoder.tap_shapes)
+    if self.stages is not None and not 0 <= self.stages <= known:
+      raise ValueError(
+        f'stages is {self.stages}; it must be from 0 to {known}, the stages of '
+        f'{self.model.encoder.name}.'
+      )
+
+  @property
+  def collapsed_below(self) -> float:
+    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    return 0.05
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """All networks are shared (see `base.Placed`)."""
+    return tuple(self._networks)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client: the teacher is sent anew in each round."""
+    return ()
+
+  @property
+  def teacher_prefixes(self) -> tuple[str, ...]:
+    """The networks of the teacher that the client needs."""
+    return self.model.prefixes if self.consistency else (dual_encoder.ENCODER,)
+
+  @property
+  def _networks(self) -> Mapping[str, network.Network]:
+    networks = {dual_encoder.ENCODER: self.model.encoder}
+    if self.consistency:
+      networks[dual_encoder.PROJECTOR] = self.model.projector
+      networks[online.PREDICTOR] = self.predictor
+    return networks
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return dual_encoder.init_networks(seed, dtype, self._networks)
+
+  def loss_in_context(
+    self,
+    params: base.Params,
+    context: context_lib.Context,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of a batch with its parts; 0 for n = 0."""
+    dtype = next(iter(params.values())).dtype
+    loss = tf.zeros([], dtype)
+    metrics: base.Metrics = collections.OrderedDict()
+    if self.consistency:
+      views = tf.concat(self.model.views(examples, seed), axis=0)
+      z = self.model.project(params, views)
+      p1, p2 = tf.split(online.predict(params, self.predictor, z), 2)
+      targets = tf.stop_gradient(self.model.project(context[TEACHER], views))
+      consistency = similarity.simsiam_loss(p1, p2, *tf.split(targets, 2))
+      loss += consistency
+      metrics['consistency'] = consistency
+      metrics.update(statistics.spread_metrics(tf.split(z, 2)[0]))
+    if self.stages != 0:
+      image = tf.cast(augment.to_float(examples['image']), dtype)
+      distance = feature_maps.mean_squared_differences(
+        self._feature_maps(params, image),
+        [tf.stop_gradient(m) for m in self._feature_maps(context[TEACHER], image)],
+      )
+      loss += tf.cast(context[FEATURE_WEIGHT], dtype) * distance
+      metrics['feature_distance'] = distance
+    return loss, metrics
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the parts of the loss, and the collapse alarm's numbers."""
+    result: base.Metrics = collections.OrderedDict(
+      (name, metrics[name])
+      for name in ('consistency', 'feature_distance')
+      if name in metrics
+    )
+    if self.consistency:
+      result.update(statistics.summarize_spread(metrics))
+    return result
+
+  def _feature_maps(self, params: base.Params, image: tf.Tensor) -> list[tf.Tensor]:
+    """Returns the feature maps of the first stages."""
+    taps: dict[str, tf.Tensor] = {}
+    encoder = self.model.encoder
+    encoder.apply(network.select(params, dual_encoder.ENCODER), image, taps)
+    return [taps[name] for name in list(encoder.tap_shapes)[: self.stages]]

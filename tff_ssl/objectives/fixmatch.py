@@ -1,0 +1,114 @@
+"""FixMatch on unlabelled data: strong views take the confident classes of weak ones.
+
+Kihyuk Sohn, David Berthelot, Chun-Liang Li, et al. FixMatch: Simplifying
+Semi-Supervised Learning with Consistency and Confidence. NeurIPS 2020.
+
+Shared: encoder and head. Nothing stays on the client.
+
+Deviations: this is the unsupervised term alone; the supervised one is whoever's has the
+labels (FedSup, Section 3.2.1: the server's).
+"""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import weak_strong
+from tff_ssl.encoders import network
+from tff_ssl.losses import pseudo_labels
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import supervised
+
+
+@dataclasses.dataclass(frozen=True)
+class FixMatchObjective:
+  """Cross-entropy with pseudo-labels; it is `base.Separable`.
+
+  Attributes:
+    encoder: Images to features.
+    head: Features to logits [n, classes].
+    augmentation: How the weak and the strong view are made.
+    threshold: tau, the least probability of a pseudo-label; 0 takes all.
+  """
+
+  encoder: network.Network
+  head: network.Network
+  augmentation: weak_strong.WeakStrongConfig = dataclasses.field(
+    default_factory=weak_strong.WeakStrongConfig
+  )
+  threshold: float = 0.95
+
+  def __post_init__(self) -> None:
+    check_threshold(self.threshold)
+
+  @property
+  def shared_prefixes(self) -> tuple[str, ...]:
+    """Encoder and head are shared (see `base.Placed`)."""
+    return (dual_encoder.ENCODER, supervised.HEAD)
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """Nothing stays on the client."""
+    return ()
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return dual_encoder.init_networks(
+      seed, dtype, {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
+    )
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the mean loss over all examples, confident or not; labels are not read."""
+    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns the logits `weak` and `strong`, [n, classes] (see `base.Separable`)."""
+    arguments = (examples['image'], examples['example_id'], seed, self.augmentation)
+    views = (
+      weak_strong.weak_view(*arguments),
+      weak_strong.strong_view(*arguments),
+    )
+    # No layer mixes examples: one pass over both views.
+    weak, strong = tf.split(
+      logits(self.encoder, self.head, params, tf.concat(views, axis=0)), 2
+    )
+    return collections.OrderedDict(weak=tf.stop_gradient(weak), strong=strong)
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss, and the share of examples with a pseudo-label."""
+    del examples  # No label is read.
+    loss = pseudo_labels.fixmatch(
+      encodings['weak'], encodings['strong'], self.threshold
+    )
+    confident = pseudo_labels.confident(encodings['weak'], self.threshold)
+    share = pseudo_labels.masked_mean(confident, confident)
+    return loss, collections.OrderedDict(pseudo_labelled=share)
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the averaged share of pseudo-labels as it is."""
+    return metrics
+
+
+def logits(
+  encoder: network.Network,
+  head: network.Network,
+  params: base.Params,
+  images: tf.Tensor,
+) -> tf.Tensor:
+  """Returns the logits [n, classes] of images [n, H, W, C] in [0, 1]."""
+  features = encoder.apply(network.select(params, dual_encoder.ENCODER), images)
+  return head.apply(network.select(params, supervised.HEAD), features)
+
+
+def check_threshold(threshold: float) -> None:
+  """Raises ValueError if a threshold of probabilities is not in [0, 1]."""
+  if not 0 <= threshold <= 1:
+    raise ValueError(f'threshold is {threshold}; it must be in [0, 1].')
