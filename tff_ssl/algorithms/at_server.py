@@ -9,20 +9,16 @@ one argument.
 """
 
 import collections
-import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import server
+from tff_ssl.algorithms import server_training
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.optimization import local
-from tff_ssl.optimization import schedules
 
 
 class Process(NamedTuple):
@@ -45,11 +41,29 @@ class Process(NamedTuple):
   get_classifier_weights: tff.Computation
 
 
+class State(NamedTuple):
+  """State between rounds, of algorithms with one model.
+
+  Attributes:
+    global_model_weights: `tff.learning.models.ModelWeights`.
+    optimizer: The state of the server's optimizer.
+    round: int32, the number of the next round, from 0.
+    round_seed: int32 [2], of the next round.
+    clients: What the clients' part keeps at the server.
+  """
+
+  global_model_weights: Any
+  optimizer: Any
+  round: Any
+  round_seed: Any
+  clients: Any
+
+
 class Paired:
   """A process as the round loop runs it: what its server and its clients hold is one.
 
-      algorithm = at_server.Paired(fedsup.build_fedsup(...))
-      state = algorithm.next(state, (labelled, [client_1, client_2])).state
+  algorithm = at_server.Paired(fedsup.build_fedsup(...))
+  state = algorithm.next(state, (labelled, [client_1, client_2])).state
   """
 
   def __init__(self, process: Process):
@@ -73,138 +87,110 @@ class Paired:
     return self._process.next(state, *data)
 
 
-@dataclasses.dataclass(frozen=True)
-class ServerPlan:
-  """How a server trains on its labelled examples in a round.
+def select(params: Mapping[str, Any], names: Iterable[str]) -> base.Params:
+  """Returns the parameters of these names, in their order."""
+  return collections.OrderedDict((name, params[name]) for name in names)
 
-  Attributes:
-    local: Epochs of a round, batch size and optimizer, whose state lives on.
-    learning_rate: Of the optimizer, or a schedule of it over rounds, counted from 0.
+
+def initial_models(
+  objective: base.Objective | base.Stateful,
+  server_objective: base.Objective,
+  seed: int,
+) -> tuple[tff.Computation, tff.StructType]:
+  """Returns () -> the weights of both sides' networks, and the type of the clients'.
+
+  What both have, the encoder, is drawn once.
+
+  Args:
+    objective: Of the clients.
+    server_objective: Of the server.
+    seed: Of the run.
   """
 
-  local: local_plan.LocalPlan = dataclasses.field(
-    default_factory=lambda: local_plan.LocalPlan(
-      batch_size=128, optimizer=local.LocalOptimizer('adam')
-    )
+  @tff.tensorflow.computation
+  def of_clients():
+    return server.initial_weights(objective, seed).trainable
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    params = server.initial_weights(objective, seed).trainable
+    own = server.initial_weights(server_objective, seed).trainable
+    params.update((name, w) for name, w in own.items() if name not in params)
+    return tff.learning.models.ModelWeights(params, ())
+
+  return initial_weights, of_clients.type_signature.result
+
+
+def to_weights(params: tff.Value) -> tff.Value:
+  """Returns parameters at the server as model weights."""
+  as_weights = tff.tensorflow.computation(
+    lambda p: tff.learning.models.ModelWeights(p, ()), params.type_signature.member
   )
-  learning_rate: float | schedules.Schedule = 1e-3
-
-  def __post_init__(self) -> None:
-    rate = self.learning_rate
-    if not callable(rate) and not 0 < rate < float('inf'):
-      raise ValueError(f'learning_rate is {rate}; it must be positive and finite.')
-
-  def rate(self, round: tf.Tensor) -> tf.Tensor:
-    """Returns the learning rate of a round, float32."""
-    if callable(self.learning_rate):
-      return self.learning_rate(round)
-    return tf.constant(self.learning_rate, tf.float32)
+  return tff.federated_map(as_weights, params)
 
 
-class Labelled:
-  """The server's part: training some parameters of a model on labelled examples.
+def first_round() -> tff.Value:
+  """Returns the number of the first round, 0, at the server."""
+  number = tff.tensorflow.computation(lambda: tf.constant(0, tf.int32))
+  return tff.federated_eval(number, tff.SERVER)
 
-  Attributes:
-    names: Of the parameters that are trained.
-    data_type: Of the server's data.
-    train: (parameters with at least `names`, optimizer's state, round's seed, round,
-      data) -> `params` (all of them), `optimizer` and `metrics`; with `context` between
-      seed and round where the objective takes one.
+
+def next_round(round: tff.Value) -> tff.Value:
+  """Returns the number of the round after one, at the server."""
+  step = tff.tensorflow.computation(lambda number: number + 1, np.int32)
+  return tff.federated_map(step, round)
+
+
+def build_initialize(
+  models: tff.Computation,
+  labelled: server_training.Labelled,
+  seed: int,
+  clients_state: tff.Computation | None = None,
+) -> tff.Computation:
+  """Builds () -> the initial `State` at the server.
+
+  Args:
+    models: () -> initial model weights.
+    labelled: The server's part, of the weights' trainable parameters.
+    seed: Of the run.
+    clients_state: () -> what the clients' part keeps; None: nothing.
   """
+  initial_seed, _ = server.round_seeds(seed)
 
-  def __init__(
-    self,
-    objective: base.Objective | context_lib.Contextual,
-    element_spec: Any,
-    plan: ServerPlan,
-    params_type: tff.StructType,
-    context_type: tff.Type | None = None,
-  ):
-    """Builds the computations.
-
-    Args:
-      objective: What is minimised.
-      element_spec: `tf.TensorSpec`s of one labelled example.
-      plan: How.
-      params_type: Of the parameters that `train` is given.
-      context_type: Of a contextual objective's context.
-
-    Raises:
-      ValueError: If elements have no scalar `example_id`, or no `label`.
-    """
-    clients.check_element(element_spec)
-    if 'label' not in element_spec:
-      raise ValueError(
-        f'The elements of the server data are {element_spec}; they must have a `label`.'
+  @tff.federated_computation
+  def initialize():
+    weights = tff.federated_eval(models, tff.SERVER)
+    nothing = tff.federated_value((), tff.SERVER)
+    return tff.federated_zip(
+      State(
+        weights,
+        tff.federated_map(labelled.initial_optimizer, weights.trainable),
+        first_round(),
+        tff.federated_eval(initial_seed, tff.SERVER),
+        clients_state() if clients_state is not None else nothing,
       )
-    self.data_type = tff.SequenceType(tff.types.tensorflow_to_type(element_spec))
-    self._objective = objective
-    self._plan = plan
-    with tf.Graph().as_default():
-      self.names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
-    self._build(params_type, context_type)
-
-  def _build(self, params_type: tff.StructType, context_type: tff.Type | None) -> None:
-    def initial_optimizer(params):
-      return self._plan.local.optimizer.init(self._own(params))
-
-    self.initial_optimizer = tff.tensorflow.computation(initial_optimizer, params_type)
-    common = (
-      params_type,
-      self.initial_optimizer.type_signature.result,
-      tff.TensorType(np.int32, [2]),
     )
-    last = (tff.TensorType(np.int32), self.data_type)
-    if context_type is None:
 
-      @tff.tensorflow.computation(*common, *last)
-      def train(params, optimizer, seed, round, data):
-        return self._train(self._objective, params, optimizer, seed, round, data)
-    else:
-
-      @tff.tensorflow.computation(*common, context_type, *last)
-      def train(params, optimizer, seed, context, round, data):
-        given = context_lib.given(self._objective, context)
-        return self._train(given, params, optimizer, seed, round, data)
-
-    self.train = train
-
-  def _own(self, params) -> base.Params:
-    """Returns the parameters that are trained."""
-    return collections.OrderedDict((name, params[name]) for name in self.names)
-
-  def _train(self, objective, params, optimizer, seed, round, data):
-    """Trains for a round; what is empty or not finite changes nothing."""
-    examples = clients.all_examples(data)
-    own = self._own(params)
-    trained = local_training.train(
-      objective,
-      self._plan.local,
-      own,
-      examples,
-      seed,
-      self._plan.rate(round),
-      optimizer=optimizer,
-    )
-    return _kept(self._objective, params, own, optimizer, trained, examples)
+  return initialize
 
 
-def _kept(objective, params, own, optimizer, trained, examples):
-  """Returns the results of training, or what was there before if they are not finite."""
-  num_examples = base.example_count(examples)
-  finite = clients.is_finite((trained.params, trained.metrics))
-  usable = tf.logical_and(finite, num_examples > 0)
-  averaged = collections.OrderedDict(clients.keep_if(finite, trained.metrics))
-  metrics = collections.OrderedDict(loss=averaged.pop('loss'))
-  metrics.update(objective.summarize(averaged))
-  metrics.update(
-    examples=tf.where(finite, num_examples, 0),
-    nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
-  )
-  everything = collections.OrderedDict(params)
-  everything.update(clients.choose(usable, trained.params, own))
-  return collections.OrderedDict(
-    params=everything,
-    optimizer=clients.choose(usable, trained.optimizer, optimizer),
-    metrics=metrics,
-  )
+def model_and_classifier(
+  state_type: tff.Type, names: tuple[str, ...]
+) -> tuple[tff.Computation, tff.Computation]:
+  """Builds `get_model_weights` and `get_classifier_weights` of a `State`.
+
+  Args:
+    state_type: Of the state.
+    names: The parameters of encoder and head; the model is called 'student'.
+  """
+
+  @tff.tensorflow.computation(state_type)
+  def get_model_weights(state):
+    return state.global_model_weights
+
+  @tff.tensorflow.computation(state_type)
+  def get_classifier_weights(state):
+    params = state.global_model_weights.trainable
+    return collections.OrderedDict(student=select(params, names))
+
+  return get_model_weights, get_classifier_weights

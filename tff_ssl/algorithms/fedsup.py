@@ -31,7 +31,9 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import grouped_clients
+from tff_ssl.algorithms import grouping as grouping_lib
 from tff_ssl.algorithms import server
+from tff_ssl.algorithms import server_training
 from tff_ssl.encoders import network
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fedsup
@@ -54,9 +56,11 @@ class FedSupConfig:
   """
 
   clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  server: at_server.ServerPlan = dataclasses.field(default_factory=at_server.ServerPlan)
-  grouping: grouped_clients.Grouping = dataclasses.field(
-    default_factory=lambda: grouped_clients.Grouping(groups=2, server_weight=1.0)
+  server: server_training.ServerPlan = dataclasses.field(
+    default_factory=server_training.ServerPlan
+  )
+  grouping: grouping_lib.Grouping = dataclasses.field(
+    default_factory=lambda: grouping_lib.Grouping(groups=2, server_weight=1.0)
   )
   feature_weight: schedules.Schedule = dataclasses.field(
     default_factory=lambda: schedules.Constant(1.0)
@@ -123,7 +127,7 @@ def build_fedsup(
     return weights, own
 
   weights_type, teacher_type = initial_models.type_signature.result
-  labelled = at_server.Labelled(teacher, server_spec, config.server, teacher_type)
+  labelled = server_training.Labelled(teacher, server_spec, config.server, teacher_type)
 
   @tff.tensorflow.computation(teacher_type, np.int32)
   def to_context(params, round):
@@ -145,39 +149,29 @@ def build_fedsup(
   )
   initial_seed, next_seed = server.round_seeds(config.clients.seed)
 
-  @tff.tensorflow.computation
-  def initial_state():
-    weights, own = initial_models()
-    return weights, own, labelled.initial_optimizer(own), tf.constant(0, tf.int32)
-
-  @tff.tensorflow.computation(np.int32)
-  def next_round(round):
-    return round + 1
-
   @tff.federated_computation
   def initialize():
-    start = tff.federated_eval(initial_state, tff.SERVER)
+    models = tff.federated_eval(initial_models, tff.SERVER)
     return tff.federated_zip(
       FedSupState(
-        start[0],
-        start[1],
-        start[2],
-        start[3],
+        models[0],
+        models[1],
+        tff.federated_map(labelled.initial_optimizer, models[1]),
+        at_server.first_round(),
         tff.federated_eval(initial_seed, tff.SERVER),
         work.initialize(),
       )
     )
 
   state_type = initialize.type_signature.result
-  examples_type = tff.TensorType(np.float32)
   tau = config.grouping.server_weight
 
   @tff.tensorflow.computation(
-    weights_type, weights_type.trainable, teacher_type, np.float32, examples_type
+    weights_type, weights_type.trainable, teacher_type, np.float32, np.float32
   )
   def average(weights, mean, own, share, examples):
     common = _select(own, student.shared_prefixes) if tau else {}
-    params = grouped_clients.average(weights.trainable, mean, common, share, examples)
+    params = grouping_lib.average(weights.trainable, mean, common, share, examples)
     return tff.learning.models.ModelWeights(params, ())
 
   @tff.federated_computation(
@@ -204,13 +198,15 @@ def build_fedsup(
           averaged,
           trained['params'],
           trained['optimizer'],
-          tff.federated_map(next_round, round),
+          at_server.next_round(round),
           next_seed(seed),
           sent.state,
         )
       ),
       tff.federated_zip(
-        collections.OrderedDict(client_work=sent.metrics, server_work=trained['metrics'])
+        collections.OrderedDict(
+          client_work=sent.metrics, server_work=trained['metrics']
+        )
       ),
     )
 
@@ -227,7 +223,9 @@ def build_fedsup(
     )
     return collections.OrderedDict(student=followed, teacher=own)
 
-  return at_server.Process(initialize, next_fn, get_model_weights, get_classifier_weights)
+  return at_server.Process(
+    initialize, next_fn, get_model_weights, get_classifier_weights
+  )
 
 
 def _select(params, prefixes):

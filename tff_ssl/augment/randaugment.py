@@ -1,8 +1,8 @@
 """RandAugment: a few operations, each drawn from one list with a magnitude of its own.
 
-Ekin D. Cubuk, Barret Zoph, Jonathon Shlens, Quoc V. Le. RandAugment: Practical Automated
-Data Augmentation with a Reduced Search Space. CVPR Workshops 2020; with the list and
-ranges of FixMatch (Sohn et al., NeurIPS 2020, Appendix D, Table 12).
+Ekin D. Cubuk, Barret Zoph, Jonathon Shlens, Quoc V. Le. RandAugment: Practical
+Automated Data Augmentation with a Reduced Search Space. CVPR Workshops 2020; with the
+list and ranges of FixMatch (Sohn et al., NeurIPS 2020, Appendix D, Table 12).
 
 Each image of a batch draws its own operations. All images go through each kind of
 operation together, those that have not drawn it with parameters that leave them as they
@@ -102,7 +102,7 @@ def _geometry(
 def _blend(
   images: tf.Tensor, chosen: Mapping[str, tf.Tensor], magnitude: Mapping[str, tf.Tensor]
 ) -> tf.Tensor:
-  """d + f (x - d), with d the image without colour, contrast, brightness, detail."""
+  """D + f (x - d), with d the image without colour, contrast, brightness, detail."""
   grey = images
   if images.shape[3] == 3:
     luma = tf.constant(color.LUMA, tf.float32)
@@ -172,9 +172,7 @@ def _equalize(images: tf.Tensor) -> tf.Tensor:
   values = tf.reshape(values, [-1, height * width])
   rows = tf.shape(values)[0]
   of_row = values + _LEVELS * tf.range(rows)[:, tf.newaxis]
-  counts = tf.math.unsorted_segment_sum(
-    tf.ones_like(of_row), of_row, rows * _LEVELS
-  )
+  counts = tf.math.unsorted_segment_sum(tf.ones_like(of_row), of_row, rows * _LEVELS)
   counts = tf.reshape(counts, [rows, _LEVELS])
   below = tf.cumsum(counts, axis=1, exclusive=True)
   last = tf.gather(counts, tf.reduce_max(values, axis=1), batch_dims=1)

@@ -1,8 +1,8 @@
 """FixMatch's weak and strong augmentation: shifts and flips; RandAugment and Cutout.
 
 Kihyuk Sohn et al. FixMatch: Simplifying Semi-Supervised Learning with Consistency and
-Confidence. NeurIPS 2020, Section 2.3 and Appendix D. Cutout: Terrance DeVries, Graham W.
-Taylor. Improved Regularization of Convolutional Neural Networks with Cutout. 2017.
+Confidence. NeurIPS 2020, Section 2.3 and Appendix D. Cutout: Terrance DeVries, Graham
+W. Taylor. Improved Regularization of Convolutional Neural Networks with Cutout. 2017.
 
 As in `byol`, all draws of an example come from (round seed, example id), so that its
 views depend neither on the batch nor on the client that it is in.
@@ -94,7 +94,7 @@ def strong_view(
 def _draws(
   round_seed: tf.Tensor, example_id: tf.Tensor, count: int, salt: int
 ) -> list[tf.Tensor]:
-  """Uniform draws, `count` of float64 [n]; in float64 for the reason given in `byol`."""
+  """Uniform draws, `count` of float64 [n]; `byol` says why in float64."""
   draws = randomness.uniforms(round_seed, example_id, count, salt)
   return tf.unstack(tf.cast(draws, tf.float64), axis=1)
 

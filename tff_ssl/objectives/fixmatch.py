@@ -62,7 +62,7 @@ class FixMatchObjective:
   def loss(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the mean loss over all examples, confident or not; labels are not read."""
+    """Returns the mean over all examples, confident or not; no label is read."""
     return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
   def encode(

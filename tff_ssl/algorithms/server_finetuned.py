@@ -1,0 +1,155 @@
+"""Clients train any objective, the server fine-tunes their average with its labels.
+
+The baselines of FedSup (Gill, 2023, Algorithm 1), with FixMatch, SimCLR, SimSiam or
+BYOL as the objective; with a supervised one and labels on the clients it is the upper
+bound, "Fully Supervised FL" (Section 5.1.2).
+
+A round:
+  1. the server broadcasts the model;
+  2. client k trains it on its examples;
+  3. the server averages the clients' models (FedAvg, or in groups);
+  4. it trains encoder and head on its labelled examples.
+
+Deviations: Algorithm 1 also trains at the server before the clients. From the second
+round on, that follows on the fine-tuning of the round before, and would only double it;
+the first round's clients start from the initial weights instead. A network that one
+side alone trains (a projector, the head of a self-supervised objective) lives on at the
+server.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import at_server
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import grouped_clients
+from tff_ssl.algorithms import grouping as grouping_lib
+from tff_ssl.algorithms import server
+from tff_ssl.algorithms import server_training
+from tff_ssl.objectives import base
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerFinetunedConfig:
+  """Hyperparameters.
+
+  Attributes:
+    clients: How clients train, and the seed of weights and views.
+    server: How the server trains.
+    grouping: How clients are averaged; its server_weight must be 0: there is no model
+      of the server's own. FedAvg by default.
+  """
+
+  clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  server: server_training.ServerPlan = dataclasses.field(
+    default_factory=server_training.ServerPlan
+  )
+  grouping: grouping_lib.Grouping = grouping_lib.FEDAVG
+
+  def __post_init__(self) -> None:
+    if self.grouping.server_weight:
+      raise ValueError(
+        f'server_weight is {self.grouping.server_weight}; it must be 0, as the server '
+        'has no model of its own before the clients are averaged.'
+      )
+
+
+def build_server_finetuned(
+  objective: base.Objective | base.Stateful,
+  server_objective: base.Objective,
+  server_spec: Any,
+  element_spec: Any,
+  config: ServerFinetunedConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> at_server.Process:
+  """Builds the process.
+
+  Args:
+    objective: What a client minimises; its state, if any, is made anew each round.
+    server_objective: What the server minimises: the same encoder, with a head.
+    server_spec: `tf.TensorSpec`s of one labelled example of the server.
+    element_spec: Of one example of the clients, or the `packs.PackSpec` of it.
+    config: Hyperparameters; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    The process, with the metrics `client_work` and `server_work`.
+
+  Raises:
+    ValueError: If an element lacks what it needs.
+  """
+  config = config or ServerFinetunedConfig()
+  initial_weights, client_type = at_server.initial_models(
+    objective, server_objective, config.clients.seed
+  )
+  weights_type = initial_weights.type_signature.result
+  labelled = server_training.Labelled(
+    server_objective, server_spec, config.server, weights_type.trainable
+  )
+  work = grouped_clients.GroupedClients(
+    objective, element_spec, client_type, config.clients, config.grouping, aggregation
+  )
+  initialize = at_server.build_initialize(
+    initial_weights, labelled, config.clients.seed, work.initialize
+  )
+  state_type = initialize.type_signature.result
+  _, next_seed = server.round_seeds(config.clients.seed)
+  names = tuple(tff.structure.name_list(client_type))
+
+  @tff.tensorflow.computation(weights_type.trainable)
+  def of_clients(params):
+    return at_server.select(params, names)
+
+  @tff.tensorflow.computation(
+    weights_type.trainable, client_type, np.float32, np.float32
+  )
+  def average(params, mean, share, examples):
+    own = at_server.select(params, names)
+    result = collections.OrderedDict(params)
+    result.update(grouping_lib.average(own, mean, {}, share, examples))
+    return result
+
+  @tff.federated_computation(
+    state_type,
+    tff.FederatedType(labelled.data_type, tff.SERVER),
+    tff.FederatedType(work.cohort.data_type, tff.CLIENTS),
+  )
+  def next_fn(state, server_data, client_data):
+    seed, round = state.round_seed, state.round
+    params = state.global_model_weights.trainable
+    sent = work.next(
+      state.clients, tff.federated_map(of_clients, params), seed, round, client_data
+    )
+    averaged = tff.federated_map(
+      average, (params, sent.mean, sent.server_share, sent.examples)
+    )
+    trained = tff.federated_map(
+      labelled.train, (averaged, state.optimizer, seed, round, server_data)
+    )
+    return tff.learning.templates.LearningProcessOutput(
+      tff.federated_zip(
+        at_server.State(
+          at_server.to_weights(trained['params']),
+          trained['optimizer'],
+          at_server.next_round(round),
+          next_seed(seed),
+          sent.state,
+        )
+      ),
+      tff.federated_zip(
+        collections.OrderedDict(
+          client_work=sent.metrics, server_work=trained['metrics']
+        )
+      ),
+    )
+
+  return at_server.Process(
+    initialize,
+    next_fn,
+    *at_server.model_and_classifier(state_type.member, labelled.names),
+  )

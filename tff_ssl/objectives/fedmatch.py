@@ -1,0 +1,192 @@
+"""FedMatch's objectives: parameters as a sum, of which each side trains one part.
+
+Wonyong Jeong, Jaehong Yoon, Eunho Yang, Sung Ju Hwang. Federated Semi-Supervised
+Learning with Inter-Client Consistency and Disjoint Learning. ICLR 2021, Section 3.
+
+theta = sigma + psi. Who has labels trains sigma with psi fixed; a client without trains
+psi with sigma fixed, to agree with the models of helpers, other clients like it.
+
+Deviations: the weights are the published program's (labels at server), which are not
+the paper's. Losses of confident examples are means over all of a batch, as in FixMatch,
+not over the confident ones.
+"""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.augment import weak_strong
+from tff_ssl.encoders import network
+from tff_ssl.losses import pseudo_labels
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import supervised
+
+SIGMA = 'sigma'
+PSI = 'psi'
+# What a client is given of other clients: their psi, [N, ...] each; whose psi helps
+# whom, int32 [N, H]; and whether it does in this round, int32 [N].
+MODELS = 'models'
+HELPERS = 'helpers'
+HELPED = 'helped'
+# Of an example: the number of the client that holds it, in [0, N).
+CLIENT = 'client'
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledObjective:
+  """Cross-entropy of sigma + psi, as a function of sigma.
+
+  It is `context.Contextual`: the context is `PSI`.
+
+  Attributes:
+    supervised: Encoder, head and the view of a labelled image.
+    weight: lambda_s.
+  """
+
+  supervised: supervised.SupervisedObjective
+  weight: float = 10.0
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]: of theta."""
+    return self.supervised.init(seed, dtype)
+
+  def loss_in_context(
+    self,
+    params: base.Params,
+    context: context_lib.Context,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss over labelled examples, and the accuracy."""
+    theta = add(params, context[PSI])
+    loss, metrics = self.supervised.loss(theta, examples, seed)
+    return self.weight * loss, metrics
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the averaged training accuracy as it is."""
+    return metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class UnlabelledObjective:
+  """Consistency with helpers and pseudo-labels, as a function of psi.
+
+  It is `context.Contextual`: the context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`;
+  examples have `CLIENT`.
+
+  Attributes:
+    encoder: Images to features.
+    head: Features to logits [n, classes].
+    augmentation: How the strong view is made.
+    threshold: The least probability of a prediction that counts.
+    consistency_weight: lambda_ICC, of the divergence from the helpers.
+    agreement_weight: Of the cross-entropy with the class most models agree on.
+    l1_weight: lambda_L1, of |psi|_1, which keeps psi sparse.
+    l2_weight: lambda_L2, of |sigma - psi|^2.
+  """
+
+  encoder: network.Network
+  head: network.Network
+  augmentation: weak_strong.WeakStrongConfig = dataclasses.field(
+    default_factory=weak_strong.WeakStrongConfig
+  )
+  threshold: float = 0.75
+  consistency_weight: float = 1e-2
+  agreement_weight: float = 1e-2
+  l1_weight: float = 1e-5
+  l2_weight: float = 10.0
+
+  def __post_init__(self) -> None:
+    fixmatch.check_threshold(self.threshold)
+    for name in ('consistency_weight', 'agreement_weight', 'l1_weight', 'l2_weight'):
+      if not 0 <= getattr(self, name) < float('inf'):
+        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 0.')
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]: of theta."""
+    return dual_encoder.init_networks(
+      seed, dtype, {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
+    )
+
+  def loss_in_context(
+    self,
+    params: base.Params,
+    context: context_lib.Context,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of a batch of one client; 0 for n = 0, but for the penalties."""
+    theta = add(context[SIGMA], params)
+    image = augment.to_float(examples['image'])
+    strong = weak_strong.strong_view(
+      examples['image'], examples['example_id'], seed, self.augmentation
+    )
+    both = fixmatch.logits(
+      self.encoder, self.head, theta, tf.concat([image, strong], axis=0)
+    )
+    plain, strong_logits = tf.split(both, 2)
+    constant = tf.stop_gradient(plain)
+    others = self._helpers(context, examples, image, constant)
+    confident = pseudo_labels.confident(constant, self.threshold)
+    agreement = tf.nn.sparse_softmax_cross_entropy_with_logits(
+      pseudo_labels.agreed_labels(constant, others), strong_logits
+    )
+    divergence = pseudo_labels.divergences(others, plain)
+    loss = pseudo_labels.masked_mean(
+      self.agreement_weight * agreement + self.consistency_weight * divergence,
+      confident,
+    )
+    share = pseudo_labels.masked_mean(confident, confident)
+    return loss + self._penalty(params, context[SIGMA]), collections.OrderedDict(
+      pseudo_labelled=share
+    )
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the averaged share of pseudo-labels as it is."""
+    return metrics
+
+  def _helpers(
+    self,
+    context: context_lib.Context,
+    examples: base.Examples,
+    image: tf.Tensor,
+    own: tf.Tensor,
+  ) -> tf.Tensor:
+    """Returns the logits of the client's helpers, [H, n, classes]; [0, ...] without."""
+    client = tf.reduce_sum(examples[CLIENT][:1])
+
+    def compute() -> tf.Tensor:
+      each = []
+      for number in tf.unstack(context[HELPERS][client]):
+        psi = {name: stack[number] for name, stack in context[MODELS].items()}
+        theta = add(context[SIGMA], psi)
+        each.append(fixmatch.logits(self.encoder, self.head, theta, image))
+      return tf.stack(each)
+
+    return tf.cond(
+      context[HELPED][client] > 0,
+      compute,
+      lambda: tf.zeros(tf.concat([[0], tf.shape(own)], axis=0), own.dtype),
+    )
+
+  def _penalty(self, psi: base.Params, sigma: base.Params) -> tf.Tensor:
+    """Returns lambda_L1 |psi|_1 + lambda_L2 |sigma - psi|^2."""
+    return tf.add_n(
+      [
+        self.l1_weight * tf.reduce_sum(tf.abs(value))
+        + self.l2_weight * tf.reduce_sum(tf.math.squared_difference(sigma[name], value))
+        for name, value in psi.items()
+      ]
+    )
+
+
+def add(sigma: base.Params, psi: base.Params) -> base.Params:
+  """Returns theta = sigma + psi."""
+  return collections.OrderedDict(
+    (name, value + psi[name]) for name, value in sigma.items()
+  )
