@@ -22,9 +22,7 @@ _ACCUMULATE = flags.DEFINE_integer(
   'Gradients of a step: 8 of 32 examples are one of 256.',
   lower_bound=1,
 )
-_OPTIMIZER = flags.DEFINE_enum(
-  'client_optimizer', 'sgd', local.NAMES, 'Of the clients.'
-)
+OPTIMIZER = flags.DEFINE_enum('client_optimizer', 'sgd', local.NAMES, 'Of the clients.')
 _MOMENTUM = flags.DEFINE_float('client_momentum', 0.0, "Of the clients' sgd.")
 _NESTEROV = flags.DEFINE_bool('client_nesterov', False, "Of the clients' momentum.")
 _WEIGHT_DECAY = flags.DEFINE_float('client_weight_decay', 0.0, 'Of the clients, L2.')
@@ -44,7 +42,7 @@ def plan() -> local_plan.LocalPlan:
     ValueError: If a flag is out of range, or does nothing.
   """
   optimizer = local.LocalOptimizer(
-    _OPTIMIZER.value, _MOMENTUM.value, _NESTEROV.value, _WEIGHT_DECAY.value
+    OPTIMIZER.value, _MOMENTUM.value, _NESTEROV.value, _WEIGHT_DECAY.value
   )
   return local_plan.LocalPlan(
     EPOCHS.value, BATCH_SIZE.value, _ACCUMULATE.value, PROXIMAL.value, optimizer

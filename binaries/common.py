@@ -25,8 +25,8 @@ TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
 DATA_DIR = flags.DEFINE_string(
   'data_dir',
   None,
-  'Where the data are: the TFDS folder (cifar10, cifar100), or the folder or .tar file '
-  '(ham10000, cases).',
+  'Where the data are: the TFDS folder (cifar10, cifar100, stl10), or the folder or '
+  '.tar file (ham10000, cases).',
 )
 DOWNLOAD = flags.DEFINE_bool(
   'download', True, 'Whether TFDS may download a data set that is not prepared.'
@@ -98,8 +98,8 @@ WORKER_ADDRESS = flags.DEFINE_string(
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
 # Tasks that take --data_dir, and those that take --download.
-WITH_DATA_DIR = ('cifar10', 'cifar100', 'ham10000', 'cases')
-DOWNLOADED = ('cifar10', 'cifar100')
+DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
+WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases')
 
 
 def run(main: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
 import collections
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 import contextlib
 import dataclasses
 from typing import Any
@@ -68,6 +68,44 @@ def check_flags() -> None:
   run_config.check_flags(common.RUN_DIR.value, common.flag_values(), MAY_DIFFER)
 
 
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+  """An experiment with its data and networks.
+
+  Attributes:
+    name: Of the algorithm, in tables and on the encoder's card.
+    task: What it runs on.
+    partition: What the clients are, for `partition.csv`.
+    encoder: What is evaluated and left behind.
+    objective: What clients minimise, for the alarm.
+    algorithm: What the round loop runs.
+    cohort_fn: Round -> the data of `algorithm.next`.
+    evaluator: Evaluates.
+    federated: Whether the algorithm runs TFF computations.
+    evaluate: (state, round) -> named numbers, after `evaluate_every` rounds and at the
+      end; None: all methods of the flags.
+    evaluate_every: None: as the flags say.
+  """
+
+  name: str
+  task: task_lib.Task
+  partition: describe.PartitionReport
+  encoder: network.Network
+  objective: Any
+  algorithm: Any
+  cohort_fn: Callable[[int], Any]
+  evaluator: evaluation.Evaluator
+  federated: bool = True
+  evaluate: loop.EvaluateFn | None = None
+  evaluate_every: int | None = None
+
+  def weights(self, state: Any) -> network.Params:
+    """Returns the parameters that are the result."""
+    found = self.algorithm.get_model_weights(state)
+    # Population statistics of batch norm are not trainable.
+    return collections.OrderedDict(**found.trainable, **found.non_trainable)
+
+
 def run(experiment: Experiment) -> None:
   """Runs an experiment, or goes on with it.
 
@@ -92,38 +130,60 @@ def run(experiment: Experiment) -> None:
     take = algorithm.cohort
   cohort_fn = _build_cohorts(experiment, task, data, take, partition)
   logits = objective.logits if isinstance(objective, base.Classifier) else None
-  evaluator = evaluation.Evaluator(task, encoder, logits=logits)
+  execute(
+    Prepared(
+      experiment.name,
+      task,
+      report,
+      encoder,
+      objective,
+      algorithm,
+      cohort_fn,
+      evaluation.Evaluator(task, encoder, logits=logits),
+      experiment.federated,
+    )
+  )
 
-  def weights(state: Any) -> network.Params:
-    found = algorithm.get_model_weights(state)
-    # Population statistics of batch norm are not trainable.
-    return collections.OrderedDict(**found.trainable, **found.non_trainable)
 
+def execute(prepared: Prepared) -> None:
+  """Runs what is prepared, or goes on with it, and evaluates it at the end.
+
+  Args:
+    prepared: What is run.
+  """
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
+  evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
+
+  def evaluate(state: Any, round: int) -> Mapping[str, float]:
+    if prepared.evaluate is not None:
+      return prepared.evaluate(state, round)
+    return evaluator.evaluate_model(prepared.weights(state))
+
   with run_folder.RunFolder(
-    path, common.flag_values(), task.fingerprint(), MAY_DIFFER
+    path, common.flag_values(), prepared.task.fingerprint(), MAY_DIFFER
   ) as folder:
-    report.write_csv(folder.path / 'partition.csv')
+    prepared.partition.write_csv(folder.path / 'partition.csv')
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
       print(f'{path}: going on after round {done} of {rounds}', flush=True)
-    with _open_context(experiment, folder) as execution:
+    with _open_context(prepared.federated, folder) as execution:
       state = loop.run(
-        algorithm,
-        cohort_fn,
+        prepared.algorithm,
+        prepared.cohort_fn,
         folder,
         rounds,
-        lambda state, _: evaluator.evaluate_model(weights(state)),
-        common.EVALUATE_EVERY.value,
+        evaluate,
+        common.EVALUATE_EVERY.value if evaluate_every is None else evaluate_every,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
-        alarm=_build_alarm(objective),
+        alarm=_build_alarm(prepared.objective),
       )
-      params = weights(state)
-    encoder_params = network.select(params, dual_encoder.ENCODER)
-    results.save_encoder(folder, task, encoder, encoder_params, experiment.name, rounds)
+      params = network.select(prepared.weights(state), dual_encoder.ENCODER)
+    results.save_encoder(
+      folder, prepared.task, prepared.encoder, params, prepared.name, rounds
+    )
     known = results.read(path, rounds)
-    evaluation.report(evaluator, path, rounds, experiment.name, encoder_params, known)
+    evaluation.report(evaluator, path, rounds, prepared.name, params, known)
   print(f'Run folder: {path}')
 
 
@@ -135,10 +195,10 @@ def _build_alarm(objective: Any) -> alarm.CollapseAlarm | None:
 
 
 def _open_context(
-  experiment: Experiment, folder: run_folder.RunFolder
+  federated: bool, folder: run_folder.RunFolder
 ) -> contextlib.AbstractContextManager[context.Context | None]:
   """Opens what executes TFF's computations; centralized training has none."""
-  if not experiment.federated:
+  if not federated:
     return contextlib.nullcontext()
   return context.local(
     worker_address=common.WORKER_ADDRESS.value, log_path=folder.worker_log

@@ -13,6 +13,8 @@ is the test split.
 import os
 import pathlib
 
+import numpy as np
+
 from tasks import cases
 from tasks import manifest as manifest_lib
 from tasks import sources
@@ -41,6 +43,47 @@ def load(
   Raises:
     ValueError: The data are missing or not HAM10000's.
   """
+  source, metadata = _open(data_dir)
+  return cases.build_task(
+    'ham10000',
+    source,
+    metadata,
+    _rows(source, metadata),
+    image_size=image_size or cases.IMAGE_SIZE,
+    seed=seed,
+    label_names=DIAGNOSES,
+  )
+
+
+def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
+  """Tells where each image was taken, by the metadata's column `dataset`.
+
+  Dataverse's metadata have it (rosendahl, vidir_modern, vidir_molemax, vienna_dias), the
+  ISIC archive's and Kaggle's have not.
+
+  Args:
+    data_dir: As of `load`.
+
+  Returns:
+    str [N], by example_id.
+
+  Raises:
+    ValueError: The data are missing or not HAM10000's, or lack the column.
+  """
+  source, metadata = _open(data_dir)
+  table = manifest_lib.read_table(
+    metadata, source.read(metadata), ('image_id', 'dataset')
+  )
+  # An example_id is the place of an image among all listed ones, sorted by name.
+  by_image = {cells['image_id']: cells['dataset'] for cells in table}
+  rows = sorted(row.image for row in _rows(source, metadata))
+  return np.array([by_image[pathlib.PurePosixPath(image).stem] for image in rows])
+
+
+def _open(
+  data_dir: str | os.PathLike[str] | None,
+) -> tuple[sources.FolderSource | sources.TarSource, str]:
+  """Returns the files, and the name of the metadata."""
   if data_dir is None:
     raise ValueError(
       'Task ham10000 needs data_dir: the folder or .tar that holds '
@@ -51,15 +94,7 @@ def load(
   metadata = sources.shallowest(source, _METADATA)
   if metadata is None:
     raise ValueError(f'{path} holds no HAM10000_metadata.csv.')
-  return cases.build_task(
-    'ham10000',
-    source,
-    metadata,
-    _rows(source, metadata),
-    image_size=image_size or cases.IMAGE_SIZE,
-    seed=seed,
-    label_names=DIAGNOSES,
-  )
+  return source, metadata
 
 
 def _rows(source: sources.Source, metadata: str) -> list[manifest_lib.Row]:

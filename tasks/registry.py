@@ -8,6 +8,7 @@ from tasks import cases
 from tasks import cifar
 from tasks import digits
 from tasks import ham10000
+from tasks import stl10
 from tasks import task as task_lib
 
 
@@ -29,6 +30,7 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'digits': lambda r: digits.load(r.image_size),
   'cifar10': _load_cifar('cifar10'),
   'cifar100': _load_cifar('cifar100'),
+  'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
   'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
   'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed),
 }
@@ -46,8 +48,8 @@ def load(
 
   Args:
     name: One of `TASKS`.
-    data_dir: Where the data are: TFDS's folder for cifar10 and cifar100, the folder
-      or .tar file for ham10000 and cases; digits needs none.
+    data_dir: Where the data are: TFDS's folder for cifar10, cifar100 and stl10, the
+      folder or .tar file for ham10000 and cases; digits needs none.
     image_size: Height and width of the images, in pixels; None for the task's own.
     download: Whether data that are not there may be downloaded (TFDS).
     seed: Seed of the split into train and test cases, where none is published.

@@ -7,7 +7,14 @@ from tests.tasks import fabricate
 
 
 def test_names():
-  assert registry.TASKS == ('digits', 'cifar10', 'cifar100', 'ham10000', 'cases')
+  assert registry.TASKS == (
+    'digits',
+    'cifar10',
+    'cifar100',
+    'stl10',
+    'ham10000',
+    'cases',
+  )
 
 
 def test_arguments_reach_the_task(tmp_path):

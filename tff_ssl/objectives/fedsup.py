@@ -28,10 +28,10 @@ from tff_ssl.encoders import network
 from tff_ssl.losses import feature_maps
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
-from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 
 PROJECTION_HEAD = 'projection_head'
@@ -102,7 +102,7 @@ class TeacherObjective:
 
 
 @dataclasses.dataclass(frozen=True)
-class FedSupObjective:
+class FedSupObjective(base.SharesAll, collapse.SpreadReported):
   """Consistency with a fixed teacher, and the distance to its feature maps.
 
   It is `context.Contextual`: the context is `TEACHER`, parameters of the teacher's
@@ -133,19 +133,9 @@ class FedSupObjective:
       )
 
   @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
-    return 0.05
-
-  @property
   def shared_prefixes(self) -> tuple[str, ...]:
     """All networks are shared (see `base.Placed`)."""
     return tuple(self._networks)
-
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client: the teacher is sent anew in each round."""
-    return ()
 
   @property
   def teacher_prefixes(self) -> tuple[str, ...]:
@@ -183,7 +173,7 @@ class FedSupObjective:
       consistency = similarity.simsiam_loss(p1, p2, *tf.split(targets, 2))
       loss += consistency
       metrics['consistency'] = consistency
-      metrics.update(statistics.spread_metrics(tf.split(z, 2)[0]))
+      metrics.update(collapse.spread_metrics(tf.split(z, 2)[0]))
     if self.stages != 0:
       image = tf.cast(augment.to_float(examples['image']), dtype)
       distance = feature_maps.mean_squared_differences(
@@ -202,7 +192,7 @@ class FedSupObjective:
       if name in metrics
     )
     if self.consistency:
-      result.update(statistics.summarize_spread(metrics))
+      result.update(collapse.summarize_spread(metrics))
     return result
 
   def _feature_maps(self, params: base.Params, image: tf.Tensor) -> list[tf.Tensor]:

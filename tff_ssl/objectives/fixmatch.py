@@ -23,7 +23,7 @@ from tff_ssl.objectives import supervised
 
 
 @dataclasses.dataclass(frozen=True)
-class FixMatchObjective:
+class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
   """Cross-entropy with pseudo-labels; it is `base.Separable`.
 
   Attributes:
@@ -48,22 +48,11 @@ class FixMatchObjective:
     """Encoder and head are shared (see `base.Placed`)."""
     return (dual_encoder.ENCODER, supervised.HEAD)
 
-  @property
-  def local_prefixes(self) -> tuple[str, ...]:
-    """Nothing stays on the client."""
-    return ()
-
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
     return dual_encoder.init_networks(
       seed, dtype, {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
     )
-
-  def loss(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the mean over all examples, confident or not; no label is read."""
-    return self.loss_of_encodings(self.encode(params, examples, seed), examples)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -75,15 +64,17 @@ class FixMatchObjective:
       weak_strong.strong_view(*arguments),
     )
     # No layer mixes examples: one pass over both views.
-    weak, strong = tf.split(
-      logits(self.encoder, self.head, params, tf.concat(views, axis=0)), 2
-    )
+    weak, strong = tf.split(self.logits(params, tf.concat(views, axis=0)), 2)
     return collections.OrderedDict(weak=tf.stop_gradient(weak), strong=strong)
+
+  def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
+    """Returns the logits [n, classes] of images (see `base.Classifier`)."""
+    return logits(self.encoder, self.head, params, images)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
   ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the loss, and the share of examples with a pseudo-label."""
+    """Returns the mean loss, and the share of examples that have a pseudo-label."""
     del examples  # No label is read.
     loss = pseudo_labels.fixmatch(
       encodings['weak'], encodings['strong'], self.threshold

@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Callable, Iterable, Mapping
+import copy
 
 import numpy as np
 import tensorflow as tf
@@ -114,6 +115,26 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     return collections.OrderedDict(
       (name, np.ascontiguousarray(array[rows])) for name, array in self._arrays.items()
     )
+
+  def with_field(self, name: str, values: Mapping[str, int]) -> 'ArrayClientData':
+    """Returns client data whose examples also hold a number of their client.
+
+    Args:
+      name: Of the new field, int32 [].
+      values: Client id -> number; clients that are not named have 0.
+
+    Raises:
+      ValueError: If there is such a field, or no such client.
+    """
+    if name in self._arrays:
+      raise ValueError(f"the examples have a field '{name}' already")
+    numbers = np.zeros(len(self._arrays[_EXAMPLE_ID]), np.int32)
+    for client_id, value in values.items():
+      numbers[self.positions(client_id)] = value
+    changed = copy.copy(self)
+    changed._arrays = collections.OrderedDict(self._arrays)
+    changed._arrays[name] = numbers
+    return changed
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
     """Returns the client's examples, in the order of the partition.

@@ -1,0 +1,32 @@
+r"""Trains with labels at the server and none on the clients: FedSup and its comparison.
+
+  python -m binaries.fedsup --method=fedsup --task=cifar10 --server_labels=0.1 \
+      --partition=shares:alpha=0.1,clients=100 --clients_per_round=5 --rounds=100 \
+      --run_dir=runs/fedsup
+
+The methods: `fedsup` (--noconsistency, --stages and --averaging leave parts of it out);
+`fixmatch`, `simclr`, `simsiam` and `byol` on the clients, with the average fine-tuned at
+the server; `fedrgd`; `fedmatch`; and the bounds: `supervised`, whose clients have all
+labels, and `labelled_only`, which has no clients.
+
+The server has a share of the training labels (--server_labels), those of one hospital
+(--server_hospital, of ham10000), or all that the task has where it comes with unlabelled
+images (stl10). An encoder is evaluated with the server's labels alone: of
+`--label_fractions`, 1 are all of these.
+"""
+
+from binaries import common
+from binaries import experiment
+from binaries import fedsup_flags
+from binaries import fedsup_setup
+
+
+def main() -> None:
+  """Runs a method, or goes on with it."""
+  # All that the flags can have wrong comes to light before the run folder is made.
+  fedsup_flags.check()
+  experiment.execute(fedsup_setup.prepare())
+
+
+if __name__ == '__main__':
+  common.run(main)

@@ -1,0 +1,89 @@
+"""Who has labels: a task's training examples split between a server and its clients.
+
+The server has a share of the labelled examples, the same share of every class and whole
+cases; or those of one hospital; or, where the task comes with unlabelled examples
+(STL-10), all that are labelled. The others are the clients', who see no label.
+
+Deviations: FedSup (Gill, 2023, Section 5.1.1) takes the server's 5,000 of CIFAR-10 from
+the published test images and leaves 5,000 to test on. Here the test images all stay for
+testing, and the server's share is of the training images: with 10 % of 50,000 it has
+5,000, and 100 clients have 450 each.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tasks import task as task_lib
+from tff_ssl.evaluation import labels as labels_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+  """A task with its training examples split in two.
+
+  Attributes:
+    server: The task with the server's examples, all labelled, as its training split:
+      what the server trains on, and what classifiers on an encoder are trained on.
+    clients: The task with the clients' examples as its training split. Their labels,
+      where there are any, are for dealing them to clients.
+  """
+
+  server: task_lib.Task
+  clients: task_lib.Task
+
+  def line(self) -> str:
+    """The split in one line."""
+    return (
+      f'the server has {len(self.server.train):,} labelled examples, the clients have '
+      f'{len(self.clients.train):,} without labels'
+    )
+
+
+def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
+  """Gives the server a share of the labels, stratified, and whole cases.
+
+  Args:
+    task: Any with labelled training examples.
+    share: Of the labelled examples (or cases) of every class, in (0, 1]; 1 needs a task
+      that has unlabelled ones too.
+    seed: Of the draw; for one seed the server's examples at 1 % are among those at 10 %.
+
+  Returns:
+    The split.
+
+  Raises:
+    ValueError: The share is out of range, or leaves a side without examples.
+  """
+  kept = labels_lib.label_fraction(
+    task.train.label, share, seed, groups=task.train.case
+  )
+  return at(task, np.isin(np.arange(len(task.train)), kept))
+
+
+def at(task: task_lib.Task, at_server: np.ndarray) -> Split:
+  """Gives the server the training examples that are named.
+
+  Args:
+    task: Any.
+    at_server: bool [n], whether the server has a training example; of these, those
+      without a label are left out.
+
+  Returns:
+    The split.
+
+  Raises:
+    ValueError: A side has no example.
+  """
+  labelled = np.flatnonzero(at_server & (task.train.label >= 0))
+  others = np.flatnonzero(~at_server)
+  for side, positions in (('server', labelled), ('clients', others)):
+    if not len(positions):
+      raise ValueError(
+        f'The {side} of {task.name!r} would have 0 of {len(task.train):,} training '
+        'examples; each side needs some.'
+      )
+  return Split(
+    dataclasses.replace(task, train=task.train.take(labelled)),
+    dataclasses.replace(task, train=task.train.take(others)),
+  )

@@ -1,0 +1,104 @@
+"""Rounds of algorithms whose server has data: both sides' data as one argument.
+
+cohort_fn = server_data.Rounds(labelled, server_data.Grouped(data, cohorts, 2, seed))
+loop.run(at_server.Paired(process), cohort_fn, folder, rounds)
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import math
+import os
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.aggregators import groupwise
+from tff_ssl.algorithms import grouping
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
+
+
+class Grouped:
+  """Cohorts whose clients are dealt into groups anew each round.
+
+  Each TFF value is then one client, or a pack of clients of one group.
+  """
+
+  def __init__(
+    self,
+    data: client_data.ArrayClientData,
+    cohorts: sampling.Cohorts,
+    groups: int,
+    seed: int,
+    num_packs: int | None = None,
+  ):
+    """Deals nothing yet.
+
+    Args:
+      data: All clients.
+      cohorts: Who takes part in a round.
+      groups: S, groups of a round.
+      seed: Of the dealing, not negative.
+      num_packs: TFF values of a round, at least one for each group; None: as many as
+        cores this process may use; 0: one for each client.
+    """
+    if num_packs is None:
+      num_packs = len(os.sched_getaffinity(0))
+    self._data = data
+    self._cohorts = cohorts
+    self._groups = groups
+    self._seed = seed
+    self._packs_of_group = math.ceil(num_packs / groups)
+    self.element_spec: Any = self._clients({}).element_spec
+
+  def __call__(self, round: int) -> list[tf.data.Dataset]:
+    """Returns the data of a round; a function of the round and the seed alone."""
+    client_ids = sorted(self._cohorts(round))
+    dealt = groupwise.deal(len(client_ids), self._seed, round)
+    clients = self._clients(
+      {client_id: int(g) for client_id, g in zip(client_ids, dealt, strict=True)}
+    )
+    if not self._packs_of_group:
+      return clients.cohort(client_ids)
+    return [
+      pack
+      for group in range(self._groups)
+      for pack in clients.cohort(
+        [k for k, g in zip(client_ids, dealt, strict=True) if g == group]
+      )
+    ]
+
+  def _clients(self, groups: Mapping[str, int]) -> simulation.Clients:
+    return simulation.Clients(
+      self._data.with_field(grouping.GROUP, groups), num_packs=self._packs_of_group
+    )
+
+
+class Rounds:
+  """The data of rounds for `at_server.Paired`."""
+
+  def __init__(
+    self,
+    labelled: Mapping[str, np.ndarray],
+    clients: Callable[[int], list[tf.data.Dataset]] | None = None,
+  ):
+    """Holds the server's examples.
+
+    Args:
+      labelled: Fields of the server's examples, [n, ...] each: `image`, `example_id`
+        and `label`.
+      clients: Round -> the clients' data; None where no client takes part.
+    """
+    self._labelled = tf.data.Dataset.from_tensor_slices(
+      collections.OrderedDict(labelled)
+    )
+    self._clients = clients
+    self.element_spec: Any = self._labelled.element_spec
+
+  def __call__(self, round: int) -> tuple[Any, ...]:
+    """Returns the server's data and the clients'; a function of the round alone."""
+    if self._clients is None:
+      return (self._labelled,)
+    return self._labelled, self._clients(round)
