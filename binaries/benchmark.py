@@ -101,9 +101,7 @@ def _measure(
     else benchmark_measure.Numbers()
   )
   times = benchmark_measure.compare(execution, runner, common.ROUNDS.value)
-  takes_any = (
-    benchmark_flags.EXPERIMENT.value in benchmark_experiments.WITH_LOCAL_TRAINING
-  )
+  takes_any = benchmark_flags.EXPERIMENT.value in benchmark_experiments.WITH_OBJECTIVE
   objective = benchmark_flags.OBJECTIVE.value if takes_any else None
   visited = benchmark_experiments.visited_examples(problem, round=0)
   examples = visited // workload.local.epochs

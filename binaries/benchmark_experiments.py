@@ -10,28 +10,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from binaries import benchmark_workloads
+from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedsup
+from tff_ssl.algorithms import grouping
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import server
+from tff_ssl.augment import configs
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
+from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
+from tff_ssl.objectives import context
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
+from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
 
 # Small, so that the weights stay finite on noise; it costs the same as any other.
 _SERVER_LEARNING_RATE = 1e-3
+# Of a classifier that sees no label.
+_CLASSES = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +71,7 @@ class Experiment(NamedTuple):
     centralized: Its `next` takes one batch as one data set.
   """
 
-  federated: tff.learning.templates.LearningProcess
+  federated: Any
   centralized: centralized.Centralized
 
 
@@ -89,8 +99,65 @@ def build_fedavg(problem: Problem) -> Experiment:
   return Experiment(federated, _centralized(objective, problem))
 
 
+def build_fedsup(problem: Problem) -> Experiment:
+  """Builds FedSup without a label, and its students' training centralized.
+
+  The server has no example, so that both sides do the clients' work: the student's and
+  the teacher's passes. The counterpart's teacher stays the initial one.
+  """
+  objective = fedsup_objectives.FedSupObjective(
+    problem.model, _predictor(problem.model)
+  )
+  labelled = supervised.SupervisedObjective(
+    problem.model.encoder,
+    projector.build_linear(problem.model.encoder.output_dim, _CLASSES),
+    configs.NONE,
+  )
+  teacher = fedsup_objectives.TeacherObjective(
+    labelled,
+    problem.model.projector,
+    projector.build_linear(problem.model.output_dims[0], _CLASSES),
+  )
+  element = problem.clients.data.element_type_structure
+  server_spec = collections.OrderedDict(element, label=tf.TensorSpec([], tf.int32))
+  process = fedsup.build_fedsup(
+    objective,
+    teacher,
+    server_spec,
+    problem.clients.simulation.element_spec,
+    fedsup.FedSupConfig(
+      fedavg.FedAvgConfig(problem.local, _SERVER_LEARNING_RATE, seed=problem.seed),
+      grouping=grouping.FEDAVG,
+    ),
+  )
+  params = server.initial_weights(objective, problem.seed).trainable
+  given = context.given(
+    objective,
+    {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0},
+  )
+  return Experiment(_Unlabelled(process, server_spec), _centralized(given, problem))
+
+
+class _Unlabelled:
+  """A process whose server has data, without any."""
+
+  def __init__(self, process: at_server.Process, server_spec: Any):
+    self._process = process
+    self._nothing = tf.data.Dataset.from_tensor_slices(
+      tf.nest.map_structure(
+        lambda spec: tf.zeros([0, *spec.shape], spec.dtype), server_spec
+      )
+    )
+    self.initialize = process.initialize
+    self.get_model_weights = process.get_model_weights
+
+  def next(self, state: Any, cohort: list[tf.data.Dataset]) -> Any:
+    """Runs one round of the clients alone."""
+    return self._process.next(state, self._nothing, cohort)
+
+
 EXPERIMENTS: Mapping[str, Callable[[Problem], Experiment]] = collections.OrderedDict(
-  dcco=build_dcco, fedavg=build_fedavg
+  dcco=build_dcco, fedavg=build_fedavg, fedsup=build_fedsup
 )
 # With the papers' defaults, and predictors of the projection's size.
 OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
@@ -104,7 +171,9 @@ OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
   )
 )
 # The experiments whose clients train in epochs and batches (`Problem.local`).
-WITH_LOCAL_TRAINING = ('fedavg',)
+WITH_LOCAL_TRAINING = ('fedavg', 'fedsup')
+# The experiments that take any objective.
+WITH_OBJECTIVE = ('fedavg',)
 
 
 def federated_cohort(problem: Problem, round: int) -> list[tf.data.Dataset]:

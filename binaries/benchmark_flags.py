@@ -50,12 +50,16 @@ _EXAMPLES = flags.DEFINE_integer(
   'examples_per_client', 4, 'Examples of each client.', lower_bound=1
 )
 _EPOCHS = flags.DEFINE_integer(
-  'local_epochs', 1, 'Epochs of a client in a round, of fedavg.', lower_bound=1
+  'local_epochs',
+  1,
+  'Epochs of a client in a round, of fedavg and fedsup.',
+  lower_bound=1,
 )
 _BATCH_SIZE = flags.DEFINE_integer(
   'batch_size',
   None,
-  'Examples of a step, of fedavg, and then of a centralized one; by default all.',
+  'Examples of a step, of fedavg and fedsup, and then of a centralized one; by default '
+  'all.',
   lower_bound=1,
 )
 GROWTH = flags.DEFINE_enum(
@@ -98,8 +102,9 @@ def check() -> None:
         'does not take it.'
       )
   local_flags = ('local_epochs', 'batch_size')
-  for name in (*local_flags, 'objective'):
+  for name in local_flags:
     common.refuse_stray(name, 'experiment', benchmark_experiments.WITH_LOCAL_TRAINING)
+  common.refuse_stray('objective', 'experiment', benchmark_experiments.WITH_OBJECTIVE)
   if REGIME.value is not None:
     _refuse_beside('regime', ('clients', 'examples_per_client', *local_flags, 'growth'))
     _check_regime()

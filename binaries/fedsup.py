@@ -5,14 +5,14 @@ r"""Trains with labels at the server and none on the clients: FedSup and its com
       --run_dir=runs/fedsup
 
 The methods: `fedsup` (--noconsistency, --stages and --averaging leave parts of it out);
-`fixmatch`, `simclr`, `simsiam` and `byol` on the clients, with the average fine-tuned at
-the server; `fedrgd`; `fedmatch`; and the bounds: `supervised`, whose clients have all
-labels, and `labelled_only`, which has no clients.
+`fixmatch`, `simclr`, `simsiam` and `byol` on the clients, with the average fine-tuned
+at the server; `fedrgd`; `fedmatch`; and the bounds: `supervised`, whose clients have
+all labels, and `labelled_only`, which has no clients.
 
-The server has a share of the training labels (--server_labels), those of one hospital
-(--server_hospital, of ham10000), or all that the task has where it comes with unlabelled
-images (stl10). An encoder is evaluated with the server's labels alone: of
-`--label_fractions`, 1 are all of these.
+The server has a share of the training labels (--server_labels; 1 where the task comes
+with unlabelled images, as stl10), or those of one hospital (--server_hospital, of
+ham10000). An encoder is evaluated with the server's labels alone: of --label_fractions,
+1 are all of these.
 """
 
 from binaries import common

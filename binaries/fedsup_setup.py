@@ -1,4 +1,4 @@
-"""What `binaries.fedsup` runs: its data, split in two, the method, and its evaluation."""
+"""What `binaries.fedsup` runs: data that are split in two, method and evaluation."""
 
 import collections
 from collections.abc import Mapping

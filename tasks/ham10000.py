@@ -58,8 +58,8 @@ def load(
 def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
   """Tells where each image was taken, by the metadata's column `dataset`.
 
-  Dataverse's metadata have it (rosendahl, vidir_modern, vidir_molemax, vienna_dias), the
-  ISIC archive's and Kaggle's have not.
+  Dataverse's metadata have it (rosendahl, vidir_modern, vidir_molemax, vienna_dias),
+  the ISIC archive's and Kaggle's have not.
 
   Args:
     data_dir: As of `load`.

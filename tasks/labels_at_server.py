@@ -47,7 +47,7 @@ def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
     task: Any with labelled training examples.
     share: Of the labelled examples (or cases) of every class, in (0, 1]; 1 needs a task
       that has unlabelled ones too.
-    seed: Of the draw; for one seed the server's examples at 1 % are among those at 10 %.
+    seed: Of the draw; for one seed the examples at 1 % are among those at 10 %.
 
   Returns:
     The split.

@@ -131,7 +131,7 @@ def test_a_bad_flag_is_one_sentence():
   assert (ended.status, ended.stdout) == (1, '')
   assert ended.stderr == (
     'Error: --regime=B is given with --experiment=dcco; its local batches are for '
-    'fedavg only.\n'
+    'fedavg, fedsup only.\n'
   )
 
 

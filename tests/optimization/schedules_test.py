@@ -23,6 +23,9 @@ from tff_ssl.optimization import schedules
       {0: 1.0, 2: 1.0, 3: 0.5, 4: 0.5, 5: 0.25, 50: 0.25},
     ),
     (schedules.Steps(1.0, ()), {9: 1.0}),
+    # lambda_s^(t/T) of FedSup at t = 0, T/2 and T: 1, the root of lambda_s, lambda_s.
+    (schedules.Exponential(1.0, 1e-4, 100), {0: 1.0, 50: 1e-2, 100: 1e-4}),
+    (schedules.Exponential(2.0, 1.0, 7), {0: 2.0, 3: 2.0}),
   ],
 )
 def test_rates_of_integers_and_tensors(schedule, expected):
@@ -45,6 +48,8 @@ def test_rates_of_integers_and_tensors(schedule, expected):
     (lambda: schedules.Cosine(1.0, 0), 'total_steps has 0'),
     (lambda: schedules.Cosine(1.0, 5, 5), 'warmup_steps is 5'),
     (lambda: schedules.Cosine(1.0, 5, -1), 'warmup_steps has -1'),
+    (lambda: schedules.Exponential(1.0, 0.0, 5), 'final is 0.0'),
+    (lambda: schedules.Exponential(1.0, 0.1, 0), 'total_steps has 0'),
     (lambda: schedules.Steps(1.0, (4, 2)), 'must increase'),
     (lambda: schedules.Steps(1.0, (0,)), 'boundaries has 0'),
     (lambda: schedules.Steps(1.0, (2,), factor=0.0), 'factor is 0.0'),

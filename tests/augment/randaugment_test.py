@@ -1,0 +1,88 @@
+"""RandAugment's operations, against Pillow's of the same names."""
+
+import numpy as np
+from PIL import Image
+from PIL import ImageEnhance
+from PIL import ImageOps
+import pytest
+import tensorflow as tf
+
+from tff_ssl.augment import randaugment
+
+_IMAGES = np.random.default_rng(0).integers(20, 200, (3, 8, 8, 3)).astype(np.uint8)
+
+
+def _apply(name, magnitude, images=_IMAGES):
+  """Returns what one operation makes of all images, in [0, 255]."""
+  count = len(randaugment.OPERATIONS)
+  place = (randaugment.OPERATIONS.index(name) + 0.5) / count
+  result = randaugment.apply(
+    tf.constant(images / 255, tf.float32),
+    tf.fill([len(images)], tf.constant(place, tf.float64)),
+    tf.fill([len(images)], tf.constant(magnitude, tf.float64)),
+  )
+  return 255 * result.numpy()
+
+
+# The tolerance is Pillow's rounding to whole values, and of the mean of contrast.
+@pytest.mark.parametrize(
+  ('name', 'magnitude', 'pillow', 'tolerance'),
+  [
+    ('identity', 0.3, lambda image: image, 1e-4),
+    ('autocontrast', 0.3, ImageOps.autocontrast, 1.01),
+    ('equalize', 0.3, ImageOps.equalize, 1e-4),
+    ('solarize', 0.5, lambda image: ImageOps.solarize(image, 128), 1e-4),
+    ('posterize', 0.6, lambda image: ImageOps.posterize(image, 6), 1e-4),
+    ('color', 0.5, lambda image: ImageEnhance.Color(image).enhance(0.5), 1.01),
+    ('contrast', 0.5, lambda image: ImageEnhance.Contrast(image).enhance(0.5), 1.01),
+    ('brightness', 0.5, lambda i: ImageEnhance.Brightness(i).enhance(0.5), 1.01),
+    ('sharpness', 0.5, lambda i: ImageEnhance.Sharpness(i).enhance(0.5), 1.01),
+  ],
+)
+def test_values_are_pillow_s(name, magnitude, pillow, tolerance):
+  expected = [np.asarray(pillow(Image.fromarray(image)), float) for image in _IMAGES]
+  np.testing.assert_allclose(_apply(name, magnitude), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+  'name', ['rotate', 'shear_x', 'shear_y', 'translate_x', 'translate_y']
+)
+def test_geometry_is_the_identity_at_the_middle_of_its_range(name):
+  np.testing.assert_allclose(_apply(name, 0.5), _IMAGES, atol=1e-3)
+
+
+def test_a_shift_is_three_tenths_of_the_image():
+  # 2.4 pixels: column k shows 0.6 of column k + 2 and 0.4 of k + 3.
+  got = _apply('translate_x', 1.0)
+  expected = 0.6 * _IMAGES[:, :, 2:7] + 0.4 * _IMAGES[:, :, 3:8]
+  np.testing.assert_allclose(got[:, :, :5], expected, atol=0.05)
+  np.testing.assert_allclose(got[:, :, 6:], 127.5, atol=0.05)
+
+
+def test_a_rotation_turns_about_the_centre():
+  # A cross through the centre, turned by 30 degrees, stays in the circle around it.
+  image = np.zeros((1, 9, 9, 1), np.uint8)
+  image[0, 4, 4] = 255
+  got = _apply('rotate', 1.0, image)
+  assert got[0, 4, 4, 0] == pytest.approx(255, abs=0.1)
+
+
+def test_each_image_has_its_own_operation_and_grey_ones_work():
+  grey = _IMAGES[..., :1]
+  count = len(randaugment.OPERATIONS)
+  numbers = np.arange(count)
+  images = np.repeat(grey[:1], count, axis=0)
+  together = randaugment.apply(
+    tf.constant(images / 255, tf.float32),
+    tf.constant((numbers + 0.5) / count),
+    tf.fill([count], tf.constant(0.9, tf.float64)),
+  )
+  for k, name in enumerate(randaugment.OPERATIONS):
+    alone = _apply(name, 0.9, grey[:1])
+    np.testing.assert_allclose(255 * together[k], alone[0], atol=1e-2)
+
+
+def test_no_image_is_none():
+  none = tf.zeros([0, 8, 8, 3])
+  draw = tf.zeros([0], tf.float64)
+  assert randaugment.apply(none, draw, draw).shape == (0, 8, 8, 3)
