@@ -1,0 +1,169 @@
+"""Group-wise averaging, against NumPy."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation
+from tff_ssl.aggregators import groupwise
+
+_GROUPS = np.array([0, 1, 1, 0, 0])
+_SIZES = np.array([4.0, 1.0, 3.0, 2.0, 6.0])
+_VALUES = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+_SERVER = np.array([1.0, -2.0, 0.5])
+
+
+def _reference(values, sizes, groups, server_weight):
+  """The mean over groups of (m_g sum n_k/N_g w_k + tau w_server) / (m_g + tau)."""
+  means = []
+  for g in range(groups.max() + 1):
+    members = [k for k in range(len(values)) if groups[k] == g and sizes[k] > 0]
+    if not members:
+      continue
+    own = np.average(values[members], axis=0, weights=sizes[members])
+    total = len(members) * own + server_weight * _SERVER
+    means.append(total / (len(members) + server_weight))
+  return np.mean(means, axis=0)
+
+
+def _process(groups, server_weight):
+  plain = aggregation.plain()
+  factory = groupwise.GroupwiseFactory(
+    groups, server_weight, plain.updates, plain.counts
+  )
+  return factory.create(tff.TensorType(np.float32, [3]))
+
+
+def _weights(sizes, groups, clients=None):
+  clients = (sizes > 0).astype(int) if clients is None else clients
+  return [
+    collections.OrderedDict(examples=np.float32(n), clients=int(m), group=int(g))
+    for n, m, g in zip(sizes, clients, groups, strict=True)
+  ]
+
+
+def _average(process, values, weights):
+  result = process.next(process.initialize(), list(values), weights).result
+  share = result['server_share']
+  return (1 - share) * result['mean'] + share * _SERVER, result
+
+
+@pytest.mark.parametrize('server_weight', [0.0, 1.0, 2.5])
+def test_five_clients_in_groups_of_two_and_three(tff_context, server_weight):
+  process = _process(2, server_weight)
+  got, result = _average(process, _VALUES, _weights(_SIZES, _GROUPS))
+  expected = _reference(_VALUES, _SIZES, _GROUPS, server_weight)
+  np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+  assert result['examples'] == 16
+  # tau / (3 + tau) and tau / (2 + tau), half of each.
+  share = sum(server_weight / (m + server_weight) for m in (3, 2)) / 2
+  assert result['server_share'] == pytest.approx(share, rel=1e-6)
+
+
+def test_equal_clients_and_one_server_are_the_plain_mean_of_means(tff_context):
+  """Clients of one size: (w_1 + w_4 + w_5 + w_s) / 4 and (w_2 + w_3 + w_s) / 3."""
+  got, _ = _average(_process(2, 1.0), _VALUES, _weights(np.full(5, 7.0), _GROUPS))
+  three = (_VALUES[[0, 3, 4]].sum(axis=0) + _SERVER) / 4
+  two = (_VALUES[[1, 2]].sum(axis=0) + _SERVER) / 3
+  np.testing.assert_allclose(got, (three + two) / 2, rtol=1e-5, atol=1e-6)
+
+
+def test_one_group_without_the_server_is_fedavg(tff_context):
+  got, result = _average(_process(1, 0.0), _VALUES, _weights(_SIZES, 0 * _GROUPS))
+  np.testing.assert_allclose(
+    got, np.average(_VALUES, axis=0, weights=_SIZES), rtol=1e-5, atol=1e-6
+  )
+  assert result['server_share'] == 0
+
+
+def test_groups_of_equal_weight_without_the_server_are_fedavg_too(tff_context):
+  sizes = np.array([1.0, 4.0, 2.0, 2.0, 3.0])
+  got, _ = _average(_process(2, 0.0), _VALUES, _weights(sizes, _GROUPS))
+  expected = np.average(_VALUES, axis=0, weights=sizes)
+  np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize('absent', [[0], [1, 2], [0, 1, 3]])
+def test_who_does_not_contribute_might_as_well_be_absent(tff_context, absent):
+  """Also where a whole group does not."""
+  sizes = _SIZES.copy()
+  sizes[absent] = 0
+  got, _ = _average(_process(2, 1.0), _VALUES, _weights(sizes, _GROUPS))
+  expected = _reference(_VALUES, sizes, _GROUPS, 1.0)
+  np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_nobody_leaves_zeros(tff_context):
+  result = _average(_process(2, 1.0), _VALUES, _weights(0 * _SIZES, _GROUPS))[1]
+  assert result['examples'] == result['server_share'] == 0
+  np.testing.assert_array_equal(result['mean'], np.zeros(3))
+
+
+def test_a_pack_of_a_group_counts_as_its_clients(tff_context):
+  """Each value is the mean over a group's clients, or over some of them."""
+  packs = [[0, 3], [4], [1, 2]]
+  values = [
+    np.average(_VALUES[p], axis=0, weights=_SIZES[p]).astype(np.float32) for p in packs
+  ]
+  weights = _weights(
+    np.array([_SIZES[p].sum() for p in packs]), [0, 0, 1], [len(p) for p in packs]
+  )
+  got, _ = _average(_process(2, 1.0), values, weights)
+  expected = _reference(_VALUES, _SIZES, _GROUPS, 1.0)
+  np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_secure_sums_are_all_that_it_needs():
+  secure = aggregation.secure(value_bound=64.0, max_examples_per_client=64)
+  factory = groupwise.GroupwiseFactory(2, 1.0, secure.updates, secure.counts)
+  process = factory.create(tff.TensorType(np.float32, [3]))
+  tff.test.assert_not_contains_unsecure_aggregation(process.next)
+
+
+@pytest.mark.parametrize(
+  ('clients', 'sizes'),
+  [(1, [1]), (2, [2]), (3, [3]), (5, [2, 3]), (6, [2, 2, 2]), (9, [2, 2, 2, 3])],
+)
+def test_clients_are_dealt_into_twos_and_threes(clients, sizes):
+  groups = groupwise.deal(clients, seed=3, round=7)
+  assert sorted(np.bincount(groups)) == sizes
+  assert len(sizes) == groupwise.num_groups(clients)
+
+
+def test_dealing_is_a_function_of_seed_and_round():
+  dealt = [
+    tuple(groupwise.deal(5, seed, round)) for seed in (0, 1) for round in range(9)
+  ]
+  assert dealt == [
+    tuple(groupwise.deal(5, seed, round)) for seed in (0, 1) for round in range(9)
+  ]
+  assert len(set(dealt)) > 5
+  # Of the ten ways to choose three of five clients, six hold the first.
+  larger = [np.argmax(np.bincount(groupwise.deal(5, 0, r))) for r in range(400)]
+  inside = [groupwise.deal(5, 0, r)[0] == larger[r] for r in range(400)]
+  assert np.mean(inside) == pytest.approx(0.6, abs=0.1)
+
+
+@pytest.mark.parametrize(
+  ('call', 'message'),
+  [
+    (lambda: groupwise.num_groups(0), 'num_clients is 0'),
+    (lambda: groupwise.check(0, 1.0), 'groups is 0'),
+    (lambda: groupwise.check(1, -1.0), 'server_weight is -1.0'),
+  ],
+)
+def test_what_is_out_of_range_is_named(call, message):
+  with pytest.raises(ValueError, match=message):
+    call()
+
+
+def test_coefficients_sum_to_one():
+  scales, share = groupwise.coefficients(
+    tf.constant([12.0, 0.0, 4.0]), tf.constant([3, 0, 2]), 1.0
+  )
+  total = float(tf.reduce_sum(tf.constant([12.0, 0.0, 4.0]) * scales) + share)
+  assert total == pytest.approx(1.0, rel=1e-6)
+  assert float(scales[1]) == 0
