@@ -152,9 +152,9 @@ class _Measure:
     numbers: dict[str, float] = collections.OrderedDict()
     if _is_due(round, fedsup_flags.ACCURACY_EVERY.value):
       classifiers = self._process.get_classifier_weights(state)
-      for name, params in classifiers.items():
+      for name, own in classifiers.items():
         found = suite.evaluate_classifier(
-          functools.partial(self._classify, collections.OrderedDict(params)),
+          functools.partial(self._classify, collections.OrderedDict(own)),
           self._task.test,
           num_classes=self._task.num_classes,
           case_level=self._task.case_level,

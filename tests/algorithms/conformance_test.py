@@ -12,10 +12,14 @@ import tensorflow_federated as tff
 
 from tests import tiny
 from tests.algorithms import harness
+from tests.algorithms import labels
 from tests.algorithms import remembering
 from tests.algorithms import table
 from tff_ssl import algorithms
+from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import federated_linear
+from tff_ssl.algorithms import fedmatch
+from tff_ssl.algorithms import labelled_only
 from tff_ssl.algorithms import stateful_process
 
 _TABLE = table.TABLE
@@ -25,6 +29,7 @@ _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
 _PROCESSES = (
   tff.learning.templates.LearningProcess,
   stateful_process.StatefulProcess,
+  at_server.Process,
 )
 
 
@@ -91,6 +96,8 @@ def test_every_algorithm_is_in_the_table():
   assert defined, 'no builder of a process was found'
   # FedAvg over features instead of images, with tests of its own.
   defined.remove(federated_linear.build_federated_linear)
+  # Without clients, and with clients that have a number, with tests of their own.
+  defined -= {labelled_only.build_labelled_only, fedmatch.build_fedmatch}
   missing = defined - {row.builder for row in _TABLE.values()}
   assert not missing, f'add {missing} to tests/algorithms/table.py'
 
@@ -98,7 +105,7 @@ def test_every_algorithm_is_in_the_table():
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
   process = trained(name).process
-  if isinstance(process, remembering.Remembering):
+  if isinstance(process, remembering.Remembering | labels.ClientsAlone):
     process = process.process
   assert isinstance(process, _PROCESSES)
   state_type = process.initialize.type_signature.result

@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Sequence
+import functools
 
 import numpy as np
 import tensorflow as tf
@@ -10,13 +11,18 @@ from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedrgd
+from tff_ssl.algorithms import fedsup as fedsup_lib
+from tff_ssl.algorithms import grouping
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import packs
+from tff_ssl.algorithms import server_finetuned
 from tff_ssl.algorithms import server_training
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import fixmatch
@@ -97,12 +103,12 @@ class ClientsAlone:
   """A process whose server has data, run without any."""
 
   def __init__(self, process: at_server.Process):
-    self._process = process
+    self.process = process
     self.initialize = process.initialize
     self.get_model_weights = process.get_model_weights
 
   def next(self, state, datasets):
-    return self._process.next(state, server_data(0), datasets)
+    return self.process.next(state, server_data(0), datasets)
 
 
 def as_params(params) -> collections.OrderedDict[str, tf.Tensor]:
@@ -117,4 +123,38 @@ def moved(before, after):
       for n in after
       if n in before
     ]
+  )
+
+
+@functools.cache
+def build_fedsup(packed: bool = False) -> ClientsAlone:
+  config = fedsup_lib.FedSupConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.FEDAVG)
+  return ClientsAlone(
+    fedsup_lib.build_fedsup(
+      student(), teacher(), harness.ELEMENT, spec(packed=packed), config
+    )
+  )
+
+
+@functools.cache
+def build_fedrgd(packed: bool = False) -> ClientsAlone:
+  config = fedrgd.FedRGDConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.Grouping(1, 1.0))
+  return ClientsAlone(
+    fedrgd.build_fedrgd(
+      pseudo_labels(), labelled(), harness.ELEMENT, spec(packed=packed), config
+    )
+  )
+
+
+@functools.cache
+def build_server_finetuned(packed: bool = False) -> ClientsAlone:
+  config = server_finetuned.ServerFinetunedConfig(CLIENT_CONFIG, SERVER_PLAN)
+  return ClientsAlone(
+    server_finetuned.build_server_finetuned(
+      contrastive.ContrastiveObjective(harness.model()),
+      labelled(),
+      harness.ELEMENT,
+      spec(packed=packed),
+      config,
+    )
   )

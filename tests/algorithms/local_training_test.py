@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.algorithms import linear_model
 from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import local_training
 from tff_ssl.optimization import local
 
 
@@ -129,3 +130,29 @@ def test_a_batch_of_everything_is_one_step(batch_size):
   w, _ = linear_model.train(local_plan.LocalPlan(batch_size=batch_size), examples)
   expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(4), 4)
   np.testing.assert_allclose(w, expected, rtol=1e-12)
+
+
+def test_an_optimizer_s_state_can_go_on():
+  """Two calls with the state handed on are momentum over two steps."""
+  examples = linear_model.examples(5)
+  plan = local_plan.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.5))
+  objective = linear_model.LinearObjective()
+  params, optimizer = objective.init(linear_model.SEED, tf.float64), None
+  for _ in range(2):
+    trained = local_training.train(
+      objective,
+      plan,
+      params,
+      tf.nest.map_structure(tf.constant, examples),
+      linear_model.SEED,
+      linear_model.RATE,
+      optimizer=optimizer,
+    )
+    params, optimizer = trained.params, trained.optimizer
+  w, velocity = linear_model.START, 0.0
+  for _ in range(2):
+    gradient = (w - linear_model.numpy_epoch(w, examples, range(5), 5)[0]) * 8
+    velocity = 0.5 * velocity + gradient
+    w = w - velocity / 8
+  np.testing.assert_allclose(params['w'], w, rtol=1e-12)
+  np.testing.assert_allclose(optimizer['velocity']['w'], velocity, rtol=1e-12)

@@ -123,7 +123,7 @@ def test_the_loop_s_adapter_passes_both_data():
 
 
 def test_a_server_model_where_it_can_not_be_is_refused():
-  with pytest.raises(ValueError, match='server_weight is 1.0; it must be 0'):
+  with pytest.raises(ValueError, match=r'server_weight is 1\.0; it must be 0'):
     server_finetuned.ServerFinetunedConfig(grouping=grouping.Grouping(2, 1.0))
   with pytest.raises(ValueError, match='server_weight is 0; it must be above 0'):
     fedrgd.FedRGDConfig(grouping=grouping.FEDAVG)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests import tiny
 from tests.algorithms import harness
+from tests.algorithms import labels
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
@@ -14,8 +15,11 @@ from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms import fedrgd
+from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import server_finetuned
 from tff_ssl.augment import byol
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
@@ -197,6 +201,11 @@ TABLE = collections.OrderedDict(
   fedavg_supervised=Algorithm(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(_supervised(), harness.ADAM, _EPOCHS, packed),
+  ),
+  fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),
+  fedrgd=Algorithm(fedrgd.build_fedrgd, labels.build_fedrgd),
+  server_finetuned_simclr=Algorithm(
+    server_finetuned.build_server_finetuned, labels.build_server_finetuned
   ),
   centralized_cco=Algorithm(
     centralized.Centralized, lambda _: _centralized(harness.cco())

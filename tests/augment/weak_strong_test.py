@@ -1,4 +1,4 @@
-"""Weak and strong views: what they are drawn from, and that draws belong to examples."""
+"""Weak and strong views: what they are drawn from, and that it is the examples."""
 
 import numpy as np
 import pytest

@@ -80,5 +80,5 @@ def test_its_networks_are_those_of_supervised_training():
 
 
 def test_a_threshold_is_a_probability():
-  with pytest.raises(ValueError, match='threshold is 1.5; it must be in'):
+  with pytest.raises(ValueError, match=r'threshold is 1\.5; it must be in'):
     _objective(1.5)

@@ -71,3 +71,17 @@ def test_errors(tmp_path):
   fabricate.write_csv(metadata, 'lesion_id,image', ['L0,I00'])
   with pytest.raises(ValueError, match='lacks the column image_id, dx'):
     ham10000.load(tmp_path)
+
+
+def test_hospitals_are_those_of_the_metadata(tmp_path):
+  folder = fabricate.ham_folder(tmp_path)
+  with pytest.raises(ValueError, match='lacks the column dataset'):
+    ham10000.hospitals(folder)
+  places = ['rosendahl', 'vidir_modern']
+  rows = [f'{row},{places[k % 2]}' for k, row in enumerate(fabricate.HAM_ROWS)]
+  fabricate.write_csv(
+    folder / 'HAM10000_metadata.csv', 'lesion_id,image_id,dx,dataset', rows
+  )
+  found = ham10000.hospitals(folder)
+  # An example_id is the number of its image, I00 to I07.
+  assert found.tolist() == [places[k % 2] for k in range(8)]

@@ -93,7 +93,7 @@ def client_function(
       known=place,
     )
     sent = tf.where(contributes, _nonzeros(psi), 0)
-    counts = collections.OrderedDict(result.counts, sent=sent)
+    counts = collections.OrderedDict(result.counts or {}, sent=sent)
     counts.update(_helped(shared['context'], examples))
     return result._replace(means=means, counts=counts)
 

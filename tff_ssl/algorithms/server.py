@@ -13,6 +13,7 @@ from tff_ssl.aggregators import beside
 from tff_ssl.algorithms import clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
+from tff_ssl.objectives import context
 
 # Salts of the streams drawn from a run's seed.
 _INITIAL_WEIGHTS = 0
@@ -20,7 +21,7 @@ _ROUNDS = 1
 
 
 def initial_weights(
-  objective: base.Objective | base.Stateful, seed: int
+  objective: base.Objective | base.Stateful | context.Contextual, seed: int
 ) -> tff.learning.models.ModelWeights:
   """Returns an objective's initial weights for a run's seed.
 

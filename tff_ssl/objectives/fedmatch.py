@@ -12,6 +12,7 @@ not over the confident ones.
 """
 
 import collections
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
@@ -185,7 +186,7 @@ class UnlabelledObjective:
     )
 
 
-def add(sigma: base.Params, psi: base.Params) -> base.Params:
+def add(sigma: Mapping[str, tf.Tensor], psi: Mapping[str, tf.Tensor]) -> base.Params:
   """Returns theta = sigma + psi."""
   return collections.OrderedDict(
     (name, value + psi[name]) for name, value in sigma.items()

@@ -1,0 +1,140 @@
+"""Every method with labels at the server, killed and resumed, and what is refused.
+
+Each run is a process of its own. All of digits is loaded: what is small is the model.
+"""
+
+import concurrent.futures
+import csv
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from tests.binaries import launch
+
+_SMALL = (
+  '--task=digits',
+  '--augmentation=mild',
+  '--encoder_width=0.25',
+  '--partition=iid:clients=20',
+  '--local_epochs=1',
+  '--batch_size=32',
+  '--evaluation_methods=knn',
+)
+_HEADS = ('--projector=8,8',)
+_RUNS = {
+  'fedsup': _HEADS,
+  'fixmatch': (),
+  'simclr': _HEADS,
+  'simsiam': _HEADS,
+  'byol': _HEADS,
+  'fedrgd': (),
+  'fedmatch': ('--helper_interval=2', '--threshold=0.2'),
+  'supervised': (),
+  'labelled_only': (),
+}
+_WITHOUT_CLIENTS = ('partition', 'local_epochs', 'batch_size')
+_ROUNDS = 6
+_WRONG = {
+  '--method=byol --stages=2': '--stages is given with --method=byol; it is for fedsup',
+  '--method=fedsup --threshold=0.9': 'it is for fixmatch, fedrgd, fedmatch only',
+  '--method=labelled_only --packs=2': '--packs is given with --method=labelled_only',
+  '--server_labels=1.5': 'server_labels is 1.5; it must be in (0, 1]',
+  '--server_hospital=rosendahl': '--server_hospital is given with --task=digits',
+  '--server_optimizer=adam': '--server_optimizer is given; here the server takes',
+  '--feature_weight=0': 'final is 0.0',
+  '--averaging=fedavg --server_weight=2': '--server_weight is given with --averaging',
+}
+
+
+def _flags(method):
+  kept = [
+    flag
+    for flag in _SMALL
+    if method != 'labelled_only'
+    or flag.removeprefix('--').split('=')[0] not in _WITHOUT_CLIENTS
+  ]
+  return (f'--method={method}', *kept, *_RUNS[method])
+
+
+def _run(folder, *flags):
+  return launch.end(launch.start('fedsup', *flags, f'--run_dir={folder}'), folder)
+
+
+def _disturbed(folder, *flags):
+  """Runs, kills it after its second round, and runs again."""
+  process = launch.start('fedsup', *flags, f'--run_dir={folder}')
+  launch.wait_for_rows(process, folder, 2)
+  process.send_signal(signal.SIGKILL)
+  killed = launch.end(process, folder)
+  return killed, _run(folder, *flags)
+
+
+@pytest.fixture(scope='module', name='runs')
+def _runs(tmp_path_factory):
+  """Returns runs by method, one that was killed, and refusals; two at a time."""
+  base = tmp_path_factory.mktemp('fedsup')
+  longer = (*_flags('fedsup'), f'--rounds={_ROUNDS}', '--checkpoint_every=1')
+  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    killed = pool.submit(_disturbed, base / 'killed', *longer)
+    made = {'fedsup': pool.submit(_run, base / 'fedsup', *longer)}
+    for name in _RUNS:
+      if name != 'fedsup':
+        made[name] = pool.submit(_run, base / name, *_flags(name), '--rounds=2')
+    wrong = {
+      flags: pool.submit(_run, base / 'wrong', *_SMALL[3:], *flags.split())
+      for flags in _WRONG
+    }
+  return (
+    {name: future.result() for name, future in made.items()},
+    killed.result(),
+    {flags: future.result() for flags, future in wrong.items()},
+  )
+
+
+def _rows(run):
+  with (run.folder / 'metrics.csv').open() as file:
+    return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize('name', _RUNS)
+def test_a_run_is_complete(runs, name):
+  run = runs[0][name]
+  assert run.status == 0, run.stderr
+  rows = _rows(run)
+  for row in rows:
+    assert np.isfinite(float(row['server_work/loss']))
+    assert row['server_work/examples'] == '145'
+    assert float(row['student/accuracy']) > 0
+    assert ('teacher/accuracy' in row) == (name == 'fedsup')
+    if name != 'labelled_only':
+      assert np.isfinite(float(row['client_work/loss']))
+      assert row['client_work/clients'] == '5'
+      assert float(row['client_work/bytes_up']) > 0
+      assert 'client_work/gradient_diversity' in row
+  evaluation = json.loads((run.folder / 'evaluation.json').read_text())
+  assert evaluation['labels/100%'] == 145
+  assert evaluation['knn/100%/accuracy'] > 0.2
+  assert (run.folder / 'encoder.keras').exists()
+
+
+def test_a_killed_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
+  """Which also shows that the same flags give the same numbers."""
+  whole, (killed, resumed) = runs[0]['fedsup'], runs[1]
+  assert killed.status == -signal.SIGKILL
+  assert resumed.status == 0, resumed.stderr
+  assert 'going on after round' in resumed.stdout
+  assert len(_rows(resumed)) == _ROUNDS
+  for file in ('metrics.csv', 'evaluation.json'):
+    expected = (whole.folder / file).read_bytes()
+    assert (resumed.folder / file).read_bytes() == expected
+
+
+@pytest.mark.parametrize('flags', _WRONG)
+def test_wrong_flags_are_one_sentence(runs, flags):
+  run = runs[2][flags]
+  assert run.status == 1
+  assert _WRONG[flags] in run.stderr
+  assert len(run.stderr.strip().splitlines()) == 1
+  assert not run.folder.exists()

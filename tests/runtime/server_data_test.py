@@ -1,0 +1,83 @@
+"""What rounds of a server with data are given."""
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tff_ssl.algorithms import packs
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import sampling
+from tff_ssl.runtime import server_data
+
+
+def _data() -> client_data.ArrayClientData:
+  """Seven clients with one to three images."""
+  ends = np.cumsum([0, 1, 3, 2, 1, 2, 3, 1])
+  images = np.zeros((ends[-1], *tiny.IMAGE_SHAPE), np.uint8)
+  clients = {f'client{k}': np.arange(ends[k], ends[k + 1]) for k in range(7)}
+  return client_data.ArrayClientData(images, np.arange(ends[-1]), clients)
+
+
+def _grouped(num_packs: int) -> server_data.Grouped:
+  data = _data()
+  cohorts = sampling.Cohorts(data.client_ids, 5, seed=1)
+  return server_data.Grouped(data, cohorts, 2, seed=4, num_packs=num_packs)
+
+
+def _groups_apart(round: int) -> dict[int, int]:
+  """Returns the group of each example of a round, by its id."""
+  found = {}
+  for dataset in _grouped(0)(round):
+    for example in dataset.as_numpy_iterator():
+      found[int(example['example_id'])] = int(example['group'])
+  return found
+
+
+def test_clients_apart_name_their_group():
+  datasets = _grouped(0)(3)
+  groups = [{int(e['group']) for e in d.as_numpy_iterator()} for d in datasets]
+  assert all(len(group) == 1 for group in groups)
+  assert set.union(*groups) == {0, 1}
+  assert sorted(np.bincount([group.pop() for group in groups])) == [2, 3]
+
+
+@pytest.mark.parametrize('num_packs', [1, 2, 4])
+def test_a_pack_is_of_one_group_and_the_groups_are_the_same(num_packs):
+  grouped = _grouped(num_packs)
+  assert isinstance(grouped.element_spec, packs.PackSpec)
+  found, sizes = {}, []
+  for pack in grouped(3):
+    element = pack.get_single_element()
+    examples = element[packs.EXAMPLES]
+    sizes += element[packs.SIZES].numpy().tolist()
+    (group,) = set(examples['group'].numpy().tolist())
+    found.update(dict.fromkeys(examples['example_id'].numpy().tolist(), group))
+  assert found == _groups_apart(3)
+  assert len(sizes) == 5
+
+
+def test_rounds_differ_and_are_a_function_of_their_number():
+  rounds = [_groups_apart(round) for round in range(6)]
+  assert rounds == [_groups_apart(round) for round in range(6)]
+  assert len({tuple(sorted(groups.items())) for groups in rounds}) > 3
+
+
+def test_both_sides_are_one_argument():
+  labelled = {'image': np.zeros((2, 1, 1, 1)), 'label': np.array([0, 1], np.int32)}
+  own, clients = server_data.Rounds(labelled, lambda round: [round])(7)
+  assert clients == [7]
+  assert [int(e['label']) for e in own.as_numpy_iterator()] == [0, 1]
+  assert list(own.element_spec) == ['image', 'label']
+  assert len(server_data.Rounds(labelled)(7)) == 1
+
+
+def test_a_field_is_of_the_client_and_leaves_the_data_as_they_were():
+  data = _data()
+  numbered = data.with_field('number', {'client1': 5, 'client6': 2})
+  assert numbered.element_type_structure['number'].dtype == np.int32
+  assert numbered.examples(np.array([0, 1, 3, 12]))['number'].tolist() == [0, 5, 5, 2]
+  assert 'number' not in data.element_type_structure
+  with pytest.raises(ValueError, match="have a field 'number' already"):
+    numbered.with_field('number', {})
+  with pytest.raises(ValueError, match="no client 'nobody'"):
+    data.with_field('number', {'nobody': 1})
