@@ -22,7 +22,6 @@ from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import fixmatch
@@ -151,7 +150,7 @@ def build_server_finetuned(packed: bool = False) -> ClientsAlone:
   config = server_finetuned.ServerFinetunedConfig(CLIENT_CONFIG, SERVER_PLAN)
   return ClientsAlone(
     server_finetuned.build_server_finetuned(
-      contrastive.ContrastiveObjective(harness.model()),
+      pseudo_labels(),
       labelled(),
       harness.ELEMENT,
       spec(packed=packed),

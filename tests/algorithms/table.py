@@ -204,7 +204,7 @@ TABLE = collections.OrderedDict(
   ),
   fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),
   fedrgd=Algorithm(fedrgd.build_fedrgd, labels.build_fedrgd),
-  server_finetuned_simclr=Algorithm(
+  server_finetuned_fixmatch=Algorithm(
     server_finetuned.build_server_finetuned, labels.build_server_finetuned
   ),
   centralized_cco=Algorithm(

@@ -19,10 +19,12 @@ def confident(logits: tf.Tensor, threshold: float) -> tf.Tensor:
     threshold: tau, in [0, 1].
 
   Returns:
-    [n] of 0 and 1, in the dtype of the logits.
+    [n] of 0 and 1, in the dtype of the logits; NaN where a prediction is not a number,
+    for that must not pass for one that is unsure.
   """
   largest = tf.reduce_max(tf.nn.softmax(logits), axis=1)
-  return tf.cast(largest >= tf.cast(threshold, logits.dtype), logits.dtype)
+  reached = tf.cast(largest >= tf.cast(threshold, logits.dtype), logits.dtype)
+  return tf.where(tf.math.is_nan(largest), largest, reached)
 
 
 def fixmatch(
@@ -95,8 +97,9 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
   Args:
     values: [n].
-    mask: [n] of 0 and 1.
+    mask: [n] of 0 and 1; NaN makes the mean NaN.
   """
   kept = tf.where(mask > 0, values, tf.zeros_like(values))
+  kept = tf.where(tf.math.is_nan(mask), mask, kept)
   count = tf.cast(tf.shape(values)[0], values.dtype)
   return tf.math.divide_no_nan(tf.reduce_sum(kept), count)
