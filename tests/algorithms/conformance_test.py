@@ -16,21 +16,12 @@ from tests.algorithms import labels
 from tests.algorithms import remembering
 from tests.algorithms import table
 from tff_ssl import algorithms
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import labelled_only
-from tff_ssl.algorithms import stateful_process
 
 _TABLE = table.TABLE
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
-
-
-_PROCESSES = (
-  tff.learning.templates.LearningProcess,
-  stateful_process.StatefulProcess,
-  at_server.Process,
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +82,7 @@ def test_every_algorithm_is_in_the_table():
     for name, member in members:
       if name.startswith('build_') and member.__module__ == module.name:
         returned = inspect.signature(member).return_annotation
-        if returned in _PROCESSES:
+        if returned in labels.PROCESSES:
           defined.add(member)
   assert defined, 'no builder of a process was found'
   # FedAvg over features instead of images, with tests of its own.
@@ -107,7 +98,7 @@ def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
   process = trained(name).process
   if isinstance(process, remembering.Remembering | labels.ClientsAlone):
     process = process.process
-  assert isinstance(process, _PROCESSES)
+  assert isinstance(process, labels.PROCESSES)
   state_type = process.initialize.type_signature.result
   assert state_type.is_identical_to(process.next.type_signature.result.state)
   weights_type = process.get_model_weights.type_signature.result

@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tests import tiny
 from tests.algorithms import harness
@@ -18,6 +19,7 @@ from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import packs
 from tff_ssl.algorithms import server_finetuned
 from tff_ssl.algorithms import server_training
+from tff_ssl.algorithms import stateful_process
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import predictor
@@ -36,6 +38,12 @@ CLIENT_CONFIG = fedavg.FedAvgConfig(
 )
 SERVER_PLAN = server_training.ServerPlan(
   local_plan.LocalPlan(batch_size=4, optimizer=local.LocalOptimizer('adam')), 0.01
+)
+# What an algorithm may be.
+PROCESSES = (
+  tff.learning.templates.LearningProcess,
+  stateful_process.StatefulProcess,
+  at_server.Process,
 )
 VIEWS = weak_strong.WeakStrongConfig()
 
