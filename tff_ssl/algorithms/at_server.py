@@ -116,17 +116,20 @@ def initial_models(
     params = server.initial_weights(objective, seed).trainable
     own = server.initial_weights(server_objective, seed).trainable
     params.update((name, w) for name, w in own.items() if name not in params)
-    return tff.learning.models.ModelWeights(params, ())
+    return as_weights(params)
 
   return initial_weights, of_clients.type_signature.result
 
 
+def as_weights(params: base.Params) -> tff.learning.models.ModelWeights:
+  """Returns parameters as model weights, none of which is beside the trainable ones."""
+  return tff.learning.models.ModelWeights(params, collections.OrderedDict())
+
+
 def to_weights(params: tff.Value) -> tff.Value:
   """Returns parameters at the server as model weights."""
-  as_weights = tff.tensorflow.computation(
-    lambda p: tff.learning.models.ModelWeights(p, ()), params.type_signature.member
-  )
-  return tff.federated_map(as_weights, params)
+  computation = tff.tensorflow.computation(as_weights, params.type_signature.member)
+  return tff.federated_map(computation, params)
 
 
 def first_round() -> tff.Value:

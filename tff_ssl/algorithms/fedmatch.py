@@ -99,7 +99,7 @@ def build_fedmatch(
     sigma = tf.nest.map_structure(tf.subtract, theta, psi)
     models = tf.nest.map_structure(lambda x: tf.zeros([population, *x.shape]), theta)
     return collections.OrderedDict(
-      theta=tff.learning.models.ModelWeights(theta, ()),
+      theta=at_server.as_weights(theta),
       sigma=sigma,
       psi=psi,
       models=models,

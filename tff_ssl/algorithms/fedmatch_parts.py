@@ -7,6 +7,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import communication
+from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import fedavg
@@ -176,7 +177,7 @@ def merge(sigma, psi, mean, models, known, sent, examples):
 
   merged = grouping_lib.average(psi, mean, {}, tf.constant(0.0), examples)
   return collections.OrderedDict(
-    theta=tff.learning.models.ModelWeights(fedmatch.add(sigma, merged), ()),
+    theta=at_server.as_weights(fedmatch.add(sigma, merged)),
     psi=merged,
     models=collections.OrderedDict(
       (name, replaced(old, sent['psi'][name])) for name, old in models.items()

@@ -120,7 +120,7 @@ def build_fedrgd(
         examples,
       )
     )
-    return tff.learning.models.ModelWeights(params, ())
+    return at_server.as_weights(params)
 
   @tff.federated_computation(
     state_type,

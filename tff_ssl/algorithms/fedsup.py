@@ -172,7 +172,7 @@ def build_fedsup(
   def average(weights, mean, own, share, examples):
     common = _select(own, student.shared_prefixes) if tau else {}
     params = grouping_lib.average(weights.trainable, mean, common, share, examples)
-    return tff.learning.models.ModelWeights(params, ())
+    return at_server.as_weights(params)
 
   @tff.federated_computation(
     state_type,

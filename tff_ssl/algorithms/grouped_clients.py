@@ -20,6 +20,7 @@ from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import grouping as grouping_lib
+from tff_ssl.algorithms import server_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 
@@ -83,6 +84,7 @@ class GroupedClients:
       ValueError: If elements are not single examples, or there are several groups and
         elements do not name theirs.
     """
+    server_training.check_networks(objective)
     self.cohort = cohorts.build_cohort(
       element_spec, aggregation or aggregation_lib.plain()
     )

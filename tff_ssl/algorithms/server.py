@@ -12,8 +12,8 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import beside
 from tff_ssl.algorithms import clients
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
 from tff_ssl.objectives import context
+from tff_ssl.objectives import population
 
 # Salts of the streams drawn from a run's seed.
 _INITIAL_WEIGHTS = 0

@@ -13,6 +13,7 @@ from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import population
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -74,8 +75,10 @@ class Labelled:
       context_type: Of a contextual objective's context.
 
     Raises:
-      ValueError: If elements have no scalar `example_id`, or no `label`.
+      ValueError: If elements have no scalar `example_id`, or no `label`, or a network
+        has batch norm.
     """
+    check_networks(objective)
     clients.check_element(element_spec)
     if 'label' not in element_spec:
       raise ValueError(
@@ -131,6 +134,18 @@ class Labelled:
       optimizer=optimizer,
     )
     return _kept(self._objective, params, own, optimizer, trained, examples)
+
+
+def check_networks(objective: Any) -> None:
+  """Raises ValueError if a network has batch norm.
+
+  The server's training and the clients' would each have population statistics of their
+  own data, and no rule says whose a model has.
+  """
+  if population.mixes_examples(objective):
+    raise ValueError(
+      'A network has batch norm; with labels at the server all must have group norm.'
+    )
 
 
 def _kept(objective, params, own, optimizer, trained, examples):

@@ -133,17 +133,15 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
       )
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """All networks are shared (see `base.Placed`)."""
-    return tuple(self._networks)
-
-  @property
   def teacher_prefixes(self) -> tuple[str, ...]:
     """The networks of the teacher that the client needs."""
-    return self.model.prefixes if self.consistency else (dual_encoder.ENCODER,)
+    if not self.consistency:
+      return (dual_encoder.ENCODER,)
+    return dual_encoder.ENCODER, dual_encoder.PROJECTOR
 
   @property
-  def _networks(self) -> Mapping[str, network.Network]:
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those that there are with these losses (see `base.Networked`)."""
     networks = {dual_encoder.ENCODER: self.model.encoder}
     if self.consistency:
       networks[dual_encoder.PROJECTOR] = self.model.projector
@@ -152,7 +150,7 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(seed, dtype, self._networks)
+    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def loss_in_context(
     self,

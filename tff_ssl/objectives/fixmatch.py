@@ -10,6 +10,7 @@ labels (FedSup, Section 3.2.1: the server's).
 """
 
 import collections
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
@@ -44,15 +45,13 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
     check_threshold(self.threshold)
 
   @property
-  def shared_prefixes(self) -> tuple[str, ...]:
-    """Encoder and head are shared (see `base.Placed`)."""
-    return (dual_encoder.ENCODER, supervised.HEAD)
+  def networks(self) -> Mapping[str, network.Network]:
+    """Encoder and head (see `base.Networked`)."""
+    return {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(
-      seed, dtype, {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
-    )
+    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor

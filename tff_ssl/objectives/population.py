@@ -12,6 +12,7 @@ from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import population
 from tff_ssl.objectives import base
+from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
 
 
@@ -21,7 +22,8 @@ def mixes_examples(objective: base.Objective | base.Stateful) -> bool:
 
 
 def initial(
-  objective: base.Objective | base.Stateful, dtype: tf.DType = tf.float32
+  objective: base.Objective | base.Stateful | context.Contextual,
+  dtype: tf.DType = tf.float32,
 ) -> base.State:
   """Returns the statistics before training, empty without batch norm.
 
@@ -76,11 +78,15 @@ def batch_norm_names(objective: base.Objective | base.Stateful) -> tuple[str, ..
   )
 
 
-def _networks(objective: base.Objective | base.Stateful) -> dict[str, network.Network]:
+def _networks(
+  objective: base.Objective | base.Stateful | context.Contextual,
+) -> dict[str, network.Network]:
   return dict(objective.networks) if isinstance(objective, base.Networked) else {}
 
 
-def _encoders(objective: base.Objective | base.Stateful) -> dict[str, network.Network]:
+def _encoders(
+  objective: base.Objective | base.Stateful | context.Contextual,
+) -> dict[str, network.Network]:
   """Returns the encoder by its prefix; nothing where it has no batch norm."""
   return {
     prefix: net
