@@ -86,3 +86,12 @@ def test_no_image_is_none():
   none = tf.zeros([0, 8, 8, 3])
   draw = tf.zeros([0], tf.float64)
   assert randaugment.apply(none, draw, draw).shape == (0, 8, 8, 3)
+
+
+@pytest.mark.parametrize('name', randaugment.OPERATIONS)
+def test_what_is_not_finite_is_neither_hidden_nor_an_error(name):
+  images = np.repeat(_IMAGES[:1].astype(np.float32), 2, axis=0)
+  images[1, 3, 3] = np.nan
+  got = _apply(name, 0.9, images)
+  assert np.isfinite(got[0]).all()
+  assert np.isnan(got[1]).any()

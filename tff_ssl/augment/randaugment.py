@@ -66,8 +66,11 @@ def apply(
     magnitude_draw: float64 [n], uniform in [0, 1): the place in its range.
 
   Returns:
-    float32 [n, H, W, C] in [0, 1].
+    float32 [n, H, W, C] in [0, 1]. An image that holds what is not finite stays as it
+    is, so that it is still seen.
   """
+  finite = tf.math.is_finite(tf.reduce_sum(images, axis=[1, 2, 3]))
+  broken = images
   number = tf.cast(tf.floor(operation_draw * len(OPERATIONS)), tf.int32)
   chosen = {name: tf.equal(number, i) for i, name in enumerate(OPERATIONS)}
   magnitude = {
@@ -78,7 +81,8 @@ def apply(
   images = _posterize(images, chosen['posterize'], magnitude['posterize'])
   images = _solarize(images, chosen['solarize'], magnitude['solarize'])
   images = _where(chosen['autocontrast'], _autocontrast(images), images)
-  return _where(chosen['equalize'], _equalize(images), images)
+  images = _where(chosen['equalize'], _equalize(images), images)
+  return _where(finite, images, broken)
 
 
 def _geometry(
@@ -185,7 +189,10 @@ def _equalize(images: tf.Tensor) -> tf.Tensor:
 
 
 def _to_bytes(images: tf.Tensor) -> tf.Tensor:
-  return tf.cast(tf.round(tf.clip_by_value(images, 0.0, 1.0) * 255.0), tf.int32)
+  """Returns values as int32 in [0, 255], whatever they are."""
+  values = tf.cast(tf.round(tf.clip_by_value(images, 0.0, 1.0) * 255.0), tf.int32)
+  # What is not a number is cast to any, and would be no place in a histogram.
+  return tf.clip_by_value(values, 0, _LEVELS - 1)
 
 
 def _where(chosen: tf.Tensor, changed: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
