@@ -48,6 +48,10 @@ class Process:
       )
     )
 
+  def describe(self, kept):
+    total = float(np.sum(kept['vector']))
+    return {'sum': total, 'late': total if kept['visits'] > 1 else None}
+
   def initialize(self):
     return collections.OrderedDict(total=np.float32(1), round=np.int32(0))
 

@@ -32,6 +32,8 @@ _STAGES = {
   'after the states': (client_states.ClientStates, 'save', 4, True),
   'before the metrics': (table.Table, 'append', 7, False),
   'between the tables': (table.Table, 'append', 7, True),
+  'before the clients': (table.Table, 'extend', 10, False),
+  'after the clients': (table.Table, 'extend', 10, True),
   'before the checkpoint': (checkpoints.Checkpoints, 'save', 3, False),
   'after the checkpoint': (checkpoints.Checkpoints, 'save', 3, True),
   'amid the pruning': (client_states, '_set', 7, False),
@@ -72,8 +74,8 @@ def uninterrupted(tmp_path_factory):
   return remembering.everything(*remembering.run(folder)), folder
 
 
-def _rows(folder):
-  with (folder / 'metrics.csv').open(newline='') as file:
+def _rows(folder, name='metrics.csv'):
+  with (folder / name).open(newline='') as file:
     return list(csv.DictReader(file))
 
 
@@ -112,6 +114,32 @@ def test_killed_anywhere_it_ends_with_the_same_numbers(
   expected, folder = uninterrupted
   assert remembering.everything(*remembering.run(tmp_path)) == expected
   assert _rows(tmp_path) == _rows(folder)
+  told = [
+    (path / stateful_rounds.TABLE_NAME).read_bytes() for path in (tmp_path, folder)
+  ]
+  assert told[0] == told[1]
+
+
+def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
+  _, folder = uninterrupted
+  rows = _rows(folder, stateful_rounds.TABLE_NAME)
+  cohorts = sampling.Cohorts(remembering.clients()[1], remembering.COHORT, seed=3)
+  # Clients 0 and 3 have no examples.
+  expected = [
+    (str(round), name)
+    for round in range(1, remembering.ROUNDS + 1)
+    for name in cohorts(round)
+    if int(name.split()[1]) % 3
+  ]
+  assert [(row['round'], row['client']) for row in rows] == expected
+  seen = collections.Counter()
+  for row in rows:
+    seen[row['client']] += 1
+    assert row['late'] == ('' if seen[row['client']] == 1 else row['sum'])
+  _, stateful = remembering.run(folder)
+  for name, state in stateful.states_of(seen).items():
+    last = [row for row in rows if row['client'] == name][-1]
+    assert float(last['sum']) == pytest.approx(np.sum(state.kept['vector']), rel=1e-6)
 
 
 def test_a_sigkill_amid_a_transaction(uninterrupted, tmp_path):

@@ -17,6 +17,24 @@ def test_rows_and_late_columns(tmp_path):
   )
 
 
+def test_several_rows_a_round_of_numbers_text_and_blanks(tmp_path):
+  path = tmp_path / 't.csv'
+  for round in (1, 2):
+    cells = [
+      {'client': 'a, b', 'x': 0.5 if round > 1 else None},
+      {'client': '7', 'x': None},
+    ]
+    table.Table(path).extend(round, cells)
+  assert path.read_text() == 'round,client,x\n1,"a, b",\n1,7,\n2,"a, b",0.5\n2,7,\n'
+  rows = table.Table(path)
+  assert rows.rows()[0] == {'round': '1', 'client': 'a, b'}
+  rows.keep_until(1)
+  rows.extend(2, cells)
+  assert path.read_text() == 'round,client,x\n1,"a, b",\n1,7,\n2,"a, b",0.5\n2,7,\n'
+  rows.extend(3, [])
+  assert path.read_text().endswith('2,7,\n')
+
+
 def test_floats_read_back_exactly(tmp_path):
   values = [0.1, 1 / 3, float(np.float32(0.1)), -1e300, 5e-324, math.inf]
   rows = table.Table(tmp_path / 't.csv')

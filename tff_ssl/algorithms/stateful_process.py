@@ -6,11 +6,14 @@ clients in another order. States stay on the devices: they are no communication.
 `stateful_averaging` composes the algorithms whose server averages updates.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
 import tensorflow_federated as tff
+
+# `ClientState.kept`, as arrays -> numbers by name, None where there is none.
+Describe = Callable[[Any], Mapping[str, float | None]]
 
 
 class Output(NamedTuple):
@@ -41,6 +44,8 @@ class StatefulProcess:
       that of a client which has not taken part.
     evaluated: (model weights, what each of some clients keeps) -> the model weights
       that a simulation is evaluated by; None: the server's own.
+    describe: Numbers that a simulation records of each client of a round, read from
+      the state it was left with; None: none. Elsewhere they stay on the device.
   """
 
   initialize: tff.Computation
@@ -48,6 +53,7 @@ class StatefulProcess:
   get_model_weights: tff.Computation
   client_state_type: tff.StructType
   evaluated: Callable[[Any, Sequence[Any]], Any] | None = None
+  describe: Describe | None = None
 
   def __post_init__(self):
     signature = self.next.type_signature

@@ -8,7 +8,8 @@
 A round loads the states of its cohort from the run folder, sends them with the data,
 and saves them before the loop writes anything of that round: whatever the loop has
 written, the states are there for. Of rounds that the loop has not got a checkpoint of,
-`resume` drops them.
+`resume` drops them. What the process tells of each client goes to `clients.csv`, beside
+them: a row a round and client, dropped likewise.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +26,11 @@ from tff_ssl.algorithms import packs
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.runtime import client_states
 from tff_ssl.runtime import simulation
+from tff_ssl.runtime import table
 
+TABLE_NAME = 'clients.csv'
+# Beside `round`.
+CLIENT = 'client'
 # TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
 # and a worker, in 32 bits of its 10,000 MiB, at 1.9 GB; the data need room too.
 _MAX_COHORT_BYTES = 1_500_000_000
@@ -60,6 +65,7 @@ class StatefulRounds:
     self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
     self._blank = client_states_lib.blank(process.client_state_type)
     self._store: client_states.ClientStates | None = None
+    self._table: table.Table | None = None
     self._round = 0
     self._bytes_per_client = sum(x.nbytes for x in tf.nest.flatten(self._blank))
 
@@ -114,6 +120,7 @@ class StatefulRounds:
         changed[name] = _without_index(new)
     self._opened.save(self._round + 1, changed)
     self._round += 1
+    self._tell(changed)
     return Output(output.state, output.metrics)
 
   def get_model_weights(self, state: Any) -> Any:
@@ -160,6 +167,9 @@ class StatefulRounds:
     store = client_states.ClientStates(path, _without_index(self._blank))
     store.resume(round)
     self._store, self._round = store, round
+    if self._process.describe is not None:
+      self._table = table.Table(path.with_name(TABLE_NAME))
+      self._table.keep_until(round)
 
   def saved(self, oldest: int) -> None:
     """Drops states that no checkpoint needs; see `loop.Remembering`.
@@ -174,6 +184,16 @@ class StatefulRounds:
     if self._store is not None:
       self._store.close()
       self._store = None
+
+  def _tell(self, states: Mapping[str, '_Stored']) -> None:
+    """Writes what is told of the clients of a round that counted, by id."""
+    if self._table is None or self._process.describe is None:
+      return
+    rows = [
+      {CLIENT: name, **self._process.describe(states[name].kept)}
+      for name in sorted(states)
+    ]
+    self._table.extend(self._round, rows)
 
   @property
   def _opened(self) -> client_states.ClientStates:

@@ -15,10 +15,12 @@ import pathlib
 from tff_ssl.runtime import files
 
 _KEY = 'round'
+# A blank where it is None.
+Cell = int | float | str | None
 
 
 class Table:
-  """Rows of numbers keyed by `round`, the first column.
+  """Rows of numbers, or of text, keyed by `round`, the first column.
 
   The columns are the names in the order of their first appearance; a row without a
   value for a name has a blank there. Two equal sequences of rows make equal files, byte
@@ -55,26 +57,40 @@ class Table:
     if len(kept) < len(rows):
       self._rewrite(kept)
 
-  def append(self, round: int, values: Mapping[str, int | float]) -> None:
+  def append(self, round: int, values: Mapping[str, Cell]) -> None:
     """Adds a row.
 
     Args:
       round: The row's round.
-      values: Numbers by column.
+      values: Cells by column.
 
     Raises:
       ValueError: If a value is named `round`.
     """
+    self.extend(round, [values])
+
+  def extend(self, round: int, values: Iterable[Mapping[str, Cell]]) -> None:
+    """Adds rows of one round.
+
+    Args:
+      round: The rows' round.
+      values: For each row, cells by column.
+
+    Raises:
+      ValueError: If a value is named `round`.
+    """
+    added = [self._row(round, cells) for cells in values]
+    if any(name not in self._columns for row in added for name in row):
+      self._rewrite([*self.rows(), *added])
+      return
+    # One write of whole lines: a kill leaves at most one incomplete line at the end.
+    with self._path.open('ab', buffering=0) as file:
+      file.write(_lines(self._columns, added).encode())
+
+  def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
     if _KEY in values:
       raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")
-    row = {_KEY: str(round)}
-    row.update((name, _text(value)) for name, value in values.items())
-    if any(name not in self._columns for name in row):
-      self._rewrite([*self.rows(), row])
-      return
-    # One write of one line: a kill leaves at most one incomplete line at the end.
-    with self._path.open('ab', buffering=0) as file:
-      file.write(_lines(self._columns, [row]).encode())
+    return {_KEY: str(round), **{name: _text(cell) for name, cell in values.items()}}
 
   def _rewrite(self, rows: list[dict[str, str]]) -> None:
     self._columns = _columns(rows)
@@ -105,5 +121,7 @@ def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
   return buffer.getvalue()
 
 
-def _text(value: int | float) -> str:
-  return str(value) if isinstance(value, int) else repr(float(value))
+def _text(value: Cell) -> str:
+  if value is None:
+    return ''
+  return str(value) if isinstance(value, int | str) else repr(float(value))

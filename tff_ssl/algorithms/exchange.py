@@ -1,0 +1,179 @@
+"""Which of a client's networks the server averages, and which it replaces.
+
+"Divergence-aware Federated Self-Supervised Learning", Weiming Zhuang, Yonggang Wen,
+Shuai Zhang, ICLR 2022, section 3 and its Figure 3: "no target EMA" is BYOL's momentum
+of 0; the other combinations are here.
+"""
+
+import collections
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.algorithms import clients
+from tff_ssl.objectives import base
+from tff_ssl.objectives import online
+from tff_ssl.objectives import target
+
+ONLINE, TARGET, BOTH, NONE = 'online', 'target', 'both', 'none'
+AVERAGED = (ONLINE, TARGET)
+REPLACED = (ONLINE, TARGET, BOTH, NONE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+  """What becomes of the networks that are sent and received.
+
+  Attributes:
+    averaged: The encoder and projector that a client sends: 'online', the method's own,
+      or 'target', the encoder that is then evaluated too.
+    replaced: Whose place the global ones take: 'online' (by mu); 'target'; 'both', of
+      which the online ones by mu; 'none': clients train alone, their predictors too.
+    restart: Whether a client that was not in the round before begins anew, with online
+      and target networks as the global ones (for partial participation).
+  """
+
+  averaged: str = ONLINE
+  replaced: str = ONLINE
+  restart: bool = False
+
+  def __post_init__(self):
+    for name, allowed in (('averaged', AVERAGED), ('replaced', REPLACED)):
+      value = getattr(self, name)
+      if value not in allowed:
+        raise ValueError(f'{name} is {value!r}; allowed are {", ".join(allowed)}.')
+
+
+class Networks:
+  """All networks of one client, trained or not, by the names of their weights."""
+
+  def __init__(self, objective: base.Objective | base.Stateful, exchange: Exchange):
+    """Checks that the objective has the networks.
+
+    Args:
+      objective: Says which networks are shared.
+      exchange: What becomes of them.
+
+    Raises:
+      ValueError: If the objective does not say what is shared, or has no target and
+        needs one.
+    """
+    if not isinstance(objective, base.Placed):
+      raise ValueError(
+        f'objective is {type(objective).__name__}, which does not say which weights '
+        'are shared; it must be `base.Placed`.'
+      )
+    self.objective = base.with_state(objective)
+    self._shared = objective.shared_prefixes
+    self._has_target = target.TARGET in objective.local_prefixes
+    self._exchange = exchange
+    chosen = (exchange.averaged, exchange.replaced)
+    if not self._has_target and not {TARGET, BOTH}.isdisjoint(chosen):
+      raise ValueError(
+        f'averaged and replaced are {chosen[0]!r} and {chosen[1]!r}; '
+        f'{type(objective).__name__} has no target network, so that they must be '
+        "'online', or the second 'none'."
+      )
+
+  def shared(self, params: base.Params) -> base.Params:
+    """Returns those parameters that the server averages."""
+    return collections.OrderedDict(
+      (name, value) for name, value in params.items() if _prefix(name) in self._shared
+    )
+
+  def measured(self, params: base.Params) -> base.Params:
+    """Returns those of the divergence: W, encoder and projector."""
+    return collections.OrderedDict(
+      (name, value)
+      for name, value in params.items()
+      if _prefix(name) in self._followed_prefixes
+    )
+
+  def begin(self, received: base.Params) -> base.Params:
+    """Returns the networks of who begins with the global ones."""
+    networks = collections.OrderedDict(received)
+    if self._has_target:
+      # Parameters too, where no gradient is stopped before the target.
+      networks.update(target.copy(received, self._followed_prefixes))
+    return self.joined(networks, self.objective.init_state(networks))
+
+  def begins_anew(self, last_round: tf.Tensor, round: tf.Tensor) -> tf.Tensor:
+    """Returns whether a client begins with the global networks.
+
+    Args:
+      last_round: int32, the round it last took part in; negative: in none.
+      round: int32, this one.
+    """
+    if self._exchange.restart:
+      return tf.not_equal(last_round + 1, round) | (last_round < 0)
+    return last_round < 0
+
+  def receive(
+    self,
+    received: base.Params,
+    own: base.Params,
+    encoder: tf.Tensor,
+    predictor: tf.Tensor,
+    anew: tf.Tensor,
+  ) -> base.Params:
+    """Returns a client's networks after it has taken the global ones.
+
+    Args:
+      received: The global networks.
+      own: All networks of the client.
+      encoder: mu of encoder and projector.
+      predictor: mu of the predictor.
+      anew: Whether it begins anew; the two shares are then 0.
+    """
+    networks = collections.OrderedDict(own)
+    replaced = self._exchange.replaced
+    if replaced in (TARGET, BOTH):
+      networks.update(target.copy(received, self._followed_prefixes))
+    for name, value in received.items():
+      if _prefix(name) == online.PREDICTOR:
+        share = predictor if replaced != NONE else tf.ones([])
+      else:
+        share = encoder if replaced in (ONLINE, BOTH) else tf.ones([])
+      networks[name] = _mixed(own[name], value, share)
+    if self._exchange.restart:
+      return clients.choose(anew, self.begin(received), networks)
+    return networks
+
+  def sent(self, networks: base.Params) -> base.Params:
+    """Returns what is averaged, by the names of the global networks."""
+    result = self.shared(networks)
+    if self._exchange.averaged == TARGET:
+      for name in result:
+        if _prefix(name) in self._followed_prefixes:
+          result[name] = networks[f'{target.TARGET}/{name}']
+    return result
+
+  def params(self, networks: base.Params) -> base.Params:
+    """Returns those that gradients train."""
+    state = self.objective.init_state(networks)
+    return collections.OrderedDict(
+      (name, value) for name, value in networks.items() if name not in state
+    )
+
+  def state(self, networks: base.Params) -> base.State:
+    """Returns those that gradients do not train."""
+    state = self.objective.init_state(networks)
+    return collections.OrderedDict((name, networks[name]) for name in state)
+
+  def joined(self, params: base.Params, state: base.State) -> base.Params:
+    """Returns all networks, from `params` and `state`."""
+    return collections.OrderedDict([*params.items(), *state.items()])
+
+  @property
+  def _followed_prefixes(self) -> tuple[str, ...]:
+    """Of encoder and projector, of which a target is a copy."""
+    return tuple(prefix for prefix in self._shared if prefix != online.PREDICTOR)
+
+
+def _mixed(own: tf.Tensor, received: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+  share = tf.cast(share, received.dtype)
+  return share * own + (1.0 - share) * received
+
+
+def _prefix(name: str) -> str:
+  return name.split('/', 1)[0]

@@ -1,0 +1,100 @@
+"""Federated unsupervised representation learning with a predictor of one's own (FedU).
+
+"Collaborative Unsupervised Visual Representation Learning from Decentralized Data",
+Weiming Zhuang, Xin Gan, Yonggang Wen, Shuai Zhang, Shuai Yi, ICCV 2021; over BYOL.
+
+A round, beside what `online_update` says: client k takes the global encoder and
+projector, and the global predictor where its networks have diverged from the global
+ones by less than a threshold; else it goes on with its own predictor. With an infinite
+threshold it is Fed-BYOL (`fed_ssl`), to the bit.
+
+Deviations: the divergence is that of FedEMA, of the global networks to those that the
+client was left with. In the authors' code, of which the threshold is, it is between the
+networks before and after the client's own training.
+"""
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import divergence as divergence_lib
+from tff_ssl.algorithms import exchange as exchange_lib
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import online_update
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.objectives import base
+
+
+@dataclasses.dataclass(frozen=True)
+class FedUConfig:
+  """Hyperparameters of FedU.
+
+  Attributes:
+    training: How a client trains, how clients are weighted, and the seed.
+    threshold: The divergence from which on a client keeps its predictor; infinite:
+      never, as Fed-BYOL; 0: always.
+    norm: Of the divergence; the threshold's 0.4 is of 'conv_mean' (see `divergence`).
+    exchange: Which networks are averaged, and which replaced.
+  """
+
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  threshold: float = 0.4
+  norm: str = 'conv_mean'
+  exchange: exchange_lib.Exchange = dataclasses.field(
+    default_factory=exchange_lib.Exchange
+  )
+
+  def __post_init__(self):
+    if not self.threshold >= 0:
+      raise ValueError(f'threshold is {self.threshold}; it must be at least 0.')
+    divergence_lib.check_norm(self.norm)
+
+
+def online_update_of(config: FedUConfig) -> online_update.OnlineUpdate:
+  """Builds the rule: mu is 0 of the encoder, and 0 or 1 of the predictor."""
+
+  def shares(divergence: tf.Tensor, scaler: tf.Tensor) -> online_update.Shares:
+    keeps = tf.cast(divergence >= config.threshold, divergence.dtype)
+    return online_update.Shares(tf.zeros_like(keeps), keeps, scaler)
+
+  return online_update.OnlineUpdate(shares, config.norm, has_scaler=False)
+
+
+def build_fedu(
+  objective: base.Objective | base.Stateful,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: FedUConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> stateful_process.StatefulProcess:
+  """Builds FedU.
+
+  Args:
+    objective: What a client minimises: BYOL, or any other with a predictor.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
+      `packs.PackSpec` of them.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A process whose metrics are those of `fed_ssl.build_fed_ssl` with `mu`, here the
+    share of clients that keep their predictor, and `divergence`.
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id`, or the
+      objective has not the networks that the configuration names.
+  """
+  config = config or FedUConfig()
+  return online_update.build(
+    objective,
+    element_spec,
+    server_optimizer,
+    config.training,
+    online_update_of(config),
+    config.exchange,
+    aggregation,
+  )
