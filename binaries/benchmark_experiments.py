@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from binaries import benchmark_states
 from binaries import benchmark_workloads
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import grouping
 from tff_ssl.algorithms import local_plan
@@ -99,6 +100,25 @@ def build_fedavg(problem: Problem) -> Experiment:
   return Experiment(federated, _centralized(objective, problem))
 
 
+def build_fedema(problem: Problem) -> Experiment:
+  """Builds FedEMA, and BYOL centralized.
+
+  Both pass each view through the online networks, back, and through the target: the
+  floor is 1. What FedEMA does beside that is by weight and not by image: it mixes,
+  measures, sends and stores two networks of each client.
+  """
+  objective = byol.ByolObjective(problem.model, _predictor(problem.model))
+  training = fedavg.FedAvgConfig(problem.local, seed=problem.seed)
+  process = fedema.build_fedema(
+    objective,
+    problem.clients.simulation.element_spec,
+    _server_optimizer(),
+    fedema.FedEMAConfig(training),
+  )
+  rounds = benchmark_states.Remembering(process, problem.clients.simulation)
+  return Experiment(rounds, _centralized(objective, problem))
+
+
 def build_fedsup(problem: Problem) -> Experiment:
   """Builds FedSup without a label, and its students' training centralized.
 
@@ -135,29 +155,15 @@ def build_fedsup(problem: Problem) -> Experiment:
     objective,
     {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0},
   )
-  return Experiment(_Unlabelled(process, server_spec), _centralized(given, problem))
-
-
-class _Unlabelled:
-  """A process whose server has data, without any."""
-
-  def __init__(self, process: at_server.Process, server_spec: Any):
-    self._process = process
-    self._nothing = tf.data.Dataset.from_tensor_slices(
-      tf.nest.map_structure(
-        lambda spec: tf.zeros([0, *spec.shape], spec.dtype), server_spec
-      )
-    )
-    self.initialize = process.initialize
-    self.get_model_weights = process.get_model_weights
-
-  def next(self, state: Any, cohort: list[tf.data.Dataset]) -> Any:
-    """Runs one round of the clients alone."""
-    return self._process.next(state, self._nothing, cohort)
+  unlabelled = benchmark_states.Unlabelled(process, server_spec)
+  return Experiment(unlabelled, _centralized(given, problem))
 
 
 EXPERIMENTS: Mapping[str, Callable[[Problem], Experiment]] = collections.OrderedDict(
-  dcco=build_dcco, fedavg=build_fedavg, fedsup=build_fedsup
+  dcco=build_dcco,
+  fedavg=build_fedavg,
+  fedsup=build_fedsup,
+  fedema=build_fedema,
 )
 # With the papers' defaults, and predictors of the projection's size.
 OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
@@ -171,13 +177,13 @@ OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
   )
 )
 # The experiments whose clients train in epochs and batches (`Problem.local`).
-WITH_LOCAL_TRAINING = ('fedavg', 'fedsup')
+WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema')
 # The experiments that take any objective.
 WITH_OBJECTIVE = ('fedavg',)
 
 
 def federated_cohort(problem: Problem, round: int) -> list[tf.data.Dataset]:
-  """Returns what the federated side is given in a round.
+  """Returns what the federated side is given in a round, of clients that forget.
 
   Args:
     problem: The clients.

@@ -41,7 +41,7 @@ REGIME = flags.DEFINE_enum(
   None,
   tuple(benchmark_workloads.REGIMES),
   'Sets clients, examples and batch: A: 128 x 4; B: 5 x 500 in batches of 50, of '
-  'fedavg; C: 512 x 1; D: 256 cases of 1 to 6.',
+  'fedavg and fedema; C: 512 x 1; D: 256 cases of 1 to 6.',
 )
 _CLIENTS = flags.DEFINE_integer(
   'clients', 64, 'Clients of a round; 16 with --growth=examples.', lower_bound=1
@@ -52,14 +52,14 @@ _EXAMPLES = flags.DEFINE_integer(
 _EPOCHS = flags.DEFINE_integer(
   'local_epochs',
   1,
-  'Epochs of a client in a round, of fedavg and fedsup.',
+  'Epochs of a client in a round, of fedavg, fedsup and fedema.',
   lower_bound=1,
 )
 _BATCH_SIZE = flags.DEFINE_integer(
   'batch_size',
   None,
-  'Examples of a step, of fedavg and fedsup, and then of a centralized one; by default '
-  'all.',
+  'Examples of a step, of fedavg, fedsup and fedema, and then of a centralized one; by '
+  'default all.',
   lower_bound=1,
 )
 GROWTH = flags.DEFINE_enum(

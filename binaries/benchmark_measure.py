@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from binaries import benchmark_experiments
+from binaries import benchmark_states
 from tff_ssl.runtime import context
 from tff_ssl.runtime import metrics as metrics_lib
 
@@ -39,9 +40,13 @@ class Runner:
 
   def federated_round(self, round: int) -> None:
     """Runs a round, from drawing the cohort to reading its metrics."""
-    output = self._experiment.federated.next(
-      self._federated, benchmark_experiments.federated_cohort(self._problem, round)
-    )
+    federated = self._experiment.federated
+    cohort: Any
+    if isinstance(federated, benchmark_states.Remembering):
+      cohort = federated.cohort(self._problem.clients.cohorts(round))
+    else:
+      cohort = benchmark_experiments.federated_cohort(self._problem, round)
+    output: Any = federated.next(self._federated, cohort)
     self._federated = output.state
     self.metrics = metrics_lib.flatten(output.metrics['client_work'])
 

@@ -13,6 +13,9 @@ the folder `--out` it leaves `comparison.csv` (all numbers), `curves.png` and
 `comparison.html`, which holds table and curves and needs nothing else. Runs that have
 not finished are named, and count only where no run of their group has finished.
 
+Of runs whose clients tell numbers (`binaries.fedema`: mu, divergence, lambda),
+`clients.png` shows them over the rounds, of the first run of each group.
+
 With `--over`, `over.png` shows the accuracies against a flag.
 """
 
@@ -76,7 +79,12 @@ def main() -> None:
   out.mkdir(parents=True, exist_ok=True)
   compare.write_csv(out / 'comparison.csv', rows, columns.available(rows))
   curves_png = _draw(groups, names)
-  for name, png in (('curves.png', curves_png), ('over.png', _draw_over(against))):
+  pngs = {
+    'curves.png': curves_png,
+    'over.png': _draw_over(against),
+    'clients.png': _draw_clients(groups),
+  }
+  for name, png in pngs.items():
     if png:
       with files.atomic(out / name) as aside:
         aside.write_bytes(png)
@@ -160,6 +168,16 @@ def _draw_over(panels: dict[str, list[sensitivity.Line]]) -> bytes:
   from tff_ssl.reporting import figures
 
   return figures.png(figures.draw_over(_OVER.value[0], panels))
+
+
+def _draw_clients(groups: Sequence[groups_lib.Group]) -> bytes:
+  """Returns what the clients of each group's first run told, empty if nothing."""
+  from tff_ssl.reporting import clients
+  from tff_ssl.reporting import figures
+
+  found = {group.name: clients.read(group.counted[0].folder) for group in groups}
+  told = {name: numbers for name, numbers in found.items() if numbers}
+  return figures.png(clients.draw(told)) if told else b''
 
 
 if __name__ == '__main__':

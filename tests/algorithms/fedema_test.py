@@ -4,173 +4,59 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from tests.algorithms import diverging
 from tests.algorithms import follower
 from tests.algorithms import harness
-from tests.algorithms import remembering
 from tff_ssl.algorithms import exchange
-from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
-from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import online_update
 from tff_ssl.algorithms import optimizers
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
 
-_RATE, _EPOCHS = 0.3, 2
-_TRAINING = fedavg.FedAvgConfig(
-  local_plan.LocalPlan(epochs=_EPOCHS), client_learning_rate=_RATE, seed=harness.SEED
-)
 _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
-_SIZES = [2, 1, 3, 1]
-_MEMBERS = harness.split(_SIZES)
-# Clients come back after rounds without them, in other places.
-_ROUNDS = [[0, 1, 2], [2, 3, 0], [1, 3, 0], [3, 2, 0]]
-_W = (follower.ENCODER, follower.PROJECTOR)
-
-
-def _ema(**settings):
-  return fedema.FedEMAConfig(_TRAINING, **settings)
-
-
-def _exchanged(averaged='online', replaced='online', restart=False, **settings):
-  return _ema(exchange=exchange.Exchange(averaged, replaced, restart), **settings)
-
-
-_CONFIGS = {
-  'autoscaler': _ema(),
-  'a large constant scaler': _ema(scaler=8.0, norm='conv_mean'),
-  'of the encoder alone': _ema(scaler=0.8, applied_to='encoder'),
-  'constant, of the predictor alone': _ema(constant_mu=0.4, applied_to='predictor'),
-  'beginning anew': _exchanged(restart=True),
-  'beginning anew with a target': _exchanged('target', 'both', True, tau=0.5),
-  'averaged targets as targets': _exchanged('target', 'target'),
-  'alone': _exchanged(replaced='none'),
-  'fedu': fedu.FedUConfig(_TRAINING, threshold=0.1),
-}
 _PACKED = ('autoscaler', 'beginning anew')
 
 
-@functools.cache
 def _build(config, objective=None, packed=False):
-  build = (
-    fedema.build_fedema
-    if isinstance(config, fedema.FedEMAConfig)
-    else (fedu.build_fedu)
-  )
-  process = build(
-    follower.Follower() if objective is None else objective,
-    harness.PACKS if packed else harness.ELEMENT,
-    optimizers.build_optimizer(_SERVER),
+  is_ema = isinstance(config, fedema.FedEMAConfig)
+  return harness.build_remembering(
+    fedema.build_fedema if is_ema else fedu.build_fedu,
+    objective or follower.Follower(),
+    _SERVER,
     config,
+    packed,
   )
-  return remembering.Remembering(process, packed)
 
 
 def _cohort(round, packed=False):
   make = harness.packed_cohort if packed else harness.cohort
-  return make([_MEMBERS[k] for k in round])
+  return make([diverging.MEMBERS[k] for k in round])
 
 
 def _key(k):
-  return 100 + _MEMBERS[k][0]
-
-
-class _Reference:
-  """The rounds in NumPy, from the papers; `log`: (round, client) -> numbers."""
-
-  def __init__(self, config):
-    self.config = config
-    self.model = {name: np.array(v) for name, v in follower.START.items()}
-    self.clients, self.scalers, self.last, self.log = {}, {}, {}, {}
-
-  def shares(self, k, distance):
-    """Returns mu of W and of the predictor."""
-    config = self.config
-    if isinstance(config, fedu.FedUConfig):
-      return 0.0, float(distance >= config.threshold)
-    if config.constant_mu is not None:
-      mu = config.constant_mu
-    else:
-      if config.scaler is not None:
-        self.scalers[k] = config.scaler
-      elif k not in self.scalers:
-        self.scalers[k] = config.tau / distance
-      mu = min(self.scalers[k] * distance, 1.0)
-    return mu * (config.applied_to != 'predictor'), mu * (
-      config.applied_to != 'encoder'
-    )
-
-  def distance(self, own):
-    gaps = {name: self.model[name] - own[name] for name in _W}
-    if self.config.norm == 'conv_mean':
-      return np.linalg.norm(gaps[follower.ENCODER])
-    return np.linalg.norm(np.concatenate([gaps[name] for name in _W]))
-
-  def receive(self, k, number):
-    if k not in self.clients:
-      self.log[number, k] = {'mu': 0.0, 'divergence': None, 'lambda': None}
-      return follower.begin(self.model)
-    own, option = self.clients[k], self.config.exchange
-    distance = self.distance(own)
-    if option.restart and self.last[k] != number - 1:
-      scaler = self.scalers.get(k)
-      self.log[number, k] = {'mu': 0.0, 'divergence': distance, 'lambda': scaler}
-      return follower.begin(self.model)
-    encoder, predictor = self.shares(k, distance)
-    if option.replaced == 'none':
-      encoder = predictor = 1.0
-    result = dict(own)
-    for name in follower.ONLINE:
-      mu = predictor if name == follower.PREDICTOR else encoder
-      if name in _W and option.replaced == 'target':
-        mu = 1.0
-      result[name] = mu * own[name] + (1 - mu) * self.model[name]
-    if option.replaced in ('target', 'both'):
-      for name in _W:
-        result[f'target/{name}'] = self.model[name]
-    self.log[number, k] = {
-      'mu': max(self.shares(k, distance)),
-      'divergence': distance,
-      'lambda': self.scalers.get(k),
-    }
-    return result
-
-  def round(self, number, cohort):
-    total, mean = sum(_SIZES[k] for k in cohort), {}
-    for k in cohort:
-      images = harness.take(harness.arrays(), _MEMBERS[k])['image']
-      client = follower.Client(
-        images.astype(np.float64).mean(axis=(1, 2, 3)), self.receive(k, number)
-      )
-      client.train(_EPOCHS, _RATE, 0.5)
-      self.clients[k], self.last[k] = client.networks, number
-      for name in follower.ONLINE:
-        of_target = name in _W and self.config.exchange.averaged == 'target'
-        sent = client.networks[f'target/{name}' if of_target else name]
-        mean[name] = mean.get(name, 0) + _SIZES[k] / total * sent
-    self.model = mean
+  return 100 + diverging.MEMBERS[k][0]
 
 
 @functools.cache
 def _reference(name):
-  reference = _Reference(_CONFIGS[name])
-  for number, cohort in enumerate(_ROUNDS):
+  reference = diverging.Reference(diverging.CONFIGS[name])
+  for number, cohort in enumerate(diverging.ROUNDS):
     reference.round(number, cohort)
   return reference
 
 
 @pytest.mark.parametrize(
   ('name', 'packed'),
-  [*((name, False) for name in _CONFIGS), *((name, True) for name in _PACKED)],
+  [*((name, False) for name in diverging.CONFIGS), *((name, True) for name in _PACKED)],
 )
 def test_rounds_against_numpy(tff_context, name, packed):
-  reference, process = _reference(name), _build(_CONFIGS[name], packed=packed)
+  reference, process = _reference(name), _build(diverging.CONFIGS[name], packed=packed)
   state = process.initialize()
-  for number, cohort in enumerate(_ROUNDS):
+  for number, cohort in enumerate(diverging.ROUNDS):
     state, metrics = process.next(state, _cohort(cohort, packed))
     wanted = {k: reference.log[number, k] for k in cohort}
     for k in cohort:
@@ -178,11 +64,13 @@ def test_rounds_against_numpy(tff_context, name, packed):
       for number_name, value in told.items():
         assert value == pytest.approx(wanted[k][number_name], rel=1e-4), (k, told)
     old = [k for k in cohort if wanted[k]['divergence'] is not None]
-    size = sum(_SIZES[k] for k in old)
+    size = sum(diverging.SIZES[k] for k in old)
     work = metrics['client_work']
-    assert work['returning'] == pytest.approx(size / sum(_SIZES[k] for k in cohort))
+    total = sum(diverging.SIZES[k] for k in cohort)
+    assert work['returning'] == pytest.approx(size / total)
     for number_name in ('mu', 'divergence'):
-      mean = sum(_SIZES[k] * wanted[k][number_name] for k in old) / max(size, 1)
+      summed = sum(diverging.SIZES[k] * wanted[k][number_name] for k in old)
+      mean = summed / max(size, 1)
       assert work[number_name] == pytest.approx(mean, rel=1e-4)
   model = process.get_model_weights(state).trainable
   for part, value in reference.model.items():
@@ -217,21 +105,21 @@ def _byol(stop_gradient=True):
 
 
 def _weights(process):
-  states, _ = harness.rounds_of(process, map(_cohort, _ROUNDS))
+  states, _ = harness.rounds_of(process, map(_cohort, diverging.ROUNDS))
   return harness.weights(process, states[-1]), states[-1].clients
 
 
 @pytest.mark.parametrize(
   'config',
   [
-    _ema(constant_mu=0.0),
-    _ema(scaler=0.0),
-    _ema(tau=0.0),
-    fedu.FedUConfig(_TRAINING, threshold=float('inf')),
+    diverging.ema(constant_mu=0.0),
+    diverging.ema(scaler=0.0),
+    diverging.ema(tau=0.0),
+    fedu.FedUConfig(diverging.TRAINING, threshold=float('inf')),
   ],
 )
 def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
-  plain = harness.build_fed_ssl(follower.Follower(), _SERVER, _TRAINING)
+  plain = harness.build_fed_ssl(follower.Follower(), _SERVER, diverging.TRAINING)
   (got, own), (expected, states) = _weights(_build(config)), _weights(plain)
   np.testing.assert_array_equal(got, expected)
   for key, state in states.items():
@@ -240,18 +128,18 @@ def test_without_mu_it_is_fed_byol_to_the_bit(tff_context, config):
 
 
 def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
-  plain = harness.build_fed_ssl(_byol(), _SERVER, _TRAINING)
-  got, _ = _weights(_build(_ema(tau=0.0), _byol()))
+  plain = harness.build_fed_ssl(_byol(), _SERVER, diverging.TRAINING)
+  got, _ = _weights(_build(diverging.ema(tau=0.0), _byol()))
   expected, _ = _weights(plain)
   np.testing.assert_array_equal(got, expected)
   # The same rounds with mu are others.
-  other, _ = _weights(_build(_ema(), _byol()))
+  other, _ = _weights(_build(diverging.ema(), _byol()))
   assert harness.relative(other, expected) > 1e-3
 
 
 def test_a_target_that_is_trained_stays_with_its_client(tff_context):
-  process = _build(_ema(scaler=0.5), _byol(stop_gradient=False))
-  states, _ = harness.rounds_of(process, map(_cohort, _ROUNDS[:2]))
+  process = _build(diverging.ema(scaler=0.5), _byol(stop_gradient=False))
+  states, _ = harness.rounds_of(process, map(_cohort, diverging.ROUNDS[:2]))
   names = process.get_model_weights(states[-1]).trainable.keys()
   assert {name.split('/')[0] for name in names} == {'encoder', 'projector', 'predictor'}
   targets = [
@@ -263,9 +151,9 @@ def test_a_target_that_is_trained_stays_with_its_client(tff_context):
 
 
 def test_networks_that_are_kept_are_no_communication(tff_context):
-  config, objective = _ema(), _byol()
+  config, objective = diverging.ema(), _byol()
   _, metrics = harness.rounds_of(_build(config, objective), [_cohort([0, 1])])
-  plain = harness.build_fed_ssl(objective, _SERVER, _TRAINING)
+  plain = harness.build_fed_ssl(objective, _SERVER, diverging.TRAINING)
   _, expected = harness.rounds_of(plain, [_cohort([0, 1])])
   work, wanted = metrics[0]['client_work'], expected[0]['client_work']
   assert work['bytes_down'] == wanted['bytes_down']
@@ -274,7 +162,7 @@ def test_networks_that_are_kept_are_no_communication(tff_context):
 
 
 def test_what_is_not_measured_is_not_told():
-  update = fedema.online_update_of(_ema())
+  update = fedema.online_update_of(diverging.ema())
   kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
   tell = online_update.describe(update)
   assert tell(kept) == {'mu': 0.0, 'divergence': None, 'lambda': None}
@@ -285,12 +173,12 @@ def test_what_is_not_measured_is_not_told():
 @pytest.mark.parametrize(
   ('make', 'message'),
   [
-    (lambda: _ema(tau=1.5), 'tau is 1.5; it must be in'),
-    (lambda: _ema(constant_mu=-1.0), 'constant_mu is -1.0'),
-    (lambda: _ema(scaler=-0.1), 'scaler is -0.1'),
-    (lambda: _ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
-    (lambda: _ema(norm='l1'), "norm is 'l1'; allowed are l2, conv_mean"),
-    (lambda: _ema(applied_to='all'), "applied_to is 'all'"),
+    (lambda: diverging.ema(tau=1.5), 'tau is 1.5; it must be in'),
+    (lambda: diverging.ema(constant_mu=-1.0), 'constant_mu is -1.0'),
+    (lambda: diverging.ema(scaler=-0.1), 'scaler is -0.1'),
+    (lambda: diverging.ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
+    (lambda: diverging.ema(norm='l1'), "norm is 'l1'; allowed are l2, conv_mean"),
+    (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
     (lambda: exchange.Exchange('both'), "averaged is 'both'"),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
   ],
@@ -304,6 +192,3 @@ def test_networks_that_are_missing():
   objective = simsiam.SimSiamObjective(harness.model(), None)
   with pytest.raises(ValueError, match='has no target network'):
     exchange.Networks(objective, exchange.Exchange('target'))
-  without = tf.constant([1.0])
-  with pytest.raises(ValueError, match='have no convolution'):
-    fedema.divergence_lib.conv_mean({'w': without}, {'w': without})

@@ -222,26 +222,7 @@ def build_fedavg(
 
 
 @functools.cache
-def build_fed_ssl(
-  objective: base.Objective | base.Stateful,
-  optimizer: optimizers.OptimizerConfig = SGD,
-  config: fedavg.FedAvgConfig | None = None,
-  packed: bool = False,
-) -> remembering.Remembering:
-  return _remembering(fed_ssl.build_fed_ssl, objective, optimizer, config, packed)
-
-
-@functools.cache
-def build_fedbn(
-  objective: base.Objective | base.Stateful,
-  optimizer: optimizers.OptimizerConfig = SGD,
-  config: fedavg.FedAvgConfig | None = None,
-  packed: bool = False,
-) -> remembering.Remembering:
-  return _remembering(fedbn.build_fedbn, objective, optimizer, config, packed)
-
-
-def _remembering(build, objective, optimizer, config, packed):
+def build_remembering(build, objective, optimizer=SGD, config=None, packed=False):
   process = build(
     objective,
     PACKS if packed else ELEMENT,
@@ -249,6 +230,10 @@ def _remembering(build, objective, optimizer, config, packed):
     config or fedavg.FedAvgConfig(seed=SEED),
   )
   return remembering.Remembering(process, packed)
+
+
+build_fed_ssl = functools.partial(build_remembering, fed_ssl.build_fed_ssl)
+build_fedbn = functools.partial(build_remembering, fedbn.build_fedbn)
 
 
 def round_seed(round: int) -> tf.Tensor:

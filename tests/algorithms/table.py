@@ -15,8 +15,10 @@ from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup
+from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
 from tff_ssl.algorithms import server_finetuned
@@ -196,6 +198,26 @@ TABLE = collections.OrderedDict(
     fed_ssl.build_fed_ssl,
     lambda packed: harness.build_fed_ssl(
       moco.MocoObjective(harness.model(), queue_size=6), harness.ADAM, _EPOCHS, packed
+    ),
+  ),
+  fedema=Algorithm(
+    fedema.build_fedema,
+    lambda packed: harness.build_remembering(
+      fedema.build_fedema,
+      _byol(),
+      harness.ADAM,
+      fedema.FedEMAConfig(_EPOCHS),
+      packed,
+    ),
+  ),
+  fedu=Algorithm(
+    fedu.build_fedu,
+    lambda packed: harness.build_remembering(
+      fedu.build_fedu,
+      _byol(),
+      harness.ADAM,
+      fedu.FedUConfig(_EPOCHS, threshold=0.01),
+      packed,
     ),
   ),
   fedavg_supervised=Algorithm(

@@ -131,7 +131,7 @@ def test_a_bad_flag_is_one_sentence():
   assert (ended.status, ended.stdout) == (1, '')
   assert ended.stderr == (
     'Error: --regime=B is given with --experiment=dcco; its local batches are for '
-    'fedavg, fedsup only.\n'
+    'fedavg, fedsup, fedema only.\n'
   )
 
 
@@ -170,6 +170,15 @@ def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
   centralized = weights(experiment.centralized, runner._centralized) - before
   difference = np.linalg.norm(federated - centralized)
   assert difference < 1e-2 * np.linalg.norm(centralized)
+
+
+def test_fedema_remembers_from_round_to_round(tff_context):
+  case = problem()
+  experiment = benchmark_experiments.EXPERIMENTS['fedema'](case)
+  runner = benchmark_measure.Runner(case, experiment)
+  for round, share in ((0, 0.0), (1, 1.0)):
+    runner.federated_round(round)
+    assert runner.metrics['returning'] == pytest.approx(share)
 
 
 def weights(algorithm, state) -> np.ndarray:

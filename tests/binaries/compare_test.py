@@ -165,3 +165,10 @@ def test_baselines_are_named_as_they_are_written():
   assert {
     f'{name.replace(" ", "_")}/': name for name in (results.RANDOM, results.SCRATCH)
   } == compare_lib.BASELINES
+
+
+def test_numbers_of_clients_are_drawn(runs):
+  path = runs / 'dcco_0' / 'clients.csv'
+  path.write_text('round,client,mu\n1,a,0.5\n2,a,0.25\n')
+  out = call(runs)
+  assert (out / 'clients.png').read_bytes().startswith(b'\x89PNG')

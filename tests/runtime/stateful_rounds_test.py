@@ -114,15 +114,13 @@ def test_killed_anywhere_it_ends_with_the_same_numbers(
   expected, folder = uninterrupted
   assert remembering.everything(*remembering.run(tmp_path)) == expected
   assert _rows(tmp_path) == _rows(folder)
-  told = [
-    (path / stateful_rounds.TABLE_NAME).read_bytes() for path in (tmp_path, folder)
-  ]
+  told = [(path / table.CLIENTS).read_bytes() for path in (tmp_path, folder)]
   assert told[0] == told[1]
 
 
 def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
   _, folder = uninterrupted
-  rows = _rows(folder, stateful_rounds.TABLE_NAME)
+  rows = _rows(folder, table.CLIENTS)
   cohorts = sampling.Cohorts(remembering.clients()[1], remembering.COHORT, seed=3)
   # Clients 0 and 3 have no examples.
   expected = [

@@ -28,9 +28,6 @@ from tff_ssl.runtime import client_states
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import table
 
-TABLE_NAME = 'clients.csv'
-# Beside `round`.
-CLIENT = 'client'
 # TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
 # and a worker, in 32 bits of its 10,000 MiB, at 1.9 GB; the data need room too.
 _MAX_COHORT_BYTES = 1_500_000_000
@@ -168,7 +165,7 @@ class StatefulRounds:
     store.resume(round)
     self._store, self._round = store, round
     if self._process.describe is not None:
-      self._table = table.Table(path.with_name(TABLE_NAME))
+      self._table = table.Table(path.with_name(table.CLIENTS))
       self._table.keep_until(round)
 
   def saved(self, oldest: int) -> None:
@@ -189,8 +186,8 @@ class StatefulRounds:
     """Writes what is told of the clients of a round that counted, by id."""
     if self._table is None or self._process.describe is None:
       return
-    rows = [
-      {CLIENT: name, **self._process.describe(states[name].kept)}
+    rows: list[Mapping[str, table.Cell]] = [
+      {table.CLIENT: name, **self._process.describe(states[name].kept)}
       for name in sorted(states)
     ]
     self._table.extend(self._round, rows)

@@ -14,6 +14,8 @@ import pathlib
 
 from tff_ssl.runtime import files
 
+# The table of numbers by client, and its second column.
+CLIENTS, CLIENT = 'clients.csv', 'client'
 _KEY = 'round'
 # A blank where it is None.
 Cell = int | float | str | None

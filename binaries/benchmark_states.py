@@ -1,0 +1,67 @@
+"""Processes that are more than clients that forget, as the benchmark runs them."""
+
+import tempfile
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.algorithms import at_server
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.runtime import simulation
+from tff_ssl.runtime import stateful_rounds
+
+
+class Remembering:
+  """Rounds whose clients keep a state, in a store on disk, as in a run."""
+
+  # Rounds between checkpoints, after which states that are not needed are dropped.
+  _KEPT = 10
+
+  def __init__(
+    self, process: stateful_process.StatefulProcess, clients: simulation.Clients
+  ):
+    """Opens a store, which goes with this object.
+
+    Args:
+      process: Built for `clients.element_spec`.
+      clients: All clients.
+    """
+    self._rounds = stateful_rounds.StatefulRounds(process, clients)
+    self._folder = tempfile.TemporaryDirectory()
+    self._rounds.resume(self._folder.name, 0)
+    self._round = 0
+    self.initialize = self._rounds.initialize
+    self.get_model_weights = self._rounds.get_model_weights
+    self.cohort = self._rounds.cohort  # Takes client ids, returns what `next` takes.
+
+  def next(self, state: Any, cohort: simulation.Cohort) -> stateful_rounds.Output:
+    """Runs a round; see `stateful_rounds.StatefulRounds`."""
+    output = self._rounds.next(state, cohort)
+    self._round += 1
+    if not self._round % self._KEPT:
+      self._rounds.saved(self._round)
+    return output
+
+
+class Unlabelled:
+  """A process whose server has data, without any."""
+
+  def __init__(self, process: at_server.Process, server_spec: Any):
+    """Makes a data set of no example.
+
+    Args:
+      process: What is run.
+      server_spec: `tf.TensorSpec`s of an example of the server's.
+    """
+    self._process = process
+    self._nothing = tf.data.Dataset.from_tensor_slices(
+      tf.nest.map_structure(
+        lambda spec: tf.zeros([0, *spec.shape], spec.dtype), server_spec
+      )
+    )
+    self.initialize = process.initialize
+    self.get_model_weights = process.get_model_weights
+
+  def next(self, state: Any, cohort: list[tf.data.Dataset]) -> Any:
+    """Runs one round of the clients alone."""
+    return self._process.next(state, self._nothing, cohort)

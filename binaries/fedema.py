@@ -1,0 +1,33 @@
+r"""Pretrains an encoder with clients that remember: FedEMA, FedU, and their baselines.
+
+  python -m binaries.fedema --method=fedema --task=cifar10 \
+      --data_dir=~/tensorflow_datasets --partition=classes:per_client=2,clients=5 \
+      --participation=1 --local_epochs=5 --batch_size=128 --client_learning_rate=0.032 \
+      --client_momentum=0.9 --client_weight_decay=5e-4 --client_schedule=cosine \
+      --rounds=100 --run_dir=runs/fedema
+
+The methods: `fed_simclr` and `fed_simsiam`, which is FedAvg; `fed_moco_v1`,
+`fed_moco_v2` and `fed_byol`, whose key and target networks stay with their client;
+`fedu` and `fedema`, whose clients keep their online networks too. Flags for the paper's
+ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
+--nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
+--constant_mu.
+
+The run folder has a row a round and client in `clients.csv`, with mu, divergence and
+lambda; `binaries.compare` draws them.
+"""
+
+from binaries import common
+from binaries import experiment
+from binaries import fedema_setup
+
+
+def main() -> None:
+  """Runs an experiment, or goes on with it."""
+  # All that the flags can have wrong comes to light before the run folder is made.
+  fedema_setup.check_flags()
+  experiment.run(fedema_setup.build_experiment())
+
+
+if __name__ == '__main__':
+  common.run(main)

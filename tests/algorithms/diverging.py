@@ -1,0 +1,118 @@
+"""FedEMA and FedU in NumPy, and settings of them that differ in what they do."""
+
+import numpy as np
+
+from tests.algorithms import follower
+from tests.algorithms import harness
+from tff_ssl.algorithms import exchange
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms import fedu
+from tff_ssl.algorithms import local_plan
+
+_RATE, _EPOCHS = 0.3, 2
+TRAINING = fedavg.FedAvgConfig(
+  local_plan.LocalPlan(epochs=_EPOCHS), client_learning_rate=_RATE, seed=harness.SEED
+)
+SIZES = [2, 1, 3, 1]
+MEMBERS = harness.split(SIZES)
+# Clients come back after rounds without them, in other places.
+ROUNDS = [[0, 1, 2], [2, 3, 0], [1, 3, 0], [3, 2, 0]]
+_W = (follower.ENCODER, follower.PROJECTOR)
+
+
+def ema(**settings):
+  return fedema.FedEMAConfig(TRAINING, **settings)
+
+
+def _exchanged(averaged='online', replaced='online', restart=False, **settings):
+  return ema(exchange=exchange.Exchange(averaged, replaced, restart), **settings)
+
+
+CONFIGS = {
+  'autoscaler': ema(),
+  'a large constant scaler': ema(scaler=8.0, norm='conv_mean'),
+  'of the encoder alone': ema(scaler=0.8, applied_to='encoder'),
+  'constant, of the predictor alone': ema(constant_mu=0.4, applied_to='predictor'),
+  'beginning anew': _exchanged(restart=True),
+  'beginning anew with a target': _exchanged('target', 'both', True, tau=0.5),
+  'averaged targets as targets': _exchanged('target', 'target'),
+  'alone': _exchanged(replaced='none'),
+  'fedu': fedu.FedUConfig(TRAINING, threshold=0.1),
+}
+
+
+class Reference:
+  """The rounds in NumPy, from the papers; `log`: (round, client) -> numbers."""
+
+  def __init__(self, config):
+    self.config = config
+    self.model = {name: np.array(v) for name, v in follower.START.items()}
+    self.clients, self.scalers, self.last, self.log = {}, {}, {}, {}
+
+  def shares(self, k, distance):
+    """Returns mu of W and of the predictor."""
+    config = self.config
+    if isinstance(config, fedu.FedUConfig):
+      return 0.0, float(distance >= config.threshold)
+    if config.constant_mu is not None:
+      mu = config.constant_mu
+    else:
+      if config.scaler is not None:
+        self.scalers[k] = config.scaler
+      elif k not in self.scalers:
+        self.scalers[k] = config.tau / distance
+      mu = min(self.scalers[k] * distance, 1.0)
+    return mu * (config.applied_to != 'predictor'), mu * (
+      config.applied_to != 'encoder'
+    )
+
+  def distance(self, own):
+    gaps = {name: self.model[name] - own[name] for name in _W}
+    if self.config.norm == 'conv_mean':
+      return np.linalg.norm(gaps[follower.ENCODER])
+    return np.linalg.norm(np.concatenate([gaps[name] for name in _W]))
+
+  def receive(self, k, number):
+    if k not in self.clients:
+      self.log[number, k] = {'mu': 0.0, 'divergence': None, 'lambda': None}
+      return follower.begin(self.model)
+    own, option = self.clients[k], self.config.exchange
+    distance = self.distance(own)
+    if option.restart and self.last[k] != number - 1:
+      scaler = self.scalers.get(k)
+      self.log[number, k] = {'mu': 0.0, 'divergence': distance, 'lambda': scaler}
+      return follower.begin(self.model)
+    encoder, predictor = self.shares(k, distance)
+    if option.replaced == 'none':
+      encoder = predictor = 1.0
+    result = dict(own)
+    for name in follower.ONLINE:
+      mu = predictor if name == follower.PREDICTOR else encoder
+      if name in _W and option.replaced == 'target':
+        mu = 1.0
+      result[name] = mu * own[name] + (1 - mu) * self.model[name]
+    if option.replaced in ('target', 'both'):
+      for name in _W:
+        result[f'target/{name}'] = self.model[name]
+    self.log[number, k] = {
+      'mu': max(self.shares(k, distance)),
+      'divergence': distance,
+      'lambda': self.scalers.get(k),
+    }
+    return result
+
+  def round(self, number, cohort):
+    total, mean = sum(SIZES[k] for k in cohort), {}
+    for k in cohort:
+      images = harness.take(harness.arrays(), MEMBERS[k])['image']
+      client = follower.Client(
+        images.astype(np.float64).mean(axis=(1, 2, 3)), self.receive(k, number)
+      )
+      client.train(_EPOCHS, _RATE, 0.5)
+      self.clients[k], self.last[k] = client.networks, number
+      for name in follower.ONLINE:
+        of_target = name in _W and self.config.exchange.averaged == 'target'
+        sent = client.networks[f'target/{name}' if of_target else name]
+        mean[name] = mean.get(name, 0) + SIZES[k] / total * sent
+    self.model = mean

@@ -1,0 +1,84 @@
+"""FedEMA's program: a run that is killed, and the same one that is not.
+
+The program has flags of the same names as `binaries.dcco`: it is never imported here.
+"""
+
+import csv
+import signal
+
+import pytest
+
+from tests.binaries import launch
+
+_FLAGS = (
+  '--task=digits',
+  '--encoder_width=0.25',
+  '--projector=8,8',
+  '--predictor_width=8',
+  '--partition=classes:per_client=2,clients=5',
+  '--clients_per_round=3',
+  '--batch_size=64',
+  '--rounds=5',
+  '--evaluation_methods=knn',
+)
+
+
+def _start(folder, *flags):
+  return launch.start('fedema', *_FLAGS, f'--run_dir={folder}', *flags)
+
+
+@pytest.fixture(scope='module')
+def whole(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('fedema') / 'whole'
+  return launch.end(_start(folder), folder)
+
+
+def _rows(folder, name):
+  with (folder / name).open(newline='') as file:
+    return list(csv.DictReader(file))
+
+
+def test_a_run_tells_of_each_client(whole):
+  assert whole.status == 0, whole.stderr
+  rows = _rows(whole.folder, 'clients.csv')
+  assert [row['round'] for row in rows] == [str(r) for r in range(1, 6) for _ in '123']
+  met = {}
+  for row in rows:
+    before = met.get(row['client'])
+    if before is None:
+      assert (row['mu'], row['divergence'], row['lambda']) == ('0.0', '', '')
+    else:
+      scaler, divergence = float(row['lambda']), float(row['divergence'])
+      assert float(row['mu']) == pytest.approx(min(scaler * divergence, 1.0))
+      if before == '':
+        assert float(row['mu']) == pytest.approx(0.7)
+      else:
+        assert row['lambda'] == before
+    met[row['client']] = row['lambda']
+  assert len(met) == 5
+  # With 15 visits of 5 clients some come back twice: their mu is measured.
+  assert len({row['mu'] for row in rows}) > 2
+  last = _rows(whole.folder, 'metrics.csv')[-1]
+  known = [row for row in rows if row['round'] == '5' and row['divergence']]
+  mean = float(last['client_work/divergence'])
+  told = [float(row['divergence']) for row in known]
+  assert min(told) * 0.999 <= mean <= max(told) * 1.001
+
+
+def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
+  folder = tmp_path / 'killed'
+  process = _start(folder, '--checkpoint_every=2')
+  launch.wait_for_rows(process, folder, 3)
+  process.send_signal(signal.SIGKILL)
+  launch.end(process, folder)
+  ended = launch.end(_start(folder, '--checkpoint_every=2'), folder)
+  assert ended.status == 0, ended.stderr
+  for name in ('metrics.csv', 'clients.csv'):
+    assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
+
+
+def test_wrong_flags_are_one_sentence(tmp_path):
+  run = launch.end(_start(tmp_path / 'wrong', '--tau=0.5', '--scaler=0.8'), tmp_path)
+  assert run.status == 1
+  assert run.stderr == ('Error: --tau is given with --scaler; leave one of them out.\n')
+  assert not (tmp_path / 'wrong').exists()

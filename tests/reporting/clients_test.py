@@ -1,0 +1,53 @@
+import pytest
+
+from tff_ssl.reporting import clients
+
+_TEXT = (
+  'round,client,mu,divergence\n1,b,0.0,\n1,"a, c",0.0,\n'
+  '2,b,0.5,2.0\n3,"a, c",1.0,4.0\n3,b,0.25,3.0\n'
+)
+
+
+def test_numbers_are_by_client_and_round(tmp_path):
+  assert clients.read(tmp_path) == {}
+  (tmp_path / 'clients.csv').write_text(_TEXT + '4,b,0.')
+  assert clients.read(tmp_path) == {
+    'mu': {'b': {1: 0.0, 2: 0.5, 3: 0.25}, 'a, c': {1: 0.0, 3: 1.0}},
+    'divergence': {'b': {2: 2.0, 3: 3.0}, 'a, c': {3: 4.0}},
+  }
+
+
+def test_mean_is_over_who_told():
+  assert clients.mean({'a': {3: 4.0}, 'b': {2: 2.0, 3: 3.0}}) == {2: 2.0, 3: 3.5}
+
+
+@pytest.mark.parametrize(
+  ('text', 'message'),
+  [
+    ('round,mu\n', 'another header'),
+    (_TEXT + '4,b,x,\n', 'line 7: could not convert'),
+    (_TEXT + '4,b,1.0\n', 'line 7'),
+  ],
+)
+def test_another_file_is_an_error(tmp_path, text, message):
+  (tmp_path / 'clients.csv').write_text(text)
+  with pytest.raises(ValueError, match=message):
+    clients.read(tmp_path)
+
+
+@pytest.mark.parametrize('count', [2, 9])
+def test_each_client_is_a_line(count):
+  by_client = {f'client {k}': {1: float(k), 2: 2.0 * k} for k in range(count)}
+  figure = clients.draw({'one': {'mu': by_client, 'divergence': by_client}})
+  assert [plot.get_title(loc='left') for plot in figure.axes] == [
+    'one: mu',
+    'divergence',
+  ]
+  lines = figure.axes[0].lines
+  # Of many clients the mean is drawn too.
+  assert len(lines) == (2 if count == 2 else 10)
+  for k in range(count):
+    assert list(lines[k].get_xdata()) == [1, 2]
+    assert list(lines[k].get_ydata()) == [k, 2 * k]
+  if count == 9:
+    assert list(lines[-1].get_ydata()) == [4.0, 8.0]
