@@ -21,6 +21,23 @@ def test_equal_budgets_have_no_caveat(tmp_path):
   )
 
 
+def test_local_epochs_are_part_of_the_budget(tmp_path):
+  few, many = ({'client_work/loss': [1.0] * n} for n in (1, 3))
+  one = {'rounds': 3, 'local_epochs': 1}
+  assert not found(
+    fabricate.run(tmp_path / 'a', one, many),
+    fabricate.run(tmp_path / 'b', {'rounds': 1, 'local_epochs': 3}, few),
+  )
+  (caveat,) = found(
+    fabricate.run(tmp_path / 'c', one, many),
+    fabricate.run(tmp_path / 'd', {**one, 'local_epochs': 5}, many),
+  )
+  assert caveat == (
+    'This is not a fair comparison, as budgets (rounds x clients_per_round x '
+    'local_epochs) differ: 3 x 4 x 1 for local_epochs=1; 3 x 4 x 5 for local_epochs=5.'
+  )
+
+
 def test_unequal_budgets_are_one_line(tmp_path):
   (caveat,) = found(
     fabricate.run(tmp_path / 'a'),

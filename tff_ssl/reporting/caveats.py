@@ -1,6 +1,7 @@
 """What a reader of a comparison must know: whether the groups compare, and fairly."""
 
 from collections.abc import Iterator, Sequence
+import math
 
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
@@ -32,22 +33,24 @@ def find(groups: Sequence[groups_lib.Group]) -> list[str]:
 
 
 def _unequal_budgets(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
-  """Compares the clients that runs have visited: rounds times clients a round."""
-  names: dict[tuple[int, int], dict[str, None]] = {}
+  """Compares the visits of clients: rounds times clients a round times local epochs."""
+  names: dict[tuple[int, int, int], dict[str, None]] = {}
   for group in groups:
     for run in group.counted:
       clients = run.flags.get('clients_per_round')
-      if isinstance(clients, int):
-        names.setdefault((run.last_round, clients), {})[group.name] = None
-  if len({rounds * clients for rounds, clients in names}) > 1:
+      epochs = run.flags.get('local_epochs', 1)
+      if isinstance(clients, int) and isinstance(epochs, int):
+        key = run.last_round, clients, epochs
+        names.setdefault(key, {})[group.name] = None
+  if len({math.prod(key) for key in names}) > 1:
+    with_epochs = any(epochs > 1 for _, _, epochs in names)
     budgets = '; '.join(
-      f'{rounds:,} x {clients:,} for {_which(list(found))}'
-      for (rounds, clients), found in names.items()
+      f'{" x ".join(f"{n:,}" for n in key[: 3 if with_epochs else 2])} '
+      f'for {_which(list(found))}'
+      for key, found in names.items()
     )
-    yield (
-      'This is not a fair comparison, as budgets (rounds x clients_per_round) differ: '
-      f'{budgets}.'
-    )
+    what = 'rounds x clients_per_round' + (' x local_epochs' if with_epochs else '')
+    yield f'This is not a fair comparison, as budgets ({what}) differ: {budgets}.'
 
 
 def _which(names: Sequence[str]) -> str:
