@@ -54,7 +54,7 @@ byol-collapse: venv
 	cp $(RUNS)_collapse/curves.png $(FIGURE)
 
 test: venv
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: venv
 	$(BIN)/ruff check .

@@ -13,6 +13,20 @@ from tff_ssl.runtime import context
 context.forget_default()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+  """Says which tests `--dist=loadgroup` has to keep in one process.
+
+  Those of a file share what takes long to make: traced processes, runs. The table of
+  algorithms is shared row by row.
+  """
+  for item in items:
+    file = item.nodeid.split('::')[0]
+    row = getattr(item, 'callspec', None) and item.callspec.params.get('name')
+    group = f'{file} {row}' if file.endswith('conformance_test.py') else file
+    item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope='session')
 def tff_context() -> Iterator[context.Context]:
   """One worker for all tests that execute TFF computations.

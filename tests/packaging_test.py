@@ -24,6 +24,7 @@ _NOT_IMPORTED = frozenset(
     'importlib-resources',
     'mypy',
     'pyarrow',
+    'pytest-xdist',
     'ruff',
     'tensorflow-metadata',
     'wheel',
