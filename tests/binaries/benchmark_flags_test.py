@@ -29,11 +29,11 @@ print(json.dumps([outcome(arguments) for arguments in json.loads(sys.argv[1])]))
 """
 
 REFUSED = {
-  '--experiment=dcco --batch_size=4': 'it is for fedavg, fedsup only',
+  '--experiment=dcco --batch_size=4': 'it is for fedavg, fedsup',
   '--experiment=fedsup --objective=byol': 'it is for fedavg only',
   '--memory_rounds=20': '--memory_rounds is 20; it must be 0 or more than 20.',
   '--run_dir=somewhere': 'does not take it',
-  '--experiment=dcco --regime=B': 'its local batches are for fedavg, fedsup only',
+  '--experiment=dcco --regime=B': 'its local batches are for fedavg, fedsup',
   '--regime=A --clients=3': '--clients is given with --regime=A; leave one of them out',
   '--regime=C --examples_per_client=1': '--examples_per_client is given with --regime',
   '--experiment=fedavg --regime=B --batch_size=9': '--batch_size is given with --reg',
