@@ -172,7 +172,7 @@ def test_transfer_to_colours_needs_an_encoder_of_colours(run, tmp_path):
     (['--transfer_data_dir=/data'], '--transfer_data_dir is given with'),
     (
       ['--transfer_task=digits', '--notransfer_download'],
-      'it is for cifar10, cifar100 only',
+      'it is for cifar10, cifar100, stl10 only',
     ),
     (['--federated_rounds=3'], 'evaluation_methods has no federated_linear'),
     (
