@@ -52,6 +52,11 @@ class LabelledObjective:
   supervised: supervised.SupervisedObjective
   weight: float = 10.0
 
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """All networks (see `base.Networked`)."""
+    return self.supervised.networks
+
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]: of theta."""
     return self.supervised.init(seed, dtype)
@@ -107,6 +112,11 @@ class UnlabelledObjective:
     for name in ('consistency_weight', 'agreement_weight', 'l1_weight', 'l2_weight'):
       if not 0 <= getattr(self, name) < float('inf'):
         raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 0.')
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """All networks (see `base.Networked`)."""
+    return {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]: of theta."""

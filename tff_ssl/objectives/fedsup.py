@@ -60,8 +60,9 @@ class TeacherObjective:
         'One of projector and projection_head is None; both must be, or neither.'
       )
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters: encoder and head as of `supervised` alone."""
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """All networks (see `base.Networked`)."""
     networks = {
       dual_encoder.ENCODER: self.supervised.encoder,
       supervised.HEAD: self.supervised.head,
@@ -69,7 +70,11 @@ class TeacherObjective:
     if self.projector is not None and self.projection_head is not None:
       networks[dual_encoder.PROJECTOR] = self.projector
       networks[PROJECTION_HEAD] = self.projection_head
-    return dual_encoder.init_networks(seed, dtype, networks)
+    return networks
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters: encoder and head as of `supervised` alone."""
+    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def loss(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
