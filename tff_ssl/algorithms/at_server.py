@@ -12,8 +12,6 @@ import collections
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import server
@@ -132,18 +130,6 @@ def to_weights(params: tff.Value) -> tff.Value:
   return tff.federated_map(computation, params)
 
 
-def first_round() -> tff.Value:
-  """Returns the number of the first round, 0, at the server."""
-  number = tff.tensorflow.computation(lambda: tf.constant(0, tf.int32))
-  return tff.federated_eval(number, tff.SERVER)
-
-
-def next_round(round: tff.Value) -> tff.Value:
-  """Returns the number of the round after one, at the server."""
-  step = tff.tensorflow.computation(lambda number: number + 1, np.int32)
-  return tff.federated_map(step, round)
-
-
 def build_initialize(
   models: tff.Computation,
   labelled: server_training.Labelled,
@@ -168,7 +154,7 @@ def build_initialize(
       State(
         weights,
         tff.federated_map(labelled.initial_optimizer, weights.trainable),
-        first_round(),
+        server.first_round(),
         tff.federated_eval(initial_seed, tff.SERVER),
         clients_state() if clients_state is not None else nothing,
       )

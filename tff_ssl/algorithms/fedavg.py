@@ -142,32 +142,24 @@ def build_client_work(
 
   @tff.tensorflow.computation(sent['metrics'], sent['counts'])
   def report(metrics, counts):
-    averaged = collections.OrderedDict(metrics)
-    result = collections.OrderedDict(loss=averaged.pop('loss'))
-    result.update(objective.summarize(averaged))
-    result.update(counts)
-    result.update(
-      clients.traffic(
-        counts['clients'],
-        # All weights are broadcast, though clients have no use for statistics.
-        down=communication.num_bytes(shared_type)
-        + communication.num_bytes(weights_type.non_trainable),
-        up=communication.num_bytes(sent),
-      )
+    return clients.report(
+      metrics,
+      counts,
+      objective.summarize,
+      # All weights are broadcast, though clients have no use for statistics.
+      down=communication.num_bytes(shared_type)
+      + communication.num_bytes(weights_type.non_trainable),
+      up=communication.num_bytes(sent),
     )
-    return result
 
   initial_seed, next_seed = server.round_seeds(config.seed)
-
-  first_round = tff.tensorflow.computation(lambda: tf.constant(0, tf.int32))
-  next_round = tff.tensorflow.computation(lambda round: round + 1, np.int32)
   rate = tff.tensorflow.computation(config.rate, tff.TensorType(np.int32))
 
   @tff.federated_computation
   def initialize():
     return tff.federated_zip(
       collections.OrderedDict(
-        round=tff.federated_eval(first_round, tff.SERVER),
+        round=server.first_round(),
         round_seed=tff.federated_eval(initial_seed, tff.SERVER),
         metrics=metrics_process.initialize(),
         counts=counts_process.initialize(),
@@ -194,7 +186,7 @@ def build_client_work(
     return tff.templates.MeasuredProcessOutput(
       tff.federated_zip(
         collections.OrderedDict(
-          round=tff.federated_map(next_round, state['round']),
+          round=server.next_round(state['round']),
           round_seed=next_seed(state['round_seed']),
           metrics=metrics.state,
           counts=counts.state,

@@ -155,7 +155,7 @@ def _compose(
         parts['models'],
         parts['known'],
         tff.federated_map(labelled.initial_optimizer, parts['sigma']),
-        at_server.first_round(),
+        server.first_round(),
         tff.federated_eval(initial_seed, tff.SERVER),
         work.initialize(),
       )
@@ -219,7 +219,7 @@ def _compose(
           merged['models'],
           merged['known'],
           trained['optimizer'],
-          at_server.next_round(round),
+          server.next_round(round),
           next_seed(seed),
           sent.state,
         )

@@ -143,7 +143,7 @@ def build_fedrgd(
         at_server.State(
           averaged,
           trained['optimizer'],
-          at_server.next_round(round),
+          server.next_round(round),
           next_seed(seed),
           sent.state,
         )

@@ -157,7 +157,7 @@ def build_fedsup(
         models[0],
         models[1],
         tff.federated_map(labelled.initial_optimizer, models[1]),
-        at_server.first_round(),
+        server.first_round(),
         tff.federated_eval(initial_seed, tff.SERVER),
         work.initialize(),
       )
@@ -198,7 +198,7 @@ def build_fedsup(
           averaged,
           trained['params'],
           trained['optimizer'],
-          at_server.next_round(round),
+          server.next_round(round),
           next_seed(seed),
           sent.state,
         )

@@ -67,7 +67,7 @@ def build_labelled_only(
         at_server.State(
           at_server.to_weights(trained['params']),
           trained['optimizer'],
-          at_server.next_round(state.round),
+          server.next_round(state.round),
           next_seed(state.round_seed),
           state.clients,
         )

@@ -6,6 +6,7 @@ here; an algorithm brings its client work.
 
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -80,6 +81,18 @@ def round_seeds(
 
   following = tff.tensorflow.computation(next_round_seed, initial.type_signature.result)
   return initial, lambda round_seed: tff.federated_map(following, round_seed)
+
+
+def first_round() -> tff.Value:
+  """Returns the number of the first round, 0, at the server."""
+  number = tff.tensorflow.computation(lambda: tf.constant(0, tf.int32))
+  return tff.federated_eval(number, tff.SERVER)
+
+
+def next_round(round: tff.Value) -> tff.Value:
+  """Returns the number of the round after one, at the server."""
+  step = tff.tensorflow.computation(lambda number: number + 1, np.int32)
+  return tff.federated_map(step, round)
 
 
 def build_finalizer(

@@ -136,7 +136,7 @@ def build_server_finetuned(
         at_server.State(
           at_server.to_weights(trained['params']),
           trained['optimizer'],
-          at_server.next_round(round),
+          server.next_round(round),
           next_seed(seed),
           sent.state,
         )

@@ -145,18 +145,10 @@ def _build_rounds(
   finalizer = server.build_finalizer(weights_type, optimizer)
   initial_seed, next_seed = server.round_seeds(seed)
 
-  @tff.tensorflow.computation
-  def first_round():
-    return tf.constant(0, tf.int32)
-
-  @tff.tensorflow.computation(np.int32)
-  def next_round(round):
-    return round + 1
-
   @tff.federated_computation
   def initialize():
     client_work = collections.OrderedDict(
-      round=tff.federated_eval(first_round, tff.SERVER),
+      round=server.first_round(),
       round_seed=tff.federated_eval(initial_seed, tff.SERVER),
       metrics=work.metrics.initialize(),
       counts=work.counts.initialize(),
@@ -193,7 +185,7 @@ def _build_rounds(
     update = updates.next(state.aggregator, sent['update'], sent['weight'])
     final = finalizer.next(state.finalizer, state.global_model_weights, update.result)
     client_work = collections.OrderedDict(
-      round=tff.federated_map(next_round, own['round']),
+      round=server.next_round(own['round']),
       round_seed=next_seed(own['round_seed']),
       metrics=metrics.state,
       counts=counts.state,
