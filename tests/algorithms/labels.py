@@ -12,6 +12,8 @@ from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedmatch as fedmatch_lib
+from tff_ssl.algorithms import fedmatch_parts
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup as fedsup_lib
 from tff_ssl.algorithms import grouping
@@ -118,6 +120,35 @@ class ClientsAlone:
     return self.process.next(state, server_data(0), datasets)
 
 
+# More than there are ids of examples.
+_NUMBERS = 128
+
+
+class NumberedClients(ClientsAlone):
+  """One whose clients have a number: the id of their first example."""
+
+  def next(self, state, datasets):
+    return super().next(state, [_numbered(dataset) for dataset in datasets])
+
+
+def _numbered(dataset):
+  """Adds the number to the examples of a client, or to those of a pack of them."""
+  field = fedmatch.CLIENT
+  if packs.SIZES not in dataset.element_spec:
+    numbers = [int(element['example_id']) for element in dataset] or [0]
+    number = tf.constant(numbers[0], tf.int32)
+    return dataset.map(
+      lambda element: collections.OrderedDict(element, **{field: number})
+    )
+  (pack,) = dataset.as_numpy_iterator()
+  ids, sizes = pack[packs.EXAMPLES]['example_id'], pack[packs.SIZES]
+  starts = np.cumsum(sizes) - sizes
+  held = [ids[start] for start, size in zip(starts, sizes, strict=True) if size]
+  numbers = np.repeat(held, sizes[sizes > 0]).astype(np.int32)
+  examples = collections.OrderedDict(pack[packs.EXAMPLES], **{field: numbers})
+  return packs.pack_dataset(examples, sizes)
+
+
 def as_params(params) -> collections.OrderedDict[str, tf.Tensor]:
   return collections.OrderedDict((n, tf.constant(v)) for n, v in params.items())
 
@@ -162,6 +193,22 @@ def build_server_finetuned(packed: bool = False) -> ClientsAlone:
       labelled(),
       harness.ELEMENT,
       spec(packed=packed),
+      config,
+    )
+  )
+
+
+@functools.cache
+def build_fedmatch(packed: bool = False) -> NumberedClients:
+  config = fedmatch_parts.FedMatchConfig(
+    _NUMBERS, CLIENT_CONFIG, SERVER_PLAN, interval=2
+  )
+  return NumberedClients(
+    fedmatch_lib.build_fedmatch(
+      unlabelled(),
+      fedmatch.LabelledObjective(labelled()),
+      harness.ELEMENT,
+      spec(fedmatch.CLIENT, packed=packed),
       config,
     )
   )

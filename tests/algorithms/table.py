@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Callable
 import dataclasses
+import functools
 from typing import Any
 
 from tests import tiny
@@ -16,6 +17,7 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import fedu
@@ -79,11 +81,13 @@ class Algorithm:
     build: Makes the process, of elements as `harness.ELEMENT`, for clients apart or
       packed; Adam on the server.
     collects: Rounds before the first that changes the weights.
+    sparse: Whether weights that are 0 are not sent, and the others with their place.
   """
 
   builder: Callable[..., Any]
   build: Callable[[bool], Any]
   collects: int = 0
+  sparse: bool = False
 
   @property
   def federated(self) -> bool:
@@ -112,78 +116,38 @@ _STEPS = dcco_client.DCCOConfig(
   client_learning_rate=0.001, local_steps=3, seed=harness.SEED
 )
 _STALE = dcco_client.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+
+
+def _dcco(loss: str = 'cco', config=None, collects: int = 0) -> Algorithm:
+  return Algorithm(
+    dcco.build_dcco,
+    lambda packed: harness.build_dcco(loss, harness.ADAM, config=config, packed=packed),
+    collects,
+  )
+
+
+def _fedavg(objective, config=None) -> Algorithm:
+  return Algorithm(
+    fedavg.build_fedavg,
+    lambda packed: harness.build_fedavg(objective, harness.ADAM, config, packed),
+  )
+
+
 TABLE = collections.OrderedDict(
-  dcco=Algorithm(
-    dcco.build_dcco,
-    lambda packed: harness.build_dcco(optimizer=harness.ADAM, packed=packed),
-  ),
-  dcco_stale=Algorithm(
-    dcco.build_dcco,
-    lambda packed: harness.build_dcco(
-      optimizer=harness.ADAM, config=_STALE, packed=packed
-    ),
-    collects=1,
-  ),
-  dcco_local_steps=Algorithm(
-    dcco.build_dcco,
-    lambda packed: harness.build_dcco(
-      optimizer=harness.ADAM, config=_STEPS, packed=packed
-    ),
-  ),
-  dcco_vicreg=Algorithm(
-    dcco.build_dcco,
-    lambda packed: harness.build_dcco('vicreg', harness.ADAM, packed=packed),
-  ),
-  fedavg_cco=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(harness.cco(), harness.ADAM, packed=packed),
-  ),
-  fedavg_nt_xent=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(_nt_xent(), harness.ADAM, packed=packed),
-  ),
-  fedavg_simsiam=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(_simsiam(), harness.ADAM, packed=packed),
-  ),
-  fedavg_batch_norm=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(
-      _simsiam(batch_norm=True), harness.ADAM, packed=packed
-    ),
-  ),
-  fedavg_byol=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(_byol(), harness.ADAM, _EPOCHS, packed),
-  ),
-  fedavg_moco=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(
-      moco.MocoObjective(harness.model(), queue_size=6), harness.ADAM, _EPOCHS, packed
-    ),
-  ),
-  fedavg_swav=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(
-      swav.SwavObjective(harness.model(), num_prototypes=5), harness.ADAM, packed=packed
-    ),
-  ),
-  fedavg_vicreg=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(
-      harness.cco('vicreg'), harness.ADAM, packed=packed
-    ),
-  ),
-  fedavg_uniformity=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(
-      uniformity.UniformityObjective(harness.model()), harness.ADAM, packed=packed
-    ),
-  ),
-  fedavg_mae=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(_mae(), harness.ADAM, _EPOCHS, packed),
-  ),
+  dcco=_dcco(),
+  dcco_stale=_dcco(config=_STALE, collects=1),
+  dcco_local_steps=_dcco(config=_STEPS),
+  dcco_vicreg=_dcco('vicreg'),
+  fedavg_cco=_fedavg(harness.cco()),
+  fedavg_nt_xent=_fedavg(_nt_xent()),
+  fedavg_simsiam=_fedavg(_simsiam()),
+  fedavg_batch_norm=_fedavg(_simsiam(batch_norm=True)),
+  fedavg_byol=_fedavg(_byol(), _EPOCHS),
+  fedavg_moco=_fedavg(moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
+  fedavg_swav=_fedavg(swav.SwavObjective(harness.model(), num_prototypes=5)),
+  fedavg_vicreg=_fedavg(harness.cco('vicreg')),
+  fedavg_uniformity=_fedavg(uniformity.UniformityObjective(harness.model())),
+  fedavg_mae=_fedavg(_mae(), _EPOCHS),
   fedbn_simsiam=Algorithm(
     fedbn.build_fedbn,
     lambda packed: harness.build_fedbn(
@@ -220,11 +184,9 @@ TABLE = collections.OrderedDict(
       packed,
     ),
   ),
-  fedavg_supervised=Algorithm(
-    fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(_supervised(), harness.ADAM, _EPOCHS, packed),
-  ),
+  fedavg_supervised=_fedavg(_supervised(), _EPOCHS),
   fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),
+  fedmatch=Algorithm(fedmatch.build_fedmatch, labels.build_fedmatch, sparse=True),
   fedrgd=Algorithm(fedrgd.build_fedrgd, labels.build_fedrgd),
   server_finetuned_fixmatch=Algorithm(
     server_finetuned.build_server_finetuned, labels.build_server_finetuned
@@ -246,3 +208,9 @@ TABLE = collections.OrderedDict(
     centralized_training.CentralizedTraining, lambda _: _centralized_training(_byol())
   ),
 )
+
+
+@functools.cache
+def process(name: str, packed: bool = False) -> Any:
+  """Returns the process of a row, made once: to trace it takes seconds."""
+  return TABLE[name].build(packed)

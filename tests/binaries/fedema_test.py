@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from tests.binaries import launch
+from tests.binaries import refusals
 
 _FLAGS = (
   '--task=digits',
@@ -78,7 +79,7 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
 
 
 def test_wrong_flags_are_one_sentence(tmp_path):
-  run = launch.end(_start(tmp_path / 'wrong', '--tau=0.5', '--scaler=0.8'), tmp_path)
-  assert run.status == 1
-  assert run.stderr == ('Error: --tau is given with --scaler; leave one of them out.\n')
+  line = f'--run_dir={tmp_path}/wrong --tau=0.5 --scaler=0.8'
+  said = refusals.of('fedema', [line])
+  assert said == {line: '--tau is given with --scaler; leave one of them out.'}
   assert not (tmp_path / 'wrong').exists()

@@ -199,7 +199,8 @@ def count_bytes(metrics, psi, params_type):
     shared = whole + _SPARSE_BYTES * tf.cast(_nonzeros(psi), tf.int64)
     result['bytes_down'] = cohort * shared + _SPARSE_BYTES * received
     result['bytes_up'] = _SPARSE_BYTES * sent
-    dense = cohort * (whole // 4)
+    idle = result['empty_clients'] + result['nonfinite_clients']
+    dense = tf.cast(result['clients'] - idle, tf.int64) * (whole // 4)
     result['psi_density'] = tf.cast(
       tf.math.divide_no_nan(tf.cast(sent, tf.float64), tf.cast(dense, tf.float64)),
       tf.float32,
