@@ -9,7 +9,7 @@ one argument.
 """
 
 import collections
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow_federated as tff
@@ -124,12 +124,6 @@ def as_weights(params: base.Params) -> tff.learning.models.ModelWeights:
   return tff.learning.models.ModelWeights(params, collections.OrderedDict())
 
 
-def to_weights(params: tff.Value) -> tff.Value:
-  """Returns parameters at the server as model weights."""
-  computation = tff.tensorflow.computation(as_weights, params.type_signature.member)
-  return tff.federated_map(computation, params)
-
-
 def build_initialize(
   models: tff.Computation,
   labelled: server_training.Labelled,
@@ -161,6 +155,41 @@ def build_initialize(
     )
 
   return initialize
+
+
+def output(
+  state: Any,
+  params: tff.Value,
+  trained: tff.Value,
+  next_seed: Callable[[tff.Value], tff.Value],
+  clients: tff.Value,
+  **metrics: tff.Value,
+) -> tff.learning.templates.LearningProcessOutput:
+  """Returns what a round does: the `State` after it, and its metrics.
+
+  Args:
+    state: Before the round.
+    params: After it.
+    trained: What `server_training.Labelled.train` returned.
+    next_seed: Of `server.round_seeds`.
+    clients: What the clients' part keeps at the server.
+    **metrics: Of the clients, by name.
+  """
+  as_model = tff.tensorflow.computation(as_weights, params.type_signature.member)
+  return tff.learning.templates.LearningProcessOutput(
+    tff.federated_zip(
+      State(
+        tff.federated_map(as_model, params),
+        trained['optimizer'],
+        server.next_round(state.round),
+        next_seed(state.round_seed),
+        clients,
+      )
+    ),
+    tff.federated_zip(
+      collections.OrderedDict(**metrics, server_work=trained['metrics'])
+    ),
+  )
 
 
 def model_and_classifier(

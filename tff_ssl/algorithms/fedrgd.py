@@ -15,19 +15,14 @@ over groups at last, all clients start from it here, as in FedSup's (Gill, 2023)
 comparison. Networks have group norm, which is the paper's own advice.
 """
 
-import collections
 import dataclasses
 from typing import Any
-
-import numpy as np
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import grouped_clients
 from tff_ssl.algorithms import grouping as grouping_lib
-from tff_ssl.algorithms import server
+from tff_ssl.algorithms import one_model
 from tff_ssl.algorithms import server_training
 from tff_ssl.objectives import base
 
@@ -84,79 +79,21 @@ def build_fedrgd(
     ValueError: If an element lacks what it needs.
   """
   config = config or FedRGDConfig()
-  initial_weights, client_type = at_server.initial_models(
-    objective, server_objective, config.clients.seed
+  model = one_model.OneModel(
+    objective,
+    server_objective,
+    server_spec,
+    element_spec,
+    config.clients,
+    config.server,
+    config.grouping,
+    aggregation,
   )
-  weights_type = initial_weights.type_signature.result
-  labelled = server_training.Labelled(
-    server_objective, server_spec, config.server, weights_type.trainable
-  )
-  work = grouped_clients.GroupedClients(
-    objective, element_spec, client_type, config.clients, config.grouping, aggregation
-  )
-  initialize = at_server.build_initialize(
-    initial_weights, labelled, config.clients.seed, work.initialize
-  )
-  state_type = initialize.type_signature.result
-  _, next_seed = server.round_seeds(config.clients.seed)
-  names = tuple(tff.structure.name_list(client_type))
 
-  @tff.tensorflow.computation(weights_type.trainable)
-  def of_clients(params):
-    return at_server.select(params, names)
+  def run(state, server_data, client_data):
+    params = state.global_model_weights.trainable
+    replica = model.train(state, params, server_data)
+    sent = model.send(state, params, client_data)
+    return model.average(params, sent, replica['params']), replica, sent
 
-  @tff.tensorflow.computation(
-    weights_type, client_type, weights_type.trainable, np.float32, np.float32
-  )
-  def average(weights, mean, replica, share, examples):
-    # What clients do not train is the replica's own.
-    params = collections.OrderedDict(replica)
-    params.update(
-      grouping_lib.average(
-        at_server.select(weights.trainable, names),
-        mean,
-        at_server.select(replica, names),
-        share,
-        examples,
-      )
-    )
-    return at_server.as_weights(params)
-
-  @tff.federated_computation(
-    state_type,
-    tff.FederatedType(labelled.data_type, tff.SERVER),
-    tff.FederatedType(work.cohort.data_type, tff.CLIENTS),
-  )
-  def next_fn(state, server_data, client_data):
-    seed, round = state.round_seed, state.round
-    weights = state.global_model_weights
-    trained = tff.federated_map(
-      labelled.train, (weights.trainable, state.optimizer, seed, round, server_data)
-    )
-    params = tff.federated_map(of_clients, weights.trainable)
-    sent = work.next(state.clients, params, seed, round, client_data)
-    averaged = tff.federated_map(
-      average, (weights, sent.mean, trained['params'], sent.server_share, sent.examples)
-    )
-    return tff.learning.templates.LearningProcessOutput(
-      tff.federated_zip(
-        at_server.State(
-          averaged,
-          trained['optimizer'],
-          server.next_round(round),
-          next_seed(seed),
-          sent.state,
-        )
-      ),
-      tff.federated_zip(
-        collections.OrderedDict(
-          client_work=sent.metrics, server_work=trained['metrics']
-        )
-      ),
-    )
-
-  return at_server.Process(
-    initialize,
-    next_fn,
-    *at_server.model_and_classifier(state_type.member, labelled.names),
-  )
+  return model.build(run)

@@ -4,7 +4,6 @@
 the server of `fedsup`, `fedrgd` and `server_finetuned` does without its clients.
 """
 
-import collections
 from typing import Any
 
 import tensorflow_federated as tff
@@ -62,18 +61,7 @@ def build_labelled_only(
         server_data,
       ),
     )
-    return tff.learning.templates.LearningProcessOutput(
-      tff.federated_zip(
-        at_server.State(
-          at_server.to_weights(trained['params']),
-          trained['optimizer'],
-          server.next_round(state.round),
-          next_seed(state.round_seed),
-          state.clients,
-        )
-      ),
-      tff.federated_zip(collections.OrderedDict(server_work=trained['metrics'])),
-    )
+    return at_server.output(state, trained['params'], trained, next_seed, state.clients)
 
   return at_server.Process(
     initialize,

@@ -17,19 +17,14 @@ side alone trains (a projector, the head of a self-supervised objective) lives o
 server.
 """
 
-import collections
 import dataclasses
 from typing import Any
-
-import numpy as np
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import grouped_clients
 from tff_ssl.algorithms import grouping as grouping_lib
-from tff_ssl.algorithms import server
+from tff_ssl.algorithms import one_model
 from tff_ssl.algorithms import server_training
 from tff_ssl.objectives import base
 
@@ -84,72 +79,22 @@ def build_server_finetuned(
     ValueError: If an element lacks what it needs.
   """
   config = config or ServerFinetunedConfig()
-  initial_weights, client_type = at_server.initial_models(
-    objective, server_objective, config.clients.seed
+  model = one_model.OneModel(
+    objective,
+    server_objective,
+    server_spec,
+    element_spec,
+    config.clients,
+    config.server,
+    config.grouping,
+    aggregation,
   )
-  weights_type = initial_weights.type_signature.result
-  labelled = server_training.Labelled(
-    server_objective, server_spec, config.server, weights_type.trainable
-  )
-  work = grouped_clients.GroupedClients(
-    objective, element_spec, client_type, config.clients, config.grouping, aggregation
-  )
-  initialize = at_server.build_initialize(
-    initial_weights, labelled, config.clients.seed, work.initialize
-  )
-  state_type = initialize.type_signature.result
-  _, next_seed = server.round_seeds(config.clients.seed)
-  names = tuple(tff.structure.name_list(client_type))
 
-  @tff.tensorflow.computation(weights_type.trainable)
-  def of_clients(params):
-    return at_server.select(params, names)
-
-  @tff.tensorflow.computation(
-    weights_type.trainable, client_type, np.float32, np.float32
-  )
-  def average(params, mean, share, examples):
-    own = at_server.select(params, names)
-    result = collections.OrderedDict(params)
-    result.update(grouping_lib.average(own, mean, {}, share, examples))
-    return result
-
-  @tff.federated_computation(
-    state_type,
-    tff.FederatedType(labelled.data_type, tff.SERVER),
-    tff.FederatedType(work.cohort.data_type, tff.CLIENTS),
-  )
-  def next_fn(state, server_data, client_data):
-    seed, round = state.round_seed, state.round
+  def run(state, server_data, client_data):
     params = state.global_model_weights.trainable
-    sent = work.next(
-      state.clients, tff.federated_map(of_clients, params), seed, round, client_data
-    )
-    averaged = tff.federated_map(
-      average, (params, sent.mean, sent.server_share, sent.examples)
-    )
-    trained = tff.federated_map(
-      labelled.train, (averaged, state.optimizer, seed, round, server_data)
-    )
-    return tff.learning.templates.LearningProcessOutput(
-      tff.federated_zip(
-        at_server.State(
-          at_server.to_weights(trained['params']),
-          trained['optimizer'],
-          server.next_round(round),
-          next_seed(seed),
-          sent.state,
-        )
-      ),
-      tff.federated_zip(
-        collections.OrderedDict(
-          client_work=sent.metrics, server_work=trained['metrics']
-        )
-      ),
-    )
+    sent = model.send(state, params, client_data)
+    averaged = model.average(params, sent, params)
+    trained = model.train(state, averaged, server_data)
+    return trained['params'], trained, sent
 
-  return at_server.Process(
-    initialize,
-    next_fn,
-    *at_server.model_and_classifier(state_type.member, labelled.names),
-  )
+  return model.build(run)
