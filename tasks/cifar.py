@@ -7,18 +7,15 @@ however the data were prepared.
 """
 
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
 
-from tasks import cache
 from tasks import images
 from tasks import task as task_lib
 from tasks import tfds_source
 
 NAMES = ('cifar10', 'cifar100')
-_SPLITS = ('train', 'test')
 
 
 def load(
@@ -44,27 +41,14 @@ def load(
   """
   source = tfds_source.Source(name, data_dir, download)
 
-  def build(folder: pathlib.Path) -> dict[str, Any]:
-    builder = source.builder()
-    for split in _SPLITS:
-      image, label = _read(builder, split)
-      np.save(folder / f'{split}_image.npy', images.resize(image, image_size))
-      np.save(folder / f'{split}_label.npy', label)
-    return {'label_names': builder.info.features['label'].names}
+  def read(builder: Any, split: str) -> tfds_source.Arrays:
+    image, label = _read(builder, split)
+    return images.resize(image, image_size), label
 
-  entry = source.fetch(build, image_size)
-  train = _examples(entry, 'train', first_id=0)
-  test = _examples(entry, 'test', first_id=len(train))
-  return task_lib.Task(name, tuple(entry.info['label_names']), train, test)
+  return tfds_source.load_task(source, image_size, read)
 
 
-def _examples(entry: cache.Entry, split: str, first_id: int) -> task_lib.Examples:
-  label = entry.arrays[f'{split}_label']
-  ids = np.arange(first_id, first_id + len(label), dtype=np.int64)
-  return task_lib.Examples(entry.arrays[f'{split}_image'], label, ids, case=ids)
-
-
-def _read(builder: Any, split: str) -> tuple[np.ndarray, np.ndarray]:
+def _read(builder: Any, split: str) -> tfds_source.Arrays:
   """Images uint8 [n, 32, 32, 3] and labels int32 [n], by TFDS's id."""
   batches = list(tfds_source.batches(builder, split))
   order = np.argsort(np.concatenate([batch['id'] for batch in batches]))

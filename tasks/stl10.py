@@ -10,18 +10,18 @@ is the same wherever the same version of the data set was prepared.
 """
 
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
 
-from tasks import cache
 from tasks import images
 from tasks import task as task_lib
 from tasks import tfds_source
 
 NAME = 'stl10'
-_LABELLED, _UNLABELLED, _TEST = 'train', 'unlabelled', 'test'
+_UNLABELLED = 'unlabelled'
+# Of TFDS's splits, by that of the task.
+_PARTS = {'train': ('train', _UNLABELLED), 'test': ('test',)}
 
 
 def load(
@@ -46,29 +46,14 @@ def load(
   """
   source = tfds_source.Source(NAME, data_dir, download)
 
-  def build(folder: pathlib.Path) -> dict[str, Any]:
-    builder = source.builder()
-    for split, parts in (('train', (_LABELLED, _UNLABELLED)), ('test', (_TEST,))):
-      read = [_read(builder, part, image_size) for part in parts]
-      np.save(folder / f'{split}_image.npy', np.concatenate([r[0] for r in read]))
-      np.save(folder / f'{split}_label.npy', np.concatenate([r[1] for r in read]))
-    return {'label_names': builder.info.features['label'].names}
+  def read(builder: Any, split: str) -> tfds_source.Arrays:
+    parts = [_read(builder, part, image_size) for part in _PARTS[split]]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
-  entry = source.fetch(build, image_size)
-  train = _examples(entry, 'train', first_id=0)
-  test = _examples(entry, 'test', first_id=len(train))
-  return task_lib.Task(NAME, tuple(entry.info['label_names']), train, test)
+  return tfds_source.load_task(source, image_size, read)
 
 
-def _examples(entry: cache.Entry, split: str, first_id: int) -> task_lib.Examples:
-  label = entry.arrays[f'{split}_label']
-  ids = np.arange(first_id, first_id + len(label), dtype=np.int64)
-  return task_lib.Examples(entry.arrays[f'{split}_image'], label, ids, case=ids)
-
-
-def _read(
-  builder: Any, split: str, image_size: int | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _read(builder: Any, split: str, image_size: int | None) -> tfds_source.Arrays:
   """Images uint8 [n, size, size, 3] and labels int32 [n], -1 where there is none."""
   read: list[tuple[np.ndarray, np.ndarray]] = [
     (images.resize(batch['image'], image_size), batch['label'].astype(np.int32))

@@ -5,13 +5,23 @@ import os
 import pathlib
 from typing import Any
 
+import numpy as np
+
 from tasks import cache
+from tasks import task as task_lib
+
+# Images and labels.
+Arrays = tuple[np.ndarray, np.ndarray]
 
 _READ_BATCH = 1000
 
 
 class Source:
-  """One data set in TFDS's folder."""
+  """One data set in TFDS's folder.
+
+  Attributes:
+    name: TFDS's.
+  """
 
   def __init__(
     self, name: str, data_dir: str | os.PathLike[str] | None, download: bool
@@ -28,7 +38,7 @@ class Source:
       ValueError: The data set is not prepared, and is not or cannot be downloaded.
     """
     default = os.environ.get('TFDS_DATA_DIR', '~/tensorflow_datasets')
-    self._name = name
+    self.name = name
     self._root = pathlib.Path(data_dir or default).expanduser()
     self._download = download
     self._builder: Any = None
@@ -37,7 +47,7 @@ class Source:
 
   def builder(self) -> Any:
     """Returns a builder whose data are prepared."""
-    return self._builder or _prepare(self._name, self._root, self._download)
+    return self._builder or _prepare(self.name, self._root, self._download)
 
   def fetch(
     self, build: Callable[[pathlib.Path], dict[str, Any]], image_size: int | None
@@ -48,9 +58,43 @@ class Source:
       build: Writes the arrays into a folder and returns JSON values.
       image_size: Part of the entry's name.
     """
-    stamp = _stamp(self._root / self._name)
-    entry_name = f'{self._name}-{image_size or "native"}-{stamp}'
+    stamp = _stamp(self._root / self.name)
+    entry_name = f'{self.name}-{image_size or "native"}-{stamp}'
     return cache.fetch(cache.root_beside(self._root), entry_name, build)
+
+
+def load_task(
+  source: Source, image_size: int | None, read: Callable[[Any, str], Arrays]
+) -> task_lib.Task:
+  """Loads the task of a data set, from the cache or by reading it.
+
+  Args:
+    source: The data set.
+    image_size: Height and width, in pixels; None for the native ones.
+    read: (builder, 'train' or 'test') -> images uint8 [n, image_size, image_size, C]
+      and labels int32 [n], in an order that does not depend on the machine.
+
+  Returns:
+    The task; examples are numbered in the order of `read`, first the training split.
+  """
+
+  def build(folder: pathlib.Path) -> dict[str, Any]:
+    builder = source.builder()
+    for split in ('train', 'test'):
+      for kind, array in zip(('image', 'label'), read(builder, split), strict=True):
+        np.save(folder / f'{split}_{kind}.npy', array)
+    return {'label_names': builder.info.features['label'].names}
+
+  entry = source.fetch(build, image_size)
+  train = _examples(entry, 'train', first_id=0)
+  test = _examples(entry, 'test', first_id=len(train))
+  return task_lib.Task(source.name, tuple(entry.info['label_names']), train, test)
+
+
+def _examples(entry: cache.Entry, split: str, first_id: int) -> task_lib.Examples:
+  label = entry.arrays[f'{split}_label']
+  ids = np.arange(first_id, first_id + len(label), dtype=np.int64)
+  return task_lib.Examples(entry.arrays[f'{split}_image'], label, ids, case=ids)
 
 
 def batches(builder: Any, split: str) -> Iterator[dict[str, Any]]:
