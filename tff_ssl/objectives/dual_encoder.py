@@ -144,6 +144,31 @@ class TwoTower:
     return f, g
 
 
+class LossOfPairs(base.LossOfEncodings, base.SharesAll):
+  """An objective of its `model` alone, whose loss is that of both encodings.
+
+  It is `base.Separable` if the model encodes each example by itself.
+  """
+
+  model: DualEncoder
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those of the model (see `base.Networked`)."""
+    return self.model.networks
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return self.model.init(seed, dtype)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns the encodings `f` [n, d_f] and `g` [n, d_g] (see `base.Separable`)."""
+    f, g = self.model.encode(params, examples, seed)
+    return collections.OrderedDict(f=f, g=g)
+
+
 def build_siamese(
   encoder: network.Network,
   projector_widths: Sequence[int],
@@ -160,14 +185,6 @@ def build_siamese(
     encoder.output_dim, projector_widths, projector.like(encoder)
   )
   return Siamese(encoder, head, augmentation)
-
-
-def named_encodings(
-  model: DualEncoder, params: base.Params, examples: base.Examples, seed: tf.Tensor
-) -> base.Encodings:
-  """Returns the encodings of n examples as `f` [n, d_f] and `g` [n, d_g]."""
-  f, g = model.encode(params, examples, seed)
-  return collections.OrderedDict(f=f, g=g)
 
 
 def init_networks(

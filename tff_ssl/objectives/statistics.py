@@ -7,12 +7,10 @@ client's statistics by the statistics of the whole cohort (DCCO), or leave them 
 """
 
 import collections
-from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.encoders import network
 from tff_ssl.losses import cco
 from tff_ssl.losses import spread
 from tff_ssl.losses import vicreg
@@ -24,9 +22,7 @@ LOSSES = ('cco', 'vicreg')
 
 
 @dataclasses.dataclass(frozen=True)
-class StatisticsObjective(
-  base.LossOfEncodings, base.SharesAll, collapse.SpreadReported
-):
+class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   """A loss of the encoding statistics of a dual encoder.
 
   Attributes:
@@ -61,15 +57,6 @@ class StatisticsObjective(
     # These losses ignore a shift: healthy encodings may vary little beside their mean.
     return 0.005
 
-  @property
-  def networks(self) -> Mapping[str, network.Network]:
-    """Those of the model (see `base.Networked`)."""
-    return self.model.networks
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return self.model.init(seed, dtype)
-
   def statistics(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> collections.OrderedDict[str, tf.Tensor]:
@@ -82,12 +69,6 @@ class StatisticsObjective(
     if self.loss_name == 'vicreg':
       return vicreg.vicreg_loss(statistics)
     return cco.cco_loss(statistics, self.off_diagonal_weight)
-
-  def encode(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> base.Encodings:
-    """Returns the encodings `f` and `g` of both views (see `base.Separable`)."""
-    return dual_encoder.named_encodings(self.model, params, examples, seed)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples

@@ -8,7 +8,7 @@ Shared: encoder, projector. Nothing stays on the client.
 Deviations: group norm in the place of batch norm; SimCLR's augmentation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 
 import tensorflow as tf
@@ -26,9 +26,7 @@ AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
-class UniformityObjective(
-  base.LossOfEncodings, base.SharesAll, collapse.SpreadReported
-):
+class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   """L_align + weight * (L_uniform of the one view + L_uniform of the other) / 2.
 
   It is `base.Separable`: each example is encoded by itself.
@@ -48,21 +46,6 @@ class UniformityObjective(
       raise ValueError(f'weight is {self.weight}; it must be at least 0 and finite.')
     if not 0 < self.t < float('inf'):
       raise ValueError(f't is {self.t}; it must be above 0 and finite.')
-
-  @property
-  def networks(self) -> Mapping[str, network.Network]:
-    """Those of the model (see `base.Networked`)."""
-    return self.model.networks
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return self.model.init(seed, dtype)
-
-  def encode(
-    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
-  ) -> base.Encodings:
-    """Returns the encodings `f` and `g` of both views (see `base.Separable`)."""
-    return dual_encoder.named_encodings(self.model, params, examples, seed)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
