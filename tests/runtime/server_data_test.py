@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests import tiny
 from tff_ssl.algorithms import packs
@@ -69,6 +70,25 @@ def test_both_sides_are_one_argument():
   assert [int(e['label']) for e in own.as_numpy_iterator()] == [0, 1]
   assert list(own.element_spec) == ['image', 'label']
   assert len(server_data.Rounds(labelled)(7)) == 1
+
+
+def test_labels_too_large_for_a_message_come_from_files(monkeypatch):
+  rng = np.random.default_rng(0)
+  labelled = {
+    'image': rng.integers(0, 256, (5, 4, 4, 3)).astype(np.uint8),
+    'label': np.arange(5, dtype=np.int32),
+  }
+  (expected,) = server_data.Rounds(labelled)(0)
+  monkeypatch.setattr(packs, 'MAX_BYTES', 100)
+  rounds = server_data.Rounds(labelled)
+  (got,) = rounds(0)
+  for a, b in zip(got, expected, strict=True):
+    for name in labelled:
+      np.testing.assert_array_equal(a[name], b[name])
+  assert rounds.element_spec['image'].shape == (4, 4, 3)
+  assert list(rounds.element_spec) == ['image', 'label']
+  serialized = tf.raw_ops.DatasetToGraphV2(input_dataset=got._variant_tensor)
+  assert b'ReadFile' in serialized.numpy()
 
 
 def test_a_field_is_of_the_client_and_leaves_the_data_as_they_were():

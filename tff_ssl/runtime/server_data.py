@@ -18,6 +18,7 @@ from tff_ssl.algorithms import grouping
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
+from tff_ssl.runtime import spill
 
 
 class Grouped:
@@ -91,9 +92,7 @@ class Rounds:
         and `label`.
       clients: Round -> the clients' data; None where no client takes part.
     """
-    self._labelled = tf.data.Dataset.from_tensor_slices(
-      collections.OrderedDict(labelled)
-    )
+    self._labelled = spill.slices(collections.OrderedDict(labelled))
     self._clients = clients
     self.element_spec: Any = self._labelled.element_spec
 

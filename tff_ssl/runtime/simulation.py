@@ -12,7 +12,7 @@ rounds of small clients are then several times cheaper (see `algorithms.packing`
 
 import bisect
 import collections
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
 import os
 from typing import Any, NamedTuple
@@ -112,8 +112,16 @@ class Clients:
     if not self._num_packs:
       return Cohort([[name] for name in ids], [self._alone(name) for name in ids])
     if isinstance(self._data, client_data.ArrayClientData):
-      return self._from_arrays(self._data, ids, bytes_per_client)
-    return self._from_datasets(ids, bytes_per_client)
+      sizes, take = _of_arrays(self._data, ids)
+    else:
+      sizes, take = _of_datasets(self._data, ids)
+    dealt = packs.deal(
+      sizes, self._num_packs, self._bytes_per_example, bytes_per_client
+    )
+    return Cohort(
+      [[ids[k] for k in pack] for pack in dealt],
+      [_pack(take(pack), [sizes[k] for k in pack]) for pack in dealt],
+    )
 
   def index(self, client_id: str) -> int:
     """Returns a client's index: its place among the sorted ids of all clients.
@@ -134,9 +142,6 @@ class Clients:
     """The ids of all clients, sorted."""
     return sorted(self._data.client_ids)
 
-  def _deal(self, sizes: list[int], bytes_per_client: int) -> list[list[int]]:
-    return packs.deal(sizes, self._num_packs, self._bytes_per_example, bytes_per_client)
-
   def _alone(self, client_id: str) -> tf.data.Dataset:
     """Returns a client's data set; of one too large to be sent, one of files."""
     if isinstance(self._data, client_data.ArrayClientData):
@@ -145,48 +150,44 @@ class Clients:
         return spill.dataset(self._data.examples(positions)).unbatch()
     return self._data.create_tf_dataset_for_client(client_id)
 
-  def _from_arrays(
-    self, data: client_data.ArrayClientData, ids: list[str], bytes_per_client: int
-  ) -> Cohort:
-    positions = [data.positions(client_id) for client_id in ids]
-    sizes = [len(of_client) for of_client in positions]
-    dealt = self._deal(sizes, bytes_per_client)
-    return Cohort(
-      [[ids[k] for k in pack] for pack in dealt],
-      [
-        _pack(
-          data.examples(np.concatenate([positions[k] for k in pack])),
-          [sizes[k] for k in pack],
-        )
-        for pack in dealt
-      ],
+
+# Takes the examples of some clients, given by position, one client after another.
+_Take = Callable[[Sequence[int]], Mapping[str, np.ndarray]]
+
+
+def _of_arrays(
+  data: client_data.ArrayClientData, ids: Sequence[str]
+) -> tuple[list[int], _Take]:
+  """Returns the clients' sizes, and what takes their examples."""
+  positions = [data.positions(client_id) for client_id in ids]
+
+  def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
+    return data.examples(np.concatenate([positions[k] for k in members]))
+
+  return [len(of_client) for of_client in positions], take
+
+
+def _of_datasets(
+  data: tff.simulation.datasets.ClientData, ids: Sequence[str]
+) -> tuple[list[int], _Take]:
+  """As `_of_arrays`, of clients whose data have to be read to be counted."""
+  examples = [
+    clients_lib.all_examples(data.create_tf_dataset_for_client(client_id))
+    for client_id in ids
+  ]
+
+  def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
+    return collections.OrderedDict(
+      (name, np.concatenate([examples[k][name] for k in members]))
+      for name in examples[0]
     )
 
-  def _from_datasets(self, ids: list[str], bytes_per_client: int) -> Cohort:
-    examples = [
-      clients_lib.all_examples(self._data.create_tf_dataset_for_client(client_id))
-      for client_id in ids
-    ]
-    sizes = [int(of_client['example_id'].shape[0]) for of_client in examples]
-    dealt = self._deal(sizes, bytes_per_client)
-    return Cohort(
-      [[ids[k] for k in pack] for pack in dealt],
-      [
-        _pack(
-          collections.OrderedDict(
-            (name, np.concatenate([examples[k][name] for k in pack]))
-            for name in examples[0]
-          ),
-          [sizes[k] for k in pack],
-        )
-        for pack in dealt
-      ],
-    )
+  return [int(of_client['example_id'].shape[0]) for of_client in examples], take
 
 
 def _pack(examples: Mapping[str, np.ndarray], sizes: list[int]) -> tf.data.Dataset:
   """Returns a pack's data set; of a client too large to be sent, one of files."""
   content = packs.content(examples, sizes)
-  if sum(array.nbytes for array in tf.nest.flatten(content)) > packs.MAX_BYTES:
+  if spill.is_too_large(content):
     return spill.dataset(content)
   return tf.data.Dataset.from_tensors(content)

@@ -14,6 +14,24 @@ import weakref
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.algorithms import packs
+
+
+def slices(tensors: Mapping[str, np.ndarray]) -> tf.data.Dataset:
+  """Returns a data set of the rows of arrays, from files where they are too large.
+
+  Args:
+    tensors: Arrays of numbers by name, [n, ...] each.
+  """
+  if is_too_large(tensors):
+    return dataset(tensors).unbatch()
+  return tf.data.Dataset.from_tensor_slices(tensors)
+
+
+def is_too_large(tensors: Mapping[str, Any]) -> bool:
+  """Returns whether arrays, perhaps nested, are more than one message should hold."""
+  return sum(array.nbytes for array in tf.nest.flatten(tensors)) > packs.MAX_BYTES
+
 
 def dataset(tensors: Mapping[str, Any]) -> tf.data.Dataset:
   """Returns a data set of one element whose arrays are in files.
