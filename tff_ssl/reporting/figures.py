@@ -32,6 +32,8 @@ _LOGARITHMIC_FROM = 20
 # Rounds that waited for other programs, or while a run was interrupted, go beyond.
 _TIMES_PERCENTILE = 99.5
 _MARGIN = 1.05
+# As many decimals as it takes to tell the ticks apart.
+_PER_CENT = ticker.FuncFormatter(lambda share, _: f'{100 * share:.4g}%')
 
 
 def draw(
@@ -92,7 +94,7 @@ def draw_over(
     plot.set_title(title, loc='left', fontsize=10.5, color=look.INK)
     plot.set_xlabel(flag, color=look.INK, fontsize=9)
     plot.set_xticks(range(len(ticks)), ticks)
-    plot.yaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=0))
+    plot.yaxis.set_major_formatter(_PER_CENT)
     look.style_axes(plot)
   _add_legend(figure, names, in_a_line=1)
   return figure
@@ -169,7 +171,7 @@ def _label_axes(
   plot.set_xlim(0, _MARGIN * last)
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   if quantity.axis == 'share':
-    plot.yaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=0))
+    plot.yaxis.set_major_formatter(_PER_CENT)
   elif quantity.axis == 'bytes':
     plot.yaxis.set_major_formatter(ticker.EngFormatter('B'))
   elif quantity.axis == 'times':
