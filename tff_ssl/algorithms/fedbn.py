@@ -118,12 +118,12 @@ def client_function(
     return Kept(names.local(initial.trainable), initial.non_trainable)
 
   def each(shared, state, examples):
-    every = {**shared['params'], **state.kept.params}
-    order = server.initial_weights(objective, config.seed).trainable
+    params = collections.OrderedDict(shared['params'])
+    params.update(state.kept.params)
     trained = local_training.train(
       objective,
       config.local,
-      collections.OrderedDict((name, every[name]) for name in order),
+      params,
       examples,
       shared['seed'],
       shared['rate'],

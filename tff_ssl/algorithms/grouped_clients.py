@@ -165,12 +165,13 @@ class GroupedClients:
     def report(metrics, counts, aggregated):
       averaged = collections.OrderedDict(metrics)
       energy = averaged.pop(grouping_lib.ENERGY)
-      result = collections.OrderedDict(loss=averaged.pop('loss'))
-      result.update(self._objective.summarize(averaged))
-      result['gradient_diversity'] = grouping_lib.diversity(energy, aggregated)
-      result.update(counts)
-      result.update(clients.traffic(counts['clients'], down=down, up=up))
-      return result
+
+      def summarize(rest):
+        summary = self._objective.summarize(rest)
+        summary['gradient_diversity'] = grouping_lib.diversity(energy, aggregated)
+        return summary
+
+      return clients.report(averaged, counts, summarize, down=down, up=up)
 
     self.initialize = initialize
     self._to_weight, self._scale_energy = to_weight, scale_energy
