@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from binaries import benchmark_objectives
 from binaries import benchmark_states
 from binaries import benchmark_workloads
 from tff_ssl.algorithms import centralized
@@ -22,22 +23,17 @@ from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import grouping
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import per_ssfl
 from tff_ssl.algorithms import server
 from tff_ssl.augment import configs
-from tff_ssl.encoders import network
-from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
-from tff_ssl.objectives import byol
 from tff_ssl.objectives import context
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fedsup as fedsup_objectives
-from tff_ssl.objectives import moco
-from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import per_ssfl as per_ssfl_objectives
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
-from tff_ssl.objectives import swav
 
 # Small, so that the weights stay finite on noise; it costs the same as any other.
 _SERVER_LEARNING_RATE = 1e-3
@@ -54,7 +50,7 @@ class Problem:
     clients: The clients, with who takes part in a round.
     local: Epochs and batch size, of the algorithms that have them.
     seed: Of the initial weights and the views, the same for both sides.
-    objective: One of `OBJECTIVES`, of the experiments that take any.
+    objective: Of `benchmark_objectives.OBJECTIVES`, where an experiment takes any.
   """
 
   model: dual_encoder.Siamese
@@ -90,7 +86,7 @@ def build_dcco(problem: Problem) -> Experiment:
 
 def build_fedavg(problem: Problem) -> Experiment:
   """Builds FedAvg with an objective within each client, and it centralized."""
-  objective = OBJECTIVES[problem.objective](problem.model)
+  objective = benchmark_objectives.OBJECTIVES[problem.objective](problem.model)
   federated = fedavg.build_fedavg(
     objective,
     problem.clients.simulation.element_spec,
@@ -107,7 +103,7 @@ def build_fedema(problem: Problem) -> Experiment:
   floor is 1. What FedEMA does beside that is by weight and not by image: it mixes,
   measures, sends and stores two networks of each client.
   """
-  objective = byol.ByolObjective(problem.model, _predictor(problem.model))
+  objective = benchmark_objectives.OBJECTIVES['byol'](problem.model)
   training = fedavg.FedAvgConfig(problem.local, seed=problem.seed)
   process = fedema.build_fedema(
     objective,
@@ -126,7 +122,7 @@ def build_fedsup(problem: Problem) -> Experiment:
   the teacher's passes. The counterpart's teacher stays the initial one.
   """
   objective = fedsup_objectives.FedSupObjective(
-    problem.model, _predictor(problem.model)
+    problem.model, benchmark_objectives.predictor(problem.model)
   )
   labelled = supervised.SupervisedObjective(
     problem.model.encoder,
@@ -159,25 +155,35 @@ def build_fedsup(problem: Problem) -> Experiment:
   return Experiment(unlabelled, _centralized(given, problem))
 
 
+def build_per_ssfl(problem: Problem) -> Experiment:
+  """Builds Per-SSFL with its clients' states on disk, and both losses centralized.
+
+  Both sides compute the same: forward and backward of two models over the same views.
+  The floor is 1; what comes on top is the clients' states, read, sent and written.
+  """
+  objective = benchmark_objectives.OBJECTIVES['simsiam'](problem.model)
+  process = per_ssfl.build_per_ssfl(
+    objective,
+    problem.clients.simulation.element_spec,
+    _server_optimizer(),
+    per_ssfl.PerSSFLConfig(
+      fedavg.FedAvgConfig(problem.local, _SERVER_LEARNING_RATE, seed=problem.seed)
+    ),
+  )
+  both = per_ssfl_objectives.PerSSFLObjective(objective)
+  federated = benchmark_states.Remembering(process, problem.clients.simulation)
+  return Experiment(federated, _centralized(both, problem))
+
+
 EXPERIMENTS: Mapping[str, Callable[[Problem], Experiment]] = collections.OrderedDict(
   dcco=build_dcco,
   fedavg=build_fedavg,
   fedsup=build_fedsup,
   fedema=build_fedema,
-)
-# With the papers' defaults, and predictors of the projection's size.
-OBJECTIVES: Mapping[str, Callable[[dual_encoder.Siamese], Any]] = (
-  collections.OrderedDict(
-    simclr=contrastive.ContrastiveObjective,
-    simsiam=lambda model: simsiam.SimSiamObjective(model, _predictor(model)),
-    byol=lambda model: byol.ByolObjective(model, _predictor(model)),
-    moco=moco.MocoObjective,
-    swav=swav.SwavObjective,
-    cco=statistics.StatisticsObjective,
-  )
+  per_ssfl=build_per_ssfl,
 )
 # The experiments whose clients train in epochs and batches (`Problem.local`).
-WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema')
+WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema', 'per_ssfl')
 # The experiments that take any objective.
 WITH_OBJECTIVE = ('fedavg',)
 
@@ -189,8 +195,7 @@ def federated_cohort(problem: Problem, round: int) -> list[tf.data.Dataset]:
     problem: The clients.
     round: Number of the round, which decides who takes part.
   """
-  clients = problem.clients
-  return clients.simulation.cohort(clients.cohorts(round))
+  return problem.clients.simulation.cohort(problem.clients.cohorts(round))
 
 
 def centralized_batches(problem: Problem, round: int) -> list[tf.data.Dataset]:
@@ -218,10 +223,6 @@ def visited_examples(problem: Problem, round: int) -> int:
   clients = problem.clients
   held = sum(len(clients.partition[k]) for k in clients.cohorts(round))
   return held * problem.local.epochs
-
-
-def _predictor(model: dual_encoder.Siamese) -> network.Network:
-  return predictor.build_predictor(model.output_dims[0], model.output_dims[0])
 
 
 def _server_optimizer() -> Any:

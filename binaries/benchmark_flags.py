@@ -8,6 +8,7 @@ from absl import flags
 
 from binaries import benchmark_experiments
 from binaries import benchmark_measure
+from binaries import benchmark_objectives
 from binaries import benchmark_workloads
 from binaries import common
 from binaries import output_flags
@@ -33,7 +34,7 @@ EXPERIMENT = flags.DEFINE_enum(
 OBJECTIVE = flags.DEFINE_enum(
   'objective',
   'simclr',
-  tuple(benchmark_experiments.OBJECTIVES),
+  tuple(benchmark_objectives.OBJECTIVES),
   'Of the clients, of fedavg.',
 )
 REGIME = flags.DEFINE_enum(

@@ -81,7 +81,8 @@ def main() -> None:
     evaluation_clients.build_federated(task),
     evaluation_clients.build_deal(task),
   )
-  name = str(config['flags'].get('algorithm', 'encoder'))
+  known = config['flags']
+  name = str(known.get('algorithm', known.get('method', 'encoder')))
   with evaluation_clients.open_context():
     evaluation.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
 

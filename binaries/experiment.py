@@ -6,33 +6,33 @@ import contextlib
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 from binaries import common
 from binaries import evaluation
 from binaries import evaluation_flags
 from binaries import partition_flags
 from binaries import results
+from binaries import run_parts
 from tasks import task as task_lib
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.encoders import network
-from tff_ssl.evaluation import labels
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.runtime import alarm
-from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
 
 # Flags that may change when a run is resumed.
-MAY_DIFFER = (*common.MAY_DIFFER, *evaluation_flags.MAY_DIFFER)
+MAY_DIFFER = (
+  *common.MAY_DIFFER,
+  *evaluation_flags.MAY_DIFFER,
+  'personal_methods',
+  'export_clients',
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Experiment:
     federated: Whether its rounds take cohorts of clients; else batches drawn from all
       examples.
     label_share: Share of the training labels that it is given; None: it sees no label.
+    build_personal: Builds clients' own encoders, where they have any.
   """
 
   name: str
@@ -53,6 +54,7 @@ class Experiment:
   build_algorithm: Callable[[Any, Any], Any]
   federated: bool = True
   label_share: float | None = None
+  build_personal: Callable[[run_parts.Parts], run_parts.Personal] | None = None
 
 
 def check_flags() -> None:
@@ -85,6 +87,7 @@ class Prepared:
     evaluate: (state, round) -> named numbers, after `evaluate_every` rounds and at the
       end; None: all methods of the flags.
     evaluate_every: None: as the flags say.
+    personal: Clients' own encoders, where they have any.
   """
 
   name: str
@@ -98,6 +101,7 @@ class Prepared:
   federated: bool = True
   evaluate: loop.EvaluateFn | None = None
   evaluate_every: int | None = None
+  personal: run_parts.Personal | None = None
 
   def weights(self, state: Any) -> network.Params:
     """Returns the parameters that are the result."""
@@ -128,8 +132,18 @@ def run(experiment: Experiment) -> None:
   if isinstance(algorithm, stateful_process.StatefulProcess):
     algorithm = stateful_rounds.StatefulRounds(algorithm, clients)
     take = algorithm.cohort
-  cohort_fn = _build_cohorts(experiment, task, data, take, partition)
+  cohort_fn = run_parts.build_cohorts(
+    task,
+    data,
+    partition,
+    take if experiment.federated else None,
+    experiment.label_share,
+  )
   logits = objective.logits if isinstance(objective, base.Classifier) else None
+  parts = run_parts.Parts(task, encoder, partition, data, objective, algorithm)
+  personal = experiment.build_personal and experiment.build_personal(parts)
+  # Positions of a deal are of cases where these are classified, not of images.
+  deal = personal.deal if personal and not task.case_level else None
   execute(
     Prepared(
       experiment.name,
@@ -139,8 +153,9 @@ def run(experiment: Experiment) -> None:
       objective,
       algorithm,
       cohort_fn,
-      evaluation.Evaluator(task, encoder, logits=logits),
+      evaluation.Evaluator(task, encoder, deal=deal, logits=logits),
       experiment.federated,
+      personal=personal,
     )
   )
 
@@ -153,11 +168,16 @@ def execute(prepared: Prepared) -> None:
   """
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
+  personal = prepared.personal
 
   def evaluate(state: Any, round: int) -> Mapping[str, float]:
     if prepared.evaluate is not None:
       return prepared.evaluate(state, round)
-    return evaluator.evaluate_model(prepared.weights(state))
+    weights = prepared.weights(state)
+    numbers = evaluator.evaluate_model(weights)
+    if personal is not None:
+      numbers.update(personal.during(weights))
+    return numbers
 
   with run_folder.RunFolder(
     path, common.flag_values(), prepared.task.fingerprint(), MAY_DIFFER
@@ -178,7 +198,10 @@ def execute(prepared: Prepared) -> None:
         execution=execution,
         alarm=_build_alarm(prepared.objective),
       )
-      params = network.select(prepared.weights(state), dual_encoder.ENCODER)
+      weights = prepared.weights(state)
+      if personal is not None:
+        personal.finish(folder, weights, prepared.name, rounds)
+    params = network.select(weights, dual_encoder.ENCODER)
     results.save_encoder(
       folder, prepared.task, prepared.encoder, params, prepared.name, rounds
     )
@@ -203,30 +226,6 @@ def _open_context(
   return context.local(
     worker_address=common.WORKER_ADDRESS.value, log_path=folder.worker_log
   )
-
-
-def _build_cohorts(
-  experiment: Experiment,
-  task: task_lib.Task,
-  data: client_data.ArrayClientData,
-  take: Callable[[Iterable[str]], Any],
-  partition: partition_lib.Partition,
-) -> Callable[[int], Any]:
-  """Returns the data of each round; a function of the round and the seed alone."""
-  seed = common.SEED.value
-  cohort_size = common.cohort_size(len(partition))
-  cohorts = sampling.Cohorts(data.client_ids, cohort_size, seed)
-  if experiment.federated:
-    return lambda round: take(cohorts(round))
-  pool = np.sort(np.concatenate(list(partition.values())))
-  if experiment.label_share is not None:
-    pool = labels.label_fraction(
-      task.train.label, experiment.label_share, seed, groups=task.train.case
-    )
-  # As many examples a round as the federated algorithms see in the mean.
-  mean_size = np.mean([len(positions) for positions in partition.values()])
-  batches = sampling.Batches(pool, max(1, round(cohort_size * mean_size)), seed)
-  return lambda round: [data.create_tf_dataset_for_positions(batches(round))]
 
 
 def refuse_strays(takers: dict[str, Collection[str]], chooser: str) -> None:

@@ -60,19 +60,7 @@ def save_encoder(
     rounds: For how long.
   """
   model = encoder.to_keras(params)
-  folder.save_encoder(
-    model,
-    collections.OrderedDict(
-      encoder=encoder.name,
-      algorithm=algorithm,
-      task=task.name,
-      rounds=rounds,
-      input=f'float32 [n, {", ".join(map(str, task.image_shape))}], pixels in [0, 1]',
-      output=f'float32 [n, {encoder.output_dim}], features',
-      parameters=encoder.num_parameters,
-      load="tf.keras.models.load_model('encoder.keras')",
-    ),
-  )
+  folder.save_encoder(model, card(task, encoder, algorithm, rounds))
   shown = task.test.take(projection.choose(len(task.test)))
   projection.write(
     folder.path / 'tensorboard',
@@ -82,6 +70,22 @@ def save_encoder(
       'label': [_label(task, label) for label in shown.label],
       'example_id': [str(example_id) for example_id in shown.example_id],
     },
+  )
+
+
+def card(
+  task: task_lib.Task, encoder: network.Network, algorithm: str, rounds: int
+) -> collections.OrderedDict[str, object]:
+  """Returns what the card of an encoder says; the arguments are `save_encoder`'s."""
+  return collections.OrderedDict(
+    encoder=encoder.name,
+    algorithm=algorithm,
+    task=task.name,
+    rounds=rounds,
+    input=f'float32 [n, {", ".join(map(str, task.image_shape))}], pixels in [0, 1]',
+    output=f'float32 [n, {encoder.output_dim}], features',
+    parameters=encoder.num_parameters,
+    load="tf.keras.models.load_model('encoder.keras')",
   )
 
 

@@ -156,3 +156,20 @@ def test_an_optimizer_s_state_can_go_on():
     w = w - velocity / 8
   np.testing.assert_allclose(params['w'], w, rtol=1e-12)
   np.testing.assert_allclose(optimizer['velocity']['w'], velocity, rtol=1e-12)
+
+
+def test_the_proximal_term_holds_to_the_anchor():
+  """One step from `START`, where without an anchor the term is 0."""
+  examples, anchor = linear_model.examples(5), np.array([2.0, 3.0])
+  trained = local_training.train(
+    linear_model.LinearObjective(),
+    local_plan.LocalPlan(proximal_weight=0.5),
+    {'w': tf.constant(linear_model.START)},
+    {name: tf.constant(value) for name, value in examples.items()},
+    linear_model.SEED,
+    linear_model.RATE,
+    anchor={'w': tf.constant(anchor)},
+  )
+  plain, _ = linear_model.numpy_epoch(linear_model.START, examples, range(5), 5)
+  expected = plain - linear_model.RATE * 0.5 * (linear_model.START - anchor)
+  np.testing.assert_allclose(trained.params['w'], expected, rtol=1e-12)

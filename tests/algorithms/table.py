@@ -9,6 +9,8 @@ from typing import Any
 from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms import labels
+from tests.algorithms import ssfl
+from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
@@ -22,7 +24,9 @@ from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import maml_ssfl
 from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import per_ssfl
 from tff_ssl.algorithms import server_finetuned
 from tff_ssl.augment import byol
 from tff_ssl.encoders import predictor
@@ -183,6 +187,18 @@ TABLE = collections.OrderedDict(
       fedu.FedUConfig(_EPOCHS, threshold=0.01),
       packed,
     ),
+  ),
+  per_ssfl=Algorithm(
+    per_ssfl.build_per_ssfl,
+    lambda packed: ssfl.build_per(0.5, harness.ADAM, _EPOCHS, packed),
+  ),
+  bilevel_ssfl=Algorithm(
+    bilevel_ssfl.build_bilevel_ssfl,
+    lambda packed: ssfl.build_bilevel(0.5, harness.ADAM, _EPOCHS, packed),
+  ),
+  maml_ssfl=Algorithm(
+    maml_ssfl.build_maml_ssfl,
+    lambda packed: ssfl.build_maml(0.1, True, harness.ADAM, _EPOCHS, packed),
   ),
   fedavg_supervised=_fedavg(_supervised(), _EPOCHS),
   fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),

@@ -43,6 +43,14 @@ def test_each_prediction_meets_the_other_view(n):
   np.testing.assert_allclose(byol, 4 + 4 * simsiam, rtol=1e-12)
 
 
+@pytest.mark.parametrize('n', [1, 5])
+def test_consensus_is_of_all_four_pairs(n):
+  p1, p2, q1, q2 = arrays = _encodings(n, 4)
+  pairs = [_cosine(p, q) for p in (p1, p2) for q in (q1, q2)]
+  got = similarity.consensus_loss(*map(tf.constant, arrays))
+  np.testing.assert_allclose(got, -np.mean(pairs), rtol=1e-12)
+
+
 def test_agreement_and_opposition_are_the_bounds():
   x = tf.constant([[3.0, 4.0]])
   np.testing.assert_allclose(similarity.negative_cosine(x, 2 * x), -1.0, rtol=1e-6)

@@ -110,3 +110,15 @@ def test_the_encoder_can_be_loaded(tmp_path):
   x = tf.ones([1, 3])
   tf.debugging.assert_equal(loaded(x), model(x))
   assert json.loads((tmp_path / 'encoder.json').read_text()) == {'output_dim': 2}
+
+
+def test_a_client_s_encoder_has_a_folder_of_its_own(tmp_path):
+  inputs = tf.keras.Input([3])
+  model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
+  with run_folder.RunFolder(tmp_path, FLAGS) as folder:
+    folder.save_encoder(model, {'client': 'a'}, 'a')
+    with pytest.raises(ValueError, match=r"client '\.\./b' cannot be the name"):
+      folder.save_encoder(model, {}, '../b')
+  assert (tmp_path / 'clients/a/encoder.keras').is_file()
+  assert json.loads((tmp_path / 'clients/a/encoder.json').read_text())['client'] == 'a'
+  assert not (tmp_path / 'encoder.keras').exists()

@@ -17,10 +17,8 @@ Deviations: the framework's options, of what to share and how to update the onli
 networks, are other algorithms: FedU, FedEMA.
 """
 
-import collections
 from typing import Any
 
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
@@ -62,8 +60,7 @@ def client_function(
       shared['rate'],
       state.kept,
     )
-    update = tf.nest.map_structure(tf.subtract, shared['params'], trained.params)
-    means = collections.OrderedDict(update=update, metrics=trained.metrics)
+    means = stateful_averaging.sent(shared, trained.params, trained.metrics)
     return means, trained.state
 
   return client_functions.StatefulFunction(

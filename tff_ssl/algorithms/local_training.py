@@ -40,6 +40,7 @@ def train(
   rate: float | tf.Tensor,
   state: base.State | None = None,
   optimizer: local.State | None = None,
+  anchor: base.Params | None = None,
 ) -> Trained:
   """Trains on a client's examples.
 
@@ -49,12 +50,13 @@ def train(
   Args:
     objective: What is minimised.
     plan: Epochs, batch size, optimizer.
-    params: Initial parameters, w_global of the proximal term.
+    params: Initial parameters.
     examples: n >= 0 examples.
     seed: int32 [2], the round's.
     rate: Learning rate of the round.
     state: The objective's; None: as it begins with these parameters.
     optimizer: The optimizer's state; None: a fresh one, as on clients.
+    anchor: w_global of the proximal term; None: the initial parameters.
 
   Returns:
     What training ends with. Without examples parameters and states are as given.
@@ -64,7 +66,9 @@ def train(
     state = stateful.init_state(params)
   if optimizer is None:
     optimizer = plan.optimizer.init(params)
-  trainer = _Trainer(stateful, plan, params, rate, optimizer)
+  if isinstance(objective, base.Prepared):
+    examples = objective.prepare(examples, seed)
+  trainer = _Trainer(stateful, plan, params, rate, optimizer, anchor or params)
   if plan.is_one_step:
     # The common case of tiny clients, without the cost of a loop.
     return trainer.one_step(state, examples, seed)
@@ -91,13 +95,20 @@ class _Trainer:
   """One client's training from given parameters."""
 
   def __init__(
-    self, objective: base.Stateful, plan: local_plan.LocalPlan, params, rate, optimizer
+    self,
+    objective: base.Stateful,
+    plan: local_plan.LocalPlan,
+    params: base.Params,
+    rate: float | tf.Tensor,
+    optimizer: local.State,
+    anchor: base.Params,
   ):
     self._objective = objective
     self._plan = plan
     self._initial = params
     self._rate = rate
     self._optimizer = optimizer
+    self._anchor = anchor
 
   def one_step(self, state, examples, seed) -> Trained:
     """Takes one step on all examples."""
@@ -192,9 +203,7 @@ class _Trainer:
     gradient = tape.gradient(
       loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-    metrics: base.Metrics = collections.OrderedDict(loss=loss)
-    metrics.update(reported)
-    return gradient, metrics, carry
+    return gradient, collections.OrderedDict(loss=loss, **reported), carry
 
   def _step(self, position: _Position, gradient, carry) -> _Position:
     """Takes a step, with the proximal term, and brings the state after it."""
@@ -203,7 +212,7 @@ class _Trainer:
         lambda g, w, w0: g + tf.cast(self._plan.proximal_weight, g.dtype) * (w - w0),
         gradient,
         position.params,
-        self._initial,
+        self._anchor,
       )
     params, optimizer = self._plan.optimizer.update(
       position.params, position.optimizer, gradient, self._rate

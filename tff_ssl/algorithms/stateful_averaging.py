@@ -11,9 +11,7 @@ The pseudocode of such an algorithm is a `client_functions.StatefulFunction`::
     trained = local_training.train(
       objective, plan, mixed, examples, shared['seed'], shared['rate']
     )
-    update = tf.nest.map_structure(tf.subtract, shared['params'], trained.params)
-    means = collections.OrderedDict(update=update, metrics=trained.metrics)
-    return means, trained.params
+    return sent(shared, trained.params, trained.metrics), trained.params
 """
 
 import collections
@@ -52,6 +50,20 @@ class _ClientWork(NamedTuple):
   counts: tff.templates.AggregationProcess
   report: tff.Computation
   rate: tff.Computation
+
+
+def sent(
+  shared: client_functions.Shared, params: base.Params, metrics: base.Metrics
+) -> client_functions.Means:
+  """Returns what a client sends that has trained the model.
+
+  Args:
+    shared: Values from the server, with the initial `params`.
+    params: The final ones.
+    metrics: Of its training, with `loss`.
+  """
+  update = tf.nest.map_structure(tf.subtract, shared['params'], params)
+  return collections.OrderedDict(update=update, metrics=metrics)
 
 
 def compose(

@@ -63,6 +63,24 @@ def simsiam_loss(
   return (negative_cosine(p1, z2) + negative_cosine(p2, z1)) / 2.0
 
 
+def consensus_loss(
+  p1: tf.Tensor, p2: tf.Tensor, q1: tf.Tensor, q2: tf.Tensor
+) -> tf.Tensor:
+  """(D(p1, q1) + D(p1, q2) + D(p2, q1) + D(p2, q2)) / 4, a scalar in [-1, 1].
+
+  Args:
+    p1: [n, d] predictions of one model from the first view.
+    p2: [n, d] its predictions from the second view.
+    q1: [n, d] predictions of another model from the first view, constants in the paper.
+    q2: [n, d] its predictions from the second view, constants in the paper.
+
+  Source: SSFL ("SSFL: Tackling Label Deficiency in Federated Learning via Personalized
+  Self-Supervision"), Algorithm 2, line 11, without lambda.
+  """
+  distances = [negative_cosine(p, q) for p in (p1, p2) for q in (q1, q2)]
+  return tf.add_n(distances) / 4.0
+
+
 def byol_loss(p1: tf.Tensor, p2: tf.Tensor, z1: tf.Tensor, z2: tf.Tensor) -> tf.Tensor:
   """Regression of both target projections, a scalar in [0, 8].
 

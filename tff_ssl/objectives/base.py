@@ -133,6 +133,14 @@ class Stateful(Protocol):
 
 
 @runtime_checkable
+class Prepared(Protocol):
+  """An objective that takes a client's examples otherwise than they are held."""
+
+  def prepare(self, examples: Examples, seed: tf.Tensor) -> Examples:
+    """Returns all examples of a client, in their order, with other fields."""
+
+
+@runtime_checkable
 class Placed(Protocol):
   """An objective that says which of its weights are shared, and what stays.
 

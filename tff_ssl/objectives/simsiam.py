@@ -64,7 +64,19 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
     """Returns `p1`, `p2`, `z1` and `z2`, each [n, d] (see `base.Separable`)."""
-    views = tf.concat(self.model.views(examples, seed), axis=0)
+    return self.encode_views(params, self.views(examples, seed))
+
+  def views(self, examples: base.Examples, seed: tf.Tensor) -> tf.Tensor:
+    """Returns the first views of n examples and then the second, [2 n, H, W, C]."""
+    return tf.concat(self.model.views(examples, seed), axis=0)
+
+  def encode_views(self, params: base.Params, views: tf.Tensor) -> base.Encodings:
+    """Returns what `encode` does of views that are there.
+
+    Args:
+      params: As in `loss`.
+      views: From `views`.
+    """
     z = self.model.project(params, views, batches=2)
     p = online.predict(params, self.predictor, z, batches=2)
     # Here, not in the loss: an algorithm takes the loss's gradient by each encoding.

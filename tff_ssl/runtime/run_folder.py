@@ -104,16 +104,31 @@ class RunFolder:
     """
     files.write_json(self.path / 'evaluation.json', {'round': round, **evaluation})
 
-  def save_encoder(self, encoder: tf.keras.Model, card: Mapping[str, object]) -> None:
-    """Writes the encoder and its card; the card last, so that it vouches for both.
+  def save_encoder(
+    self,
+    encoder: tf.keras.Model,
+    card: Mapping[str, object],
+    client_id: str | None = None,
+  ) -> None:
+    """Writes an encoder and its card; the card last, so that it vouches for both.
 
     Args:
       encoder: Images to encodings.
       card: JSON values that say what the encoder is and where it comes from.
+      client_id: Whose own it is, which goes to `clients/CLIENT_ID`; None: the run's.
+
+    Raises:
+      ValueError: If the client's id cannot be the name of a folder.
     """
-    with files.atomic(self.path / 'encoder.keras') as aside:
+    path = self.path
+    if client_id is not None:
+      if client_id in ('.', '..') or '/' in client_id:
+        raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
+      path = self.path / 'clients' / client_id
+      path.mkdir(parents=True, exist_ok=True)
+    with files.atomic(path / 'encoder.keras') as aside:
       encoder.save(aside)
-    files.write_json(self.path / 'encoder.json', card)
+    files.write_json(path / 'encoder.json', card)
 
   def close(self) -> None:
     """Finishes the TensorBoard file and gives the folder free; idempotent."""

@@ -1,0 +1,86 @@
+"""Processes of SSFL's family, that its tests share."""
+
+import functools
+
+from tests.algorithms import harness
+from tests.algorithms import remembering
+from tff_ssl.algorithms import bilevel_ssfl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import maml_ssfl
+from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import per_ssfl
+from tff_ssl.encoders import predictor
+from tff_ssl.objectives import simsiam
+from tff_ssl.optimization import local
+
+SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+CONFIG = fedavg.FedAvgConfig(
+  local_plan.LocalPlan(
+    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
+  ),
+  client_learning_rate=0.1,
+  seed=harness.SEED,
+)
+MEMBERS = harness.split([3, 2, 4, 3])
+# Clients come back after rounds without them, in other places.
+ROUNDS = [[0, 1], [2, 0], [1, 3, 2]]
+
+
+@functools.cache
+def objective() -> simsiam.SimSiamObjective:
+  return simsiam.SimSiamObjective(
+    harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
+  )
+
+
+def cohorts(rounds=ROUNDS):
+  return [harness.cohort([MEMBERS[k] for k in round]) for round in rounds]
+
+
+def examples(client):
+  return harness.tensors(harness.take(harness.arrays(), MEMBERS[client]))
+
+
+def kept(state, client):
+  """Returns what a client keeps."""
+  return state.clients[100 + MEMBERS[client][0]].kept
+
+
+@functools.cache
+def build_fedavg(optimizer=SERVER, config=CONFIG):
+  return harness.build_fedavg(objective(), optimizer, config)
+
+
+@functools.cache
+def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
+  process = per_ssfl.build_per_ssfl(
+    objective(),
+    harness.PACKS if packed else harness.ELEMENT,
+    optimizers.build_optimizer(optimizer),
+    per_ssfl.PerSSFLConfig(config, weight),
+  )
+  return remembering.Remembering(process, packed)
+
+
+@functools.cache
+def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
+  process = bilevel_ssfl.build_bilevel_ssfl(
+    objective(),
+    harness.PACKS if packed else harness.ELEMENT,
+    optimizers.build_optimizer(optimizer),
+    bilevel_ssfl.BiLevelConfig(config, weight),
+  )
+  return remembering.Remembering(process, packed)
+
+
+@functools.cache
+def build_maml(
+  inner_rate=0.1, second_order=True, optimizer=SERVER, config=CONFIG, packed=False
+):
+  return maml_ssfl.build_maml_ssfl(
+    objective(),
+    harness.PACKS if packed else harness.ELEMENT,
+    optimizers.build_optimizer(optimizer),
+    maml_ssfl.MamlConfig(config, inner_rate, second_order),
+  )

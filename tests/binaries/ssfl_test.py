@@ -1,0 +1,81 @@
+"""A run of SSFL's family, a process of its own, and the same command again.
+
+The program has flags of the same names as others: it is never imported here.
+"""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.binaries import launch
+
+_FLAGS = (
+  '--method=per',
+  '--task=digits',
+  '--encoder_width=0.25',
+  '--projector=16,8',
+  '--predictor_width=8',
+  '--partition=classes:per_client=2,clients=5',
+  '--participation=1',
+  '--batch_size=64',
+  '--rounds=2',
+  '--evaluate_every=1',
+)
+
+
+def _run(folder, *flags):
+  return launch.end(launch.start('ssfl', f'--run_dir={folder}', *flags), folder)
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory):
+  """Returns a run, and the same with more to do after its last round."""
+  folder = tmp_path_factory.mktemp('ssfl') / 'per'
+  first = _run(folder, *_FLAGS)
+  again = _run(
+    folder,
+    *_FLAGS,
+    '--personal_methods=logistic,federated_linear',
+    '--export_clients=client_3',
+  )
+  return first, again
+
+
+def _rows(run):
+  with (run.folder / 'metrics.csv').open() as file:
+    return list(csv.DictReader(file))
+
+
+def test_personal_and_global_accuracy_are_recorded(runs):
+  first, _ = runs
+  assert first.status == 0, first.stderr
+  rows = _rows(first)
+  assert len(rows) == 2
+  for row in rows:
+    for name in ('personal/knn/10%', 'personal/local_knn/10%', 'fairness/knn/10%'):
+      assert 0.1 < float(row[f'{name}/accuracy/mean']) <= 1
+    assert float(row['personal/clients']) == 5
+    assert np.isfinite(float(row['client_work/personal_loss']))
+  assert 'worst decile' in first.stdout
+
+
+def test_the_same_command_takes_other_methods_and_exports(runs):
+  first, again = runs
+  assert again.status == 0, again.stderr
+  assert len(_rows(again)) == 2
+  evaluation = json.loads((first.folder / 'evaluation.json').read_text())
+  for method in ('knn', 'linear', 'federated_linear'):
+    assert 0.1 < evaluation[f'personal/{method}/10%/accuracy/mean'] <= 1
+  card = json.loads((first.folder / 'clients/client_3/encoder.json').read_text())
+  assert (card['client'], card['algorithm']) == ('client_3', 'per ssfl')
+  personal, shared = (
+    tf.keras.models.load_model(first.folder / name / 'encoder.keras', compile=False)
+    for name in ('clients/client_3', '.')
+  )
+  image = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 8, 8, 1)
+  difference = personal(image).numpy() - shared(image).numpy()
+  assert np.isfinite(difference).all()
+  assert np.abs(difference).max() > 1e-4

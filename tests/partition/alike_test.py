@@ -1,0 +1,55 @@
+"""Tests of dealing the test examples as the training examples were dealt."""
+
+import collections
+
+import numpy as np
+
+from tff_ssl.partition import alike
+from tff_ssl.partition import spec
+
+
+def _histograms(partition, labels, classes):
+  return np.array(
+    [np.bincount(labels[p], minlength=classes) for p in partition.values()]
+  )
+
+
+def _deal(partition, labels, other):
+  return alike.deal_alike(partition, labels, other, np.random.default_rng(0))
+
+
+def test_every_client_has_its_share_of_each_class():
+  """Also where the rule itself would draw other shares for the test examples."""
+  generator = np.random.default_rng(2)
+  labels = generator.integers(0, 4, 800)
+  other = generator.integers(0, 4, 200)
+  text = 'shares:alpha=0.3,clients=6'
+  partition = spec.build(text, labels, np.arange(800), seed=1)
+  dealt = _deal(partition, labels, other)
+  assert list(dealt) == list(partition)
+  together = np.concatenate(list(dealt.values()))
+  assert sorted(together) == list(range(200))
+  shares, other_shares = (
+    h / h.sum(axis=0)
+    for h in (_histograms(partition, labels, 4), _histograms(dealt, other, 4))
+  )
+  np.testing.assert_allclose(other_shares, shares, atol=1 / 30)
+
+
+def test_what_nobody_holds_is_left_out():
+  labels = np.array([0, 0, 1, 1, -1])
+  partition = collections.OrderedDict(
+    a=np.array([0, 2]), b=np.array([1, 4]), c=np.zeros(0, np.int64)
+  )
+  dealt = _deal(partition, labels, np.array([2, 0, -1, 1, 0, 1, 0, 0]))
+  assert [len(held) for held in dealt.values()] == [4, 2, 0]
+  assert 3 in dealt['a'] and 5 in dealt['a']
+
+
+def test_a_seed_fixes_who_has_what():
+  labels, other = np.arange(60) % 3, np.arange(30) % 3
+  partition = spec.build('iid:clients=4', labels, np.arange(60), seed=0)
+  first, again = (_deal(partition, labels, other) for _ in range(2))
+  assert all(np.array_equal(first[k], again[k]) for k in first)
+  moved = alike.deal_alike(partition, labels, other, np.random.default_rng(1))
+  assert any(not np.array_equal(first[k], moved[k]) for k in first)

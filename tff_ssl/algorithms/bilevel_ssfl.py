@@ -1,0 +1,138 @@
+"""BiLevel-SSFL: a personal model on every client, its weights near the global ones.
+
+"SSFL: Tackling Label Deficiency in Federated Learning via Personalized
+Self-Supervision",
+section 3.3, after Ditto: "Ditto: Fair and Robust Federated Learning Through
+Personalization", Tian Li, Shengyuan Hu, Ahmad Beirami, Virginia Smith, ICML 2021,
+Algorithm 1.
+
+A round:
+  1. the server broadcasts the global model Theta;
+  2. client k trains Theta on L(Theta) and sends its update; and it trains its own model
+     theta_k, at first a copy of Theta, on L(theta_k) + lambda/2 |theta_k - Theta|^2,
+     Theta as it was broadcast, and keeps it;
+  3. the server averages the updates weighted by n_k: Theta is that of FedAvg.
+
+lambda = 0: every client trains by itself.
+
+Deviations: both models train by the same plan, where Ditto allows each its own rate and
+number of steps.
+"""
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import cohorts
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import server
+from tff_ssl.algorithms import stateful_averaging
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.objectives import base
+from tff_ssl.objectives import two_models
+
+
+@dataclasses.dataclass(frozen=True)
+class BiLevelConfig:
+  """Hyperparameters of BiLevel-SSFL.
+
+  Attributes:
+    training: All that is as in FedAvg; of both models, but for mu of FedProx, which is
+      of the global model alone.
+    proximity_weight: lambda; the paper looks for it in {10, 1, 0.1, 0.01, 0.001}. 0:
+      clients train by themselves.
+  """
+
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  proximity_weight: float = 0.1
+
+  def __post_init__(self):
+    if not 0 <= self.proximity_weight < float('inf'):
+      raise ValueError(
+        f'proximity_weight is {self.proximity_weight}; it must be at least 0.'
+      )
+
+
+def client_function(
+  objective: base.Objective, config: BiLevelConfig
+) -> client_functions.StatefulFunction:
+  """Builds step 2: training both models on a client's examples.
+
+  Args:
+    objective: What both minimise; it keeps no state.
+    config: How.
+
+  Returns:
+    A function that keeps theta_k; see `stateful_averaging.compose`.
+  """
+  plan = config.training.local
+  near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
+
+  def first(shared):
+    return tf.nest.map_structure(tf.identity, shared['params'])
+
+  def each(shared, state, examples):
+    params, seed, rate = shared['params'], shared['seed'], shared['rate']
+    trained = local_training.train(objective, plan, params, examples, seed, rate)
+    personal = local_training.train(
+      objective, near, state.kept, examples, seed, rate, anchor=params
+    )
+    metrics = two_models.metrics_of_both(trained.metrics, personal.metrics)
+    return stateful_averaging.sent(shared, trained.params, metrics), personal.params
+
+  return client_functions.StatefulFunction(
+    first, each, fedavg.WEIGHTINGS[config.training.weighting]
+  )
+
+
+def build_bilevel_ssfl(
+  objective: base.Objective,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: BiLevelConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> stateful_process.StatefulProcess:
+  """Builds BiLevel-SSFL.
+
+  Args:
+    objective: What both models minimise: SimSiam, in the paper.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
+      `packs.PackSpec` of them.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A process whose clients keep theta_k, by the names of `objective`, and whose metrics
+    are, under `client_work`, those of FedAvg, and the same of the personal models as
+    `personal_...` (the loss without the proximal term).
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id`, or the
+      objective keeps a state.
+  """
+  config = config or BiLevelConfig()
+  if isinstance(objective, base.Stateful):
+    raise ValueError(
+      f'The objective of BiLevel-SSFL is a {type(objective).__name__}; it must be one '
+      'without state.'
+    )
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    return server.initial_weights(objective, config.training.seed)
+
+  return stateful_averaging.compose(
+    initial_weights,
+    client_function(objective, config),
+    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    server_optimizer,
+    config.training.rate,
+    config.training.seed,
+    lambda metrics: two_models.summarize(objective, metrics),
+  )

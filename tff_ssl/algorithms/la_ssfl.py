@@ -1,0 +1,86 @@
+"""LA-SSFL: the global model, adapted to a client by one step on the client's own data.
+
+"SSFL: Tackling Label Deficiency in Federated Learning via Personalized
+Self-Supervision",
+section 3.3. Global-SSFL, which is FedAvg of SimSiam, trains the model; before it is
+used, or evaluated, each client takes a step of SGD on its own examples. MAML-SSFL is
+evaluated by the same step.
+
+rate = 0: the global model, Global-SSFL.
+
+Deviations: the paper does not say of how many examples the step is. Here it is of all
+that the client has, its gradient accumulated over batches, so that nothing is drawn but
+the views.
+"""
+
+from collections.abc import Callable
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import local_training
+from tff_ssl.objectives import base
+
+# More batches than any client has: all of them make one step.
+_ALL = 2**30
+# Beside the streams of `server`.
+_ADAPTATION = 2
+
+# (parameters, the client's examples) -> the client's parameters.
+Adapt = Callable[[base.Params, base.Examples], base.Params]
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaptationConfig:
+  """Hyperparameters of the step.
+
+  Attributes:
+    rate: Of SGD; 0 changes nothing.
+    batch_size: Examples that go through the networks together, which bounds the memory;
+      with batch norm it is what is normalized together.
+    seed: Of the views.
+  """
+
+  rate: float = 0.01
+  batch_size: int = 256
+  seed: int = 0
+
+  def __post_init__(self):
+    if not 0 <= self.rate < float('inf'):
+      raise ValueError(f'rate is {self.rate}; it must be at least 0.')
+
+
+def build_adapt(
+  objective: base.Objective, config: AdaptationConfig | None = None
+) -> Adapt:
+  """Builds the adaptation, in plain TensorFlow.
+
+  Args:
+    objective: What the step lowers; it keeps no state.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    A function of the global model's parameters and of a client's n >= 0 examples; with
+    none the parameters stay. It is compiled once.
+
+  Raises:
+    ValueError: If the objective keeps a state.
+  """
+  config = config or AdaptationConfig()
+  if isinstance(objective, base.Stateful):
+    raise ValueError(
+      f'The objective of an adaptation is a {type(objective).__name__}; it must be one '
+      'without state.'
+    )
+  plan = local_plan.LocalPlan(batch_size=config.batch_size, accumulate=_ALL)
+  seed = (config.seed, _ADAPTATION)
+
+  @tf.function(reduce_retracing=True)
+  def adapt(params: base.Params, examples: base.Examples) -> base.Params:
+    trained = local_training.train(
+      objective, plan, params, examples, tf.constant(seed), config.rate
+    )
+    return trained.params
+
+  return adapt

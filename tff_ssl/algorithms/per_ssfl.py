@@ -1,0 +1,142 @@
+"""Per-SSFL: a personal SimSiam on every client, kept near the global one's predictions.
+
+"SSFL: Tackling Label Deficiency in Federated Learning via Personalized
+Self-Supervision",
+section 3.3, Algorithm 2.
+
+A round:
+  1. the server broadcasts the global model Theta;
+  2. client k goes on with its own model theta_k, at first a copy of Theta. In every
+     local step, on the same batch and its two views, it trains Theta by SimSiam, and
+     theta_k by SimSiam and lambda times its predictions' distance from Theta's (see
+     `objectives.per_ssfl`); it sends the update of Theta and keeps theta_k;
+  3. the server averages the updates weighted by n_k: Theta is that of FedAvg.
+
+lambda = 0: Every client trains by itself; Theta is trained beside it.
+
+Deviations: the weights of the mean are n_k over the examples of the cohort, where the
+pseudocode divides by those of all clients. A momentum begins anew in every round, for
+both models. Group norm in the place of batch norm, as in `objectives.simsiam`.
+"""
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import cohorts
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_training
+from tff_ssl.algorithms import server
+from tff_ssl.algorithms import stateful_averaging
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.objectives import per_ssfl
+from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import two_models
+
+
+@dataclasses.dataclass(frozen=True)
+class PerSSFLConfig:
+  """Hyperparameters of Per-SSFL.
+
+  Attributes:
+    training: s, beta, and all else that is as in FedAvg; of both models.
+    consensus_weight: lambda; the paper looks for it in {10, 1, 0.1, 0.01, 0.001}. 0:
+      clients train by themselves.
+  """
+
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  consensus_weight: float = 1.0
+
+  def __post_init__(self):
+    if not 0 <= self.consensus_weight < float('inf'):
+      raise ValueError(
+        f'consensus_weight is {self.consensus_weight}; it must be at least 0.'
+      )
+    if self.training.local.proximal_weight:
+      raise ValueError(
+        f'proximal_weight is {self.training.local.proximal_weight}; Per-SSFL has none, '
+        'for it would hold the personal model too where a round began.'
+      )
+
+
+def client_function(
+  objective: simsiam.SimSiamObjective, config: PerSSFLConfig
+) -> client_functions.StatefulFunction:
+  """Builds step 2: training both models on a client's examples.
+
+  Args:
+    objective: SimSiam's networks and views.
+    config: How.
+
+  Returns:
+    A function that keeps theta_k; see `stateful_averaging.compose`.
+  """
+  both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
+
+  def first(shared):
+    return tf.nest.map_structure(tf.identity, shared['params'])
+
+  def each(shared, state, examples):
+    trained = local_training.train(
+      both,
+      config.training.local,
+      two_models.join(shared['params'], state.kept),
+      examples,
+      shared['seed'],
+      shared['rate'],
+    )
+    params, personal = two_models.split(trained.params)
+    metrics = trained.metrics
+    # What FedAvg reports under this name, not the sum that is minimised.
+    metrics['loss'] = metrics.pop('global_loss')
+    return stateful_averaging.sent(shared, params, metrics), personal
+
+  return client_functions.StatefulFunction(
+    first, each, fedavg.WEIGHTINGS[config.training.weighting]
+  )
+
+
+def build_per_ssfl(
+  objective: simsiam.SimSiamObjective,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: PerSSFLConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> stateful_process.StatefulProcess:
+  """Builds Per-SSFL.
+
+  Args:
+    objective: SimSiam's networks and views, of both models.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
+      `packs.PackSpec` of them.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A process whose clients keep theta_k, by the names of `objective`, and whose metrics
+    are, under `client_work`, those of FedAvg, the same of the personal models as
+    `personal_...`, and `consensus`: the mean of the four D(p, P).
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id`.
+  """
+  config = config or PerSSFLConfig()
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    return server.initial_weights(objective, config.training.seed)
+
+  return stateful_averaging.compose(
+    initial_weights,
+    client_function(objective, config),
+    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    server_optimizer,
+    config.training.rate,
+    config.training.seed,
+    lambda metrics: two_models.summarize(objective, metrics),
+  )

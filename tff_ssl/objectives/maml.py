@@ -1,0 +1,112 @@
+"""Any objective as MAML has it: its loss after a step on other examples.
+
+Chelsea Finn, Pieter Abbeel, Sergey Levine. Model-Agnostic Meta-Learning for Fast
+Adaptation of Deep Networks. ICML 2017; over clients: Alireza Fallah, Aryan Mokhtari,
+Asuman Ozdaglar. Personalized Federated Learning: A Meta-Learning Approach. 2020.
+
+  L(w) = f(w - alpha grad f(w; D); D')
+
+Each example of an outer batch D' brings a partner along, another example of the client
+by a permutation of them all; the partners of D' are the inner batch D. D' is then what
+it would be without MAML, in the same order and views, so that alpha = 0 is the
+objective itself.
+
+Deviations: Fallah et al. draw D and D' apart from each other, and a third batch for the
+Hessian; here it is that of D. Where D' holds all of the client's examples D does too,
+in other views.
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.encoders import network
+from tff_ssl.objectives import base
+from tff_ssl.optimization import scalars
+
+# What the names of a partner's fields begin with.
+_PARTNER = 'partner/'
+# Sets the partners and their views apart from what else is drawn from a seed.
+_SALT = 77
+
+
+@dataclasses.dataclass(frozen=True)
+class MamlObjective:
+  """The loss of adapted parameters; it is `base.Prepared`.
+
+  Attributes:
+    objective: f; it keeps no state.
+    inner_rate: alpha, at least 0; with 0 the loss is f.
+    second_order: Whether the gradient goes through the inner step, as MAML's; False is
+      first-order MAML: the gradient of f at the adapted parameters.
+  """
+
+  objective: base.Objective
+  inner_rate: float
+  second_order: bool = True
+
+  def __post_init__(self) -> None:
+    if not 0 <= self.inner_rate < float('inf'):
+      raise ValueError(f'inner_rate is {self.inner_rate}; it must be at least 0.')
+    if isinstance(self.objective, base.Stateful):
+      raise ValueError(
+        f'The objective of MAML is a {type(self.objective).__name__}; it must be one '
+        'without state, for the inner step would change it.'
+      )
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those of the objective (see `base.Networked`)."""
+    own = self.objective
+    return own.networks if isinstance(own, base.Networked) else {}
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns the objective's initial parameters for a seed, int32 [2]."""
+    return self.objective.init(seed, dtype)
+
+  def prepare(self, examples: base.Examples, seed: tf.Tensor) -> base.Examples:
+    """Returns n examples with a partner for each (see `base.Prepared`)."""
+    own = _fold_in(seed, tf.reduce_sum(examples['example_id'][:1]))
+    positions = tf.range(base.example_count(examples))
+    order = tf.random.experimental.stateless_shuffle(positions, _fold_in(own, _SALT))
+    prepared = collections.OrderedDict(examples)
+    for name, value in examples.items():
+      prepared[_PARTNER + name] = tf.gather(value, order)
+    return prepared
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss after the inner step, with f's metrics (see `base.Objective`).
+
+    Examples without partners are given some of among themselves.
+    """
+    if _PARTNER + 'example_id' not in examples:
+      examples = self.prepare(examples, seed)
+    outer: dict[str, tf.Tensor] = {}
+    inner: dict[str, tf.Tensor] = {}
+    for name, value in examples.items():
+      batch = inner if name.startswith(_PARTNER) else outer
+      batch[name.removeprefix(_PARTNER)] = value
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      inner_loss, _ = self.objective.loss(params, inner, _fold_in(seed, _SALT))
+    gradient = tape.gradient(
+      inner_loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+    if not self.second_order:
+      gradient = tf.nest.map_structure(tf.stop_gradient, gradient)
+    adapted = tf.nest.map_structure(
+      lambda w, g: w - scalars.as_dtype(self.inner_rate, w.dtype) * g, params, gradient
+    )
+    return self.objective.loss(adapted, outer, seed)
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns what the objective reports, of the adapted parameters."""
+    return self.objective.summarize(metrics)
+
+
+def _fold_in(seed: tf.Tensor, data: int | tf.Tensor) -> tf.Tensor:
+  return tf.random.experimental.stateless_fold_in(seed, data)

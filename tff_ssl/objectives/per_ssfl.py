@@ -1,0 +1,97 @@
+"""What a client of Per-SSFL minimises: SimSiam twice, the personal model held near.
+
+"SSFL: Tackling Label Deficiency in Federated Learning via Personalized
+Self-Supervision", Algorithm 2. On the same batch and its two views, with Z, P the
+projections and predictions of the global model and z, p those of the personal one:
+
+  Theta:   (D(P1, sg Z2) + D(P2, sg Z1)) / 2
+  theta_k: (D(p1, sg z2) + D(p2, sg z1)) / 2
+           + lambda (D(p1, P1) + D(p1, P2) + D(p2, P1) + D(p2, P2)) / 4, P constant
+
+The two have no parameter in common, and no gradient of the second reaches Theta: one
+step on their sum is a step on each.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.encoders import network
+from tff_ssl.losses import similarity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import two_models
+
+
+@dataclasses.dataclass(frozen=True)
+class PerSSFLObjective:
+  """The sum of both losses, of the parameters of both models (see `two_models`).
+
+  Attributes:
+    simsiam: Networks and views, the same for both models.
+    consensus_weight: lambda, at least 0; with 0 the two know nothing of each other.
+  """
+
+  simsiam: simsiam.SimSiamObjective
+  consensus_weight: float = 1.0
+
+  def __post_init__(self) -> None:
+    if not 0 <= self.consensus_weight < float('inf'):
+      raise ValueError(
+        f'consensus_weight is {self.consensus_weight}; it must be at least 0.'
+      )
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those of both models (see `base.Networked`)."""
+    return {
+      f'{model}/{name}': net
+      for model in (two_models.GLOBAL, two_models.PERSONAL)
+      for name, net in self.simsiam.networks.items()
+    }
+
+  @property
+  def collapsed_below(self) -> float:
+    """The global model's `encoding_std` of a collapse (see `base.Watched`)."""
+    return self.simsiam.collapsed_below
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]; both models begin alike."""
+    params = self.simsiam.init(seed, dtype)
+    return two_models.join(params, params)
+
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the sum of both losses, and each by itself (see `base.Objective`).
+
+    The metrics are those of SimSiam for both models, `global_loss`, `personal_loss` and
+    `consensus`, the mean of the four D(p, P), from -1 (the models agree) to 1.
+    """
+    shared, personal = two_models.split(params)
+    views = self.simsiam.views(examples, seed)
+    of_shared = self.simsiam.encode_views(shared, views)
+    of_personal = self.simsiam.encode_views(personal, views)
+    shared_loss, metrics = self.simsiam.loss_of_encodings(of_shared, examples)
+    personal_loss, personal_metrics = self.simsiam.loss_of_encodings(
+      of_personal, examples
+    )
+    consensus = similarity.consensus_loss(
+      of_personal['p1'],
+      of_personal['p2'],
+      tf.stop_gradient(of_shared['p1']),
+      tf.stop_gradient(of_shared['p2']),
+    )
+    # At 0 not even its rounding enters the gradient: that is then SimSiam's alone.
+    if self.consensus_weight:
+      personal_loss += self.consensus_weight * consensus
+    both = two_models.metrics_of_both(metrics, personal_metrics)
+    both.update(
+      global_loss=shared_loss, personal_loss=personal_loss, consensus=consensus
+    )
+    return shared_loss + personal_loss, both
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the losses, the consensus and the spread of both models' encodings."""
+    return two_models.summarize(self.simsiam, metrics)

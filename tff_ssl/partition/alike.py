@@ -1,0 +1,49 @@
+"""Dealing other examples as some were dealt: the test examples of clients.
+
+A client's own test data have the label histogram of its training data. To apply the
+partition's rule to the test examples is not the same: what is drawn depends on how many
+examples there are, and the clients of two draws are not the same clients.
+"""
+
+import numpy as np
+
+from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import sampling
+
+
+def deal_alike(
+  partition: clients_lib.Partition,
+  labels: np.ndarray,
+  other_labels: np.ndarray,
+  rng: np.random.Generator,
+) -> clients_lib.Partition:
+  """Deals examples to the clients of a partition of others.
+
+  Args:
+    partition: Client id -> positions into the examples that were dealt.
+    labels: int [n], theirs; -1 for none.
+    other_labels: int [m], of the examples to deal; -1 for none.
+    rng: Source of which ones.
+
+  Returns:
+    The same clients, in the same order, with positions into the other examples, maybe
+    none. Of each class a client has the share that it has of the class in `partition`,
+    to a whole number; examples without a label, or of a class that no client holds,
+    are nobody's.
+  """
+  dealt = np.flatnonzero(
+    np.isin(other_labels, labels[np.concatenate(list(partition.values()))])
+    & (other_labels >= 0)
+  )
+  classes, sizes = np.unique(other_labels[dealt], return_counts=True)
+  held = np.array(
+    [[np.sum(labels[own] == c) for own in partition.values()] for c in classes],
+    np.float64,
+  ).reshape(len(classes), len(partition))
+  shares = held / np.sum(held, axis=1, keepdims=True)
+  received = sampling.apportion(sizes, shares).T
+  drawn = sampling.deal(other_labels[dealt], received, rng)
+  return clients_lib.Partition(
+    (client_id, dealt[positions])
+    for client_id, positions in zip(partition, drawn.values(), strict=True)
+  )
