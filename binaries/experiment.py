@@ -176,7 +176,7 @@ def execute(prepared: Prepared) -> None:
     weights = prepared.weights(state)
     numbers = evaluator.evaluate_model(weights)
     if personal is not None:
-      numbers.update(personal.during(weights))
+      numbers.update(personal.during(folder, weights, round))
     return numbers
 
   with run_folder.RunFolder(

@@ -6,7 +6,7 @@ other methods and exports other clients.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 
@@ -16,6 +16,7 @@ import numpy as np
 from binaries import common
 from binaries import evaluation_flags
 from binaries import partition_flags
+from binaries import personal_results
 from binaries import results
 from binaries import run_parts
 from tff_ssl.algorithms import federated_linear
@@ -24,7 +25,6 @@ from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
 from tff_ssl.partition import alike
 from tff_ssl.partition import spec
-from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import federated_probe
 from tff_ssl.runtime import personal_models
 from tff_ssl.runtime import run_folder
@@ -118,14 +118,17 @@ class Personal:
       np.random.default_rng([common.SEED.value, _DEALING]),
     )
 
-  def during(self, weights: base.Params) -> results.Numbers:
+  def during(
+    self, folder: run_folder.RunFolder, weights: base.Params, round: int
+  ) -> results.Numbers:
     """Evaluates all clients' encoders by kNN.
 
     Args:
+      folder: Of the run.
       weights: Of the global model.
+      round: That they are of.
     """
-    encoder_of = functools.partial(self._encoders.encode, weights)
-    return self._evaluation.evaluate(encoder_of, personal.KNN)
+    return self._evaluate(folder, weights, round, personal.KNN)
 
   def finish(
     self, folder: run_folder.RunFolder, weights: base.Params, name: str, rounds: int
@@ -139,17 +142,29 @@ class Personal:
       rounds: Number of the last round.
     """
     known = results.read(folder.path, rounds)
-    methods = [m for m in METHODS.value if not _has(known, m)]
-    if not _has(known, 'knn'):
-      methods = [*personal.KNN, *methods]
+    methods = [
+      method
+      for method in (*personal.KNN, *METHODS.value)
+      if not personal_results.has(known, method)
+    ]
     if methods:
-      encoder_of = functools.partial(self._encoders.encode, weights)
-      found = self._evaluation.evaluate(encoder_of, methods)
+      found = self._evaluate(folder, weights, rounds, methods)
       results.write(folder.path, rounds, name, {name: found})
       known.update(found)
-    print(table(known))
+    print(personal_results.table(known))
     for client_id in EXPORT.value:
       self._export(folder, weights, name, rounds, client_id)
+
+  def _evaluate(
+    self,
+    folder: run_folder.RunFolder,
+    weights: base.Params,
+    round: int,
+    methods: Sequence[str],
+  ) -> results.Numbers:
+    encoder_of = functools.partial(self._encoders.encode, weights)
+    accuracies = self._evaluation.evaluate(encoder_of, methods)
+    return personal_results.write(folder, round, accuracies)
 
   def _export(
     self,
@@ -177,39 +192,6 @@ class Personal:
       federated_linear.FederatedLinearConfig(seed=common.SEED.value),
       common.PACKS.value,
     ).fit
-
-
-def table(numbers: results.Numbers) -> str:
-  """Lays out personal accuracies: a row for each method and share of the labels.
-
-  Args:
-    numbers: Of a run, with those of the global encoder as `fairness/...`.
-  """
-  rows = []
-  end = '/accuracy/mean'
-  for name, value in numbers.items():
-    if name.startswith('personal/') and name.endswith(end):
-      method, share = name.removeprefix('personal/').removesuffix(end).split('/')
-      row = {
-        'personal': method,
-        'labels': share,
-        'clients': int(numbers['personal/clients']),
-        'mean': value,
-        'deviation': numbers[name.replace('/mean', '/std')],
-        'worst decile': numbers[name.replace('/mean', '/worst_decile')],
-      }
-      of_global = numbers.get(f'fairness/{method}/{share}{end}')
-      rows.append(row if of_global is None else {**row, 'global mean': of_global})
-  names = ('mean', 'deviation', 'worst decile', 'global mean')
-  shown = [name for name in names if any(name in row for row in rows)]
-  return table_lib.text(
-    rows, ['personal', 'labels', 'clients', *shown], percent=tuple(shown)
-  )
-
-
-def _has(numbers: results.Numbers, method: str) -> bool:
-  prefix = f'personal/{personal.prefix(method)}/'
-  return any(name.startswith(prefix) for name in numbers)
 
 
 def _some(tested: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

@@ -32,7 +32,9 @@ class Personal(Protocol):
   def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
     """Deals test examples to clients (`scores.Deal`)."""
 
-  def during(self, weights: Any) -> Mapping[str, float]:
+  def during(
+    self, folder: run_folder.RunFolder, weights: Any, round: int
+  ) -> Mapping[str, float]:
     """Evaluates them while the run lasts; `weights` are the global model's."""
 
   def finish(

@@ -1,5 +1,7 @@
 """Tests of Per-SSFL and BiLevel-SSFL: their global model, and their limits."""
 
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +9,7 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import ssfl
 from tff_ssl.algorithms import bilevel_ssfl
+from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import local_training
@@ -14,6 +17,7 @@ from tff_ssl.algorithms import per_ssfl
 from tff_ssl.objectives import byol
 
 _BUILD = {'per': ssfl.build_per, 'bilevel': ssfl.build_bilevel}
+_WEIGHTS = (0.0, 0.5)
 
 
 @pytest.fixture(scope='module')
@@ -25,12 +29,41 @@ def plain(tff_context):
   return weights, [m['client_work'] for m in metrics]
 
 
+@pytest.fixture(scope='module')
+def runs(tff_context):
+  """Returns process, states and metrics by name and weight."""
+  processes = {(n, weight): _BUILD[n](weight) for n in _BUILD for weight in _WEIGHTS}
+  return {
+    key: (process, *harness.rounds_of(process, ssfl.cohorts()))
+    for key, process in processes.items()
+  }
+
+
+@pytest.fixture(scope='module')
+def alone(plain):
+  """Returns what clients have that train by themselves.
+
+  From the global model of their first round, with no more regard for it.
+  """
+  own = {}
+  for number, round in enumerate(ssfl.ROUNDS):
+    for k in round:
+      own[k] = local_training.train(
+        ssfl.objective(),
+        ssfl.CONFIG.local,
+        own.get(k, tf.nest.map_structure(tf.constant, plain[0][number])),
+        ssfl.examples(k),
+        harness.round_seed(number),
+        ssfl.CONFIG.rate(tf.constant(number)),
+      ).params
+  return own
+
+
 @pytest.mark.parametrize('name', _BUILD)
-@pytest.mark.parametrize('weight', [0.0, 0.5])
-def test_the_global_model_is_fedavg_s(plain, name, weight):
+@pytest.mark.parametrize('weight', _WEIGHTS)
+def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
   """Bit for bit, whatever the personal models do."""
-  process = _BUILD[name](weight)
-  states, metrics = harness.rounds_of(process, ssfl.cohorts())
+  process, states, metrics = runs[name, weight]
   for state, expected in zip(states, plain[0], strict=True):
     np.testing.assert_array_equal(
       harness.weights(process, state), harness.flat(expected)
@@ -44,59 +77,46 @@ def test_the_global_model_is_fedavg_s(plain, name, weight):
 
 
 @pytest.mark.parametrize('name', _BUILD)
-def test_weight_0_is_training_by_oneself(plain, name):
-  """From the global model of the first round, with no more regard for it."""
-  states, _ = harness.rounds_of(_BUILD[name](0.0), ssfl.cohorts())
-  own = {}
-  for number, round in enumerate(ssfl.ROUNDS):
-    for k in round:
-      own[k] = local_training.train(
-        ssfl.objective(),
-        ssfl.CONFIG.local,
-        own.get(k, tf.nest.map_structure(tf.constant, plain[0][number])),
-        ssfl.examples(k),
-        harness.round_seed(number),
-        ssfl.CONFIG.rate(tf.constant(number)),
-      ).params
-  for k, params in own.items():
+def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
+  _, states, _ = runs[name, 0.0]
+  start = harness.flat(plain[0][0])
+  assert len(alone) == len(states[-1].clients) == 4
+  for k, params in alone.items():
     got, expected = harness.flat(ssfl.kept(states[-1], k)), harness.flat(params)
-    start = harness.flat(plain[0][0])
     assert harness.relative(got - start, expected - start) < 1e-4
 
 
 @pytest.mark.parametrize('name', _BUILD)
-def test_the_weight_changes_personal_models(tff_context, name):
-  own = []
-  for weight in (0.0, 0.5):
-    states, _ = harness.rounds_of(_BUILD[name](weight), ssfl.cohorts())
-    own.append(harness.flat(ssfl.kept(states[-1], 0)))
+def test_the_weight_changes_personal_models(runs, name):
+  own = [harness.flat(ssfl.kept(runs[name, w][1][-1], 0)) for w in _WEIGHTS]
   assert harness.relative(own[1], own[0]) > 1e-4
 
 
-def test_two_rounds_of_bilevel_by_hand(tff_context):
+def test_two_rounds_of_bilevel_by_hand():
   """One step a round: w - rate (g(w) + lambda (w - w_global)), plain gradients."""
   rate, weight = 0.125, 0.75
-  config = fedavg.FedAvgConfig(
-    local_plan.LocalPlan(), client_learning_rate=rate, seed=harness.SEED
+  function = bilevel_ssfl.client_function(
+    ssfl.objective(), bilevel_ssfl.BiLevelConfig(proximity_weight=weight)
   )
-  process = ssfl.build_bilevel(weight, config=config)
-  states, _ = harness.rounds_of(process, ssfl.cohorts([[0, 1], [0, 1]]))
-  weights = [process.get_model_weights(s).trainable for s in states]
-  own = weights[0]
-  for number in range(2):
+  rounds = [ssfl.objective().init(tf.constant([5, number])) for number in range(2)]
+  kept = own = rounds[0]
+  for number, params in enumerate(rounds):
+    seed = harness.round_seed(number)
+    shared = {'params': params, 'seed': seed, 'rate': tf.constant(rate)}
+    state = client_functions.ClientState(0, number - 1, kept)
+    means, kept = function.each(shared, state, ssfl.examples(0))
     with tf.GradientTape() as tape:
-      own = {name: tf.constant(value) for name, value in own.items()}
       tape.watch(own)
-      loss, _ = ssfl.objective().loss(own, ssfl.examples(0), harness.round_seed(number))
+      loss, _ = ssfl.objective().loss(own, ssfl.examples(0), seed)
     gradient = tape.gradient(loss, own)
-    own = {
-      name: value - rate * (gradient[name] + weight * (value - weights[number][name]))
+    assert float(means['metrics']['personal_loss']) == pytest.approx(float(loss))
+    own = collections.OrderedDict(
+      (name, value - rate * (gradient[name] + weight * (value - params[name])))
       for name, value in own.items()
-    }
-  start = harness.flat(weights[0])
-  got = harness.flat(ssfl.kept(states[-1], 0)) - start
-  expected = harness.flat([own[name] for name in weights[0]]) - start
-  assert harness.relative(got, expected) < 1e-4
+    )
+  start = harness.flat(rounds[0])
+  got, expected = harness.flat(kept) - start, harness.flat(own) - start
+  assert harness.relative(got, expected) < 1e-5
 
 
 def test_what_can_not_be_is_refused():

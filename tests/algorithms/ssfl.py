@@ -3,7 +3,6 @@
 import functools
 
 from tests.algorithms import harness
-from tests.algorithms import remembering
 from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_plan
@@ -47,31 +46,28 @@ def kept(state, client):
   return state.clients[100 + MEMBERS[client][0]].kept
 
 
-@functools.cache
 def build_fedavg(optimizer=SERVER, config=CONFIG):
   return harness.build_fedavg(objective(), optimizer, config)
 
 
-@functools.cache
 def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  process = per_ssfl.build_per_ssfl(
+  return harness.build_remembering(
+    per_ssfl.build_per_ssfl,
     objective(),
-    harness.PACKS if packed else harness.ELEMENT,
-    optimizers.build_optimizer(optimizer),
+    optimizer,
     per_ssfl.PerSSFLConfig(config, weight),
+    packed,
   )
-  return remembering.Remembering(process, packed)
 
 
-@functools.cache
 def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  process = bilevel_ssfl.build_bilevel_ssfl(
+  return harness.build_remembering(
+    bilevel_ssfl.build_bilevel_ssfl,
     objective(),
-    harness.PACKS if packed else harness.ELEMENT,
-    optimizers.build_optimizer(optimizer),
+    optimizer,
     bilevel_ssfl.BiLevelConfig(config, weight),
+    packed,
   )
-  return remembering.Remembering(process, packed)
 
 
 @functools.cache

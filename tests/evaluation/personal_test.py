@@ -58,8 +58,10 @@ def _evaluation(**options):
 @pytest.mark.parametrize('method', ['knn', 'local_knn', 'logistic'])
 def test_each_client_is_tested_by_its_own_encoder(method):
   """One sees the class and one nothing, which is right of every other example."""
-  found = _evaluation().evaluate(_ENCODERS.__getitem__, [method])
+  accuracies = _evaluation().evaluate(_ENCODERS.__getitem__, [method])
   name = personal.prefix(method)
+  assert accuracies[f'{name}/50%'] == accuracies[f'{name}/100%'] == {'a': 1, 'b': 0.5}
+  found = personal.summarize(accuracies)
   assert found['personal/clients'] == 2
   for share in ('50%', '100%'):
     start = f'personal/{name}/{share}/accuracy'
@@ -95,8 +97,7 @@ def test_local_neighbours_are_the_client_s_own():
     train, _examples(12, 1), _HELD, only, num_classes=2, fractions=(1.0,)
   )
   found = evaluation.evaluate(lambda _: _right, ['knn', 'local_knn'])
-  assert found['personal/local_knn/100%/accuracy/mean'] == 1
-  assert found['personal/knn/100%/accuracy/mean'] == 0
+  assert found == {'knn/100%': {'a': 0}, 'local_knn/100%': {'a': 1}}
 
 
 def test_the_naive_classifier_sees_features_by_their_owner_s_encoder():
@@ -114,7 +115,7 @@ def test_the_naive_classifier_sees_features_by_their_owner_s_encoder():
     [_ENCODERS[name](images[rows]) for name, rows in _HELD.items()]
   )
   np.testing.assert_allclose(seen[30], expected, rtol=1e-6)
-  assert found['personal/federated_linear/100%/accuracy/mean'] == 0.75
+  assert found['federated_linear/100%'] == {'a': 1, 'b': 0.5}
 
 
 def test_what_can_not_be_evaluated_is_named():

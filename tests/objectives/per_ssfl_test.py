@@ -41,9 +41,12 @@ def _outputs(arrays, model, views):
   return z, [networks.numpy_linear(own, 'predictor', x) for x in z]
 
 
-def _losses(arrays, constants, batch):
+def _views(batch):
+  return networks.numpy_views(_simsiam().model, batch, _SEED)
+
+
+def _losses(arrays, constants, views):
   """Returns the losses of Theta and of theta_k; what has sg(.) is of `constants`."""
-  views = networks.numpy_views(_simsiam().model, batch, _SEED)
   losses = []
   for model in ('global', 'personal'):
     _, p = _outputs(arrays, model, views)
@@ -67,7 +70,7 @@ def test_both_losses_equal_numpy():
   objective = per_ssfl.PerSSFLObjective(_simsiam(), _LAMBDA)
   arrays, batch = _params(objective), networks.examples(5)
   loss, metrics, _ = _gradient(objective, arrays, batch)
-  shared, personal, consensus = _losses(arrays, arrays, batch)
+  shared, personal, consensus = _losses(arrays, arrays, _views(batch))
   assert float(loss) == pytest.approx(shared + personal, rel=1e-6)
   summary = objective.summarize(metrics)
   assert float(summary['global_loss']) == pytest.approx(shared, rel=1e-6)
@@ -84,7 +87,7 @@ def test_each_gradient_is_that_of_finite_differences(model):
   objective = per_ssfl.PerSSFLObjective(_simsiam(), _LAMBDA)
   arrays, batch = _params(objective), networks.examples(4)
   _, _, gradient = _gradient(objective, arrays, batch)
-  own = ('global', 'personal').index(model)
+  own, views = ('global', 'personal').index(model), _views(batch)
   for name, value in arrays.items():
     if not name.startswith(model):
       continue
@@ -93,7 +96,7 @@ def test_each_gradient_is_that_of_finite_differences(model):
       for step in (1e-6, -1e-6):
         moved = {n: v.copy() for n, v in arrays.items()}
         moved[name][index] += step
-        sides.append(_losses(moved, arrays, batch)[own])
+        sides.append(_losses(moved, arrays, views)[own])
       slope = (sides[0] - sides[1]) / 2e-6
       assert gradient[name].numpy()[index] == pytest.approx(slope, abs=1e-6)
       assert abs(slope) > 1e-9 or name.endswith('bias')

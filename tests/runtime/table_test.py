@@ -35,6 +35,17 @@ def test_several_rows_a_round_of_numbers_text_and_blanks(tmp_path):
   assert path.read_text().endswith('2,7,\n')
 
 
+def test_a_round_is_replaced_with_all_after_it(tmp_path):
+  path = tmp_path / 't.csv'
+  rows = table.Table(path)
+  for round in (1, 2, 3):
+    rows.extend(round, [{'client': name, 'x': round} for name in 'ab'])
+  rows.replace(2, [{'client': 'a', 'x': 7, 'y': 0.5}])
+  assert path.read_text() == 'round,client,x,y\n1,a,1,\n1,b,1,\n2,a,7,0.5\n'
+  rows.append(3, {'client': 'b'})
+  assert path.read_text().endswith('\n3,b,,\n')
+
+
 def test_floats_read_back_exactly(tmp_path):
   values = [0.1, 1 / 3, float(np.float32(0.1)), -1e300, 5e-324, math.inf]
   rows = table.Table(tmp_path / 't.csv')

@@ -22,7 +22,6 @@ number of steps.
 import dataclasses
 from typing import Any
 
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
@@ -74,7 +73,7 @@ def client_function(
   near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
 
   def first(shared):
-    return tf.nest.map_structure(tf.identity, shared['params'])
+    return shared['params']
 
   def each(shared, state, examples):
     params, seed, rate = shared['params'], shared['seed'], shared['rate']

@@ -128,10 +128,9 @@ def client_function(
       shared['seed'],
       shared['rate'],
     )
-    update = tf.nest.map_structure(
-      tf.subtract, shared['params'], names.shared(trained.params)
+    means = stateful_averaging.sent(
+      shared, names.shared(trained.params), trained.metrics
     )
-    means = collections.OrderedDict(update=update, metrics=trained.metrics)
     statistics = population.compute(objective, trained.params, examples)
     return means, Kept(names.local(trained.params), statistics)
 

@@ -131,9 +131,7 @@ def client_function(
     # Who is new has measured nothing.
     for name in (*update.reported, _RETURNING):
       metrics[name] = kept[name] * kept[_RETURNING]
-    sent = networks.sent(after)
-    difference = tf.nest.map_structure(tf.subtract, received, sent)
-    return collections.OrderedDict(update=difference, metrics=metrics), kept
+    return stateful_averaging.sent(shared, networks.sent(after), metrics), kept
 
   return client_functions.StatefulFunction(
     first, each, fedavg.WEIGHTINGS[config.weighting]

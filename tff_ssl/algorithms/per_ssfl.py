@@ -22,7 +22,6 @@ both models. Group norm in the place of batch norm, as in `objectives.simsiam`.
 import dataclasses
 from typing import Any
 
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
@@ -78,7 +77,7 @@ def client_function(
   both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
 
   def first(shared):
-    return tf.nest.map_structure(tf.identity, shared['params'])
+    return shared['params']
 
   def each(shared, state, examples):
     trained = local_training.train(

@@ -46,8 +46,9 @@ METHODS = (*KNN, 'logistic', 'lars', suite.FEDERATED_LINEAR)
 
 # Images uint8 [n, H, W, C] -> features [n, d].
 Encode = Callable[[np.ndarray], np.ndarray]
-# By client id, accuracies.
-_Scores = collections.OrderedDict[str, float]
+# By client id; by method and share of the labels, as in 'knn/10%'.
+_OfClients = collections.OrderedDict[str, float]
+Accuracies = collections.OrderedDict[str, _OfClients]
 
 
 class PersonalEvaluation:
@@ -88,7 +89,7 @@ class PersonalEvaluation:
 
   def evaluate(
     self, encoder_of: Callable[[str], Encode], methods: Iterable[str] = ('knn',)
-  ) -> collections.OrderedDict[str, float]:
+  ) -> Accuracies:
     """Evaluates the encoders of all clients, one after another.
 
     Args:
@@ -96,7 +97,8 @@ class PersonalEvaluation:
       methods: Some of `METHODS`.
 
     Returns:
-      Numbers by name.
+      The accuracy of each client that has test examples, by method and share of the
+      labels; `summarize` makes numbers of it.
 
     Raises:
       ValueError: If a method is unknown or lacks what it needs, no client has a test
@@ -104,7 +106,7 @@ class PersonalEvaluation:
     """
     chosen = tuple(methods)
     self._check(chosen)
-    scores: collections.OrderedDict[str, _Scores] = collections.OrderedDict()
+    scores: Accuracies = collections.OrderedDict()
     naive = suite.FEDERATED_LINEAR in chosen
     # Features of training and of test examples, by their owners' encoders.
     gathered: list[np.ndarray] = []
@@ -130,7 +132,7 @@ class PersonalEvaluation:
           scores.setdefault(name, collections.OrderedDict())[client_id] = accuracy
     if naive:
       scores.update(self._naive(*gathered))
-    return self._numbers(scores)
+    return scores
 
   def _check(self, methods: Sequence[str]) -> None:
     for method in methods:
@@ -184,12 +186,10 @@ class PersonalEvaluation:
       fitted = linear.fit_logistic(features, labels, self._num_classes)
     return fitted.predict(queries)
 
-  def _naive(
-    self, features: np.ndarray, queries: np.ndarray
-  ) -> collections.OrderedDict[str, _Scores]:
+  def _naive(self, features: np.ndarray, queries: np.ndarray) -> Accuracies:
     """Returns the accuracies by the single classifier of all clients."""
     assert self._federated is not None
-    scores: collections.OrderedDict[str, _Scores] = collections.OrderedDict()
+    scores: Accuracies = collections.OrderedDict()
     for share, kept in self._kept.items():
       fitted = self._federated(features, self._train.label, kept)
       predictions = fitted.predict(queries)
@@ -198,15 +198,19 @@ class PersonalEvaluation:
       )
     return scores
 
-  def _numbers(
-    self, scores: Mapping[str, _Scores]
-  ) -> collections.OrderedDict[str, float]:
-    clients = sum(len(tested) > 0 for tested in self._tested.values())
-    numbers = collections.OrderedDict([('personal/clients', float(clients))])
-    for name, accuracies in scores.items():
-      for statistic, value in fairness.summarize(accuracies).items():
-        numbers[f'personal/{name}/accuracy/{statistic}'] = value
-    return numbers
+
+def summarize(accuracies: Accuracies) -> collections.OrderedDict[str, float]:
+  """Returns the numbers of an evaluation, as the module names them.
+
+  Args:
+    accuracies: From `PersonalEvaluation.evaluate`.
+  """
+  clients = max(map(len, accuracies.values()), default=0)
+  numbers = collections.OrderedDict([('personal/clients', float(clients))])
+  for name, of_clients in accuracies.items():
+    for statistic, value in fairness.summarize(of_clients).items():
+      numbers[f'personal/{name}/accuracy/{statistic}'] = value
+  return numbers
 
 
 def prefix(method: str) -> str:

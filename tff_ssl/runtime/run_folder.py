@@ -8,7 +8,9 @@ tensorboard/     the numbers of both tables; at the end, encodings to look at
 evaluation.json  the latest evaluation
 checkpoints/     the states after the last rounds that were saved
 client_states.sqlite  what the clients keep, of algorithms whose clients do
-clients.csv      a row per round and client, of those of them that tell numbers
+clients.csv      a row per round and client, of those of them that tell numbers, or
+                 per evaluation and client, of their own encoders' accuracies
+clients/         the exported ones of those encoders
 encoder.keras    the final encoder, with encoder.json as its card
 worker.log       what the worker process printed
 """

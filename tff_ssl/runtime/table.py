@@ -89,6 +89,20 @@ class Table:
     with self._path.open('ab', buffering=0) as file:
       file.write(_lines(self._columns, added).encode())
 
+  def replace(self, round: int, values: Iterable[Mapping[str, Cell]]) -> None:
+    """Adds rows of one round in the place of those of this and of later rounds.
+
+    Args:
+      round: The rows' round.
+      values: For each row, cells by column.
+
+    Raises:
+      ValueError: If a value is named `round`.
+    """
+    added = [self._row(round, cells) for cells in values]
+    kept = [row for row in self.rows() if int(row[_KEY]) < round]
+    self._rewrite([*kept, *added])
+
   def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
     if _KEY in values:
       raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")

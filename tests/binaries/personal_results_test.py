@@ -1,0 +1,41 @@
+import collections
+import types
+
+from binaries import personal_results
+
+_KNN = collections.OrderedDict(
+  [('knn/10%', {'a': 1.0, 'b': 0.5}), ('local_knn/10%', {'a': 0.75})]
+)
+_LATER = collections.OrderedDict([('linear/10%', {'a': 0.25, 'b': 0.25})])
+
+
+def test_clients_have_a_row_an_evaluation(tmp_path):
+  """Of other methods in the same round as well; of rounds that were lost not."""
+  folder = types.SimpleNamespace(path=tmp_path)
+  for round in (2, 4, 6):
+    numbers = personal_results.write(folder, round, _KNN)
+  assert numbers['personal/clients'] == 2
+  assert numbers['personal/knn/10%/accuracy/mean'] == 0.75
+  personal_results.write(folder, 4, _LATER)
+  assert (tmp_path / 'clients.csv').read_text() == (
+    'round,client,personal/knn/10%/accuracy,personal/local_knn/10%/accuracy,'
+    'personal/linear/10%/accuracy\n'
+    '2,a,1.0,0.75,\n'
+    '2,b,0.5,,\n'
+    '4,a,1.0,0.75,0.25\n'
+    '4,b,0.5,,0.25\n'
+  )
+
+
+def test_the_table_sets_personal_beside_global_accuracy():
+  numbers = collections.OrderedDict([('personal/clients', 2.0)])
+  for start, mean in (('personal/knn', 0.75), ('fairness/knn', 0.5)):
+    for name, value in (('mean', mean), ('std', 0.25), ('worst_decile', 0.125)):
+      numbers[f'{start}/10%/accuracy/{name}'] = value
+  assert personal_results.table(numbers) == (
+    'personal  labels  clients   mean  deviation  worst decile  global mean\n'
+    '--------  ------  -------  -----  ---------  ------------  -----------\n'
+    'knn       10%           2  75.0%      25.0%         12.5%        50.0%'
+  )
+  assert personal_results.has(numbers, 'knn')
+  assert not personal_results.has(numbers, 'logistic')
