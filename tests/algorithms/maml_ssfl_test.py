@@ -1,6 +1,7 @@
 """Tests of MAML-SSFL and of the step that LA-SSFL and it are evaluated by."""
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
@@ -63,8 +64,8 @@ def test_the_second_order_goes_through_the_networks():
 
   SimSiam stops gradients, which a difference does not: the objective here does not.
   """
-  simsiam = type(ssfl.objective())(
-    ssfl.objective().model, ssfl.objective().predictor, stop_gradient=False
+  simsiam = dataclasses.replace(
+    ssfl.objective(), model=harness.model('flip'), stop_gradient=False
   )
   objective = maml.MamlObjective(simsiam, 0.5)
   params = simsiam.init(tf.constant([1, 2]), tf.float64)

@@ -198,7 +198,10 @@ TABLE = collections.OrderedDict(
   ),
   maml_ssfl=Algorithm(
     maml_ssfl.build_maml_ssfl,
-    lambda packed: ssfl.build_maml(0.1, True, harness.ADAM, _EPOCHS, packed),
+    # Its gradient of a gradient is the largest graph of all: without a loop.
+    lambda packed: ssfl.build_maml(
+      0.1, True, harness.ADAM, fedavg.FedAvgConfig(seed=harness.SEED), packed
+    ),
   ),
   fedavg_supervised=_fedavg(_supervised(), _EPOCHS),
   fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),

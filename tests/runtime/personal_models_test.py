@@ -1,6 +1,5 @@
 """Tests of clients' own models: kept in the store, or adapted from the global one."""
 
-import collections
 import types
 
 import numpy as np
@@ -11,7 +10,6 @@ from tests.algorithms import harness
 from tests.algorithms import ssfl
 from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import client_states
-from tff_ssl.algorithms import la_ssfl
 from tff_ssl.encoders import network
 from tff_ssl.runtime import personal_models
 
@@ -38,15 +36,19 @@ def test_kept_models_are_each_client_s_own():
 
 
 def test_adapted_models_have_seen_their_client_s_examples():
-  objective, data = ssfl.objective(), tiny.clients()
-  adapt = la_ssfl.build_adapt(objective, la_ssfl.AdaptationConfig(0.1))
-  personal = personal_models.adapted(data, adapt)
-  weights = objective.init(tf.constant([1, 2]))
-  own = {k: harness.flat(personal(weights, k)) for k in ('alice', 'bob')}
-  examples = data.examples(data.positions('alice'))
-  tensors = collections.OrderedDict((k, tf.constant(v)) for k, v in examples.items())
-  np.testing.assert_allclose(
-    own['alice'], harness.flat(adapt(weights, tensors)), rtol=1e-6
-  )
-  assert np.abs(own['alice'] - own['bob']).max() > 1e-4
+  def adapt(params, examples):
+    assert all(map(tf.is_tensor, (*params.values(), *examples.values())))
+    return {
+      'w': params['w'] + tf.cast(tf.reduce_sum(examples['example_id']), 'float32')
+    }
+
+  personal = personal_models.adapted(tiny.clients(), adapt)
+  weights = {'w': np.float32(0.5)}
+  # Alice has the examples 10 to 13, Bob 14 to 18.
+  assert float(personal(weights, 'alice')['w']) == 46.5
+  assert float(personal(weights, 'bob')['w']) == 80.5
+
+
+def test_a_shared_model_is_everyone_s():
+  weights = {'w': np.float32(0.5)}
   assert personal_models.shared(weights, 'bob') is weights
