@@ -13,6 +13,7 @@ from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import table as csv_lib
 
 _MEAN = '/accuracy/mean'
+_TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
 
 
 def write(
@@ -56,8 +57,8 @@ def table(numbers: results.Numbers) -> str:
     if name.startswith('personal/') and name.endswith(_MEAN):
       method, share = name.removeprefix('personal/').removesuffix(_MEAN).split('/')
       row = {
-        'personal': method,
-        'labels': share,
+        'personal': _TITLES[method],
+        'labels': results.labels(share, numbers),
         'clients': int(numbers['personal/clients']),
         'mean': value,
         'deviation': numbers[name.replace('/mean', '/std')],

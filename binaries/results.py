@@ -29,7 +29,7 @@ Numbers = collections.OrderedDict[str, float]
 
 _FILE = 'evaluation.json'
 _ROUND = 'round'
-_COLUMNS = {
+COLUMNS = {
   'knn': 'kNN',
   'linear': 'linear',
   'lars': 'LARS',
@@ -109,15 +109,15 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
       for encoder, numbers in results.items():
         found = {
           title: numbers[f'{prefix}/{share}/{score}']
-          for prefix, title in _COLUMNS.items()
+          for prefix, title in COLUMNS.items()
           if f'{prefix}/{share}/{score}' in numbers
         }
         if found:
-          row = {'encoder': encoder, 'labels': _labels(share, numbers)}
+          row = {'encoder': encoder, 'labels': labels(share, numbers)}
           rows.append(
             {**row, **({'score': SCORES[score]} if balanced else {}), **found}
           )
-  methods = [title for title in _COLUMNS.values() if any(title in row for row in rows)]
+  methods = [title for title in COLUMNS.values() if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
   return table_lib.text(rows, names, percent=methods)
 
@@ -154,14 +154,14 @@ def fairness_table(results: Mapping[str, Numbers]) -> str:
   """
   rows = []
   for share in _shares(results):
-    for method, title in _COLUMNS.items():
+    for method, title in COLUMNS.items():
       for encoder, numbers in results.items():
         start = f'fairness/{method}/{share}/accuracy'
         if f'{start}/mean' in numbers:
           rows.append(
             {
               'encoder': encoder,
-              'labels': _labels(share, numbers),
+              'labels': labels(share, numbers),
               'method': title,
               'clients': int(numbers[_CLIENTS]),
               **{shown: numbers[f'{start}/{k}'] for k, shown in _FAIRNESS.items()},
@@ -178,7 +178,8 @@ def _shares(results: Mapping[str, Numbers]) -> list[str]:
   return [name.removeprefix('labels/') for name in names if name.startswith('labels/')]
 
 
-def _labels(share: str, numbers: Numbers) -> str:
+def labels(share: str, numbers: Numbers) -> str:
+  """Returns how a table names a share of the labels: with their number."""
   return f'{share} ({numbers[f"labels/{share}"]:,.0f})'
 
 

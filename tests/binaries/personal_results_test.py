@@ -28,14 +28,14 @@ def test_clients_have_a_row_an_evaluation(tmp_path):
 
 
 def test_the_table_sets_personal_beside_global_accuracy():
-  numbers = collections.OrderedDict([('personal/clients', 2.0)])
+  numbers = collections.OrderedDict([('personal/clients', 2.0), ('labels/10%', 12.0)])
   for start, mean in (('personal/knn', 0.75), ('fairness/knn', 0.5)):
     for name, value in (('mean', mean), ('std', 0.25), ('worst_decile', 0.125)):
       numbers[f'{start}/10%/accuracy/{name}'] = value
   assert personal_results.table(numbers) == (
-    'personal  labels  clients   mean  deviation  worst decile  global mean\n'
-    '--------  ------  -------  -----  ---------  ------------  -----------\n'
-    'knn       10%           2  75.0%      25.0%         12.5%        50.0%'
+    'personal  labels    clients   mean  deviation  worst decile  global mean\n'
+    '--------  --------  -------  -----  ---------  ------------  -----------\n'
+    'kNN       10% (12)        2  75.0%      25.0%         12.5%        50.0%'
   )
   assert personal_results.has(numbers, 'knn')
   assert not personal_results.has(numbers, 'logistic')

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.binaries import launch
+from tests.binaries import refusals
 
 _FLAGS = (
   '--method=per',
@@ -79,3 +80,20 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
   difference = personal(image).numpy() - shared(image).numpy()
   assert np.isfinite(difference).all()
   assert np.abs(difference).max() > 1e-4
+
+
+def test_flags_that_do_nothing_are_refused(tmp_path):
+  expected = {
+    '--method=bilevel --consensus_weight=1': 'it is for per only',
+    '--method=per --proximal_weight=0.1': 'it is for global, la, maml, bilevel only',
+    '--method=maml --encoder_norm=batch': 'it is for global only',
+    '--method=la --adaptation_rate=-1': 'adaptation_rate is -1.0; it must be at least',
+    '--method=maml --nosecond_order --inner_rate=0.1 --personal_methods=knn': (
+      "personal_methods has 'knn'; allowed are logistic, lars"
+    ),
+  }
+  run_dir = f'--run_dir={tmp_path / "none"}'
+  said = refusals.of('ssfl', [f'{run_dir} {line}' for line in expected])
+  for line, message in expected.items():
+    assert message in said[f'{run_dir} {line}']
+  assert not (tmp_path / 'none').exists()

@@ -46,7 +46,10 @@ def _views(batch):
 
 
 def _losses(arrays, constants, views):
-  """Returns the losses of Theta and of theta_k; what has sg(.) is of `constants`."""
+  """Returns the losses of Theta and of theta_k, and the latter's second term.
+
+  What has sg(.) is of `constants`.
+  """
   losses = []
   for model in ('global', 'personal'):
     _, p = _outputs(arrays, model, views)
@@ -74,7 +77,8 @@ def test_both_losses_equal_numpy():
   assert float(loss) == pytest.approx(shared + personal, rel=1e-6)
   summary = objective.summarize(metrics)
   assert float(summary['global_loss']) == pytest.approx(shared, rel=1e-6)
-  assert float(summary['personal_loss']) == pytest.approx(personal, rel=1e-6)
+  own = personal - _LAMBDA * consensus
+  assert float(summary['personal_loss']) == pytest.approx(own, rel=1e-6)
   assert float(summary['consensus']) == pytest.approx(consensus, rel=1e-6)
   spread = [float(summary[f'{p}encoding_std']) for p in ('', 'personal_')]
   assert spread[0] != pytest.approx(spread[1])
@@ -109,7 +113,7 @@ def test_the_personal_loss_gives_the_global_model_no_gradient():
   with tf.GradientTape() as tape:
     tape.watch(params)
     _, metrics = objective.loss(params, batch, _SEED)
-    personal = metrics['personal_loss']
+    personal = metrics['personal_loss'] + metrics['consensus']
   gradient = tape.gradient(personal, params)
   assert [name for name, g in gradient.items() if g is not None] == [
     name for name in params if name.startswith('personal/')

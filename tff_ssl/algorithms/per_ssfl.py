@@ -119,7 +119,8 @@ def build_per_ssfl(
   Returns:
     A process whose clients keep theta_k, by the names of `objective`, and whose metrics
     are, under `client_work`, those of FedAvg, the same of the personal models as
-    `personal_...`, and `consensus`: the mean of the four D(p, P).
+    `personal_...` (the loss without the second term), and `consensus`: the mean of the
+    four D(p, P).
 
   Raises:
     ValueError: If the elements are not single examples with an `example_id`.

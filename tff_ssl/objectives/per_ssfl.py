@@ -64,10 +64,11 @@ class PerSSFLObjective:
   def loss(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the sum of both losses, and each by itself (see `base.Objective`).
+    """Returns the sum of both losses, and their parts (see `base.Objective`).
 
-    The metrics are those of SimSiam for both models, `global_loss`, `personal_loss` and
-    `consensus`, the mean of the four D(p, P), from -1 (the models agree) to 1.
+    The metrics are those of SimSiam for both models, its losses as `global_loss` and
+    `personal_loss`, and `consensus`, the mean of the four D(p, P), from -1 (the models
+    agree) to 1.
     """
     shared, personal = two_models.split(params)
     views = self.simsiam.views(examples, seed)
@@ -83,14 +84,15 @@ class PerSSFLObjective:
       tf.stop_gradient(of_shared['p1']),
       tf.stop_gradient(of_shared['p2']),
     )
-    # At 0 not even its rounding enters the gradient: that is then SimSiam's alone.
-    if self.consensus_weight:
-      personal_loss += self.consensus_weight * consensus
     both = two_models.metrics_of_both(metrics, personal_metrics)
     both.update(
       global_loss=shared_loss, personal_loss=personal_loss, consensus=consensus
     )
-    return shared_loss + personal_loss, both
+    loss = shared_loss + personal_loss
+    # At 0 not even its rounding enters the gradient: that is then SimSiam's alone.
+    if self.consensus_weight:
+      loss += self.consensus_weight * consensus
+    return loss, both
 
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Returns the losses, the consensus and the spread of both models' encodings."""
