@@ -13,8 +13,9 @@ the folder `--out` it leaves `comparison.csv` (all numbers), `curves.png` and
 `comparison.html`, which holds table and curves and needs nothing else. Runs that have
 not finished are named, and count only where no run of their group has finished.
 
-Of runs whose clients tell numbers (`binaries.fedema`: mu, divergence, lambda),
-`clients.png` shows them over the rounds, of the first run of each group.
+Of runs with numbers of each client (`binaries.fedema`: mu, divergence, lambda;
+`binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over
+the rounds, of the first run of each group.
 
 With `--over`, `over.png` shows the accuracies against a flag.
 """
@@ -176,7 +177,8 @@ def _draw_clients(groups: Sequence[groups_lib.Group]) -> bytes:
   from tff_ssl.reporting import figures
 
   found = {group.name: clients.read(group.counted[0].folder) for group in groups}
-  told = {name: numbers for name, numbers in found.items() if numbers}
+  kept = {name: clients.over_rounds(numbers) for name, numbers in found.items()}
+  told = {name: numbers for name, numbers in kept.items() if numbers}
   return figures.png(clients.draw(told)) if told else b''
 
 

@@ -179,7 +179,8 @@ class Personal:
     params = self._encoders.params(weights, client_id)
     card = results.card(self._parts.task, encoder, name, rounds)
     card['client'] = client_id
-    folder.save_encoder(encoder.to_keras(params), card, client_id)
+    path = folder.save_encoder(encoder.to_keras(params), card, client_id)
+    print(f'Encoder of {client_id}: {path}')
 
   def _build_federated(self) -> suite.Federated | None:
     if suite.FEDERATED_LINEAR not in METHODS.value:

@@ -12,7 +12,7 @@ from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import table as csv_lib
 
-_MEAN = '/accuracy/mean'
+_ACCURACY = '/accuracy'
 _TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
 
 
@@ -41,7 +41,7 @@ def write(
   for name, of_clients in accuracies.items():
     for client_id, accuracy in of_clients.items():
       row = rows.setdefault(client_id, {csv_lib.CLIENT: client_id})
-      row[f'personal/{name}/accuracy'] = accuracy
+      row[name + _ACCURACY] = accuracy
   file.replace(round, rows.values())
   return personal.summarize(accuracies)
 
@@ -54,17 +54,17 @@ def table(numbers: results.Numbers) -> str:
   """
   rows = []
   for name, value in numbers.items():
-    if name.startswith('personal/') and name.endswith(_MEAN):
-      method, share = name.removeprefix('personal/').removesuffix(_MEAN).split('/')
+    if name.startswith('personal/') and name.endswith(_ACCURACY):
+      method, share = name.removeprefix('personal/').removesuffix(_ACCURACY).split('/')
       row = {
         'personal': _TITLES[method],
         'labels': results.labels(share, numbers),
         'clients': int(numbers['personal/clients']),
         'mean': value,
-        'deviation': numbers[name.replace('/mean', '/std')],
-        'worst decile': numbers[name.replace('/mean', '/worst_decile')],
+        'deviation': numbers[f'{name}/std'],
+        'worst decile': numbers[f'{name}/worst_decile'],
       }
-      of_global = numbers.get(f'fairness/{method}/{share}{_MEAN}')
+      of_global = numbers.get(f'fairness/{method}/{share}/accuracy/mean')
       rows.append(row if of_global is None else {**row, 'global mean': of_global})
   names = ('mean', 'deviation', 'worst decile', 'global mean')
   shown = [name for name in names if any(name in row for row in rows)]

@@ -45,8 +45,8 @@ def runs(tmp_path_factory):
   return first, again
 
 
-def _rows(run):
-  with (run.folder / 'metrics.csv').open() as file:
+def _rows(run, name='metrics.csv'):
+  with (run.folder / name).open() as file:
     return list(csv.DictReader(file))
 
 
@@ -56,8 +56,8 @@ def test_personal_and_global_accuracy_are_recorded(runs):
   rows = _rows(first)
   assert len(rows) == 2
   for row in rows:
-    for name in ('personal/knn/10%', 'personal/local_knn/10%', 'fairness/knn/10%'):
-      assert 0.1 < float(row[f'{name}/accuracy/mean']) <= 1
+    for name in ('personal/knn/10%', 'personal/local_knn/10%', 'knn/10%'):
+      assert 0.1 < float(row[f'{name}/accuracy']) <= 1
     assert float(row['personal/clients']) == 5
     assert np.isfinite(float(row['client_work/personal_loss']))
   assert 'worst decile' in first.stdout
@@ -68,8 +68,14 @@ def test_the_same_command_takes_other_methods_and_exports(runs):
   assert again.status == 0, again.stderr
   assert len(_rows(again)) == 2
   evaluation = json.loads((first.folder / 'evaluation.json').read_text())
+  clients = _rows(first, 'clients.csv')
+  assert [row['round'] for row in clients] == ['1'] * 5 + ['2'] * 5
   for method in ('knn', 'linear', 'federated_linear'):
-    assert 0.1 < evaluation[f'personal/{method}/10%/accuracy/mean'] <= 1
+    own = [float(row[f'{method}/10%/accuracy']) for row in clients[5:]]
+    mean = evaluation[f'personal/{method}/10%/accuracy']
+    assert mean == pytest.approx(np.mean(own))
+    assert 0.1 < mean <= 1
+  assert 'clients/client_3/encoder.keras' in again.stdout
   card = json.loads((first.folder / 'clients/client_3/encoder.json').read_text())
   assert (card['client'], card['algorithm']) == ('client_3', 'per ssfl')
   personal, shared = (

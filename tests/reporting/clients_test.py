@@ -35,14 +35,17 @@ def test_another_file_is_an_error(tmp_path, text, message):
     clients.read(tmp_path)
 
 
+def test_what_was_told_once_has_no_curve():
+  numbers = {'mu': {'a': {1: 0.0, 2: 1.0}, 'b': {2: 1.0}}, 'x': {'a': {2: 1.0}}}
+  assert list(clients.over_rounds(numbers)) == ['mu']
+
+
 @pytest.mark.parametrize('count', [2, 9])
 def test_each_client_is_a_line(count):
   by_client = {f'client {k}': {1: float(k), 2: 2.0 * k} for k in range(count)}
   figure = clients.draw({'one': {'mu': by_client, 'divergence': by_client}})
-  assert [plot.get_title(loc='left') for plot in figure.axes] == [
-    'one: mu',
-    'divergence',
-  ]
+  assert [plot.get_title(loc='left') for plot in figure.axes] == ['mu', 'divergence']
+  assert [plot.get_ylabel() for plot in figure.axes] == ['one', '']
   lines = figure.axes[0].lines
   # Of many clients the mean is drawn too.
   assert len(lines) == (2 if count == 2 else 10)

@@ -12,7 +12,7 @@ One encoder is held at a time.
 
 Names of the numbers, over the clients that have test examples (see `fairness`):
   personal/clients                        how many those are
-  personal/knn/1%/accuracy/mean           the mean of their accuracies
+  personal/knn/1%/accuracy                the mean of their accuracies
   personal/knn/1%/accuracy/std            their standard deviation
   personal/knn/1%/accuracy/worst_decile   the mean of the lowest tenth
 and so for `personal/local_knn`, `personal/linear`, `personal/lars` and
@@ -208,8 +208,10 @@ def summarize(accuracies: Accuracies) -> collections.OrderedDict[str, float]:
   clients = max(map(len, accuracies.values()), default=0)
   numbers = collections.OrderedDict([('personal/clients', float(clients))])
   for name, of_clients in accuracies.items():
-    for statistic, value in fairness.summarize(of_clients).items():
-      numbers[f'personal/{name}/accuracy/{statistic}'] = value
+    spread = fairness.summarize(of_clients)
+    start = f'personal/{name}/accuracy'
+    numbers[start] = spread.pop('mean')
+    numbers.update((f'{start}/{statistic}', x) for statistic, x in spread.items())
   return numbers
 
 

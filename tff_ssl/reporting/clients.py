@@ -11,6 +11,7 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
+from tff_ssl.reporting import columns as columns_lib
 from tff_ssl.reporting import look
 from tff_ssl.runtime import table
 
@@ -59,6 +60,15 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
   return numbers
 
 
+def over_rounds(numbers: Numbers) -> Numbers:
+  """Leaves the numbers that some client told more than once: of others is no curve."""
+  return collections.OrderedDict(
+    (name, by_client)
+    for name, by_client in numbers.items()
+    if any(len(by_round) > 1 for by_round in by_client.values())
+  )
+
+
 def mean(by_client: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
   """Returns the mean of a number over the clients that told it, by round."""
   found: dict[int, list[float]] = {}
@@ -83,8 +93,9 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
     for column, (name, by_client) in enumerate(numbers.items()):
       plot = figure.add_subplot(len(runs), columns, row * columns + column + 1)
       _draw_panel(plot, by_client)
-      title = f'{run}: {name}' if column == 0 else name
-      plot.set_title(title, loc='left', fontsize=10, color=look.INK)
+      plot.set_title(columns_lib.title(name), loc='left', fontsize=10, color=look.INK)
+      if column == 0:
+        plot.set_ylabel(run, fontsize=9, color=look.INK)
   return figure
 
 

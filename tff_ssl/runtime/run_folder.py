@@ -111,13 +111,16 @@ class RunFolder:
     encoder: tf.keras.Model,
     card: Mapping[str, object],
     client_id: str | None = None,
-  ) -> None:
+  ) -> pathlib.Path:
     """Writes an encoder and its card; the card last, so that it vouches for both.
 
     Args:
       encoder: Images to encodings.
       card: JSON values that say what the encoder is and where it comes from.
       client_id: Whose own it is, which goes to `clients/CLIENT_ID`; None: the run's.
+
+    Returns:
+      The file of the encoder.
 
     Raises:
       ValueError: If the client's id cannot be the name of a folder.
@@ -131,6 +134,7 @@ class RunFolder:
     with files.atomic(path / 'encoder.keras') as aside:
       encoder.save(aside)
     files.write_json(path / 'encoder.json', card)
+    return path / 'encoder.keras'
 
   def close(self) -> None:
     """Finishes the TensorBoard file and gives the folder free; idempotent."""
