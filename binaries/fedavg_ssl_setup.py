@@ -87,7 +87,6 @@ _OF_OBJECTIVES: dict[str, Collection[str]] = {
 }
 _OF_ALGORITHMS: dict[str, Collection[str]] = {
   'proximal_weight': ('fedprox',),
-  'encoder_norm': ('fedavg', 'fedprox', _FEDBN, 'centralized'),
   'weighting': _FEDAVG,
   'worker_address': _FEDAVG,
   'packs': _FEDAVG,

@@ -83,7 +83,6 @@ _TAKEN_BY: Mapping[str, Collection[str]] = {
     ('averaged', 'replaced', 'restart_absent', 'predictor', 'stop_gradient'), _OVER_BYOL
   ),
   # Of networks that clients keep, nobody would know the population.
-  'encoder_norm': _FORGETTING,
 }
 
 

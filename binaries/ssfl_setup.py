@@ -58,8 +58,6 @@ _TAKEN_BY: dict[str, Collection[str]] = {
   'second_order': ('maml',),
   'adaptation_rate': ('la',),
   'proximal_weight': ('global', 'la', 'maml', 'bilevel'),
-  # Of a personal model nobody would know the population.
-  'encoder_norm': ('global',),
 }
 
 

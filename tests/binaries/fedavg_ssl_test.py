@@ -64,7 +64,6 @@ _WRONG = {
   '--objective=mae --projector=8,8': '--projector is given with --objective=mae',
   '--encoder=vit_micro --encoder_stem=imagenet': 'it is for resnet8, resnet14',
   '--encoder=vit_micro --encoder_norm=group': 'it is for resnet8, resnet14',
-  '--algorithm=fed_ssl --encoder_norm=batch': 'fedprox, fedbn, centralized only',
   '--encoder_patch=4': 'it is for vit_micro, vit_tiny only',
   '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
   '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl only',

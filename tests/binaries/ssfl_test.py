@@ -92,7 +92,7 @@ def test_flags_that_do_nothing_are_refused(tmp_path):
   expected = {
     '--method=bilevel --consensus_weight=1': 'it is for per only',
     '--method=per --proximal_weight=0.1': 'it is for global, la, maml, bilevel only',
-    '--method=maml --encoder_norm=batch': 'it is for global only',
+    '--method=maml --adaptation_rate=1': 'it is for la only',
     '--method=la --adaptation_rate=-1': 'adaptation_rate is -1.0; it must be at least',
     '--method=maml --nosecond_order --inner_rate=0.1 --personal_methods=knn': (
       "personal_methods has 'knn'; allowed are logistic, lars"

@@ -84,11 +84,26 @@ def factory(
   return aggregation.updates
 
 
-def sent(value: tff.Value) -> tff.Value | collections.OrderedDict[str, tff.Value]:
+def sent(value: tff.Value) -> tff.Value:
   """Returns the `update` of a clients' value, with `statistics` beside it if it has."""
   if not tff.structure.has_field(value.type_signature.member, STATISTICS):
     return value[UPDATE]
-  return collections.OrderedDict((name, value[name]) for name in (UPDATE, STATISTICS))
+  return tff.federated_zip(
+    collections.OrderedDict((name, value[name]) for name in (UPDATE, STATISTICS))
+  )
+
+
+def sent_type(value_type: tff.StructType) -> tff.Type:
+  """Returns the type of what `sent` returns of one client.
+
+  Args:
+    value_type: Of all that the client sends.
+  """
+  if not tff.structure.has_field(value_type, STATISTICS):
+    return value_type[UPDATE]
+  return tff.types.to_type(
+    collections.OrderedDict((name, value_type[name]) for name in (UPDATE, STATISTICS))
+  )
 
 
 def result_type(update_type: tff.Type, statistics_type: tff.Type) -> tff.StructType:

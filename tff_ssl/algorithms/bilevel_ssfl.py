@@ -26,13 +26,13 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server
 from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 from tff_ssl.objectives import two_models
 
 
@@ -67,22 +67,28 @@ def client_function(
     config: How.
 
   Returns:
-    A function that keeps theta_k; see `stateful_averaging.compose`.
+    A function that keeps theta_k, with batch norm the statistics of its population
+    beside it; see `stateful_averaging.compose`.
   """
   plan = config.training.local
   near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
 
   def first(shared):
-    return shared['params']
+    return population.begin(objective, shared['params'])
 
   def each(shared, state, examples):
     params, seed, rate = shared['params'], shared['seed'], shared['rate']
     trained = local_training.train(objective, plan, params, examples, seed, rate)
+    own = population.without_statistics(objective, state.kept)
     personal = local_training.train(
-      objective, near, state.kept, examples, seed, rate, anchor=params
+      objective, near, own, examples, seed, rate, anchor=params
     )
     metrics = two_models.metrics_of_both(trained.metrics, personal.metrics)
-    return stateful_averaging.sent(shared, trained.params, metrics), personal.params
+    statistics = population.compute(objective, trained.params, examples)
+    return (
+      stateful_averaging.sent(shared, trained.params, metrics, statistics),
+      population.with_statistics(objective, personal.params, examples),
+    )
 
   return client_functions.StatefulFunction(
     first, each, fedavg.WEIGHTINGS[config.training.weighting]
@@ -129,9 +135,9 @@ def build_bilevel_ssfl(
   return stateful_averaging.compose(
     initial_weights,
     client_function(objective, config),
-    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    element_spec,
     server_optimizer,
-    config.training.rate,
-    config.training.seed,
+    config.training,
     lambda metrics: two_models.summarize(objective, metrics),
+    aggregation,
   )

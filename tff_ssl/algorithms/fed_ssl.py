@@ -23,13 +23,13 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server
 from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 
 
 def client_function(
@@ -60,7 +60,8 @@ def client_function(
       shared['rate'],
       state.kept,
     )
-    means = stateful_averaging.sent(shared, trained.params, trained.metrics)
+    statistics = population.compute(stateful, trained.params, examples)
+    means = stateful_averaging.sent(shared, trained.params, trained.metrics, statistics)
     return means, trained.state
 
   return client_functions.StatefulFunction(
@@ -100,9 +101,9 @@ def build_fed_ssl(
   return stateful_averaging.compose(
     initial_weights,
     client_function(objective, config),
-    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    element_spec,
     server_optimizer,
-    config.rate,
-    config.seed,
+    config,
     objective.summarize,
+    aggregation,
   )

@@ -32,7 +32,6 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server
@@ -180,11 +179,11 @@ def build_fedbn(
   process = stateful_averaging.compose(
     initial_weights,
     client_function(objective, config),
-    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    element_spec,
     server_optimizer,
-    config.rate,
-    config.seed,
+    config,
     objective.summarize,
+    aggregation,
   )
 
   def evaluated(weights, kept):

@@ -6,21 +6,24 @@ section 3.3. Global-SSFL, which is FedAvg of SimSiam, trains the model; before i
 used, or evaluated, each client takes a step of SGD on its own examples. MAML-SSFL is
 evaluated by the same step.
 
-rate = 0: the global model, Global-SSFL.
+rate = 0: the global model, Global-SSFL; with batch norm in the client's population.
 
 Deviations: the paper does not say of how many examples the step is. Here it is of all
 that the client has, its gradient accumulated over batches, so that nothing is drawn but
 the views.
 """
 
+import collections
 from collections.abc import Callable
 import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import local_training
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 
 # More batches than any client has: all of them make one step.
 _ALL = 2**30
@@ -61,8 +64,9 @@ def build_adapt(
     config: Hyperparameters; the defaults when None.
 
   Returns:
-    A function of the global model's parameters and of a client's n >= 0 examples; with
-    none the parameters stay. It is compiled once.
+    A function of the global model's parameters, with its population statistics among
+    them if it has batch norm, and of a client's n >= 0 examples; with none all stay,
+    else the statistics are the client's own. It is compiled once.
 
   Raises:
     ValueError: If the objective keeps a state.
@@ -79,8 +83,16 @@ def build_adapt(
   @tf.function(reduce_retracing=True)
   def adapt(params: base.Params, examples: base.Examples) -> base.Params:
     trained = local_training.train(
-      objective, plan, params, examples, tf.constant(seed), config.rate
+      objective,
+      plan,
+      population.without_statistics(objective, params),
+      examples,
+      tf.constant(seed),
+      config.rate,
     )
-    return trained.params
+    own = population.with_statistics(objective, trained.params, examples)
+    # Without examples there is no population of one's own.
+    has_examples = base.example_count(examples) > 0
+    return clients.choose(has_examples, own, collections.OrderedDict(params))
 
   return adapt

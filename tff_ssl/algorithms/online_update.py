@@ -25,7 +25,6 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import divergence as divergence_lib
 from tff_ssl.algorithms import exchange as exchange_lib
 from tff_ssl.algorithms import fedavg
@@ -34,6 +33,7 @@ from tff_ssl.algorithms import server
 from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.objectives import base
+from tff_ssl.objectives import population
 
 _NETWORKS = 'networks'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
@@ -131,7 +131,9 @@ def client_function(
     # Who is new has measured nothing.
     for name in (*update.reported, _RETURNING):
       metrics[name] = kept[name] * kept[_RETURNING]
-    return stateful_averaging.sent(shared, networks.sent(after), metrics), kept
+    params = networks.sent(after)
+    statistics = population.compute(networks.objective, params, examples)
+    return stateful_averaging.sent(shared, params, metrics, statistics), kept
 
   return client_functions.StatefulFunction(
     first, each, fedavg.WEIGHTINGS[config.weighting]
@@ -215,10 +217,10 @@ def build(
   process = stateful_averaging.compose(
     initial_weights,
     client_function(networks, config, update),
-    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    element_spec,
     server_optimizer,
-    config.rate,
-    config.seed,
+    config,
     summarize(objective, update),
+    aggregation,
   )
   return dataclasses.replace(process, describe=describe(update))

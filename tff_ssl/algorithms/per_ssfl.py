@@ -26,13 +26,13 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import cohorts
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server
 from tff_ssl.algorithms import stateful_averaging
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.objectives import per_ssfl
+from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import two_models
 
@@ -72,18 +72,21 @@ def client_function(
     config: How.
 
   Returns:
-    A function that keeps theta_k; see `stateful_averaging.compose`.
+    A function that keeps theta_k, with batch norm the statistics of its population
+    beside it; see `stateful_averaging.compose`.
   """
   both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
 
   def first(shared):
-    return shared['params']
+    return population.begin(objective, shared['params'])
 
   def each(shared, state, examples):
     trained = local_training.train(
       both,
       config.training.local,
-      two_models.join(shared['params'], state.kept),
+      two_models.join(
+        shared['params'], population.without_statistics(objective, state.kept)
+      ),
       examples,
       shared['seed'],
       shared['rate'],
@@ -92,7 +95,11 @@ def client_function(
     metrics = trained.metrics
     # What FedAvg reports under this name, not the sum that is minimised.
     metrics['loss'] = metrics.pop('global_loss')
-    return stateful_averaging.sent(shared, params, metrics), personal
+    statistics = population.compute(objective, params, examples)
+    return (
+      stateful_averaging.sent(shared, params, metrics, statistics),
+      population.with_statistics(objective, personal, examples),
+    )
 
   return client_functions.StatefulFunction(
     first, each, fedavg.WEIGHTINGS[config.training.weighting]
@@ -134,9 +141,9 @@ def build_per_ssfl(
   return stateful_averaging.compose(
     initial_weights,
     client_function(objective, config),
-    cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain()),
+    element_spec,
     server_optimizer,
-    config.training.rate,
-    config.training.seed,
+    config.training,
     lambda metrics: two_models.summarize(objective, metrics),
+    aggregation,
   )

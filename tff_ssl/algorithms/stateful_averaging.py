@@ -16,17 +16,20 @@ The pseudocode of such an algorithm is a `client_functions.StatefulFunction`::
 
 import collections
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import beside
 from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import client_states
 from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import cohorts
+from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import server
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.objectives import base
@@ -53,7 +56,10 @@ class _ClientWork(NamedTuple):
 
 
 def sent(
-  shared: client_functions.Shared, params: base.Params, metrics: base.Metrics
+  shared: client_functions.Shared,
+  params: base.Params,
+  metrics: base.Metrics,
+  statistics: base.State | None = None,
 ) -> client_functions.Means:
   """Returns what a client sends that has trained the model.
 
@@ -61,19 +67,23 @@ def sent(
     shared: Values from the server, with the initial `params`.
     params: The final ones.
     metrics: Of its training, with `loss`.
+    statistics: Of its population (`population.compute`), where the server has some.
   """
   update = tf.nest.map_structure(tf.subtract, shared['params'], params)
-  return collections.OrderedDict(update=update, metrics=metrics)
+  means = collections.OrderedDict(update=update, metrics=metrics)
+  if statistics:
+    means[beside.STATISTICS] = statistics
+  return means
 
 
 def compose(
   initial_weights: tff.Computation,
   function: client_functions.StatefulFunction,
-  cohort: cohorts.Cohort,
+  element_spec: Any,
   optimizer: tff.learning.optimizers.Optimizer,
-  rate: Callable[[tf.Tensor], tf.Tensor],
-  seed: int,
+  config: fedavg.FedAvgConfig,
   summarize: Callable[[base.Metrics], base.Metrics],
+  aggregation: aggregation_lib.Aggregation | None = None,
 ) -> stateful_process.StatefulProcess:
   """Composes a process whose server averages its clients' updates.
 
@@ -81,26 +91,23 @@ def compose(
     initial_weights: () -> model weights.
     function: Of one client. It is given `params`, the model's; `seed`, int32 [2], the
       round's; `rate`, float32, of the clients' optimizer; `round`, int32, from 0. It
-      sends `update`, like `params`, and `metrics`, with `loss`.
-    cohort: How clients are laid out, and what their results go through.
+      sends what `sent` returns.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
+      `packs.PackSpec` of them.
     optimizer: Applies the averaged update (initial minus final weights) as a gradient.
-    rate: Round -> float32, the clients' learning rate.
-    seed: Of every round's views.
+    config: Its rate and its seed are used.
     summarize: The objective's.
+    aggregation: What everything that leaves a client goes through; plain when None.
 
   Returns:
     A process whose server state is a `LearningAlgorithmState` and whose metrics are
     those of a learning process, the clients' under `client_work`.
 
   Raises:
-    ValueError: If a network has batch norm, whose population nobody would know.
+    ValueError: If the elements are not single examples with an `example_id`.
   """
+  cohort = cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain())
   weights_type = initial_weights.type_signature.result
-  if list(weights_type.non_trainable.children()):
-    raise ValueError(
-      'An algorithm of clients with state is given an encoder with batch norm; it must '
-      'have group norm, for population statistics are averaged by FedAvg alone.'
-    )
   shared_type = clients.shared_type(
     weights_type.trainable,
     rate=tff.TensorType(np.float32),
@@ -108,8 +115,12 @@ def compose(
   )
   state_type = client_states.state_type(function, shared_type)
   train = cohort.map_with_states(function, shared_type, state_type)
-  work = _build_client_work(cohort, train, shared_type, rate, summarize)
-  initialize, next_fn = _build_rounds(initial_weights, work, optimizer, seed)
+  # Statistics are broadcast with the weights, though clients have no use for them.
+  down = communication.num_bytes(shared_type) + communication.num_bytes(
+    weights_type.non_trainable
+  )
+  work = _build_client_work(cohort, train, down, config.rate, summarize)
+  initialize, next_fn = _build_rounds(initial_weights, work, optimizer, config.seed)
 
   @tff.tensorflow.computation(initialize.type_signature.result.member)
   def get_model_weights(state):
@@ -120,7 +131,7 @@ def compose(
   )
 
 
-def _build_client_work(cohort, train, shared_type, rate, summarize) -> _ClientWork:
+def _build_client_work(cohort, train, down, rate, summarize) -> _ClientWork:
   sent = train.type_signature.result['sent']
 
   @tff.tensorflow.computation(sent['metrics'], sent['counts'])
@@ -129,7 +140,7 @@ def _build_client_work(cohort, train, shared_type, rate, summarize) -> _ClientWo
       metrics,
       counts,
       summarize,
-      down=communication.num_bytes(shared_type),
+      down=down,
       up=communication.num_bytes(sent),
     )
 
@@ -151,8 +162,8 @@ def _build_rounds(
   states_type = work.train.type_signature.parameter[1]
   sent_type = work.train.type_signature.result['sent']
   distributor = tff.learning.templates.build_broadcast_process(weights_type)
-  updates = work.cohort.aggregation.updates.create(
-    sent_type['update'], sent_type['weight']
+  updates = beside.factory(work.cohort.aggregation, weights_type).create(
+    beside.sent_type(sent_type), sent_type['weight']
   )
   finalizer = server.build_finalizer(weights_type, optimizer)
   initial_seed, next_seed = server.round_seeds(seed)
@@ -194,7 +205,7 @@ def _build_rounds(
     sent = trained['sent']
     metrics = work.metrics.next(own['metrics'], sent['metrics'], sent['weight'])
     counts = work.counts.next(own['counts'], sent['counts'])
-    update = updates.next(state.aggregator, sent['update'], sent['weight'])
+    update = updates.next(state.aggregator, beside.sent(sent), sent['weight'])
     final = finalizer.next(state.finalizer, state.global_model_weights, update.result)
     client_work = collections.OrderedDict(
       round=server.next_round(own['round']),

@@ -65,6 +65,42 @@ def compute(
   )
 
 
+def begin(
+  objective: base.Objective | base.Stateful, params: base.Params
+) -> base.Params:
+  """Returns a client's own model before its training, as `with_statistics` has it."""
+  everything = collections.OrderedDict(params)
+  everything.update(initial(objective))
+  return everything
+
+
+def with_statistics(
+  objective: base.Objective | base.Stateful,
+  params: base.Params,
+  examples: base.Examples,
+) -> base.Params:
+  """Returns a client's own model: parameters, and the statistics of its examples.
+
+  Args:
+    objective: What was minimised.
+    params: Those of its training.
+    examples: n >= 0, with their `image`.
+  """
+  everything = collections.OrderedDict(params)
+  everything.update(compute(objective, params, examples))
+  return everything
+
+
+def without_statistics(
+  objective: base.Objective | base.Stateful, everything: base.Params
+) -> base.Params:
+  """Returns the parameters of a model that has its statistics among them."""
+  statistics = initial(objective)
+  return collections.OrderedDict(
+    (name, value) for name, value in everything.items() if name not in statistics
+  )
+
+
 def batch_norm_names(objective: base.Objective | base.Stateful) -> tuple[str, ...]:
   """Returns which parameters and statistics are batch norm's: what FedBN keeps local.
 

@@ -1,0 +1,114 @@
+"""Batch norm of clients that keep a model: whose population statistics are where."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import bilevel_ssfl
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import exchange
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms import la_ssfl
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import online_update
+from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms import server
+from tff_ssl.encoders import predictor
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import population
+from tff_ssl.objectives import simsiam
+
+_CONFIG = fedavg.FedAvgConfig(
+  local_plan.LocalPlan(epochs=2, batch_size=3), 0.1, seed=harness.SEED
+)
+_HEADS = harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 3)
+_SIMSIAM = simsiam.SimSiamObjective(*_HEADS)
+_BYOL = byol.ByolObjective(*_HEADS)
+_PERSONAL = {
+  'per': per_ssfl.client_function(_SIMSIAM, per_ssfl.PerSSFLConfig(_CONFIG)),
+  'bilevel': bilevel_ssfl.client_function(
+    _SIMSIAM, bilevel_ssfl.BiLevelConfig(_CONFIG)
+  ),
+}
+
+
+def _examples(positions):
+  return harness.tensors(harness.take(harness.arrays(), positions))
+
+
+def _shared(objective):
+  return {
+    'params': server.initial_weights(objective, harness.SEED).trainable,
+    'seed': harness.round_seed(0),
+    'rate': tf.constant(0.1),
+    'round': tf.constant(0),
+  }
+
+
+def _state(kept):
+  return client_functions.ClientState(tf.constant(0), tf.constant(-1), kept)
+
+
+def _after(shared, update):
+  return collections.OrderedDict(
+    (name, shared['params'][name] - value) for name, value in update.items()
+  )
+
+
+def _assert_same(got, expected):
+  assert expected
+  for name, value in expected.items():
+    np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize('name', _PERSONAL)
+def test_each_of_two_models_has_the_population_that_it_makes(name):
+  function, examples = _PERSONAL[name], _examples(range(5))
+  shared = _shared(_SIMSIAM)
+  first = function.first(shared)
+  _assert_same(first, population.initial(_SIMSIAM))
+  means, kept = function.each(shared, _state(first), examples)
+  theirs = _after(shared, means['update'])
+  _assert_same(means['statistics'], population.compute(_SIMSIAM, theirs, examples))
+  own = population.without_statistics(_SIMSIAM, kept)
+  assert list(own) == list(theirs)
+  _assert_same(kept, population.compute(_SIMSIAM, own, examples))
+  # A client that comes back trains its parameters, and not its statistics.
+  shared['params'] = theirs
+  _, again = function.each(shared, _state(kept), _examples([5, 6]))
+  assert list(again) == list(kept)
+  later = population.without_statistics(_SIMSIAM, again)
+  _assert_same(again, population.compute(_SIMSIAM, later, _examples([5, 6])))
+  different = [
+    harness.relative(again[x], kept[x]) > 1e-3 for x in population.initial(_SIMSIAM)
+  ]
+  assert any(different)
+
+
+@pytest.mark.parametrize('averaged', exchange.AVERAGED)
+def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
+  config = fedema.FedEMAConfig(_CONFIG, exchange=exchange.Exchange(averaged))
+  networks = exchange.Networks(_BYOL, config.exchange)
+  function = online_update.client_function(
+    networks, _CONFIG, fedema.online_update_of(config)
+  )
+  shared, examples = _shared(_BYOL), _examples(range(5))
+  means, _ = function.each(shared, _state(function.first(shared)), examples)
+  sent = _after(shared, means['update'])
+  _assert_same(means['statistics'], population.compute(_BYOL, sent, examples))
+
+
+def test_an_adapted_model_has_the_population_of_its_client():
+  everything = population.begin(_SIMSIAM, _shared(_SIMSIAM)['params'])
+  adapt = la_ssfl.build_adapt(_SIMSIAM, la_ssfl.AdaptationConfig(rate=0.1))
+  examples = _examples(range(4))
+  adapted = adapt(everything, examples)
+  own = population.without_statistics(_SIMSIAM, adapted)
+  assert any(np.any(own[name] != everything[name]) for name in own)
+  _assert_same(adapted, population.compute(_SIMSIAM, own, examples))
+  nothing = adapt(everything, _examples([]))
+  _assert_same(nothing, everything)
