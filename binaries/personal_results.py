@@ -35,9 +35,9 @@ def write(
   path = folder.path / csv_lib.CLIENTS
   file = csv_lib.Table(path)
   rows: dict[str, dict[str, csv_lib.Cell]] = collections.OrderedDict()
-  for row in file.rows():
-    if row['round'] == str(round):
-      rows[row[csv_lib.CLIENT]] = {k: v for k, v in row.items() if k != 'round'}
+  for known in file.rows():
+    if known['round'] == str(round):
+      rows[known[csv_lib.CLIENT]] = {k: v for k, v in known.items() if k != 'round'}
   for name, of_clients in accuracies.items():
     for client_id, accuracy in of_clients.items():
       row = rows.setdefault(client_id, {csv_lib.CLIENT: client_id})
