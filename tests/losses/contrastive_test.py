@@ -12,9 +12,11 @@ def _encodings(n: int, d: int = 5) -> tuple[np.ndarray, np.ndarray]:
   return rng.normal(size=(n, d)), rng.normal(size=(n, d))
 
 
-def _reference(f: np.ndarray, g: np.ndarray, temperature: float) -> float:
+def _reference(
+  f: np.ndarray, g: np.ndarray, temperature: float, negatives: np.ndarray | None = None
+) -> float:
   n = len(f)
-  z = np.concatenate([f, g])
+  z = np.concatenate([f, g, *([] if negatives is None else [negatives])])
   z /= np.linalg.norm(z, axis=1, keepdims=True)
   losses = []
   for i in range(2 * n):
@@ -48,6 +50,36 @@ def test_padding_is_neither_anchor_nor_negative():
   )
   expected = _reference(f[mask == 1], g[mask == 1], 0.2)
   np.testing.assert_allclose(got, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize('n', [1, 4])
+@pytest.mark.parametrize('kept', [(1, 1, 1), (1, 0, 1)])
+def test_further_negatives_equal_reference(n, kept):
+  f, g = _encodings(n)
+  negatives = np.random.default_rng(9).normal(size=(3, 5))
+  expected = _reference(f, g, 0.2, negatives[np.array(kept) == 1])
+  negatives[np.array(kept) == 0] = np.nan
+  got = contrastive.nt_xent(
+    tf.constant(f),
+    tf.constant(g),
+    0.2,
+    negatives=tf.constant(negatives),
+    negatives_mask=tf.constant(kept),
+  )
+  np.testing.assert_allclose(got, expected, rtol=1e-10)
+  assert expected > _reference(f, g, 0.2)
+
+
+@pytest.mark.parametrize('m', [0, 3])
+def test_without_a_further_negative_it_is_the_loss_of_the_views(m):
+  f, g = map(tf.constant, _encodings(4))
+  negatives = tf.ones([m, 5], tf.float64)
+  got = contrastive.nt_xent(f, g, negatives=negatives, negatives_mask=tf.zeros([m]))
+  assert float(got) == pytest.approx(float(contrastive.nt_xent(f, g)), rel=1e-14)
+  alone = contrastive.nt_xent(
+    f[:1], g[:1], negatives=negatives, negatives_mask=tf.zeros([m])
+  )
+  assert float(alone) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize('n', [0, 1])
@@ -91,3 +123,8 @@ def test_rejects_temperature_not_above_zero(temperature):
 def test_rejects_views_of_two_shapes():
   with pytest.raises(ValueError, match=r'must both be \[n, d\]'):
     contrastive.nt_xent(tf.ones([2, 3]), tf.ones([2, 4]))
+
+
+def test_rejects_negatives_of_another_size():
+  with pytest.raises(ValueError, match=r'negatives must be \[m, d\] with the d'):
+    contrastive.nt_xent(tf.ones([2, 3]), tf.ones([2, 3]), negatives=tf.ones([5, 4]))

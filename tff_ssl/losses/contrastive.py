@@ -12,11 +12,13 @@ def nt_xent(
   g: tf.Tensor,
   temperature: float = 0.1,
   mask: tf.Tensor | None = None,
+  negatives: tf.Tensor | None = None,
+  negatives_mask: tf.Tensor | None = None,
 ) -> tf.Tensor:
   """Normalised-temperature cross-entropy over the 2n views of n examples.
 
-  Each view must pick the other view of its example out of the 2n - 1 other views by
-  cosine similarity.
+  Each view must pick the other view of its example out of the 2n - 1 other views, and
+  of `negatives` where there are any, by cosine similarity.
 
   Args:
     f: [n, d] encodings of the first view; n may be 0.
@@ -24,13 +26,16 @@ def nt_xent(
     temperature: Divides the cosine similarities; above 0.
     mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
       padding: neither anchors nor negatives.
+    negatives: Optional [m, d] encodings of other examples, that no view belongs to; m
+      may be 0.
+    negatives_mask: Optional [m], as `mask`: those with 0 are none.
 
   Returns:
     Mean loss over the views that count, a scalar. 0 without examples, and 0 with one
-    example, whose views have no negatives.
+    example, whose views have no negatives but those given.
 
   Raises:
-    ValueError: If the temperature is not above 0 or the shapes differ.
+    ValueError: If the temperature is not above 0 or the shapes do not fit.
 
   Source: Chen et al. 2020, Eq. 1 and Algorithm 1.
   """
@@ -40,17 +45,27 @@ def nt_xent(
     raise ValueError(
       f'The encodings f and g must both be [n, d], got shapes {f.shape} and {g.shape}.'
     )
+  if negatives is not None and not negatives.shape[1:].is_compatible_with(f.shape[1:]):
+    raise ValueError(
+      f'The negatives must be [m, d] with the d of the encodings {f.shape}, got shape '
+      f'{negatives.shape}.'
+    )
   n = tf.shape(f)[0]
-  keep = tf.ones([n], tf.bool) if mask is None else tf.cast(mask, tf.bool)
-  # Padding is blanked before it can reach a product: 0 * NaN is NaN.
-  f = tf.where(keep[:, tf.newaxis], f, tf.zeros_like(f))
-  g = tf.where(keep[:, tf.newaxis], g, tf.zeros_like(g))
+  f, keep = _blanked(f, mask)
+  g, _ = _blanked(g, mask)
   keep = tf.concat([keep, keep], axis=0)
   # The default epsilon keeps the gradient of a zero vector finite.
   views = tf.math.l2_normalize(tf.concat([f, g], axis=0), axis=1)
   logits = tf.matmul(views, views, transpose_b=True) / temperature
 
   candidates = keep[tf.newaxis, :] & ~tf.eye(2 * n, dtype=tf.bool)
+  if negatives is not None:
+    others, known = _blanked(negatives, negatives_mask)
+    others = tf.math.l2_normalize(others, axis=1)
+    further = tf.matmul(views, others, transpose_b=True) / temperature
+    logits = tf.concat([logits, further], axis=1)
+    known = tf.broadcast_to(known[tf.newaxis, :], tf.shape(further))
+    candidates = tf.concat([candidates, known], axis=1)
   # The lowest finite number, not -inf: a row of -inf has a gradient of NaN.
   masked = tf.where(candidates, logits, tf.fill(tf.shape(logits), logits.dtype.min))
   positive = tf.reduce_sum(views * tf.roll(views, n, axis=0), axis=1) / temperature
@@ -58,3 +73,14 @@ def nt_xent(
 
   total = tf.reduce_sum(tf.where(keep, losses, tf.zeros_like(losses)))
   return tf.math.divide_no_nan(total, tf.reduce_sum(tf.cast(keep, f.dtype)))
+
+
+def _blanked(
+  encodings: tf.Tensor, mask: tf.Tensor | None
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns encodings with zeros for padding, and which are none, bool."""
+  if mask is None:
+    return encodings, tf.ones([tf.shape(encodings)[0]], tf.bool)
+  keep = tf.cast(mask, tf.bool)
+  # Padding is blanked before it can reach a product: 0 * NaN is NaN.
+  return tf.where(keep[:, tf.newaxis], encodings, tf.zeros_like(encodings)), keep
