@@ -21,8 +21,8 @@ from tff_ssl.algorithms import at_server
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import suite
+from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedmatch
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.runtime import sampling
@@ -108,8 +108,7 @@ def _build_cohorts(
   if groups > 1:
     return server_data.Grouped(data, cohorts, groups, seed, common.PACKS.value)
   if method == 'fedmatch':
-    numbers = {client_id: k for k, client_id in enumerate(data.client_ids)}
-    data = data.with_field(fedmatch.CLIENT, numbers)
+    data = data.numbered(context.CLIENT)
   return _Cohorts(simulation.Clients(data, num_packs=common.PACKS.value), cohorts)
 
 

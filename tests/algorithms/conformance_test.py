@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms import labels
+from tests.algorithms import numbered
 from tests.algorithms import remembering
 from tests.algorithms import table
 from tff_ssl import algorithms
@@ -20,6 +21,7 @@ from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import labelled_only
 
 _TABLE = table.TABLE
+_WRAPPED = remembering.Remembering | labels.ClientsAlone | numbered.Numbered
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
 
 
@@ -95,7 +97,7 @@ def test_every_algorithm_is_in_the_table():
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
   process = trained(name).process
-  if isinstance(process, remembering.Remembering | labels.ClientsAlone):
+  while isinstance(process, _WRAPPED):
     process = process.process
   assert isinstance(process, labels.PROCESSES)
   state_type = process.initialize.type_signature.result

@@ -10,6 +10,7 @@ from tests.algorithms import harness
 from tests.algorithms import labels
 from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import fedmatch_parts
+from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch as objectives
 
 _NUMBERS = (0, 3, 1, 4, 2)
@@ -27,7 +28,7 @@ def _process(tff_context):
     labels.unlabelled(),
     objectives.LabelledObjective(labels.labelled()),
     harness.ELEMENT,
-    labels.spec(objectives.CLIENT),
+    labels.spec(context_lib.CLIENT),
     _config(sparse_below=0.05),
   )
 

@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 
 from tests import tiny
 from tests.algorithms import harness
+from tests.algorithms import numbered
 from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedmatch as fedmatch_lib
@@ -26,6 +27,7 @@ from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.objectives import context
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import fixmatch
@@ -120,35 +122,6 @@ class ClientsAlone:
     return self.process.next(state, server_data(0), datasets)
 
 
-# More than there are ids of examples.
-_NUMBERS = 128
-
-
-class NumberedClients(ClientsAlone):
-  """One whose clients have a number: the id of their first example."""
-
-  def next(self, state, datasets):
-    return super().next(state, [_numbered(dataset) for dataset in datasets])
-
-
-def _numbered(dataset):
-  """Adds the number to the examples of a client, or to those of a pack of them."""
-  field = fedmatch.CLIENT
-  if packs.SIZES not in dataset.element_spec:
-    numbers = [int(element['example_id']) for element in dataset] or [0]
-    number = tf.constant(numbers[0], tf.int32)
-    return dataset.map(
-      lambda element: collections.OrderedDict(element, **{field: number})
-    )
-  (pack,) = dataset.as_numpy_iterator()
-  ids, sizes = pack[packs.EXAMPLES]['example_id'], pack[packs.SIZES]
-  starts = np.cumsum(sizes) - sizes
-  held = [ids[start] for start, size in zip(starts, sizes, strict=True) if size]
-  numbers = np.repeat(held, sizes[sizes > 0]).astype(np.int32)
-  examples = collections.OrderedDict(pack[packs.EXAMPLES], **{field: numbers})
-  return packs.pack_dataset(examples, sizes)
-
-
 def as_params(params) -> collections.OrderedDict[str, tf.Tensor]:
   return collections.OrderedDict((n, tf.constant(v)) for n, v in params.items())
 
@@ -199,16 +172,15 @@ def build_server_finetuned(packed: bool = False) -> ClientsAlone:
 
 
 @functools.cache
-def build_fedmatch(packed: bool = False) -> NumberedClients:
+def build_fedmatch(packed: bool = False) -> numbered.Numbered:
   config = fedmatch_parts.FedMatchConfig(
-    _NUMBERS, CLIENT_CONFIG, SERVER_PLAN, interval=2
+    numbered.POPULATION, CLIENT_CONFIG, SERVER_PLAN, interval=2
   )
-  return NumberedClients(
-    fedmatch_lib.build_fedmatch(
-      unlabelled(),
-      fedmatch.LabelledObjective(labelled()),
-      harness.ELEMENT,
-      spec(fedmatch.CLIENT, packed=packed),
-      config,
-    )
+  process = fedmatch_lib.build_fedmatch(
+    unlabelled(),
+    fedmatch.LabelledObjective(labelled()),
+    harness.ELEMENT,
+    spec(context.CLIENT, packed=packed),
+    config,
   )
+  return numbered.Numbered(ClientsAlone(process))

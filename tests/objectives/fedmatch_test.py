@@ -10,6 +10,7 @@ from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import projector
+from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import supervised
 
@@ -57,7 +58,7 @@ def _context(helped):
 
 def _batch(n=12):
   batch = networks.examples(n)
-  batch[fedmatch.CLIENT] = np.full(n, 1, np.int32)
+  batch[context_lib.CLIENT] = np.full(n, 1, np.int32)
   return batch
 
 

@@ -101,3 +101,11 @@ def test_a_field_is_of_the_client_and_leaves_the_data_as_they_were():
     numbered.with_field('number', {})
   with pytest.raises(ValueError, match="no client 'nobody'"):
     data.with_field('number', {'nobody': 1})
+
+
+def test_clients_are_numbered_by_their_place():
+  data = _data()
+  numbered = data.numbered('number')
+  for k, client_id in enumerate(data.client_ids):
+    numbers = numbered.examples(data.positions(client_id))['number']
+    assert numbers.tolist() == [k] * data.num_examples(client_id)

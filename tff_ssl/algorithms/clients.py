@@ -13,6 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.objectives import base
+from tff_ssl.objectives import context
 
 # More than any client holds; the batch takes only what is there.
 _EVERYTHING = 2**31 - 1
@@ -32,6 +33,23 @@ def check_element(element_spec: Any) -> None:
     raise ValueError(
       f'The elements of the client data are {element_spec}; they must be single '
       'examples (not batches) with an int64 scalar `example_id`.'
+    )
+
+
+def check_numbered(element_spec: Any) -> None:
+  """Checks that examples name the number of the client that holds them.
+
+  Args:
+    element_spec: `tf.TensorSpec`s of one example, or the `packs.PackSpec` of them.
+
+  Raises:
+    ValueError: If there is no int32 scalar `client`.
+  """
+  spec = getattr(element_spec, 'element_spec', element_spec).get(context.CLIENT)
+  if spec is None or spec.shape.rank != 0 or spec.dtype != tf.int32:
+    raise ValueError(
+      f'The elements of the client data are {element_spec}; they must have an int32 '
+      f'scalar `{context.CLIENT}`.'
     )
 
 

@@ -31,6 +31,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import at_server
+from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import fedmatch_parts
 from tff_ssl.algorithms import grouped_clients
 from tff_ssl.algorithms import server
@@ -89,7 +90,7 @@ def build_fedmatch(
   Raises:
     ValueError: If an element lacks what it needs.
   """
-  _check_element(element_spec)
+  clients.check_numbered(element_spec)
   population = config.population
 
   @tff.tensorflow.computation
@@ -238,12 +239,3 @@ def _compose(
 
 def _floats(parts_type):
   return tff.TensorType(np.float32, parts_type['known'].shape)
-
-
-def _check_element(element_spec: Any) -> None:
-  spec = getattr(element_spec, 'element_spec', element_spec).get(fedmatch.CLIENT)
-  if spec is None or spec.shape.rank != 0 or spec.dtype != tf.int32:
-    raise ValueError(
-      f'The elements of the client data are {element_spec}; they must have an int32 '
-      f'scalar `{fedmatch.CLIENT}`.'
-    )

@@ -13,6 +13,7 @@ from tff_ssl.algorithms import clients
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import grouping as grouping_lib
 from tff_ssl.algorithms import server_training
+from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import fixmatch
 
@@ -80,7 +81,7 @@ def client_function(
       result.means['update'],
     )
     place = tf.one_hot(
-      tf.reduce_sum(examples[fedmatch.CLIENT][:1]), config.population
+      context_lib.client_of(examples), config.population
     ) * tf.math.divide_no_nan(1.0, result.weight)
     means = collections.OrderedDict(result.means)
     means['update'] = clients.keep_if(
@@ -114,7 +115,7 @@ def _nonzeros(params) -> tf.Tensor:
 
 def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
   """Returns whether a client has helpers, and how many numbers their psi have."""
-  client = tf.reduce_sum(examples[fedmatch.CLIENT][:1])
+  client = context_lib.client_of(examples)
   helped = context[fedmatch.HELPED][client]
   each = tf.add_n(
     [

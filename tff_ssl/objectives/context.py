@@ -2,7 +2,8 @@
 
 A teacher's weights, the weight of a loss in this round, the models of other clients:
 what a server sends beside the parameters. An objective names them as its context; who
-has the values makes an ordinary objective of it.
+has the values makes an ordinary objective of it. Where a context is a table of all
+clients, examples name the row of the client that holds them.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from tff_ssl.objectives import base
 
 # Structures of tensors by name; no gradient flows into them.
 Context = Mapping[str, Any]
+# Of an example: the number of the client that holds it, in [0, N), int32.
+CLIENT = 'client'
 
 
 @runtime_checkable
@@ -75,3 +78,8 @@ def given(
     context: For one that is `Contextual`; others ignore it.
   """
   return Given(objective, context) if isinstance(objective, Contextual) else objective
+
+
+def client_of(examples: base.Examples) -> tf.Tensor:
+  """Returns the number of the client that holds these examples; 0 without any."""
+  return tf.reduce_sum(examples[CLIENT][:1])

@@ -34,8 +34,6 @@ PSI = 'psi'
 MODELS = 'models'
 HELPERS = 'helpers'
 HELPED = 'helped'
-# Of an example: the number of the client that holds it, in [0, N).
-CLIENT = 'client'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +81,7 @@ class UnlabelledObjective:
   """Consistency with helpers and pseudo-labels, as a function of psi.
 
   It is `context.Contextual`: the context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`;
-  examples have `CLIENT`.
+  examples have a `context.CLIENT`.
 
   Attributes:
     encoder: Images to features.
@@ -169,7 +167,7 @@ class UnlabelledObjective:
     own: tf.Tensor,
   ) -> tf.Tensor:
     """Returns the logits of the client's helpers, [H, n, classes]; [0, ...] without."""
-    client = tf.reduce_sum(examples[CLIENT][:1])
+    client = context_lib.client_of(examples)
 
     def compute() -> tf.Tensor:
       each = []

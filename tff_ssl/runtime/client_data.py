@@ -136,6 +136,14 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     changed._arrays[name] = numbers
     return changed
 
+  def numbered(self, name: str) -> 'ArrayClientData':
+    """Returns client data whose examples also hold the number of their client.
+
+    Args:
+      name: Of the new field; the number is a place in `client_ids`.
+    """
+    return self.with_field(name, {own: k for k, own in enumerate(self.client_ids)})
+
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
     """Returns the client's examples, in the order of the partition.
 

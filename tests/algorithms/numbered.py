@@ -1,0 +1,44 @@
+"""A process whose clients have a number, in the form of one whose clients have none.
+
+The tests of algorithms then run both. A client's number is the id of its first example.
+"""
+
+import collections
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.algorithms import packs
+from tff_ssl.objectives import context
+
+# More than there are ids of examples.
+POPULATION = 128
+
+
+class Numbered:
+  """Runs a process on cohorts of data sets, or of packs of them, without a number."""
+
+  def __init__(self, process):
+    self.process = process
+    self.initialize = process.initialize
+    self.get_model_weights = process.get_model_weights
+
+  def next(self, state, datasets):
+    return self.process.next(state, [_numbered(dataset) for dataset in datasets])
+
+
+def _numbered(dataset):
+  """Adds the number to the examples of a client, or to those of a pack of them."""
+  if packs.SIZES not in dataset.element_spec:
+    numbers = [int(element['example_id']) for element in dataset] or [0]
+    number = tf.constant(numbers[0], tf.int32)
+    return dataset.map(
+      lambda element: collections.OrderedDict(element, **{context.CLIENT: number})
+    )
+  (pack,) = dataset.as_numpy_iterator()
+  ids, sizes = pack[packs.EXAMPLES]['example_id'], pack[packs.SIZES]
+  starts = np.cumsum(sizes) - sizes
+  held = [ids[start] for start, size in zip(starts, sizes, strict=True) if size]
+  numbers = np.repeat(held, sizes[sizes > 0]).astype(np.int32)
+  examples = collections.OrderedDict(pack[packs.EXAMPLES], **{context.CLIENT: numbers})
+  return packs.pack_dataset(examples, sizes)
