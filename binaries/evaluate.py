@@ -25,6 +25,7 @@ from binaries import common
 from binaries import evaluation
 from binaries import evaluation_clients
 from binaries import evaluation_flags
+from binaries import results
 from binaries import transfer
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
@@ -40,8 +41,6 @@ _MAY_BE_GIVEN = (
   *evaluation_flags.OF_EVALUATION,
   *evaluation_flags.MAY_DIFFER,
 )
-# Where every algorithm has its encoder in its state.
-ENCODER = f'global_model_weights/trainable/{dual_encoder.ENCODER}'
 _FEDBN = 'fedbn'
 _STATISTICS = f'global_model_weights/non_trainable/{dual_encoder.ENCODER}'
 
@@ -62,7 +61,7 @@ def main() -> None:
       f'{folder} is a run of fedbn: its checkpoints have no batch norm, which is with '
       'the clients; evaluation.json has what its last encoder is worth.'
     )
-  round, params = checkpoints.read_newest(folder / 'checkpoints', ENCODER)
+  round, params = checkpoints.read_newest(folder / 'checkpoints', results.ENCODER)
   task = common.load_task()
   if task.fingerprint() != config.get('task'):
     raise ValueError(

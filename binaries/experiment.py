@@ -16,6 +16,7 @@ from tasks import task as task_lib
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.encoders import network
 from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import describe
 from tff_ssl.runtime import alarm
@@ -42,19 +43,22 @@ class Experiment:
   Attributes:
     name: Of the algorithm, in tables and on the encoder's card.
     build_objective: (task, encoder) -> what is minimised.
-    build_algorithm: (objective, element_spec) -> what the round loop runs.
+    build_algorithm: (objective, element_spec) -> what the round loop runs; where
+      clients are numbered, (objective, element_spec, how many there are).
     federated: Whether its rounds take cohorts of clients; else batches drawn from all
       examples.
     label_share: Share of the training labels that it is given; None: it sees no label.
     build_personal: Builds clients' own encoders, where they have any.
+    numbered: Whether examples name the number of their client.
   """
 
   name: str
   build_objective: Callable[[task_lib.Task, network.Network], Any]
-  build_algorithm: Callable[[Any, Any], Any]
+  build_algorithm: Callable[..., Any]
   federated: bool = True
   label_share: float | None = None
   build_personal: Callable[[run_parts.Parts], run_parts.Personal] | None = None
+  numbered: bool = False
 
 
 def check_flags() -> None:
@@ -123,11 +127,14 @@ def run(experiment: Experiment) -> None:
   data = partition_flags.build_client_data(
     task, partition, labelled=experiment.label_share is not None
   )
+  if experiment.numbered:
+    data = data.numbered(context_lib.CLIENT)
   clients = simulation.Clients(data, num_packs=common.PACKS.value)
   encoder = common.build_encoder(task)
   spec = clients.element_spec if experiment.federated else data.element_type_structure
   objective = experiment.build_objective(task, encoder)
-  algorithm = experiment.build_algorithm(objective, spec)
+  counted = (len(partition),) if experiment.numbered else ()
+  algorithm = experiment.build_algorithm(objective, spec, *counted)
   take: Callable[[Iterable[str]], Any] = clients.cohort
   if isinstance(algorithm, stateful_process.StatefulProcess):
     algorithm = stateful_rounds.StatefulRounds(algorithm, clients)

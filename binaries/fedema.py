@@ -13,6 +13,11 @@ ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
 --nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
 --constant_mu.
 
+Of `fedca` it is the server that remembers: --dictionary_size representations of each
+client, for the others. With --alignment_weight above 0 clients are also aligned to the
+encoder of --alignment_run, a finished run on public data, as one of
+`binaries.fedavg_ssl --algorithm=centralized` on another task.
+
 The run folder has a row a round and client in `clients.csv`, with mu, divergence and
 lambda; `binaries.compare` draws them.
 """

@@ -9,6 +9,7 @@ from absl import flags
 from binaries import client_flags
 from binaries import common
 from binaries import experiment
+from binaries import fedca_setup
 from binaries import objective_flags
 from binaries import optimizer_flags
 from tasks import task as task_lib
@@ -29,6 +30,7 @@ METHODS: Mapping[str, str] = {
   'fed_byol': 'byol',
   'fedu': 'byol',
   'fedema': 'byol',
+  'fedca': 'simclr',
 }
 _FORGETTING = ('fed_simclr', 'fed_simsiam')
 _OVER_BYOL = tuple(name for name, used in METHODS.items() if used == 'byol')
@@ -82,6 +84,7 @@ _TAKEN_BY: Mapping[str, Collection[str]] = {
   **dict.fromkeys(
     ('averaged', 'replaced', 'restart_absent', 'predictor', 'stop_gradient'), _OVER_BYOL
   ),
+  **dict.fromkeys(fedca_setup.NAMES, ('fedca',)),
   # Of networks that clients keep, nobody would know the population.
 }
 
@@ -102,6 +105,7 @@ def check_flags() -> None:
     _fedu()
   else:
     _fedema()
+  fedca_setup.check()
   optimizer_flags.server_config()
   experiment.check_flags()
 
@@ -139,6 +143,8 @@ def build_algorithm(objective: objective_flags.Objective, element_spec: Any) -> 
 
 def build_experiment() -> experiment.Experiment:
   """Returns what the flags say is run."""
+  if METHOD.value == 'fedca':
+    return fedca_setup.build_experiment(_training())
   return experiment.Experiment(METHOD.value, build_objective, build_algorithm)
 
 

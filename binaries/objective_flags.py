@@ -24,6 +24,7 @@ from tff_ssl.objectives import simsiam
 # The papers' heads are for ResNet-50: a quarter as wide for small encoders.
 WIDTHS = (256, 256, 256)
 CONTRASTIVE_WIDTHS = (256, 256, 128)
+SIMCLR_TEMPERATURE = 0.5
 
 WEIGHTING = flags.DEFINE_enum(
   'weighting', 'examples', tuple(fedavg.WEIGHTINGS), 'By what clients count.'
@@ -48,9 +49,8 @@ Objective = base.Objective | base.Stateful
 
 
 def _simclr(encoder: network.Network) -> Objective:
-  return contrastive.ContrastiveObjective(
-    common.build_siamese(encoder, CONTRASTIVE_WIDTHS), _TEMPERATURE.value or 0.5
-  )
+  model = common.build_siamese(encoder, CONTRASTIVE_WIDTHS)
+  return tempered(contrastive.ContrastiveObjective(model, SIMCLR_TEMPERATURE))
 
 
 def _simsiam(encoder: network.Network) -> Objective:

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from tests import tiny
+from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
 from tests.algorithms import ssfl
@@ -18,6 +19,7 @@ from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import fedrgd
@@ -202,6 +204,10 @@ TABLE = collections.OrderedDict(
     lambda packed: ssfl.build_maml(
       0.1, True, harness.ADAM, fedavg.FedAvgConfig(seed=harness.SEED), packed
     ),
+  ),
+  fedca=Algorithm(
+    fedca.build_fedca,
+    lambda packed: dictionaries.build(harness.ADAM, _EPOCHS, packed),
   ),
   fedavg_supervised=_fedavg(_supervised(), _EPOCHS),
   fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),

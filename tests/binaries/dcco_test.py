@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import evaluate
+from binaries import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.runtime import processes
@@ -134,6 +134,6 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
   features = np.load(tmp_path / 'out.npy')
   encoder = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
   _, params = checkpoints.read_newest(
-    runs.small['dcco'].folder / 'checkpoints', evaluate.ENCODER
+    runs.small['dcco'].folder / 'checkpoints', results.ENCODER
   )
   np.testing.assert_allclose(features, encoder.apply(params, images), atol=1e-5)

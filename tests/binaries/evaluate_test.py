@@ -7,6 +7,7 @@ import pytest
 
 from binaries import evaluate
 from binaries import evaluation
+from binaries import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
@@ -71,7 +72,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
   folder = runs.small[algorithm].folder / 'checkpoints'
   assert checkpoints.Checkpoints(folder).rounds() == [0, 2]
   with np.load(folder / 'round_00000000.npz') as archive:
-    start = f'state/{evaluate.ENCODER}/'
+    start = f'state/{results.ENCODER}/'
     stored = {
       name.removeprefix(start): archive[name]
       for name in archive.files

@@ -4,12 +4,16 @@ The program has flags of the same names as `binaries.dcco`: it is never imported
 """
 
 import csv
+import json
 import signal
 
+import numpy as np
 import pytest
 
+from binaries import results
 from tests.binaries import launch
 from tests.binaries import refusals
+from tff_ssl.encoders import resnet
 
 _FLAGS = (
   '--task=digits',
@@ -78,8 +82,47 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
     assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
 
 
+def _base_run(folder, rounds=2, norm='group'):
+  """Makes what is read of a run, after its second round."""
+  (folder / 'checkpoints').mkdir(parents=True)
+  flags = {'rounds': rounds, 'encoder_norm': norm}
+  (folder / 'config.json').write_text(json.dumps({'flags': flags}))
+  encoder = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  arrays = {
+    f'state/{results.ENCODER}/{name}': value.numpy()
+    for name, value in encoder.init((1, 2)).items()
+  }
+  np.savez(folder / 'checkpoints' / 'round_00000002.npz', **arrays)
+  return folder
+
+
 def test_wrong_flags_are_one_sentence(tmp_path):
-  line = f'--run_dir={tmp_path}/wrong --tau=0.5 --scaler=0.8'
-  said = refusals.of('fedema', [line])
-  assert said == {line: '--tau is given with --scaler; leave one of them out.'}
+  early = _base_run(tmp_path / 'early', rounds=3)
+  batch = _base_run(tmp_path / 'batch', norm='batch')
+  narrow = _base_run(tmp_path / 'narrow')
+  wrong = {
+    '--tau=0.5 --scaler=0.8': '--tau is given with --scaler; leave one of them out.',
+    '--dictionary_size=3': '--dictionary_size is given with --method=fedema; it is',
+    '--method=fedca --tau=0.5': '--tau is given with --method=fedca; it is for fedema',
+    '--method=fedca --encoder_norm=batch': '--encoder_norm is given with --method=',
+    '--method=fedca --alignment_weight=0.5': (
+      '--alignment_weight=0.5 is given without --alignment_run; it must name a '
+    ),
+    f'--method=fedca --alignment_run={narrow}': (
+      f'--alignment_run={narrow} is given without --alignment_weight; it must be above'
+    ),
+  }
+  aligned = '--method=fedca --clients_per_round=5 --alignment_weight=1 --alignment_run='
+  wrong |= {
+    f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',
+    f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must be that',
+    f'{aligned}{batch}': f'{batch} is a run with --encoder_norm=batch; the base model ',
+    f'{aligned}{narrow}': (
+      f'parameter stem/conv/kernel of the encoder of {narrow} must have shape '
+      '(3, 3, 1, 16), got (3, 3, 1, 4)'
+    ),
+  }
+  said = refusals.of('fedema', [f'--run_dir={tmp_path}/wrong {line}' for line in wrong])
+  for line, sentence in wrong.items():
+    assert said[f'--run_dir={tmp_path}/wrong {line}'].startswith(sentence), line
   assert not (tmp_path / 'wrong').exists()

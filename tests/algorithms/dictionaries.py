@@ -1,0 +1,95 @@
+"""What the tests of FedCA share: clients, and what one of them sends."""
+
+import collections
+
+import numpy as np
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import labels
+from tests.algorithms import numbered
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedca
+from tff_ssl.algorithms import fedca_parts
+from tff_ssl.algorithms import optimizers
+from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import fedca as objectives
+
+# Of the clients of `labels.CLIENTS`, which hold 1, 2, 3, 4 and 2 examples; client 5 is
+# never there.
+NUMBERS = (0, 3, 1, 4, 2)
+SIZE_OF = dict(zip(NUMBERS, labels.SIZES, strict=True))
+POPULATION, SLOTS = 6, 3
+SEED = (5, 6)
+
+
+def objective(beta: float = 0.5) -> objectives.FedCAObjective:
+  return objectives.FedCAObjective(harness.model('mild'), alignment_weight=beta)
+
+
+def base():
+  return harness.encoder().init((7, 8))
+
+
+def config(slots: int = SLOTS, **options) -> fedca_parts.FedCAConfig:
+  return fedca_parts.FedCAConfig(POPULATION, slots, labels.CLIENT_CONFIG, **options)
+
+
+def examples():
+  return labels.examples(context_lib.CLIENT, NUMBERS)
+
+
+def batch(number: int, size: int | None = None):
+  """Returns the examples of a client, or the first of them."""
+  positions = labels.CLIENTS[NUMBERS.index(number)][:size]
+  return harness.tensors(harness.take(examples(), positions))
+
+
+def context(minimised, plan, full: bool = False):
+  """Returns what clients are given: of the dictionary nothing, or all."""
+  given = fedca_parts.initial_context(minimised, plan, base())
+  if full:
+    shape = given[objectives.ROWS].shape
+    rows = np.random.default_rng(2).normal(size=shape).astype(np.float32)
+    given[objectives.ROWS] = tf.math.l2_normalize(tf.constant(rows), axis=2)
+    given[objectives.FILLED] = tf.ones(shape[:2], tf.bool)
+  return given
+
+
+def shared(given, params=None, seed=SEED):
+  seed = tf.constant(seed)
+  params = objective().init(SEED) if params is None else params
+  return collections.OrderedDict(
+    params=params, seed=seed, rate=tf.constant(0.05), context=given
+  )
+
+
+def visit(number, plan=None, minimised=None, full=True, size=None, **options):
+  """Returns what a client sends."""
+  minimised, plan = minimised or objective(), plan or config()
+  given = shared(context(minimised, plan, full), **options)
+  function = fedca_parts.client_function(minimised, plan)
+  return function.each(given, batch(number, size))
+
+
+def sum_of(result):
+  """Returns rows and filled as they arrive: weight times the means."""
+  statistics = result.means['statistics']
+  return (
+    float(result.weight) * statistics[name].numpy()
+    for name in (objectives.ROWS, objectives.FILLED)
+  )
+
+
+def build(
+  optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfig, packed: bool
+) -> numbered.Numbered:
+  """Builds a process with a dictionary and a base model."""
+  process = fedca.build_fedca(
+    objectives.FedCAObjective(harness.model(), alignment_weight=0.5),
+    labels.spec(context_lib.CLIENT, packed=packed),
+    optimizers.build_optimizer(optimizer),
+    fedca_parts.FedCAConfig(numbered.POPULATION, 2, training),
+    base(),
+  )
+  return numbered.Numbered(process)

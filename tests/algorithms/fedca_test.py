@@ -1,0 +1,142 @@
+"""FedCA's rounds: whose rows land where, and what a round makes of what is sent."""
+
+import numpy as np
+import pytest
+
+from tests.algorithms import dictionaries
+from tests.algorithms import harness
+from tests.algorithms import labels
+from tff_ssl.algorithms import fedca
+from tff_ssl.algorithms import fedca_parts
+from tff_ssl.algorithms import optimizers
+from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import fedca as objectives
+
+
+@pytest.fixture(scope='module', name='process')
+def _process(tff_context):
+  return fedca.build_fedca(
+    dictionaries.objective(),
+    labels.spec(context_lib.CLIENT),
+    optimizers.build_optimizer(harness.SGD),
+    dictionaries.config(),
+    dictionaries.base(),
+  )
+
+
+def _cohort(*numbers, broken=()):
+  examples = dictionaries.examples()
+  for number in broken:
+    examples['image'][labels.CLIENTS[dictionaries.NUMBERS.index(number)]] = np.nan
+  return harness.cohort(
+    [
+      labels.CLIENTS[dictionaries.NUMBERS.index(k)] if k is not None else []
+      for k in numbers
+    ],
+    examples,
+  )
+
+
+def _dictionary(state):
+  context = state.client_work[fedca.CONTEXT]
+  return np.asarray(context[objectives.ROWS]), np.asarray(context[objectives.FILLED])
+
+
+@pytest.fixture(scope='module', name='rounds')
+def _rounds(process):
+  """Returns states and metrics of two rounds.
+
+  In the first client 2 is absent and one is empty; in the second client 0 is absent and
+  client 3 not finite.
+  """
+  return harness.rounds_of(
+    process, [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]
+  )
+
+
+def test_a_round_is_the_mean_of_what_clients_send(process, rounds):
+  """Written out: of each client what `client_function` says, weighted by examples."""
+  states, metrics = rounds
+  function = fedca_parts.client_function(
+    dictionaries.objective(), dictionaries.config()
+  )
+  for r, cohort in enumerate(((0, 3, 1, 4), (4, 2, 1))):
+    state = states[r]
+    shared = dictionaries.shared(
+      state.client_work[fedca.CONTEXT],
+      labels.as_params(process.get_model_weights(state).trainable),
+      harness.round_seed(r),
+    )
+    results = [function.each(shared, dictionaries.batch(k)) for k in cohort]
+    sizes = [dictionaries.SIZE_OF[k] for k in cohort]
+    update = np.average(
+      [harness.flat(result.means['update']) for result in results], 0, sizes
+    )
+    moved = harness.weights(process, state) - harness.weights(process, states[r + 1])
+    assert harness.relative(moved, harness.SGD.learning_rate * update) < 1e-3
+    loss = np.average(
+      [float(result.means['metrics']['loss']) for result in results], 0, sizes
+    )
+    assert metrics[r]['client_work']['loss'] == pytest.approx(loss, rel=1e-4)
+    rows, filled = _dictionary(states[r + 1])
+    for number, result in zip(cohort, results, strict=True):
+      own_rows, own_filled = dictionaries.sum_of(result)
+      np.testing.assert_allclose(rows[number], own_rows[number], atol=1e-5)
+      np.testing.assert_array_equal(filled[number], own_filled[number] > 0.5)
+
+
+def test_who_was_not_heard_of_keeps_its_rows(rounds):
+  (_, first, second), _ = rounds
+  assert not np.any(_dictionary(first)[1][[2, 5]])
+  for before, after in zip(_dictionary(first), _dictionary(second), strict=True):
+    np.testing.assert_array_equal(after[[0, 3, 5]], before[[0, 3, 5]])
+  assert _dictionary(second)[1].sum(axis=1).tolist() == [1, 3, 2, 2, 3, 0]
+
+
+def test_rows_land_alike_in_any_order_of_the_cohort(process, rounds):
+  output = process.next(rounds[0][0], _cohort(4, 1, 0, None, 3))
+  for got, expected in zip(
+    _dictionary(output.state), _dictionary(rounds[0][1]), strict=True
+  ):
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
+  states, metrics = rounds
+  base = states[-1].client_work[fedca.CONTEXT][objectives.BASE]
+  for name, value in dictionaries.base().items():
+    np.testing.assert_array_equal(base[name], value)
+  model, encoder = (
+    harness.weights(process, states[0]).size,
+    harness.flat(dictionaries.base()).size,
+  )
+  # A row is four numbers; of 1, 2, 3 and 4 examples at most three are shared.
+  given, sent, senders = (0, 9), (9, 8), (4, 3)
+  clients, seed_and_rate = (5, 4), 3
+  # Weight, counts, loss and its parts, moments.
+  told = 1 + 4 + 3 + 2 * harness.DIMENSION + harness.DIMENSION**2
+  for r in range(2):
+    work = metrics[r]['client_work']
+    down = 4 * (model + encoder + seed_and_rate + harness.DIMENSION * given[r])
+    assert work['bytes_down'] == clients[r] * down
+    up = clients[r] * (model + told) + harness.DIMENSION * sent[r] + senders[r]
+    assert work['bytes_up'] == 4 * up
+    assert work['dictionary_rows'] == given[r]
+
+
+@pytest.mark.parametrize(
+  ('spec', 'base', 'message'),
+  [
+    (harness.ELEMENT, dictionaries.base(), 'must have an int32 scalar `client`'),
+    (labels.spec('client'), None, 'alignment_weight is 0.5 and there are no base_par'),
+    (labels.spec('client'), {}, 'params of the base model must hold all 3 parameters'),
+    (
+      labels.spec('client'),
+      {**dictionaries.base(), 'conv/kernel': np.zeros([3, 3, 1, 5])},
+      r'parameter conv/kernel of the base model must have shape \(3, 3, 1, 6\)',
+    ),
+  ],
+)
+def test_what_does_not_fit_is_refused(spec, base, message):
+  with pytest.raises(ValueError, match=message):
+    fedca.build_fedca(dictionaries.objective(), spec, None, dictionaries.config(), base)

@@ -1,0 +1,139 @@
+"""FedCA's objective: NT-Xent with a dictionary, and alignment to a base model.
+
+Fengda Zhang, Kun Kuang, Long Chen, Zhaoyang You, Tao Shen, Jun Xiao, Yin Zhang, Chao
+Wu, Fei Wu, Yueting Zhuang, Xiaolin Li. Federated unsupervised representation learning.
+Frontiers of Information Technology & Electronic Engineering 24(8), 2023
+(arXiv:2010.08982).
+
+    L = NT-Xent(both views; the other clients' entries of the dictionary are further
+        negatives of each view) + beta mean_i |e(x_i) - e_base(x_i)|^2,
+
+e and e_base being the features of the encoder and of the base model's, of unit length,
+and x_i the image as it is.
+
+The abstract says that representations of samples are shared with all clients, that each
+client's representation is aligned to that of a base model, and that the loss is
+contrastive. Decided here: entries are projections; they are negatives alone, each as
+much as another view is; a client's own are left out, for it has what they were made of;
+alignment is of features, not of projections, for these are what an encoder is kept for,
+and what a base model has whatever it was trained by.
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+
+import tensorflow as tf
+
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.losses import contrastive
+from tff_ssl.losses import similarity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
+from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import dual_encoder
+
+# What a client is given: entries of N clients, [N, m, d]; which of them there are, bool
+# [N, m]; and parameters of the base model's encoder, if it is aligned to one.
+ROWS = 'rows'
+FILLED = 'filled'
+BASE = 'base'
+_PARTS = ('contrastive', 'alignment')
+
+
+@dataclasses.dataclass(frozen=True)
+class FedCAObjective(base.SharesAll, collapse.SpreadReported):
+  """NT-Xent with further negatives, and the distance from a base model's features.
+
+  It is `context.Contextual`: the context is `ROWS` and `FILLED` and, where there is
+  alignment, `BASE`; examples have a `context.CLIENT`. With no entry of another client
+  and no alignment it is `contrastive.ContrastiveObjective`.
+
+  Attributes:
+    model: Encoder, projector and views.
+    temperature: Of the softmax.
+    alignment_weight: beta; 0: there is no base model.
+  """
+
+  model: dual_encoder.Siamese
+  temperature: float = 0.1
+  alignment_weight: float = 0.0
+
+  def __post_init__(self) -> None:
+    if self.temperature <= 0:
+      raise ValueError(f'temperature is {self.temperature}; it must be positive.')
+    if not 0 <= self.alignment_weight < float('inf'):
+      raise ValueError(
+        f'alignment_weight is {self.alignment_weight}; it must be at least 0.'
+      )
+    if any(net.mixes_examples for net in self.networks.values()):
+      raise ValueError(
+        'A network has batch norm; in FedCA all must have group norm, for an entry of '
+        'the dictionary is that of one example alone.'
+      )
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """Those of the model (see `base.Networked`)."""
+    return self.model.networks
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return self.model.init(seed, dtype)
+
+  def loss_in_context(
+    self,
+    params: base.Params,
+    context: context_lib.Context,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of a batch of one client, with its parts; 0 for n = 0."""
+    f, g = self.model.encode(params, examples, seed)
+    rows = tf.cast(context[ROWS], f.dtype)
+    others = of_others(context[FILLED], context_lib.client_of(examples))
+    loss = contrastive.nt_xent(
+      f,
+      g,
+      self.temperature,
+      negatives=tf.reshape(rows, [-1, rows.shape[-1]]),
+      negatives_mask=tf.reshape(others, [-1]),
+    )
+    metrics = collapse.spread_metrics(f)
+    if self.alignment_weight:
+      image = augment.to_float(examples['image'])
+      distance = similarity.regression(
+        self._features(network.select(params, dual_encoder.ENCODER), image),
+        tf.stop_gradient(self._features(context[BASE], image)),
+      )
+      metrics.update(zip(_PARTS, (loss, distance), strict=True))
+      loss += self.alignment_weight * distance
+    return loss, metrics
+
+  def summarize(self, metrics: base.Metrics) -> base.Metrics:
+    """Returns the parts of the loss, if there are two, and the alarm's numbers."""
+    result: base.Metrics = collections.OrderedDict(
+      (name, metrics[name]) for name in _PARTS if name in metrics
+    )
+    result.update(collapse.summarize_spread(metrics))
+    return result
+
+  def entries(self, params: base.Params, examples: base.Examples) -> tf.Tensor:
+    """Returns what a dictionary has of n examples: unit projections [n, d]."""
+    image = augment.to_float(examples['image'])
+    return tf.math.l2_normalize(self.model.project(params, image), axis=1)
+
+  def _features(self, params: Mapping[str, tf.Tensor], image: tf.Tensor) -> tf.Tensor:
+    return self.model.encoder.apply(params, image)
+
+
+def of_others(filled: tf.Tensor, client: tf.Tensor) -> tf.Tensor:
+  """Returns which entries are there and not of a client, bool [N, m].
+
+  Args:
+    filled: bool [N, m].
+    client: int32 scalar, its number.
+  """
+  other = tf.not_equal(tf.range(tf.shape(filled)[0]), client)
+  return filled & other[:, tf.newaxis]
