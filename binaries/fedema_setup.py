@@ -85,7 +85,6 @@ _TAKEN_BY: Mapping[str, Collection[str]] = {
     ('averaged', 'replaced', 'restart_absent', 'predictor', 'stop_gradient'), _OVER_BYOL
   ),
   **dict.fromkeys(fedca_setup.NAMES, ('fedca',)),
-  # Of networks that clients keep, nobody would know the population.
 }
 
 
