@@ -227,10 +227,8 @@ class _Trainer:
       self._initial, state, examples, seed
     )
     loss, reported, _ = traced.structured_outputs
-    return tf.nest.map_structure(
-      lambda spec: tf.zeros(spec.shape, spec.dtype),
-      collections.OrderedDict(loss=loss, **reported),
-    )
+    metrics = collections.OrderedDict(loss=loss, **reported)
+    return tf.nest.map_structure(lambda x: tf.zeros(x.shape, x.dtype), metrics)
 
 
 def _mean(pending: _Pending) -> base.Params:
