@@ -51,13 +51,8 @@ def test_flags_that_are_given_win(run, capsys):
 
 def test_baselines_have_numbers_of_their_own(run, capsys):
   before = read(run)
-  in_process.call(
-    evaluate,
-    f'--run={run}',
-    '--baselines',
-    '--supervised_steps=2',
-    '--evaluation_methods=knn',
-  )
+  flags = ('--baselines', '--supervised_steps=2', '--evaluation_methods=knn')
+  in_process.call(evaluate, f'--run={run}', *flags)
   rows = capsys.readouterr().out.splitlines()[-3:]
   names = ['random encoder', 'dcco', 'supervised from scratch']
   assert [row[: len(name)] for row, name in zip(rows, names, strict=True)] == names
