@@ -132,7 +132,7 @@ def test_a_bad_flag_is_one_sentence():
   assert (ended.status, ended.stdout) == (1, '')
   assert ended.stderr == (
     'Error: --regime=B is given with --experiment=dcco; its local batches are for '
-    'fedavg, fedsup, fedema only.\n'
+    'fedavg, fedsup, fedema, per_ssfl only.\n'
   )
 
 
