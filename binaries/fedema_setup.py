@@ -85,6 +85,8 @@ _TAKEN_BY: Mapping[str, Collection[str]] = {
     ('averaged', 'replaced', 'restart_absent', 'predictor', 'stop_gradient'), _OVER_BYOL
   ),
   **dict.fromkeys(fedca_setup.NAMES, ('fedca',)),
+  # An entry of FedCA's dictionary is that of one example alone.
+  'encoder_norm': tuple(name for name in METHODS if name != 'fedca'),
 }
 
 

@@ -11,6 +11,8 @@ import pytest
 from tff_ssl.runtime import context
 
 context.forget_default()
+# They share the runs of tests/binaries/conftest.py, which take minutes.
+_SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -24,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     file = item.nodeid.split('::')[0]
     row = getattr(item, 'callspec', None) and item.callspec.params.get('name')
     group = f'{file} {row}' if file.endswith('conformance_test.py') else file
+    group = _SAME_RUNS[0] if file in _SAME_RUNS else group
     item.add_marker(pytest.mark.xdist_group(group))
 
 

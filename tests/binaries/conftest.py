@@ -44,12 +44,10 @@ class Runs(NamedTuple):
 
   Attributes:
     small: A run of two rounds by algorithm; that of dcco has six.
-    again: That of dcco with the same flags in another folder.
-    disturbed: That of dcco again.
+    disturbed: That of dcco again, in another folder and with more checkpoints.
   """
 
   small: dict[str, launch.Ended]
-  again: launch.Ended
   disturbed: Disturbed
 
 
@@ -65,24 +63,17 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   return launch.end(process, folder)
 
 
-def _again(folder: pathlib.Path) -> launch.Ended:
-  # What must not matter is different.
-  process = launch.start(
-    'dcco',
-    *_SEVERAL_ROUNDS,
-    f'--run_dir={folder}',
-    '--checkpoint_every=5',
-    environment={'PYTHONHASHSEED': '7'},
-  )
-  return launch.end(process, folder)
-
-
 def _disturbed(folder: pathlib.Path) -> Disturbed:
   ended, workers = [], []
   # Rows 1 and 3: in front of evaluations, which give the signal time to arrive.
   for number, count in ((signal.SIGINT, 1), (signal.SIGKILL, 3), (None, 0)):
+    # What must not matter is different.
     process = launch.start(
-      'dcco', *_SEVERAL_ROUNDS, f'--run_dir={folder}', '--checkpoint_every=2'
+      'dcco',
+      *_SEVERAL_ROUNDS,
+      f'--run_dir={folder}',
+      '--checkpoint_every=1',
+      environment={'PYTHONHASHSEED': '7'},
     )
     if number is not None:
       launch.wait_for_rows(process, folder, count)
@@ -102,9 +93,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
   with concurrent.futures.ThreadPoolExecutor(2) as pool:
     disturbed = pool.submit(_disturbed, base / 'disturbed')
     small = {name: pool.submit(_small, base / name, name) for name in ALGORITHMS}
-    again = pool.submit(_again, base / 'again')
     yield Runs(
       {name: future.result() for name, future in small.items()},
-      again.result(),
       disturbed.result(),
     )

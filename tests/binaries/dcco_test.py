@@ -86,13 +86,6 @@ def test_test_images_are_left_for_the_projector(runs, algorithm):
   np.testing.assert_allclose(encodings[order], model(images), rtol=1e-3, atol=1e-5)
 
 
-def test_same_flags_give_the_same_metrics(runs):
-  one, other = runs.small['dcco'].folder, runs.again.folder
-  assert runs.again.status == 0, runs.again.stderr
-  for name in ('metrics.csv', 'evaluation.json', 'partition.csv'):
-    assert (one / name).read_bytes() == (other / name).read_bytes(), name
-
-
 def test_ctrl_c_saves_and_says_how_to_go_on(runs):
   interrupted = runs.disturbed.interrupted
   assert interrupted.status == 130
@@ -109,7 +102,8 @@ def test_interrupted_and_killed_run_ends_as_an_undisturbed_one(runs):
   assert disturbed.resumed.status == 0, disturbed.resumed.stderr
   assert 'going on after round' in disturbed.resumed.stdout
   undisturbed = runs.small['dcco'].folder
-  for name in ('metrics.csv', 'evaluation.json'):
+  # Which also shows that the same flags give the same numbers.
+  for name in ('metrics.csv', 'evaluation.json', 'partition.csv'):
     stored = (disturbed.resumed.folder / name).read_bytes()
     assert stored == (undisturbed / name).read_bytes(), name
 

@@ -27,7 +27,6 @@ _HEADS = ('--projector=8,8',)
 _RUNS = {
   'fedsup': _HEADS,
   'fixmatch': (),
-  'byol': _HEADS,
   'fedrgd': (),
   'fedmatch': ('--helper_interval=2', '--threshold=0.2'),
   'supervised': (),
