@@ -53,14 +53,13 @@ _EXAMPLES = flags.DEFINE_integer(
 _EPOCHS = flags.DEFINE_integer(
   'local_epochs',
   1,
-  'Epochs of a client in a round, of fedavg, fedsup and fedema.',
+  'Epochs of a client in a round, of fedavg, fedsup, fedema and per_ssfl.',
   lower_bound=1,
 )
 _BATCH_SIZE = flags.DEFINE_integer(
   'batch_size',
   None,
-  'Examples of a step, of fedavg, fedsup and fedema, and then of a centralized one; by '
-  'default all.',
+  'Examples of a step, of those too, and then of a centralized one; by default all.',
   lower_bound=1,
 )
 GROWTH = flags.DEFINE_enum(
