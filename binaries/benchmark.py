@@ -28,6 +28,7 @@ from absl import flags
 from binaries import benchmark_experiments
 from binaries import benchmark_flags
 from binaries import benchmark_measure
+from binaries import benchmark_problem
 from binaries import benchmark_report
 from binaries import benchmark_workloads
 from binaries import common
@@ -90,7 +91,7 @@ def _measure(
   clients = benchmark_workloads.register(
     workload, _image_size(), seed, common.PACKS.value
   )
-  problem = benchmark_experiments.Problem(
+  problem = benchmark_problem.Problem(
     model, clients, workload.local, seed, benchmark_flags.OBJECTIVE.value
   )
   build = benchmark_experiments.EXPERIMENTS[benchmark_flags.EXPERIMENT.value]

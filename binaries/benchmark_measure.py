@@ -10,6 +10,8 @@ import time
 from typing import Any
 
 from binaries import benchmark_experiments
+from binaries import benchmark_in_memory
+from binaries import benchmark_problem
 from binaries import benchmark_states
 from tff_ssl.runtime import context
 from tff_ssl.runtime import metrics as metrics_lib
@@ -28,8 +30,8 @@ class Runner:
 
   def __init__(
     self,
-    problem: benchmark_experiments.Problem,
-    experiment: benchmark_experiments.Experiment,
+    problem: benchmark_problem.Problem,
+    experiment: benchmark_problem.Experiment,
   ):
     """Starts both from their initial states, inside an execution context."""
     self._problem = problem
@@ -52,9 +54,15 @@ class Runner:
 
   def centralized_round(self, round: int) -> None:
     """Takes the steps on the same examples, from drawing them to the metrics."""
+    centralized: Any = self._experiment.centralized
     output: Any = None
-    for batch in benchmark_experiments.centralized_batches(self._problem, round):
-      output = self._experiment.centralized.next(self._centralized, [batch])
+    if isinstance(centralized, benchmark_in_memory.InMemory):
+      cohorts: list[Any] = [self._problem.clients.cohorts(round)]
+    else:
+      batches = benchmark_experiments.centralized_batches(self._problem, round)
+      cohorts = [[batch] for batch in batches]
+    for cohort in cohorts:
+      output = centralized.next(self._centralized, cohort)
       self._centralized = output.state
     metrics_lib.flatten(output.metrics)
 

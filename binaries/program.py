@@ -7,6 +7,8 @@ import sys
 from absl import app
 from absl import logging
 
+from tff_ssl.runtime import allocator
+
 
 def run(main: Callable[[], None]) -> None:
   """Runs a binary, and ends the process.
@@ -32,6 +34,8 @@ def run(main: Callable[[], None]) -> None:
       print('\nstopped: the same command takes it up again', file=sys.stderr)
       sys.exit(128 + signal.SIGINT)
 
+  # TensorFlow may be imported by now, but has not begun its threads.
+  allocator.keep_freed_memory()
   app.run(checked)
 
 

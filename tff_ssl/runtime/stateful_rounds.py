@@ -12,7 +12,7 @@ written, the states are there for. Of rounds that the loop has not got a checkpo
 them: a row a round and client, dropped likewise.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import os
 import pathlib
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from tff_ssl.algorithms import packs
 from tff_ssl.algorithms import stateful_process
 from tff_ssl.runtime import client_states
 from tff_ssl.runtime import simulation
+from tff_ssl.runtime import state_stacks
 from tff_ssl.runtime import table
 
 # TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
@@ -61,6 +62,7 @@ class StatefulRounds:
     self._clients = clients
     self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
     self._blank = client_states_lib.blank(process.client_state_type)
+    self._stacks = state_stacks.StateStacks(self._blank)
     self._store: client_states.ClientStates | None = None
     self._table: table.Table | None = None
     self._round = 0
@@ -97,21 +99,21 @@ class StatefulRounds:
       state: Of the server.
       cohort: From `cohort`.
     """
-    names = [name for ids in cohort.members for name in ids]
-    before = self.states_of(names)
-    values = [[before[name] for name in ids] for ids in cohort.members]
-    given = [packs.stack(v) for v in values] if self._is_packed else _only(values)
+    before: dict[str, _Before] = {}
+    given = [
+      self._given(place, ids, before) for place, ids in enumerate(cohort.members)
+    ]
     output = self._process.next(state, given, cohort.data)
     after = {
       int(own.client): own
       for value in output.client_states
       for own in (packs.unstack(value) if self._is_packed else [value])
     }
-    if after.keys() != {int(own.client) for own in before.values()}:
+    if after.keys() != {own.client for own in before.values()}:
       raise RuntimeError('the process has returned states of other clients than given')
     changed = {}
     for name, own in before.items():
-      new = after[int(own.client)]
+      new = after[own.client]
       # Of who did not count nothing has changed: no row.
       if new.last_round != own.last_round:
         changed[name] = _without_index(new)
@@ -182,6 +184,28 @@ class StatefulRounds:
       self._store.close()
       self._store = None
 
+  def _given(
+    self, place: int, client_ids: Sequence[str], before: dict[str, '_Before']
+  ) -> Any:
+    """Returns what the process is given of the clients of one value.
+
+    Args:
+      place: Of the value in its round.
+      client_ids: The clients.
+      before: Is told what they bring.
+    """
+
+    def states() -> Iterator[client_functions.ClientState]:
+      for name in client_ids:
+        own = self.states_of([name])[name]
+        before[name] = _Before(int(own.client), int(own.last_round))
+        yield own
+
+    if self._is_packed:
+      return self._stacks.fill(place, len(client_ids), states())
+    (alone,) = states()
+    return alone
+
   def _tell(self, states: Mapping[str, '_Stored']) -> None:
     """Writes what is told of the clients of a round that counted, by id."""
     if self._table is None or self._process.describe is None:
@@ -206,10 +230,12 @@ class _Stored(NamedTuple):
   kept: Any
 
 
+class _Before(NamedTuple):
+  """What a client is known by that takes part in a round."""
+
+  client: int
+  last_round: int
+
+
 def _without_index(state: client_functions.ClientState) -> _Stored:
   return _Stored(state.last_round, state.kept)
-
-
-def _only(values: Sequence[Sequence[Any]]) -> list[Any]:
-  """Returns the only client of each value."""
-  return [value for (value,) in values]

@@ -1,0 +1,131 @@
+"""The counterpart of clients that keep a state: the same rounds in plain TensorFlow."""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import client_states
+from tff_ssl.algorithms import server
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.algorithms import sweeps
+from tff_ssl.objectives import base
+from tff_ssl.runtime import client_data
+
+
+class State(NamedTuple):
+  """State between rounds.
+
+  Attributes:
+    params: Of the global model.
+    optimizer: The server optimizer's state.
+    round_seed: int32 [2], of the next round.
+    round: Its number, from 0.
+    clients: By id, of those that have taken part.
+  """
+
+  params: base.Params
+  optimizer: Any
+  round_seed: tf.Tensor
+  round: int
+  clients: Mapping[str, client_functions.ClientState]
+
+
+class Output(NamedTuple):
+  """What a round ends with."""
+
+  state: State
+  metrics: Mapping[str, tf.Tensor]
+
+
+class InMemory:
+  """Clients one after another, without TFF, packs or a disk.
+
+  Each has weights of its own, so that their examples cannot go through one network
+  together: this is what the arithmetic of a round takes on one machine.
+  """
+
+  def __init__(
+    self,
+    function: client_functions.StatefulFunction,
+    init: Callable[[], base.Params],
+    process: stateful_process.StatefulProcess,
+    optimizer: tff.learning.optimizers.Optimizer,
+    rate: float,
+    data: client_data.ArrayClientData,
+    seed: int,
+  ):
+    """Computes nothing yet.
+
+    Args:
+      function: Of one client, with the inputs of `stateful_averaging.compose`.
+      init: () -> the global model's initial parameters.
+      process: The one that is compared, for what a client keeps.
+      optimizer: Applies the mean update.
+      rate: Of the clients' optimizer.
+      data: All clients.
+      seed: Of the rounds.
+    """
+    self._function, self._init = function, init
+    self._blank = client_states.blank(process.client_state_type)
+    self._optimizer, self._rate = optimizer, tf.constant(rate)
+    self._data, self._seed = data, seed
+
+  def initialize(self) -> State:
+    """Returns the state before the first round."""
+    params = self._init()
+    specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), params)
+    optimizer = self._optimizer.initialize(specs)
+    return State(params, optimizer, server.initial_round_seed(self._seed), 0, {})
+
+  def next(self, state: State, client_ids: Iterable[str]) -> Output:
+    """Runs one round.
+
+    Args:
+      state: From `initialize` or the round before.
+      client_ids: Who takes part.
+    """
+    shared = collections.OrderedDict(
+      params=state.params,
+      seed=state.round_seed,
+      rate=self._rate,
+      round=tf.constant(state.round),
+    )
+    total, after = None, dict(state.clients)
+    for name in sorted(client_ids):
+      own = after.get(name, self._blank)
+      examples = self._data.examples(self._data.positions(name))
+      tensors = tf.nest.map_structure(tf.convert_to_tensor, (own, examples))
+      total, after[name] = self._visit(shared, *tensors, total)
+    params, optimizer, metrics = self._apply(state.params, state.optimizer, total)
+    seed = server.next_round_seed(state.round_seed)
+    return Output(State(params, optimizer, seed, state.round + 1, after), metrics)
+
+  def get_model_weights(self, state: State) -> tff.learning.models.ModelWeights:
+    """Returns the global model's weights."""
+    return tff.learning.models.ModelWeights(state.params, [])
+
+  @tf.function(reduce_retracing=True)
+  def _visit(
+    self, shared: Any, own: Any, examples: base.Examples, total: sweeps.Sums | None
+  ) -> tuple[sweeps.Sums, client_functions.ClientState]:
+    """Returns the sums with those of one client, and its state after."""
+    result, after = client_states.visit(self._function, shared, own, examples)
+    sums = sweeps.sums(result)
+    if total is not None:
+      sums = tf.nest.map_structure(tf.add, total, sums)
+    return sums, after
+
+  @tf.function
+  def _apply(
+    self, params: base.Params, optimizer: Any, total: sweeps.Sums
+  ) -> tuple[base.Params, Any, base.Metrics]:
+    """Takes the mean update as a gradient."""
+    means = tf.nest.map_structure(
+      lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
+    )
+    optimizer, params = self._optimizer.next(optimizer, params, means['update'])
+    return params, optimizer, means['metrics']
