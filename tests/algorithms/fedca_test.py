@@ -9,6 +9,7 @@ import tensorflow as tf
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
+from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import fedca_parts
@@ -163,6 +164,18 @@ def test_a_number_that_no_client_has_is_an_error(process, rounds):
 def _renumbered(element):
   number = tf.constant(dictionaries.POPULATION, tf.int32)
   return collections.OrderedDict(element, **{context_lib.CLIENT: number})
+
+
+def test_noise_in_the_dictionary_is_refused():
+  private = aggregation_lib.private(1.0, 1.0, 1.0)
+  with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
+    fedca.build_fedca(
+      dictionaries.objective(0.0),
+      labels.spec(context_lib.CLIENT),
+      None,
+      dictionaries.config(),
+      aggregation=private,
+    )
 
 
 @pytest.mark.parametrize(
