@@ -18,6 +18,12 @@ client, for the others. With --alignment_weight above 0 clients are also aligned
 encoder of --alignment_run, a finished run on public data, as one of
 `binaries.fedavg_ssl --algorithm=centralized` on another task.
 
+Clients of `fedu` and `fedema` have encoders of their own, the online ones that they
+keep. With --personal_methods, --personal_clients or --export_clients, these are
+evaluated beside the global one: by kNN whenever that is, and at the end by
+--personal_methods. For a run that has finished, the same command with the first or the
+last of them does what is left.
+
 The run folder has a row a round and client in `clients.csv`, with mu, divergence and
 lambda; `binaries.compare` draws them.
 """

@@ -12,6 +12,8 @@ from binaries import experiment
 from binaries import fedca_setup
 from binaries import objective_flags
 from binaries import optimizer_flags
+from binaries import personal
+from binaries import run_parts
 from tasks import task as task_lib
 from tff_ssl.algorithms import divergence
 from tff_ssl.algorithms import exchange
@@ -19,7 +21,9 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
+from tff_ssl.algorithms import online_update
 from tff_ssl.encoders import network
+from tff_ssl.runtime import personal_models
 
 # Each with its objective.
 METHODS: Mapping[str, str] = {
@@ -33,6 +37,8 @@ METHODS: Mapping[str, str] = {
   'fedca': 'simclr',
 }
 _FORGETTING = ('fed_simclr', 'fed_simsiam')
+# Clients keep an encoder of their own.
+_PERSONAL = ('fedu', 'fedema')
 _OVER_BYOL = tuple(name for name, used in METHODS.items() if used == 'byol')
 
 METHOD = flags.DEFINE_enum('method', 'fedema', tuple(METHODS), 'What is run.')
@@ -72,6 +78,8 @@ _PREDICTOR = flags.DEFINE_bool('predictor', True, 'Whether there is a predictor.
 _STOP_GRADIENT = flags.DEFINE_bool(
   'stop_gradient', True, 'Whether no gradient trains the target.'
 )
+# Clients' own encoders are evaluated where a flag asks for it.
+flags.set_default(personal.METHODS, [])
 
 _TAKEN_BY: Mapping[str, Collection[str]] = {
   **{
@@ -85,6 +93,7 @@ _TAKEN_BY: Mapping[str, Collection[str]] = {
     ('averaged', 'replaced', 'restart_absent', 'predictor', 'stop_gradient'), _OVER_BYOL
   ),
   **dict.fromkeys(fedca_setup.NAMES, ('fedca',)),
+  **dict.fromkeys(personal.NAMES, _PERSONAL),
   # An entry of FedCA's dictionary is that of one example alone.
   'encoder_norm': tuple(name for name in METHODS if name != 'fedca'),
 }
@@ -107,6 +116,7 @@ def check_flags() -> None:
   else:
     _fedema()
   fedca_setup.check()
+  personal.check_flags()
   optimizer_flags.server_config()
   experiment.check_flags()
 
@@ -142,11 +152,22 @@ def build_algorithm(objective: objective_flags.Objective, element_spec: Any) -> 
   return fedema.build_fedema(objective, element_spec, optimizer, config)
 
 
+def build_personal(parts: run_parts.Parts) -> personal.Personal:
+  """Builds the clients' own encoders: the online ones that they keep."""
+  kept = personal_models.kept(parts.algorithm, online_update.online)
+  return personal.Personal(parts, kept)
+
+
 def build_experiment() -> experiment.Experiment:
   """Returns what the flags say is run."""
   if METHOD.value == 'fedca':
     return fedca_setup.build_experiment(_training())
-  return experiment.Experiment(METHOD.value, build_objective, build_algorithm)
+  return experiment.Experiment(
+    METHOD.value,
+    build_objective,
+    build_algorithm,
+    build_personal=build_personal if personal.is_asked_for() else None,
+  )
 
 
 def _training() -> fedavg.FedAvgConfig:

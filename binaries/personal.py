@@ -2,7 +2,8 @@
 
 While a run lasts they are evaluated by kNN, after its last round also by what
 `--personal_methods` names. The same command, on a run that has finished, evaluates by
-other methods and exports other clients.
+other methods and exports other clients. In a binary where
+the flags are empty by default, nothing is done unless one of them asks.
 """
 
 import collections
@@ -45,6 +46,7 @@ _CLIENTS = flags.DEFINE_integer(
 EXPORT = flags.DEFINE_list(
   'export_clients', [], 'Clients whose encoders are written to RUN_DIR/clients.'
 )
+NAMES = (METHODS.name, _CLIENTS.name, EXPORT.name)
 # Streams of a run's seed: whose the test examples are, and which clients are evaluated.
 _DEALING, _CHOOSING = 2, 3
 
@@ -60,6 +62,11 @@ def check_flags() -> None:
       raise ValueError(
         f'personal_methods has {method!r}; allowed are {", ".join(_AFTERWARDS)}.'
       )
+
+
+def is_asked_for() -> bool:
+  """Returns whether a flag asks for something, where that is empty by default."""
+  return bool(METHODS.value or EXPORT.value or _CLIENTS.value)
 
 
 class Personal:

@@ -24,8 +24,9 @@ def test_every_factory_fits_its_place(name):
   made = _ALL[name]()
   assert (made.packs is None) == (name == 'secure')
   for each in [made, made.packs.aggregation] if made.packs else [made]:
+    assert each.noised == (name == 'private')
     for field in dataclasses.fields(each):
-      if field.name == 'packs':
+      if field.name in ('packs', 'noised'):
         continue
       factory = getattr(each, field.name)
       if field.name == 'counts':

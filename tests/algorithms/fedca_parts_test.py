@@ -24,6 +24,7 @@ def test_without_dictionary_and_alignment_a_client_trains_as_in_fedavg(slots, fu
   expected = fedavg.client_function(simclr, labels.CLIENT_CONFIG).each(
     dictionaries.shared({}), dictionaries.batch(4)
   )
+  assert np.abs(harness.flat(expected.means['update'])).max() > 1e-3
   for name, values in expected.means.items():
     exact = harness.flat(got.means[name]) - harness.flat(values)
     # To the bit without slots: a sum with zeros in it may be rounded otherwise.

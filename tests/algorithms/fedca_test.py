@@ -1,15 +1,21 @@
 """FedCA's rounds: whose rows land where, and what a round makes of what is sent."""
 
+import collections
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import fedca_parts
 from tff_ssl.algorithms import optimizers
 from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import fedca as objectives
 
 
@@ -122,6 +128,54 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
     up = clients[r] * (model + told) + harness.DIMENSION * sent[r] + senders[r]
     assert work['bytes_up'] == 4 * up
     assert work['dictionary_rows'] == given[r]
+
+
+def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context):
+  optimizer = optimizers.build_optimizer(harness.SGD)
+  element = labels.spec(context_lib.CLIENT)
+  process = fedca.build_fedca(
+    dictionaries.objective(beta=0.0), element, optimizer, dictionaries.config(slots=0)
+  )
+  simclr = contrastive.ContrastiveObjective(harness.model('mild'))
+  plain = fedavg.build_fedavg(simclr, element, optimizer, labels.CLIENT_CONFIG)
+  cohorts = [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]
+  (got, metrics), (expected, wanted) = (
+    harness.rounds_of(each, cohorts) for each in (process, plain)
+  )
+  start, *others = (harness.weights(plain, state) for state in expected)
+  assert harness.relative(others[1], start) > 1e-3
+  for state, weights in zip(got[1:], others, strict=True):
+    np.testing.assert_allclose(
+      harness.weights(process, state), weights, rtol=1e-5, atol=1e-6
+    )
+  for r in range(2):
+    assert metrics[r]['client_work']['dictionary_rows'] == 0
+    for name, value in wanted[r]['client_work'].items():
+      if name != 'bytes_down':
+        assert metrics[r]['client_work'][name] == pytest.approx(value, rel=1e-4), name
+
+
+def test_a_number_that_no_client_has_is_an_error(process, rounds):
+  cohort = [data.map(_renumbered) for data in _cohort(0, 3)]
+  with pytest.raises(Exception, match=r'is 6; it must be in \[0, 6\), for the populat'):
+    process.next(rounds[0][0], cohort)
+
+
+def _renumbered(element):
+  number = tf.constant(dictionaries.POPULATION, tf.int32)
+  return collections.OrderedDict(element, **{context_lib.CLIENT: number})
+
+
+def test_noise_in_the_dictionary_is_refused():
+  private = aggregation_lib.private(1.0, 1.0, 1.0)
+  with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
+    fedca.build_fedca(
+      dictionaries.objective(0.0),
+      labels.spec(context_lib.CLIENT),
+      None,
+      dictionaries.config(),
+      aggregation=private,
+    )
 
 
 @pytest.mark.parametrize(

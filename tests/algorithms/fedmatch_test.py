@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import labels
+from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import fedmatch_parts
 from tff_ssl.objectives import context as context_lib
@@ -129,6 +130,13 @@ def test_helpers_are_those_that_predict_most_alike():
 def test_config_names_what_is_out_of_range(options, message):
   with pytest.raises(ValueError, match=message):
     _config(**options)
+
+
+def test_noise_among_the_models_is_refused():
+  private = aggregation_lib.private(1.0, 1.0, 1.0)
+  element = labels.spec(context_lib.CLIENT)
+  with pytest.raises(ValueError, match='The aggregation adds noise'):
+    fedmatch.build_fedmatch(None, None, None, element, None, private)
 
 
 def test_clients_must_have_a_number():

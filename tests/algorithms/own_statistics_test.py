@@ -97,9 +97,23 @@ def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
     networks, _CONFIG, fedema.online_update_of(config)
   )
   shared, examples = _shared(_BYOL), _examples(range(5))
-  means, _ = function.each(shared, _state(function.first(shared)), examples)
+  first = function.first(shared)
+  _assert_same(online_update.online(first), population.initial(_BYOL))
+  means, kept = function.each(shared, _state(first), examples)
   sent = _after(shared, means['update'])
   _assert_same(means['statistics'], population.compute(_BYOL, sent, examples))
+  # A client's own encoder is the online one, with the population that it makes.
+  own = online_update.online(kept)
+  assert set(own) == set(kept['networks']) | set(population.initial(_BYOL))
+  _assert_same(own, population.compute(_BYOL, kept['networks'], examples))
+  if averaged == exchange.TARGET:
+    different = [
+      harness.relative(own[x], y) > 1e-3 for x, y in means['statistics'].items()
+    ]
+    assert any(different)
+  _, again = function.each(shared, _state(kept), _examples([5, 6]))
+  later = population.compute(_BYOL, again['networks'], _examples([5, 6]))
+  _assert_same(online_update.online(again), later)
 
 
 def test_an_adapted_model_has_the_population_of_its_client():

@@ -6,9 +6,11 @@ The program has flags of the same names as `binaries.dcco`: it is never imported
 import csv
 import json
 import signal
+import sqlite3
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from binaries import results
 from tests.binaries import launch
@@ -25,6 +27,8 @@ _FLAGS = (
   '--batch_size=64',
   '--rounds=5',
   '--evaluation_methods=knn',
+  '--evaluate_every=2',
+  '--export_clients=client_3',
 )
 
 
@@ -45,7 +49,8 @@ def _rows(folder, name):
 
 def test_a_run_tells_of_each_client(whole):
   assert whole.status == 0, whole.stderr
-  rows = _rows(whole.folder, 'clients.csv')
+  # At an evaluation who was absent has a row too.
+  rows = [row for row in _rows(whole.folder, 'clients.csv') if row['mu']]
   assert [row['round'] for row in rows] == [str(r) for r in range(1, 6) for _ in '123']
   met = {}
   for row in rows:
@@ -68,6 +73,61 @@ def test_a_run_tells_of_each_client(whole):
   mean = float(last['client_work/divergence'])
   told = [float(row['divergence']) for row in known]
   assert min(told) * 0.999 <= mean <= max(told) * 1.001
+
+
+def test_own_encoders_are_evaluated_beside_the_global_one(whole):
+  metrics = {row['round']: row for row in _rows(whole.folder, 'metrics.csv')}
+  clients = _rows(whole.folder, 'clients.csv')
+  for round, row in metrics.items():
+    told = [x['knn/10%/accuracy'] for x in clients if x['round'] == round]
+    if round in ('1', '3'):
+      assert not any(told)
+      assert not row['personal/knn/10%/accuracy']
+      continue
+    assert len(told) == 5
+    accuracies = [float(x) for x in told]
+    assert float(row['personal/knn/10%/accuracy']) == pytest.approx(np.mean(accuracies))
+    assert 0.1 < float(row['fairness/knn/10%/accuracy/mean']) <= 1
+    assert len(set(accuracies)) > 1
+  assert 'global mean' in whole.stdout
+
+
+def _stored(folder, client):
+  """Reads what a client was left with last, by name."""
+  with sqlite3.connect(folder / 'client_states.sqlite') as connection:
+    ((layout,),) = connection.execute("SELECT value FROM meta WHERE name = 'layout'")
+    ((state,),) = connection.execute(
+      'SELECT state FROM states WHERE client = ? ORDER BY round DESC LIMIT 1', [client]
+    )
+  arrays, start = {}, 0
+  for name, (dtype, shape) in json.loads(layout).items():
+    size = np.prod(shape, dtype=int)
+    arrays[name] = np.frombuffer(state, dtype, size, start).reshape(shape)
+    start += arrays[name].nbytes
+  assert start == len(state)
+  return arrays
+
+
+def test_an_exported_encoder_is_the_online_one_that_the_client_keeps(whole):
+  folder = whole.folder / 'clients' / 'client_3'
+  card = json.loads((folder / 'encoder.json').read_text())
+  assert (card['client'], card['algorithm']) == ('client_3', 'fedema')
+  prefix = 'kept/networks/encoder/'
+  params = {
+    name.split(prefix)[1]: value
+    for name, value in _stored(whole.folder, 'client_3').items()
+    if prefix in name
+  }
+  encoder = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  expected = encoder.to_keras(params).get_weights()
+  got, shared = (
+    tf.keras.models.load_model(path / 'encoder.keras', compile=False).get_weights()
+    for path in (folder, whole.folder)
+  )
+  assert len(got) == len(expected) > 0
+  for own, kept in zip(got, expected, strict=True):
+    np.testing.assert_array_equal(own, kept)
+  assert any(np.abs(x - y).max() > 1e-4 for x, y in zip(got, shared, strict=True))
 
 
 def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
@@ -103,6 +163,12 @@ def test_wrong_flags_are_one_sentence(tmp_path):
   wrong = {
     '--tau=0.5 --scaler=0.8': '--tau is given with --scaler; leave one of them out.',
     '--dictionary_size=3': '--dictionary_size is given with --method=fedema; it is',
+    '--method=fed_byol --personal_methods=logistic': (
+      '--personal_methods is given with --method=fed_byol; it is for fedu, fedema only.'
+    ),
+    '--method=fedca --export_clients=client_3': '--export_clients is given with --meth',
+    '--method=fed_moco_v2 --personal_clients=2': '--personal_clients is given with --m',
+    '--personal_methods=knn': "personal_methods has 'knn'; allowed are logistic, lars",
     '--method=fedca --tau=0.5': '--tau is given with --method=fedca; it is for fedema',
     '--method=fedca --encoder_norm=batch': '--encoder_norm is given with --method=',
     '--method=fedca --alignment_weight=0.5': (

@@ -46,6 +46,18 @@ def test_a_round_is_replaced_with_all_after_it(tmp_path):
   assert path.read_text().endswith('\n3,b,,\n')
 
 
+def test_two_tables_of_a_file_know_each_other_s_columns(tmp_path):
+  """As of `clients.csv`: what clients tell, and how their encoders are evaluated."""
+  path = tmp_path / 't.csv'
+  first, second = table.Table(path), table.Table(path)
+  first.extend(1, [{'client': 'a', 'mu': 0.5, 'late': None}])
+  second.replace(1, [{'client': 'a', 'mu': 0.5, 'knn': 0.25}])
+  first.extend(2, [{'client': 'b', 'mu': 1.0}])
+  assert path.read_text() == 'round,client,mu,knn\n1,a,0.5,0.25\n2,b,1.0,\n'
+  first.extend(3, [{'client': 'a', 'mu': None, 'late': 3}])
+  assert path.read_text().endswith('mu,knn,late\n1,a,0.5,0.25,\n2,b,1.0,,\n3,a,,,3\n')
+
+
 def test_floats_read_back_exactly(tmp_path):
   values = [0.1, 1 / 3, float(np.float32(0.1)), -1e300, 5e-324, math.inf]
   rows = table.Table(tmp_path / 't.csv')

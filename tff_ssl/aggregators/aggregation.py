@@ -31,6 +31,7 @@ class Aggregation:
     counts: Integer counts, summed.
     packs: How the same is done where each value holds many simulated clients; None: it
       cannot be, and clients must be apart.
+    noised: Whether noise is added, so that nothing that arrives is 0.
   """
 
   updates: tff.aggregators.WeightedAggregationFactory
@@ -38,6 +39,7 @@ class Aggregation:
   metrics: tff.aggregators.WeightedAggregationFactory
   counts: tff.aggregators.UnweightedAggregationFactory
   packs: 'Packs | None' = None
+  noised: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +184,7 @@ def _noised(
     statistics=statistics_lib.StatisticsFactory(sums['statistics']),
     metrics=tff.aggregators.MeanFactory(sums['metrics'], no_nan_division=True),
     counts=tff.aggregators.SumFactory(),
+    noised=True,
   )
 
 

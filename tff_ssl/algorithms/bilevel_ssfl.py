@@ -1,10 +1,10 @@
 """BiLevel-SSFL: a personal model on every client, its weights near the global ones.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
-Self-Supervision",
-section 3.3, after Ditto: "Ditto: Fair and Robust Federated Learning Through
-Personalization", Tian Li, Shengyuan Hu, Ahmad Beirami, Virginia Smith, ICML 2021,
-Algorithm 1.
+Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee, Mahdi
+Soltanolkotabi, Salman Avestimehr, 2021, section 3.3, after Ditto:
+"Ditto: Fair and Robust Federated Learning Through Personalization", Tian Li, Shengyuan
+Hu, Ahmad Beirami, Virginia Smith, ICML 2021, Algorithm 1.
 
 A round:
   1. the server broadcasts the global model Theta;

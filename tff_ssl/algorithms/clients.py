@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context
 
@@ -50,6 +51,23 @@ def check_numbered(element_spec: Any) -> None:
     raise ValueError(
       f'The elements of the client data are {element_spec}; they must have an int32 '
       f'scalar `{context.CLIENT}`.'
+    )
+
+
+def check_not_noised(aggregation: aggregation_lib.Aggregation | None) -> None:
+  """Checks that a table of what each client sent can be told from an empty one.
+
+  Args:
+    aggregation: What the table goes through; plain when None.
+
+  Raises:
+    ValueError: If noise is added.
+  """
+  if aggregation is not None and aggregation.noised:
+    raise ValueError(
+      'The aggregation adds noise, as a private one does; here it must add none, for '
+      'the server keeps a table of what each client sent, and noise in the place of a '
+      'client that sent nothing would pass for something sent.'
     )
 
 

@@ -75,6 +75,11 @@ class Networks:
         "'online', or the second 'none'."
       )
 
+  @property
+  def sends_online(self) -> bool:
+    """Whether the encoder that is sent is the online one."""
+    return self._exchange.averaged == ONLINE
+
   def shared(self, params: base.Params) -> base.Params:
     """Returns those parameters that the server averages."""
     return collections.OrderedDict(

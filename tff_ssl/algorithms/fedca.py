@@ -20,7 +20,8 @@ With m = 0 and beta = 0 it is FedAvg with SimCLR; so is round 0 without a base m
 
 What it gives away: representations of single examples, which the server and all clients
 see, each with the number of the client that it comes from. No secure sum hides what the
-algorithm itself hands on; only noise as large as a representation would.
+algorithm itself hands on; only noise as large as a representation would, and from that
+no entry could be told: an aggregation that adds noise is refused.
 
 Decisions, for here the paper is known by its abstract alone. It has two modules: one
 aggregates representations of samples and shares them with all clients, one aligns each
@@ -79,7 +80,8 @@ def build_fedca(
     config: Hyperparameters.
     base_params: Parameters of the objective's encoder, which stay as they are: the base
       model. Needed for alignment; without it (beta = 0) not used.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: What everything that leaves a client goes through; plain when None. It
+      must add no noise (`private`): the server could not tell entries from it.
 
   Returns:
     A `LearningProcess` whose metrics are, under `client_work`, those of
@@ -87,10 +89,11 @@ def build_fedca(
     `alignment`; and `dictionary_rows`, those that the clients were given.
 
   Raises:
-    ValueError: If the elements lack what they need, or the base model is missing or of
-      another encoder.
+    ValueError: If the elements lack what they need, the base model is missing or of
+      another encoder, or the aggregation adds noise.
   """
   clients.check_numbered(element_spec)
+  clients.check_not_noised(aggregation)
   cohort = cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain())
   base_params = _checked(objective, base_params)
 

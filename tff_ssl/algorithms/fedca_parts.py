@@ -98,9 +98,9 @@ def client_function(
     chosen = draw(examples, shared['seed'], m)
     taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
     rows = objective.entries(trained, taken)
-    place = tf.one_hot(
-      context_lib.client_of(examples), config.population
-    ) * tf.math.divide_no_nan(1.0, result.weight)
+    place = context_lib.place_of(examples, config.population) * tf.math.divide_no_nan(
+      1.0, result.weight
+    )
     there = tf.cast(tf.range(m) < tf.size(chosen), tf.float32)
     rows = tf.ensure_shape(
       tf.pad(rows, [[0, m - tf.size(chosen)], [0, 0]]), [m, rows.shape[1]]

@@ -82,15 +82,17 @@ def build_fedmatch(
     element_spec: Of one example of the clients, or the `packs.PackSpec` of it, with an
       int32 `client`, the number of the client in [0, N).
     config: Hyperparameters.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: What everything that leaves a client goes through; plain when None. It
+      must add no noise: the server could not tell who has sent a model.
 
   Returns:
     The process, with the metrics `client_work` and `server_work`.
 
   Raises:
-    ValueError: If an element lacks what it needs.
+    ValueError: If an element lacks what it needs, or the aggregation adds noise.
   """
   clients.check_numbered(element_spec)
+  clients.check_not_noised(aggregation)
   population = config.population
 
   @tff.tensorflow.computation

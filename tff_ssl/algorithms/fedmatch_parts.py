@@ -80,9 +80,9 @@ def client_function(
       collections.OrderedDict(shared['params']),
       result.means['update'],
     )
-    place = tf.one_hot(
-      context_lib.client_of(examples), config.population
-    ) * tf.math.divide_no_nan(1.0, result.weight)
+    place = context_lib.place_of(examples, config.population) * tf.math.divide_no_nan(
+      1.0, result.weight
+    )
     means = collections.OrderedDict(result.means)
     means['update'] = clients.keep_if(
       contributes,

@@ -1,10 +1,12 @@
 """LA-SSFL: the global model, adapted to a client by one step on the client's own data.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
-Self-Supervision",
-section 3.3. Global-SSFL, which is FedAvg of SimSiam, trains the model; before it is
-used, or evaluated, each client takes a step of SGD on its own examples. MAML-SSFL is
-evaluated by the same step.
+Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee, Mahdi
+Soltanolkotabi, Salman Avestimehr, 2021, section 3.3.
+
+Global-SSFL, which is FedAvg of SimSiam, trains the model; before it is used, or
+evaluated, each client takes a step of SGD on its own examples. MAML-SSFL is evaluated
+by the same step.
 
 rate = 0: the global model, Global-SSFL; with batch norm in the client's population.
 

@@ -1,9 +1,10 @@
 """MAML-SSFL: a global model from which one step on a client's data leads to its own.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
-Self-Supervision",
-section 3.3, after perFedAvg: "Personalized Federated Learning: A Meta-Learning
-Approach", Alireza Fallah, Aryan Mokhtari, Asuman Ozdaglar, 2020.
+Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee, Mahdi
+Soltanolkotabi, Salman Avestimehr, 2021, section 3.3, after perFedAvg:
+"Personalized Federated Learning: A Meta-Learning Approach", Alireza Fallah, Aryan
+Mokhtari, Asuman Ozdaglar, 2020.
 
 A round is one of FedAvg. In each local step a client takes an inner step on one batch
 and moves the weights by the gradient, at the adapted ones, on another: by the objective

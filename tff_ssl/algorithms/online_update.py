@@ -35,7 +35,7 @@ from tff_ssl.algorithms import stateful_process
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 
-_NETWORKS = 'networks'
+_NETWORKS, _STATISTICS = 'networks', 'statistics'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
 _RETURNING = 'returning'
 
@@ -88,13 +88,16 @@ def client_function(
 
   Returns:
     A function that sends the `update` (global minus own networks) and `metrics`: the
-    objective's, and what `summarize` takes; see `stateful_averaging.compose`.
+    objective's, and what `summarize` takes; see `stateful_averaging.compose`. It keeps
+    all networks, what `describe` tells, and with batch norm the statistics of the
+    online encoder's population.
   """
   measure = divergence_lib.NORMS[update.norm]
 
   def first(shared):
     kept = collections.OrderedDict([(_NETWORKS, networks.begin(shared['params']))])
     kept.update((name, tf.zeros([])) for name in (MU, DIVERGENCE, LAMBDA, _RETURNING))
+    kept[_STATISTICS] = population.initial(networks.objective)
     return kept
 
   def each(shared, state, examples):
@@ -133,11 +136,27 @@ def client_function(
       metrics[name] = kept[name] * kept[_RETURNING]
     params = networks.sent(after)
     statistics = population.compute(networks.objective, params, examples)
+    kept[_STATISTICS] = (
+      statistics
+      if networks.sends_online
+      else population.compute(networks.objective, after, examples)
+    )
     return stateful_averaging.sent(shared, params, metrics, statistics), kept
 
   return client_functions.StatefulFunction(
     first, each, fedavg.WEIGHTINGS[config.weighting]
   )
+
+
+def online(kept: Any) -> base.Params:
+  """Returns a client's own model: its networks and, with batch norm, the statistics.
+
+  Args:
+    kept: What the client keeps.
+  """
+  model = collections.OrderedDict(kept[_NETWORKS])
+  model.update(kept[_STATISTICS])
+  return model
 
 
 def summarize(

@@ -1,8 +1,8 @@
 """Per-SSFL: a personal SimSiam on every client, kept near the global one's predictions.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
-Self-Supervision",
-section 3.3, Algorithm 2.
+Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee, Mahdi
+Soltanolkotabi, Salman Avestimehr, 2021, section 3.3, Algorithm 2.
 
 A round:
   1. the server broadcasts the global model Theta;
@@ -12,7 +12,7 @@ A round:
      `objectives.per_ssfl`); it sends the update of Theta and keeps theta_k;
   3. the server averages the updates weighted by n_k: Theta is that of FedAvg.
 
-lambda = 0: Every client trains by itself; Theta is trained beside it.
+lambda = 0: every client trains by itself; Theta is trained beside it.
 
 Deviations: the weights of the mean are n_k over the examples of the cohort, where the
 pseudocode divides by those of all clients. A momentum begins anew in every round, for

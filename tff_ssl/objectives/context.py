@@ -83,3 +83,29 @@ def given(
 def client_of(examples: base.Examples) -> tf.Tensor:
   """Returns the number of the client that holds these examples; 0 without any."""
   return tf.reduce_sum(examples[CLIENT][:1])
+
+
+def place_of(examples: base.Examples, population: int) -> tf.Tensor:
+  """Returns where a client stands in a table of all: float32 [N], 1 at its number.
+
+  Args:
+    examples: Those of the client.
+    population: N.
+
+  Raises:
+    tf.errors.InvalidArgumentError: When it is run, if the number is not in [0, N).
+  """
+  client = client_of(examples)
+  known = tf.debugging.Assert(
+    (client >= 0) & (client < population),
+    [
+      tf.strings.format(
+        f'the `{CLIENT}` of an example is {{}}; it must be in [0, {population}), for '
+        f'the population is {population}',
+        client,
+      )
+    ],
+  )
+  # Run eagerly it has raised by now.
+  with tf.control_dependencies([known] if known is not None else []):
+    return tf.one_hot(client, population)

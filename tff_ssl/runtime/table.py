@@ -36,13 +36,10 @@ class Table:
       path: The file; it appears with the first row.
     """
     self._path = pathlib.Path(path)
-    self._columns: list[str] = []
     if self._path.exists():
       text = self._path.read_text()
-      rows = _parse(text[: text.rfind('\n') + 1])
-      self._columns = _columns(rows)
       if not text.endswith('\n'):
-        self._rewrite(rows)
+        self._rewrite(_parse(text[: text.rfind('\n') + 1]))
 
   def rows(self) -> list[dict[str, str]]:
     """Returns all rows as written: name -> text, blanks left out."""
@@ -82,12 +79,15 @@ class Table:
       ValueError: If a value is named `round`.
     """
     added = [self._row(round, cells) for cells in values]
-    if any(name not in self._columns for row in added for name in row):
+    if not added:
+      return
+    columns = self._header()
+    if any(name not in columns for row in added for name in row):
       self._rewrite([*self.rows(), *added])
       return
     # One write of whole lines: a kill leaves at most one incomplete line at the end.
     with self._path.open('ab', buffering=0) as file:
-      file.write(_lines(self._columns, added).encode())
+      file.write(_lines(columns, added).encode())
 
   def replace(self, round: int, values: Iterable[Mapping[str, Cell]]) -> None:
     """Adds rows of one round in the place of those of this and of later rounds.
@@ -108,14 +108,21 @@ class Table:
       raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")
     return {_KEY: str(round), **{name: _text(cell) for name, cell in values.items()}}
 
+  def _header(self) -> list[str]:
+    """Returns the columns; read anew, for another `Table` may have added some."""
+    if not self._path.exists():
+      return []
+    with self._path.open(newline='') as file:
+      return next(csv.reader(file), [])
+
   def _rewrite(self, rows: list[dict[str, str]]) -> None:
-    self._columns = _columns(rows)
     if not rows:
       self._path.unlink(missing_ok=True)
       return
-    header = dict(zip(self._columns, self._columns, strict=True))
+    columns = _columns(rows)
+    header = dict(zip(columns, columns, strict=True))
     with files.atomic(self._path) as aside:
-      aside.write_text(_lines(self._columns, [header, *rows]))
+      aside.write_text(_lines(columns, [header, *rows]))
 
 
 def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:
