@@ -2,8 +2,8 @@
 
 While a run lasts they are evaluated by kNN, after its last round also by what
 `--personal_methods` names. The same command, on a run that has finished, evaluates by
-other methods and exports other clients. In a binary where
-the flags are empty by default, nothing is done unless one of them asks.
+other methods and exports other clients. In a binary where the flags are empty by
+default, nothing is done unless one of them asks.
 """
 
 import collections

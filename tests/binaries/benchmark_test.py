@@ -93,10 +93,10 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
 
 
 def test_table_is_one_line():
-  ended = benchmark('--experiment=fedavg', '--regime=B', *SMALL, '--rounds=1')
+  ended = benchmark('--experiment=fedavg', '--regime=C', *SMALL, '--rounds=1')
   assert (ended.status, ended.stderr) == (0, '')
   (line,) = ended.stdout.splitlines()
-  assert line.split()[:5] == ['fedavg', 'B', '5', 'x', '500']
+  assert line.split()[:5] == ['fedavg', 'C', '512', 'x', '1']
 
 
 def test_growth_measures_every_point_and_draws(tmp_path):

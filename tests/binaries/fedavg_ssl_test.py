@@ -32,15 +32,10 @@ _RUNS = {
     '--objective=moco_v2',
     '--algorithm=fedprox',
     '--proximal_weight=0.1',
+    '--encoder_norm=batch',
     '--projector=16,8',
     '--queue_size=32',
     '--weighting=uniform',
-    *_LOCAL,
-  ),
-  'batch_norm': (
-    '--objective=simsiam',
-    '--encoder_norm=batch',
-    '--projector=16,8',
     *_LOCAL,
   ),
   'fedbn': (
@@ -113,7 +108,7 @@ def test_a_run_is_complete(runs, name):
 
 
 def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
-  run = runs['batch_norm']
+  run = runs['fedprox']
   folder = run.folder / 'checkpoints'
   encoder = resnet.build_encoder(
     'resnet8', (8, 8, 1), width=0.25, normalization='batch'

@@ -29,7 +29,6 @@ _RUNS = {
   'fixmatch': (),
   'fedrgd': (),
   'fedmatch': ('--helper_interval=2', '--threshold=0.2'),
-  'supervised': (),
   'labelled_only': (),
 }
 _WITHOUT_CLIENTS = ('partition', 'local_epochs', 'batch_size')
