@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from binaries import benchmark_experiments
+from binaries import benchmark_problem
 from binaries import benchmark_workloads
 from tff_ssl.algorithms import local_plan
 
@@ -76,7 +77,7 @@ def flat(lists) -> list[int]:
 
 def test_both_sides_have_the_examples_of_the_cohort_that_is_drawn():
   clients = registered(clients=3, examples_per_client=2, population=40)
-  problem = benchmark_experiments.Problem(
+  problem = benchmark_problem.Problem(
     None, clients, local_plan.LocalPlan(epochs=2, batch_size=4), seed=0
   )
   seen = []
