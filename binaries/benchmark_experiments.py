@@ -113,12 +113,7 @@ def build_fedsup(problem: benchmark_problem.Problem) -> benchmark_problem.Experi
     teacher,
     server_spec,
     problem.clients.simulation.element_spec,
-    fedsup.FedSupConfig(
-      fedavg.FedAvgConfig(
-        problem.local, benchmark_problem.SERVER_LEARNING_RATE, seed=problem.seed
-      ),
-      grouping=grouping.FEDAVG,
-    ),
+    fedsup.FedSupConfig(benchmark_problem.training(problem), grouping=grouping.FEDAVG),
   )
   params = server.initial_weights(objective, problem.seed).trainable
   given = context.given(

@@ -41,8 +41,8 @@ REGIME = flags.DEFINE_enum(
   'regime',
   None,
   tuple(benchmark_workloads.REGIMES),
-  'Sets clients, examples and batch: A: 128 x 4; B: 5 x 500 in batches of 50, of '
-  'fedavg and fedema; C: 512 x 1; D: 256 cases of 1 to 6.',
+  'Sets clients, examples and batch: A: 128 x 4; B: 5 x 500 in batches of 50, not of '
+  'dcco; C: 512 x 1; D: 256 cases of 1 to 6.',
 )
 _CLIENTS = flags.DEFINE_integer(
   'clients', 64, 'Clients of a round; 16 with --growth=examples.', lower_bound=1

@@ -75,7 +75,7 @@ def remembering(
 
 
 def training(problem: Problem) -> fedavg.FedAvgConfig:
-  """Returns how clients train that keep a state."""
+  """Returns how clients train, at the server's rate."""
   return fedavg.FedAvgConfig(problem.local, SERVER_LEARNING_RATE, seed=problem.seed)
 
 

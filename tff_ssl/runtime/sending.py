@@ -12,7 +12,7 @@ class RemoteExecutor(tff.framework.RemoteExecutor):
   """TFF's, whose messages are filled where they are.
 
   TFF makes the message of a structure from those of its elements, and of each makes two
-  copies at every level: 370 MB of client states cost 2.6 CPU seconds a round, here 0.1.
+  copies at every level: 380 MB of client states cost 2.3 s of user time, here 0.1 s.
   """
 
   async def create_value(self, value: Any, type_spec: Any = None) -> Any:
@@ -60,8 +60,6 @@ def _is_array(value: Any, type_spec: tff.Type) -> bool:
     isinstance(value, np.ndarray)
     and value.ndim > 0
     and value.dtype.kind in 'fiub'
-    and isinstance(type_spec, tff.TensorType)
-    and type_spec.dtype == value.dtype
     and type_spec.is_assignable_from(tff.TensorType(value.dtype, value.shape))
   )
 
