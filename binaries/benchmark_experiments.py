@@ -13,17 +13,15 @@ from binaries import benchmark_objectives
 from binaries import benchmark_problem
 from binaries import benchmark_states
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import dcco_client
-from tff_ssl.algorithms import exchange
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import grouping
-from tff_ssl.algorithms import online_update
 from tff_ssl.algorithms import per_ssfl
-from tff_ssl.algorithms import server
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
+from tff_ssl.federated import grouping
+from tff_ssl.federated import online_networks
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context
 from tff_ssl.objectives import fedsup as fedsup_objectives
@@ -41,7 +39,7 @@ def build_dcco(problem: benchmark_problem.Problem) -> benchmark_problem.Experime
     objective,
     problem.clients.simulation.element_spec,
     benchmark_problem.server_optimizer(),
-    dcco_client.DCCOConfig(seed=problem.seed),
+    dcco.DCCOConfig(seed=problem.seed),
   )
   return benchmark_problem.Experiment(
     federated, benchmark_problem.centralized(objective, problem)
@@ -76,8 +74,8 @@ def build_fedema(problem: benchmark_problem.Problem) -> benchmark_problem.Experi
     benchmark_problem.server_optimizer(),
     config,
   )
-  networks = exchange.Networks(objective, config.exchange)
-  function = online_update.client_function(
+  networks = online_networks.Networks(objective, config.exchange)
+  function = fedema.client_function(
     networks, config.training, fedema.online_update_of(config)
   )
 

@@ -12,7 +12,7 @@ from binaries import benchmark_objectives
 from binaries import benchmark_workloads
 from binaries import common
 from binaries import output_flags
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import local_training
 
 _NOT_TAKEN = (
   'task',
@@ -127,7 +127,7 @@ def workloads() -> list[benchmark_workloads.Workload]:
   """Returns the cohorts that are measured, in their order."""
   if REGIME.value is not None:
     return [benchmark_workloads.REGIMES[REGIME.value]]
-  local = local_plan.LocalPlan(_EPOCHS.value, _BATCH_SIZE.value)
+  local = local_training.LocalPlan(_EPOCHS.value, _BATCH_SIZE.value)
   if GROWTH.value is None:
     return [benchmark_workloads.Workload(_CLIENTS.value, _EXAMPLES.value, local)]
   axis = benchmark_workloads.GROWTH[GROWTH.value]
@@ -137,7 +137,7 @@ def workloads() -> list[benchmark_workloads.Workload]:
 
 
 def _growth_base(
-  axis: benchmark_workloads.Axis, local: local_plan.LocalPlan
+  axis: benchmark_workloads.Axis, local: local_training.LocalPlan
 ) -> benchmark_workloads.Workload:
   """Returns what stays while an axis grows: its defaults, where no flag is given."""
   given: dict[str, Any] = {
@@ -160,7 +160,7 @@ def _points(axis: benchmark_workloads.Axis) -> tuple[int, ...]:
 def _check_points(points: tuple[int, ...], axis: benchmark_workloads.Axis) -> None:
   if len(points) < 2 or points[0] < 1 or list(points) != sorted(set(points)):
     raise _wrong_points()
-  clients = _growth_base(axis, local_plan.LocalPlan()).clients
+  clients = _growth_base(axis, local_training.LocalPlan()).clients
   if axis.field == 'population' and points[0] < clients:
     raise ValueError(
       f'--growth_points begins with {points[0]}; a population must have at least the '
@@ -188,7 +188,7 @@ def _refuse_beside(chooser: str, names: Iterable[str]) -> None:
 def _check_regime() -> None:
   local = benchmark_workloads.REGIMES[REGIME.value].local
   takers = benchmark_experiments.WITH_LOCAL_TRAINING
-  if local != local_plan.LocalPlan() and EXPERIMENT.value not in takers:
+  if local != local_training.LocalPlan() and EXPERIMENT.value not in takers:
     raise ValueError(
       f'--regime={REGIME.value} is given with --experiment={EXPERIMENT.value}; its '
       f'local batches are for {", ".join(takers)} only.'

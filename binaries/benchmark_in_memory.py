@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import client_states
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import stateful_process
-from tff_ssl.algorithms import sweeps
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import packing
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.runtime import client_data
 
@@ -52,7 +51,7 @@ class InMemory:
     self,
     function: client_functions.StatefulFunction,
     init: Callable[[], base.Params],
-    process: stateful_process.StatefulProcess,
+    process: processes.StatefulProcess,
     optimizer: tff.learning.optimizers.Optimizer,
     rate: float,
     data: client_data.ArrayClientData,
@@ -70,7 +69,8 @@ class InMemory:
       seed: Of the rounds.
     """
     self._function, self._init = function, init
-    self._blank = client_states.blank(process.client_state_type)
+    self._protocol = client_functions.Protocol(server.sent_kinds(), counted=True)
+    self._blank = client_functions.blank_state(process.client_state_type)
     self._optimizer, self._rate = optimizer, tf.constant(rate)
     self._data, self._seed = data, seed
 
@@ -110,18 +110,20 @@ class InMemory:
 
   @tf.function(reduce_retracing=True)
   def _visit(
-    self, shared: Any, own: Any, examples: base.Examples, total: sweeps.Sums | None
-  ) -> tuple[sweeps.Sums, client_functions.ClientState]:
+    self, shared: Any, own: Any, examples: base.Examples, total: packing.Sums | None
+  ) -> tuple[packing.Sums, client_functions.ClientState]:
     """Returns the sums with those of one client, and its state after."""
-    result, after = client_states.visit(self._function, shared, own, examples)
-    sums = sweeps.sums(result)
+    result, after = client_functions.visit(
+      self._function, self._protocol, shared, own, examples
+    )
+    sums = packing.sums(result)
     if total is not None:
       sums = tf.nest.map_structure(tf.add, total, sums)
     return sums, after
 
   @tf.function
   def _apply(
-    self, params: base.Params, optimizer: Any, total: sweeps.Sums
+    self, params: base.Params, optimizer: Any, total: packing.Sums
   ) -> tuple[base.Params, Any, base.Metrics]:
     """Takes the mean update as a gradient."""
     means = tf.nest.map_structure(

@@ -8,11 +8,11 @@ from binaries import benchmark_in_memory
 from binaries import benchmark_states
 from binaries import benchmark_workloads
 from tff_ssl.algorithms import centralized as centralized_lib
-from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import optimizers
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 
@@ -34,7 +34,7 @@ class Problem:
 
   model: dual_encoder.Siamese
   clients: benchmark_workloads.Clients
-  local: local_plan.LocalPlan
+  local: local_training.LocalPlan
   seed: int
   objective: str = 'simclr'
 
@@ -54,7 +54,7 @@ class Experiment(NamedTuple):
 
 def remembering(
   problem: Problem,
-  process: stateful_process.StatefulProcess,
+  process: processes.StatefulProcess,
   function: client_functions.StatefulFunction,
   init: Callable[[], base.Params],
 ) -> Experiment:

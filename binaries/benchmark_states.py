@@ -5,8 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.algorithms import at_server
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import processes
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
 
@@ -17,9 +16,7 @@ class Remembering:
   # Rounds between checkpoints, after which states that are not needed are dropped.
   _KEPT = 10
 
-  def __init__(
-    self, process: stateful_process.StatefulProcess, clients: simulation.Clients
-  ):
+  def __init__(self, process: processes.StatefulProcess, clients: simulation.Clients):
     """Opens a store, which goes with this object.
 
     Args:
@@ -46,7 +43,7 @@ class Remembering:
 class Unlabelled:
   """A process whose server has data, without any."""
 
-  def __init__(self, process: at_server.Process, server_spec: Any):
+  def __init__(self, process: processes.ServerDataProcess, server_spec: Any):
     """Makes a data set of no example.
 
     Args:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import local_training
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
@@ -36,7 +36,9 @@ class Workload:
 
   clients: int
   examples_per_client: int | None
-  local: local_plan.LocalPlan = dataclasses.field(default_factory=local_plan.LocalPlan)
+  local: local_training.LocalPlan = dataclasses.field(
+    default_factory=local_training.LocalPlan
+  )
   population: int | None = None
 
   def sizes(self, seed: int) -> np.ndarray:
@@ -55,7 +57,7 @@ class Workload:
 # cases of a clinic.
 REGIMES: Mapping[str, Workload] = collections.OrderedDict(
   A=Workload(128, 4),
-  B=Workload(5, 500, local_plan.LocalPlan(batch_size=50)),
+  B=Workload(5, 500, local_training.LocalPlan(batch_size=50)),
   C=Workload(512, 1),
   D=Workload(256, None),
 )

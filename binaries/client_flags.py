@@ -4,7 +4,7 @@ from absl import flags
 
 from binaries import common
 from binaries import optimizer_flags
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import local_training
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -35,7 +35,7 @@ _BOUNDARIES = flags.DEFINE_list(
 PROXIMAL = flags.DEFINE_float('proximal_weight', 0.0, 'mu of FedProx.')
 
 
-def plan() -> local_plan.LocalPlan:
+def plan() -> local_training.LocalPlan:
   """Returns how a client trains, as the flags say.
 
   Raises:
@@ -44,7 +44,7 @@ def plan() -> local_plan.LocalPlan:
   optimizer = local.LocalOptimizer(
     OPTIMIZER.value, _MOMENTUM.value, _NESTEROV.value, _WEIGHT_DECAY.value
   )
-  return local_plan.LocalPlan(
+  return local_training.LocalPlan(
     EPOCHS.value, BATCH_SIZE.value, _ACCUMULATE.value, PROXIMAL.value, optimizer
   )
 

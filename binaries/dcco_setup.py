@@ -11,12 +11,11 @@ from binaries import optimizer_flags
 from tasks import task as task_lib
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import statistics
@@ -99,10 +98,10 @@ def build_algorithm(objective: Any, element_spec: Any) -> Any:
   rate = optimizer_flags.CLIENT_RATE.value
   steps, seed = _LOCAL_STEPS.value, common.SEED.value
   if ALGORITHM.value == 'dcco':
-    dcco_config = dcco_client.DCCOConfig(rate, steps, _STALE.value, seed=seed)
+    dcco_config = dcco.DCCOConfig(rate, steps, _STALE.value, seed=seed)
     return dcco.build_dcco(objective, element_spec, optimizer, dcco_config)
   if ALGORITHM.value in FEDERATED:
-    local = local_plan.LocalPlan(epochs=steps)
+    local = local_training.LocalPlan(epochs=steps)
     fedavg_config = fedavg.FedAvgConfig(local, rate, seed=seed)
     return fedavg.build_fedavg(objective, element_spec, optimizer, fedavg_config)
   return centralized.Centralized(objective, optimizer, seed)

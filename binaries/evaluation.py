@@ -13,7 +13,6 @@ from binaries import common
 from binaries import evaluation_flags
 from binaries import results as results_lib
 from tasks import task as task_lib
-from tff_ssl.algorithms import server
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
@@ -22,6 +21,7 @@ from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import population
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
+from tff_ssl.federated import server
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 

@@ -13,8 +13,8 @@ from binaries import partition_flags
 from binaries import results
 from binaries import run_parts
 from tasks import task as task_lib
-from tff_ssl.algorithms import stateful_process
 from tff_ssl.encoders import network
+from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
@@ -136,7 +136,7 @@ def run(experiment: Experiment) -> None:
   counted = (len(partition),) if experiment.numbered else ()
   algorithm = experiment.build_algorithm(objective, spec, *counted)
   take: Callable[[Iterable[str]], Any] = clients.cohort
-  if isinstance(algorithm, stateful_process.StatefulProcess):
+  if isinstance(algorithm, processes.StatefulProcess):
     algorithm = stateful_rounds.StatefulRounds(algorithm, clients)
     take = algorithm.cohort
   cohort_fn = run_parts.build_cohorts(

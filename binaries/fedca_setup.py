@@ -15,7 +15,6 @@ from binaries import results
 from tasks import task as task_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.algorithms import fedca_parts
 from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.objectives import fedca as objectives
@@ -93,7 +92,7 @@ def _build_algorithm(
   if params is not None:
     name = f'the encoder of {_RUN.value}'
     checks.params(name, objective.model.encoder.specs, params)
-  config = fedca_parts.FedCAConfig(population, _SIZE.value, training)
+  config = fedca.FedCAConfig(population, _SIZE.value, training)
   return fedca.build_fedca(
     objective,
     element_spec,

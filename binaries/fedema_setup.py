@@ -15,14 +15,12 @@ from binaries import optimizer_flags
 from binaries import personal
 from binaries import run_parts
 from tasks import task as task_lib
-from tff_ssl.algorithms import divergence
-from tff_ssl.algorithms import exchange
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
-from tff_ssl.algorithms import online_update
 from tff_ssl.encoders import network
+from tff_ssl.federated import online_networks
 from tff_ssl.runtime import personal_models
 
 # Each with its objective.
@@ -49,7 +47,7 @@ _SCALER = flags.DEFINE_float(
   'scaler', None, "lambda, constant; by default each client's, from the autoscaler."
 )
 _CONSTANT_MU = flags.DEFINE_float(
-  'constant_mu', None, 'mu; by default measured from the divergence.'
+  'constant_mu', None, 'mu; by default measured from the online_networks.'
 )
 _EMA_ON = flags.DEFINE_enum(
   'ema_on', fedema.BOTH, fedema.APPLIED_TO, 'The networks that mu is for.'
@@ -57,17 +55,23 @@ _EMA_ON = flags.DEFINE_enum(
 _NORM = flags.DEFINE_enum(
   'divergence_norm',
   None,
-  tuple(divergence.NORMS),
+  tuple(online_networks.NORMS),
   'Of the divergence; by default l2, of fedu conv_mean.',
 )
 _THRESHOLD = flags.DEFINE_float(
   'threshold', 0.4, 'Divergence from which on a client keeps its predictor.'
 )
 _AVERAGED = flags.DEFINE_enum(
-  'averaged', exchange.ONLINE, exchange.AVERAGED, 'The encoder that clients send.'
+  'averaged',
+  online_networks.ONLINE,
+  online_networks.AVERAGED,
+  'The encoder that clients send.',
 )
 _REPLACED = flags.DEFINE_enum(
-  'replaced', exchange.ONLINE, exchange.REPLACED, 'What takes the global one.'
+  'replaced',
+  online_networks.ONLINE,
+  online_networks.REPLACED,
+  'What takes the global one.',
 )
 _RESTART = flags.DEFINE_bool(
   'restart_absent',
@@ -145,7 +149,7 @@ def build_algorithm(objective: objective_flags.Objective, element_spec: Any) -> 
     return fedu.build_fedu(objective, element_spec, optimizer, _fedu())
   if METHOD.value == 'fedema':
     return fedema.build_fedema(objective, element_spec, optimizer, _fedema())
-  if _exchange() == exchange.Exchange() and _STOP_GRADIENT.value:
+  if _exchange() == online_networks.Exchange() and _STOP_GRADIENT.value:
     return fed_ssl.build_fed_ssl(objective, element_spec, optimizer, _training())
   # Fed-BYOL with other networks shared: FedEMA without mu.
   config = dataclasses.replace(_fedema(), scaler=0.0)
@@ -154,7 +158,7 @@ def build_algorithm(objective: objective_flags.Objective, element_spec: Any) -> 
 
 def build_personal(parts: run_parts.Parts) -> personal.Personal:
   """Builds the clients' own encoders: the online ones that they keep."""
-  kept = personal_models.kept(parts.algorithm, online_update.online)
+  kept = personal_models.kept(parts.algorithm, fedema.online)
   return personal.Personal(parts, kept)
 
 
@@ -179,8 +183,8 @@ def _training() -> fedavg.FedAvgConfig:
   )
 
 
-def _exchange() -> exchange.Exchange:
-  return exchange.Exchange(_AVERAGED.value, _REPLACED.value, _RESTART.value)
+def _exchange() -> online_networks.Exchange:
+  return online_networks.Exchange(_AVERAGED.value, _REPLACED.value, _RESTART.value)
 
 
 def _fedema() -> fedema.FedEMAConfig:

@@ -12,11 +12,11 @@ from binaries import optimizer_flags
 from binaries import partition_flags
 from tff_ssl.aggregators import groupwise
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import grouping
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import server_training
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import weak_strong
+from tff_ssl.federated import grouping
+from tff_ssl.federated import local_training
+from tff_ssl.federated import server_training
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -164,7 +164,7 @@ def check() -> None:
 
 def server_plan() -> server_training.ServerPlan:
   """Returns how the server trains, by Adam."""
-  plan = local_plan.LocalPlan(
+  plan = local_training.LocalPlan(
     _SERVER_EPOCHS.value,
     _SERVER_BATCH.value,
     optimizer=local.LocalOptimizer('adam'),

@@ -6,9 +6,7 @@ from typing import Any
 
 from binaries import common
 from binaries import fedsup_flags
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedmatch
-from tff_ssl.algorithms import fedmatch_parts
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import labelled_only
@@ -17,6 +15,7 @@ from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import fedmatch as fedmatch_objectives
@@ -60,7 +59,7 @@ class Problem:
     return supervised.SupervisedObjective(self.encoder, self.head, fedsup_flags.view())
 
 
-def build(problem: Problem) -> tuple[Any, at_server.Process]:
+def build(problem: Problem) -> tuple[Any, processes.ServerDataProcess]:
   """Builds the method of the flags.
 
   Args:
@@ -108,7 +107,9 @@ def _byol(problem: Problem) -> byol.ByolObjective:
   )
 
 
-def _finetuned(problem: Problem, objective: Any) -> tuple[Any, at_server.Process]:
+def _finetuned(
+  problem: Problem, objective: Any
+) -> tuple[Any, processes.ServerDataProcess]:
   config = server_finetuned.ServerFinetunedConfig(
     fedsup_flags.client_config(), fedsup_flags.server_plan()
   )
@@ -117,7 +118,7 @@ def _finetuned(problem: Problem, objective: Any) -> tuple[Any, at_server.Process
   )
 
 
-def _fedsup(problem: Problem) -> tuple[Any, at_server.Process]:
+def _fedsup(problem: Problem) -> tuple[Any, processes.ServerDataProcess]:
   model = common.build_siamese(problem.encoder, _WIDTHS)
   dim = model.projector.output_dim
   student = fedsup_objectives.FedSupObjective(
@@ -143,7 +144,7 @@ def _fedsup(problem: Problem) -> tuple[Any, at_server.Process]:
   )
 
 
-def _fedrgd(problem: Problem) -> tuple[Any, at_server.Process]:
+def _fedrgd(problem: Problem) -> tuple[Any, processes.ServerDataProcess]:
   objective = _fixmatch(problem)
   config = fedrgd.FedRGDConfig(
     fedsup_flags.client_config(),
@@ -155,14 +156,14 @@ def _fedrgd(problem: Problem) -> tuple[Any, at_server.Process]:
   )
 
 
-def _fedmatch(problem: Problem) -> tuple[Any, at_server.Process]:
+def _fedmatch(problem: Problem) -> tuple[Any, processes.ServerDataProcess]:
   objective = fedmatch_objectives.UnlabelledObjective(
     problem.encoder,
     problem.head,
     fedsup_flags.weak_strong_views(),
     fedsup_flags.threshold(fedmatch_objectives.UnlabelledObjective.threshold),
   )
-  config = fedmatch_parts.FedMatchConfig(
+  config = fedmatch.FedMatchConfig(
     problem.population,
     fedsup_flags.client_config(),
     fedsup_flags.server_plan(),
@@ -178,7 +179,7 @@ def _fedmatch(problem: Problem) -> tuple[Any, at_server.Process]:
   )
 
 
-def _labelled_only(problem: Problem) -> tuple[Any, at_server.Process]:
+def _labelled_only(problem: Problem) -> tuple[Any, processes.ServerDataProcess]:
   return problem.supervised, labelled_only.build_labelled_only(
     problem.supervised,
     problem.server_spec,
@@ -199,7 +200,7 @@ _FINETUNED: Mapping[str, Callable[[Problem], Any]] = {
   'byol': _byol,
   'supervised': lambda problem: problem.supervised,
 }
-_OTHERS: Mapping[str, Callable[[Problem], tuple[Any, at_server.Process]]] = {
+_OTHERS: Mapping[str, Callable[[Problem], tuple[Any, processes.ServerDataProcess]]] = {
   'fedsup': _fedsup,
   'fedrgd': _fedrgd,
   'fedmatch': _fedmatch,

@@ -17,10 +17,10 @@ from binaries import partition_flags
 from tasks import ham10000
 from tasks import labels_at_server
 from tasks import task as task_lib
-from tff_ssl.algorithms import at_server
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import suite
+from tff_ssl.federated import processes
 from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
@@ -71,7 +71,7 @@ def prepare() -> experiment.Prepared:
     report,
     encoder,
     objective,
-    at_server.Paired(process),
+    processes.Paired(process),
     rounds,
     evaluator,
     evaluate=measure,
@@ -135,7 +135,7 @@ class _Measure:
     self,
     task: task_lib.Task,
     problem: fedsup_methods.Problem,
-    process: at_server.Process,
+    process: processes.ServerDataProcess,
     evaluator: evaluation.Evaluator,
   ):
     self._task = task

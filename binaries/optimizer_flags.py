@@ -5,7 +5,7 @@ from typing import Any
 from absl import flags
 
 from binaries import common
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import optimizers
 
 SERVER_OPTIMIZER = flags.DEFINE_enum(
   'server_optimizer', 'adam', optimizers.NAMES, 'Applies the averaged update.'

@@ -11,20 +11,18 @@ from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import optimizers
-from tff_ssl.algorithms import side_by_side
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import population
 from tff_ssl.objectives import supervised
 
 _SPLIT = harness.split([3, 0, 5, 4])
-_PLAN = local_plan.LocalPlan(epochs=2, batch_size=3)
+_PLAN = local_training.LocalPlan(epochs=2, batch_size=3)
 _RATE = 0.1
 
 
@@ -152,7 +150,7 @@ def test_centralized_steps_take_the_statistics_of_their_batch():
 
 
 def test_clients_are_not_computed_side_by_side():
-  plan = local_plan.LocalPlan()
+  plan = local_training.LocalPlan()
   head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
   group = supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('none'))
   assert side_by_side.only_step(group, plan) is not None
@@ -180,5 +178,5 @@ def test_dcco_refuses_batch_norm():
       harness.cco(batch_norm=True),
       harness.ELEMENT,
       optimizers.build_optimizer(harness.SGD),
-      dcco_client.DCCOConfig(),
+      dcco.DCCOConfig(),
     )

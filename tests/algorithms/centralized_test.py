@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import optimizers
 
 
 @functools.cache

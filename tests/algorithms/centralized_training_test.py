@@ -6,12 +6,12 @@ import pytest
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
-_PLAN = local_plan.LocalPlan(
+_PLAN = local_training.LocalPlan(
   epochs=2, batch_size=5, optimizer=local.LocalOptimizer('adam')
 )
 _RATE = schedules.Steps(0.01, (1,))

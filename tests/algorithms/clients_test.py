@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import clients
+from tff_ssl.federated import clients
 
 
 @pytest.mark.parametrize('n', [0, 1, 5])
@@ -81,14 +81,6 @@ def test_counts(num_examples, usable, expected):
   for counted in (eager, traced):
     assert tuple(counted) == names
     assert tuple(int(counted[name]) for name in names) == expected
-
-
-def test_traffic_is_per_cohort():
-  moved = clients.traffic(tf.constant(3), down=10, up=2**31)
-  assert {name: int(value) for name, value in moved.items()} == {
-    'bytes_down': 30,
-    'bytes_up': 3 * 2**31,
-  }
 
 
 def test_elements_are_single_examples():

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import dcco_reference
 from tests.algorithms import harness
-from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.losses import cco
 
@@ -76,7 +76,7 @@ def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   aggregated = _cohort_statistics(objective, params, batches, seed)
   updates = [
     dcco_reference.client_update(
-      objective, dcco_client.DCCOConfig(), params, batch, seed, aggregated
+      objective, dcco.DCCOConfig(), params, batch, seed, aggregated
     )
     for batch in batches
   ]
@@ -91,9 +91,12 @@ def test_fedavg_with_the_loss_within_clients_is_not(loss_name):
   objective, params, seed = _start(loss_name)
   _, gradient = _union_gradient(loss_name)
   updates = [
-    fedavg.client_function(objective, fedavg.FedAvgConfig()).each(
-      {'params': params, 'seed': seed, 'rate': 1.0}, batch
-    )
+    harness.visit(
+      fedavg.client_function(objective, fedavg.FedAvgConfig()),
+      fedavg.sent_kinds(objective),
+      {'params': params, 'seed': seed, 'rate': 1.0},
+      batch,
+    )[0]
     for batch in _batches((1, 2, 5, 4), None)
   ]
   mean = _aggregate([u.means['update'] for u in updates], [u.weight for u in updates])
@@ -104,7 +107,7 @@ def test_the_rate_scales_the_update():
   objective, params, seed = _start('cco')
   (batch,) = _batches((12,), None)
   aggregated = objective.statistics(params, batch, seed)
-  config = dcco_client.DCCOConfig(client_learning_rate=0.25)
+  config = dcco.DCCOConfig(client_learning_rate=0.25)
   update, _, _ = dcco_reference.client_update(
     objective, config, params, batch, seed, aggregated
   )
@@ -126,14 +129,14 @@ def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
     gradient = tape.gradient(loss, moved)
     moved = tf.nest.map_structure(lambda p, g: p - 0.5 * g, moved, gradient)
   expected = harness.flat(params) - harness.flat(moved)
-  config = dcco_client.DCCOConfig(client_learning_rate=0.5, local_steps=local_steps)
+  config = dcco.DCCOConfig(client_learning_rate=0.5, local_steps=local_steps)
   update, weight, _ = dcco_reference.client_update(
     objective, config, params, batch, seed, aggregated
   )
   assert float(weight) == 5
   assert harness.relative(harness.flat(update), expected) < 1e-9
   # The second step is not the first one again.
-  first = dcco_client.DCCOConfig(client_learning_rate=0.5)
+  first = dcco.DCCOConfig(client_learning_rate=0.5)
   one, _, _ = dcco_reference.client_update(
     objective, first, params, batch, seed, aggregated
   )
@@ -150,7 +153,7 @@ def test_what_is_not_finite_counts_zero(value):
   assert not harness.flat(statistics).any()
   aggregated = objective.statistics(params, good, seed)
   update, weight, counts = dcco_reference.client_update(
-    objective, dcco_client.DCCOConfig(), params, bad, seed, aggregated
+    objective, dcco.DCCOConfig(), params, bad, seed, aggregated
   )
   assert float(weight) == 0
   assert not harness.flat(update).any()
@@ -167,7 +170,7 @@ def test_an_empty_client_sends_zeros():
   (empty,) = _batches((0,), None)
   statistics, weight = dcco_reference.client_statistics(objective, params, empty, seed)
   update, update_weight, counts = dcco_reference.client_update(
-    objective, dcco_client.DCCOConfig(), params, empty, seed, statistics
+    objective, dcco.DCCOConfig(), params, empty, seed, statistics
   )
   assert float(weight) == float(update_weight) == 0
   assert not harness.flat(statistics).any()
@@ -186,4 +189,4 @@ def test_an_empty_client_sends_zeros():
 )
 def test_config_names_what_is_out_of_range(field, value):
   with pytest.raises(ValueError, match=f'{field} is {value}'):
-    dcco_client.DCCOConfig(**{field: value})
+    dcco.DCCOConfig(**{field: value})

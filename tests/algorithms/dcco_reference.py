@@ -7,24 +7,31 @@ import numpy as np
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import dcco_client
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import dcco
 from tff_ssl.objectives import base
 
 
 def client_statistics(objective, params, examples, seed):
   """Returns a client's statistics and their weight."""
-  result = dcco_client.statistics_function(objective).each(
-    {'params': params, 'seed': seed}, examples
+  result, _ = harness.visit(
+    dcco.encode(objective),
+    {'statistics': combine.STATISTICS},
+    {'params': params, 'seed': seed},
+    examples,
   )
   return result.means['statistics'], result.weight
 
 
 def client_update(objective, config, params, examples, seed, statistics):
   """Returns a client's update, its weight and counts."""
-  result = dcco_client.update_function(objective, config).each(
-    {'params': params, 'seed': seed, 'statistics': statistics}, examples
+  result, _ = harness.visit(
+    dcco.train(objective, config),
+    {'update': combine.UPDATE},
+    {'params': params, 'seed': seed, 'statistics': statistics},
+    examples,
   )
-  return result.means['update'], result.weight, result.counts
+  return result.means['update'], result.weight, result.totals['counts']
 
 
 def unflatten(vector: np.ndarray) -> base.Params:
@@ -46,7 +53,7 @@ def statistics_of_all(vector: np.ndarray, seed: tf.Tensor):
 
 
 def mean_update(
-  config: dcco_client.DCCOConfig,
+  config: dcco.DCCOConfig,
   vector: np.ndarray,
   clients: Sequence[Sequence[int]],
   seed: tf.Tensor,

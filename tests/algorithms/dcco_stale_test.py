@@ -6,9 +6,9 @@ import tensorflow_federated as tff
 
 from tests.algorithms import dcco_reference
 from tests.algorithms import harness
-from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import dcco
 
-_CONFIG = dcco_client.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+_CONFIG = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
 _RATE = harness.SGD.learning_rate
 _SPLIT = harness.split([1, 2, 5, 4])
 _EMPTY = [[], []]

@@ -17,9 +17,8 @@ from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import dcco_client
-from tff_ssl.algorithms import optimizers
 from tff_ssl.encoders import projector
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 
@@ -111,9 +110,7 @@ def test_the_order_of_the_clients_does_not_matter(tff_context):
 
 
 def test_local_steps_keep_the_statistics_of_the_round(tff_context):
-  config = dcco_client.DCCOConfig(
-    seed=harness.SEED, local_steps=2, client_learning_rate=0.002
-  )
+  config = dcco.DCCOConfig(seed=harness.SEED, local_steps=2, client_learning_rate=0.002)
   plain = optimizers.OptimizerConfig('sgd', 1.0)
   process = harness.build_dcco(optimizer=plain, config=config)
   split = _SPLITS['mixed sizes']

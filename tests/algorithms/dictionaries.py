@@ -8,10 +8,11 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import labels
 from tests.algorithms import numbered
+from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.algorithms import fedca_parts
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import server
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedca as objectives
 
@@ -31,8 +32,8 @@ def base():
   return harness.encoder().init((7, 8))
 
 
-def config(slots: int = SLOTS, **options) -> fedca_parts.FedCAConfig:
-  return fedca_parts.FedCAConfig(POPULATION, slots, labels.CLIENT_CONFIG, **options)
+def config(slots: int = SLOTS, **options) -> fedca.FedCAConfig:
+  return fedca.FedCAConfig(POPULATION, slots, labels.CLIENT_CONFIG, **options)
 
 
 def examples():
@@ -47,7 +48,7 @@ def batch(number: int, size: int | None = None):
 
 def context(minimised, plan, full: bool = False):
   """Returns what clients are given: of the dictionary nothing, or all."""
-  given = fedca_parts.initial_context(minimised, plan, base())
+  given = fedca.initial_context(minimised, plan, base())
   if full:
     shape = given[objectives.ROWS].shape
     rows = np.random.default_rng(2).normal(size=shape).astype(np.float32)
@@ -68,13 +69,19 @@ def visit(number, plan=None, minimised=None, full=True, size=None, **options):
   """Returns what a client sends."""
   minimised, plan = minimised or objective(), plan or config()
   given = shared(context(minimised, plan, full), **options)
-  function = fedca_parts.client_function(minimised, plan)
-  return function.each(given, batch(number, size))
+  function = fedca.client_function(minimised, plan)
+  return sends(function, given, batch(number, size))
+
+
+def sends(function, given, examples):
+  """Returns what leaves a client, weighed and counted."""
+  kinds = {**server.sent_kinds(), fedca.ENTRIES: combine.Sum()}
+  return harness.visit(function, kinds, given, examples)[0]
 
 
 def sum_of(result):
   """Returns rows and filled as they arrive: weight times the means."""
-  statistics = result.means['statistics']
+  statistics = result.means[fedca.ENTRIES]
   return (
     float(result.weight) * statistics[name].numpy()
     for name in (objectives.ROWS, objectives.FILLED)
@@ -89,7 +96,7 @@ def build(
     objectives.FedCAObjective(harness.model(), alignment_weight=0.5),
     labels.spec(context_lib.CLIENT, packed=packed),
     optimizers.build_optimizer(optimizer),
-    fedca_parts.FedCAConfig(numbered.POPULATION, 2, training),
+    fedca.FedCAConfig(numbered.POPULATION, 2, training),
     base(),
   )
   return numbered.Numbered(process)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.algorithms import divergence
+from tff_ssl.federated import online_networks
 
 
 def _networks(seed):
@@ -23,7 +23,7 @@ def _tensors(networks):
 def test_l2_is_the_norm_of_all_weights():
   a, b = _networks(0), _networks(1)
   gap = np.concatenate([np.ravel(a[name] - b[name]) for name in a])
-  found = divergence.l2(_tensors(a), _tensors(b))
+  found = online_networks.l2(_tensors(a), _tensors(b))
   np.testing.assert_allclose(found, np.linalg.norm(gap), rtol=1e-6)
 
 
@@ -31,11 +31,11 @@ def test_conv_mean_is_over_kernels_of_convolutions():
   a, b = _networks(0), _networks(1)
   kernels = ('encoder/stem/kernel', 'encoder/block/kernel')
   norms = [np.linalg.norm(np.ravel(a[name] - b[name])) for name in kernels]
-  found = divergence.conv_mean(_tensors(a), _tensors(b))
+  found = online_networks.conv_mean(_tensors(a), _tensors(b))
   np.testing.assert_allclose(found, np.mean(norms), rtol=1e-6)
 
 
-@pytest.mark.parametrize('norm', divergence.NORMS.values())
+@pytest.mark.parametrize('norm', online_networks.NORMS.values())
 def test_of_equal_networks_it_is_zero(norm):
   networks = _tensors(_networks(0))
   assert float(norm(networks, networks)) == 0
@@ -44,4 +44,4 @@ def test_of_equal_networks_it_is_zero(norm):
 def test_without_convolutions_there_is_no_conv_mean():
   networks = {'dense/kernel': tf.ones([2, 2])}
   with pytest.raises(ValueError, match='have no convolution'):
-    divergence.conv_mean(networks, networks)
+    online_networks.conv_mean(networks, networks)

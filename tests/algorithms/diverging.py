@@ -4,15 +4,17 @@ import numpy as np
 
 from tests.algorithms import follower
 from tests.algorithms import harness
-from tff_ssl.algorithms import exchange
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import local_training
+from tff_ssl.federated import online_networks
 
 _RATE, _EPOCHS = 0.3, 2
 TRAINING = fedavg.FedAvgConfig(
-  local_plan.LocalPlan(epochs=_EPOCHS), client_learning_rate=_RATE, seed=harness.SEED
+  local_training.LocalPlan(epochs=_EPOCHS),
+  client_learning_rate=_RATE,
+  seed=harness.SEED,
 )
 SIZES = [2, 1, 3, 1]
 MEMBERS = harness.split(SIZES)
@@ -26,7 +28,7 @@ def ema(**settings):
 
 
 def _exchanged(averaged='online', replaced='online', restart=False, **settings):
-  return ema(exchange=exchange.Exchange(averaged, replaced, restart), **settings)
+  return ema(exchange=online_networks.Exchange(averaged, replaced, restart), **settings)
 
 
 CONFIGS = {

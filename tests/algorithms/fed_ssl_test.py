@@ -10,16 +10,18 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tff_ssl.aggregators import communication
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import optimizers
 from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
 
 _RATE, _EPOCHS = 0.05, 2
 _CONFIG = fedavg.FedAvgConfig(
-  local_plan.LocalPlan(epochs=_EPOCHS), client_learning_rate=_RATE, seed=harness.SEED
+  local_training.LocalPlan(epochs=_EPOCHS),
+  client_learning_rate=_RATE,
+  seed=harness.SEED,
 )
 _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
 _SIZES = [2, 1, 1, 1]

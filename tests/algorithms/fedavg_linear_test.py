@@ -9,9 +9,9 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import linear_model
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import optimizers
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import packs
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -97,15 +97,15 @@ def _rounds(w, config, rounds):
 _CONFIGS = {
   'one step': fedavg.FedAvgConfig(client_learning_rate=0.25),
   'uniform': fedavg.FedAvgConfig(client_learning_rate=0.25, weighting='uniform'),
-  'epochs': fedavg.FedAvgConfig(local_plan.LocalPlan(epochs=3), 0.25),
+  'epochs': fedavg.FedAvgConfig(local_training.LocalPlan(epochs=3), 0.25),
   'scheduled': fedavg.FedAvgConfig(
     client_learning_rate=schedules.Steps(0.25, (1, 2), factor=0.5)
   ),
   'proximal': fedavg.FedAvgConfig(
-    local_plan.LocalPlan(epochs=3, proximal_weight=0.5), 0.25
+    local_training.LocalPlan(epochs=3, proximal_weight=0.5), 0.25
   ),
   'nesterov': fedavg.FedAvgConfig(
-    local_plan.LocalPlan(
+    local_training.LocalPlan(
       epochs=2,
       optimizer=local.LocalOptimizer(momentum=0.5, nesterov=True, weight_decay=0.1),
     ),

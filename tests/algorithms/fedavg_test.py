@@ -50,13 +50,16 @@ def test_nt_xent_of_one_image_has_nothing_to_contrast():
   objective = contrastive.ContrastiveObjective(harness.model())
   params = objective.init(tf.constant([0, 1]))
   batch = harness.tensors(harness.take(harness.arrays(), [0]))
-  result = fedavg.client_function(objective, fedavg.FedAvgConfig()).each(
-    {'params': params, 'seed': tf.constant([2, 3]), 'rate': 1.0}, batch
+  result, _ = harness.visit(
+    fedavg.client_function(objective, fedavg.FedAvgConfig()),
+    fedavg.sent_kinds(objective),
+    {'params': params, 'seed': tf.constant([2, 3]), 'rate': 1.0},
+    batch,
   )
   assert np.abs(harness.flat(result.means['update'])).max() < 1e-6
   assert float(result.weight) == 1
   assert float(result.means['metrics']['loss']) == pytest.approx(0.0, abs=1e-6)
-  assert int(result.counts['examples']) == 1
+  assert int(result.totals['counts']['examples']) == 1
 
 
 def test_bytes_are_those_of_one_way_each(tff_context):

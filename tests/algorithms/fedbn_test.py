@@ -10,15 +10,14 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import optimizers
 from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 
 _RATE = 0.05
-_PLAN = local_plan.LocalPlan(epochs=2)
+_PLAN = local_training.LocalPlan(epochs=2)
 _CONFIG = fedavg.FedAvgConfig(_PLAN, client_learning_rate=_RATE, seed=harness.SEED)
 _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
 _SIZES = [3, 2, 4]

@@ -10,7 +10,7 @@ from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedca_parts
+from tff_ssl.algorithms import fedca
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import fedca as objectives
 
@@ -21,8 +21,11 @@ def test_without_dictionary_and_alignment_a_client_trains_as_in_fedavg(slots, fu
   plan = dictionaries.config(slots)
   got = dictionaries.visit(4, plan, dictionaries.objective(beta=0.0), full)
   simclr = contrastive.ContrastiveObjective(harness.model('mild'))
-  expected = fedavg.client_function(simclr, labels.CLIENT_CONFIG).each(
-    dictionaries.shared({}), dictionaries.batch(4)
+  expected, _ = harness.visit(
+    fedavg.client_function(simclr, labels.CLIENT_CONFIG),
+    fedavg.sent_kinds(simclr),
+    dictionaries.shared({}),
+    dictionaries.batch(4),
   )
   assert np.abs(harness.flat(expected.means['update'])).max() > 1e-3
   for name, values in expected.means.items():
@@ -30,7 +33,7 @@ def test_without_dictionary_and_alignment_a_client_trains_as_in_fedavg(slots, fu
     # To the bit without slots: a sum with zeros in it may be rounded otherwise.
     assert np.abs(exact).max() <= (1e-6 if slots else 0), name
   assert float(got.weight) == float(expected.weight)
-  assert {n: int(c) for n, c in got.counts.items()} == expected.counts
+  assert got.totals == expected.totals
 
 
 @pytest.mark.parametrize('number', [4, 2])
@@ -56,12 +59,12 @@ def test_a_client_sends_unit_projections_of_its_images_at_its_number(number):
 
 def test_a_draw_depends_on_the_round_and_the_client_alone():
   many = harness.tensors(harness.arrays(12))
-  draws = [tuple(fedca_parts.draw(many, (5, k), 4).numpy()) for k in range(6)]
+  draws = [tuple(fedca.draw(many, (5, k), 4).numpy()) for k in range(6)]
   assert all(len(set(d)) == 4 and max(d) < 12 for d in draws)
   assert len(set(draws)) > 3
-  assert draws[0] == tuple(fedca_parts.draw(many, (5, 0), 4).numpy())
-  assert draws[0] == tuple(fedca_parts.draw(many, (5, 0), 6).numpy())[:4]
-  assert sorted(fedca_parts.draw(many, (5, 0), 99).numpy()) == list(range(12))
+  assert draws[0] == tuple(fedca.draw(many, (5, 0), 4).numpy())
+  assert draws[0] == tuple(fedca.draw(many, (5, 0), 6).numpy())[:4]
+  assert sorted(fedca.draw(many, (5, 0), 99).numpy()) == list(range(12))
 
 
 def test_the_dictionary_and_the_base_model_move_a_client():
@@ -91,25 +94,27 @@ def test_who_is_empty_or_not_finite_sends_nothing():
   ):
     result = dictionaries.visit(4, **options)
     assert float(result.weight) == 0
-    assert int(result.counts[counted]) == 1
-    assert int(result.counts['examples']) == 0
+    assert int(result.totals['counts'][counted]) == 1
+    assert int(result.totals['counts']['examples']) == 0
     assert not np.any(harness.flat(tf.nest.flatten(result.means)))
 
 
 def test_rows_that_are_not_finite_are_no_part_of_a_mean():
   """A step so long that the model is finite, and what it makes of an image is not."""
-  config = fedca_parts.FedCAConfig(
+  config = fedca.FedCAConfig(
     dictionaries.POPULATION, dictionaries.SLOTS, fedavg.FedAvgConfig()
   )
   shared = dictionaries.shared(
     dictionaries.context(dictionaries.objective(), config, full=True)
   )
   shared['rate'] = tf.constant(1e22)
-  result = fedca_parts.client_function(dictionaries.objective(), config).each(
-    shared, dictionaries.batch(4)
+  result = dictionaries.sends(
+    fedca.client_function(dictionaries.objective(), config),
+    shared,
+    dictionaries.batch(4),
   )
   assert float(result.weight) == 0
-  assert int(result.counts['nonfinite_clients']) == 1
+  assert int(result.totals['counts']['nonfinite_clients']) == 1
   assert not np.any(harness.flat(tf.nest.flatten(result.means)))
 
 
@@ -123,18 +128,15 @@ def test_the_server_keeps_what_each_client_sent_last():
   filled = np.zeros((dictionaries.POPULATION, dictionaries.SLOTS))
   filled[1], filled[4, :2] = 1, 1
   rows *= filled[:, :, np.newaxis]
-  # Means over 7 examples, with the noise of sums that are quantised.
+  # With the noise of sums that are quantised.
   noise = 1e-3 * generator.normal(size=filled.shape)
   arrived = collections.OrderedDict(
-    statistics=collections.OrderedDict(
-      [
-        (objectives.ROWS, tf.constant(rows / 7, tf.float32)),
-        (objectives.FILLED, tf.constant((filled + noise) / 7, tf.float32)),
-      ]
-    ),
-    num_examples=tf.constant(7.0),
+    [
+      (objectives.ROWS, tf.constant(rows, tf.float32)),
+      (objectives.FILLED, tf.constant(filled + noise, tf.float32)),
+    ]
   )
-  after = fedca_parts.remember(before, arrived)
+  after = fedca.remember(before, arrived)
   assert list(after) == list(before)
   for k in range(dictionaries.POPULATION):
     if k not in (1, 4):
@@ -159,4 +161,4 @@ def test_the_server_keeps_what_each_client_sent_last():
 )
 def test_config_names_what_is_out_of_range(options, message):
   with pytest.raises(ValueError, match=message):
-    fedca_parts.FedCAConfig(**{'population': 3, **options})
+    fedca.FedCAConfig(**{'population': 3, **options})

@@ -12,8 +12,7 @@ from tests.algorithms import labels
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.algorithms import fedca_parts
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import fedca as objectives
@@ -44,7 +43,7 @@ def _cohort(*numbers, broken=()):
 
 
 def _dictionary(state):
-  context = state.client_work[fedca.CONTEXT]
+  context = state.kept[fedca.CONTEXT]
   return np.asarray(context[objectives.ROWS]), np.asarray(context[objectives.FILLED])
 
 
@@ -63,17 +62,17 @@ def _rounds(process):
 def test_a_round_is_the_mean_of_what_clients_send(process, rounds):
   """Written out: of each client what `client_function` says, weighted by examples."""
   states, metrics = rounds
-  function = fedca_parts.client_function(
-    dictionaries.objective(), dictionaries.config()
-  )
+  function = fedca.client_function(dictionaries.objective(), dictionaries.config())
   for r, cohort in enumerate(((0, 3, 1, 4), (4, 2, 1))):
     state = states[r]
     shared = dictionaries.shared(
-      state.client_work[fedca.CONTEXT],
+      state.kept[fedca.CONTEXT],
       labels.as_params(process.get_model_weights(state).trainable),
       harness.round_seed(r),
     )
-    results = [function.each(shared, dictionaries.batch(k)) for k in cohort]
+    results = [
+      dictionaries.sends(function, shared, dictionaries.batch(k)) for k in cohort
+    ]
     sizes = [dictionaries.SIZE_OF[k] for k in cohort]
     update = np.average(
       [harness.flat(result.means['update']) for result in results], 0, sizes
@@ -99,7 +98,7 @@ def test_who_was_not_heard_of_keeps_its_rows(rounds):
   assert _dictionary(second)[1].sum(axis=1).tolist() == [1, 3, 2, 2, 3, 0]
 
 
-def test_rows_land_alike_in_any_order_of_the_cohort(process, rounds):
+def test_rows_land_in_their_places_in_any_order_of_the_cohort(process, rounds):
   output = process.next(rounds[0][0], _cohort(4, 1, 0, None, 3))
   for got, expected in zip(
     _dictionary(output.state), _dictionary(rounds[0][1]), strict=True
@@ -109,7 +108,7 @@ def test_rows_land_alike_in_any_order_of_the_cohort(process, rounds):
 
 def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
   states, metrics = rounds
-  base = states[-1].client_work[fedca.CONTEXT][objectives.BASE]
+  base = states[-1].kept[fedca.CONTEXT][objectives.BASE]
   for name, value in dictionaries.base().items():
     np.testing.assert_array_equal(base[name], value)
   model, encoder = (

@@ -8,12 +8,11 @@ import pytest
 from tests.algorithms import diverging
 from tests.algorithms import follower
 from tests.algorithms import harness
-from tff_ssl.algorithms import exchange
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
-from tff_ssl.algorithms import online_update
-from tff_ssl.algorithms import optimizers
 from tff_ssl.encoders import projector
+from tff_ssl.federated import online_networks
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
 
@@ -164,7 +163,7 @@ def test_networks_that_are_kept_are_no_communication(tff_context):
 def test_what_is_not_measured_is_not_told():
   update = fedema.online_update_of(diverging.ema())
   kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
-  tell = online_update.describe(update)
+  tell = fedema.numbers_of_client(update)
   assert tell(kept) == {'mu': 0.0, 'divergence': None, 'lambda': None}
   returned = {**kept, 'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0, 'returning': 1.0}
   assert tell(returned) == {'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0}
@@ -179,7 +178,7 @@ def test_what_is_not_measured_is_not_told():
     (lambda: diverging.ema(scaler=0.8, constant_mu=0.5), 'one of them must be None'),
     (lambda: diverging.ema(norm='l1'), "norm is 'l1'; allowed are l2, conv_mean"),
     (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
-    (lambda: exchange.Exchange('both'), "averaged is 'both'"),
+    (lambda: online_networks.Exchange('both'), "averaged is 'both'"),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
   ],
 )
@@ -191,4 +190,4 @@ def test_bad_settings(make, message):
 def test_networks_that_are_missing():
   objective = simsiam.SimSiamObjective(harness.model(), None)
   with pytest.raises(ValueError, match='has no target network'):
-    exchange.Networks(objective, exchange.Exchange('target'))
+    online_networks.Networks(objective, online_networks.Exchange('target'))

@@ -10,7 +10,6 @@ from tests.algorithms import harness
 from tests.algorithms import labels
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedmatch
-from tff_ssl.algorithms import fedmatch_parts
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch as objectives
 
@@ -18,20 +17,25 @@ _NUMBERS = (0, 3, 1, 4, 2)
 
 
 def _config(**options):
-  return fedmatch_parts.FedMatchConfig(
+  return fedmatch.FedMatchConfig(
     6, labels.CLIENT_CONFIG, labels.SERVER_PLAN, interval=2, **options
+  )
+
+
+def _build(element_spec, aggregation=None):
+  return fedmatch.build_fedmatch(
+    labels.unlabelled(),
+    objectives.LabelledObjective(labels.labelled()),
+    harness.ELEMENT,
+    element_spec,
+    _config(sparse_below=0.05),
+    aggregation,
   )
 
 
 @pytest.fixture(scope='module', name='process')
 def _process(tff_context):
-  return fedmatch.build_fedmatch(
-    labels.unlabelled(),
-    objectives.LabelledObjective(labels.labelled()),
-    harness.ELEMENT,
-    labels.spec(context_lib.CLIENT),
-    _config(sparse_below=0.05),
-  )
+  return _build(labels.spec(context_lib.CLIENT))
 
 
 @pytest.fixture(scope='module', name='rounds')
@@ -50,7 +54,7 @@ def test_the_model_is_the_sum_of_both_parts(rounds):
   for state in rounds[0]:
     for name, value in state.global_model_weights.trainable.items():
       np.testing.assert_allclose(
-        value, state.sigma[name] + state.psi[name], rtol=1e-6, atol=1e-6
+        value, state.kept['sigma'][name] + state.kept['psi'][name], rtol=1e-6, atol=1e-6
       )
   start = labels.labelled().init(tf.constant([harness.SEED, 0]))
   for name, value in rounds[0][0].global_model_weights.trainable.items():
@@ -59,25 +63,25 @@ def test_the_model_is_the_sum_of_both_parts(rounds):
 
 def test_psi_is_the_mean_of_what_clients_sent(rounds):
   before, after = rounds[0][:2]
-  np.testing.assert_array_equal(after.known, [1, 1, 1, 1, 1, 0])
+  np.testing.assert_array_equal(after.kept['known'], [1, 1, 1, 1, 1, 0])
   sizes = [labels.SIZES[_NUMBERS.index(k)] for k in range(5)]
-  for name, stack in after.models.items():
+  for name, stack in after.kept['models'].items():
     expected = np.average(np.asarray(stack[:5], np.float64), axis=0, weights=sizes)
-    np.testing.assert_allclose(after.psi[name], expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(after.kept['psi'][name], expected, rtol=1e-4, atol=1e-6)
     assert not np.any(stack[5])
     # What is sent is 0 or large.
     sent = np.abs(stack[stack != 0])
     assert not sent.size or sent.min() > 0.049
-  assert not np.any([np.any(stack) for stack in before.models.values()])
+  assert not np.any([np.any(stack) for stack in before.kept['models'].values()])
 
 
 def test_bytes_are_those_of_what_is_not_zero(rounds):
   (before, after, *_), metrics = rounds
   work = metrics[0]['client_work']
-  sent = sum(np.count_nonzero(stack) for stack in after.models.values())
+  sent = sum(np.count_nonzero(stack) for stack in after.kept['models'].values())
   assert work['bytes_up'] == 8 * sent
-  size = sum(np.size(v) for v in before.psi.values())
-  psi = sum(np.count_nonzero(v) for v in before.psi.values())
+  size = sum(np.size(v) for v in before.kept['psi'].values())
+  psi = sum(np.count_nonzero(v) for v in before.kept['psi'].values())
   assert work['bytes_down'] == 5 * (4 * size + 8 * psi)
   assert 0 < work['psi_density'] < 1
   assert work['psi_density'] == pytest.approx(sent / (5 * size), rel=1e-5)
@@ -86,13 +90,13 @@ def test_bytes_are_those_of_what_is_not_zero(rounds):
 def test_known_clients_have_helpers_in_each_second_round(rounds):
   helped = [int(m['client_work']['helped_clients']) for m in rounds[1]]
   assert helped == [0, 5, 0]
-  size = sum(np.size(v) for v in rounds[0][1].psi.values())
+  size = sum(np.size(v) for v in rounds[0][1].kept['psi'].values())
   dense = 5 * (4 * size + 8 * size)
   assert rounds[1][1]['client_work']['bytes_down'] <= dense + 5 * 2 * 8 * size
   assert rounds[1][1]['client_work']['bytes_down'] > 5 * 4 * size
 
 
-def test_helpers_are_those_that_predict_most_alike():
+def test_helpers_are_those_with_the_nearest_predictions():
   """Models with one weight each: on noise the nearest in logits are the nearest."""
   objective, config = labels.unlabelled(), _config()
   sigma = objective.init(tf.constant([1, 2]))
@@ -103,18 +107,19 @@ def test_helpers_are_those_that_predict_most_alike():
   bias = 'head/dense0/bias'
   models[bias] = tf.stack([tf.constant([v, 0.0]) for v in values])
   known = tf.constant([1, 1, 1, 1, 1, 0])
-  context = fedmatch_parts.context(
-    objective, config, sigma, models, known, tf.constant(1)
-  )
+
+  def find(round):
+    given = (sigma, models, known, tf.constant(round))
+    return fedmatch.find_helpers(objective, config, *given)
+
+  context = find(1)
   nearest = [set(row) for row in context[objectives.HELPERS].numpy().tolist()]
   assert nearest[0] == {1, 3}
   assert nearest[1] == {3, 0}
   assert 4 in nearest[2]
   assert not any(5 in helpers for helpers in nearest)
   np.testing.assert_array_equal(context[objectives.HELPED], known)
-  early = fedmatch_parts.context(
-    objective, config, sigma, models, known, tf.constant(0)
-  )
+  early = find(0)
   assert not np.any(early[objectives.HELPED])
 
 
@@ -136,11 +141,9 @@ def test_noise_among_the_models_is_refused():
   private = aggregation_lib.private(1.0, 1.0, 1.0)
   element = labels.spec(context_lib.CLIENT)
   with pytest.raises(ValueError, match='The aggregation adds noise'):
-    fedmatch.build_fedmatch(None, None, None, element, None, private)
+    _build(element, private)
 
 
 def test_clients_must_have_a_number():
   with pytest.raises(ValueError, match='must have an int32 scalar `client`'):
-    fedmatch.build_fedmatch(
-      labels.unlabelled(), None, harness.ELEMENT, harness.ELEMENT, _config()
-    )
+    _build(harness.ELEMENT)

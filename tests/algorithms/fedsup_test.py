@@ -9,9 +9,9 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import labels
 from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import grouping
 from tff_ssl.algorithms import labelled_only
-from tff_ssl.algorithms import local_training
+from tff_ssl.federated import grouping
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedsup as objectives
 from tff_ssl.optimization import schedules
@@ -49,7 +49,7 @@ def _reference_round(state, round):
   teacher = local_training.train(
     labels.teacher(),
     labels.SERVER_PLAN.local,
-    labels.as_params(state.teacher),
+    labels.as_params(state.kept['teacher']),
     harness.tensors(harness.take(harness.arrays(20), range(12, 18))),
     seed,
     0.01,
@@ -99,7 +99,7 @@ def test_rounds_are_those_of_the_pseudocode(process):
     before = state
     state = process.next(state, labels.server_data(), _cohort()).state
     for old, new, expected in (
-      (before.teacher, state.teacher, teacher),
+      (before.kept['teacher'], state.kept['teacher'], teacher),
       (
         before.global_model_weights.trainable,
         state.global_model_weights.trainable,
@@ -115,7 +115,7 @@ def test_clients_do_not_touch_the_teacher(process):
   """It is the same, to the bit, whoever takes part."""
   state = process.initialize()
   teachers = [
-    process.next(state, labels.server_data(), cohort).state.teacher
+    process.next(state, labels.server_data(), cohort).state.kept['teacher']
     for cohort in (
       _cohort(),
       _cohort()[:2],
@@ -125,7 +125,7 @@ def test_clients_do_not_touch_the_teacher(process):
   for other in teachers[1:]:
     for name, value in teachers[0].items():
       np.testing.assert_array_equal(other[name], value)
-  assert np.abs(labels.moved(state.teacher, teachers[0])).max() > 1e-3
+  assert np.abs(labels.moved(state.kept['teacher'], teachers[0])).max() > 1e-3
 
 
 class _Spy(objectives.FedSupObjective):
@@ -152,7 +152,7 @@ def test_every_client_has_the_same_teacher_in_every_step(tff_context):
   plain = labels.student()
   process = _build(_Spy(plain.model, plain.predictor), labels.teacher())
   output = process.next(process.initialize(), labels.server_data(), _cohort())
-  teacher = output.state.teacher
+  teacher = output.state.kept['teacher']
   names = [name for name in teacher if name.split('/')[0] in ('encoder', 'projector')]
   total = sum(
     int(teacher[name].view(np.int32).astype(np.int64).sum()) for name in names
@@ -176,7 +176,7 @@ def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
     state, other = output.state, expected.state
     assert output.metrics['server_work'] == expected.metrics['server_work']
   for name, value in other.global_model_weights.trainable.items():
-    np.testing.assert_array_equal(state.teacher[name], value)
+    np.testing.assert_array_equal(state.kept['teacher'][name], value)
   assert output.metrics['client_work']['loss'] == 0
   # The student only follows: it lies between its start and the teacher.
   classifiers = process.get_classifier_weights(state)
@@ -210,8 +210,8 @@ def test_the_teacher_s_download_is_counted(process):
 def test_labels_that_are_not_finite_leave_the_teacher_as_it_was(process):
   state = process.initialize()
   output = process.next(state, labels.server_data(value=np.nan), _cohort())
-  for name, value in state.teacher.items():
-    np.testing.assert_array_equal(output.state.teacher[name], value)
+  for name, value in state.kept['teacher'].items():
+    np.testing.assert_array_equal(output.state.kept['teacher'][name], value)
   assert output.metrics['server_work']['nonfinite_batches'] == 1
   assert np.isfinite(harness.weights(process, output.state)).all()
 

@@ -16,16 +16,15 @@ from tests import tiny
 from tests.algorithms import remembering
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import dcco_client
-from tff_ssl.algorithms import dcco_rounds
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
-from tff_ssl.algorithms import optimizers
-from tff_ssl.algorithms import packs
-from tff_ssl.algorithms import server
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import packs
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
@@ -179,7 +178,7 @@ def rounds_of(process, cohorts):
 def build_dcco(
   loss_name: str = 'cco',
   optimizer: optimizers.OptimizerConfig = SGD,
-  config: dcco_client.DCCOConfig | None = None,
+  config: dcco.DCCOConfig | None = None,
   packed: bool = False,
   aggregation: aggregation_lib.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
@@ -187,21 +186,15 @@ def build_dcco(
     cco(loss_name),
     PACKS if packed else ELEMENT,
     optimizers.build_optimizer(optimizer),
-    config or dcco_client.DCCOConfig(seed=SEED),
+    config or dcco.DCCOConfig(seed=SEED),
     aggregation,
   )
 
 
-@functools.cache
-def build_rounds(
-  optimizer: optimizers.OptimizerConfig = SGD,
-) -> dcco_rounds.Rounds:
-  return dcco_rounds.build_rounds(
-    cco(),
-    ELEMENT,
-    optimizers.build_optimizer(optimizer),
-    dcco_client.DCCOConfig(seed=SEED),
-  )
+def visit(function, kinds, shared, examples, state=()):
+  """Returns what leaves a client, weighed and counted, and its state after."""
+  protocol = client_functions.Protocol(kinds, counted=True)
+  return client_functions.visit(function, protocol, shared, state, examples)
 
 
 @functools.cache

@@ -11,22 +11,20 @@ import tensorflow_federated as tff
 from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms import numbered
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedmatch as fedmatch_lib
-from tff_ssl.algorithms import fedmatch_parts
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup as fedsup_lib
-from tff_ssl.algorithms import grouping
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import packs
 from tff_ssl.algorithms import server_finetuned
-from tff_ssl.algorithms import server_training
-from tff_ssl.algorithms import stateful_process
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.federated import grouping
+from tff_ssl.federated import local_training
+from tff_ssl.federated import packs
+from tff_ssl.federated import processes
+from tff_ssl.federated import server_training
 from tff_ssl.objectives import context
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import fedsup
@@ -38,16 +36,16 @@ SIZES = (1, 2, 3, 4, 2)
 CLIENTS = harness.split(SIZES)
 GROUPS = (0, 1, 0, 1, 0)
 CLIENT_CONFIG = fedavg.FedAvgConfig(
-  local_plan.LocalPlan(epochs=2, batch_size=2), 0.05, seed=harness.SEED
+  local_training.LocalPlan(epochs=2, batch_size=2), 0.05, seed=harness.SEED
 )
 SERVER_PLAN = server_training.ServerPlan(
-  local_plan.LocalPlan(batch_size=4, optimizer=local.LocalOptimizer('adam')), 0.01
+  local_training.LocalPlan(batch_size=4, optimizer=local.LocalOptimizer('adam')), 0.01
 )
 # What an algorithm may be.
 PROCESSES = (
   tff.learning.templates.LearningProcess,
-  stateful_process.StatefulProcess,
-  at_server.Process,
+  processes.StatefulProcess,
+  processes.ServerDataProcess,
 )
 VIEWS = weak_strong.WeakStrongConfig()
 
@@ -113,7 +111,7 @@ def server_data(n: int = 6, value: float | None = None) -> tf.data.Dataset:
 class ClientsAlone:
   """A process whose server has data, run without any."""
 
-  def __init__(self, process: at_server.Process):
+  def __init__(self, process: processes.ServerDataProcess):
     self.process = process
     self.initialize = process.initialize
     self.get_model_weights = process.get_model_weights
@@ -173,7 +171,7 @@ def build_server_finetuned(packed: bool = False) -> ClientsAlone:
 
 @functools.cache
 def build_fedmatch(packed: bool = False) -> numbered.Numbered:
-  config = fedmatch_parts.FedMatchConfig(
+  config = fedmatch_lib.FedMatchConfig(
     numbered.POPULATION, CLIENT_CONFIG, SERVER_PLAN, interval=2
   )
   process = fedmatch_lib.build_fedmatch(

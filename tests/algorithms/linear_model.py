@@ -9,7 +9,7 @@ import collections
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import local_training
+from tff_ssl.federated import local_training
 
 RATE = 0.125
 SEED = tf.constant([1, 2])

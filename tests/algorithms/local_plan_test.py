@@ -2,7 +2,7 @@
 
 import pytest
 
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import local_training
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from tff_ssl.algorithms import local_plan
 )
 def test_plan_names_what_is_out_of_range(field, value):
   with pytest.raises(ValueError, match=f'{field} is {value}'):
-    local_plan.LocalPlan(**{field: value})
+    local_training.LocalPlan(**{field: value})

@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import linear_model
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
+from tff_ssl.federated import local_training
 from tff_ssl.optimization import local
 
 
@@ -28,7 +27,7 @@ def _orders_that_give(result, start, examples, batch_size):
 
 def test_one_step_on_all():
   examples = linear_model.examples(5)
-  w, metrics = linear_model.train(local_plan.LocalPlan(), examples)
+  w, metrics = linear_model.train(local_training.LocalPlan(), examples)
   expected, loss = linear_model.numpy_epoch(linear_model.START, examples, range(5), 5)
   np.testing.assert_allclose(w, expected, rtol=1e-12)
   assert metrics['loss'] == pytest.approx(loss, rel=1e-12)
@@ -37,7 +36,7 @@ def test_one_step_on_all():
 
 def test_epochs_of_one_batch():
   examples = linear_model.examples(5)
-  w, metrics = linear_model.train(local_plan.LocalPlan(epochs=3), examples)
+  w, metrics = linear_model.train(local_training.LocalPlan(epochs=3), examples)
   expected, losses = linear_model.START, []
   for _ in range(3):
     expected, loss = linear_model.numpy_epoch(expected, examples, range(5), 5)
@@ -50,7 +49,7 @@ def test_epochs_of_one_batch():
 def test_an_epoch_visits_every_example_once(batch_size):
   # Five examples: the last batch of two holds one, that of three holds two.
   examples = linear_model.examples(5)
-  plan = local_plan.LocalPlan(batch_size=batch_size)
+  plan = local_training.LocalPlan(batch_size=batch_size)
   w, metrics = linear_model.train(plan, examples)
   orders = _orders_that_give(w, linear_model.START, examples, batch_size)
   assert orders
@@ -65,7 +64,7 @@ def test_each_epoch_has_its_own_order():
   examples = linear_model.examples(5)
   start, orders = linear_model.START, []
   for epochs in (1, 2, 3):
-    w, _ = linear_model.train(local_plan.LocalPlan(epochs, batch_size=1), examples)
+    w, _ = linear_model.train(local_training.LocalPlan(epochs, batch_size=1), examples)
     (order,) = _orders_that_give(w, start, examples, 1)
     orders.append(order)
     start = w
@@ -73,7 +72,7 @@ def test_each_epoch_has_its_own_order():
 
 
 def _order_of(examples, seed):
-  w, _ = linear_model.train(local_plan.LocalPlan(batch_size=1), examples, seed)
+  w, _ = linear_model.train(local_training.LocalPlan(batch_size=1), examples, seed)
   (order,) = _orders_that_give(w, linear_model.START, examples, 1)
   return order
 
@@ -96,7 +95,7 @@ def test_momentum_lives_for_the_whole_training():
   examples = linear_model.examples(4)
   momentum = local.LocalOptimizer(momentum=0.5)
   w, _ = linear_model.train(
-    local_plan.LocalPlan(epochs=3, optimizer=momentum), examples
+    local_training.LocalPlan(epochs=3, optimizer=momentum), examples
   )
   expected, velocity = linear_model.START, 0.0
   for _ in range(3):
@@ -109,9 +108,9 @@ def test_momentum_lives_for_the_whole_training():
 @pytest.mark.parametrize(
   'plan',
   [
-    local_plan.LocalPlan(),
-    local_plan.LocalPlan(epochs=2),
-    local_plan.LocalPlan(epochs=2, batch_size=2),
+    local_training.LocalPlan(),
+    local_training.LocalPlan(epochs=2),
+    local_training.LocalPlan(epochs=2, batch_size=2),
   ],
 )
 def test_without_examples_nothing_moves(plan):
@@ -127,7 +126,7 @@ def test_without_examples_nothing_moves(plan):
 )
 def test_a_batch_of_everything_is_one_step(batch_size):
   examples = linear_model.examples(4)
-  w, _ = linear_model.train(local_plan.LocalPlan(batch_size=batch_size), examples)
+  w, _ = linear_model.train(local_training.LocalPlan(batch_size=batch_size), examples)
   expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(4), 4)
   np.testing.assert_allclose(w, expected, rtol=1e-12)
 
@@ -135,7 +134,7 @@ def test_a_batch_of_everything_is_one_step(batch_size):
 def test_an_optimizer_s_state_can_go_on():
   """Two calls with the state handed on are momentum over two steps."""
   examples = linear_model.examples(5)
-  plan = local_plan.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.5))
+  plan = local_training.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.5))
   objective = linear_model.LinearObjective()
   params, optimizer = objective.init(linear_model.SEED, tf.float64), None
   for _ in range(2):
@@ -163,7 +162,7 @@ def test_the_proximal_term_holds_to_the_anchor():
   examples, anchor = linear_model.examples(5), np.array([2.0, 3.0])
   trained = local_training.train(
     linear_model.LinearObjective(),
-    local_plan.LocalPlan(proximal_weight=0.5),
+    local_training.LocalPlan(proximal_weight=0.5),
     {'w': tf.constant(linear_model.START)},
     {name: tf.constant(value) for name, value in examples.items()},
     linear_model.SEED,

@@ -11,8 +11,8 @@ from tests.algorithms import harness
 from tests.algorithms import linear_model
 from tests.algorithms import ssfl
 from tff_ssl.algorithms import la_ssfl
-from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import maml_ssfl
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import maml
 
@@ -47,7 +47,7 @@ def test_local_steps_equal_numpy(second_order):
   examples = linear_model.examples(5)
   objective = maml.MamlObjective(linear_model.LinearObjective(), _ALPHA, second_order)
   w, _ = linear_model.train(
-    local_plan.LocalPlan(epochs=3), examples, objective=objective
+    local_training.LocalPlan(epochs=3), examples, objective=objective
   )
   x, y, expected = examples['x'], examples['y'], linear_model.START
   for _ in range(3):

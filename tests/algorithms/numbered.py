@@ -8,7 +8,7 @@ import collections
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import packs
 from tff_ssl.objectives import context
 
 # More than there are ids of examples.

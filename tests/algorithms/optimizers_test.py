@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import optimizers
 from tff_ssl.optimization import lars
 
 _PARAMS = collections.OrderedDict(

@@ -8,22 +8,21 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tff_ssl.algorithms import bilevel_ssfl
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import exchange
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import la_ssfl
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import online_update
 from tff_ssl.algorithms import per_ssfl
-from tff_ssl.algorithms import server
 from tff_ssl.encoders import predictor
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import online_networks
+from tff_ssl.federated import server
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 
 _CONFIG = fedavg.FedAvgConfig(
-  local_plan.LocalPlan(epochs=2, batch_size=3), 0.1, seed=harness.SEED
+  local_training.LocalPlan(epochs=2, batch_size=3), 0.1, seed=harness.SEED
 )
 _HEADS = harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 3)
 _SIMSIAM = simsiam.SimSiamObjective(*_HEADS)
@@ -89,31 +88,29 @@ def test_each_of_two_models_has_the_population_that_it_makes(name):
   assert any(different)
 
 
-@pytest.mark.parametrize('averaged', exchange.AVERAGED)
+@pytest.mark.parametrize('averaged', online_networks.AVERAGED)
 def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
-  config = fedema.FedEMAConfig(_CONFIG, exchange=exchange.Exchange(averaged))
-  networks = exchange.Networks(_BYOL, config.exchange)
-  function = online_update.client_function(
-    networks, _CONFIG, fedema.online_update_of(config)
-  )
+  config = fedema.FedEMAConfig(_CONFIG, exchange=online_networks.Exchange(averaged))
+  networks = online_networks.Networks(_BYOL, config.exchange)
+  function = fedema.client_function(networks, _CONFIG, fedema.online_update_of(config))
   shared, examples = _shared(_BYOL), _examples(range(5))
   first = function.first(shared)
-  _assert_same(online_update.online(first), population.initial(_BYOL))
+  _assert_same(fedema.online(first), population.initial(_BYOL))
   means, kept = function.each(shared, _state(first), examples)
   sent = _after(shared, means['update'])
   _assert_same(means['statistics'], population.compute(_BYOL, sent, examples))
   # A client's own encoder is the online one, with the population that it makes.
-  own = online_update.online(kept)
+  own = fedema.online(kept)
   assert set(own) == set(kept['networks']) | set(population.initial(_BYOL))
   _assert_same(own, population.compute(_BYOL, kept['networks'], examples))
-  if averaged == exchange.TARGET:
+  if averaged == online_networks.TARGET:
     different = [
       harness.relative(own[x], y) > 1e-3 for x, y in means['statistics'].items()
     ]
     assert any(different)
   _, again = function.each(shared, _state(kept), _examples([5, 6]))
   later = population.compute(_BYOL, again['networks'], _examples([5, 6]))
-  _assert_same(online_update.online(again), later)
+  _assert_same(fedema.online(again), later)
 
 
 def test_an_adapted_model_has_the_population_of_its_client():

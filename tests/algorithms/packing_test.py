@@ -9,16 +9,18 @@ import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import cohorts
-from tff_ssl.algorithms import packing
-from tff_ssl.algorithms import packs
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import cohorts
+from tff_ssl.federated import packing
+from tff_ssl.federated import packs
 
-_SHARED = clients.shared_type(tff.TensorType(np.float32))
+_SHARED = tff.types.to_type(
+  collections.OrderedDict(params=np.float32, seed=tff.TensorType(np.int32, [2]))
+)
 
 
-def _function(additive=False, alike=None):
+def _function(additive=False, of_equal_clients=None):
   """Sends the mean of pixels plus a parameter, and the mean's square.
 
   The first is additive over examples, the second is not.
@@ -29,19 +31,15 @@ def _function(additive=False, alike=None):
     weight = tf.cast(n, tf.float32)
     value = tf.math.divide_no_nan(tf.reduce_sum(examples['image'][:, 0, 0, 0]), weight)
     value += shared['params'] * tf.cast(n > 0, tf.float32)
-    finite = tf.math.is_finite(value)
-    value = tf.where(finite, value, 0.0)
-    means = collections.OrderedDict(update=value)
+    sent = collections.OrderedDict(update=value)
     if not additive:
-      means['metrics'] = tf.square(value)
-    return client_functions.ClientResult(
-      means, tf.where(finite, weight, 0.0), clients.counts(n, finite)
-    )
+      sent['metrics'] = tf.square(value)
+    return sent
 
-  return client_functions.ClientFunction(each, additive, alike)
+  return client_functions.ClientFunction(each, additive, of_equal_clients)
 
 
-def _alike(shared, examples, num_clients):
+def _of_equal_clients(shared, examples, num_clients):
   # Empty clients must not come here: the mean of nothing is not a number.
   own = tf.reshape(examples['image'][:, 0, 0, 0], [num_clients, -1])
   mean = tf.reduce_mean(own, axis=1) + shared['params']
@@ -63,7 +61,11 @@ def _run(function, sizes, aggregation=None, bad=()):
   for k in bad:
     examples['image'][ends[k] - 1] = np.nan
   shared = collections.OrderedDict(params=np.float32(2.0), seed=np.zeros([2], np.int32))
-  sent = cohort.map(function, _SHARED)(
+  kinds = {'update': combine.UPDATE}
+  if not function.additive:
+    kinds['metrics'] = combine.METRICS
+  protocol = client_functions.Protocol(kinds, counted=True)
+  sent = cohort.map(function, protocol, _SHARED)(
     shared, cohort.read(packs.pack_dataset(examples, sizes))
   )
   pixels = np.split(examples['image'][:, 0, 0, 0].astype(np.float64), ends[:-1])
@@ -78,13 +80,15 @@ _SIZES = {
 }
 
 
-@pytest.mark.parametrize('form', ['apart', 'additive', 'alike'])
+@pytest.mark.parametrize('form', ['apart', 'additive', 'equal'])
 @pytest.mark.parametrize('sizes', _SIZES)
 @pytest.mark.parametrize('broken', [False, True])
 def test_the_sums_of_a_pack(tff_context, form, sizes, broken):
   sizes = _SIZES[sizes]
   bad = [len(sizes) // 2] if broken else []
-  function = _function(form == 'additive', _alike if form == 'alike' else None)
+  function = _function(
+    form == 'additive', _of_equal_clients if form == 'equal' else None
+  )
   sent, means = _run(function, sizes, bad=bad)
   used = [k for k in range(len(sizes)) if k not in bad]
   weights = np.array([sizes[k] for k in used], np.float64)

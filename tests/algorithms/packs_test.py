@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import packs
 
 
 @pytest.mark.parametrize('num_packs', [1, 2, 3, 8])

@@ -9,11 +9,10 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import ssfl
 from tff_ssl.algorithms import bilevel_ssfl
-from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import per_ssfl
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import byol
 
 _BUILD = {'per': ssfl.build_per, 'bilevel': ssfl.build_bilevel}
@@ -124,7 +123,7 @@ def test_what_can_not_be_is_refused():
     per_ssfl.PerSSFLConfig(consensus_weight=-1)
   with pytest.raises(ValueError, match=r'proximity_weight is -1; .* at least 0'):
     bilevel_ssfl.BiLevelConfig(proximity_weight=-1)
-  near = fedavg.FedAvgConfig(local_plan.LocalPlan(proximal_weight=0.1))
+  near = fedavg.FedAvgConfig(local_training.LocalPlan(proximal_weight=0.1))
   with pytest.raises(ValueError, match=r'proximal_weight is 0.1; Per-SSFL has none'):
     per_ssfl.PerSSFLConfig(near)
   with pytest.raises(ValueError, match=r'BiLevel-SSFL is a ByolObjective'):

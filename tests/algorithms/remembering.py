@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tff_ssl.algorithms import client_states
-from tff_ssl.algorithms import packs
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 
 
 class State(NamedTuple):
@@ -19,8 +19,8 @@ class State(NamedTuple):
   clients: dict[int, Any]
 
   @property
-  def finalizer(self):
-    return self.server.finalizer
+  def optimizer(self):
+    return self.server.optimizer
 
 
 class Output(NamedTuple):
@@ -31,10 +31,10 @@ class Output(NamedTuple):
 class Remembering:
   """Runs a process on cohorts of data sets alone, or of packs of them."""
 
-  def __init__(self, process: stateful_process.StatefulProcess, packed: bool):
+  def __init__(self, process: processes.StatefulProcess, packed: bool):
     self.process = process
     self._packed = packed
-    self._blank = client_states.blank(process.client_state_type)
+    self._blank = client_functions.blank_state(process.client_state_type)
 
   def initialize(self):
     return State(self.process.initialize(), {})

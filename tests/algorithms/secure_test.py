@@ -10,15 +10,14 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import dcco_client
-from tff_ssl.algorithms import dcco_rounds
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import single
 
 # Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
 _BOUND = 4096.0
-_STALE = dcco_client.DCCOConfig(seed=harness.SEED, stale_statistics=True)
-_FRESH = dcco_client.DCCOConfig(seed=harness.SEED)
+_STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+_FRESH = dcco.DCCOConfig(seed=harness.SEED)
 
 
 def _secure():
@@ -32,8 +31,9 @@ def _build(name, aggregation):
   if name == 'fedavg':
     config = fedavg.FedAvgConfig(seed=harness.SEED)
     return fedavg.build_fedavg(*arguments, config, aggregation)
-  if name == 'rounds':
-    return dcco_rounds.build_rounds(*arguments, _FRESH, aggregation)
+  if name == 'single':
+    algorithm = dcco.describe(harness.cco(), optimizer, _FRESH)
+    return single.build_single_phases(algorithm, harness.ELEMENT, aggregation)
   config = _STALE if name == 'stale' else _FRESH
   return dcco.build_dcco(*arguments, config, aggregation)
 
@@ -84,9 +84,9 @@ def test_nothing_leaves_a_client_but_through_secure_sums(name):
   tff.test.assert_contains_secure_aggregation(_secured(name).next)
 
 
-@pytest.mark.parametrize('name', ['collect', 'update'])
-def test_the_two_rounds_are_secure_too(name):
-  computation = getattr(_secured('rounds'), name)
+@pytest.mark.parametrize('name', ['statistics', 'train'])
+def test_single_phases_are_secure_too(name):
+  computation = _secured('single').exchanges[name]
   tff.test.assert_not_contains_unsecure_aggregation(computation)
   tff.test.assert_contains_secure_aggregation(computation)
 
@@ -105,7 +105,7 @@ def test_secure_numbers_are_the_plain_ones(secure_context, tff_context, name):
   expected = [harness.weights(plain, s) for s in states]
   np.testing.assert_array_equal(got[0], expected[0])
   for round_metrics in secured_metrics:
-    clipped = round_metrics['aggregator']['mean_value']
+    clipped = round_metrics['aggregator']['train']['update']['mean_value']
     assert clipped['secure_upper_clipped_count'] == 0
     assert clipped['secure_lower_clipped_count'] == 0
   # Each client's value is rounded by at most half a quantum: over 4 clients, divided by

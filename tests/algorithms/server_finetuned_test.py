@@ -6,11 +6,11 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import labels
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedrgd
-from tff_ssl.algorithms import grouping
-from tff_ssl.algorithms import local_training
 from tff_ssl.algorithms import server_finetuned
+from tff_ssl.federated import grouping
+from tff_ssl.federated import local_training
+from tff_ssl.federated import processes
 from tff_ssl.objectives import contrastive
 
 
@@ -61,13 +61,13 @@ def test_the_average_is_fine_tuned(tff_context):
   state = process.initialize()
   start = labels.as_params(state.global_model_weights.trainable)
   assert {n.split('/')[0] for n in start} == {'encoder', 'projector', 'head'}
-  own = at_server.select(start, objective.init(tf.constant([0, 0])))
+  own = server_training.select(start, objective.init(tf.constant([0, 0])))
   models = _train_clients(objective, own)
   averaged = dict(start)
   averaged.update({name: tf.constant(_mean(models, name), tf.float32) for name in own})
   names = labels.labelled().init(tf.constant([0, 0]))
   averaged.update(
-    _train_at_server(at_server.select(averaged, names), state.optimizer).params
+    _train_at_server(server_training.select(averaged, names), state.optimizer).params
   )
   output = process.next(state, labels.server_data(), harness.cohort(labels.CLIENTS))
   got = output.state.global_model_weights.trainable
@@ -112,10 +112,10 @@ def test_a_replica_is_in_each_group(tff_context):
 
 def test_the_loop_s_adapter_passes_both_data():
   calls = []
-  process = at_server.Process(
+  process = processes.ServerDataProcess(
     lambda: 'state', lambda *arguments: calls.append(arguments), None, None
   )
-  paired = at_server.Paired(process)
+  paired = processes.Paired(process)
   assert paired.initialize() == 'state'
   paired.next('state', ('labelled', ['client']))
   paired.next('state', ('labelled',))

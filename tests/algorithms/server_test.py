@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import server
+from tff_ssl.federated import server
 
 
 def test_seeds_are_a_function_of_the_run_and_the_round():
@@ -40,9 +41,18 @@ def test_initial_weights_are_all_trainable_and_follow_the_seed():
     ([1.0, -1.0], False),
   ],
 )
-def test_nothing_arrived(update, rejected):
-  reject, measured = server.nothing_arrived(
-    None, {'a': tf.constant(update), 'b': tf.zeros([2])}
-  )
-  assert bool(reject) == rejected
+def test_an_update_of_nothing_is_left_unused(update, rejected):
+  given = {'a': tf.constant(update), 'b': tf.zeros([2])}
+  assert bool(server.is_nothing(given)) == rejected
+  optimizer = tff.learning.optimizers.build_sgdm(1.0, 0.9)
+  weights = server.as_weights({'a': tf.ones([2]), 'b': tf.zeros([2])})
+  state = server.initial_state(weights, 0, optimizer)
+  after, measured = server.apply(optimizer, state, {'update': given})
   assert int(measured['update_rejected']) == rejected
+  expected = np.ones(2) - (0 if rejected else np.array(update))
+  np.testing.assert_allclose(after.global_model_weights.trainable['a'], expected)
+  if rejected:
+    np.testing.assert_array_equal(
+      harness.flat(after.optimizer).astype(np.float32),
+      harness.flat(state.optimizer).astype(np.float32),
+    )

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
-from tff_ssl.algorithms import side_by_side
 from tff_ssl.encoders import vit
+from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import simsiam
 

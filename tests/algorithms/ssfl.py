@@ -5,17 +5,17 @@ import functools
 from tests.algorithms import harness
 from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import maml_ssfl
-from tff_ssl.algorithms import optimizers
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.encoders import predictor
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import simsiam
 from tff_ssl.optimization import local
 
 SERVER = optimizers.OptimizerConfig('sgd', 1.0)
 CONFIG = fedavg.FedAvgConfig(
-  local_plan.LocalPlan(
+  local_training.LocalPlan(
     epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
   ),
   client_learning_rate=0.1,

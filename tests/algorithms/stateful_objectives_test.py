@@ -7,11 +7,11 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import optimizers
-from tff_ssl.algorithms import server
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import mae
@@ -64,7 +64,7 @@ def _train(objective, batch, seed):
 def test_a_round_of_one_client_is_its_own_training(tff_context, name):
   objective = _OBJECTIVES[name]()
   config = fedavg.FedAvgConfig(
-    local_plan.LocalPlan(epochs=_EPOCHS),
+    local_training.LocalPlan(epochs=_EPOCHS),
     client_learning_rate=_RATE,
     seed=harness.SEED,
   )

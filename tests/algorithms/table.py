@@ -15,7 +15,6 @@ from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import dcco_client
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
@@ -25,15 +24,15 @@ from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import fedu
-from tff_ssl.algorithms import local_plan
 from tff_ssl.algorithms import maml_ssfl
-from tff_ssl.algorithms import optimizers
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.algorithms import server_finetuned
 from tff_ssl.augment import byol
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import mae
@@ -104,7 +103,7 @@ class Algorithm:
 
 
 _EPOCHS = fedavg.FedAvgConfig(
-  local_plan.LocalPlan(
+  local_training.LocalPlan(
     epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
   ),
   client_learning_rate=0.1,
@@ -118,10 +117,8 @@ def _centralized_training(objective):
   )
 
 
-_STEPS = dcco_client.DCCOConfig(
-  client_learning_rate=0.001, local_steps=3, seed=harness.SEED
-)
-_STALE = dcco_client.DCCOConfig(seed=harness.SEED, stale_statistics=True)
+_STEPS = dcco.DCCOConfig(client_learning_rate=0.001, local_steps=3, seed=harness.SEED)
+_STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
 
 
 def _dcco(loss: str = 'cco', config=None, collects: int = 0) -> Algorithm:

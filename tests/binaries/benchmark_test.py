@@ -18,10 +18,10 @@ from binaries import benchmark_problem
 from binaries import benchmark_workloads
 from tests import tiny
 from tests.binaries import launch
-from tff_ssl.algorithms import local_plan
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import sampling
@@ -57,7 +57,7 @@ def problem(local=None) -> benchmark_problem.Problem:
     data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
   return benchmark_problem.Problem(
-    model, clients, local or local_plan.LocalPlan(), seed=0
+    model, clients, local or local_training.LocalPlan(), seed=0
   )
 
 
@@ -143,7 +143,7 @@ def test_a_bad_flag_is_one_sentence():
 )
 def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
   batches = benchmark_experiments.centralized_batches(
-    problem(local_plan.LocalPlan(epochs, batch_size)), round=0
+    problem(local_training.LocalPlan(epochs, batch_size)), round=0
   )
   ids = [[int(e['example_id']) for e in batch] for batch in batches]
   assert [len(batch) for batch in ids] == sizes

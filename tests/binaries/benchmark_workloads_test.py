@@ -8,7 +8,7 @@ import pytest
 from binaries import benchmark_experiments
 from binaries import benchmark_problem
 from binaries import benchmark_workloads
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import local_training
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_regime_of_equal_clients(name, clients, examples, batch_size):
   regime = benchmark_workloads.REGIMES[name]
   assert regime.sizes(seed=0).tolist() == [examples] * clients
   assert regime.clients == clients
-  assert regime.local == local_plan.LocalPlan(1, batch_size)
+  assert regime.local == local_training.LocalPlan(1, batch_size)
 
 
 def test_regime_of_cases():
@@ -78,7 +78,7 @@ def flat(lists) -> list[int]:
 def test_both_sides_have_the_examples_of_the_cohort_that_is_drawn():
   clients = registered(clients=3, examples_per_client=2, population=40)
   problem = benchmark_problem.Problem(
-    None, clients, local_plan.LocalPlan(epochs=2, batch_size=4), seed=0
+    None, clients, local_training.LocalPlan(epochs=2, batch_size=4), seed=0
   )
   seen = []
   for round in range(2):

@@ -5,7 +5,7 @@ import numpy as np
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import fed_ssl
-from tff_ssl.algorithms import optimizers
+from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_folder

@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import packs
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_folder
@@ -71,7 +71,7 @@ class Process:
       round=state['round'] + np.int32(1),
     )
     metrics = collections.OrderedDict(total=new['total'])
-    return stateful_process.Output(new, returned[::-1], metrics)
+    return processes.StatefulOutput(new, returned[::-1], metrics)
 
   def _visit(self, state, own, ids):
     if not len(ids):

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import packs
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import server_data

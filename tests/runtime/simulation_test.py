@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 
 from tests import tiny
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import packs
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import spill

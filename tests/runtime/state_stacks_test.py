@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import packs
 from tff_ssl.runtime import state_stacks
 
 

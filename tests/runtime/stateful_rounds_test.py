@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.runtime import remembering
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import packs
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import client_states
 from tff_ssl.runtime import loop

@@ -26,3 +26,10 @@ def num_bytes(value_type: tff.Type) -> int:
   if isinstance(value_type, tff.StructType):
     return sum(num_bytes(child) for child in value_type.children())
   raise ValueError(f'The type {value_type} cannot be sent; only tensors can.')
+
+
+def has_tensors(value_type: tff.Type) -> bool:
+  """Returns whether a structure of tensors has any."""
+  if isinstance(value_type, tff.StructType):
+    return any(has_tensors(child) for child in value_type.children())
+  return True

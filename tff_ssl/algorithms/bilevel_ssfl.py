@@ -25,12 +25,12 @@ from typing import Any
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import stateful_averaging
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 from tff_ssl.objectives import two_models
@@ -68,7 +68,7 @@ def client_function(
 
   Returns:
     A function that keeps theta_k, with batch norm the statistics of its population
-    beside it; see `stateful_averaging.compose`.
+    beside it; and sends what `fedavg.sent` returns.
   """
   plan = config.training.local
   near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
@@ -84,14 +84,37 @@ def client_function(
       objective, near, own, examples, seed, rate, anchor=params
     )
     metrics = two_models.metrics_of_both(trained.metrics, personal.metrics)
-    statistics = population.compute(objective, trained.params, examples)
     return (
-      stateful_averaging.sent(shared, trained.params, metrics, statistics),
+      fedavg.sent(shared, objective, trained.params, metrics, examples),
       population.with_statistics(objective, personal.params, examples),
     )
 
-  return client_functions.StatefulFunction(
-    first, each, fedavg.WEIGHTINGS[config.training.weighting]
+  return client_functions.StatefulFunction(first, each, config.training.weigh)
+
+
+def describe(
+  objective: base.Objective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: BiLevelConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_bilevel_ssfl` for the arguments."""
+  if isinstance(objective, base.Stateful):
+    raise ValueError(
+      f'The objective of BiLevel-SSFL is a {type(objective).__name__}; it must be one '
+      'without state.'
+    )
+
+  def initial():
+    weights = server.initial_weights(objective, config.training.seed)
+    return server.initial_state(weights, config.training.seed, server_optimizer)
+
+  return fedavg.with_states(
+    initial,
+    client_function(objective, config),
+    fedavg.sent_kinds(objective),
+    server_optimizer,
+    config.training,
+    lambda metrics: two_models.summarize(objective, metrics),
   )
 
 
@@ -101,7 +124,7 @@ def build_bilevel_ssfl(
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: BiLevelConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> stateful_process.StatefulProcess:
+) -> processes.StatefulProcess:
   """Builds BiLevel-SSFL.
 
   Args:
@@ -121,23 +144,5 @@ def build_bilevel_ssfl(
     ValueError: If the elements are not single examples with an `example_id`, or the
       objective keeps a state.
   """
-  config = config or BiLevelConfig()
-  if isinstance(objective, base.Stateful):
-    raise ValueError(
-      f'The objective of BiLevel-SSFL is a {type(objective).__name__}; it must be one '
-      'without state.'
-    )
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    return server.initial_weights(objective, config.training.seed)
-
-  return stateful_averaging.compose(
-    initial_weights,
-    client_function(objective, config),
-    element_spec,
-    server_optimizer,
-    config.training,
-    lambda metrics: two_models.summarize(objective, metrics),
-    aggregation,
-  )
+  algorithm = describe(objective, server_optimizer, config or BiLevelConfig())
+  return processes.build_stateful_process(algorithm, element_spec, aggregation)

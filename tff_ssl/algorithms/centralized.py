@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import server
+from tff_ssl.federated import clients
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 

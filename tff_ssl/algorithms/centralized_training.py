@@ -15,10 +15,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import centralized
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import server
+from tff_ssl.federated import clients
+from tff_ssl.federated import local_training
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 
 
@@ -47,7 +46,7 @@ class CentralizedTraining(centralized.UnionProcess):
   def __init__(
     self,
     objective: base.Objective | base.Stateful,
-    plan: local_plan.LocalPlan,
+    plan: local_training.LocalPlan,
     rate: Callable[[tf.Tensor], tf.Tensor],
     seed: int = 0,
   ):

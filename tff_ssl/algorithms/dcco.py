@@ -24,161 +24,223 @@ Deviations and decisions:
   - `stale_statistics` is the single-communication variant that section 5 suggests: the
     clients use the S of the previous round; the first round only collects.
   - Non-finite statistics or updates of a client count zero, and are reported.
+
+Phase by phase it runs as single computations, which deployment forms hold
+(`federated.single`): there the clients of the second must be those of the first.
 """
 
 import collections
+import dataclasses
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import dcco_client
-from tff_ssl.algorithms import dcco_parts
-from tff_ssl.algorithms import server
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.losses import cco
+from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
-
-class _Round:
-  """What both forms of a round share: the state, and the two halves."""
-
-  def __init__(self, parts: dcco_parts.Parts, seed: int):
-    self.parts = parts
-    self.initial_seed, self.next_seed = server.round_seeds(seed)
-
-  def initial_state(self):
-    """Returns the round's seed and the aggregators' states, at the server."""
-    return tff.federated_zip(
-      collections.OrderedDict(
-        round_seed=tff.federated_eval(self.initial_seed, tff.SERVER),
-        statistics=self.parts.statistics.initialize(),
-        counts=self.parts.counts.initialize(),
-      )
-    )
-
-  def collect(self, state, weights, examples):
-    """Steps 1 and 2."""
-    seed = tff.federated_broadcast(state['round_seed'])
-    return self.parts.collect(state['statistics'], weights.trainable, seed, examples)
-
-  def train(self, state, weights, aggregated, examples):
-    """Step 3; returns the clients' updates with weights, and the summed counts."""
-    seed = tff.federated_broadcast(state['round_seed'])
-    trained = self.parts.update(weights.trainable, seed, aggregated, examples)
-    return (
-      tff.federated_zip(
-        tff.learning.templates.ClientResult(trained['update'], trained['weight'])
-      ),
-      self.parts.counts.next(state['counts'], trained['counts']),
-    )
-
-  def next_state(self, state, aggregated, counts):
-    """Advances the seed and keeps the aggregators' states."""
-    return tff.federated_zip(
-      collections.OrderedDict(
-        round_seed=self.next_seed(state['round_seed']),
-        statistics=aggregated.state,
-        counts=counts.state,
-      )
-    )
-
-  def next_type(self, state_type):
-    """Returns the types of `next`'s arguments."""
-    weights_type = self.parts.initial_weights.type_signature.result
-    return (
-      state_type,
-      tff.FederatedType(weights_type, tff.CLIENTS),
-      tff.FederatedType(self.parts.cohort.data_type, tff.CLIENTS),
-    )
+# S, and the number of examples behind it.
+_STATISTICS = 'statistics'
 
 
-def build_client_work(
-  parts: dcco_parts.Parts, seed: int
-) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the clients' part: two aggregations, the second dependent on the first."""
-  halves = _Round(parts, seed)
-  initialize = tff.federated_computation(halves.initial_state)
+@dataclasses.dataclass(frozen=True)
+class DCCOConfig:
+  """Hyperparameters of DCCO.
 
-  @tff.federated_computation(*halves.next_type(initialize.type_signature.result))
-  def next_fn(state, weights, data):
-    examples = tff.federated_map(parts.cohort.read, data)
-    aggregated = halves.collect(state, weights, examples)
-    updates, counts = halves.train(
-      state, weights, aggregated.result['statistics'], examples
-    )
-    return tff.templates.MeasuredProcessOutput(
-      halves.next_state(state, aggregated, counts),
-      updates,
-      tff.federated_map(parts.report, (aggregated.result, counts.result)),
-    )
-
-  return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
-
-
-def build_stale_client_work(
-  parts: dcco_parts.Parts, seed: int
-) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the single-communication variant: clients train on the last round's S.
-
-  The state carries it. Until a round has collected statistics of at least one example,
-  every update is sent with weight 0.
+  Attributes:
+    client_learning_rate: Of the clients' SGD; 1.0 in the paper (B), where a round
+      equals one centralized step whatever the server's optimizer.
+    local_steps: SGD steps of a client on all its data; 1 in the paper.
+    stale_statistics: Whether clients use the statistics of the previous round, which
+      saves the first of the two communications.
+    seed: Of the initial weights and of every round's views.
   """
-  halves = _Round(parts, seed)
-  aggregated_type = parts.statistics.next.type_signature.result.result.member
 
-  @tff.tensorflow.computation
-  def no_statistics():
-    return clients.zeros(aggregated_type)
+  client_learning_rate: float = 1.0
+  local_steps: int = 1
+  stale_statistics: bool = False
+  seed: int = 0
 
-  @tff.tensorflow.computation(aggregated_type, aggregated_type)
-  def latest(previous, new):
-    return clients.choose(new['num_examples'] > 0, new, previous)
-
-  @tff.tensorflow.computation
-  def weight_if_ready(weight, num_examples):
-    return tf.where(num_examples > 0, weight, 0.0)
-
-  @tff.federated_computation
-  def initialize():
-    return tff.federated_zip(
-      collections.OrderedDict(
-        work=halves.initial_state(),
-        previous=tff.federated_eval(no_statistics, tff.SERVER),
+  def __post_init__(self):
+    if not 0 < self.client_learning_rate < float('inf'):
+      raise ValueError(
+        f'client_learning_rate is {self.client_learning_rate}; it must be positive and '
+        'finite.'
       )
+    if self.local_steps < 1:
+      raise ValueError(f'local_steps is {self.local_steps}; it must be at least 1.')
+
+
+def encode(
+  objective: statistics.StatisticsObjective,
+) -> client_functions.ClientFunction:
+  """Builds step 1: a function that sends the `statistics`, means over the examples.
+
+  Args:
+    objective: Defines them.
+  """
+
+  def each(shared, examples):
+    local = objective.statistics(shared['params'], examples, shared['seed'])
+    return collections.OrderedDict([(_STATISTICS, local)])
+
+  return client_functions.ClientFunction(each, additive=True)
+
+
+def train(
+  objective: statistics.StatisticsObjective, config: DCCOConfig
+) -> client_functions.ClientFunction:
+  """Builds step 3: minimising the loss of the aggregated statistics.
+
+  Args:
+    objective: Defines the statistics and their loss.
+    config: Learning rate and number of steps.
+
+  Returns:
+    A function of `params`, `seed` (the views are those of step 1) and `statistics`: S,
+    the cohort's. It sends the `update`, initial minus final weights.
+  """
+
+  def gradient(params, examples, shared):
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      local = objective.statistics(params, examples, shared['seed'])
+      loss = objective.loss_of(cco.blend(local, shared[_STATISTICS]))
+    return tape.gradient(
+      loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
 
-  @tff.federated_computation(*halves.next_type(initialize.type_signature.result))
-  def next_fn(state, weights, data):
-    previous = state['previous']
-    examples = tff.federated_map(parts.cohort.read, data)
-    updates, counts = halves.train(
-      state['work'], weights, previous['statistics'], examples
+  def each(shared, examples):
+    def step(update):
+      moved = tf.nest.map_structure(tf.subtract, shared['params'], update)
+      # The sum of steps, not the difference of weights, which would round small steps.
+      return tf.nest.map_structure(
+        lambda u, g: u + config.client_learning_rate * g,
+        update,
+        gradient(moved, examples, shared),
+      )
+
+    update = tf.nest.map_structure(tf.zeros_like, shared['params'])
+    if config.local_steps == 1:
+      update = step(update)
+    else:
+      (update,) = tf.while_loop(
+        cond=lambda _: True,
+        body=lambda u: (step(u),),
+        loop_vars=(update,),
+        maximum_iterations=config.local_steps,
+      )
+    return collections.OrderedDict([(server.UPDATE, update)])
+
+  # Appendix A: where S is fixed, the gradient is linear in the client's statistics,
+  # which are means. A second step starts where only this client is.
+  return client_functions.ClientFunction(each, additive=config.local_steps == 1)
+
+
+def describe(
+  objective: statistics.StatisticsObjective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: DCCOConfig,
+) -> phases.Algorithm:
+  """Returns DCCO's state and phases; see `build_dcco` for the arguments."""
+  if population.mixes_examples(objective):
+    raise ValueError(
+      'DCCO is given networks with batch norm; they must have layers that do not '
+      'depend on the batch, as group norm, for a round to equal a centralized step.'
     )
-    aggregated = halves.collect(state['work'], weights, examples)
-    ready = tff.federated_map(
-      weight_if_ready,
-      (updates.update_weight, tff.federated_broadcast(previous['num_examples'])),
+
+  def initial():
+    weights = server.initial_weights(objective, config.seed)
+    return server.initial_state(
+      weights,
+      config.seed,
+      server_optimizer,
+      statistics=objective.no_statistics(),
+      num_examples=tf.zeros([]),
     )
-    return tff.templates.MeasuredProcessOutput(
-      tff.federated_zip(
-        collections.OrderedDict(
-          work=halves.next_state(state['work'], aggregated, counts),
-          previous=tff.federated_map(latest, (previous, aggregated.result)),
-        )
+
+  def collected(state, arrived):
+    return state.keeping(**arrived[_STATISTICS]), {}
+
+  def trained(state, arrived):
+    state, measured = server.apply(server_optimizer, state, arrived)
+    work = objective.summarize_statistics(state.kept[_STATISTICS])
+    return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
+
+  if config.stale_statistics:
+    return phases.Algorithm(
+      initial, [_stale_exchange(objective, server_optimizer, config)]
+    )
+  return phases.Algorithm(
+    initial,
+    [
+      phases.Exchange(
+        _STATISTICS,
+        phases.model,
+        encode(objective),
+        {_STATISTICS: combine.STATISTICS},
+        collected,
       ),
-      tff.federated_zip(tff.learning.templates.ClientResult(updates.update, ready)),
-      tff.federated_map(parts.report, (aggregated.result, counts.result)),
-    )
+      phases.Exchange(
+        'train',
+        lambda state: {_STATISTICS: state.kept[_STATISTICS]},
+        train(objective, config),
+        {server.UPDATE: combine.UPDATE},
+        trained,
+      ),
+    ],
+  )
 
-  return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
+
+def _stale_exchange(
+  objective: statistics.StatisticsObjective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: DCCOConfig,
+) -> phases.Exchange:
+  """Returns the only exchange of the variant in which clients use the last round's S.
+
+  Until a round has collected statistics of at least one example, no update is applied.
+  """
+  encoding, training = encode(objective), train(objective, config)
+
+  def each(shared, examples):
+    sent = encoding.each(shared, examples)
+    update = training.each(shared, examples)[server.UPDATE]
+    sent[server.UPDATE] = clients.keep_if(shared['num_examples'] > 0, update)
+    return sent
+
+  def receive(state, arrived):
+    update = {server.UPDATE: arrived[server.UPDATE]}
+    after, measured = server.apply(server_optimizer, state, update)
+    new = arrived[_STATISTICS]
+    after = after._replace(
+      kept=clients.choose(new['num_examples'] > 0, new, state.kept)
+    )
+    work = objective.summarize_statistics(new[_STATISTICS])
+    return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
+
+  return phases.Exchange(
+    'train',
+    lambda state: phases.model(state, **state.kept),
+    client_functions.ClientFunction(each, additive=config.local_steps == 1),
+    {_STATISTICS: combine.STATISTICS, server.UPDATE: combine.UPDATE},
+    receive,
+  )
 
 
 def build_dcco(
   objective: statistics.StatisticsObjective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: dcco_client.DCCOConfig | None = None,
+  config: DCCOConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds DCCO as a learning process.
@@ -199,13 +261,5 @@ def build_dcco(
   Raises:
     ValueError: If the elements are not single examples with an `example_id`.
   """
-  config = config or dcco_client.DCCOConfig()
-  aggregation = aggregation or aggregation_lib.plain()
-  parts = dcco_parts.build_parts(objective, element_spec, config, aggregation)
-  work = build_stale_client_work if config.stale_statistics else build_client_work
-  return server.compose(
-    parts.initial_weights,
-    work(parts, config.seed),
-    parts.cohort.aggregation.updates,
-    server_optimizer,
-  )
+  algorithm = describe(objective, server_optimizer, config or DCCOConfig())
+  return processes.build_learning_process(algorithm, element_spec, aggregation)

@@ -22,14 +22,13 @@ from typing import Any
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import stateful_averaging
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import population
 
 
 def client_function(
@@ -42,8 +41,7 @@ def client_function(
     config: How, and how clients are weighted.
 
   Returns:
-    A function that sends the `update` (initial minus final weights) and the objective's
-    `metrics`; see `stateful_averaging.compose`.
+    A function that sends what `fedavg.sent` returns.
   """
   stateful = base.with_state(objective)
 
@@ -60,12 +58,30 @@ def client_function(
       shared['rate'],
       state.kept,
     )
-    statistics = population.compute(stateful, trained.params, examples)
-    means = stateful_averaging.sent(shared, trained.params, trained.metrics, statistics)
-    return means, trained.state
+    sent = fedavg.sent(shared, stateful, trained.params, trained.metrics, examples)
+    return sent, trained.state
 
-  return client_functions.StatefulFunction(
-    first, each, fedavg.WEIGHTINGS[config.weighting]
+  return client_functions.StatefulFunction(first, each, config.weigh)
+
+
+def describe(
+  objective: base.Objective | base.Stateful,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: fedavg.FedAvgConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_fed_ssl` for the arguments."""
+
+  def initial():
+    weights = server.initial_weights(objective, config.seed)
+    return server.initial_state(weights, config.seed, server_optimizer)
+
+  return fedavg.with_states(
+    initial,
+    client_function(objective, config),
+    fedavg.sent_kinds(objective),
+    server_optimizer,
+    config,
+    objective.summarize,
   )
 
 
@@ -75,7 +91,7 @@ def build_fed_ssl(
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> stateful_process.StatefulProcess:
+) -> processes.StatefulProcess:
   """Builds FedSSL over an objective.
 
   Args:
@@ -92,18 +108,5 @@ def build_fed_ssl(
   Raises:
     ValueError: If the elements are not single examples with an `example_id`.
   """
-  config = config or fedavg.FedAvgConfig()
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    return server.initial_weights(objective, config.seed)
-
-  return stateful_averaging.compose(
-    initial_weights,
-    client_function(objective, config),
-    element_spec,
-    server_optimizer,
-    config,
-    objective.summarize,
-    aggregation,
-  )
+  algorithm = describe(objective, server_optimizer, config or fedavg.FedAvgConfig())
+  return processes.build_stateful_process(algorithm, element_spec, aggregation)

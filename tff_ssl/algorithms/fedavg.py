@@ -18,31 +18,26 @@ that DCCO is compared with (DCCO, section 4).
 """
 
 import collections
+from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.aggregators import beside
-from tff_ssl.aggregators import communication
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import cohorts
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import side_by_side
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 from tff_ssl.optimization import schedules
 
-WEIGHTINGS = {
-  'examples': client_functions.by_examples,
-  'uniform': client_functions.uniformly,
-}
+WEIGHTINGS = client_functions.WEIGHTINGS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,11 +49,13 @@ class FedAvgConfig:
     client_learning_rate: Of the clients' optimizer, or a schedule of it over rounds,
       counted from 0; 1.0 in the DCCO paper (B).
     weighting: 'examples': clients count by n_k; 'uniform': all that have examples count
-      alike.
+      equally.
     seed: Of the initial weights and of every round's views.
   """
 
-  local: local_plan.LocalPlan = dataclasses.field(default_factory=local_plan.LocalPlan)
+  local: local_training.LocalPlan = dataclasses.field(
+    default_factory=local_training.LocalPlan
+  )
   client_learning_rate: float | schedules.Schedule = 1.0
   weighting: str = 'examples'
   seed: int = 0
@@ -80,6 +77,16 @@ class FedAvgConfig:
       return self.client_learning_rate(round)
     return tf.constant(self.client_learning_rate, tf.float32)
 
+  @property
+  def weigh(self) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Sizes of clients -> their weights."""
+    return WEIGHTINGS[self.weighting]
+
+
+def share(config: FedAvgConfig) -> Callable[[phases.ServerState], Any]:
+  """Returns step 1: the model, the round's seed and the clients' learning rate."""
+  return lambda state: phases.model(state, rate=config.rate(state.round))
+
 
 def client_function(
   objective: base.Objective | base.Stateful, config: FedAvgConfig
@@ -92,11 +99,9 @@ def client_function(
 
   Returns:
     A function of `params`, of `seed`, int32 [2], the round's, and of `rate`, the
-    learning rate. It sends the `update` (initial minus final weights), with batch norm
-    the `statistics` of its population, the objective's `metrics`, the weight and the
-    client's counts; what is not finite is 0 with weight 0.
+    learning rate. It sends the `update` (initial minus final weights), the objective's
+    `metrics` and, with batch norm, the `statistics` of its population.
   """
-  weigh = WEIGHTINGS[config.weighting]
 
   def each(shared, examples):
     trained = local_training.train(
@@ -107,98 +112,94 @@ def client_function(
       shared['seed'],
       shared['rate'],
     )
-    update = tf.nest.map_structure(tf.subtract, shared['params'], trained.params)
-    num_examples = base.example_count(examples)
-    means = collections.OrderedDict(update=update, metrics=trained.metrics)
-    statistics = population.compute(objective, trained.params, examples)
-    if statistics:
-      means[beside.STATISTICS] = statistics
-    usable = clients.is_finite(means)
-    return client_functions.ClientResult(
-      clients.keep_if(usable, means),
-      tf.where(usable, weigh(num_examples), 0.0),
-      clients.counts(num_examples, usable),
-    )
+    return sent(shared, objective, trained.params, trained.metrics, examples)
 
   return client_functions.ClientFunction(
-    each, alike=side_by_side.only_step(objective, config.local), weigh=weigh
+    each,
+    of_equal_clients=side_by_side.only_step(objective, config.local),
+    weigh=config.weigh,
   )
 
 
-def build_client_work(
+def sent(
+  shared: client_functions.Shared,
   objective: base.Objective | base.Stateful,
-  cohort: cohorts.Cohort,
-  weights_type: tff.Type,
+  params: base.Params,
+  metrics: base.Metrics,
+  examples: base.Examples,
+) -> client_functions.Sent:
+  """Returns what a client sends that has trained the model.
+
+  Args:
+    shared: Values from the server, with the initial `params`.
+    objective: What it has minimised.
+    params: The final ones.
+    metrics: Of its training, with `loss`.
+    examples: Those it holds, of which statistics are taken where there is batch norm.
+  """
+  result = collections.OrderedDict(
+    [
+      (server.UPDATE, tf.nest.map_structure(tf.subtract, shared['params'], params)),
+      (server.METRICS, metrics),
+    ]
+  )
+  statistics = population.compute(objective, params, examples)
+  if statistics:
+    result[server.STATISTICS] = statistics
+  return result
+
+
+def sent_kinds(objective: base.Objective | base.Stateful) -> dict[str, Any]:
+  """Returns how what `sent` returns is combined."""
+  return server.sent_kinds(bool(population.initial(objective)))
+
+
+def describe(
+  objective: base.Objective | base.Stateful,
+  server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
-) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the clients' part; see `build_fedavg` for the arguments."""
-  shared_type = clients.shared_type(
-    weights_type.trainable, rate=tff.TensorType(np.float32)
+) -> phases.Algorithm:
+  """Returns FedAvg's state and phases; see `build_fedavg` for the arguments."""
+
+  def initial():
+    weights = server.initial_weights(objective, config.seed)
+    return server.initial_state(weights, config.seed, server_optimizer)
+
+  train = phases.Exchange(
+    'train',
+    share(config),
+    client_function(objective, config),
+    sent_kinds(objective),
+    server.averaging(server_optimizer, objective.summarize),
   )
-  train = cohort.map(client_function(objective, config), shared_type)
-  sent = train.type_signature.result
-  metrics_process = cohort.aggregation.metrics.create(sent['metrics'], sent['weight'])
-  counts_process = cohort.aggregation.counts.create(sent['counts'])
+  return phases.Algorithm(initial, [train])
 
-  @tff.tensorflow.computation(sent['metrics'], sent['counts'])
-  def report(metrics, counts):
-    return clients.report(
-      metrics,
-      counts,
-      objective.summarize,
-      # All weights are broadcast, though clients have no use for statistics.
-      down=communication.num_bytes(shared_type)
-      + communication.num_bytes(weights_type.non_trainable),
-      up=communication.num_bytes(sent),
-    )
 
-  initial_seed, next_seed = server.round_seeds(config.seed)
-  rate = tff.tensorflow.computation(config.rate, tff.TensorType(np.int32))
+def with_states(
+  initial: Callable[[], phases.ServerState],
+  function: client_functions.StatefulFunction,
+  kinds: Mapping[str, combine.Kind],
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: FedAvgConfig,
+  summarize: Callable[[base.Metrics], base.Metrics],
+) -> phases.Algorithm:
+  """Returns an algorithm that averages the updates of clients which keep a state.
 
-  @tff.federated_computation
-  def initialize():
-    return tff.federated_zip(
-      collections.OrderedDict(
-        round=server.first_round(),
-        round_seed=tff.federated_eval(initial_seed, tff.SERVER),
-        metrics=metrics_process.initialize(),
-        counts=counts_process.initialize(),
-      )
-    )
+  Args:
+    initial: () -> the server's state before round 0.
+    function: Of one client, which is told the `round` beside what `share` tells.
+    kinds: How what it sends is combined.
+    server_optimizer: Applied to the averaged update.
+    config: Its rate is used.
+    summarize: Turns averaged metrics into what a round reports.
+  """
 
-  @tff.federated_computation(
-    initialize.type_signature.result,
-    tff.FederatedType(weights_type, tff.CLIENTS),
-    tff.FederatedType(cohort.data_type, tff.CLIENTS),
-  )
-  def next_fn(state, weights, data):
-    shared = collections.OrderedDict(
-      params=weights.trainable,
-      seed=tff.federated_broadcast(state['round_seed']),
-      rate=tff.federated_broadcast(tff.federated_map(rate, state['round'])),
-    )
-    examples = tff.federated_map(cohort.read, data)
-    trained = tff.federated_map(train, (shared, examples))
-    metrics = metrics_process.next(
-      state['metrics'], trained['metrics'], trained['weight']
-    )
-    counts = counts_process.next(state['counts'], trained['counts'])
-    return tff.templates.MeasuredProcessOutput(
-      tff.federated_zip(
-        collections.OrderedDict(
-          round=server.next_round(state['round']),
-          round_seed=next_seed(state['round_seed']),
-          metrics=metrics.state,
-          counts=counts.state,
-        )
-      ),
-      tff.federated_zip(
-        tff.learning.templates.ClientResult(beside.sent(trained), trained['weight'])
-      ),
-      tff.federated_map(report, (metrics.result, counts.result)),
-    )
+  def share(state):
+    return phases.model(state, rate=config.rate(state.round), round=state.round)
 
-  return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
+  receive = server.averaging(server_optimizer, summarize)
+  train = phases.Exchange('train', share, function, kinds, receive)
+  return phases.Algorithm(initial, [train])
 
 
 def build_fedavg(
@@ -225,17 +226,5 @@ def build_fedavg(
   Raises:
     ValueError: If the elements are not single examples with an `example_id`.
   """
-  config = config or FedAvgConfig()
-  cohort = cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain())
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    return server.initial_weights(objective, config.seed)
-
-  weights_type = initial_weights.type_signature.result
-  return server.compose(
-    initial_weights,
-    build_client_work(objective, cohort, weights_type, config),
-    beside.factory(cohort.aggregation, weights_type),
-    server_optimizer,
-  )
+  algorithm = describe(objective, server_optimizer, config or FedAvgConfig())
+  return processes.build_learning_process(algorithm, element_spec, aggregation)

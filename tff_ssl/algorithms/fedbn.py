@@ -23,7 +23,6 @@ Deviations and decisions:
 
 import collections
 from collections.abc import Sequence
-import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +30,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import stateful_averaging
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 
@@ -107,7 +106,7 @@ def client_function(
     config: How, and how clients are weighted.
 
   Returns:
-    A function that keeps `Kept`; see `stateful_averaging.compose`.
+    A function that keeps `Kept`; and sends the update of the others.
   """
   names = _Names(objective)
 
@@ -127,14 +126,43 @@ def client_function(
       shared['seed'],
       shared['rate'],
     )
-    means = stateful_averaging.sent(
-      shared, names.shared(trained.params), trained.metrics
+    update = tf.nest.map_structure(
+      tf.subtract, shared['params'], names.shared(trained.params)
+    )
+    sent = collections.OrderedDict(
+      [(server.UPDATE, update), (server.METRICS, trained.metrics)]
     )
     statistics = population.compute(objective, trained.params, examples)
-    return means, Kept(names.local(trained.params), statistics)
+    return sent, Kept(names.local(trained.params), statistics)
 
-  return client_functions.StatefulFunction(
-    first, each, fedavg.WEIGHTINGS[config.weighting]
+  return client_functions.StatefulFunction(first, each, config.weigh)
+
+
+def describe(
+  objective: base.Objective | base.Stateful,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: fedavg.FedAvgConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_fedbn` for the arguments."""
+  if not population.mixes_examples(objective):
+    raise ValueError(
+      'FedBN is given networks without batch norm; it must be given some with, for it '
+      'keeps batch norm on the client.'
+    )
+  names = _Names(objective)
+
+  def initial():
+    weights = server.initial_weights(objective, config.seed)
+    shared = tff.learning.models.ModelWeights(names.shared(weights.trainable), ())
+    return server.initial_state(shared, config.seed, server_optimizer)
+
+  return fedavg.with_states(
+    initial,
+    client_function(objective, config),
+    server.sent_kinds(),
+    server_optimizer,
+    config,
+    objective.summarize,
   )
 
 
@@ -144,7 +172,7 @@ def build_fedbn(
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> stateful_process.StatefulProcess:
+) -> processes.StatefulProcess:
   """Builds FedBN over an objective.
 
   Args:
@@ -163,30 +191,11 @@ def build_fedbn(
     ValueError: If the networks have no batch norm, or the elements are not single
       examples with an `example_id`.
   """
-  config = config or fedavg.FedAvgConfig()
-  if not population.mixes_examples(objective):
-    raise ValueError(
-      'FedBN is given networks without batch norm; it must be given some with, for it '
-      'keeps batch norm on the client.'
-    )
-  names = _Names(objective)
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    initial = server.initial_weights(objective, config.seed)
-    return tff.learning.models.ModelWeights(names.shared(initial.trainable), ())
-
-  process = stateful_averaging.compose(
-    initial_weights,
-    client_function(objective, config),
-    element_spec,
-    server_optimizer,
-    config,
-    objective.summarize,
-    aggregation,
-  )
+  algorithm = describe(objective, server_optimizer, config or fedavg.FedAvgConfig())
 
   def evaluated(weights, kept):
     return assemble(objective, weights.trainable, kept)
 
-  return dataclasses.replace(process, evaluated=evaluated)
+  return processes.build_stateful_process(
+    algorithm, element_spec, aggregation, evaluated=evaluated
+  )

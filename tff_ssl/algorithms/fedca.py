@@ -34,7 +34,7 @@ What both add to the loss: see `objectives.fedca`. Of the federation was decided
   The base model is an encoder that somebody else has trained. It is fixed, and part of
     the state, so that a run that resumes has the same.
   The server's optimizer is an argument; SGD at rate 1.0 is plain averaging.
-  A client names its number in the population. Its rows go through the same mean as
+  A client names its number in the population. Its rows go through the same sums as
     statistics do, in a table of zeros but for its place, [N, m, d].
   Bytes: up, the rows that a client has and its number, not the zeros; down, the
     dictionary's filled rows, and each round the base model, which a device could keep.
@@ -42,30 +42,239 @@ What both add to the loss: see `objectives.fedca`. Of the federation was decided
 
 import collections
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.aggregators import beside
-from tff_ssl.aggregators import communication
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import cohorts
-from tff_ssl.algorithms import fedca_parts
-from tff_ssl.algorithms import server
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import checks
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedca
 
-# Of the clients' part of the state: the dictionary and the base model.
-CONTEXT = 'context'
+# What clients are given, and what they send of it: the dictionary.
+CONTEXT, ENTRIES = 'context', 'entries'
+_FLOAT_BYTES = 4
+# The number of a client, which says where its rows belong.
+_NUMBER_BYTES = 4
+# What draws the examples of a dictionary; no epoch has this number.
+_ENTRIES = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class FedCAConfig:
+  """Hyperparameters of FedCA.
+
+  Attributes:
+    population: N, clients that there are.
+    dictionary_size: m, examples whose representations a client shares; 0: none.
+    training: How a client trains, how clients are weighted, and the seed.
+  """
+
+  population: int
+  dictionary_size: int = 16
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+
+  def __post_init__(self) -> None:
+    if self.population < 1:
+      raise ValueError(f'population is {self.population}; it must be at least 1.')
+    if self.dictionary_size < 0:
+      raise ValueError(
+        f'dictionary_size is {self.dictionary_size}; it must be at least 0.'
+      )
+
+
+def initial_context(
+  objective: fedca.FedCAObjective,
+  config: FedCAConfig,
+  base_params: Mapping[str, Any] | None,
+) -> collections.OrderedDict[str, Any]:
+  """Returns what clients are given in round 0: an empty dictionary, the base model.
+
+  Args:
+    objective: What a client minimises.
+    config: Hyperparameters.
+    base_params: Of the base model's encoder; only where there is alignment.
+  """
+  shape = [config.population, config.dictionary_size]
+  context = collections.OrderedDict(
+    [
+      (fedca.ROWS, tf.zeros([*shape, objective.model.projector.output_dim])),
+      (fedca.FILLED, tf.zeros(shape, tf.bool)),
+    ]
+  )
+  if base_params is not None:
+    context[fedca.BASE] = collections.OrderedDict(
+      (name, tf.constant(np.asarray(base_params[name], np.float32)))
+      for name in objective.model.encoder.specs
+    )
+  return context
+
+
+def client_function(
+  objective: fedca.FedCAObjective, config: FedCAConfig
+) -> client_functions.ClientFunction:
+  """Builds steps 2 and 3: FedAvg's part in a context, and entries of the dictionary.
+
+  Args:
+    objective: What a client minimises.
+    config: Hyperparameters.
+
+  Returns:
+    A function of `params`, `seed`, `rate` and `context`. It sends what FedAvg's does,
+    and as `entries` the `ROWS` [N, m, d] and `FILLED` [N, m], which are 0 but at the
+    client's number.
+  """
+  m = config.dictionary_size
+
+  def each(shared, examples):
+    given = context_lib.given(objective, shared[CONTEXT])
+    sent = fedavg.client_function(given, config.training).each(shared, examples)
+    trained = tf.nest.map_structure(
+      tf.subtract, collections.OrderedDict(shared['params']), sent[server.UPDATE]
+    )
+    chosen = draw(examples, shared['seed'], m)
+    taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
+    rows = objective.entries(trained, taken)
+    there = tf.cast(tf.range(m) < tf.size(chosen), tf.float32)
+    rows = tf.ensure_shape(
+      tf.pad(rows, [[0, m - tf.size(chosen)], [0, 0]]), [m, rows.shape[1]]
+    )
+    place = context_lib.place_of(examples, config.population)
+    sent[ENTRIES] = collections.OrderedDict(
+      [
+        (fedca.ROWS, tf.tensordot(place, rows, axes=0)),
+        (fedca.FILLED, tf.tensordot(place, there, axes=0)),
+      ]
+    )
+    return sent
+
+  return client_functions.ClientFunction(each, weigh=config.training.weigh)
+
+
+def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
+  """Draws examples of a client without replacement.
+
+  Args:
+    examples: n >= 0 examples.
+    seed: int32 [2], the round's; with the first example's id it fixes the draw.
+    most: Examples to draw; all where there are fewer.
+
+  Returns:
+    Positions, int32 [min(n, most)].
+  """
+  first_id = tf.reduce_sum(examples['example_id'][:1])
+  own_seed = tf.random.experimental.stateless_fold_in(
+    tf.random.experimental.stateless_fold_in(seed, _ENTRIES), first_id
+  )
+  positions = tf.range(base.example_count(examples))
+  return tf.random.experimental.stateless_shuffle(positions, own_seed)[:most]
+
+
+def remember(
+  context: Mapping[str, Any], arrived: Mapping[str, Any]
+) -> collections.OrderedDict[str, Any]:
+  """Replaces the entries of the clients that sent some: step 4.
+
+  Args:
+    context: That of the round.
+    arrived: The sums over clients of what they sent as `entries`.
+
+  Returns:
+    The context of the next round.
+  """
+  # Rounded: a secure sum of zeros need not be 0 to the last bit.
+  came = tf.round(arrived[fedca.FILLED]) > 0
+  rows = tf.math.l2_normalize(arrived[fedca.ROWS], axis=2)
+  rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
+  heard = tf.reduce_any(came, axis=1)[:, tf.newaxis]
+  result = collections.OrderedDict(context)
+  result[fedca.ROWS] = tf.where(heard[:, :, tf.newaxis], rows, context[fedca.ROWS])
+  result[fedca.FILLED] = tf.where(heard, came, context[fedca.FILLED])
+  return result
+
+
+def traffic(
+  state: phases.ServerState, arrived: Mapping[str, Any], sizes: phases.Bytes
+) -> base.Metrics:
+  """Returns the bytes that a round moves, and how much the dictionary had.
+
+  Args:
+    state: Before the round.
+    arrived: Of the clients.
+    sizes: Of one client, were the dictionary full and all tables sent whole.
+
+  Returns:
+    `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.
+  """
+  context, clients = state.kept[CONTEXT], arrived[phases.COUNTS]['clients']
+  rows = context[fedca.ROWS]
+  # One byte of `FILLED` with each row.
+  full = np.prod(rows.shape[:2]) * (_FLOAT_BYTES * rows.shape[2] + 1)
+  down = sum(sizes.down.values()) - int(full)
+  up = sum(size for name, size in sizes.up.items() if not name.endswith(ENTRIES))
+  row = _FLOAT_BYTES * rows.shape[2]
+  given = tf.math.count_nonzero(context[fedca.FILLED])
+  came = tf.round(arrived[ENTRIES][fedca.FILLED]) > 0
+  senders = tf.math.count_nonzero(tf.reduce_any(came, axis=1))
+  cohort = tf.cast(clients, tf.int64)
+  return collections.OrderedDict(
+    bytes_down=cohort * down + cohort * row * given,
+    bytes_up=cohort * up + row * tf.math.count_nonzero(came) + _NUMBER_BYTES * senders,
+    dictionary_rows=tf.cast(given, tf.int32),
+  )
+
+
+def describe(
+  objective: fedca.FedCAObjective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: FedCAConfig,
+  base_params: Mapping[str, Any] | None = None,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_fedca` for the arguments."""
+  base_params = _checked(objective, base_params)
+
+  def initial():
+    weights = server.initial_weights(objective, config.training.seed)
+    context = initial_context(objective, config, base_params)
+    return server.initial_state(
+      weights, config.training.seed, server_optimizer, **{CONTEXT: context}
+    )
+
+  def share(state):
+    rate = config.training.rate(state.round)
+    return phases.model(state, rate=rate, **{CONTEXT: state.kept[CONTEXT]})
+
+  averaged = server.averaging(server_optimizer, objective.summarize)
+
+  def receive(state, arrived):
+    context = remember(state.kept[CONTEXT], arrived[ENTRIES])
+    state, metrics = averaged(state, arrived)
+    return state.keeping(**{CONTEXT: context}), metrics
+
+  kinds = {**server.sent_kinds(), ENTRIES: combine.Sum()}
+  train = phases.Exchange(
+    'train', share, client_function(objective, config), kinds, receive, traffic
+  )
+  return phases.Algorithm(
+    initial, [train], client_numbers=[context_lib.CLIENT], keeps_table=True
+  )
 
 
 def build_fedca(
   objective: fedca.FedCAObjective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: fedca_parts.FedCAConfig,
+  config: FedCAConfig,
   base_params: Mapping[str, Any] | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
 ) -> tff.learning.templates.LearningProcess:
@@ -92,26 +301,8 @@ def build_fedca(
     ValueError: If the elements lack what they need, the base model is missing or of
       another encoder, or the aggregation adds noise.
   """
-  clients.check_numbered(element_spec)
-  clients.check_not_noised(aggregation)
-  cohort = cohorts.build_cohort(element_spec, aggregation or aggregation_lib.plain())
-  base_params = _checked(objective, base_params)
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    return server.initial_weights(objective, config.training.seed)
-
-  @tff.tensorflow.computation
-  def initial_context():
-    return fedca_parts.initial_context(objective, config, base_params)
-
-  weights_type = initial_weights.type_signature.result
-  return server.compose(
-    initial_weights,
-    _build_client_work(objective, cohort, weights_type, config, initial_context),
-    cohort.aggregation.updates,
-    server_optimizer,
-  )
+  algorithm = describe(objective, server_optimizer, config, base_params)
+  return processes.build_learning_process(algorithm, element_spec, aggregation)
 
 
 def _checked(
@@ -127,111 +318,3 @@ def _checked(
     )
   checks.params('the base model', objective.model.encoder.specs, base_params)
   return base_params
-
-
-def _build_client_work(
-  objective: fedca.FedCAObjective,
-  cohort: cohorts.Cohort,
-  weights_type: tff.StructType,
-  config: fedca_parts.FedCAConfig,
-  initial_context: tff.Computation,
-) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the clients' part, which keeps the dictionary; see `build_fedca`."""
-  context_type = initial_context.type_signature.result
-  shared_type = clients.shared_type(
-    weights_type.trainable, rate=tff.TensorType(np.float32), context=context_type
-  )
-  function = fedca_parts.client_function(objective, config)
-  train = cohort.map(function, shared_type)
-  sent = train.type_signature.result
-  through = cohort.aggregation
-  rows_process = through.statistics.create(sent[beside.STATISTICS], sent['weight'])
-  metrics_process = through.metrics.create(sent['metrics'], sent['weight'])
-  counts_process = through.counts.create(sent['counts'])
-  arrived_type = rows_process.next.type_signature.result.result.member
-  dictionary_bytes = sum(
-    communication.num_bytes(context_type[name]) for name in (fedca.ROWS, fedca.FILLED)
-  )
-
-  @tff.tensorflow.computation(
-    sent['metrics'], sent['counts'], context_type, arrived_type
-  )
-  def report(metrics, counts, context, arrived):
-    averaged = collections.OrderedDict(metrics)
-    result = collections.OrderedDict(loss=averaged.pop('loss'))
-    result.update(objective.summarize(averaged))
-    result.update(counts)
-    result.update(
-      fedca_parts.traffic(
-        counts,
-        context,
-        arrived,
-        down=communication.num_bytes(shared_type) - dictionary_bytes,
-        up=communication.num_bytes(sent)
-        - communication.num_bytes(sent[beside.STATISTICS]),
-      )
-    )
-    return result
-
-  @tff.tensorflow.computation(context_type, arrived_type)
-  def remember(context, arrived):
-    return fedca_parts.remember(context, arrived)
-
-  initial_seed, next_seed = server.round_seeds(config.training.seed)
-  rate = tff.tensorflow.computation(config.training.rate, tff.TensorType(np.int32))
-
-  @tff.federated_computation
-  def initialize():
-    return tff.federated_zip(
-      collections.OrderedDict(
-        [
-          ('round', server.first_round()),
-          ('round_seed', tff.federated_eval(initial_seed, tff.SERVER)),
-          (CONTEXT, tff.federated_eval(initial_context, tff.SERVER)),
-          (beside.STATISTICS, rows_process.initialize()),
-          ('metrics', metrics_process.initialize()),
-          ('counts', counts_process.initialize()),
-        ]
-      )
-    )
-
-  @tff.federated_computation(
-    initialize.type_signature.result,
-    tff.FederatedType(weights_type, tff.CLIENTS),
-    tff.FederatedType(cohort.data_type, tff.CLIENTS),
-  )
-  def next_fn(state, weights, data):
-    context = state[CONTEXT]
-    shared = collections.OrderedDict(
-      params=weights.trainable,
-      seed=tff.federated_broadcast(state['round_seed']),
-      rate=tff.federated_broadcast(tff.federated_map(rate, state['round'])),
-      context=tff.federated_broadcast(context),
-    )
-    examples = tff.federated_map(cohort.read, data)
-    trained = tff.federated_map(train, (shared, examples))
-    weight = trained['weight']
-    rows = rows_process.next(
-      state[beside.STATISTICS], trained[beside.STATISTICS], weight
-    )
-    metrics = metrics_process.next(state['metrics'], trained['metrics'], weight)
-    counts = counts_process.next(state['counts'], trained['counts'])
-    new_state = collections.OrderedDict(
-      [
-        ('round', server.next_round(state['round'])),
-        ('round_seed', next_seed(state['round_seed'])),
-        (CONTEXT, tff.federated_map(remember, (context, rows.result))),
-        (beside.STATISTICS, rows.state),
-        ('metrics', metrics.state),
-        ('counts', counts.state),
-      ]
-    )
-    return tff.templates.MeasuredProcessOutput(
-      tff.federated_zip(new_state),
-      tff.federated_zip(
-        tff.learning.templates.ClientResult(trained[beside.UPDATE], weight)
-      ),
-      tff.federated_map(report, (metrics.result, counts.result, context, rows.result)),
-    )
-
-  return tff.learning.templates.ClientWorkProcess(initialize, next_fn)

@@ -23,7 +23,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import linear
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
@@ -66,7 +66,7 @@ class FederatedLinearConfig:
     """Returns the same as a configuration of FedAvg, which checks the rest."""
     optimizer = local.LocalOptimizer('sgd', self.momentum)
     return fedavg.FedAvgConfig(
-      local_plan.LocalPlan(self.epochs, self.batch_size, optimizer=optimizer),
+      local_training.LocalPlan(self.epochs, self.batch_size, optimizer=optimizer),
       schedules.Cosine(self.learning_rate, self.rounds),
       seed=self.seed,
     )

@@ -23,46 +23,291 @@ Deviations:
 """
 
 import collections
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import at_server
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import fedmatch_parts
-from tff_ssl.algorithms import grouped_clients
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import server_training
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import grouping as grouping_lib
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.federated import server_training
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch
+from tff_ssl.objectives import fixmatch
+
+# What the server keeps: what it trains itself, the average of what clients train, the
+# psi that each client has sent last [N, ...], and int32 [N], 1 where it has sent one.
+SIGMA, PSI, MODELS, KNOWN = 'sigma', 'psi', 'models', 'known'
+# How many numbers clients send and receive, of those that are not 0.
+NUMBERS = 'numbers'
+# A number and its place.
+_SPARSE_BYTES = 8
+_NOISE_SEED = 0
 
 
-class FedMatchState(NamedTuple):
-  """State between rounds.
+@dataclasses.dataclass(frozen=True)
+class FedMatchConfig:
+  """Hyperparameters of FedMatch.
 
   Attributes:
-    global_model_weights: `tff.learning.models.ModelWeights` of sigma + psi.
-    sigma: What the server trains.
-    psi: The average of what clients train.
-    models: The psi that each client has sent last, [N, ...].
-    known: int32 [N], 1 where it has sent one.
-    optimizer: The state of the server's optimizer.
-    round: int32, the number of the next round, from 0.
-    round_seed: int32 [2], of the next round.
-    clients: Of the aggregators.
+    population: N, clients that there are.
+    clients: How clients train, and the seed of weights and views.
+    server: How the server trains.
+    helpers: H.
+    interval: Rounds between those in which clients have helpers.
+    psi_share: What psi has of the initial parameters.
+    sparse_below: What of psi is set to 0 before it is sent, in absolute value; 0: psi
+      is sent whole.
   """
 
-  global_model_weights: Any
-  sigma: Any
-  psi: Any
-  models: Any
-  known: Any
-  optimizer: Any
-  round: Any
-  round_seed: Any
-  clients: Any
+  population: int
+  clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  server: server_training.ServerPlan = dataclasses.field(
+    default_factory=server_training.ServerPlan
+  )
+  helpers: int = 2
+  interval: int = 10
+  psi_share: float = 0.2
+  sparse_below: float = 1e-5
+
+  def __post_init__(self) -> None:
+    for name in ('helpers', 'interval'):
+      if getattr(self, name) < 1:
+        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
+    if self.population <= self.helpers:
+      raise ValueError(
+        f'population is {self.population}; it must be above helpers, {self.helpers}.'
+      )
+    if not 0 <= self.psi_share <= 1:
+      raise ValueError(f'psi_share is {self.psi_share}; it must be in [0, 1].')
+    if not 0 <= self.sparse_below < float('inf'):
+      raise ValueError(f'sparse_below is {self.sparse_below}; it must be at least 0.')
+
+
+def client_function(
+  objective: fedmatch.UnlabelledObjective, config: FedMatchConfig
+) -> client_functions.ClientFunction:
+  """Builds step 3: training psi, which is sent sparse, and at the client's place.
+
+  Args:
+    objective: What a client minimises.
+    config: Hyperparameters.
+  """
+
+  def train(shared, examples):
+    given = context_lib.given(objective, shared['context'])
+    return fedavg.client_function(given, config.clients).each(shared, examples)
+
+  grouped = grouping_lib.client_function(
+    client_functions.ClientFunction(train, weigh=config.clients.weigh), groups=1
+  )
+
+  def each(shared, examples):
+    sent = grouped.each(shared, examples)
+    start = collections.OrderedDict(shared['params'])
+    psi = tf.nest.map_structure(
+      lambda x, update: _sparse(x - update, config.sparse_below),
+      start,
+      sent[server.UPDATE],
+    )
+    sent[server.UPDATE] = tf.nest.map_structure(tf.subtract, start, psi)
+    place = context_lib.place_of(examples, config.population)
+    sent[MODELS] = collections.OrderedDict(
+      psi=tf.nest.map_structure(lambda x: tf.tensordot(place, x, axes=0), psi),
+      known=place,
+    )
+    sent[NUMBERS] = collections.OrderedDict(sent=_nonzeros(psi))
+    sent[NUMBERS].update(_helped(shared['context'], examples))
+    return sent
+
+  return client_functions.ClientFunction(each, weigh=grouped.weigh)
+
+
+def _sparse(value: tf.Tensor, below: float) -> tf.Tensor:
+  return tf.where(tf.abs(value) > below, value, tf.zeros_like(value))
+
+
+def _nonzeros(params) -> tf.Tensor:
+  """Returns how many numbers of a structure are not 0, int32."""
+  return tf.add_n(
+    [tf.math.count_nonzero(x, dtype=tf.int32) for x in tf.nest.flatten(params)]
+  )
+
+
+def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
+  """Returns whether a client has helpers, and how many numbers their psi have."""
+  client = context_lib.client_of(examples)
+  helped = context[fedmatch.HELPED][client]
+  each = tf.add_n(
+    [
+      tf.math.count_nonzero(
+        stack, axis=list(range(1, stack.shape.rank)), dtype=tf.int32
+      )
+      for stack in context[fedmatch.MODELS].values()
+    ]
+  )
+  numbers = tf.reduce_sum(tf.gather(each, context[fedmatch.HELPERS][client]))
+  return collections.OrderedDict(helped_clients=helped, received=helped * numbers)
+
+
+def find_helpers(objective, config, sigma, models, known, round):
+  """Returns the context of the clients, with the helpers of each: step 2."""
+  population, count = config.population, config.helpers
+  shape = objective.encoder.input_shape
+  # One image for all rounds and runs.
+  noise = tf.clip_by_value(
+    tf.random.stateless_normal([1, *shape], [_NOISE_SEED, 0], 0.5, 0.5), 0.0, 1.0
+  )
+
+  def embed(psi):
+    theta = fedmatch.add(sigma, collections.OrderedDict(psi))
+    logits = fixmatch.logits(objective.encoder, objective.head, theta, noise)
+    return tf.nn.softmax(logits)[0]
+
+  def nearest():
+    embedded = tf.map_fn(embed, dict(models), fn_output_signature=tf.float32)
+    distance = tf.reduce_sum(
+      tf.math.squared_difference(embedded[:, tf.newaxis], embedded[tf.newaxis]), axis=2
+    )
+    others = tf.cast(known, tf.bool)[tf.newaxis] & ~tf.eye(population, dtype=tf.bool)
+    distance = tf.where(others, distance, distance.dtype.max)
+    return tf.argsort(distance, axis=1, stable=True)[:, :count]
+
+  due = tf.equal(round % config.interval, config.interval - 1)
+  enough = tf.reduce_sum(known) > count
+  helps = tf.logical_and(due, enough)
+  helpers = tf.cond(helps, nearest, lambda: tf.zeros([population, count], tf.int32))
+  return collections.OrderedDict(
+    [
+      (fedmatch.SIGMA, sigma),
+      (fedmatch.MODELS, models),
+      (fedmatch.HELPERS, tf.ensure_shape(helpers, [population, count])),
+      (fedmatch.HELPED, tf.where(helps, known, tf.zeros_like(known))),
+    ]
+  )
+
+
+def remember(
+  models: base.Params, known: tf.Tensor, arrived: Mapping[str, Any]
+) -> tuple[base.Params, tf.Tensor]:
+  """Returns each client's last psi, and who has sent one, after a round."""
+  # Rounded: a secure sum of zeros need not be 0 to the last bit.
+  came = tf.round(arrived['known']) > 0
+
+  def replaced(old, new):
+    mask = tf.reshape(came, [-1] + [1] * (old.shape.rank - 1))
+    return tf.where(mask, new, old)
+
+  models = collections.OrderedDict(
+    (name, replaced(old, arrived['psi'][name])) for name, old in models.items()
+  )
+  return models, tf.maximum(known, tf.cast(came, tf.int32))
+
+
+def traffic(
+  state: phases.ServerState, arrived: Mapping[str, Any], sizes: phases.Bytes
+) -> base.Metrics:
+  """Returns the bytes of what is not 0, and its share of what clients send.
+
+  Args:
+    state: Before the clients' part of the round.
+    arrived: Of the clients.
+    sizes: Of one client, were all tables sent whole.
+  """
+  whole = sizes.down['params']
+  counts = arrived[phases.COUNTS]
+  numbers = collections.OrderedDict(arrived[NUMBERS])
+  cohort = tf.cast(counts['clients'], tf.int64)
+  sent = tf.cast(numbers.pop('sent'), tf.int64)
+  received = tf.cast(numbers.pop('received'), tf.int64)
+  shared = whole + _SPARSE_BYTES * tf.cast(_nonzeros(state.kept[PSI]), tf.int64)
+  idle = counts['empty_clients'] + counts['nonfinite_clients']
+  dense = tf.cast(counts['clients'] - idle, tf.int64) * (whole // 4)
+  density = tf.math.divide_no_nan(tf.cast(sent, tf.float64), tf.cast(dense, tf.float64))
+  return collections.OrderedDict(
+    **numbers,
+    bytes_down=cohort * shared + _SPARSE_BYTES * received,
+    bytes_up=_SPARSE_BYTES * sent,
+    psi_density=tf.cast(density, tf.float32),
+  )
+
+
+def describe(
+  objective: fedmatch.UnlabelledObjective,
+  server_objective: fedmatch.LabelledObjective,
+  server_spec: Any,
+  config: FedMatchConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_fedmatch` for the arguments."""
+  server_training.check_networks(objective)
+  labelled = server_training.Labelled(server_objective, server_spec, config.server)
+  population, seed = config.population, config.clients.seed
+
+  def initial():
+    theta = server.initial_weights(objective, seed).trainable
+    psi = tf.nest.map_structure(lambda x: config.psi_share * x, theta)
+    sigma = tf.nest.map_structure(tf.subtract, theta, psi)
+    models = tf.nest.map_structure(lambda x: tf.zeros([population, *x.shape]), theta)
+    return server.initial_state(
+      server.as_weights(theta),
+      seed,
+      labelled.initial_optimizer(sigma),
+      **{SIGMA: sigma, PSI: psi, MODELS: models},
+      known=tf.zeros([population], tf.int32),
+    )
+
+  def train_sigma(state, examples):
+    fixed = collections.OrderedDict([(fedmatch.PSI, state.kept[PSI])])
+    sigma, optimizer, metrics = labelled.train(
+      state.kept[SIGMA], state, examples, fixed
+    )
+    state = state._replace(optimizer=optimizer).keeping(**{SIGMA: sigma})
+    return state, {phases.SERVER_WORK: metrics}
+
+  def share(state):
+    kept = state.kept
+    context = find_helpers(
+      objective, config, kept[SIGMA], kept[MODELS], kept[KNOWN], state.round
+    )
+    return collections.OrderedDict(
+      params=kept[PSI],
+      seed=state.round_seed,
+      rate=config.clients.rate(state.round),
+      context=context,
+    )
+
+  def receive(state, arrived):
+    psi = grouping_lib.average(state.kept[PSI], arrived, {})
+    models, known = remember(state.kept[MODELS], state.kept[KNOWN], arrived[MODELS])
+    state = state.keeping(**{PSI: psi, MODELS: models, KNOWN: known})
+    theta = fedmatch.add(state.kept[SIGMA], psi)
+    return (
+      state._replace(global_model_weights=server.as_weights(theta)),
+      {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
+    )
+
+  kinds = {
+    **grouping_lib.FEDAVG.sent_kinds,
+    MODELS: combine.Sum(),
+    NUMBERS: combine.TOTAL,
+  }
+  train = phases.Exchange(
+    'train', share, client_function(objective, config), kinds, receive, traffic
+  )
+  return phases.Algorithm(
+    initial,
+    [phases.AtServer('train_sigma', server_spec, train_sigma), train],
+    client_numbers=[context_lib.CLIENT],
+    keeps_table=True,
+  )
 
 
 def build_fedmatch(
@@ -70,9 +315,9 @@ def build_fedmatch(
   server_objective: fedmatch.LabelledObjective,
   server_spec: Any,
   element_spec: Any,
-  config: fedmatch_parts.FedMatchConfig,
+  config: FedMatchConfig,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> at_server.Process:
+) -> processes.ServerDataProcess:
   """Builds FedMatch.
 
   Args:
@@ -91,153 +336,10 @@ def build_fedmatch(
   Raises:
     ValueError: If an element lacks what it needs, or the aggregation adds noise.
   """
-  clients.check_numbered(element_spec)
-  clients.check_not_noised(aggregation)
-  population = config.population
-
-  @tff.tensorflow.computation
-  def initial_parts():
-    theta = server.initial_weights(objective, config.clients.seed).trainable
-    psi = tf.nest.map_structure(lambda x: config.psi_share * x, theta)
-    sigma = tf.nest.map_structure(tf.subtract, theta, psi)
-    models = tf.nest.map_structure(lambda x: tf.zeros([population, *x.shape]), theta)
-    return collections.OrderedDict(
-      theta=at_server.as_weights(theta),
-      sigma=sigma,
-      psi=psi,
-      models=models,
-      known=tf.zeros([population], tf.int32),
-    )
-
-  parts_type = initial_parts.type_signature.result
-  params_type, models_type = parts_type['psi'], parts_type['models']
-  labelled = server_training.Labelled(
-    server_objective,
-    server_spec,
-    config.server,
-    params_type,
-    tff.types.to_type(collections.OrderedDict([(fedmatch.PSI, params_type)])),
-  )
-
-  @tff.tensorflow.computation(params_type, models_type, parts_type['known'], np.int32)
-  def to_context(sigma, models, known, round):
-    return fedmatch_parts.context(objective, config, sigma, models, known, round)
-
-  work = grouped_clients.GroupedClients(
-    objective,
+  algorithm = describe(objective, server_objective, server_spec, config)
+  return processes.build_server_data_process(
+    algorithm,
     element_spec,
-    params_type,
-    config.clients,
-    aggregation=aggregation,
-    context_type=to_context.type_signature.result,
-    function=fedmatch_parts.client_function(objective, config),
+    aggregation,
+    server_training.student_of(server_objective),
   )
-  return _compose(config, initial_parts, labelled, to_context, work)
-
-
-def _compose(
-  config: fedmatch_parts.FedMatchConfig,
-  initial_parts: tff.Computation,
-  labelled: server_training.Labelled,
-  to_context: tff.Computation,
-  work: grouped_clients.GroupedClients,
-) -> at_server.Process:
-  """Composes the round of its parts."""
-  parts_type = initial_parts.type_signature.result
-  params_type = parts_type['psi']
-  initial_seed, next_seed = server.round_seeds(config.clients.seed)
-
-  @tff.federated_computation
-  def initialize():
-    parts = tff.federated_eval(initial_parts, tff.SERVER)
-    return tff.federated_zip(
-      FedMatchState(
-        parts['theta'],
-        parts['sigma'],
-        parts['psi'],
-        parts['models'],
-        parts['known'],
-        tff.federated_map(labelled.initial_optimizer, parts['sigma']),
-        server.first_round(),
-        tff.federated_eval(initial_seed, tff.SERVER),
-        work.initialize(),
-      )
-    )
-
-  state_type = initialize.type_signature.result
-
-  @tff.tensorflow.computation(params_type)
-  def as_context(psi):
-    return collections.OrderedDict([(fedmatch.PSI, psi)])
-
-  sent_type = collections.OrderedDict(
-    psi=parts_type['models'], known=_floats(parts_type)
-  )
-
-  @tff.tensorflow.computation(
-    params_type,
-    params_type,
-    params_type,
-    parts_type['models'],
-    parts_type['known'],
-    sent_type,
-    np.float32,
-  )
-  def merge(sigma, psi, mean, models, known, sent, examples):
-    return fedmatch_parts.merge(sigma, psi, mean, models, known, sent, examples)
-
-  @tff.federated_computation(
-    state_type,
-    tff.FederatedType(labelled.data_type, tff.SERVER),
-    tff.FederatedType(work.cohort.data_type, tff.CLIENTS),
-  )
-  def next_fn(state, server_data, client_data):
-    seed, round = state.round_seed, state.round
-    fixed = tff.federated_map(as_context, state.psi)
-    trained = tff.federated_map(
-      labelled.train, (state.sigma, state.optimizer, seed, fixed, round, server_data)
-    )
-    sigma = trained['params']
-    context = tff.federated_map(to_context, (sigma, state.models, state.known, round))
-    sent = work.next(state.clients, state.psi, seed, round, client_data, context)
-    merged = tff.federated_map(
-      merge,
-      (
-        sigma,
-        state.psi,
-        sent.mean,
-        state.models,
-        state.known,
-        sent.others['models'],
-        sent.examples,
-      ),
-    )
-    metrics = fedmatch_parts.count_bytes(sent.metrics, state.psi, params_type)
-    return tff.learning.templates.LearningProcessOutput(
-      tff.federated_zip(
-        FedMatchState(
-          merged['theta'],
-          sigma,
-          merged['psi'],
-          merged['models'],
-          merged['known'],
-          trained['optimizer'],
-          server.next_round(round),
-          next_seed(seed),
-          sent.state,
-        )
-      ),
-      tff.federated_zip(
-        collections.OrderedDict(client_work=metrics, server_work=trained['metrics'])
-      ),
-    )
-
-  return at_server.Process(
-    initialize,
-    next_fn,
-    *at_server.model_and_classifier(state_type.member, labelled.names),
-  )
-
-
-def _floats(parts_type):
-  return tff.TensorType(np.float32, parts_type['known'].shape)

@@ -19,12 +19,16 @@ import dataclasses
 from typing import Any
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import grouping as grouping_lib
-from tff_ssl.algorithms import one_model
-from tff_ssl.algorithms import server_training
+from tff_ssl.federated import grouping as grouping_lib
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
+
+# What the server trains in step 1, and averages with the clients' models in step 3.
+_REPLICA = 'replica'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,51 @@ class FedRGDConfig:
       )
 
 
+def describe(
+  objective: base.Objective | base.Stateful,
+  server_objective: base.Objective,
+  server_spec: Any,
+  config: FedRGDConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_fedrgd` for the arguments."""
+  labelled = server_training.Labelled(server_objective, server_spec, config.server)
+  both = server_training.OneModel(
+    objective, labelled, server_objective, config.clients.seed
+  )
+
+  def initial():
+    state = both.initial()
+    return state.keeping(**{_REPLICA: state.global_model_weights.trainable})
+
+  def train_replica(state, examples):
+    params = state.global_model_weights.trainable
+    replica, optimizer, metrics = labelled.train(params, state, examples)
+    state = state._replace(optimizer=optimizer).keeping(**{_REPLICA: replica})
+    return state, {phases.SERVER_WORK: metrics}
+
+  def receive(state, arrived):
+    params = both.average(state, arrived, state.kept[_REPLICA])
+    return (
+      state._replace(global_model_weights=server.as_weights(params)),
+      {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
+    )
+
+  train = phases.Exchange(
+    'train',
+    lambda state: both.share(state, config.clients.rate(state.round)),
+    grouping_lib.client_function(
+      fedavg.client_function(objective, config.clients), config.grouping.groups
+    ),
+    config.grouping.sent_kinds,
+    receive,
+  )
+  return phases.Algorithm(
+    initial,
+    [phases.AtServer(_REPLICA, server_spec, train_replica), train],
+    config.grouping.client_numbers,
+  )
+
+
 def build_fedrgd(
   objective: base.Objective | base.Stateful,
   server_objective: base.Objective,
@@ -60,7 +109,7 @@ def build_fedrgd(
   element_spec: Any,
   config: FedRGDConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> at_server.Process:
+) -> processes.ServerDataProcess:
   """Builds FedRGD.
 
   Args:
@@ -78,22 +127,12 @@ def build_fedrgd(
   Raises:
     ValueError: If an element lacks what it needs.
   """
-  config = config or FedRGDConfig()
-  model = one_model.OneModel(
-    objective,
-    server_objective,
-    server_spec,
-    element_spec,
-    config.clients,
-    config.server,
-    config.grouping,
-    aggregation,
+  algorithm = describe(
+    objective, server_objective, server_spec, config or FedRGDConfig()
   )
-
-  def run(state, server_data, client_data):
-    params = state.global_model_weights.trainable
-    replica = model.train(state, params, server_data)
-    sent = model.send(state, params, client_data)
-    return model.average(params, sent, replica['params']), replica, sent
-
-  return model.build(run)
+  return processes.build_server_data_process(
+    algorithm,
+    element_spec,
+    aggregation,
+    server_training.student_of(server_objective),
+  )

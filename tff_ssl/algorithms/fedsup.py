@@ -21,24 +21,27 @@ Deviations and decisions:
 
 import collections
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import grouped_clients
-from tff_ssl.algorithms import grouping as grouping_lib
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import server_training
 from tff_ssl.encoders import network
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import grouping as grouping_lib
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.federated import server_training
+from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import supervised
 from tff_ssl.optimization import schedules
+
+# What the server keeps of the teacher: its parameters.
+TEACHER = 'teacher'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,24 +70,78 @@ class FedSupConfig:
   )
 
 
-class FedSupState(NamedTuple):
-  """State between rounds.
+def client_function(
+  student: fedsup.FedSupObjective, config: FedSupConfig
+) -> client_functions.ClientFunction:
+  """Builds step 3: training the student in the context of the teacher."""
 
-  Attributes:
-    global_model_weights: `tff.learning.models.ModelWeights` of the student.
-    teacher: The teacher's parameters.
-    optimizer: The state of the teacher's optimizer.
-    round: int32, the number of the next round, from 0.
-    round_seed: int32 [2], of the next round.
-    clients: Of the aggregators.
-  """
+  def each(shared, examples):
+    given = context_lib.given(student, shared['context'])
+    return fedavg.client_function(given, config.clients).each(shared, examples)
 
-  global_model_weights: Any
-  teacher: Any
-  optimizer: Any
-  round: Any
-  round_seed: Any
-  clients: Any
+  train = client_functions.ClientFunction(each, weigh=config.clients.weigh)
+  return grouping_lib.client_function(train, config.grouping.groups)
+
+
+def describe(
+  student: fedsup.FedSupObjective,
+  teacher: fedsup.TeacherObjective,
+  server_spec: Any,
+  config: FedSupConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_fedsup` for the arguments."""
+  if student.consistency and teacher.projector is None:
+    raise ValueError('The teacher has no projector; the consistency loss needs one.')
+  server_training.check_networks(student)
+  labelled = server_training.Labelled(teacher, server_spec, config.server)
+  tau, seed = config.grouping.server_weight, config.clients.seed
+
+  def initial():
+    weights = server.initial_weights(student, seed)
+    own = server.initial_weights(teacher, seed).trainable
+    # Averages of the two mean something only if they begin alike.
+    own.update((name, w) for name, w in weights.trainable.items() if name in own)
+    optimizer = labelled.initial_optimizer(own)
+    return server.initial_state(weights, seed, optimizer, **{TEACHER: own})
+
+  def teach(state, examples):
+    params, optimizer, metrics = labelled.train(state.kept[TEACHER], state, examples)
+    state = state._replace(optimizer=optimizer).keeping(**{TEACHER: params})
+    return state, {phases.SERVER_WORK: metrics}
+
+  def share(state):
+    context = collections.OrderedDict(
+      [
+        (fedsup.TEACHER, _select(state.kept[TEACHER], student.teacher_prefixes)),
+        (
+          fedsup.FEATURE_WEIGHT,
+          tf.cast(config.feature_weight(state.round), tf.float32),
+        ),
+      ]
+    )
+    return phases.model(state, rate=config.clients.rate(state.round), context=context)
+
+  def receive(state, arrived):
+    own = state.kept[TEACHER]
+    common = _select(own, student.shared_prefixes) if tau else {}
+    params = grouping_lib.average(state.global_model_weights.trainable, arrived, common)
+    return (
+      state._replace(global_model_weights=server.as_weights(params)),
+      {phases.CLIENT_WORK: grouping_lib.report(arrived, student.summarize)},
+    )
+
+  train = phases.Exchange(
+    'train',
+    share,
+    client_function(student, config),
+    config.grouping.sent_kinds,
+    receive,
+  )
+  return phases.Algorithm(
+    initial,
+    [phases.AtServer('teach', server_spec, teach), train],
+    config.grouping.client_numbers,
+  )
 
 
 def build_fedsup(
@@ -94,7 +151,7 @@ def build_fedsup(
   element_spec: Any,
   config: FedSupConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> at_server.Process:
+) -> processes.ServerDataProcess:
   """Builds FedSup.
 
   Args:
@@ -114,117 +171,18 @@ def build_fedsup(
   Raises:
     ValueError: If an element lacks what it needs, or the teacher lacks a network.
   """
-  config = config or FedSupConfig()
-  if student.consistency and teacher.projector is None:
-    raise ValueError('The teacher has no projector; the consistency loss needs one.')
+  algorithm = describe(student, teacher, server_spec, config or FedSupConfig())
 
-  @tff.tensorflow.computation
-  def initial_models():
-    weights = server.initial_weights(student, config.clients.seed)
-    own = server.initial_weights(teacher, config.clients.seed).trainable
-    # Averages of the two mean something only if they begin alike.
-    own.update((name, w) for name, w in weights.trainable.items() if name in own)
-    return weights, own
-
-  weights_type, teacher_type = initial_models.type_signature.result
-  labelled = server_training.Labelled(teacher, server_spec, config.server, teacher_type)
-
-  @tff.tensorflow.computation(teacher_type, np.int32)
-  def to_context(params, round):
-    return collections.OrderedDict(
-      [
-        (fedsup.TEACHER, _select(params, student.teacher_prefixes)),
-        (fedsup.FEATURE_WEIGHT, tf.cast(config.feature_weight(round), tf.float32)),
-      ]
-    )
-
-  work = grouped_clients.GroupedClients(
-    student,
-    element_spec,
-    weights_type.trainable,
-    config.clients,
-    config.grouping,
-    aggregation,
-    to_context.type_signature.result,
-  )
-  initial_seed, next_seed = server.round_seeds(config.clients.seed)
-
-  @tff.federated_computation
-  def initialize():
-    models = tff.federated_eval(initial_models, tff.SERVER)
-    return tff.federated_zip(
-      FedSupState(
-        models[0],
-        models[1],
-        tff.federated_map(labelled.initial_optimizer, models[1]),
-        server.first_round(),
-        tff.federated_eval(initial_seed, tff.SERVER),
-        work.initialize(),
-      )
-    )
-
-  state_type = initialize.type_signature.result
-  tau = config.grouping.server_weight
-
-  @tff.tensorflow.computation(
-    weights_type, weights_type.trainable, teacher_type, np.float32, np.float32
-  )
-  def average(weights, mean, own, share, examples):
-    common = _select(own, student.shared_prefixes) if tau else {}
-    params = grouping_lib.average(weights.trainable, mean, common, share, examples)
-    return at_server.as_weights(params)
-
-  @tff.federated_computation(
-    state_type,
-    tff.FederatedType(labelled.data_type, tff.SERVER),
-    tff.FederatedType(work.cohort.data_type, tff.CLIENTS),
-  )
-  def next_fn(state, server_data, client_data):
-    seed, round = state.round_seed, state.round
-    weights = state.global_model_weights
-    trained = tff.federated_map(
-      labelled.train, (state.teacher, state.optimizer, seed, round, server_data)
-    )
-    context = tff.federated_map(to_context, (trained['params'], round))
-    sent = work.next(
-      state.clients, weights.trainable, seed, round, client_data, context
-    )
-    averaged = tff.federated_map(
-      average, (weights, sent.mean, trained['params'], sent.server_share, sent.examples)
-    )
-    return tff.learning.templates.LearningProcessOutput(
-      tff.federated_zip(
-        FedSupState(
-          averaged,
-          trained['params'],
-          trained['optimizer'],
-          server.next_round(round),
-          next_seed(seed),
-          sent.state,
-        )
-      ),
-      tff.federated_zip(
-        collections.OrderedDict(
-          client_work=sent.metrics, server_work=trained['metrics']
-        )
-      ),
-    )
-
-  @tff.tensorflow.computation(state_type.member)
-  def get_model_weights(state):
-    return state.global_model_weights
-
-  @tff.tensorflow.computation(state_type.member)
-  def get_classifier_weights(state):
-    own = _select(state.teacher, (dual_encoder.ENCODER, supervised.HEAD))
+  def classifiers(state):
+    own = _select(state.kept[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
     followed = collections.OrderedDict(own)
     followed.update(
       _select(state.global_model_weights.trainable, (dual_encoder.ENCODER,))
     )
     return collections.OrderedDict(student=followed, teacher=own)
 
-  return at_server.Process(
-    initialize, next_fn, get_model_weights, get_classifier_weights
+  return processes.build_server_data_process(
+    algorithm, element_spec, aggregation, classifiers
   )
 
 

@@ -3,7 +3,7 @@
 "Collaborative Unsupervised Visual Representation Learning from Decentralized Data",
 Weiming Zhuang, Xin Gan, Yonggang Wen, Shuai Zhang, Shuai Yi, ICCV 2021; over BYOL.
 
-A round, beside what `online_update` says: client k takes the global encoder and
+A round is that of the framework in `fedema`. Client k takes the global encoder and
 projector, and the global predictor where its networks have diverged from the global
 ones by less than a threshold; else it goes on with its own predictor. With an infinite
 threshold it is Fed-BYOL (`fed_ssl`), to the bit.
@@ -20,11 +20,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import divergence as divergence_lib
-from tff_ssl.algorithms import exchange as exchange_lib
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import online_update
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.algorithms import fedema
+from tff_ssl.federated import online_networks
+from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 
 
@@ -36,31 +35,32 @@ class FedUConfig:
     training: How a client trains, how clients are weighted, and the seed.
     threshold: The divergence from which on a client keeps its predictor; infinite:
       never, as Fed-BYOL; 0: always.
-    norm: Of the divergence; the threshold's 0.4 is of 'conv_mean' (see `divergence`).
+    norm: Of the divergence; the threshold's 0.4 is of 'conv_mean' (see
+      `online_networks`).
     exchange: Which networks are averaged, and which replaced.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
   threshold: float = 0.4
   norm: str = 'conv_mean'
-  exchange: exchange_lib.Exchange = dataclasses.field(
-    default_factory=exchange_lib.Exchange
+  exchange: online_networks.Exchange = dataclasses.field(
+    default_factory=online_networks.Exchange
   )
 
   def __post_init__(self):
     if not self.threshold >= 0:
       raise ValueError(f'threshold is {self.threshold}; it must be at least 0.')
-    divergence_lib.check_norm(self.norm)
+    online_networks.check_norm(self.norm)
 
 
-def online_update_of(config: FedUConfig) -> online_update.OnlineUpdate:
+def online_update_of(config: FedUConfig) -> fedema.OnlineUpdate:
   """Builds the rule: mu is 0 of the encoder, and 0 or 1 of the predictor."""
 
-  def shares(divergence: tf.Tensor, scaler: tf.Tensor) -> online_update.Shares:
+  def shares(divergence: tf.Tensor, scaler: tf.Tensor) -> fedema.Shares:
     keeps = tf.cast(divergence >= config.threshold, divergence.dtype)
-    return online_update.Shares(tf.zeros_like(keeps), keeps, scaler)
+    return fedema.Shares(tf.zeros_like(keeps), keeps, scaler)
 
-  return online_update.OnlineUpdate(shares, config.norm, has_scaler=False)
+  return fedema.OnlineUpdate(shares, config.norm, has_scaler=False)
 
 
 def build_fedu(
@@ -69,7 +69,7 @@ def build_fedu(
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedUConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> stateful_process.StatefulProcess:
+) -> processes.StatefulProcess:
   """Builds FedU.
 
   Args:
@@ -89,7 +89,7 @@ def build_fedu(
       objective has not the networks that the configuration names.
   """
   config = config or FedUConfig()
-  return online_update.build(
+  return fedema.build(
     objective,
     element_spec,
     server_optimizer,

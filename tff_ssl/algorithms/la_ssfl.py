@@ -21,15 +21,14 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import local_plan
-from tff_ssl.algorithms import local_training
+from tff_ssl.federated import clients
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 
 # More batches than any client has: all of them make one step.
 _ALL = 2**30
-# Beside the streams of `server`.
+# Another stream than those of `server`.
 _ADAPTATION = 2
 
 # (parameters, the client's examples) -> the client's parameters.
@@ -79,7 +78,7 @@ def build_adapt(
       f'The objective of an adaptation is a {type(objective).__name__}; it must be one '
       'without state.'
     )
-  plan = local_plan.LocalPlan(batch_size=config.batch_size, accumulate=_ALL)
+  plan = local_training.LocalPlan(batch_size=config.batch_size, accumulate=_ALL)
   seed = (config.seed, _ADAPTATION)
 
   @tf.function(reduce_retracing=True)

@@ -6,11 +6,10 @@ the server of `fedsup`, `fedrgd` and `server_finetuned` does without its clients
 
 from typing import Any
 
-import tensorflow_federated as tff
-
-from tff_ssl.algorithms import at_server
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import server_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 
 
@@ -19,7 +18,7 @@ def build_labelled_only(
   server_spec: Any,
   plan: server_training.ServerPlan | None = None,
   seed: int = 0,
-) -> at_server.Process:
+) -> processes.ServerDataProcess:
   """Builds the process; its `next` takes the state and the server's data alone.
 
   Args:
@@ -34,37 +33,25 @@ def build_labelled_only(
   Raises:
     ValueError: If an element lacks what it needs.
   """
+  plan = plan or server_training.ServerPlan()
+  labelled = server_training.Labelled(objective, server_spec, plan)
 
-  @tff.tensorflow.computation
-  def initial_weights():
-    return server.initial_weights(objective, seed)
+  def initial():
+    weights = server.initial_weights(objective, seed)
+    optimizer = labelled.initial_optimizer(weights.trainable)
+    return server.initial_state(weights, seed, optimizer)
 
-  weights_type = initial_weights.type_signature.result
-  labelled = server_training.Labelled(
-    objective, server_spec, plan or server_training.ServerPlan(), weights_type.trainable
-  )
-  initialize = at_server.build_initialize(initial_weights, labelled, seed)
-  state_type = initialize.type_signature.result
-  _, next_seed = server.round_seeds(seed)
-
-  @tff.federated_computation(
-    state_type, tff.FederatedType(labelled.data_type, tff.SERVER)
-  )
-  def next_fn(state, server_data):
-    trained = tff.federated_map(
-      labelled.train,
-      (
-        state.global_model_weights.trainable,
-        state.optimizer,
-        state.round_seed,
-        state.round,
-        server_data,
-      ),
+  def train(state, examples):
+    params = state.global_model_weights.trainable
+    params, optimizer, metrics = labelled.train(params, state, examples)
+    state = state._replace(
+      global_model_weights=server.as_weights(params), optimizer=optimizer
     )
-    return at_server.output(state, trained['params'], trained, next_seed, state.clients)
+    return state, {phases.SERVER_WORK: metrics}
 
-  return at_server.Process(
-    initialize,
-    next_fn,
-    *at_server.model_and_classifier(state_type.member, labelled.names),
+  return processes.build_server_data_process(
+    phases.Algorithm(initial, [phases.AtServer('train', server_spec, train)]),
+    None,
+    None,
+    server_training.student_of(objective),
   )

@@ -25,12 +25,12 @@ from typing import Any
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import client_functions
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import local_training
-from tff_ssl.algorithms import server
-from tff_ssl.algorithms import stateful_averaging
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
 from tff_ssl.objectives import per_ssfl
 from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
@@ -73,7 +73,7 @@ def client_function(
 
   Returns:
     A function that keeps theta_k, with batch norm the statistics of its population
-    beside it; see `stateful_averaging.compose`.
+    beside it; and sends what `fedavg.sent` returns.
   """
   both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
 
@@ -95,14 +95,32 @@ def client_function(
     metrics = trained.metrics
     # What FedAvg reports under this name, not the sum that is minimised.
     metrics['loss'] = metrics.pop('global_loss')
-    statistics = population.compute(objective, params, examples)
     return (
-      stateful_averaging.sent(shared, params, metrics, statistics),
+      fedavg.sent(shared, objective, params, metrics, examples),
       population.with_statistics(objective, personal, examples),
     )
 
-  return client_functions.StatefulFunction(
-    first, each, fedavg.WEIGHTINGS[config.training.weighting]
+  return client_functions.StatefulFunction(first, each, config.training.weigh)
+
+
+def describe(
+  objective: simsiam.SimSiamObjective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: PerSSFLConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_per_ssfl` for the arguments."""
+
+  def initial():
+    weights = server.initial_weights(objective, config.training.seed)
+    return server.initial_state(weights, config.training.seed, server_optimizer)
+
+  return fedavg.with_states(
+    initial,
+    client_function(objective, config),
+    fedavg.sent_kinds(objective),
+    server_optimizer,
+    config.training,
+    lambda metrics: two_models.summarize(objective, metrics),
   )
 
 
@@ -112,7 +130,7 @@ def build_per_ssfl(
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: PerSSFLConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> stateful_process.StatefulProcess:
+) -> processes.StatefulProcess:
   """Builds Per-SSFL.
 
   Args:
@@ -132,18 +150,5 @@ def build_per_ssfl(
   Raises:
     ValueError: If the elements are not single examples with an `example_id`.
   """
-  config = config or PerSSFLConfig()
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    return server.initial_weights(objective, config.training.seed)
-
-  return stateful_averaging.compose(
-    initial_weights,
-    client_function(objective, config),
-    element_spec,
-    server_optimizer,
-    config.training,
-    lambda metrics: two_models.summarize(objective, metrics),
-    aggregation,
-  )
+  algorithm = describe(objective, server_optimizer, config or PerSSFLConfig())
+  return processes.build_stateful_process(algorithm, element_spec, aggregation)

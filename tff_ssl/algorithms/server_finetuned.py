@@ -21,11 +21,12 @@ import dataclasses
 from typing import Any
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import at_server
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import grouping as grouping_lib
-from tff_ssl.algorithms import one_model
-from tff_ssl.algorithms import server_training
+from tff_ssl.federated import grouping as grouping_lib
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 
 
@@ -54,6 +55,49 @@ class ServerFinetunedConfig:
       )
 
 
+def describe(
+  objective: base.Objective | base.Stateful,
+  server_objective: base.Objective,
+  server_spec: Any,
+  config: ServerFinetunedConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_server_finetuned` for the arguments."""
+  labelled = server_training.Labelled(server_objective, server_spec, config.server)
+  both = server_training.OneModel(
+    objective, labelled, server_objective, config.clients.seed
+  )
+
+  def receive(state, arrived):
+    params = both.average(state, arrived)
+    return (
+      state._replace(global_model_weights=server.as_weights(params)),
+      {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
+    )
+
+  def finetune(state, examples):
+    params = state.global_model_weights.trainable
+    params, optimizer, metrics = labelled.train(params, state, examples)
+    state = state._replace(
+      global_model_weights=server.as_weights(params), optimizer=optimizer
+    )
+    return state, {phases.SERVER_WORK: metrics}
+
+  train = phases.Exchange(
+    'train',
+    lambda state: both.share(state, config.clients.rate(state.round)),
+    grouping_lib.client_function(
+      fedavg.client_function(objective, config.clients), config.grouping.groups
+    ),
+    config.grouping.sent_kinds,
+    receive,
+  )
+  return phases.Algorithm(
+    both.initial,
+    [train, phases.AtServer('finetune', server_spec, finetune)],
+    config.grouping.client_numbers,
+  )
+
+
 def build_server_finetuned(
   objective: base.Objective | base.Stateful,
   server_objective: base.Objective,
@@ -61,7 +105,7 @@ def build_server_finetuned(
   element_spec: Any,
   config: ServerFinetunedConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
-) -> at_server.Process:
+) -> processes.ServerDataProcess:
   """Builds the process.
 
   Args:
@@ -78,23 +122,12 @@ def build_server_finetuned(
   Raises:
     ValueError: If an element lacks what it needs.
   """
-  config = config or ServerFinetunedConfig()
-  model = one_model.OneModel(
-    objective,
-    server_objective,
-    server_spec,
-    element_spec,
-    config.clients,
-    config.server,
-    config.grouping,
-    aggregation,
+  algorithm = describe(
+    objective, server_objective, server_spec, config or ServerFinetunedConfig()
   )
-
-  def run(state, server_data, client_data):
-    params = state.global_model_weights.trainable
-    sent = model.send(state, params, client_data)
-    averaged = model.average(params, sent, params)
-    trained = model.train(state, averaged, server_data)
-    return trained['params'], trained, sent
-
-  return model.build(run)
+  return processes.build_server_data_process(
+    algorithm,
+    element_spec,
+    aggregation,
+    server_training.student_of(server_objective),
+  )

@@ -64,6 +64,11 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     f, g = self.model.encode(params, examples, seed)
     return cco.statistics(f, g, within=self.loss_name == 'vicreg')
 
+  def no_statistics(self) -> collections.OrderedDict[str, tf.Tensor]:
+    """Returns the statistics of no example: zeros, as `statistics` has them."""
+    f, g = (tf.zeros([0, dim]) for dim in self.model.output_dims)
+    return cco.statistics(f, g, within=self.loss_name == 'vicreg')
+
   def loss_of(self, statistics: collections.OrderedDict[str, tf.Tensor]) -> tf.Tensor:
     """Returns the loss of any statistics: a batch's own, or aggregated."""
     if self.loss_name == 'vicreg':

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import client_states
 from tff_ssl.algorithms import la_ssfl
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
+from tff_ssl.federated import client_functions
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import client_data
@@ -45,7 +45,7 @@ def kept(
 
   def of_client(weights: base.Params, client_id: str) -> base.Params:
     state = rounds.states_of([client_id])[client_id]
-    return weights if state.last_round == client_states.NEVER else select(state.kept)
+    return weights if state.last_round == client_functions.NEVER else select(state.kept)
 
   return of_client
 

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.aggregators import groupwise
-from tff_ssl.algorithms import grouping
+from tff_ssl.federated import grouping
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation

@@ -23,8 +23,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import clients as clients_lib
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import clients as clients_lib
+from tff_ssl.federated import packs
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import spill
 

@@ -14,7 +14,7 @@ import weakref
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import packs
 
 
 def slices(tensors: Mapping[str, np.ndarray]) -> tf.data.Dataset:

@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import client_states as client_states_lib
-from tff_ssl.algorithms import packs
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 from tff_ssl.runtime import client_states
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import state_stacks
@@ -46,9 +45,7 @@ class Output(NamedTuple):
 class StatefulRounds:
   """A process, its clients and the store of their states: a `loop.Remembering`."""
 
-  def __init__(
-    self, process: stateful_process.StatefulProcess, clients: simulation.Clients
-  ):
+  def __init__(self, process: processes.StatefulProcess, clients: simulation.Clients):
     """Opens nothing yet.
 
     Args:
@@ -61,7 +58,7 @@ class StatefulRounds:
     self._process = process
     self._clients = clients
     self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
-    self._blank = client_states_lib.blank(process.client_state_type)
+    self._blank = client_functions.blank_state(process.client_state_type)
     self._stacks = state_stacks.StateStacks(self._blank)
     self._store: client_states.ClientStates | None = None
     self._table: table.Table | None = None
@@ -132,7 +129,7 @@ class StatefulRounds:
     if self._process.evaluated is None:
       return weights
     states = self.states_of(self._clients.ids[:_MOST_EVALUATED]).values()
-    kept = [own.kept for own in states if own.last_round != client_states_lib.NEVER]
+    kept = [own.kept for own in states if own.last_round != client_functions.NEVER]
     return self._process.evaluated(weights, kept)
 
   def states_of(

@@ -4,8 +4,8 @@ import collections
 
 import tensorflow as tf
 
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import local_plan
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 
@@ -74,8 +74,8 @@ def mean_gradient(
 
 
 def only_step(
-  objective: base.Objective | base.Stateful, plan: local_plan.LocalPlan
-) -> client_functions.Alike | None:
+  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+) -> client_functions.EqualClients | None:
   """Builds what clients of equal size send of their only step, in the mean.
 
   Args:
@@ -96,7 +96,7 @@ def only_step(
     return None
   separable: base.Separable = objective
 
-  def alike(shared, examples, num_clients):
+  def of_equal_clients(shared, examples, num_clients):
     params = shared['params']
     gradient, metrics = mean_gradient(
       separable, params, examples, shared['seed'], num_clients
@@ -108,4 +108,4 @@ def only_step(
     update = tf.nest.map_structure(tf.subtract, params, stepped)
     return collections.OrderedDict(update=update, metrics=metrics)
 
-  return alike
+  return of_equal_clients

@@ -2,9 +2,9 @@
 
 On devices, and by default, each CLIENTS-placed value is one client's data set. In a
 simulation each may be a pack of many clients (`packing`), which is many times cheaper
-where clients are small. An algorithm asks a `Cohort` for its data type, gives it the
-function of one client, and does not know which it is. Clients that keep a state pass
-through the same: their states are values beside their data, in the same order.
+where clients are small. The builders ask a `Cohort` for its data type and give it the
+function of one client; no algorithm knows which layout it is. The states of clients
+that keep one are values beside their data, in the same order.
 """
 
 import collections
@@ -13,11 +13,10 @@ from typing import Any, Protocol
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import client_states
-from tff_ssl.algorithms import clients
-from tff_ssl.algorithms import packing
-from tff_ssl.algorithms import packs
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+from tff_ssl.federated import packing
+from tff_ssl.federated import packs
 
 
 class Cohort(Protocol):
@@ -35,18 +34,23 @@ class Cohort(Protocol):
   aggregation: aggregation_lib.Aggregation
 
   def map(
-    self, function: client_functions.ClientFunction, shared_type: tff.Type
+    self,
+    function: client_functions.ClientFunction,
+    protocol: client_functions.Protocol,
+    shared_type: tff.Type,
   ) -> tff.Computation:
-    """Returns (shared, read data) -> an OrderedDict of means, `weight`, `counts`.
+    """Returns (shared, read data) -> what is sent, with `weight` and totals.
 
     Args:
       function: Of one client.
+      protocol: How what it returns is combined.
       shared_type: Of its first argument.
     """
 
   def map_with_states(
     self,
     function: client_functions.StatefulFunction,
+    protocol: client_functions.Protocol,
     shared_type: tff.Type,
     state_type: tff.StructType,
   ) -> tff.Computation:
@@ -54,9 +58,10 @@ class Cohort(Protocol):
 
     Args:
       function: Of one client.
+      protocol: How what it returns is combined.
       shared_type: Of its first argument; it has a `round`, int32, from 0.
-      state_type: Of one client (`client_states.state_type`). That of the computation's
-        second argument, a value's `states`, follows from the layout.
+      state_type: Of one client (`client_functions.state_type`). That of the
+        computation's second argument, a value's `states`, follows from the layout.
     """
 
 
@@ -96,19 +101,24 @@ class SeparateClients:
     self.read = read
 
   def map(
-    self, function: client_functions.ClientFunction, shared_type: tff.Type
+    self,
+    function: client_functions.ClientFunction,
+    protocol: client_functions.Protocol,
+    shared_type: tff.Type,
   ) -> tff.Computation:
-    """Returns `function.each` as a computation; see `Cohort`."""
+    """Returns the function of a client as a computation; see `Cohort`."""
 
     @tff.tensorflow.computation(shared_type, self.read.type_signature.result)
     def run(shared, examples):
-      return client_functions.as_sent(function.each(shared, examples))
+      result, _ = client_functions.visit(function, protocol, shared, (), examples)
+      return client_functions.as_sent(result)
 
     return run
 
   def map_with_states(
     self,
     function: client_functions.StatefulFunction,
+    protocol: client_functions.Protocol,
     shared_type: tff.Type,
     state_type: tff.StructType,
   ) -> tff.Computation:
@@ -118,7 +128,9 @@ class SeparateClients:
       shared_type, state_type, self.read.type_signature.result
     )
     def run(shared, state, examples):
-      result, state = client_states.visit(function, shared, state, examples)
+      result, state = client_functions.visit(
+        function, protocol, shared, state, examples
+      )
       return collections.OrderedDict(
         sent=client_functions.as_sent(result), states=state
       )

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import stateful_process
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import processes
 
 _DATA = tff.SequenceType(np.int64)
 
@@ -42,7 +42,7 @@ def _parts(kept=np.float32, returned=np.float32, state=np.int32):
   )
   def next_fn(number, states, data):
     del data
-    return stateful_process.Output(
+    return processes.StatefulOutput(
       tff.federated_map(step, number),
       tff.federated_map(visit, states),
       tff.federated_value(collections.OrderedDict(), tff.SERVER),
@@ -53,9 +53,9 @@ def _parts(kept=np.float32, returned=np.float32, state=np.int32):
 
 
 def test_types_that_are_kept():
-  process = stateful_process.StatefulProcess(*_parts())
+  process = processes.StatefulProcess(*_parts())
   result = process.next.type_signature.result
-  assert result.python_container is stateful_process.Output
+  assert result.python_container is processes.StatefulOutput
   assert result.client_states.member.is_identical_to(process.client_state_type)
 
 
@@ -68,4 +68,4 @@ def test_types_that_are_kept():
 )
 def test_types_that_change(changed, message):
   with pytest.raises(ValueError, match=message):
-    stateful_process.StatefulProcess(*_parts(**changed))
+    processes.StatefulProcess(*_parts(**changed))

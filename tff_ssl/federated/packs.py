@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import clients
+from tff_ssl.federated import clients
 
 EXAMPLES = 'examples'
 SIZES = 'sizes'

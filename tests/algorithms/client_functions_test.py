@@ -7,13 +7,16 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.algorithms import client_functions
-from tff_ssl.algorithms import client_states
-from tff_ssl.algorithms import clients
+from tests.algorithms import harness
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_functions
 
-_SHARED_TYPE = clients.shared_type(
-  tff.TensorType(np.float32), round=tff.TensorType(np.int32)
+_SHARED_TYPE = tff.types.to_type(
+  collections.OrderedDict(params=np.float32, round=np.int32)
 )
+
+
+_KINDS = {'update': combine.UPDATE}
 
 
 def _function(weigh=client_functions.by_examples):
@@ -41,11 +44,13 @@ def _visit(state, image, function=None):
     image=tf.constant(image, tf.float32), example_id=tf.range(len(image))
   )
   shared = collections.OrderedDict(params=tf.constant(10.0), round=tf.constant(7))
-  return client_states.visit(function or _function(), shared, state, examples)
+  return harness.visit(function or _function(), _KINDS, shared, examples, state)
 
 
 def _blank():
-  one = client_states.blank(client_states.state_type(_function(), _SHARED_TYPE))
+  one = client_functions.blank_state(
+    client_functions.state_type(_function(), _SHARED_TYPE)
+  )
   return one._replace(client=np.int32(3))
 
 
@@ -64,14 +69,14 @@ def _equal(state, expected):
 
 
 def test_the_blank_state_has_never_taken_part():
-  _equal(_blank(), _state(client_states.NEVER, 0, 0, False))
+  _equal(_blank(), _state(client_functions.NEVER, 0, 0, False))
   assert list(_blank().kept) == ['total', 'count', 'odd']
 
 
 def test_types_of_one_and_of_many():
-  one = client_states.state_type(_function(), _SHARED_TYPE)
+  one = client_functions.state_type(_function(), _SHARED_TYPE)
   assert one.python_container is client_functions.ClientState
-  many = client_states.stacked_type(one)
+  many = client_functions.stacked_type(one)
   assert many.python_container is client_functions.ClientState
   assert many.client == tff.TensorType(np.int32, [None])
   assert many.kept['total'] == tff.TensorType(np.float32, [None])
@@ -81,7 +86,7 @@ def test_the_first_time_a_client_begins_as_the_function_says():
   result, state = _visit(_blank(), [1.0, 2.0])
   assert float(result.means['update']) == 13 - 10 - 1
   assert float(result.weight) == 2
-  assert int(result.counts['examples']) == 2
+  assert int(result.totals['counts']['examples']) == 2
   _equal(state, _state(7, 13, 1, True))
 
 
@@ -98,8 +103,8 @@ def test_later_it_goes_on_with_what_it_kept():
 def test_who_does_not_count_sends_nothing_and_stays_as_it_was(state, image, count):
   result, after = _visit(state, image)
   assert float(result.weight) == 0
-  assert int(result.counts[count]) == 1
-  assert int(result.counts['examples']) == 0
+  assert int(result.totals['counts'][count]) == 1
+  assert int(result.totals['counts']['examples']) == 0
   _equal(after, state)
 
 
@@ -117,7 +122,7 @@ def test_a_state_that_is_not_finite_is_not_kept():
     client_functions.StatefulFunction(function.first, each),
   )
   assert float(result.weight) == float(result.means['update']) == 0
-  assert int(result.counts['nonfinite_clients']) == 1
+  assert int(result.totals['counts']['nonfinite_clients']) == 1
   _equal(after, _state(2, 5, 4, True))
 
 

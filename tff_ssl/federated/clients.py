@@ -1,20 +1,18 @@
-"""What every algorithm's clients have in common.
+"""Functions of one client's tensors that every algorithm needs.
 
 Clients take their examples as one tensor: `dataset.reduce` and iteration instantiate
 their functions anew for every client and round, which costs ten times the real work.
 """
 
 import collections
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 
 # More than any client holds; the batch takes only what is there.
 _EVERYTHING = 2**31 - 1
@@ -37,21 +35,24 @@ def check_element(element_spec: Any) -> None:
     )
 
 
-def check_numbered(element_spec: Any) -> None:
-  """Checks that examples name the number of the client that holds them.
+def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
+  """Checks that examples have numbers of the client that holds them.
 
   Args:
     element_spec: `tf.TensorSpec`s of one example, or the `packs.PackSpec` of them.
+    names: Of the numbers: 'client' in the population, 'group' in this round.
 
   Raises:
-    ValueError: If there is no int32 scalar `client`.
+    ValueError: If there is no int32 scalar of a name.
   """
-  spec = getattr(element_spec, 'element_spec', element_spec).get(context.CLIENT)
-  if spec is None or spec.shape.rank != 0 or spec.dtype != tf.int32:
-    raise ValueError(
-      f'The elements of the client data are {element_spec}; they must have an int32 '
-      f'scalar `{context.CLIENT}`.'
-    )
+  fields = getattr(element_spec, 'element_spec', element_spec)
+  for name in names:
+    spec = fields.get(name)
+    if spec is None or spec.shape.rank != 0 or spec.dtype != tf.int32:
+      raise ValueError(
+        f'The elements of the client data are {fields}; they must have an int32 '
+        f'scalar `{name}`.'
+      )
 
 
 def check_not_noised(aggregation: aggregation_lib.Aggregation | None) -> None:
@@ -69,20 +70,6 @@ def check_not_noised(aggregation: aggregation_lib.Aggregation | None) -> None:
       'the server keeps a table of what each client sent, and noise in the place of a '
       'client that sent nothing would pass for something sent.'
     )
-
-
-def shared_type(params_type: tff.Type, **others: tff.Type) -> tff.StructType:
-  """Returns the type of what clients share: `params`, the round's `seed`, and others.
-
-  Args:
-    params_type: Of the parameters.
-    **others: By name, what an algorithm adds.
-  """
-  return tff.types.to_type(
-    collections.OrderedDict(
-      params=params_type, seed=tff.TensorType(np.int32, [2]), **others
-    )
-  )
 
 
 def all_examples(dataset: tf.data.Dataset) -> base.Examples:
@@ -144,43 +131,3 @@ def counts(num_examples: tf.Tensor, usable: tf.Tensor) -> base.Metrics:
     empty_clients=tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32)),
     nonfinite_clients=tf.where(usable, 0, num_clients),
   )
-
-
-def traffic(num_clients: tf.Tensor, *, down: int, up: int) -> base.Metrics:
-  """Returns the bytes that a round moves, from those of one client.
-
-  Args:
-    num_clients: int32 scalar, the cohort's size.
-    down: Bytes from the server to one client.
-    up: Bytes from one client to the server.
-
-  Returns:
-    int64 `bytes_down` and `bytes_up` of the whole cohort.
-  """
-  cohort = tf.cast(num_clients, tf.int64)
-  return collections.OrderedDict(bytes_down=cohort * down, bytes_up=cohort * up)
-
-
-def report(
-  metrics: base.Metrics,
-  counts: base.Metrics,
-  summarize: Callable[[base.Metrics], base.Metrics],
-  *,
-  down: int,
-  up: int,
-) -> base.Metrics:
-  """Returns what a round reports of its clients.
-
-  Args:
-    metrics: Averaged over examples, with `loss`.
-    counts: Summed over clients.
-    summarize: The objective's; turns the other metrics into scalars.
-    down: Bytes from the server to one client.
-    up: Bytes from one client to the server.
-  """
-  averaged = collections.OrderedDict(metrics)
-  result = collections.OrderedDict(loss=averaged.pop('loss'))
-  result.update(summarize(averaged))
-  result.update(counts)
-  result.update(traffic(counts['clients'], down=down, up=up))
-  return result

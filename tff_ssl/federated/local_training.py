@@ -1,17 +1,62 @@
-"""The one loop of local training: epochs of mini-batches on a client's examples.
+"""Local training: how long and by which steps a client trains, and the one loop of it.
 
 The examples are one tensor and the loop a `tf.while_loop` over slices of it; nothing
 iterates a data set (see `clients`).
 """
 
 import collections
+import dataclasses
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from tff_ssl.algorithms import local_plan
 from tff_ssl.objectives import base
 from tff_ssl.optimization import local
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalPlan:
+  """How long a client trains, and by which steps.
+
+  Attributes:
+    epochs: E, passes over the client's examples.
+    batch_size: B, examples per gradient; None: all of them. The last batch of an epoch
+      may be smaller.
+    accumulate: Gradients averaged (by example) into one step, which saves memory: 8
+      batches of 32 are one step at 256, where the loss is a mean over examples. An
+      epoch's last step may have fewer. 1: each gradient is a step.
+    proximal_weight: mu of FedProx (Li et al., "Federated Optimization in Heterogeneous
+      Networks", MLSys 2020, Eq. 2): mu/2 |w - w_global|^2 is added to the loss. 0:
+      nothing is.
+    optimizer: Of the client.
+  """
+
+  epochs: int = 1
+  batch_size: int | None = None
+  accumulate: int = 1
+  proximal_weight: float = 0.0
+  optimizer: local.LocalOptimizer = dataclasses.field(
+    default_factory=local.LocalOptimizer
+  )
+
+  def __post_init__(self):
+    if self.epochs < 1:
+      raise ValueError(f'epochs is {self.epochs}; it must be at least 1.')
+    if self.batch_size is not None and self.batch_size < 1:
+      raise ValueError(f'batch_size is {self.batch_size}; it must be at least 1.')
+    if self.accumulate < 1:
+      raise ValueError(f'accumulate is {self.accumulate}; it must be at least 1.')
+    if self.accumulate > 1 and self.batch_size is None:
+      raise ValueError(f'accumulate is {self.accumulate}; it needs a batch_size.')
+    if not 0 <= self.proximal_weight < float('inf'):
+      raise ValueError(
+        f'proximal_weight is {self.proximal_weight}; it must be at least 0.'
+      )
+
+  @property
+  def is_one_step(self) -> bool:
+    """Whether training is one step on all of the examples."""
+    return self.epochs == 1 and self.batch_size is None
 
 
 class Trained(NamedTuple):
@@ -33,7 +78,7 @@ class Trained(NamedTuple):
 
 def train(
   objective: base.Objective | base.Stateful,
-  plan: local_plan.LocalPlan,
+  plan: LocalPlan,
   params: base.Params,
   examples: base.Examples,
   seed: tf.Tensor,
@@ -97,7 +142,7 @@ class _Trainer:
   def __init__(
     self,
     objective: base.Stateful,
-    plan: local_plan.LocalPlan,
+    plan: LocalPlan,
     params: base.Params,
     rate: float | tf.Tensor,
     optimizer: local.State,

@@ -1,0 +1,125 @@
+"""Rounds from partial sums of parts of the cohort, against the process's own rounds."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import remembering
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import parts
+from tff_ssl.objectives import byol
+
+_CLIENTS = harness.split([1, 2, 5, 4])
+_OPTIMIZER = optimizers.build_optimizer(harness.ADAM)
+_DCCO = dcco.describe(harness.cco(), _OPTIMIZER, dcco.DCCOConfig(seed=harness.SEED))
+
+
+def _cohort(clients, packed):
+  make = harness.packed_cohort if packed else harness.cohort
+  return make(clients)
+
+
+@pytest.mark.parametrize('packed', [False, True])
+@pytest.mark.parametrize('merged', [False, True])
+def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
+  process = harness.build_dcco(optimizer=harness.ADAM, packed=packed)
+  states, metrics = harness.rounds_of(process, [_cohort(_CLIENTS, packed)] * 2)
+  built = parts.build_parts(_DCCO, harness.PACKS if packed else harness.ELEMENT)
+  state = built.initialize()
+  for expected_state, expected in zip(states[1:], metrics, strict=True):
+    for exchange in built.exchanges.values():
+      sums = [
+        exchange.partial(state, _cohort(clients, packed)).sums
+        for clients in (_CLIENTS[:3], _CLIENTS[3:])
+      ]
+      if merged:
+        sums = [exchange.merge(*sums)]
+      state, got = exchange.receive(state, sums)
+    weights = harness.flat(built.get_model_weights(state).trainable)
+    assert harness.relative(weights, harness.weights(process, expected_state)) < 1e-5
+    for name, value in expected['client_work'].items():
+      if name != 'bytes_down':  # Each computation tells the model.
+        assert got['client_work'][name] == pytest.approx(value, rel=1e-4), name
+
+
+def test_a_part_depends_on_its_clients_alone(tff_context):
+  """So that one which was lost can be computed again."""
+  built = parts.build_parts(_DCCO, harness.ELEMENT)
+  partial = built.exchanges['statistics'].partial
+  state, cohort = built.initialize(), _cohort(_CLIENTS[:2], False)
+  first, again = (partial(state, cohort).sums for _ in range(2))
+  tf.nest.map_structure(np.testing.assert_array_equal, first, again)
+  # Sums, not means: 3 examples.
+  assert first['weight'] == 3
+  mean = harness.cco().statistics(
+    built.get_model_weights(state).trainable,
+    harness.tensors(harness.take(harness.arrays(), [*_CLIENTS[0], *_CLIENTS[1]])),
+    harness.round_seed(0),
+  )
+  np.testing.assert_allclose(
+    first['statistics']['mean_f'], 3 * mean['mean_f'], rtol=1e-4
+  )
+
+
+def test_clients_with_a_state_keep_it_in_parts(tff_context):
+  config = fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
+  objective = byol.ByolObjective(harness.model(), None)
+  process = fed_ssl.build_fed_ssl(objective, harness.ELEMENT, _OPTIMIZER, config)
+  whole = remembering.Remembering(process, packed=False)
+  cohort = _cohort(_CLIENTS, False)
+  expected = whole.next(whole.initialize(), cohort).state
+  algorithm = fed_ssl.describe(objective, _OPTIMIZER, config)
+  built = parts.build_parts(algorithm, harness.ELEMENT)
+  blank = client_functions.blank_state(built.client_state_type)
+  state, kept = built.initialize(), {}
+  (exchange,) = built.exchanges.values()
+  sums = []
+  for members in ((0, 1), (2, 3)):
+    states = [blank._replace(client=np.int32(_CLIENTS[k][0] + 100)) for k in members]
+    partial = exchange.partial(state, states, [cohort[k] for k in members])
+    kept.update({int(own.client): own for own in partial.client_states})
+    sums.append(partial.sums)
+  state, _ = exchange.receive(state, sums)
+  got = harness.flat(built.get_model_weights(state).trainable)
+  assert harness.relative(got, harness.weights(whole, expected)) < 1e-5
+  assert kept.keys() == expected.clients.keys()
+  for client, own in expected.clients.items():
+    tf.nest.map_structure(np.testing.assert_array_equal, kept[client], own)
+
+
+def test_private_clips_each_client_and_adds_noise_once(tff_context):
+  private = aggregation_lib.private(1e-9, update_clip=0.5, statistics_clip=1e4)
+  algorithm = dcco.describe(
+    harness.cco(),
+    optimizers.build_optimizer(harness.SGD),
+    dcco.DCCOConfig(seed=harness.SEED),
+  )
+  norms = []
+  for packed in (False, True):
+    spec = harness.PACKS if packed else harness.ELEMENT
+    built = parts.build_parts(algorithm, spec, private)
+    start = state = built.initialize()
+    for exchange in built.exchanges.values():
+      sums = [
+        exchange.partial(state, _cohort(clients, packed)).sums
+        for clients in (_CLIENTS[:3], _CLIENTS[3:])
+      ]
+      state, _ = exchange.receive(state, sums)
+    before, after = (
+      harness.flat(built.get_model_weights(s).trainable) for s in (start, state)
+    )
+    norms.append(np.linalg.norm(before - after) / harness.SGD.learning_rate)
+  # Four clients, each clipped to 0.5, over 12 examples.
+  assert 0.005 < norms[0] <= 4 * 0.5 / 12 * 1.001
+  assert norms[0] == pytest.approx(norms[1], rel=1e-3)
+
+
+def test_secure_sums_have_no_parts():
+  with pytest.raises(ValueError, match='acts on each client'):
+    parts.build_parts(_DCCO, harness.ELEMENT, aggregation_lib.secure(1.0, 8))

@@ -1,0 +1,162 @@
+"""How each value that clients send is combined at the server: one kind a name.
+
+A phase of an algorithm (`federated.phases`) names a kind for each value that its
+clients send. The factories themselves come from the `aggregation.Aggregation` that the
+user gives, so that secure or private sums take the place of plain ones everywhere.
+"""
+
+import abc
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import communication
+from tff_ssl.aggregators import groupwise
+
+_WEIGHT_TYPE = tff.TensorType(np.float32)
+
+
+class Kind(abc.ABC):
+  """How the values of one name are combined.
+
+  Attributes:
+    clipped_as: Which clip norm of `aggregation.Packs` is for it; None: none.
+  """
+
+  clipped_as: str | None = None
+
+  @abc.abstractmethod
+  def create(
+    self, aggregation: aggregation_lib.Aggregation, value_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Returns the aggregation of client values of a type."""
+
+  def arrived(self, result: Any) -> Any:
+    """Returns what the server's function is given, from the process's result."""
+    return result
+
+  def num_bytes(self, value_type: tff.Type) -> int:
+    """Returns the bytes that one client sends."""
+    return communication.num_bytes(value_type)
+
+
+@dataclasses.dataclass(frozen=True)
+class Mean(Kind):
+  """The mean over clients by their weights; 0 where no client counts.
+
+  Attributes:
+    factory: The field of the aggregation: 'updates' or 'metrics'.
+    clipped_as: See `Kind`.
+  """
+
+  factory: str
+  clipped_as: str
+
+  def create(self, aggregation, value_type):
+    """See `Kind`."""
+    return getattr(aggregation, self.factory).create(value_type, _WEIGHT_TYPE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics(Kind):
+  """The weighted mean, `statistics`, with the sum of the weights, `num_examples`."""
+
+  clipped_as: str = 'statistics'
+
+  def create(self, aggregation, value_type):
+    """See `Kind`."""
+    return aggregation.statistics.create(value_type, _WEIGHT_TYPE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sum(Kind):
+  """The sum over clients, whatever their weights.
+
+  With a place for each client, group or cluster (`one_hot(number) x value`), it brings
+  values that are not to be mixed through a sum that may be secure or in packs.
+
+  Attributes:
+    slots: Places of a value's first dimension, of which a client fills one: a device
+      sends that one, and its bytes are counted.
+    clipped_as: See `Kind`; what is clipped is the value itself.
+  """
+
+  slots: int = 1
+  clipped_as: str = 'statistics'
+
+  def create(self, aggregation, value_type):
+    """See `Kind`."""
+    return aggregation.statistics.create(value_type, _WEIGHT_TYPE)
+
+  def arrived(self, result):
+    """Returns the sum."""
+    # What each client sends is divided by its weight (`client_functions.visit`).
+    total = result['num_examples']
+    return tf.nest.map_structure(
+      lambda x: x * tf.cast(total, x.dtype), result['statistics']
+    )
+
+  def num_bytes(self, value_type):
+    """Returns the bytes of one place."""
+    return communication.num_bytes(value_type) // self.slots
+
+
+@dataclasses.dataclass(frozen=True)
+class Total(Kind):
+  """The sum of integers over clients."""
+
+  def create(self, aggregation, value_type):
+    """See `Kind`."""
+    return aggregation.counts.create(value_type)
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupMean(Kind):
+  """The mean over groups of clients, with the server's model in each.
+
+  What arrives is that of `groupwise.GroupwiseFactory`: `mean`, `scales`, `examples`
+  and `server_share`. The group that a client is in is the value of kind `Local` named
+  `by`, one-hot.
+
+  Attributes:
+    groups: S, at least 1.
+    server_weight: tau, what the server's model counts in a group, in clients.
+    by: Name of what tells the group.
+    clipped_as: See `Kind`.
+  """
+
+  groups: int
+  server_weight: float = 0.0
+  by: str = 'group'
+  clipped_as: str = 'update'
+
+  def create(self, aggregation, value_type):
+    """See `Kind`."""
+    return groupwise.GroupwiseFactory(
+      self.groups, self.server_weight, aggregation.updates, aggregation.counts
+    ).create(value_type)
+
+
+@dataclasses.dataclass(frozen=True)
+class Local(Kind):
+  """A value that is computed on the client for another's combination, and not sent."""
+
+  def create(self, aggregation, value_type):
+    """Raises, for nothing is combined."""
+    raise TypeError(f'{self} of {value_type} is not combined by {aggregation}.')
+
+  def num_bytes(self, value_type):
+    """Returns 0, for nothing is sent."""
+    del value_type
+    return 0
+
+
+UPDATE = Mean('updates', 'update')
+METRICS = Mean('metrics', 'metrics')
+STATISTICS = Statistics()
+TOTAL = Total()
+LOCAL = Local()

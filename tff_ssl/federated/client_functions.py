@@ -1,0 +1,261 @@
+"""What one client computes, said once for clients apart and for clients in packs.
+
+A `ClientFunction` is of stateless clients, a `StatefulFunction` of clients that keep a
+state between the rounds they take part in. Both return what the client sends, by name;
+`visit` discards what is not finite, weighs the client and counts it.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import clients
+from tff_ssl.objectives import base
+
+# Values from the server, by name: parameters, the round's seed, ...
+Shared = Mapping[str, Any]
+# Structures of tensors by name.
+Sent = collections.OrderedDict[str, Any]
+# (shared, examples, number of clients) -> means.
+EqualClients = Callable[[Shared, base.Examples, tf.Tensor], Sent]
+
+# `last_round` of a client that has not taken part.
+NEVER = -1
+
+
+def by_examples(sizes: tf.Tensor) -> tf.Tensor:
+  """Weighs each client by its examples."""
+  return tf.cast(sizes, tf.float32)
+
+
+def uniformly(sizes: tf.Tensor) -> tf.Tensor:
+  """Weighs all clients that have examples equally."""
+  return tf.cast(sizes > 0, tf.float32)
+
+
+WEIGHTINGS = {'examples': by_examples, 'uniform': uniformly}
+
+
+@dataclasses.dataclass(frozen=True)
+class ClientFunction:
+  """A pure function of one client, with what is known of its mean over clients.
+
+  Attributes:
+    each: (shared, examples) -> what the client sends, of n >= 0 examples. It need not
+      look for what is not finite.
+    additive: Whether the weighted mean of `each` over clients is `each` of the union of
+      their examples, as with means over examples. Such clients are weighted by size.
+    of_equal_clients: (shared, examples, num_clients) -> the weighted mean over
+      `num_clients` clients of equal size n >= 1, whose examples follow one another;
+      None: it is not known how to compute it but one by one.
+    weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
+  """
+
+  each: Callable[[Shared, base.Examples], Sent]
+  additive: bool = False
+  of_equal_clients: EqualClients | None = None
+  weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
+
+
+class ClientState(NamedTuple):
+  """What a client keeps; it never leaves the device.
+
+  Attributes:
+    client: int32 scalar, the client's index. Whoever runs the rounds gives it, and
+      tells by it whose state is whose: values may come back in another order.
+    last_round: int32 scalar, the round of the last participation that counted, from 0;
+      `NEVER` before the first.
+    kept: A structure of tensors of fixed shapes: the algorithm's own.
+  """
+
+  client: Any
+  last_round: Any
+  kept: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class StatefulFunction:
+  """A pure function of one client and of what it keeps.
+
+  A client that is discarded, for it has no examples or gives anything not finite,
+  keeps the state it had.
+
+  Attributes:
+    first: shared -> what a client has at its first participation. It says too of which
+      structure and types that is.
+    each: (shared, state, examples) -> what the client sends, and what it keeps in the
+      place of `state.kept`; of one client with n >= 0 examples.
+    weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
+  """
+
+  first: Callable[[Shared], Any]
+  each: Callable[[Shared, ClientState, base.Examples], tuple[Sent, Any]]
+  weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
+
+
+class ClientResult(NamedTuple):
+  """What leaves a client, before it is combined.
+
+  Attributes:
+    means: Floating structures by name, of which the server wants the mean over clients
+      weighted by `weight`.
+    weight: float32 scalar, as a rule n_k, the client's examples; 0 where the client is
+      discarded, and all of `means` is then 0.
+    totals: Structures of integers by name that the server sums.
+  """
+
+  means: Sent
+  weight: tf.Tensor
+  totals: Sent
+
+
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+  """How what a client function returns leaves the client.
+
+  Attributes:
+    kinds: How each value is combined.
+    counted: Whether clients and examples are counted in this exchange.
+  """
+
+  kinds: Mapping[str, combine.Kind]
+  counted: bool
+
+  def sums(self, name: str) -> bool:
+    """Returns whether a value is summed, whatever the weights."""
+    return isinstance(self.kinds[name], combine.Sum)
+
+  def totals(self, name: str) -> bool:
+    """Returns whether a value is of integers."""
+    return isinstance(self.kinds[name], combine.Total)
+
+  def clip_norm(self, name: str, norms: Mapping[str, float]) -> float | None:
+    """Returns the norm to which a value is clipped, of `aggregation.Packs`."""
+    clipped_as = self.kinds[name].clipped_as
+    return norms.get(clipped_as) if clipped_as is not None else None
+
+
+def visit(
+  function: ClientFunction | StatefulFunction,
+  protocol: Protocol,
+  shared: Shared,
+  state: Any,
+  examples: base.Examples,
+) -> tuple[ClientResult, Any]:
+  """Computes one client's part of an exchange.
+
+  Args:
+    function: Of the client.
+    protocol: How what it returns is combined.
+    shared: Values from the server; for a stateful function among them `round`, int32.
+    state: What a stateful client brings; for others it is returned as it is.
+    examples: n >= 0 examples.
+
+  Returns:
+    What leaves the client, and its state after the round: as it was where the client
+    is discarded.
+  """
+  if isinstance(function, ClientFunction):
+    result, _ = _result(function, protocol, function.each(shared, examples), examples)
+    return result, state
+  is_first = state.last_round < 0
+  brought = clients.choose(is_first, function.first(shared), state.kept)
+  sent, kept = function.each(shared, state._replace(kept=brought), examples)
+  result, counted = _result(function, protocol, sent, examples, _floating(kept))
+  return result, ClientState(
+    state.client,
+    tf.where(counted, shared['round'], state.last_round),
+    clients.choose(counted, kept, state.kept),
+  )
+
+
+def _result(
+  function: ClientFunction | StatefulFunction,
+  protocol: Protocol,
+  sent: Sent,
+  examples: base.Examples,
+  others: Any = (),
+) -> tuple[ClientResult, tf.Tensor]:
+  """Weighs, counts and checks what a client sends; returns also whether it counts."""
+  missing = set(protocol.kinds) ^ set(sent)
+  if missing:
+    raise ValueError(
+      f'The client sends {sorted(sent)}, and the exchange combines '
+      f'{sorted(protocol.kinds)}; they must be the same names.'
+    )
+  num_examples = base.example_count(examples)
+  means = collections.OrderedDict(
+    (name, value) for name, value in sent.items() if not protocol.totals(name)
+  )
+  finite = clients.is_finite((means, others))
+  counts = finite & (num_examples > 0)
+  weight = tf.where(counts, function.weigh(num_examples), 0.0)
+  for name in means:
+    if protocol.sums(name):
+      # The mean of these is weighted; the server multiplies by the sum of weights.
+      share = tf.math.divide_no_nan(1.0, weight)
+      means[name] = tf.nest.map_structure(
+        lambda x, share=share: x * tf.cast(share, x.dtype), means[name]
+      )
+  totals = collections.OrderedDict(
+    (name, clients.keep_if(counts, value))
+    for name, value in sent.items()
+    if protocol.totals(name)
+  )
+  if protocol.counted:
+    totals['counts'] = clients.counts(num_examples, finite)
+  return ClientResult(clients.keep_if(counts, means), weight, totals), counts
+
+
+def as_sent(result: ClientResult) -> Sent:
+  """Returns a client's result as the structure that leaves the client."""
+  return collections.OrderedDict(
+    [*result.means.items(), ('weight', result.weight), *result.totals.items()]
+  )
+
+
+def state_type(function: StatefulFunction, shared_type: tff.Type) -> tff.StructType:
+  """Returns the type of the state of one client.
+
+  Args:
+    function: Of the client.
+    shared_type: Of its first argument.
+  """
+  first = tff.tensorflow.computation(function.first, shared_type)
+  return tff.types.to_type(ClientState(np.int32, np.int32, first.type_signature.result))
+
+
+def stacked_type(one: tff.StructType) -> tff.StructType:
+  """Returns the type of the states of K clients: each tensor [K, ...].
+
+  Args:
+    one: Type of the state of one client.
+  """
+  return tff.types.to_type(
+    tff.types.structure_from_tensor_type_tree(
+      lambda t: tff.TensorType(t.dtype, [None, *t.shape]), one
+    )
+  )
+
+
+def blank_state(one: tff.StructType) -> ClientState:
+  """Returns, as NumPy arrays, the state of a client that has not taken part.
+
+  Args:
+    one: Type of the state of one client.
+  """
+  zeros = tff.types.structure_from_tensor_type_tree(
+    lambda t: np.zeros(t.shape, t.dtype), one
+  )
+  return zeros._replace(last_round=np.int32(NEVER))
+
+
+def _floating(kept: Any) -> list[tf.Tensor]:
+  tensors = map(tf.convert_to_tensor, tf.nest.flatten(kept))
+  return [tensor for tensor in tensors if tensor.dtype.is_floating]

@@ -1,0 +1,183 @@
+"""Clients in groups: what a client sends beside its update, and what becomes of it.
+
+Group-wise averaging (`aggregators.groupwise`), as FedRGD and FedSup have it, with the
+gradient diversity that is logged. One group without the server's model is FedAvg.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import combine
+from tff_ssl.aggregators import groupwise
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+from tff_ssl.objectives import base
+
+# Of an example: the group of the client that holds it, in this round.
+GROUP = 'group'
+# By group, the sum of |n_k update|^2.
+ENERGY = 'energy'
+# A mean of equal numbers, one for each client of a pack, may be rounded.
+_NEARLY_ONE = 0.999
+
+
+@dataclasses.dataclass(frozen=True)
+class Grouping:
+  """How clients' models are averaged.
+
+  Attributes:
+    groups: S, groups of a round; 1: clients need not name one.
+    server_weight: tau, what the server's model counts in a group, in clients; 0: it is
+      in none.
+  """
+
+  groups: int = 1
+  server_weight: float = 0.0
+
+  def __post_init__(self) -> None:
+    groupwise.check(self.groups, self.server_weight)
+
+  @property
+  def client_numbers(self) -> tuple[str, ...]:
+    """Fields that an example must have (see `phases.Algorithm`)."""
+    return (GROUP,) if self.groups > 1 else ()
+
+  @property
+  def sent_kinds(self) -> dict[str, combine.Kind]:
+    """How what a client of `client_function` sends is combined."""
+    return {
+      server.UPDATE: combine.GroupMean(self.groups, self.server_weight, GROUP),
+      server.METRICS: combine.METRICS,
+      GROUP: combine.LOCAL,
+      ENERGY: combine.Sum(self.groups),
+    }
+
+
+FEDAVG = Grouping()
+
+
+def client_function(
+  train: client_functions.ClientFunction, groups: int
+) -> client_functions.ClientFunction:
+  """Builds what a client in a group computes.
+
+  Args:
+    train: What it computes alone; sends an `update`.
+    groups: S.
+
+  Returns:
+    A function that sends what `train` does, its `group`, one-hot, and `energy`.
+  """
+
+  def each(shared, examples):
+    own = collections.OrderedDict(examples)
+    # Without examples a client is in none: 0 stands for it.
+    group = tf.reduce_sum(own.pop(GROUP)[:1]) if groups > 1 else tf.constant(0)
+    sent = collections.OrderedDict(train.each(shared, own))
+    member = tf.one_hot(group, groups)
+    weight = train.weigh(base.example_count(examples))
+    squares = [tf.reduce_sum(tf.square(u)) for u in sent[server.UPDATE].values()]
+    sent[GROUP] = member
+    sent[ENERGY] = member * tf.square(weight) * tf.add_n(squares)
+    return sent
+
+  return client_functions.ClientFunction(each, weigh=train.weigh)
+
+
+def build_to_weight(
+  kinds: Mapping[str, combine.Kind], sent_type: tff.StructType
+) -> tff.Computation | None:
+  """Builds (weight, counts, group) -> a client's weight in a grouped mean.
+
+  Args:
+    kinds: How what clients send is combined; None is built without a grouped mean.
+    sent_type: Of what they send.
+
+  Returns:
+    The computation; it refuses a pack that holds clients of several groups.
+  """
+  grouped = [k for k in kinds.values() if isinstance(k, combine.GroupMean)]
+  if not grouped:
+    return None
+
+  @tff.tensorflow.computation(
+    sent_type['weight'], sent_type[phases.COUNTS], sent_type[grouped[0].by]
+  )
+  def to_weight(weight, counts, members):
+    group = tf.argmax(members, output_type=tf.int32)
+    one_group = tf.reduce_max(members) > _NEARLY_ONE
+    check = tf.debugging.Assert(
+      tf.logical_or(one_group, tf.equal(weight, 0.0)),
+      ['a pack holds clients of several groups, with shares', members],
+    )
+    with tf.control_dependencies([check] if check is not None else []):
+      idle = counts['empty_clients'] + counts['nonfinite_clients']
+      return collections.OrderedDict(
+        examples=tf.identity(weight), clients=counts['clients'] - idle, group=group
+      )
+
+  return to_weight
+
+
+def average(
+  params: base.Params,
+  arrived: Mapping[str, Any],
+  server_params: Mapping[str, Any],
+) -> base.Params:
+  """Returns the model after a round; as it was where no client counts.
+
+  Args:
+    params: Before it.
+    arrived: Of the clients.
+    server_params: The server's model; parameters that it does not have are averaged
+      over clients alone, as are all of them where it is empty.
+  """
+  update = arrived[server.UPDATE]
+  result = collections.OrderedDict()
+  for name, value in params.items():
+    averaged = value - update['mean'][name]
+    if name in server_params:
+      share = tf.cast(update['server_share'], value.dtype)
+      averaged = (1.0 - share) * averaged + share * server_params[name]
+    result[name] = averaged
+  return clients.choose(update['examples'] > 0, result, collections.OrderedDict(params))
+
+
+def report(
+  arrived: Mapping[str, Any], summarize: Callable[[base.Metrics], base.Metrics]
+) -> base.Metrics:
+  """Returns what a round reports of its clients, with their gradient diversity.
+
+  Args:
+    arrived: Of the clients.
+    summarize: The objective's.
+  """
+  result = server.report(arrived[server.METRICS], summarize)
+  result['gradient_diversity'] = diversity(arrived[ENERGY], arrived[server.UPDATE])
+  return result
+
+
+def diversity(energy: tf.Tensor, aggregated: Mapping[str, Any]) -> tf.Tensor:
+  """Returns sum |c_k u_k|^2 / |sum c_k u_k|^2; 0 where nothing moves.
+
+  c_k = n_k s_g are the coefficients. With clients of one size in one group it is
+  sum |u_k|^2 / |sum u_k|^2: 1/K where all K agree, and larger the less they do.
+
+  Source: Yin et al., "Gradient Diversity", AISTATS 2018, Definition 1.
+
+  Args:
+    energy: By group, sum |n_k u_k|^2.
+    aggregated: What arrives of a grouped mean.
+  """
+  total = tf.add_n([tf.reduce_sum(tf.square(u)) for u in aggregated['mean'].values()])
+  of_clients = tf.square(1.0 - aggregated['server_share'])
+  return tf.math.divide_no_nan(
+    tf.reduce_sum(tf.square(aggregated['scales']) * energy), total * of_clients
+  )

@@ -1,0 +1,169 @@
+"""What a federated algorithm is: a server state and a list of phases.
+
+A phase is one exchange between the server and the clients of a round, in the order of
+the paper's pseudocode, or training at the server where it has data of its own. All
+functions are pure functions of tensors; nothing here is of TFF. FedAvg, complete::
+
+  def share(state):
+    return model(state, rate=config.rate(state.round))
+
+
+  def receive(state, arrived):
+    state, measured = server.apply(optimizer, state, arrived['update'])
+    return state, report(arrived['metrics'], objective.summarize, measured)
+
+
+  phases.Algorithm(
+    lambda: server.initial_state(objective, seed, optimizer),
+    [phases.Exchange('train', share, client_function, SENT, receive)],
+  )
+
+TFF computations are made of it by `processes`: a `LearningProcess`, or a process whose
+clients keep a state or whose server has data; by `single`: one deployable computation a
+phase; by `parts`: what several hosts compute. Seeds, the number of the round, clients
+that are discarded, counts, bytes and packs are theirs.
+"""
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from typing import Any, NamedTuple
+
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_functions
+
+# Metrics by name, in groups: 'client_work', 'finalizer', 'server_work'.
+CLIENT_WORK, FINALIZER, SERVER_WORK = 'client_work', 'finalizer', 'server_work'
+# What arrives of the counts of clients and examples, in a round's last exchange.
+COUNTS = 'counts'
+
+Metrics = Mapping[str, Mapping[str, Any]]
+
+
+class ServerState(NamedTuple):
+  """What the server has between two phases.
+
+  Attributes:
+    global_model_weights: `tff.learning.models.ModelWeights`, the result of the rounds.
+    optimizer: State of the server's optimizer; empty where it has none.
+    kept: What else the algorithm keeps at the server, by name: DCCO's statistics, a
+      teacher, control variates.
+    round: int32, the number of the round, from 0.
+    round_seed: int32 [2], of the round.
+  """
+
+  global_model_weights: Any
+  optimizer: Any
+  kept: Any
+  round: Any
+  round_seed: Any
+
+  def keeping(self, **values: Any) -> 'ServerState':
+    """Returns the state with some of what it keeps replaced."""
+    return self._replace(kept=collections.OrderedDict(self.kept, **values))
+
+
+class Bytes(NamedTuple):
+  """What one client's exchanges of a round take, by name of what is sent."""
+
+  down: Mapping[str, int]
+  up: Mapping[str, int]
+
+
+# (state before, arrived, bytes of one client) -> `bytes_down` and `bytes_up` of the
+# cohort, and metrics beside them.
+Traffic = Callable[[ServerState, Mapping[str, Any], Bytes], Mapping[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+  """One exchange between the server and the clients of a round.
+
+  Attributes:
+    name: Of the phase, as 'statistics' or 'train'.
+    share: State -> values by name that the clients are told. They know what earlier
+      exchanges of the round have told them: nothing is told twice. With clients that
+      keep a state there must be the `round`.
+    client: What one client computes of all it was told.
+    sent: How each value that a client sends is combined.
+    receive: (state, what arrived by name) -> the state after, and metrics. It must not
+      change what `share` of an earlier exchange has told, but in the last one. Where
+      no client counts, means and sums are 0; in a round's last exchange
+      `arrived[COUNTS]['examples']` then is 0.
+    traffic: The bytes of the cohort where clients do not all send all of it; None:
+      they do.
+  """
+
+  name: str
+  share: Callable[[ServerState], Mapping[str, Any]]
+  client: client_functions.ClientFunction | client_functions.StatefulFunction
+  sent: Mapping[str, combine.Kind]
+  receive: Callable[[ServerState, Mapping[str, Any]], tuple[ServerState, Metrics]]
+  traffic: Traffic | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class AtServer:
+  """Training at the server, on data of its own.
+
+  Attributes:
+    name: Of the phase.
+    element_spec: `tf.TensorSpec`s of one example of the server's data.
+    train: (state, examples [n, ...], n >= 0) -> the state after, and metrics.
+  """
+
+  name: str
+  element_spec: Any
+  train: Callable[[ServerState, Mapping[str, Any]], tuple[ServerState, Metrics]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+  """A federated algorithm.
+
+  Attributes:
+    initial: () -> the server's state before round 0.
+    phases: Of a round, in order.
+    client_numbers: Fields of an example, int32, that number the client which holds it:
+      its place in the population, or its group in this round.
+    keeps_table: Whether the server keeps a table of what each client sent, so that an
+      aggregation that adds noise must be refused.
+  """
+
+  initial: Callable[[], ServerState]
+  phases: Sequence[Exchange | AtServer]
+  client_numbers: Sequence[str] = ()
+  keeps_table: bool = False
+
+  @property
+  def exchanges(self) -> tuple[Exchange, ...]:
+    """The phases in which clients take part."""
+    return tuple(phase for phase in self.phases if isinstance(phase, Exchange))
+
+  @property
+  def is_stateful(self) -> bool:
+    """Whether clients keep a state between rounds."""
+    return any(
+      isinstance(exchange.client, client_functions.StatefulFunction)
+      for exchange in self.exchanges
+    )
+
+
+def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any]:
+  """Returns what clients are told to train the model.
+
+  Args:
+    state: Of the server.
+    **others: By name, what else they are told.
+
+  Returns:
+    `params`, the round's `seed`, `others` and, with batch norm, the `population`
+    statistics, which come with the model.
+  """
+  weights = state.global_model_weights
+  told = collections.OrderedDict(
+    params=weights.trainable, seed=state.round_seed, **others
+  )
+  if weights.non_trainable:
+    told['population'] = weights.non_trainable
+  return told

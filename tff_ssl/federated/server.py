@@ -1,0 +1,192 @@
+"""The server's part of a round: seeds, initial state, optimizer, and what is reported.
+
+Pure functions of tensors, of which algorithms compose `share` and `receive`.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import clients
+from tff_ssl.federated import phases
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context
+from tff_ssl.objectives import population
+
+# Salts of the streams drawn from a run's seed.
+_INITIAL_WEIGHTS = 0
+_ROUNDS = 1
+
+# Names of what clients of most algorithms send: initial minus final weights, the
+# objective's metrics with `loss`, and with batch norm the statistics of its population.
+UPDATE, METRICS, STATISTICS = 'update', 'metrics', 'statistics'
+
+
+def initial_weights(
+  objective: base.Objective | base.Stateful | context.Contextual, seed: int
+) -> tff.learning.models.ModelWeights:
+  """Returns an objective's initial weights for a run's seed.
+
+  What is not trainable are the population statistics of batch norm, by name.
+  """
+  return tff.learning.models.ModelWeights(
+    trainable=objective.init(tf.constant([seed, _INITIAL_WEIGHTS], tf.int32)),
+    non_trainable=population.initial(objective),
+  )
+
+
+def as_weights(params: base.Params) -> tff.learning.models.ModelWeights:
+  """Returns parameters as model weights without anything that is not trainable."""
+  return tff.learning.models.ModelWeights(params, collections.OrderedDict())
+
+
+def initial_round_seed(seed: int) -> tf.Tensor:
+  """Returns the seed of round 0, int32 [2]."""
+  return _full_range(tf.constant([seed, _ROUNDS], tf.int32))
+
+
+def next_round_seed(round_seed: tf.Tensor) -> tf.Tensor:
+  """Returns the seed of the round after the one with this seed, int32 [2]."""
+  return _full_range(round_seed)
+
+
+def _full_range(seed: tf.Tensor) -> tf.Tensor:
+  return tf.random.stateless_uniform(
+    [2], seed, minval=None, maxval=None, dtype=tf.int32
+  )
+
+
+def initial_state(
+  weights: tff.learning.models.ModelWeights,
+  seed: int,
+  optimizer: Any = (),
+  **kept: Any,
+) -> phases.ServerState:
+  """Returns the server's state before round 0.
+
+  Args:
+    weights: The initial model.
+    seed: Of the run.
+    optimizer: A `tff.learning.optimizers.Optimizer` of the trainable weights, which is
+      initialized; or the state of another optimizer.
+    **kept: What else the server keeps, by name.
+  """
+  if isinstance(optimizer, tff.learning.optimizers.Optimizer):
+    optimizer = optimizer.initialize(
+      tf.nest.map_structure(
+        lambda x: tf.TensorSpec(x.shape, x.dtype), weights.trainable
+      )
+    )
+  return phases.ServerState(
+    weights,
+    optimizer,
+    collections.OrderedDict(kept),
+    tf.constant(0, tf.int32),
+    initial_round_seed(seed),
+  )
+
+
+def next_round(state: phases.ServerState) -> phases.ServerState:
+  """Returns the state with the number and the seed of the round after."""
+  return state._replace(
+    round=state.round + 1, round_seed=next_round_seed(state.round_seed)
+  )
+
+
+def is_nothing(update: Any) -> tf.Tensor:
+  """Returns whether an aggregated update must be left unused.
+
+  It is exactly zero where no client counts: an optimizer with momentum would still
+  move, so it is not asked. Nor is it if anything is not finite.
+  """
+  total = tf.add_n([tf.reduce_sum(tf.abs(x)) for x in tf.nest.flatten(update)])
+  return tf.logical_or(tf.equal(total, 0), tf.logical_not(tf.math.is_finite(total)))
+
+
+def apply(
+  optimizer: tff.learning.optimizers.Optimizer,
+  state: phases.ServerState,
+  arrived: Mapping[str, Any],
+) -> tuple[phases.ServerState, base.Metrics]:
+  """Applies what clients have sent to the model, if any of them counts.
+
+  Args:
+    optimizer: Takes the mean update (initial minus final weights) as a gradient.
+    state: Of the server.
+    arrived: The mean `UPDATE`, and with batch norm `STATISTICS`: these replace the old
+      ones, for an optimizer would take them for gradients.
+
+  Returns:
+    The state after, and the metric `update_rejected`.
+  """
+  weights, update = state.global_model_weights, arrived[UPDATE]
+  rejected = is_nothing(update)
+  optimizer_state, trainable = optimizer.next(
+    state.optimizer, weights.trainable, update
+  )
+  optimizer_state, trainable = clients.choose(
+    rejected, (state.optimizer, weights.trainable), (optimizer_state, trainable)
+  )
+  statistics = weights.non_trainable
+  if STATISTICS in arrived:
+    new = arrived[STATISTICS]
+    statistics = clients.choose(new['num_examples'] > 0, new['statistics'], statistics)
+  return (
+    state._replace(
+      global_model_weights=tff.learning.models.ModelWeights(trainable, statistics),
+      optimizer=optimizer_state,
+    ),
+    collections.OrderedDict(update_rejected=tf.cast(rejected, tf.int32)),
+  )
+
+
+def report(
+  metrics: base.Metrics, summarize: Callable[[base.Metrics], base.Metrics]
+) -> base.Metrics:
+  """Returns what a round reports of its clients' training.
+
+  Args:
+    metrics: Averaged over clients, with `loss`.
+    summarize: The objective's; turns the other metrics into scalars.
+  """
+  averaged = collections.OrderedDict(metrics)
+  result = collections.OrderedDict(loss=averaged.pop('loss'))
+  result.update(summarize(averaged))
+  return result
+
+
+def averaging(
+  optimizer: tff.learning.optimizers.Optimizer,
+  summarize: Callable[[base.Metrics], base.Metrics],
+) -> Callable[..., tuple[phases.ServerState, phases.Metrics]]:
+  """Returns FedAvg's `receive`: the mean update is applied, and metrics are reported.
+
+  Args:
+    optimizer: Applies the mean update.
+    summarize: The objective's.
+  """
+
+  def receive(state, arrived):
+    state, measured = apply(optimizer, state, arrived)
+    return state, {
+      phases.CLIENT_WORK: report(arrived[METRICS], summarize),
+      phases.FINALIZER: measured,
+    }
+
+  return receive
+
+
+def sent_kinds(has_statistics: bool = False) -> dict[str, combine.Kind]:
+  """Returns how the update, the metrics and the statistics of clients are combined.
+
+  Args:
+    has_statistics: Whether population statistics of batch norm are sent.
+  """
+  kinds: dict[str, combine.Kind] = {UPDATE: combine.UPDATE, METRICS: combine.METRICS}
+  if has_statistics:
+    kinds[STATISTICS] = combine.STATISTICS
+  return kinds

@@ -1,0 +1,236 @@
+"""What a server with labels does in a round: training on them, as clients train."""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.federated import clients
+from tff_ssl.federated import grouping
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import population
+from tff_ssl.optimization import local
+from tff_ssl.optimization import schedules
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerPlan:
+  """How a server trains on its labelled examples in a round.
+
+  Attributes:
+    local: Epochs of a round, batch size and optimizer, whose state lives on.
+    learning_rate: Of the optimizer, or a schedule of it over rounds, counted from 0.
+  """
+
+  local: local_training.LocalPlan = dataclasses.field(
+    default_factory=lambda: local_training.LocalPlan(
+      batch_size=128, optimizer=local.LocalOptimizer('adam')
+    )
+  )
+  learning_rate: float | schedules.Schedule = 1e-3
+
+  def __post_init__(self) -> None:
+    rate = self.learning_rate
+    if not callable(rate) and not 0 < rate < float('inf'):
+      raise ValueError(f'learning_rate is {rate}; it must be positive and finite.')
+
+  def rate(self, round: tf.Tensor) -> tf.Tensor:
+    """Returns the learning rate of a round, float32."""
+    if callable(self.learning_rate):
+      return self.learning_rate(round)
+    return tf.constant(self.learning_rate, tf.float32)
+
+
+class Labelled:
+  """The server's part: training some parameters of a model on labelled examples.
+
+  Attributes:
+    names: Of the parameters that are trained.
+    element_spec: Of one labelled example.
+  """
+
+  def __init__(
+    self,
+    objective: base.Objective | context_lib.Contextual,
+    element_spec: Any,
+    plan: ServerPlan,
+  ):
+    """Checks what it is given.
+
+    Args:
+      objective: What is minimised.
+      element_spec: `tf.TensorSpec`s of one labelled example.
+      plan: How.
+
+    Raises:
+      ValueError: If elements have no scalar `example_id`, or no `label`, or a network
+        has batch norm.
+    """
+    check_networks(objective)
+    clients.check_element(element_spec)
+    if 'label' not in element_spec:
+      raise ValueError(
+        f'The elements of the server data are {element_spec}; they must have a `label`.'
+      )
+    self.element_spec = element_spec
+    self._objective = objective
+    self._plan = plan
+    with tf.Graph().as_default():
+      self.names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+
+  def initial_optimizer(self, params: base.Params) -> local.State:
+    """Returns the state of the server's optimizer before round 0."""
+    return self._plan.local.optimizer.init(self.own(params))
+
+  def train(
+    self,
+    params: base.Params,
+    state: phases.ServerState,
+    examples: base.Examples,
+    context: context_lib.Context | None = None,
+  ) -> tuple[base.Params, local.State, base.Metrics]:
+    """Trains for a round; what is empty or not finite changes nothing.
+
+    Args:
+      params: With at least `names`.
+      state: With the optimizer's state, the round and its seed.
+      examples: n >= 0 labelled examples.
+      context: Of a contextual objective.
+
+    Returns:
+      All parameters after, the optimizer's state, and metrics.
+    """
+    own = self.own(params)
+    trained = local_training.train(
+      context_lib.given(self._objective, context or {}),
+      self._plan.local,
+      own,
+      examples,
+      state.round_seed,
+      self._plan.rate(state.round),
+      optimizer=state.optimizer,
+    )
+    num_examples = base.example_count(examples)
+    finite = clients.is_finite((trained.params, trained.metrics))
+    usable = tf.logical_and(finite, num_examples > 0)
+    metrics = server.report(
+      clients.keep_if(finite, trained.metrics), self._objective.summarize
+    )
+    metrics.update(
+      examples=tf.where(finite, num_examples, 0),
+      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+    )
+    everything = collections.OrderedDict(params)
+    everything.update(clients.choose(usable, trained.params, own))
+    optimizer = clients.choose(usable, trained.optimizer, state.optimizer)
+    return everything, optimizer, metrics
+
+  def own(self, params: base.Params) -> base.Params:
+    """Returns the parameters that are trained: those of encoder and head."""
+    return select(params, self.names)
+
+
+def check_networks(objective: Any) -> None:
+  """Raises ValueError if a network has batch norm.
+
+  The server's training and the clients' would each have population statistics of their
+  own data, and no rule says whose a model has.
+  """
+  if population.mixes_examples(objective):
+    raise ValueError(
+      'A network has batch norm; with labels at the server all must have group norm.'
+    )
+
+
+class OneModel:
+  """One model that the server trains with labels and clients train without."""
+
+  def __init__(
+    self,
+    objective: base.Objective | base.Stateful,
+    labelled: Labelled,
+    server_objective: base.Objective,
+    seed: int,
+  ):
+    """Checks the clients' networks.
+
+    Args:
+      objective: What a client minimises.
+      labelled: The server's part.
+      server_objective: What it minimises: the same encoder, with a head.
+      seed: Of the run.
+
+    Raises:
+      ValueError: If a network has batch norm.
+    """
+    check_networks(objective)
+    self._objective = objective
+    self._labelled = labelled
+    self._server_objective = server_objective
+    self._seed = seed
+    with tf.Graph().as_default():
+      self._names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+
+  def initial(self) -> phases.ServerState:
+    """Returns the state before round 0; what both sides have is drawn once."""
+    params = server.initial_weights(self._objective, self._seed).trainable
+    own = server.initial_weights(self._server_objective, self._seed).trainable
+    params.update((name, w) for name, w in own.items() if name not in params)
+    optimizer = self._labelled.initial_optimizer(params)
+    return server.initial_state(server.as_weights(params), self._seed, optimizer)
+
+  def share(self, state: phases.ServerState, rate: tf.Tensor) -> Mapping[str, Any]:
+    """Returns what clients are told: the networks that they train, seed and rate."""
+    params = select(state.global_model_weights.trainable, self._names)
+    return collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
+
+  def average(
+    self,
+    state: phases.ServerState,
+    arrived: Mapping[str, Any],
+    own: base.Params | None = None,
+  ) -> base.Params:
+    """Returns the model after the clients' part of a round.
+
+    Args:
+      state: Before it.
+      arrived: Of the clients.
+      own: The server's model, which is averaged with theirs; None: there is none.
+
+    Returns:
+      The average of what clients train; all else is the server's.
+    """
+    before = state.global_model_weights.trainable
+    params = collections.OrderedDict(before if own is None else own)
+    common = {} if own is None else select(own, self._names)
+    params.update(grouping.average(select(before, self._names), arrived, common))
+    return params
+
+
+def student_of(
+  objective: base.Objective | context_lib.Contextual,
+) -> Callable[[phases.ServerState], Mapping[str, base.Params]]:
+  """Returns state -> the model's encoder and head, by the name 'student'.
+
+  Args:
+    objective: What the server minimises, which says their names.
+  """
+  with tf.Graph().as_default():
+    names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+
+  def classifiers(state):
+    params = state.global_model_weights.trainable
+    return collections.OrderedDict(student=select(params, names))
+
+  return classifiers
+
+
+def select(params: Mapping[str, Any], names: Iterable[str]) -> base.Params:
+  """Returns the parameters of these names, in their order."""
+  return collections.OrderedDict((name, params[name]) for name in names)
