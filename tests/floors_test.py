@@ -124,6 +124,47 @@ def test_only_the_federated_packages_of_the_library_import_tff():
   assert importers == floors.IMPORT_TFF & there
 
 
+def _touches_internals_of_tff(node: ast.AST) -> bool:
+  """Tells whether a node uses something of TFF that is outside its public modules."""
+  if isinstance(node, ast.Import):
+    return any(alias.name.startswith('tensorflow_federated.') for alias in node.names)
+  if isinstance(node, ast.ImportFrom):
+    return (node.module or '').startswith('tensorflow_federated')
+  if isinstance(node, ast.Constant):
+    return isinstance(node.value, str) and 'tensorflow_federated.p' in node.value
+  if isinstance(node, ast.Attribute) and ast.unparse(node).startswith('tff.'):
+    private = node.attr.startswith('_') and not node.attr.endswith('__')
+    return private or isinstance(node.ctx, ast.Store)
+  return False
+
+
+def test_internals_of_tff_are_touched_in_one_file():
+  touching = {
+    source.as_posix()
+    for source in _SOURCES
+    if source.name != 'floors_test.py'
+    if any(_touches_internals_of_tff(node) for node in _nodes(source))
+  }
+
+  assert touching == {'tff_ssl/runtime/internals.py'}
+
+
+@pytest.mark.parametrize(
+  ('code', 'touches'),
+  [
+    ('import tensorflow_federated as tff', False),
+    ('tff.framework.RemoteExecutor(stub)', False),
+    ('from tensorflow_federated.python.core import x', True),
+    ('import tensorflow_federated.proto.v0.executor_pb2', True),
+    ("importlib.import_module('tensorflow_federated.proto.v0')", True),
+    ('tff.framework._private()', True),
+    ('tff.framework.serialize_value = faster', True),
+  ],
+)
+def test_what_touches_internals_of_tff(code, touches):
+  assert any(map(_touches_internals_of_tff, ast.walk(ast.parse(code)))) == touches
+
+
 def test_only_binaries_have_flags():
   offenders = [
     source.as_posix()

@@ -23,8 +23,8 @@ import grpc
 import tensorflow_federated as tff
 
 from tff_ssl.runtime import executors
+from tff_ssl.runtime import internals
 from tff_ssl.runtime import resources
-from tff_ssl.runtime import sending
 from tff_ssl.runtime import worker as worker_lib
 
 _CONNECT_SECONDS = 60.0
@@ -214,7 +214,7 @@ class Context:
     self._wait_until_ready()
     # The worker drops values that are no longer used when there are so many; a round
     # makes 3. By default it would keep the data and client states of six rounds.
-    executor = sending.RemoteExecutor(self._stub, dispose_batch_size=3)
+    executor = internals.RemoteExecutor(self._stub, dispose_batch_size=3)
     executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
     return executor
 
