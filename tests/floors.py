@@ -25,6 +25,7 @@ FLOORS = (
   ('tff_ssl.reporting',),
   ('tasks',),
   ('binaries.flags',),
+  ('binaries.methods',),
   ('binaries.experiment',),
   ('binaries.benchmarking',),
   ('binaries',),
