@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
-.PHONY: help demo byol-collapse test check bench bench-growth format build-files lock clean venv
+.PHONY: help demo byol-collapse test check bench bench-growth format lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (4 minutes)'
@@ -29,7 +29,6 @@ help:
 	@echo 'make bench        the cost of a round, against a centralized step'
 	@echo 'make bench-growth how it grows; draws docs/figures'
 	@echo 'make format       format, and mend what the linter can'
-	@echo 'make build-files  write the BUILD files from the imports'
 	@echo 'make lock         resolve requirements.in into requirements.txt'
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
 
@@ -81,9 +80,6 @@ bench-growth: venv
 format: venv
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-build-files: venv
-	$(BIN)/python -m tests.build_files --write
 
 # setuptools and wheel, from the lock, come first: without isolation, the one package
 # that is built from source (promise) is built by them and not by whatever is newest.

@@ -1,27 +1,21 @@
-"""The BUILD files say what the imports say.
+"""The BUILD files hold every file once and state the floors of tests/floors.py.
 
-They are Starlark that is also Python, so they are read with `ast`; the imports are read
-here anew, not by the generator that wrote the files.
+They are Starlark that is also Python, so they are executed here, with functions that
+record what Bazel would be told and a `glob` that stops, as Bazel's, at other packages.
 """
 
-import ast
+from collections.abc import Iterable
 import dataclasses
 import pathlib
 from typing import Any
 
 import pytest
 
-from tests import build_files
 from tests import floors
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TOPS = ('tff_ssl', 'tasks', 'binaries', 'tests')
-_FOLDERS = sorted(
-  path.parent.relative_to(_ROOT)
-  for top in _TOPS
-  for path in (_ROOT / top).rglob('*.py')
-)
-_FOLDERS = list(dict.fromkeys(_FOLDERS))
+_RULES = ('package', 'py_library', 'py_binary', 'py_test')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,159 +26,165 @@ class _Rule:
   arguments: dict[str, Any]
 
 
-def _rules(folder: pathlib.Path) -> list[_Rule]:
-  tree = ast.parse((_ROOT / folder / 'BUILD').read_text(encoding='utf-8'))
-  rules = []
-  for statement in tree.body:
-    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-    call = statement.value
-    arguments = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
-    rules.append(_Rule(ast.unparse(call.func), arguments))
+def _glob(
+  folder: pathlib.Path, include: Iterable[str], exclude: Iterable[str] = ()
+) -> list[str]:
+  """Lists files of a package, by path from it, as Bazel's `glob` does."""
+  inner = {path.parent for path in folder.rglob('BUILD')} - {folder}
+  return sorted(
+    path.relative_to(folder).as_posix()
+    for path in {path for pattern in include for path in folder.glob(pattern)}
+    if not inner.intersection(path.parents)
+    and path.relative_to(folder).as_posix() not in exclude
+  )
+
+
+def _read(build: pathlib.Path) -> list[_Rule]:
+  """Reads the rules of a BUILD file."""
+  rules: list[_Rule] = []
+
+  def recorder(kind: str) -> Any:
+    return lambda **arguments: rules.append(_Rule(kind, arguments))
+
+  names: dict[str, Any] = {kind: recorder(kind) for kind in _RULES}
+  names['glob'] = lambda include, exclude=(): _glob(build.parent, include, exclude)
+  exec(build.read_text(encoding='utf-8'), {'__builtins__': {'len': len}, **names})
   return rules
 
 
-def _targets(folder: pathlib.Path) -> dict[str, _Rule]:
-  return {
-    rule.arguments['name']: rule
-    for rule in _rules(folder)
-    if rule.kind.startswith('py_')
-  }
+def _name(package: pathlib.Path) -> str:
+  return '.'.join(package.relative_to(_ROOT).parts)
 
 
-def _imported(source: pathlib.Path) -> set[pathlib.Path]:
-  """Finds the files of this repository that a file imports."""
-  files = set()
-  for node in ast.walk(ast.parse(source.read_text(encoding='utf-8'))):
-    names = []
-    if isinstance(node, ast.Import):
-      names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-      names = [f'{node.module}.{alias.name}' for alias in node.names]
-    for name in names:
-      parts = name.split('.')
-      # The longest prefix that is a file: what remains is a name in that file.
-      for end in range(len(parts), 0, -1):
-        path = _ROOT.joinpath(*parts[:end])
-        if path.with_suffix('.py').is_file():
-          files.add(path.with_suffix('.py'))
-          break
-        if (path / '__init__.py').is_file():
-          files.add(path / '__init__.py')
-          break
-  return files
+def _packages() -> dict[str, list[_Rule]]:
+  """Reads the BUILD files below the top one, by dotted name of their package."""
+  found = [path for top in _TOPS for path in (_ROOT / top).rglob('BUILD')]
+  return {_name(path.parent): _read(path) for path in sorted(found)}
 
 
-def _file_of(label: str, folder: pathlib.Path) -> pathlib.Path:
-  package, _, name = label.rpartition(':')
-  base = _ROOT / package.removeprefix('//') if package else _ROOT / folder
-  return base / f'{name}.py'
+def _labels(packages: Iterable[str], suffix: str = '') -> set[str]:
+  return {f'//{package.replace(".", "/")}{suffix}' for package in packages}
 
 
-@pytest.mark.parametrize('folder', _FOLDERS, ids=str)
-def test_each_folder_is_a_package_with_one_target_for_each_module(folder):
-  assert (_ROOT / folder / '__init__.py').is_file()
-  modules = {path.stem for path in (_ROOT / folder).glob('*.py')}
-
-  targets = _targets(folder)
-
-  assert set(targets) == modules
-  for name, target in targets.items():
-    assert target.arguments['srcs'][0] == f'{name}.py'
+def _floor_at(package: str, step: int) -> tuple[str, ...]:
+  """Lists the packages of the floor below (-1) or above (+1) a package."""
+  index = floors.floor_of(package) + step
+  return floors.FLOORS[index] if 0 <= index < len(floors.FLOORS) else ()
 
 
-@pytest.mark.parametrize('folder', _FOLDERS, ids=str)
-def test_deps_are_the_imports(folder):
-  for name, target in _targets(folder).items():
-    labels = target.arguments.get('deps', [])
-    stated = {_file_of(label, folder) for label in labels}
-
-    assert len(stated) == len(labels), name
-    assert stated == _imported(_ROOT / folder / f'{name}.py'), f'{folder}/{name}.py'
+def _of_kind(rules: list[_Rule], kind: str) -> list[dict[str, Any]]:
+  return [rule.arguments for rule in rules if rule.kind == kind]
 
 
-@pytest.mark.parametrize('folder', _FOLDERS, ids=str)
-def test_kind_of_target_follows_the_file(folder):
-  for name, target in _targets(folder).items():
-    source = (_ROOT / folder / f'{name}.py').read_text(encoding='utf-8')
-    if name.endswith('_test'):
-      expected = 'py_test'
-      # Without it Bazel would run the file itself, which calls no test.
-      assert target.arguments['main'] == '//tests:bazel_main.py'
-    elif folder.parts[0] == 'binaries' and "if __name__ == '__main__'" in source:
-      expected = 'py_binary'
-    else:
-      expected = 'py_library'
-    assert target.kind == expected, name
-
-
-def _groups() -> dict[str, set[str]]:
-  """Reads the package groups of the top BUILD, with what they include."""
-  rules = {
-    rule.arguments['name']: rule.arguments
-    for rule in _rules(pathlib.Path())
-    if rule.kind == 'package_group'
-  }
-
-  def members(name: str) -> set[str]:
-    found = set(rules[name]['packages'])
-    for label in rules[name].get('includes', []):
-      found |= members(label.removeprefix(':'))
-    return found
-
-  return {name: members(name) for name in rules}
-
-
-def _sees(viewer: pathlib.Path, folder: pathlib.Path) -> bool:
-  package = _rules(folder)[0]
-  assert package.kind == 'package'
-  (label,) = package.arguments['default_visibility']
-  specs = _groups()[label.removeprefix('//:')]
-  path = f'//{viewer.as_posix()}/'
-  return viewer == folder or any(path.startswith(s.removesuffix('...')) for s in specs)
-
-
-@pytest.mark.parametrize('folder', _FOLDERS, ids=str)
-def test_visible_from_the_floors_above_and_from_nowhere_else(folder):
-  floor = floors.floor_of('.'.join(folder.parts))
-  for viewer in _FOLDERS:
-    above = floors.floor_of('.'.join(viewer.parts)) > floor
-    both_tests = folder.parts[0] == viewer.parts[0] == 'tests'
-    expected = above or both_tests or viewer == folder
-
-    assert _sees(viewer, folder) == expected, f'{folder} from {viewer}'
-
-
-def test_files_are_what_the_generator_writes():
-  for path, text in build_files.build_files(_ROOT).items():
-    assert path.read_text(encoding='utf-8') == text, f'{path}: run `make build-files`'
-
-
-def test_generator_names_an_import_that_does_not_exist(tmp_path):
-  package = tmp_path / 'tff_ssl'
-  package.mkdir()
-  (package / '__init__.py').write_text('')
-  source = package / 'a.py'
-  source.write_text('from tff_ssl.nowhere import b\n')
-
-  with pytest.raises(ValueError, match=r'imports tff_ssl\.nowhere\.b, which'):
-    build_files.deps(tmp_path, source)
-
-
-def test_generator_finds_imports_in_functions_and_of_names(tmp_path):
-  package = tmp_path / 'tff_ssl' / 'losses'
-  package.mkdir(parents=True)
-  for path in ('tff_ssl/__init__.py', 'tff_ssl/losses/__init__.py'):
-    (tmp_path / path).write_text('')
-  (package / 'b.py').write_text('')
-  source = package / 'a.py'
-  source.write_text(
-    'from tff_ssl import __version__\n'
-    'from tff_ssl.losses.b import thing\n'
-    'def f():\n  import tff_ssl.losses\n'
+def test_the_packages_are_those_of_the_floors():
+  assert sorted(_packages()) == sorted(
+    name for names in floors.FLOORS for name in names
   )
 
-  assert build_files.deps(tmp_path, source) == [
-    ':__init__',
-    ':b',
-    '//tff_ssl:__init__',
-  ]
+
+def test_every_file_is_in_one_library():
+  held = []
+  for package, rules in _packages().items():
+    (library,) = _of_kind(rules, 'py_library')
+    folder = _ROOT.joinpath(*package.split('.'))
+    held += [(folder / source).relative_to(_ROOT) for source in library['srcs']]
+
+    assert library['name'] == folder.name, package
+
+  files = [path for top in _TOPS for path in (_ROOT / top).rglob('*.py')]
+  assert sorted(held) == sorted(path.relative_to(_ROOT) for path in files)
+
+
+def test_every_folder_of_modules_is_a_python_package():
+  folders = {path.parent for top in _TOPS for path in (_ROOT / top).rglob('*.py')}
+
+  assert [str(f) for f in folders if not (f / '__init__.py').is_file()] == []
+
+
+def test_deps_are_the_floor_below():
+  wrong = {}
+  for package, rules in _packages().items():
+    (library,) = _of_kind(rules, 'py_library')
+    stated = library.get('deps', [])
+    if sorted(stated) != sorted(_labels(_floor_at(package, -1))):
+      wrong[package] = stated
+
+  assert wrong == {}
+
+
+def test_visible_from_the_floor_above_and_from_nowhere_else():
+  wrong = {}
+  for package, rules in _packages().items():
+    # Where nothing is stated, a package is visible to itself alone: the top floor.
+    stated = [
+      label
+      for arguments in _of_kind(rules, 'package')
+      for label in arguments['default_visibility']
+    ]
+    own = [rule for rule in rules if 'visibility' in rule.arguments]
+    if set(stated) != _labels(_floor_at(package, +1), ':__pkg__') or own:
+      wrong[package] = stated
+
+  assert wrong == {}
+
+
+def test_a_target_runs_each_program():
+  rules = _packages()['binaries']
+  programs = {
+    path.stem
+    for path in (_ROOT / 'binaries').rglob('*.py')
+    if "\nif __name__ == '__main__'" in path.read_text(encoding='utf-8')
+  }
+
+  targets = {target['name']: target for target in _of_kind(rules, 'py_binary')}
+
+  assert programs
+  assert programs <= set(targets)
+  for name, target in targets.items():
+    assert (target['srcs'], target['deps']) == ([f'{name}.py'], [':binaries'])
+
+
+def test_a_target_runs_each_test_with_pytest():
+  targets = _of_kind(_packages()['tests'], 'py_test')
+  run = set()
+  for target in targets:
+    # Without this main Bazel would run the file itself, which calls no test.
+    assert target['main'] == 'bazel_main.py'
+    assert target['srcs'] == ['bazel_main.py']
+    assert target['deps'] == [':tests']
+    (path,) = target['args']
+    assert (_ROOT / path).exists()
+    run.update(
+      (_ROOT / path).rglob('*_test.py') if path[-3:] != '.py' else [_ROOT / path]
+    )
+
+  assert run == set((_ROOT / 'tests').rglob('*_test.py'))
+  assert len({target['name'] for target in targets}) == len(targets)
+
+
+def test_the_top_build_runs_setup():
+  (rule,) = _read(_ROOT / 'BUILD')
+
+  assert rule.kind == 'py_binary'
+  assert rule.arguments['name'] == 'setup'
+  for path in rule.arguments['srcs'] + rule.arguments['data']:
+    assert (_ROOT / path).is_file()
+
+
+def test_a_new_file_is_held_without_a_change_and_a_new_package_is_left_out(tmp_path):
+  (tmp_path / 'BUILD').write_text('py_library(name = "a", srcs = glob(["**/*.py"]))\n')
+  for path in ('old.py', 'room/new.py', 'other/apart.py'):
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text('')
+  (tmp_path / 'other' / 'BUILD').write_text('')
+
+  (rule,) = _read(tmp_path / 'BUILD')
+
+  assert rule.arguments['srcs'] == ['old.py', 'room/new.py']
+
+
+def test_a_name_that_bazel_does_not_know_is_refused(tmp_path):
+  (tmp_path / 'BUILD').write_text('py_libary(name = "a")\n')
+
+  with pytest.raises(NameError, match='py_libary'):
+    _read(tmp_path / 'BUILD')

@@ -11,6 +11,7 @@ from tff_ssl.algorithms import server_finetuned
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
+from tff_ssl.federated import server_training
 from tff_ssl.objectives import contrastive
 
 

@@ -3,7 +3,7 @@
 import tracemalloc
 
 from tests.runtime import remembering
-from tff_ssl.runtime import client_states
+from tff_ssl.runtime import state_store
 from tff_ssl.runtime import stateful_rounds
 
 
@@ -15,7 +15,7 @@ def test_many_registered_clients_cost_nothing(tmp_path):
     _, stateful = remembering.run(folder, 50, 10, size=10, count=count)
     stateful.close()
     # At most 500 rows of 20 bytes and a client id.
-    assert (folder / client_states.NAME).stat().st_size < 200_000
+    assert (folder / state_store.NAME).stat().st_size < 200_000
     population, ids = remembering.clients(count)
     stateful = stateful_rounds.StatefulRounds(remembering.Process(), population)
     stateful.resume(folder, 50)

@@ -14,10 +14,9 @@ import pytest
 from tests.runtime import remembering
 from tff_ssl.federated import packs
 from tff_ssl.runtime import checkpoints
-from tff_ssl.runtime import client_states
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import sampling
-from tff_ssl.runtime import state_layout
+from tff_ssl.runtime import state_store
 from tff_ssl.runtime import stateful_rounds
 from tff_ssl.runtime import table
 
@@ -26,19 +25,19 @@ ROOT = pathlib.Path(__file__).parents[2]
 # Where a run is killed: a function, how often it has been called by then, and whether
 # it has done its work. Seven rounds, a checkpoint after each second.
 _STAGES = {
-  'before the states': (client_states.ClientStates, 'save', 4, False),
-  'amid the states': (state_layout.StateLayout, 'encode', 9, False),
-  'after the states': (client_states.ClientStates, 'save', 4, True),
+  'before the states': (state_store.ClientStates, 'save', 4, False),
+  'amid the states': (state_store.StateLayout, 'encode', 9, False),
+  'after the states': (state_store.ClientStates, 'save', 4, True),
   'before the metrics': (table.Table, 'append', 7, False),
   'between the tables': (table.Table, 'append', 7, True),
   'before the clients': (table.Table, 'extend', 10, False),
   'after the clients': (table.Table, 'extend', 10, True),
   'before the checkpoint': (checkpoints.Checkpoints, 'save', 3, False),
   'after the checkpoint': (checkpoints.Checkpoints, 'save', 3, True),
-  'amid the pruning': (client_states, '_set', 7, False),
-  'after the pruning': (client_states.ClientStates, 'prune', 2, True),
-  'before the first states': (client_states.ClientStates, 'resume', 1, False),
-  'amid their making': (client_states, '_set', 1, False),
+  'amid the pruning': (state_store, '_set', 7, False),
+  'after the pruning': (state_store.ClientStates, 'prune', 2, True),
+  'before the first states': (state_store.ClientStates, 'resume', 1, False),
+  'amid their making': (state_store, '_set', 1, False),
 }
 
 
@@ -179,7 +178,7 @@ def test_the_older_checkpoint_can_be_resumed_from(uninterrupted, tmp_path):
 
 def test_a_run_does_not_go_on_without_its_states(tmp_path):
   remembering.run(tmp_path, rounds=4)
-  (tmp_path / client_states.NAME).unlink()
+  (tmp_path / state_store.NAME).unlink()
   before = (tmp_path / 'metrics.csv').read_bytes()
   with pytest.raises(ValueError, match='sqlite is missing or empty'):
     remembering.run(tmp_path)
@@ -231,3 +230,37 @@ def test_states_of_others_are_refused(tmp_path):
   stateful.resume(tmp_path, 0)
   with pytest.raises(RuntimeError, match='states of other clients'):
     stateful.next(stateful.initialize(), stateful.cohort(ids[1:5]))
+
+
+def _state(seed):
+  rng = np.random.default_rng(seed)
+  weights = collections.OrderedDict(b=rng.normal(size=[2, 3]), a=np.int32(seed))
+  return (np.int32(seed), weights, ())
+
+
+def _same(stack, states):
+  expected = packs.stack(states)
+  np.testing.assert_array_equal(stack[0], expected[0])
+  assert list(stack[1]) == ['b', 'a']
+  for name, value in expected[1].items():
+    assert stack[1][name].dtype == value.dtype
+    np.testing.assert_array_equal(stack[1][name], value)
+
+
+def test_stacks_are_those_of_packs_whatever_was_there():
+  stacks = stateful_rounds.StateStacks(_state(0))
+  for count in (3, 2, 5, 1):
+    states = [_state(10 * count + k) for k in range(count)]
+    _same(stacks.fill(0, count, iter(states)), states)
+
+
+def test_places_are_apart_and_memory_is_used_again():
+  stacks = stateful_rounds.StateStacks(_state(0))
+  first, second = [_state(1), _state(2)], [_state(3)]
+  one = stacks.fill(0, 2, first)
+  other = stacks.fill(1, 1, second)
+  _same(one, first)
+  _same(other, second)
+  again = stacks.fill(0, 1, [_state(4)])
+  assert np.shares_memory(again[1]['b'], one[1]['b'])
+  assert not np.shares_memory(again[1]['b'], other[1]['b'])

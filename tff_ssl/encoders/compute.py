@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.encoders import attention
 from tff_ssl.encoders import normalization
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
@@ -106,7 +105,7 @@ class Apply(ops.Operations):
     return y if bias is None else tf.nn.bias_add(y, bias)
 
   def _dense(self, x: tf.Tensor, kernel: Any, bias: Any) -> tf.Tensor:
-    return attention.dense(x, kernel, bias)
+    return dense(x, kernel, bias)
 
   def _group_norm(self, x: tf.Tensor, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     return normalization.group_norm(x, gamma, beta, groups)
@@ -127,7 +126,7 @@ class Apply(ops.Operations):
   def _attention(
     self, x: tf.Tensor, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
   ) -> tf.Tensor:
-    return attention.self_attention(x, qkv, output, heads)
+    return self_attention(x, qkv, output, heads)
 
 
 def not_empty(x: tf.Tensor, least: int) -> tf.Tensor:
@@ -140,3 +139,48 @@ def not_empty(x: tf.Tensor, least: int) -> tf.Tensor:
   missing = least * tf.cast(tf.equal(tf.shape(x)[0], 0), tf.int32)
   padded = tf.pad(x, [[0, missing]] + [[0, 0]] * (x.shape.rank - 1))
   return tf.ensure_shape(padded, [None, *x.shape[1:]])
+
+
+def dense(x: Any, kernel: Any, bias: Any | None) -> tf.Tensor:
+  """Multiplies the last axis by a matrix.
+
+  Args:
+    x: [n, ..., inputs], of static shape but for n.
+    kernel: [inputs, units].
+    bias: [units], or None.
+
+  Returns:
+    [n, ..., units].
+  """
+  # One product of two matrices: of more axes, TensorFlow makes a batch of products that
+  # all read the kernel, and sums as many gradients of it.
+  rows = x if x.shape.rank == 2 else tf.reshape(x, [-1, x.shape[-1]])
+  y = tf.linalg.matmul(rows, kernel)
+  y = y if bias is None else tf.nn.bias_add(y, bias)
+  return y if x.shape.rank == 2 else tf.reshape(y, [-1, *x.shape[1:-1], y.shape[-1]])
+
+
+def self_attention(
+  x: Any, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
+) -> tf.Tensor:
+  """Lets every token of an example look at all of them.
+
+  Source: Vaswani et al.: Attention Is All You Need. NeurIPS 2017. Section 3.2.
+
+  Args:
+    x: [n, tokens, units].
+    qkv: kernel [units, 3 * units] and bias [3 * units]: queries, keys and values side
+      by side, and in each the heads.
+    output: kernel [units, units] and bias [units] after the heads.
+    heads: number of heads, a divisor of units.
+
+  Returns:
+    [n, tokens, units].
+  """
+  tokens, units = x.shape[1:]
+  size = units // heads
+  projected = tf.reshape(dense(x, *qkv), [-1, tokens, 3, heads, size])
+  q, k, v = tf.unstack(tf.transpose(projected, [2, 0, 3, 1, 4]))
+  weights = tf.nn.softmax(tf.linalg.matmul(q * size**-0.5, k, transpose_b=True))
+  mixed = tf.transpose(tf.linalg.matmul(weights, v), [0, 2, 1, 3])
+  return dense(tf.reshape(mixed, [-1, tokens, units]), *output)

@@ -126,7 +126,7 @@ class Step:
       state: Of the aggregators, at the server.
       sent: On the clients.
     """
-    outputs = {}
+    outputs: dict[str, tff.templates.MeasuredProcessOutput] = {}
     for name, process in self.aggregators.items():
       kind = self.exchange.sent.get(name, combine.TOTAL)
       if isinstance(kind, combine.Total):

@@ -8,7 +8,7 @@ examples there are, and the clients of two draws are not the same clients.
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
-from tff_ssl.partition import sampling
+from tff_ssl.partition import draws
 
 
 def deal_alike(
@@ -41,8 +41,8 @@ def deal_alike(
     np.float64,
   ).reshape(len(classes), len(partition))
   shares = held / np.sum(held, axis=1, keepdims=True)
-  received = sampling.apportion(sizes, shares).T
-  drawn = sampling.deal(other_labels[dealt], received, rng)
+  received = draws.apportion(sizes, shares).T
+  drawn = draws.deal(other_labels[dealt], received, rng)
   return clients_lib.Partition(
     (client_id, dealt[positions])
     for client_id, positions in zip(partition, drawn.values(), strict=True)

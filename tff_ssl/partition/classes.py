@@ -16,7 +16,7 @@ import dataclasses
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
-from tff_ssl.partition import sampling
+from tff_ssl.partition import draws
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ def build(
       f'{holder_counts[short[0]]} clients of a classes partition that hold it; take '
       'fewer clients, or a smaller per_client.'
     )
-  return sampling.deal(labels, sampling.split_evenly(class_sizes, holders), rng)
+  return draws.deal(labels, draws.split_evenly(class_sizes, holders), rng)
 
 
 def _assign(

@@ -19,7 +19,7 @@ import dataclasses
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
-from tff_ssl.partition import sampling
+from tff_ssl.partition import draws
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DirichletConfig:
   clients: int | None = None
 
   def __post_init__(self) -> None:
-    sampling.check_alpha('dirichlet', self.alpha)
+    draws.check_alpha('dirichlet', self.alpha)
     clients_lib.check_count('examples of a dirichlet partition', self.examples)
     clients_lib.check_count('clients of a dirichlet partition', self.clients)
 
@@ -67,7 +67,7 @@ def build(
     received = _fill_one_class_clients(config, class_sizes, rng)
   else:
     received = _fill_clients(config, class_sizes, rng)
-  return sampling.deal(labels, received, rng)
+  return draws.deal(labels, received, rng)
 
 
 def _fill_clients(
@@ -78,14 +78,14 @@ def _fill_clients(
     'dirichlet', int(np.sum(class_sizes)), config.examples, config.clients
   )
   concentration = config.alpha * class_sizes / np.sum(class_sizes)
-  log_proportions = sampling.log_dirichlet(concentration, count, rng)
+  log_proportions = draws.log_dirichlet(concentration, count, rng)
   received = np.zeros((count, len(class_sizes)), np.int64)
   left = class_sizes.copy()
   for client in range(count):
     missing = config.examples
     while missing:
       available = np.flatnonzero(left)
-      proportions = sampling.softmax(log_proportions[client, available])
+      proportions = draws.softmax(log_proportions[client, available])
       drawn = rng.multinomial(missing, proportions)
       # What is drawn of a class beyond what is left is drawn again from the other
       # classes: in distribution the same as one example at a time.

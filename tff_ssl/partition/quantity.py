@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
-from tff_ssl.partition import sampling
+from tff_ssl.partition import draws
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class QuantityConfig:
         'one of them must be given, as in "quantity:alpha=0.5,clients=10".'
       )
     if self.alpha is not None:
-      sampling.check_alpha('quantity', self.alpha)
+      draws.check_alpha('quantity', self.alpha)
     if self.power is not None and not (math.isfinite(self.power) and self.power >= 0):
       raise ValueError(
         f'power of a quantity partition is {self.power}; it must be a finite number '
@@ -80,7 +80,7 @@ def build(
     'quantity', num_examples, max(config.min_examples, 1), config.clients
   )
   rest = num_examples - config.clients * config.min_examples
-  shared = sampling.apportion(np.array([rest]), _proportions(config, rng)[np.newaxis])
+  shared = draws.apportion(np.array([rest]), _proportions(config, rng)[np.newaxis])
   ends = np.cumsum(shared[0] + config.min_examples)
   order = rng.permutation(num_examples)
   return clients_lib.from_positions(np.split(order, ends[:-1]))
@@ -94,4 +94,4 @@ def _proportions(config: QuantityConfig, rng: np.random.Generator) -> np.ndarray
   if config.alpha == 0:
     return np.eye(config.clients)[rng.integers(config.clients)]
   concentration = np.full(config.clients, config.alpha)
-  return sampling.softmax(sampling.log_dirichlet(concentration, 1, rng))[0]
+  return draws.softmax(draws.log_dirichlet(concentration, 1, rng))[0]

@@ -15,7 +15,7 @@ import dataclasses
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
-from tff_ssl.partition import sampling
+from tff_ssl.partition import draws
 
 _MAX_DRAWS = 1000
 
@@ -36,7 +36,7 @@ class SharesConfig:
   min_examples: int = 1
 
   def __post_init__(self) -> None:
-    sampling.check_alpha('shares', self.alpha)
+    draws.check_alpha('shares', self.alpha)
     clients_lib.check_count('clients of a shares partition', self.clients)
     clients_lib.check_count(
       'min_examples of a shares partition', self.min_examples, minimum=0
@@ -70,12 +70,10 @@ def build(
       shares = np.eye(config.clients)[owners]
     else:
       concentration = np.full(config.clients, config.alpha)
-      shares = sampling.softmax(
-        sampling.log_dirichlet(concentration, len(class_sizes), rng)
-      )
-    received = sampling.apportion(class_sizes, shares).T
+      shares = draws.softmax(draws.log_dirichlet(concentration, len(class_sizes), rng))
+    received = draws.apportion(class_sizes, shares).T
     if np.min(np.sum(received, axis=1)) >= config.min_examples:
-      return sampling.deal(labels, received, rng)
+      return draws.deal(labels, received, rng)
   raise ValueError(
     f'None of {_MAX_DRAWS} draws with alpha={config.alpha} gave each of '
     f'{config.clients} clients min_examples={config.min_examples} of the '

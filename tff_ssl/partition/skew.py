@@ -19,7 +19,7 @@ import dataclasses
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
-from tff_ssl.partition import sampling
+from tff_ssl.partition import draws
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +71,9 @@ def build(
     )
   even = np.rint(config.beta * class_sizes).astype(np.int64)
   everyone = np.ones((config.clients, len(class_sizes)), bool)
-  received = sampling.split_evenly(even, everyone)
+  received = draws.split_evenly(even, everyone)
   classes = rng.permutation(len(class_sizes))
   for client, own in enumerate(np.array_split(classes, config.clients)):
     received[client, own] += class_sizes[own] - even[own]
-  sampling.check_filled('skew', received)
-  return sampling.deal(labels, received, rng)
+  draws.check_filled('skew', received)
+  return draws.deal(labels, received, rng)

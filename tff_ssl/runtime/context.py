@@ -13,6 +13,7 @@ worker is gone, and a computation called by mistake fails instead of starting an
 """
 
 import collections
+from collections.abc import Callable
 import os
 import threading
 import time
@@ -22,12 +23,12 @@ from typing import Self
 import grpc
 import tensorflow_federated as tff
 
-from tff_ssl.runtime import executors
+from tff_ssl.runtime import internals
 from tff_ssl.runtime import resources
-from tff_ssl.runtime import sending
 from tff_ssl.runtime import worker as worker_lib
 
 _CONNECT_SECONDS = 60.0
+_MAX_EXECUTORS = 10
 _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = (
   ('grpc.max_message_length', _MAX_MESSAGE_BYTES),
@@ -112,7 +113,7 @@ class Context:
     """
     self.address = address
     self._worker = worker
-    self._executors = executors.Executors(self._make_executor)
+    self._executors = _Executors(self._make_executor)
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
     self._context = tff.framework.SyncExecutionContext(
@@ -214,7 +215,7 @@ class Context:
     self._wait_until_ready()
     # The worker drops values that are no longer used when there are so many; a round
     # makes 3. By default it would keep the data and client states of six rounds.
-    executor = sending.RemoteExecutor(self._stub, dispose_batch_size=3)
+    executor = internals.RemoteExecutor(self._stub, dispose_batch_size=3)
     executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
     return executor
 
@@ -225,3 +226,58 @@ def _open_here() -> list[Context]:
     _threads.contexts = []
   contexts: list[Context] = _threads.contexts
   return contexts
+
+
+class _Executors(tff.framework.ExecutorFactory):
+  """Keeps the executors of the last few cohort sizes.
+
+  TFF's own factory forgets the oldest without closing it, so the worker's memory grows
+  with every new cohort size.
+  """
+
+  def __init__(
+    self,
+    make_executor: Callable[
+      [dict[tff.framework.PlacementLiteral, int]], tff.framework.RemoteExecutor
+    ],
+  ):
+    """Initializes the factory.
+
+    Args:
+      make_executor: Makes an executor for numbers of clients by placement.
+    """
+    self._make_executor = make_executor
+    self._executors: collections.OrderedDict[
+      frozenset[tuple[str, int]], tff.framework.RemoteExecutor
+    ] = collections.OrderedDict()
+
+  def create_executor(
+    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
+  ) -> tff.framework.RemoteExecutor:
+    """Returns the executor for these numbers of clients, made if there is none."""
+    key = _key(cardinalities)
+    if key not in self._executors:
+      self._executors[key] = self._make_executor(cardinalities)
+    self._executors.move_to_end(key)
+    if len(self._executors) > _MAX_EXECUTORS:
+      self._executors.popitem(last=False)[1].close()
+    return self._executors[key]
+
+  def clean_up_executor(
+    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
+  ) -> None:
+    """Closes the executor for these numbers of clients, as TFF asks after an error."""
+    executor = self._executors.pop(_key(cardinalities), None)
+    if executor is not None:
+      executor.close()
+
+  def close(self) -> None:
+    """Closes all executors."""
+    while self._executors:
+      self._executors.popitem()[1].close()
+
+
+def _key(
+  cardinalities: dict[tff.framework.PlacementLiteral, int],
+) -> frozenset[tuple[str, int]]:
+  return frozenset((str(name), count) for name, count in cardinalities.items())

@@ -23,9 +23,8 @@ import tensorflow as tf
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.runtime import client_states
 from tff_ssl.runtime import simulation
-from tff_ssl.runtime import state_stacks
+from tff_ssl.runtime import state_store
 from tff_ssl.runtime import table
 
 # TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
@@ -59,8 +58,8 @@ class StatefulRounds:
     self._clients = clients
     self._is_packed = isinstance(clients.element_spec, packs.PackSpec)
     self._blank = client_functions.blank_state(process.client_state_type)
-    self._stacks = state_stacks.StateStacks(self._blank)
-    self._store: client_states.ClientStates | None = None
+    self._stacks = StateStacks(self._blank)
+    self._store: state_store.ClientStates | None = None
     self._table: table.Table | None = None
     self._round = 0
     self._bytes_per_client = sum(x.nbytes for x in tf.nest.flatten(self._blank))
@@ -159,8 +158,8 @@ class StatefulRounds:
       ValueError: If the folder does not hold these states.
     """
     self.close()
-    path = pathlib.Path(folder) / client_states.NAME
-    store = client_states.ClientStates(path, _without_index(self._blank))
+    path = pathlib.Path(folder) / state_store.NAME
+    store = state_store.ClientStates(path, _without_index(self._blank))
     store.resume(round)
     self._store, self._round = store, round
     if self._process.describe is not None:
@@ -214,7 +213,7 @@ class StatefulRounds:
     self._table.extend(self._round, rows)
 
   @property
-  def _opened(self) -> client_states.ClientStates:
+  def _opened(self) -> state_store.ClientStates:
     if self._store is None:
       raise RuntimeError('the client states are not open: `resume` opens them')
     return self._store
@@ -236,3 +235,47 @@ class _Before(NamedTuple):
 
 def _without_index(state: client_functions.ClientState) -> _Stored:
   return _Stored(state.last_round, state.kept)
+
+
+class StateStacks:
+  """Arrays of the states of packs, each the size of the largest pack so far.
+
+  New ones for each round would cost as much as all else that is done to fill them: the
+  kernel clears the pages of memory that it gives.
+  """
+
+  def __init__(self, blank: Any):
+    """Allocates nothing yet.
+
+    Args:
+      blank: A nest of arrays; every state has its structure, shapes and types.
+    """
+    self._blank = blank
+    self._stacks: list[Any] = []
+
+  def fill(self, place: int, count: int, states: Iterable[Any]) -> Any:
+    """Returns states as one structure of arrays [K, ...], as `packs.stack` does.
+
+    It is good until the same place is filled again.
+
+    Args:
+      place: Of the pack in its round, from 0.
+      count: K, at least 1.
+      states: K of them, taken one after another: one is held at a time.
+    """
+    while len(self._stacks) <= place:
+      self._stacks.append(self._empty(0))
+    if len(tf.nest.flatten(self._stacks[place])[0]) < count:
+      self._stacks[place] = self._empty(count)
+    stack = tf.nest.map_structure(lambda array: array[:count], self._stacks[place])
+    arrays = tf.nest.flatten(stack)
+    for k, state in enumerate(states):
+      for array, leaf in zip(arrays, tf.nest.flatten(state), strict=True):
+        array[k] = leaf
+    return stack
+
+  def _empty(self, count: int) -> Any:
+    return tf.nest.map_structure(
+      lambda leaf: np.empty([count, *np.shape(leaf)], np.asarray(leaf).dtype),
+      self._blank,
+    )

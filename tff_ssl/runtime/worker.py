@@ -16,7 +16,7 @@ import tempfile
 import threading
 from typing import BinaryIO
 
-import tensorflow_federated as tff
+from tff_ssl.runtime import internals
 
 _STOP_SECONDS = 5.0
 _LOG_TAIL_BYTES = 2000
@@ -59,7 +59,7 @@ class Worker:
     port = self._reservation.getsockname()[1]
     self.address = f'localhost:{port}'
     self._command = [
-      str(_binary()),
+      str(internals.worker_binary()),
       f'--port={port}',
       f'--max_concurrent_computation_calls={concurrency}',
     ]
@@ -134,16 +134,6 @@ class Worker:
   def _close_files(self) -> None:
     self._log.close()
     self._reservation.close()
-
-
-def _binary() -> pathlib.Path:
-  """Returns the path of the worker binary of the installed TFF."""
-  path = pathlib.Path(tff.__file__).parent / 'data' / 'worker_binary'
-  if not path.is_file():
-    raise RuntimeError(
-      f'TensorFlow Federated has no worker binary at {path}: reinstall its wheel'
-    )
-  return path
 
 
 def _open_log(log_path: str | os.PathLike[str] | None) -> BinaryIO:

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.encoders import numpy_transformer
-from tff_ssl.encoders import attention
+from tff_ssl.encoders import compute
 from tff_ssl.encoders import network
 
 
@@ -14,7 +14,7 @@ from tff_ssl.encoders import network
 def test_dense_multiplies_the_last_axis(shape, use_bias):
   rng = np.random.default_rng(0)
   x, kernel, bias = rng.normal(size=shape), rng.normal(size=(4, 6)), rng.normal(size=6)
-  got = attention.dense(tf.constant(x), kernel, bias if use_bias else None)
+  got = compute.dense(tf.constant(x), kernel, bias if use_bias else None)
   expected = np.einsum('...i,io->...o', x, kernel) + (bias if use_bias else 0)
   np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tff_ssl.evaluation import metrics
+from tff_ssl.evaluation import scores
 
 # Class 0: 3 of 4 right; class 1: 1 of 2; class 3: 0 of 2; class 2 absent.
 _LABELS = np.array([0, 0, 0, 0, 1, 1, 3, 3])
@@ -15,11 +15,11 @@ _PREDICTIONS = np.array([0, 0, 0, 1, 1, 2, 2, 0])
 def test_counts_by_hand():
   with warnings.catch_warnings():
     warnings.simplefilter('error')  # An absent class is no accident.
-    recall = metrics.per_class_recall(_LABELS, _PREDICTIONS, 4)
-    balanced = metrics.balanced_accuracy(_LABELS, _PREDICTIONS, 4)
+    recall = scores.per_class_recall(_LABELS, _PREDICTIONS, 4)
+    balanced = scores.balanced_accuracy(_LABELS, _PREDICTIONS, 4)
   np.testing.assert_allclose(recall, [0.75, 0.5, np.nan, 0.0])
   assert balanced == pytest.approx((0.75 + 0.5 + 0.0) / 3)
-  assert metrics.accuracy(_LABELS, _PREDICTIONS) == 4 / 8
+  assert scores.accuracy(_LABELS, _PREDICTIONS) == 4 / 8
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_counts_by_hand():
 )
 def test_refuses_bad_input(labels, predictions, message):
   with pytest.raises(ValueError, match=message):
-    metrics.per_class_recall(np.array(labels), np.array(predictions), 4)
+    scores.per_class_recall(np.array(labels), np.array(predictions), 4)

@@ -10,10 +10,13 @@ SQLite and not a file for each client: a round is one transaction, whatever it c
 a state for each client that has taken part and the rounds since the older checkpoint.
 The rollback journal and not the write-ahead log: nobody reads while a round is written,
 each byte is written once and not twice, and between rounds there is one file to copy.
+
+A state is a nest of arrays; in its row are their bytes alone, one array after another.
+Names, types and shapes are the same for all clients and stand once in the file.
 """
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import json
 import os
@@ -22,7 +25,10 @@ import sqlite3
 from typing import Any
 import zlib
 
-from tff_ssl.runtime import state_layout
+import numpy as np
+import tree
+
+from tff_ssl.runtime import checkpoints
 
 NAME = 'client_states.sqlite'
 # 'tffs', in SQLite's header: tells the file from other databases.
@@ -74,7 +80,7 @@ class ClientStates:
     """
     self._path = pathlib.Path(path)
     self._blank = blank
-    self._layout = state_layout.StateLayout(blank)
+    self._layout = StateLayout(blank)
     if self._layout.num_bytes > _MAX_STATE_BYTES:
       raise ValueError(
         f"a client's state takes {self._layout.num_bytes} bytes: the store takes at "
@@ -244,3 +250,71 @@ def _set(connection: sqlite3.Connection, **values: Any) -> None:
 
 def _checksum(client_id: str, round: int, blob: bytes) -> int:
   return zlib.crc32(blob, zlib.crc32(f'{round} {client_id}'.encode()))
+
+
+class StateLayout:
+  """Names, types and shapes of a nest of arrays; its bytes are theirs, in that order.
+
+  Attributes:
+    spec: Type and shape by name, as JSON values.
+    num_bytes: Of every nest of this layout.
+  """
+
+  def __init__(self, like: Any):
+    """Takes the layout of a nest.
+
+    Args:
+      like: Of tuples, named tuples, lists and mappings of arrays.
+    """
+    leaves = checkpoints.named_leaves(like)
+    self._nest = like
+    self._like = [np.asarray(leaf) for leaf in leaves.values()]
+    self.spec = {
+      name: [leaf.dtype.name, list(leaf.shape)]
+      for name, leaf in zip(leaves, self._like, strict=True)
+    }
+    self.num_bytes = sum(leaf.nbytes for leaf in self._like)
+
+  def difference(self, spec: Mapping[str, Sequence[Any]]) -> str:
+    """Returns the first difference to another layout, in words; empty without one.
+
+    Args:
+      spec: Of the other, as read from a file.
+    """
+    for name in [*spec, *self.spec]:
+      there, here = spec.get(name), self.spec.get(name)
+      if there != here:
+        return f"'{name}' is {_describe(there)} there and {_describe(here)} here"
+    return ''
+
+  def encode(self, nest: Any) -> bytes:
+    """Returns the bytes of a nest.
+
+    Args:
+      nest: Of this layout.
+
+    Raises:
+      ValueError: If an array is missing, or is of another type or shape.
+    """
+    other = StateLayout(nest)
+    if difference := self.difference(other.spec):
+      raise ValueError(f'the state is not like the blank one: {difference}')
+    return b''.join(leaf.tobytes() for leaf in other._like)
+
+  def decode(self, data: bytes) -> Any:
+    """Returns the nest that was encoded; its arrays cannot be written to.
+
+    Args:
+      data: `num_bytes` of them.
+    """
+    leaves, start = [], 0
+    for like in self._like:
+      leaf = np.frombuffer(data, like.dtype, like.size, start).reshape(like.shape)
+      # An array of rank 0 becomes a scalar.
+      leaves.append(leaf[()])
+      start += like.nbytes
+    return tree.unflatten_as(self._nest, leaves)
+
+
+def _describe(kind: Sequence[Any] | None) -> str:
+  return 'absent' if kind is None else f'{kind[0]} {kind[1]}'

@@ -1,0 +1,202 @@
+"""Tests of what is used of TFF's internals, and of what replaces them.
+
+The messages that are sent to the worker are TFF's own, to the byte.
+"""
+
+import collections
+import importlib
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.runtime import context
+from tff_ssl.runtime import internals
+
+_STATE = tff.types.to_type(
+  collections.OrderedDict(
+    client=np.int32,
+    kept=collections.OrderedDict(
+      kernel=tff.TensorType(np.float32, [None, 3]), done=tff.TensorType(np.bool_, [2])
+    ),
+    nothing=(),
+  )
+)
+
+
+def _state(seed, rows=2):
+  rng = np.random.default_rng(seed)
+  kept = collections.OrderedDict(
+    kernel=rng.normal(size=[rows, 3]).astype(np.float32), done=np.array([True, False])
+  )
+  return collections.OrderedDict(client=np.int32(seed), kept=kept, nothing=())
+
+
+def _empty_message():
+  value, _ = tff.framework.serialize_value(np.int32(1), tff.TensorType(np.int32))
+  return type(value)()
+
+
+_CASES = {
+  'struct': (_STATE, _state(1)),
+  'no rows': (_STATE, _state(1, rows=0)),
+  'clients': (tff.FederatedType(_STATE, tff.CLIENTS), [_state(1), _state(2, rows=5)]),
+  'no client': (tff.FederatedType(_STATE, tff.CLIENTS), []),
+  'server': (tff.FederatedType(_STATE, tff.SERVER), _state(3)),
+  'unnamed': (tff.types.to_type((np.float32, np.int64)), (np.float32(1), np.int64(2))),
+  'transposed': (
+    tff.TensorType(np.float32, [3, 2]),
+    np.arange(6, dtype=np.float32).reshape(2, 3).T,
+  ),
+  'text': (tff.TensorType(np.str_, [2]), np.array([b'a', b'b'], np.object_)),
+  'a list': (tff.TensorType(np.int32, [2]), [1, 2]),
+}
+
+
+@pytest.mark.parametrize('case', _CASES)
+def test_the_message_is_that_of_tff(case):
+  type_spec, value = _CASES[case]
+  expected = tff.framework.serialize_value(value, type_spec)[0]
+  message = type(expected)()
+  internals.fill(message, value, type_spec)
+  assert message == expected
+
+
+@pytest.mark.parametrize(
+  ('type_spec', 'value'),
+  [
+    (tff.TensorType(np.float32, [2]), np.zeros([3], np.float32)),
+    (tff.TensorType(np.float32, [2]), np.zeros([2], np.int64)),
+    (_STATE, collections.OrderedDict(client=np.int32(1))),
+    (tff.FederatedType(np.float32, tff.CLIENTS), np.zeros([2], np.float32)),
+  ],
+)
+def test_what_is_not_of_the_type_is_refused(type_spec, value):
+  with pytest.raises(TypeError):
+    internals.fill(_empty_message(), value, type_spec)
+
+
+def _sum_and_number():
+  """Returns a computation over client states and data, and what it gives for two."""
+
+  @tff.tensorflow.computation(_STATE, tff.SequenceType(np.int64))
+  def use(state, data):
+    total = data.reduce(np.int64(0), lambda a, b: a + b)
+    return tf.reduce_sum(state['kept']['kernel']), state['client'], total
+
+  @tff.federated_computation(
+    tff.FederatedType(_STATE, tff.CLIENTS),
+    tff.FederatedType(tff.SequenceType(np.int64), tff.CLIENTS),
+  )
+  def each(states, data):
+    return tff.federated_map(use, (states, data))
+
+  return each
+
+
+def _check_that_values_arrive():
+  states = [_state(1), _state(2, rows=4)]
+  data = [tf.data.Dataset.range(3), tf.data.Dataset.range(5)]
+  results = _sum_and_number()(states, data)
+  for result, state, total in zip(results, states, (3, 10), strict=True):
+    assert result[0] == pytest.approx(state['kept']['kernel'].sum(), rel=1e-5)
+    assert (result[1], result[2]) == (state['client'], total)
+
+
+def test_values_arrive_in_messages_of_ours(tff_context):
+  assert internals.fills_messages()
+  _check_that_values_arrive()
+
+
+def _without_module(patch, name):
+  # What `import` finds of a module that is not there.
+  patch.setitem(sys.modules, name, None)
+
+
+def _without_name(patch, module, name):
+  """Hides a name of TFF's module from us alone: TFF needs it itself."""
+  original = importlib.import_module(module)
+  hidden = {key: each for key, each in vars(original).items() if key != name}
+  other = type(sys)(module)
+  vars(other).update(hidden)
+  patch.setitem(sys.modules, module, other)
+
+
+def _without_fields(patch):
+  def fill(*_):
+    raise AttributeError('array')
+
+  patch.setattr(internals, '_fill_array', fill)
+
+
+_MISSING = {
+  'messages': lambda p: _without_module(p, internals.MESSAGES),
+  'executor': lambda p: _without_module(p, internals.EXECUTOR),
+  'request': lambda p: _without_name(p, internals.MESSAGES, 'CreateValueRequest'),
+  'reference': lambda p: _without_name(p, internals.EXECUTOR, 'RemoteValue'),
+  'fields': _without_fields,
+  'attributes': lambda p: p.setattr(internals, '_ATTRIBUTES', ('_no_such_thing',)),
+}
+
+
+@pytest.fixture
+def missing(monkeypatch):
+  """Makes something of TFF missing, and all of it there again."""
+
+  def remove(what):
+    _MISSING[what](monkeypatch)
+    internals.fills_messages.cache_clear()
+
+  yield remove
+  monkeypatch.undo()
+  internals.fills_messages.cache_clear()
+
+
+@pytest.mark.parametrize('what', _MISSING)
+def test_values_arrive_without_the_internals(tff_context, missing, monkeypatch, what):
+  missing(what)
+  sent = []
+  fill = internals.fill
+  monkeypatch.setattr(internals, 'fill', lambda *a: sent.append(a) or fill(*a))
+  assert internals.fills_messages() == (what == 'attributes')
+  sent.clear()
+
+  _check_that_values_arrive()
+
+  assert sent == []
+
+
+def test_messages_that_are_not_those_of_tff_are_not_sent(missing, monkeypatch):
+  # As of a field that a later TFF fills and this project does not.
+  monkeypatch.setattr(internals, 'fill', lambda message, *_: message.SetInParent())
+  internals.fills_messages.cache_clear()
+
+  assert not internals.fills_messages()
+
+
+def test_the_worker_is_that_of_the_wheel():
+  path = internals.worker_binary()
+
+  assert path.is_relative_to(pathlib.Path(tff.__file__).parent)
+  assert path.is_file()
+
+
+def test_without_it_the_worker_is_one_on_the_path(tmp_path, monkeypatch):
+  monkeypatch.setattr(tff, '__file__', str(tmp_path / 'empty' / '__init__.py'))
+  program = tmp_path / 'worker_binary'
+  program.write_text('')
+  program.chmod(0o700)
+  monkeypatch.setenv('PATH', str(tmp_path))
+
+  assert internals.worker_binary() == program
+
+
+def test_without_any_worker_a_sentence_says_so(tmp_path, monkeypatch):
+  monkeypatch.setattr(tff, '__file__', str(tmp_path / '__init__.py'))
+  monkeypatch.setenv('PATH', '')
+
+  with pytest.raises(RuntimeError, match=r'no worker binary at .*reinstall'):
+    context.local(concurrency=1)
