@@ -97,8 +97,8 @@ WORKER_ADDRESS = flags.DEFINE_string(
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
-# Paths that a program which reads a run needs again on its command line, and what it has
-# no use for: neither is taken from the run.
+# Paths that a program which reads a run needs again on its command line, and what it
+# has no use for: neither is taken from the run.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
 NOT_ADOPTED = ('run', 'run_dir', 'transfer_data_dir', 'worker_address')
 
