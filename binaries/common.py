@@ -206,11 +206,8 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
 
 def flag_values() -> dict[str, object]:
   """Returns the value of every flag that a module of ours defines."""
-  by_module = flags.FLAGS.flags_by_module_dict()
-  # The main module is known by the path it was started with.
-  ours = [m for m in by_module if m.startswith('binaries') or m.endswith('.py')]
-  values = {flag.name: flag.value for m in ours for flag in by_module[m]}
-  return dict(sorted(values.items()))
+  names = sorted(name for own in program.flags_by_module().values() for name in own)
+  return {name: flags.FLAGS[name].value for name in names}
 
 
 def load_task() -> task_lib.Task:
