@@ -1,17 +1,21 @@
 """How every binary starts, and how its errors reach a person."""
 
 from collections.abc import Callable, Sequence
+import itertools
 import signal
 import sys
 
 from absl import app
+from absl import flags
 from absl import logging
 
 from tff_ssl.runtime import allocator
 
+_HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
+
 
 def run(main: Callable[[], None]) -> None:
-  """Runs a binary, and ends the process.
+  """Runs a binary, and ends the process; with --help, says what its flags are.
 
   Bad input is one sentence on stderr and exit status 1 (with `--verbosity=1` a
   traceback); Ctrl-C that nothing else handles is one line and 130.
@@ -34,9 +38,40 @@ def run(main: Callable[[], None]) -> None:
       print('\nstopped: the same command takes it up again', file=sys.stderr)
       sys.exit(128 + signal.SIGINT)
 
+  if _asks_for_help(sys.argv):
+    print(help_text(sys.argv[0]))
+    sys.exit(0)
   # TensorFlow may be imported by now, but has not begun its threads.
   allocator.keep_freed_memory()
   app.run(checked)
+
+
+def flags_by_module() -> dict[str, list[str]]:
+  """Returns the names of the flags that our modules define, by module."""
+  found = flags.FLAGS.flags_by_module_dict()
+  # The main module is known by the path it was started with.
+  ours = [m for m in found if m.startswith('binaries') or m.endswith('.py')]
+  return {module: [flag.name for flag in found[module]] for module in ours}
+
+
+def help_text(main_module: str) -> str:
+  """Returns the docstring of the program and all flags of our modules.
+
+  absl's own --help lists the flags of the main module alone, where ours has none.
+
+  Args:
+    main_module: Its name among the modules with flags: the path it was started with.
+  """
+  modules = sorted(flags_by_module(), key=lambda name: (name != main_module, name))
+  parts = [flags.FLAGS.module_help(module).strip('\n') for module in modules]
+  doc = sys.modules['__main__'].__doc__ or ''
+  return '\n\n'.join([doc.strip(), *parts])
+
+
+def _asks_for_help(arguments: Sequence[str]) -> bool:
+  """Returns whether a command line has --help, before a `--` that ends the flags."""
+  given = itertools.takewhile(lambda argument: argument != '--', arguments[1:])
+  return any(argument in _HELP for argument in given)
 
 
 def _sentence(error: Exception) -> str:

@@ -1,5 +1,6 @@
 import collections
 import csv
+import errno
 import json
 import math
 import os
@@ -16,7 +17,9 @@ import tensorflow as tf
 from tests.runtime import counting
 from tests.runtime import processes
 from tests.runtime import toy
+from tff_ssl.runtime import files
 from tff_ssl.runtime import interruption
+from tff_ssl.runtime import table as table_lib
 
 ROOT = pathlib.Path(__file__).parents[2]
 # What must not depend on how often a run was interrupted.
@@ -154,6 +157,62 @@ def test_an_error_saves_the_last_complete_round(tmp_path):
 
 
 @pytest.mark.parametrize(
+  ('keep', 'message'),
+  [
+    ([1, 3, 4], 'row 2 is of round 3'),
+    ([1, 2, 2, 3, 4], 'row 3 is of round 2'),
+    ([1, 2, 3], 'row 4 is missing'),
+  ],
+)
+def test_rows_that_a_checkpoint_counts_must_be_there_once(tmp_path, keep, message):
+  counting.run(tmp_path, counting.Counting(), rounds=4)
+  path = tmp_path / 'metrics.csv'
+  header, *lines = path.read_text().splitlines(keepends=True)
+  path.write_text(header + ''.join(lines[round - 1] for round in keep))
+  damaged = path.read_bytes()
+  with pytest.raises(ValueError, match=f'rounds 1 to 4, each once.*{message}'):
+    counting.run(tmp_path, counting.Counting())
+  assert path.read_bytes() == damaged
+
+
+def test_a_disk_that_is_full_for_a_moment_loses_no_round(tmp_path, monkeypatch):
+  """The row of round 4 does not fit; the run ends, and goes on with the same bytes."""
+  counting.run(tmp_path / 'undisturbed', counting.Counting())
+  original = table_lib.Table.append
+  failed = []
+
+  def append(self, round, values):
+    if round == 4 and not failed:
+      failed.append(round)
+      raise OSError(errno.ENOSPC, 'No space left on device', 'metrics.csv')
+    original(self, round, values)
+
+  monkeypatch.setattr(table_lib.Table, 'append', append)
+  with pytest.raises(OSError, match='No space left'):
+    counting.run(tmp_path / 'run', counting.Counting())
+  counting.run(tmp_path / 'run', counting.Counting())
+  for name in ('metrics.csv', 'checkpoints/round_00000006.npz'):
+    disturbed = (tmp_path / 'run' / name).read_bytes()
+    assert disturbed == (tmp_path / 'undisturbed' / name).read_bytes()
+
+
+def test_rows_are_durable_before_the_checkpoint_that_counts_them(tmp_path, monkeypatch):
+  synced = []
+  original = files.sync
+
+  def sync(path):
+    synced.append(pathlib.Path(path).name)
+    original(path)
+
+  monkeypatch.setattr(files, 'sync', sync)
+  counting.run(tmp_path, counting.Counting(), checkpoint_every=3)
+  names = [name.partition('-')[2] or name for name in synced]
+  for round in (3, 6):
+    at = next(k for k, name in enumerate(names) if f'round_0000000{round}' in name)
+    assert {'metrics.csv', 'system.csv'} <= set(names[at - 3 : at])
+
+
+@pytest.mark.parametrize(
   ('times', 'done', 'status'), [(1, 3, 130), (2, 2, 130)], ids=['finish', 'abandon']
 )
 def test_ctrl_c(tmp_path, capsys, times, done, status):
@@ -184,6 +243,60 @@ def test_an_interruption_in_the_evaluation_repeats_the_round(tmp_path):
     tmp_path, counting.Counting(), evaluate_fn=lambda s, _: {'double': 2.0 * s['count']}
   )
   assert rows(tmp_path / 'metrics.csv')[-1]['double'] == '12.0'
+
+
+def evaluate_last(state, round):
+  return {'double': 2.0 * state['count']}
+
+
+def fail_to_evaluate(state, round):
+  raise ValueError('case 3 has two labels')
+
+
+def test_the_last_round_is_saved_before_it_is_evaluated(tmp_path):
+  undisturbed, run = tmp_path / 'undisturbed', tmp_path / 'run'
+  counting.run(undisturbed, counting.Counting(), evaluate_fn=evaluate_last)
+  kept = []
+  with pytest.raises(ValueError, match='case 3 has two labels'):
+    counting.run(
+      run, counting.Counting(), evaluate_fn=fail_to_evaluate, keep_fn=kept.append
+    )
+  assert kept == [{'count': 6}]
+  assert [row['count'] for row in rows(run / 'metrics.csv')] == list('123456')
+  assert (run / 'checkpoints' / 'round_00000006.npz').exists()
+  assert not (run / 'evaluation.json').exists()
+  counting.run(run, counting.Counting(), evaluate_fn=evaluate_last, keep_fn=kept.append)
+  assert len(kept) == 2
+  for name in DETERMINISTIC:
+    assert (run / name).read_bytes() == (undisturbed / name).read_bytes()
+  # Nothing is left to evaluate.
+  counting.run(run, counting.Counting(), evaluate_fn=fail_to_evaluate)
+
+
+@pytest.mark.parametrize('writes', [0, 1])
+def test_a_run_killed_after_its_last_evaluation_ends_alike(
+  tmp_path, monkeypatch, writes
+):
+  """Between the rewriting of the tables, of which system.csv is the last."""
+  undisturbed, run = tmp_path / 'undisturbed', tmp_path / 'run'
+  counting.run(undisturbed, counting.Counting(), evaluate_fn=evaluate_last)
+  original, done = table_lib.Table.replace, []
+
+  def replace(self, *arguments):
+    if len(done) == writes:
+      raise KeyboardInterrupt
+    done.append(arguments)
+    original(self, *arguments)
+
+  with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    patch.setattr(table_lib.Table, 'replace', replace)
+    counting.run(run, counting.Counting(), evaluate_fn=evaluate_last)
+  counting.run(run, counting.Counting(), evaluate_fn=evaluate_last)
+  for name in DETERMINISTIC:
+    assert (run / name).read_bytes() == (undisturbed / name).read_bytes()
+  last = rows(run / 'system.csv')[-1]
+  assert float(last['evaluation_seconds']) >= 0
+  assert last['round'] == '6'
 
 
 def test_non_finite_metrics_are_written(tmp_path):
