@@ -21,12 +21,12 @@ import pathlib
 
 from absl import flags
 
-from binaries import common
-from binaries import evaluation
-from binaries import evaluation_clients
-from binaries import evaluation_flags
-from binaries import results
-from binaries import transfer
+from binaries.experiment import evaluating
+from binaries.experiment import evaluation_clients
+from binaries.experiment import results
+from binaries.experiment import transfer
+from binaries.flags import common
+from binaries.flags import evaluation
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
@@ -38,9 +38,10 @@ _RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
 _MAY_BE_GIVEN = (
   'data_dir',
   'download',
-  *evaluation_flags.OF_EVALUATION,
-  *evaluation_flags.MAY_DIFFER,
+  *evaluation.OF_EVALUATION,
+  *evaluation.MAY_DIFFER,
 )
+_OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES)
 _FEDBN = 'fedbn'
 _STATISTICS = f'global_model_weights/non_trainable/{dual_encoder.ENCODER}'
 
@@ -51,9 +52,16 @@ def main() -> None:
     raise ValueError('run is not given; it must name the folder of a run.')
   folder = pathlib.Path(_RUN.value)
   config = run_config.read(folder)
-  common.adopt(config['flags'], _MAY_BE_GIVEN)
+  stored = config['flags']
+  for name in common.given():
+    if name not in (*stored, *_MAY_BE_GIVEN, *_OWN):
+      raise ValueError(
+        f'--{name} is given, which {folder} does not have; binaries.evaluate takes '
+        f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'
+      )
+  common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
-  evaluation_flags.check((suite.FEDERATED_LINEAR,))
+  evaluation.check((suite.FEDERATED_LINEAR,))
   evaluation_clients.check()
   transfer.check()
   if config['flags'].get('algorithm') == _FEDBN:
@@ -74,7 +82,7 @@ def main() -> None:
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
-  evaluator = evaluation.Evaluator(
+  evaluator = evaluating.Evaluator(
     task,
     encoder,
     evaluation_clients.build_federated(task),
@@ -83,7 +91,7 @@ def main() -> None:
   known = config['flags']
   name = str(known.get('algorithm', known.get('method', 'encoder')))
   with evaluation_clients.open_context():
-    evaluation.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
+    evaluating.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
 
 
 if __name__ == '__main__':

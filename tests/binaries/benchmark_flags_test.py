@@ -14,16 +14,16 @@ from tests.binaries import launch
 
 _SCRIPT = """
 import dataclasses, json, sys
-from binaries import benchmark_flags
+from binaries.benchmarking import settings
 from tests.binaries import in_process
 
 def outcome(arguments):
   with in_process.parsed(*arguments):
     try:
-      benchmark_flags.check()
+      settings.check()
     except ValueError as error:
       return str(error)
-    return [dataclasses.asdict(each) for each in benchmark_flags.workloads()]
+    return [dataclasses.asdict(each) for each in settings.workloads()]
 
 print(json.dumps([outcome(arguments) for arguments in json.loads(sys.argv[1])]))
 """

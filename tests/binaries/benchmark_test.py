@@ -11,11 +11,11 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from binaries import benchmark_experiments
-from binaries import benchmark_measure
-from binaries import benchmark_objectives
-from binaries import benchmark_problem
-from binaries import benchmark_workloads
+from binaries.benchmarking import experiments
+from binaries.benchmarking import measure
+from binaries.benchmarking import objectives
+from binaries.benchmarking import problems
+from binaries.benchmarking import workloads
 from tests import tiny
 from tests.binaries import launch
 from tff_ssl.algorithms import local_plan
@@ -46,17 +46,17 @@ def environment_of(pid: int) -> str:
     return ''
 
 
-def problem(local=None) -> benchmark_problem.Problem:
+def problem(local=None) -> problems.Problem:
   encoder = resnet.build_encoder('resnet8', tiny.IMAGE_SHAPE, width=0.25)
   model = dual_encoder.Siamese(
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )
   cohorts = sampling.Cohorts(list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0)
   data = tiny.clients()
-  clients = benchmark_workloads.Clients(
+  clients = workloads.Clients(
     data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
-  return benchmark_problem.Problem(
+  return problems.Problem(
     model, clients, local or local_plan.LocalPlan(), seed=0
   )
 
@@ -142,7 +142,7 @@ def test_a_bad_flag_is_one_sentence():
   [(1, None, [9]), (1, 4, [4, 4, 1]), (2, 5, [5, 4, 5, 4])],
 )
 def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
-  batches = benchmark_experiments.centralized_batches(
+  batches = experiments.centralized_batches(
     problem(local_plan.LocalPlan(epochs, batch_size)), round=0
   )
   ids = [[int(e['example_id']) for e in batch] for batch in batches]
@@ -150,9 +150,9 @@ def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
   assert [*itertools.chain(*ids)] == [*tiny.arrays()['example_id']] * epochs
 
 
-@pytest.mark.parametrize('name', benchmark_experiments.EXPERIMENTS)
+@pytest.mark.parametrize('name', experiments.EXPERIMENTS)
 def test_both_sides_start_from_the_same_weights(tff_context, name):
-  experiment = benchmark_experiments.EXPERIMENTS[name](problem())
+  experiment = experiments.EXPERIMENTS[name](problem())
   federated, centralized = (
     side.get_model_weights(side.initialize()).trainable for side in experiment
   )
@@ -163,8 +163,8 @@ def test_both_sides_start_from_the_same_weights(tff_context, name):
 
 def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
   case = problem()
-  experiment = benchmark_experiments.EXPERIMENTS['dcco'](case)
-  runner = benchmark_measure.Runner(case, experiment)
+  experiment = experiments.EXPERIMENTS['dcco'](case)
+  runner = measure.Runner(case, experiment)
   before = weights(experiment.federated, runner._federated)
   runner.federated_round(0)
   runner.centralized_round(0)
@@ -177,8 +177,8 @@ def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
 @pytest.mark.parametrize('name', ['fedema', 'per_ssfl'])
 def test_rounds_of_who_remembers_are_those_in_memory(tff_context, name):
   case = problem()
-  experiment = benchmark_experiments.EXPERIMENTS[name](case)
-  runner = benchmark_measure.Runner(case, experiment)
+  experiment = experiments.EXPERIMENTS[name](case)
+  runner = measure.Runner(case, experiment)
   before = weights(experiment.federated, runner._federated)
   for round in range(3):
     runner.federated_round(round)
@@ -203,9 +203,9 @@ def weights(algorithm, state) -> np.ndarray:
   return np.concatenate([np.ravel(value) for value in trainable.values()])
 
 
-@pytest.mark.parametrize('name', benchmark_objectives.OBJECTIVES)
+@pytest.mark.parametrize('name', objectives.OBJECTIVES)
 def test_every_objective_has_a_gradient(name):
-  objective = base.with_state(benchmark_objectives.OBJECTIVES[name](problem().model))
+  objective = base.with_state(objectives.OBJECTIVES[name](problem().model))
   params = objective.init(tf.constant([0, 1]))
   examples = collections.OrderedDict(
     (field, tf.constant(value)) for field, value in tiny.arrays().items()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import results
+from binaries.experiment import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.runtime import processes

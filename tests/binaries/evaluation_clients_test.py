@@ -3,7 +3,7 @@ import collections
 import numpy as np
 import pytest
 
-from binaries import evaluation_clients
+from binaries.experiment import evaluation_clients
 from tasks import registry
 from tests.binaries import in_process
 

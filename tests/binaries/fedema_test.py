@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import results
+from binaries.experiment import results
 from tests.binaries import launch
 from tests.binaries import refusals
 from tff_ssl.encoders import resnet

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from absl import flags
 
-from binaries import partition_flags
-from binaries import program
+from binaries.flags import dealing
+from binaries.flags import program
 from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import byol
@@ -59,9 +59,14 @@ PROJECTOR = flags.DEFINE_list(
 AUGMENTATION = flags.DEFINE_enum(
   'augmentation', 'byol_no_blur', tuple(byol.CONFIGS), 'How the views are made.'
 )
-ROUNDS = flags.DEFINE_integer('rounds', 100, 'Rounds.', lower_bound=1)
+ROUNDS = flags.DEFINE_integer(
+  'rounds', None, 'Rounds; by default 100, of benchmark 10.', lower_bound=1
+)
 CLIENTS_PER_ROUND = flags.DEFINE_integer(
-  'clients_per_round', 64, 'Clients of a cohort.', lower_bound=1
+  'clients_per_round',
+  None,
+  "Clients of a cohort; by default the program's.",
+  lower_bound=1,
 )
 PARTICIPATION = flags.DEFINE_float(
   'participation',
@@ -93,6 +98,9 @@ RUN_DIR = flags.DEFINE_string(
 WORKER_ADDRESS = flags.DEFINE_string(
   'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
 )
+
+# Values of flags that no program has another of.
+DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
@@ -141,8 +149,8 @@ def check_flags() -> None:
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_norm', 'encoder', resnet.NAMES)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
-  partition_flags.check()
-  projector_widths(())
+  dealing.check()
+  projector_widths()
   if PARTICIPATION.value is not None:
     if flags.FLAGS[CLIENTS_PER_ROUND.name].present:
       raise ValueError(
@@ -184,13 +192,23 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
       )
 
 
-def flag_values() -> dict[str, object]:
-  """Returns the value of every flag that a module of ours defines."""
+def given() -> list[str]:
+  """Returns the flags of ours that the command line gives."""
   by_module = flags.FLAGS.flags_by_module_dict()
   # The main module is known by the path it was started with.
   ours = [m for m in by_module if m.startswith('binaries') or m.endswith('.py')]
-  values = {flag.name: flag.value for m in ours for flag in by_module[m]}
-  return dict(sorted(values.items()))
+  return sorted({flag.name for m in ours for flag in by_module[m] if flag.present})
+
+
+def fill(values: Mapping[str, object]) -> None:
+  """Gives flags that the command line does not give their values.
+
+  Args:
+    values: Value by name; names that this program does not have are left out.
+  """
+  for name, value in values.items():
+    if name in flags.FLAGS and not flags.FLAGS[name].present:
+      flags.FLAGS[name].value = value
 
 
 def load_task() -> task_lib.Task:
@@ -206,7 +224,7 @@ def load_task() -> task_lib.Task:
 
 def build_partition(task: task_lib.Task) -> partition_lib.Partition:
   """Deals the training examples to clients; returns the partition."""
-  return partition_flags.build(task, SEED.value)
+  return dealing.build(task, SEED.value)
 
 
 def build_encoder(task: task_lib.Task) -> network.Network:
@@ -229,7 +247,7 @@ def build_encoder_of_shape(image_shape: Sequence[int]) -> network.Network:
 
 
 def build_siamese(
-  encoder: network.Network, default_projector: Sequence[int]
+  encoder: network.Network, default_projector: Sequence[int] = ()
 ) -> dual_encoder.Siamese:
   """Builds the dual encoder of one image's two views."""
   return dual_encoder.build_siamese(
@@ -237,7 +255,7 @@ def build_siamese(
   )
 
 
-def projector_widths(default: Sequence[int]) -> tuple[int, ...]:
+def projector_widths(default: Sequence[int] = ()) -> tuple[int, ...]:
   """Returns the widths of `--projector`, or a default."""
   if PROJECTOR.value is None:
     return tuple(default)
