@@ -11,7 +11,18 @@ from tff_ssl.runtime import allocator
 
 
 def run(main: Callable[[], None]) -> None:
-  """Runs a binary, and ends the process.
+  """Runs a program, and ends the process; see `checked`.
+
+  Args:
+    main: Does the work; raises ValueError or OSError for bad input.
+  """
+  # TensorFlow may be imported by now, but has not begun its threads.
+  allocator.keep_freed_memory()
+  app.run(checked(main))
+
+
+def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
+  """Returns what `app.run` runs: a program whose errors reach a person.
 
   Bad input is one sentence on stderr and exit status 1 (with `--verbosity=1` a
   traceback); Ctrl-C that nothing else handles is one line and 130.
@@ -20,7 +31,7 @@ def run(main: Callable[[], None]) -> None:
     main: Does the work; raises ValueError or OSError for bad input.
   """
 
-  def checked(argv: Sequence[str]) -> None:
+  def run_checked(argv: Sequence[str]) -> None:
     try:
       if len(argv) > 1:
         raise ValueError(f'Unexpected argument {argv[1]!r}; all are --flag=value.')
@@ -34,9 +45,7 @@ def run(main: Callable[[], None]) -> None:
       print('\nstopped: the same command takes it up again', file=sys.stderr)
       sys.exit(128 + signal.SIGINT)
 
-  # TensorFlow may be imported by now, but has not begun its threads.
-  allocator.keep_freed_memory()
-  app.run(checked)
+  return run_checked
 
 
 def _sentence(error: Exception) -> str:

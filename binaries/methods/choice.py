@@ -96,6 +96,7 @@ def read(program: str) -> Choice:
   common.fill(table.values(chosen.program, chosen.method))
   if chosen.method.alias:
     print(f'{chosen.name} is {chosen.method.alias}', flush=True)
+  chosen.program.check()
   chosen.algorithm.check()
   if set(own_encoders.NAMES) & _taken(chosen.method):
     own_encoders.check()

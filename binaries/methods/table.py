@@ -8,7 +8,7 @@ the first that is found in: the method's row, its program's, the objective's and
 algorithm's defaults, `DEFAULTS`, the flag's own default.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 import dataclasses
 from typing import Any
 
@@ -89,6 +89,7 @@ class Program:
     defaults: Values of flags in place of those of algorithm and objective.
     title: How a run is called in tables and on the encoder's card.
     personal: Whether clients' own encoders are evaluated unasked.
+    check: Raises ValueError where flags do not fit its experiments.
   """
 
   name: str
@@ -99,6 +100,15 @@ class Program:
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   title: str = '{}'
   personal: bool = False
+  check: Callable[[], None] = lambda: None
+
+
+def _check_norm() -> None:
+  if common.NORM.value == 'batch':
+    raise ValueError(
+      'encoder_norm is batch; DCCO and what it is compared with take group, for their '
+      'layers must not depend on the batch. binaries.fedavg_ssl takes both.'
+    )
 
 
 # The DCCO paper's server (section 4), and its projectors on CIFAR-100, a quarter as
@@ -113,14 +123,15 @@ _DCCO = Program(
       'fedavg',
       'cco',
       renamed={'local_steps': 'local_epochs'},
-      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=cco',
+      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=cco, by other defaults',
     ),
     'fedavg_nt_xent': Method(
       'fedavg',
       'simclr',
       {'temperature': 0.1},
       renamed={'local_steps': 'local_epochs'},
-      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=simclr',
+      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=simclr, by other '
+      'defaults',
     ),
     'centralized_cco': Method('centralized_steps', 'cco'),
     'centralized_supervised': Method(
@@ -134,6 +145,7 @@ _DCCO = Program(
     'server_schedule': 'cosine',
     'client_learning_rate': 1.0,
   },
+  check=_check_norm,
 )
 
 _FEDAVG_SSL = Program(

@@ -11,12 +11,14 @@ import psutil
 import pytest
 import tensorflow as tf
 
+from binaries import benchmark
 from binaries.benchmarking import experiments
 from binaries.benchmarking import measure
 from binaries.benchmarking import objectives
 from binaries.benchmarking import problems
 from binaries.benchmarking import workloads
 from tests import tiny
+from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.algorithms import local_plan
 from tff_ssl.augment import configs
@@ -30,8 +32,8 @@ from tff_ssl.runtime import simulation
 SMALL = ('--encoder_width=0.25', '--projector=8,8', '--rounds=2', '--image_size=8')
 
 
-def benchmark(*flags) -> launch.Ended:
-  """Runs the benchmark, and checks that nothing that it started is left."""
+def started(*flags) -> launch.Ended:
+  """Starts the benchmark, and checks that nothing that it started is left."""
   mark = uuid.uuid4().hex
   process = launch.start('benchmark', *flags, environment={'BENCHMARK_TEST': mark})
   ended = launch.end(process, pathlib.Path())
@@ -56,13 +58,11 @@ def problem(local=None) -> problems.Problem:
   clients = workloads.Clients(
     data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
-  return problems.Problem(
-    model, clients, local or local_plan.LocalPlan(), seed=0
-  )
+  return problems.Problem(model, clients, local or local_plan.LocalPlan(), seed=0)
 
 
 def test_json_has_all_numbers_and_nothing_else_is_printed():
-  ended = benchmark(
+  ended = started(
     '--experiment=dcco',
     '--clients=3',
     '--examples_per_client=2',
@@ -93,7 +93,9 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
 
 
 def test_table_is_one_line():
-  ended = benchmark('--experiment=fedavg', '--regime=C', *SMALL, '--rounds=1')
+  ended = in_process.run(
+    benchmark, '--experiment=fedavg', '--regime=C', *SMALL, '--rounds=1'
+  )
   assert (ended.status, ended.stderr) == (0, '')
   (line,) = ended.stdout.splitlines()
   assert line.split()[:5] == ['fedavg', 'C', '512', 'x', '1']
@@ -101,7 +103,8 @@ def test_table_is_one_line():
 
 def test_growth_measures_every_point_and_draws(tmp_path):
   path = tmp_path / 'growth.png'
-  ended = benchmark(
+  ended = in_process.run(
+    benchmark,
     '--experiment=fedavg',
     '--growth=population',
     '--growth_points=2,4',
@@ -129,7 +132,7 @@ def test_growth_measures_every_point_and_draws(tmp_path):
 
 
 def test_a_bad_flag_is_one_sentence():
-  ended = benchmark('--experiment=dcco', '--regime=B')
+  ended = in_process.run(benchmark, '--experiment=dcco', '--regime=B')
   assert (ended.status, ended.stdout) == (1, '')
   assert ended.stderr == (
     'Error: --regime=B is given with --experiment=dcco; its local batches are for '

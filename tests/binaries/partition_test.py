@@ -77,9 +77,7 @@ def test_writes_what_all_clients_have(tmp_path):
 
 def test_as_a_program_draws(tmp_path):
   path = tmp_path / 'clients.png'
-  ended = launch.end(
-    launch.start('partition', '--partition=iid:clients=5', f'--plot={path}'), tmp_path
-  )
+  ended = in_process.run(partition, '--partition=iid:clients=5', f'--plot={path}')
   # Not stderr: matplotlib may say there that it makes its cache of fonts.
   assert ended.status == 0, ended.stderr
   assert path.read_bytes().startswith(b'\x89PNG')
