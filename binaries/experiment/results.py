@@ -15,6 +15,7 @@ import pathlib
 from binaries.methods import algorithms
 from tasks import task as task_lib
 from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import suite
 from tff_ssl.reporting import projection
@@ -88,6 +89,7 @@ def card(
     input=f'float32 [n, {", ".join(map(str, task.image_shape))}], pixels in [0, 1]',
     output=f'float32 [n, {encoder.output_dim}], features',
     parameters=encoder.num_parameters,
+    network=registry.describe(encoder),
     load="tf.keras.models.load_model('encoder.keras')",
   )
 

@@ -105,6 +105,11 @@ DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
+# Paths that a program which reads a run needs again on its command line, and what it has
+# no use for: neither is taken from the run.
+GIVEN_AGAIN = ('data_dir', 'partition_encoder')
+NOT_ADOPTED = ('run', 'run_dir', 'transfer_data_dir', 'worker_address')
+
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
 WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases')
@@ -174,17 +179,32 @@ def cohort_size(num_clients: int) -> int:
 def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
   """Sets the flags to those of a run, except where the command line gives one.
 
+  A run folder may be a stranger's: no path and no address is taken from it.
+
   Args:
     stored: Value by name; names that this binary does not have are left out.
     may_be_given: Flags that the command line may give another value.
 
   Raises:
-    ValueError: If another flag is given a value that is not the run's.
+    ValueError: If another flag is given a value that is not the run's, or one of
+      `GIVEN_AGAIN`, which the run has, is not given, or the run's value is not one.
   """
-  for name in sorted(stored.keys() & set(flags.FLAGS)):
+  # Ours alone: those of absl are no settings of a run.
+  for name in sorted(stored.keys() & flag_values().keys()):
     flag = flags.FLAGS[name]
+    if name in GIVEN_AGAIN and stored[name] is not None and not flag.present:
+      raise ValueError(
+        f'The run has --{name}={stored[name]}; no path is taken from the folder of a '
+        f'run: give --{name} on the command line.'
+      )
+    if name in (*GIVEN_AGAIN, *NOT_ADOPTED):
+      continue
     if not flag.present:
-      flag.value = stored[name]
+      try:
+        value = stored[name]
+        flag.value = None if value is None else flag.parser.parse(value)
+      except (TypeError, ValueError) as error:
+        raise ValueError(f'The run has --{name}={stored[name]}: {error}') from error
     elif name not in may_be_given and flag.value != stored[name]:
       raise ValueError(
         f'--{name}={flag.value} is given, but the run has --{name}={stored[name]}; '

@@ -2,13 +2,13 @@
 
 from absl import flags
 import numpy as np
-import tensorflow as tf
 
 from tasks import task as task_lib
 from tff_ssl.evaluation import features
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import spec
 from tff_ssl.runtime import client_data
+from tff_ssl.runtime import encoder_file
 
 PARTITION = flags.DEFINE_string(
   'partition',
@@ -22,7 +22,8 @@ PARTITION = flags.DEFINE_string(
 ENCODER = flags.DEFINE_string(
   'partition_encoder',
   None,
-  'The encoder.keras, as of a run, whose features the partition clusters.',
+  'The encoder.keras of a run, beside its encoder.json, whose features the partition '
+  'clusters.',
 )
 
 MOST = flags.DEFINE_integer(
@@ -104,7 +105,7 @@ def build_client_data(
 def _encode(task: task_lib.Task) -> np.ndarray:
   """Returns the features of the training images, float32 [n, d]."""
   try:
-    encoder = tf.keras.models.load_model(ENCODER.value, compile=False)
+    encoder = encoder_file.read(ENCODER.value)
   except (OSError, ValueError) as error:
     raise ValueError(
       f'--partition_encoder is {ENCODER.value!r}, which is not an encoder.keras that '

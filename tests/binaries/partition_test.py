@@ -16,6 +16,9 @@ from binaries.flags import dealing
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
+from tests.runtime import encoder_files
+from tff_ssl.encoders import resnet
+from tff_ssl.evaluation import features
 from tff_ssl.partition import describe
 from tff_ssl.partition import sources
 
@@ -27,12 +30,10 @@ def digits():
 
 @pytest.fixture
 def encoder_path(tmp_path):
-  """An encoder of digits: the means of the image's upper and lower half."""
-  images = tf.keras.Input((8, 8, 1))
-  outputs = tf.keras.layers.Flatten()(tf.keras.layers.AveragePooling2D((4, 8))(images))
-  path = tmp_path / 'encoder.keras'
-  tf.keras.Model(images, outputs).save(path)
-  return path
+  """An encoder of digits, as a run leaves it."""
+  return encoder_files.write(
+    tmp_path, resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  )
 
 
 def test_prints_what_a_run_prints_and_a_table(capsys):
@@ -113,12 +114,29 @@ def test_clusters_of_an_encoder(encoder_path, digits):
     '--partition=clusters:clients=2', f'--partition_encoder={encoder_path}'
   ):
     clients = common.build_partition(digits)
-  halves = digits.train.image.reshape(-1, 2, 32).mean(axis=-1)
+  model = tf.keras.models.load_model(encoder_path)
+  encoded = features.encode(model, digits.train.image)
   # k-means: everyone is nearest to the mean of their own cluster.
-  means = np.stack([halves[held].mean(axis=0) for held in clients.values()])
+  means = np.stack([encoded[held].mean(axis=0) for held in clients.values()])
   for k, held in enumerate(clients.values()):
-    distances = np.linalg.norm(halves[held, np.newaxis] - means, axis=-1)
+    distances = np.linalg.norm(encoded[held, np.newaxis] - means, axis=-1)
     assert np.mean(np.argmin(distances, axis=1) == k) > 0.99
+
+
+@pytest.mark.parametrize('kind', encoder_files.PROGRAMS)
+def test_a_file_with_a_program_in_it_is_refused_and_not_run(
+  kind, encoder_path, digits, tmp_path
+):
+  ran = tmp_path / 'ran'
+  encoder_files.PROGRAMS[kind](encoder_path, ran)
+  with (
+    in_process.parsed(
+      '--partition=clusters:clients=2', f'--partition_encoder={encoder_path}'
+    ),
+    pytest.raises(ValueError, match=r'is not an encoder\.keras that can be read: .*'),
+  ):
+    common.build_partition(digits)
+  assert not ran.exists()
 
 
 def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):

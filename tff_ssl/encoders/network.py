@@ -38,11 +38,13 @@ class Network:
     name: what the network is called in messages and exports.
     input_shape: shape of one example, (height, width, channels) or (units,).
     forward: the definition, a function of `Operations` and an input.
+    config: what it is made of, of encoders that `registry.rebuild` can build again.
   """
 
   name: str
   input_shape: tuple[int, ...]
   forward: Callable[[ops.Operations, Any], Any]
+  config: Any = None
 
   @functools.cached_property
   def _description(self) -> tuple[describe.Describe, tuple[int, ...]]:
