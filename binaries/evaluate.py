@@ -10,7 +10,8 @@ r"""Evaluates the encoder of a run, which need not have finished.
 The task, the encoder and how it is evaluated are those of the run, the parameters those
 of its newest checkpoint. Flags that are given win; what the encoder is, or was trained
 on, cannot be given. Of a run's --data_dir and --partition_encoder the path is not taken
-from its folder, which may be a stranger's: they are given again. Prints a table and completes the run's `evaluation.json`.
+from its folder, which may be a stranger's: they are given again. Prints a table and
+completes the run's `evaluation.json`.
 
 With --transfer_task the encoder is evaluated on another task than its own: classifiers
 are trained and tested on that task's splits, resized to what the encoder takes. The
@@ -55,7 +56,7 @@ def main() -> None:
   config = run_config.read(folder)
   stored = config['flags']
   for name in common.given():
-    if name not in (*stored, *_MAY_BE_GIVEN, *_OWN):
+    if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
       raise ValueError(
         f'--{name} is given, which {folder} does not have; binaries.evaluate takes '
         f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'

@@ -105,10 +105,16 @@ DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
-# Paths that a program which reads a run needs again on its command line, and what it has
-# no use for: neither is taken from the run.
+# Paths that a program which reads a run needs again on its command line, and what it
+# has no use for: neither is taken from the run.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
-NOT_ADOPTED = ('run', 'run_dir', 'transfer_data_dir', 'worker_address')
+NOT_ADOPTED = (
+  'alignment_run',
+  'run',
+  'run_dir',
+  'transfer_data_dir',
+  'worker_address',
+)
 
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
@@ -212,12 +218,18 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
       )
 
 
-def given() -> list[str]:
-  """Returns the flags of ours that the command line gives."""
+def flag_values() -> dict[str, object]:
+  """Returns the value of every flag that a module of ours defines."""
   by_module = flags.FLAGS.flags_by_module_dict()
   # The main module is known by the path it was started with.
   ours = [m for m in by_module if m.startswith('binaries') or m.endswith('.py')]
-  return sorted({flag.name for m in ours for flag in by_module[m] if flag.present})
+  values = {flag.name: flag.value for m in ours for flag in by_module[m]}
+  return dict(sorted(values.items()))
+
+
+def given() -> list[str]:
+  """Returns the flags of ours that the command line gives."""
+  return [name for name in flag_values() if flags.FLAGS[name].present]
 
 
 def fill(values: Mapping[str, object]) -> None:

@@ -75,7 +75,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
     }
   task = registry.load('digits')
   encoder = resnet.build_encoder('resnet8', task.image_shape, width=0.25)
-  with in_process.parsed('--seed=0'):
+  with in_process.parsed('--seed=0', '--label_fractions=0.1'):
     initial = evaluating.Evaluator(task, encoder).initial_params()
   assert stored.keys() == initial.keys()
   for name, value in initial.items():

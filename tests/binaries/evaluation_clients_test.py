@@ -53,7 +53,7 @@ def test_clusters_have_no_fairness():
 
 
 def test_nothing_is_built_that_is_not_asked_for():
-  with in_process.parsed():
+  with in_process.parsed('--evaluation_methods=knn'):
     task = registry.load('digits')
     assert evaluation_clients.build_deal(task) is None
     assert evaluation_clients.build_federated(task) is None
