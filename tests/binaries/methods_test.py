@@ -234,6 +234,7 @@ def _documented():
       'ssfl': ['global', 'per'],
       'fedsup': ['fedsup', 'simclr', 'byol', 'fixmatch'],
     },
+    '$method': ['fed_simclr', 'fed_byol', 'fedu', 'fedema'],
     'PARTITION': ['iid:clients=5'],
     'ALPHA': ['5'],
     'ROUNDS': ['4'],
