@@ -12,6 +12,7 @@ all); `supervised` (centralized, from scratch, on a share of the labels).
 
 from binaries.experiment import running
 from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
@@ -20,4 +21,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('dcco'))

@@ -17,6 +17,7 @@ ham10000). An encoder is evaluated with the server's labels alone: of --label_fr
 
 from binaries.experiment import server_experiment
 from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
@@ -25,4 +26,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('fedsup'))
