@@ -7,7 +7,8 @@ r"""Pretrains an encoder with DCCO, or with one of the baselines that it compare
 
 The algorithms: `dcco`; `fedavg_cco` and `fedavg_nt_xent` (FedAvg with the loss within
 each client); `centralized_cco` (batches of as many examples as a round has, drawn from
-all); `supervised` (centralized, from scratch, on a share of the labels).
+all); `centralized_supervised` (from scratch, on a share of the labels; `supervised` for
+short).
 """
 
 from binaries.experiment import running

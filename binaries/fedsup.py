@@ -5,9 +5,10 @@ r"""Trains with labels at the server and none on the clients: FedSup and its com
       --run_dir=runs/fedsup
 
 The methods: `fedsup` (--noconsistency, --stages and --averaging leave parts of it out);
-`fixmatch`, `simclr`, `simsiam` and `byol` on the clients, with the average fine-tuned
-at the server; `fedrgd`; `fedmatch`; and the bounds: `supervised`, whose clients have
-all labels, and `labelled_only`, which has no clients.
+`fixmatch`, `finetuned_simclr`, `finetuned_simsiam` and `finetuned_byol` on the clients,
+with the average fine-tuned at the server; `fedrgd`; `fedmatch`; and the bounds:
+`finetuned_supervised`, whose clients have all labels, and `labelled_only`, which has no
+clients. `simclr`, `simsiam`, `byol` and `supervised` are short for the `finetuned_` ones.
 
 The server has a share of the training labels (--server_labels; 1 where the task comes
 with unlabelled images, as stl10), or those of one hospital (--server_hospital, of
