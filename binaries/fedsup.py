@@ -8,7 +8,8 @@ The methods: `fedsup` (--noconsistency, --stages and --averaging leave parts of 
 `fixmatch`, `finetuned_simclr`, `finetuned_simsiam` and `finetuned_byol` on the clients,
 with the average fine-tuned at the server; `fedrgd`; `fedmatch`; and the bounds:
 `finetuned_supervised`, whose clients have all labels, and `labelled_only`, which has no
-clients. `simclr`, `simsiam`, `byol` and `supervised` are short for the `finetuned_` ones.
+clients. `simclr`, `simsiam`, `byol` and `supervised` are short for those with
+`finetuned_`.
 
 The server has a share of the training labels (--server_labels; 1 where the task comes
 with unlabelled images, as stl10), or those of one hospital (--server_hospital, of
