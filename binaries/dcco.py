@@ -7,20 +7,19 @@ r"""Pretrains an encoder with DCCO, or with one of the baselines that it compare
 
 The algorithms: `dcco`; `fedavg_cco` and `fedavg_nt_xent` (FedAvg with the loss within
 each client); `centralized_cco` (batches of as many examples as a round has, drawn from
-all); `supervised` (centralized, from scratch, on a share of the labels).
+all); `centralized_supervised` (from scratch, on a share of the labels; `supervised` for
+short).
 """
 
-from binaries import common
-from binaries import dcco_setup
-from binaries import experiment
+from binaries.experiment import running
+from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
   """Runs an experiment, or goes on with it."""
-  # All that the flags can have wrong comes to light before the run folder is made.
-  dcco_setup.check_flags()
-  experiment.run(dcco_setup.build_experiment())
+  running.run('dcco')
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('dcco'))

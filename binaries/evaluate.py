@@ -23,12 +23,12 @@ import pathlib
 
 from absl import flags
 
-from binaries import common
-from binaries import evaluation
-from binaries import evaluation_clients
-from binaries import evaluation_flags
-from binaries import results
-from binaries import transfer
+from binaries.experiment import evaluating
+from binaries.experiment import evaluation_clients
+from binaries.experiment import results
+from binaries.experiment import transfer
+from binaries.flags import common
+from binaries.flags import evaluation
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
@@ -40,9 +40,10 @@ _RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
 _MAY_BE_GIVEN = (
   'data_dir',
   'download',
-  *evaluation_flags.OF_EVALUATION,
-  *evaluation_flags.MAY_DIFFER,
+  *evaluation.OF_EVALUATION,
+  *evaluation.MAY_DIFFER,
 )
+_OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES)
 _FEDBN = 'fedbn'
 _STATISTICS = f'global_model_weights/non_trainable/{dual_encoder.ENCODER}'
 
@@ -53,9 +54,16 @@ def main() -> None:
     raise ValueError('run is not given; it must name the folder of a run.')
   folder = pathlib.Path(_RUN.value)
   config = run_config.read(folder)
-  common.adopt(config['flags'], _MAY_BE_GIVEN)
+  stored = config['flags']
+  for name in common.given():
+    if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
+      raise ValueError(
+        f'--{name} is given, which {folder} does not have; binaries.evaluate takes '
+        f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'
+      )
+  common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
-  evaluation_flags.check((suite.FEDERATED_LINEAR,))
+  evaluation.check((suite.FEDERATED_LINEAR,))
   evaluation_clients.check()
   transfer.check()
   if config['flags'].get('algorithm') == _FEDBN:
@@ -76,7 +84,7 @@ def main() -> None:
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
-  evaluator = evaluation.Evaluator(
+  evaluator = evaluating.Evaluator(
     task,
     encoder,
     evaluation_clients.build_federated(task),
@@ -85,8 +93,8 @@ def main() -> None:
   known = config['flags']
   name = str(known.get('algorithm', known.get('method', 'encoder')))
   with evaluation_clients.open_context():
-    evaluation.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
+    evaluating.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, (*_OWN, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN))

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from binaries import dcco
-from binaries import evaluation
-from binaries import results
+from binaries.experiment import evaluating
+from binaries.experiment import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
@@ -46,7 +46,7 @@ def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
   assert float(rows[-1]['knn/10%/accuracy']) == accuracy > 0.2
   # The last line of the table, with its accuracy of kNN; the line of a classifier of
   # its own comes after it.
-  last = -3 if algorithm == 'supervised' else -2
+  last = -3 if algorithm == 'centralized_supervised' else -2
   assert f'{100 * accuracy:.1f}%' in run.stdout.splitlines()[last]
   config = json.loads((run.folder / 'config.json').read_text())
   assert config['flags']['algorithm'] == algorithm
@@ -151,7 +151,7 @@ def test_an_evaluation_that_fails_loses_nothing(tmp_path, monkeypatch):
     raise ValueError('case 3 has two labels')
 
   with monkeypatch.context() as patch:
-    patch.setattr(evaluation.Evaluator, 'evaluate_model', fail)
+    patch.setattr(evaluating.Evaluator, 'evaluate_model', fail)
     with pytest.raises(
       ValueError, match=r'same command repeats: case 3 has two labels'
     ):

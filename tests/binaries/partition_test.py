@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import common
 from binaries import dcco
-from binaries import experiment
 from binaries import partition
-from binaries import partition_flags
-from binaries import partition_plot
+from binaries.experiment import partition_plot
+from binaries.experiment import running
+from binaries.flags import common
+from binaries.flags import dealing
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -78,9 +78,7 @@ def test_writes_what_all_clients_have(tmp_path):
 
 def test_as_a_program_draws(tmp_path):
   path = tmp_path / 'clients.png'
-  ended = launch.end(
-    launch.start('partition', '--partition=iid:clients=5', f'--plot={path}'), tmp_path
-  )
+  ended = in_process.run(partition, '--partition=iid:clients=5', f'--plot={path}')
   # Not stderr: matplotlib may say there that it makes its cache of fonts.
   assert ended.status == 0, ended.stderr
   assert path.read_bytes().startswith(b'\x89PNG')
@@ -161,7 +159,7 @@ def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
 def test_clients_hold_the_changed_images(digits, labelled):
   with in_process.parsed('--partition=rotation:clients=4'):
     clients = common.build_partition(digits)
-    data = partition_flags.build_client_data(digits, clients, labelled)
+    data = dealing.build_client_data(digits, clients, labelled)
   for k, (client_id, held) in enumerate(clients.items()):
     examples = data.examples(data.positions(client_id))
     expected = np.rot90(digits.train.image[held], k, axes=(1, 2))
@@ -188,7 +186,7 @@ def test_a_run_trains_on_the_changed_images(tmp_path, monkeypatch, digits):
     seen['data'] = data
     raise InterruptedError
 
-  monkeypatch.setattr(experiment.simulation, 'Clients', stop)
+  monkeypatch.setattr(running.simulation, 'Clients', stop)
   with pytest.raises(InterruptedError):
     in_process.call(
       dcco, *launch.SMALL, f'--run_dir={tmp_path}/run', '--partition=style:clients=4'

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from binaries import partition
-from binaries import program
+from binaries.flags import program
 from tests.binaries import launch
 
 
@@ -22,6 +22,8 @@ def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
   assert 'Rounds between checkpoints.' in ended.stdout
   assert "(default: '10')" in ended.stdout
   assert not {'verbosity', 'logtostderr', 'tfds_debug'} & set(listed)
+  # Nor those of methods that the program does not offer.
+  assert not {'tau', 'server_labels', 'method'} & set(listed)
 
 
 def test_help_begins_with_the_program_s_own_flags():

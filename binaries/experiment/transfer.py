@@ -5,7 +5,7 @@ import dataclasses
 from absl import flags
 import numpy as np
 
-from binaries import common
+from binaries.flags import common
 from tasks import registry
 from tasks import task as task_lib
 
@@ -19,6 +19,7 @@ _DATA_DIR = flags.DEFINE_string(
   'transfer_data_dir', None, 'Where its data are; as --data_dir.'
 )
 _DOWNLOAD = flags.DEFINE_bool('transfer_download', True, 'For it, as --download.')
+NAMES = ('transfer_task', 'transfer_data_dir', 'transfer_download')
 
 
 def check() -> None:

@@ -6,41 +6,51 @@ from typing import Any
 
 from absl import flags
 
-from binaries import benchmark_experiments
-from binaries import benchmark_measure
-from binaries import benchmark_objectives
-from binaries import benchmark_workloads
-from binaries import common
-from binaries import output_flags
+from binaries.benchmarking import experiments
+from binaries.benchmarking import measure
+from binaries.benchmarking import objectives
+from binaries.benchmarking import workloads
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.flags import outputs
+from binaries.flags import training
 from tff_ssl.federated import local_training
 
-_NOT_TAKEN = (
-  'task',
-  'data_dir',
-  'download',
-  'partition',
-  'partition_encoder',
-  'clients_per_round',
-  'participation',
-  'evaluate_every',
-  'checkpoint_every',
-  'run_dir',
-  'worker_address',
+# Values where the command line gives none.
+_DEFAULTS = {'rounds': 10, 'local_epochs': 1, 'objective': 'simclr'}
+TAKEN = (
+  'encoder',
+  'encoder_width',
+  'encoder_stem',
+  'encoder_norm',
+  'encoder_patch',
+  'image_size',
+  'projector',
+  'augmentation',
+  'rounds',
+  'packs',
+  'seed',
+  'experiment',
+  'objective',
+  'regime',
+  'clients',
+  'examples_per_client',
+  'local_epochs',
+  'batch_size',
+  'growth',
+  'growth_points',
+  'memory_rounds',
+  'format',
+  'plot',
 )
 
 EXPERIMENT = flags.DEFINE_enum(
-  'experiment', 'dcco', tuple(benchmark_experiments.EXPERIMENTS), 'What is measured.'
-)
-OBJECTIVE = flags.DEFINE_enum(
-  'objective',
-  'simclr',
-  tuple(benchmark_objectives.OBJECTIVES),
-  'Of the clients, of fedavg.',
+  'experiment', 'dcco', tuple(experiments.EXPERIMENTS), 'What is measured.'
 )
 REGIME = flags.DEFINE_enum(
   'regime',
   None,
-  tuple(benchmark_workloads.REGIMES),
+  tuple(workloads.REGIMES),
   'Sets clients, examples and batch: A: 128 x 4; B: 5 x 500 in batches of 50, not of '
   'dcco; C: 512 x 1; D: 256 cases of 1 to 6.',
 )
@@ -50,22 +60,10 @@ _CLIENTS = flags.DEFINE_integer(
 _EXAMPLES = flags.DEFINE_integer(
   'examples_per_client', 4, 'Examples of each client.', lower_bound=1
 )
-_EPOCHS = flags.DEFINE_integer(
-  'local_epochs',
-  1,
-  'Epochs of a client in a round, of fedavg, fedsup, fedema and per_ssfl.',
-  lower_bound=1,
-)
-_BATCH_SIZE = flags.DEFINE_integer(
-  'batch_size',
-  None,
-  'Examples of a step, of those too, and then of a centralized one; by default all.',
-  lower_bound=1,
-)
 GROWTH = flags.DEFINE_enum(
   'growth',
   None,
-  tuple(benchmark_workloads.GROWTH),
+  tuple(workloads.GROWTH),
   'Measures a list of cohorts that differ in this; population: the clients of which '
   'a cohort is drawn each round.',
 )
@@ -75,7 +73,7 @@ _GROWTH_POINTS = flags.DEFINE_list(
   'What --growth measures, ascending; by default '
   + '; '.join(
     f'{name}: {",".join(map(str, axis.points))}'
-    for name, axis in benchmark_workloads.GROWTH.items()
+    for name, axis in workloads.GROWTH.items()
   )
   + '.',
 )
@@ -83,7 +81,7 @@ MEMORY_ROUNDS = flags.DEFINE_integer(
   'memory_rounds',
   0,
   f'Rounds after which memory is compared with that after '
-  f'{benchmark_measure.MEMORY_SETTLED_ROUNDS}, before anything is timed; 0: none.',
+  f'{measure.MEMORY_SETTLED_ROUNDS}, before anything is timed; 0: none.',
   lower_bound=0,
 )
 FORMAT = flags.DEFINE_enum('format', 'table', ('table', 'json'), 'What is printed.')
@@ -95,50 +93,56 @@ def check() -> None:
   Raises:
     ValueError: If there is one.
   """
-  for name in _NOT_TAKEN:
-    if flags.FLAGS[name].present:
+  for name in common.given():
+    if name not in TAKEN:
       raise ValueError(
         f'--{name} is given; the benchmark makes its own data on this machine, and '
         'does not take it.'
       )
+  common.fill(_DEFAULTS)
+  if methods.OBJECTIVE.value not in objectives.OBJECTIVES:
+    raise ValueError(
+      f'objective is {methods.OBJECTIVE.value!r}; allowed are '
+      f'{", ".join(objectives.OBJECTIVES)}.'
+    )
   local_flags = ('local_epochs', 'batch_size')
   for name in local_flags:
-    common.refuse_stray(name, 'experiment', benchmark_experiments.WITH_LOCAL_TRAINING)
-  common.refuse_stray('objective', 'experiment', benchmark_experiments.WITH_OBJECTIVE)
+    common.refuse_stray(name, 'experiment', experiments.WITH_LOCAL_TRAINING)
+  common.refuse_stray('objective', 'experiment', experiments.WITH_OBJECTIVE)
   if REGIME.value is not None:
     _refuse_beside('regime', ('clients', 'examples_per_client', *local_flags, 'growth'))
     _check_regime()
-  if 0 < MEMORY_ROUNDS.value <= benchmark_measure.MEMORY_SETTLED_ROUNDS:
+  if 0 < MEMORY_ROUNDS.value <= measure.MEMORY_SETTLED_ROUNDS:
     raise ValueError(
       f'--memory_rounds is {MEMORY_ROUNDS.value}; it must be 0 or more than '
-      f'{benchmark_measure.MEMORY_SETTLED_ROUNDS}.'
+      f'{measure.MEMORY_SETTLED_ROUNDS}.'
     )
   if GROWTH.value is not None:
-    axis = benchmark_workloads.GROWTH[GROWTH.value]
+    axis = workloads.GROWTH[GROWTH.value]
     _refuse_beside('growth', (axis.field, 'memory_rounds'))
     _check_points(_points(axis), axis)
   for name in ('growth_points', 'plot'):
     if flags.FLAGS[name].present and GROWTH.value is None:
       raise ValueError(f'--{name} is given without --growth; it is for growth only.')
-  output_flags.check(output_flags.PLOT, '.png')
+  outputs.check(outputs.PLOT, '.png')
 
 
-def workloads() -> list[benchmark_workloads.Workload]:
+def cohorts() -> list[workloads.Workload]:
   """Returns the cohorts that are measured, in their order."""
   if REGIME.value is not None:
-    return [benchmark_workloads.REGIMES[REGIME.value]]
-  local = local_training.LocalPlan(_EPOCHS.value, _BATCH_SIZE.value)
+    return [workloads.REGIMES[REGIME.value]]
+  local = local_training.LocalPlan(training.EPOCHS.value, training.BATCH_SIZE.value)
   if GROWTH.value is None:
-    return [benchmark_workloads.Workload(_CLIENTS.value, _EXAMPLES.value, local)]
-  axis = benchmark_workloads.GROWTH[GROWTH.value]
+    return [workloads.Workload(_CLIENTS.value, _EXAMPLES.value, local)]
+  axis = workloads.GROWTH[GROWTH.value]
   base = _growth_base(axis, local)
   points: list[dict[str, Any]] = [{axis.field: point} for point in _points(axis)]
   return [dataclasses.replace(base, **point) for point in points]
 
 
 def _growth_base(
-  axis: benchmark_workloads.Axis, local: local_training.LocalPlan
-) -> benchmark_workloads.Workload:
+  axis: workloads.Axis, local: local_training.LocalPlan
+) -> workloads.Workload:
   """Returns what stays while an axis grows: its defaults, where no flag is given."""
   given: dict[str, Any] = {
     name: flags.FLAGS[name].value
@@ -148,7 +152,7 @@ def _growth_base(
   return dataclasses.replace(axis.base, local=local, **given)
 
 
-def _points(axis: benchmark_workloads.Axis) -> tuple[int, ...]:
+def _points(axis: workloads.Axis) -> tuple[int, ...]:
   if _GROWTH_POINTS.value is None:
     return axis.points
   try:
@@ -157,7 +161,7 @@ def _points(axis: benchmark_workloads.Axis) -> tuple[int, ...]:
     raise _wrong_points() from None
 
 
-def _check_points(points: tuple[int, ...], axis: benchmark_workloads.Axis) -> None:
+def _check_points(points: tuple[int, ...], axis: workloads.Axis) -> None:
   if len(points) < 2 or points[0] < 1 or list(points) != sorted(set(points)):
     raise _wrong_points()
   clients = _growth_base(axis, local_training.LocalPlan()).clients
@@ -186,8 +190,8 @@ def _refuse_beside(chooser: str, names: Iterable[str]) -> None:
 
 
 def _check_regime() -> None:
-  local = benchmark_workloads.REGIMES[REGIME.value].local
-  takers = benchmark_experiments.WITH_LOCAL_TRAINING
+  local = workloads.REGIMES[REGIME.value].local
+  takers = experiments.WITH_LOCAL_TRAINING
   if local != local_training.LocalPlan() and EXPERIMENT.value not in takers:
     raise ValueError(
       f'--regime={REGIME.value} is given with --experiment={EXPERIMENT.value}; its '

@@ -9,12 +9,12 @@ from tff_ssl.evaluation import suite
 
 METHODS = flags.DEFINE_list(
   'evaluation_methods',
-  ['knn', 'logistic'],
+  None,
   f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; in evaluate also '
   f'{suite.FEDERATED_LINEAR}.',
 )
 FRACTIONS = flags.DEFINE_list(
-  'label_fractions', ['0.1'], 'Shares of the training labels that classifiers have.'
+  'label_fractions', None, 'Shares of the training labels that classifiers have.'
 )
 SCRATCH_STEPS = flags.DEFINE_integer(
   'supervised_steps', 500, 'Steps of supervised training from scratch.', lower_bound=1
@@ -31,6 +31,7 @@ _FINETUNE_RATE = flags.DEFINE_float(
 BASELINES = flags.DEFINE_bool(
   'baselines', False, 'Evaluate the random encoder and supervised training too.'
 )
+DEFAULTS = {'evaluation_methods': ['knn', 'logistic'], 'label_fractions': ['0.1']}
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('baselines', 'supervised_steps')
 # Flags of how an encoder that is there is evaluated.

@@ -12,9 +12,9 @@ from typing import Any
 from absl import flags
 import numpy as np
 
-from binaries import common
-from binaries import evaluation_flags
-from binaries import partition_flags
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import evaluation
 from tasks import task as task_lib
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import scores
@@ -43,6 +43,13 @@ _BATCH_SIZE = flags.DEFINE_integer(
 _RATE = flags.DEFINE_float(
   'federated_learning_rate', _DEFAULTS.learning_rate, 'Its rate in the first round.'
 )
+NAMES = (
+  'fairness',
+  'federated_rounds',
+  'federated_epochs',
+  'federated_batch_size',
+  'federated_learning_rate',
+)
 
 
 def check() -> None:
@@ -58,7 +65,7 @@ def check() -> None:
         f'--{flag.name} is given, but --evaluation_methods has no '
         f'{suite.FEDERATED_LINEAR}.'
       )
-  partition = partition_flags.PARTITION.value
+  partition = dealing.PARTITION.value
   if FAIRNESS.value and partition and spec.needs_features(spec.parse(partition)):
     raise ValueError(
       f'--fairness is given, but the run has --partition={partition}; clusters of the '
@@ -104,7 +111,7 @@ def build_deal(task: task_lib.Task) -> scores.Deal | None:
     return None
 
   def deal(labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
-    text = partition_flags.text(task)
+    text = dealing.text(task)
     try:
       return spec.build(text, labels, cases, common.SEED.value)
     except ValueError as error:
@@ -148,7 +155,7 @@ def hold_cases(
 
 
 def _is_federated() -> bool:
-  return suite.FEDERATED_LINEAR in evaluation_flags.METHODS.value
+  return suite.FEDERATED_LINEAR in evaluation.METHODS.value
 
 
 def _config() -> federated_linear.FederatedLinearConfig:

@@ -9,10 +9,10 @@ import statistics
 import time
 from typing import Any
 
-from binaries import benchmark_experiments
-from binaries import benchmark_in_memory
-from binaries import benchmark_problem
-from binaries import benchmark_states
+from binaries.benchmarking import experiments
+from binaries.benchmarking import in_memory
+from binaries.benchmarking import problems
+from binaries.benchmarking import states
 from tff_ssl.runtime import context
 from tff_ssl.runtime import metrics as metrics_lib
 
@@ -30,8 +30,8 @@ class Runner:
 
   def __init__(
     self,
-    problem: benchmark_problem.Problem,
-    experiment: benchmark_problem.Experiment,
+    problem: problems.Problem,
+    experiment: problems.Experiment,
   ):
     """Starts both from their initial states, inside an execution context."""
     self._problem = problem
@@ -44,10 +44,10 @@ class Runner:
     """Runs a round, from drawing the cohort to reading its metrics."""
     federated = self._experiment.federated
     cohort: Any
-    if isinstance(federated, benchmark_states.Remembering):
+    if isinstance(federated, states.Remembering):
       cohort = federated.cohort(self._problem.clients.cohorts(round))
     else:
-      cohort = benchmark_experiments.federated_cohort(self._problem, round)
+      cohort = experiments.federated_cohort(self._problem, round)
     output: Any = federated.next(self._federated, cohort)
     self._federated = output.state
     self.metrics = metrics_lib.flatten(output.metrics['client_work'])
@@ -56,10 +56,10 @@ class Runner:
     """Takes the steps on the same examples, from drawing them to the metrics."""
     centralized: Any = self._experiment.centralized
     output: Any = None
-    if isinstance(centralized, benchmark_in_memory.InMemory):
+    if isinstance(centralized, in_memory.InMemory):
       cohorts: list[Any] = [self._problem.clients.cohorts(round)]
     else:
-      batches = benchmark_experiments.centralized_batches(self._problem, round)
+      batches = experiments.centralized_batches(self._problem, round)
       cohorts = [[batch] for batch in batches]
     for cohort in cohorts:
       output = centralized.next(self._centralized, cohort)

@@ -1,4 +1,4 @@
-"""What `binaries.fedsup` runs: data that are split in two, method and evaluation."""
+"""Runs with labels at the server: data that are split in two, and their evaluation."""
 
 import collections
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from binaries import common
-from binaries import evaluation
-from binaries import experiment
-from binaries import fedsup_flags
-from binaries import fedsup_methods
-from binaries import partition_flags
+from binaries.experiment import evaluating
+from binaries.experiment import running
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import methods
+from binaries.methods import choice
+from binaries.methods import server_algorithms
 from tasks import ham10000
-from tasks import labels_at_server
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
@@ -23,8 +23,8 @@ from tff_ssl.evaluation import suite
 from tff_ssl.federated import processes
 from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
+from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import server_data
 from tff_ssl.runtime import simulation
@@ -32,41 +32,60 @@ from tff_ssl.runtime import simulation
 _SCORES = ('accuracy', 'balanced_accuracy')
 
 
-def prepare() -> experiment.Prepared:
-  """Loads the data and builds what the flags say is run."""
-  method = fedsup_flags.METHOD.value
+def run() -> None:
+  """Runs the method that the flags name, or goes on with it."""
+  # All that the flags can have wrong comes to light before the run folder is made.
+  chosen = choice.read('fedsup')
+  running.check_flags(chosen)
+  running.execute(prepare(chosen))
+
+
+def prepare(chosen: choice.Choice) -> running.Prepared:
+  """Loads the data and builds what is run.
+
+  Args:
+    chosen: The method; its algorithm is one of `server_algorithms`.
+  """
+  algorithm = server_algorithms.ALGORITHMS[chosen.method.algorithm]
   task = common.load_task()
   split = _split(task)
   print(split.line(), flush=True)
   partition = common.build_partition(split.clients)
   labels = split.clients.train.label
   report = describe.describe(partition, labels, task.num_classes)
-  if method != 'labelled_only':
+  if algorithm.has_clients:
     print(report.line(), flush=True)
   clients_per_round = common.cohort_size(len(partition))
-  cohorts = _build_cohorts(split.clients, partition, clients_per_round)
+  grouping = algorithm.group(clients_per_round)
+  data = dealing.build_client_data(
+    split.clients, partition, labelled=chosen.objective.labelled
+  )
+  if algorithm.numbered:
+    data = data.numbered(context.CLIENT)
+  cohorts = _build_cohorts(data, clients_per_round, grouping.groups)
   rounds = server_data.Rounds(
     collections.OrderedDict(
       image=split.server.train.image,
       example_id=split.server.train.example_id,
       label=split.server.train.label,
     ),
-    None if method == 'labelled_only' else cohorts,
+    cohorts if algorithm.has_clients else None,
   )
   encoder = common.build_encoder(task)
-  problem = fedsup_methods.Problem(
+  problem = server_algorithms.Problem(
     encoder,
     task.num_classes,
     rounds.element_spec,
     cohorts.element_spec,
     len(partition),
-    clients_per_round,
+    grouping,
   )
-  objective, process = fedsup_methods.build(problem)
-  evaluator = evaluation.Evaluator(split.server, encoder)
+  objective = chosen.objective.build(encoder, task.num_classes)
+  process = algorithm.build(objective, problem)
+  evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)
-  return experiment.Prepared(
-    method,
+  return running.Prepared(
+    chosen,
     task,
     report,
     encoder,
@@ -79,12 +98,12 @@ def prepare() -> experiment.Prepared:
   )
 
 
-def _split(task: task_lib.Task) -> labels_at_server.Split:
+def _split(task: task_lib.Task) -> labels_processes.Split:
   """Gives the server its labels."""
-  hospital = fedsup_flags.SERVER_HOSPITAL.value
+  hospital = methods.SERVER_HOSPITAL.value
   if hospital is None:
-    return labels_at_server.by_share(
-      task, fedsup_flags.SERVER_LABELS.value, common.SEED.value
+    return labels_processes.by_share(
+      task, methods.SERVER_LABELS.value, common.SEED.value
     )
   places = ham10000.hospitals(common.DATA_DIR.value)
   if hospital not in places:
@@ -92,23 +111,17 @@ def _split(task: task_lib.Task) -> labels_at_server.Split:
       f'server_hospital is {hospital!r}; the hospitals are '
       f'{", ".join(np.unique(places))}.'
     )
-  return labels_at_server.at(task, places[task.train.example_id] == hospital)
+  return labels_processes.at(task, places[task.train.example_id] == hospital)
 
 
 def _build_cohorts(
-  task: task_lib.Task, partition: partition_lib.Partition, clients_per_round: int
+  data: client_data.ArrayClientData, clients_per_round: int, groups: int
 ) -> Any:
   """Returns the clients' data of each round, which has an `element_spec`."""
-  method, seed = fedsup_flags.METHOD.value, common.SEED.value
-  data = partition_flags.build_client_data(
-    task, partition, labelled=method == 'supervised'
-  )
+  seed = common.SEED.value
   cohorts = sampling.Cohorts(data.client_ids, clients_per_round, seed)
-  groups = fedsup_flags.averaging(clients_per_round).groups
   if groups > 1:
     return server_data.Grouped(data, cohorts, groups, seed, common.PACKS.value)
-  if method == 'fedmatch':
-    data = data.numbered(context.CLIENT)
   return _Cohorts(simulation.Clients(data, num_packs=common.PACKS.value), cohorts)
 
 
@@ -134,22 +147,20 @@ class _Measure:
   def __init__(
     self,
     task: task_lib.Task,
-    problem: fedsup_methods.Problem,
+    problem: server_algorithms.Problem,
     process: processes.ServerDataProcess,
-    evaluator: evaluation.Evaluator,
+    evaluator: evaluating.Evaluator,
   ):
     self._task = task
     self._process = process
     self._evaluator = evaluator
     self._classify = features.build_encode(problem.supervised.logits)
-    self.every = math.gcd(
-      fedsup_flags.ACCURACY_EVERY.value, common.EVALUATE_EVERY.value
-    )
+    self.every = math.gcd(methods.ACCURACY_EVERY.value, common.EVALUATE_EVERY.value)
 
   def __call__(self, state: Any, round: int) -> Mapping[str, float]:
     """Returns named numbers of a state, in the TFF context that is open."""
     numbers: dict[str, float] = collections.OrderedDict()
-    if _is_due(round, fedsup_flags.ACCURACY_EVERY.value):
+    if _is_due(round, methods.ACCURACY_EVERY.value):
       classifiers = self._process.get_classifier_weights(state)
       for name, own in classifiers.items():
         found = suite.evaluate_classifier(

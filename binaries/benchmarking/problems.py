@@ -4,13 +4,12 @@ from collections.abc import Callable
 import dataclasses
 from typing import Any, NamedTuple
 
-from binaries import benchmark_in_memory
-from binaries import benchmark_states
-from binaries import benchmark_workloads
+from binaries.benchmarking import in_memory
+from binaries.benchmarking import states
+from binaries.benchmarking import workloads
 from tff_ssl.algorithms import centralized as centralized_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
@@ -33,7 +32,7 @@ class Problem:
   """
 
   model: dual_encoder.Siamese
-  clients: benchmark_workloads.Clients
+  clients: workloads.Clients
   local: local_training.LocalPlan
   seed: int
   objective: str = 'simclr'
@@ -49,7 +48,7 @@ class Experiment(NamedTuple):
   """
 
   federated: Any
-  centralized: centralized_lib.Centralized | benchmark_in_memory.InMemory
+  centralized: centralized_lib.Centralized | in_memory.InMemory
 
 
 def remembering(
@@ -67,10 +66,10 @@ def remembering(
     init: () -> initial parameters of the process's global model.
   """
   optimizer, data = server_optimizer(), problem.clients.data
-  counterpart = benchmark_in_memory.InMemory(
+  counterpart = in_memory.InMemory(
     function, init, process, optimizer, SERVER_LEARNING_RATE, data, problem.seed
   )
-  rounds = benchmark_states.Remembering(process, problem.clients.simulation)
+  rounds = states.Remembering(process, problem.clients.simulation)
   return Experiment(rounds, counterpart)
 
 

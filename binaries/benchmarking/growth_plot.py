@@ -10,7 +10,7 @@ from matplotlib import figure as figure_lib
 from matplotlib import ticker
 import numpy as np
 
-from binaries import benchmark_workloads
+from binaries.benchmarking import workloads
 from tff_ssl.reporting import look
 
 _INCHES = (6.4, 4.4)
@@ -42,7 +42,7 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
   Returns:
     The figure: a guide with the slope that is hoped for, and the two sides.
   """
-  axis = benchmark_workloads.GROWTH[document['growth']]
+  axis = workloads.GROWTH[document['growth']]
   figure = look.new(*_INCHES)
   _draw(figure.add_subplot(), document, axis)
   _title(figure, document, axis)
@@ -50,7 +50,7 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
 
 
 def _draw(
-  plot: axes_lib.Axes, document: Mapping[str, Any], axis: benchmark_workloads.Axis
+  plot: axes_lib.Axes, document: Mapping[str, Any], axis: workloads.Axis
 ) -> None:
   """Draws the guide, the two sides, and the axes."""
   points = document['points']
@@ -86,7 +86,7 @@ def _limits(values: list[float]) -> tuple[float, float]:
   return 10 ** (middle - half), 10 ** (middle + half)
 
 
-def _label(plot: axes_lib.Axes, x: np.ndarray, axis: benchmark_workloads.Axis) -> None:
+def _label(plot: axes_lib.Axes, x: np.ndarray, axis: workloads.Axis) -> None:
   plot.set_xticks(x, [f'{int(value):,}' for value in x])
   plot.xaxis.set_minor_locator(ticker.NullLocator())
   plot.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
@@ -103,7 +103,7 @@ def _label(plot: axes_lib.Axes, x: np.ndarray, axis: benchmark_workloads.Axis) -
 def _title(
   figure: figure_lib.Figure,
   document: Mapping[str, Any],
-  axis: benchmark_workloads.Axis,
+  axis: workloads.Axis,
 ) -> None:
   others = axis.others.format(**document['points'][0])
   look.title(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from binaries import benchmark_measure
+from binaries.benchmarking import measure
 
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 _SIDES = ('federated', 'centralized')
@@ -36,7 +36,7 @@ def line(result: Mapping[str, Any]) -> str:
     text += (
       '  memory after {memory_rounds} rounds / after {settled}:'
       ' driver {driver_growth:.3f}, worker {worker_growth:.3f}'
-    ).format(settled=benchmark_measure.MEMORY_SETTLED_ROUNDS, **result)
+    ).format(settled=measure.MEMORY_SETTLED_ROUNDS, **result)
   return text
 
 

@@ -1,68 +1,44 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
 import collections
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import dataclasses
 from typing import Any
 
-from binaries import common
-from binaries import evaluation
-from binaries import evaluation_flags
-from binaries import partition_flags
-from binaries import results
-from binaries import run_parts
+import numpy as np
+
+from binaries.experiment import evaluating
+from binaries.experiment import personal
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import evaluation
+from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
-from tff_ssl.federated import processes
+from tff_ssl.evaluation import labels
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.runtime import alarm
+from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import run_folder
+from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
 
-# Flags that may change when a run is resumed.
-MAY_DIFFER = (
-  *common.MAY_DIFFER,
-  *evaluation_flags.MAY_DIFFER,
-  'personal_methods',
-  'export_clients',
-)
 
-
-@dataclasses.dataclass(frozen=True)
-class Experiment:
-  """What a binary runs.
-
-  Attributes:
-    name: Of the algorithm, in tables and on the encoder's card.
-    build_objective: (task, encoder) -> what is minimised.
-    build_algorithm: (objective, element_spec) -> what the round loop runs; where
-      clients are numbered, (objective, element_spec, how many there are).
-    federated: Whether its rounds take cohorts of clients; else batches drawn from all
-      examples.
-    label_share: Share of the training labels that it is given; None: it sees no label.
-    build_personal: Builds clients' own encoders, where they have any.
-    numbered: Whether examples name the number of their client.
-  """
-
-  name: str
-  build_objective: Callable[[task_lib.Task, network.Network], Any]
-  build_algorithm: Callable[..., Any]
-  federated: bool = True
-  label_share: float | None = None
-  build_personal: Callable[[run_parts.Parts], run_parts.Personal] | None = None
-  numbered: bool = False
-
-
-def check_flags() -> None:
+def check_flags(chosen: choice.Choice) -> None:
   """Refuses what can be seen to be wrong without data.
+
+  Args:
+    chosen: What is run.
 
   Raises:
     ValueError: If a flag is missing, out of range, or not that of the folder's run.
@@ -70,8 +46,8 @@ def check_flags() -> None:
   if not common.RUN_DIR.value:
     raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
   common.check_flags()
-  evaluation_flags.check()
-  run_config.check_flags(common.RUN_DIR.value, common.flag_values(), MAY_DIFFER)
+  evaluation.check()
+  run_config.check_flags(common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +55,7 @@ class Prepared:
   """An experiment with its data and networks.
 
   Attributes:
-    name: Of the algorithm, in tables and on the encoder's card.
+    chosen: The method.
     task: What it runs on.
     partition: What the clients are, for `partition.csv`.
     encoder: What is evaluated and left behind.
@@ -87,25 +63,28 @@ class Prepared:
     algorithm: What the round loop runs.
     cohort_fn: Round -> the data of `algorithm.next`.
     evaluator: Evaluates.
-    federated: Whether the algorithm runs TFF computations.
     evaluate: (state, round) -> named numbers, after `evaluate_every` rounds and at the
       end; None: all methods of the flags.
     evaluate_every: None: as the flags say.
-    personal: Clients' own encoders, where they have any.
+    own: Clients' own encoders, where they have any.
   """
 
-  name: str
+  chosen: choice.Choice
   task: task_lib.Task
   partition: describe.PartitionReport
   encoder: network.Network
   objective: Any
   algorithm: Any
   cohort_fn: Callable[[int], Any]
-  evaluator: evaluation.Evaluator
-  federated: bool = True
+  evaluator: evaluating.Evaluator
   evaluate: loop.EvaluateFn | None = None
   evaluate_every: int | None = None
-  personal: run_parts.Personal | None = None
+  own: personal.Personal | None = None
+
+  @property
+  def name(self) -> str:
+    """Of the method, in tables and on the encoder's card."""
+    return self.chosen.title
 
   def weights(self, state: Any) -> network.Params:
     """Returns the parameters that are the result."""
@@ -114,56 +93,62 @@ class Prepared:
     return collections.OrderedDict(**found.trainable, **found.non_trainable)
 
 
-def run(experiment: Experiment) -> None:
-  """Runs an experiment, or goes on with it.
+def run(program: str) -> None:
+  """Runs the experiment that the flags name, or goes on with it.
 
   Args:
-    experiment: What is run; the flags say on what, and for how long.
+    program: Whose part of the table of methods is offered.
   """
+  # All that the flags can have wrong comes to light before the run folder is made.
+  chosen = choice.read(program)
+  check_flags(chosen)
+  execute(prepare(chosen))
+
+
+def prepare(chosen: choice.Choice) -> Prepared:
+  """Loads the data and builds what is run.
+
+  Args:
+    chosen: The method.
+  """
+  algorithm, share = chosen.algorithm, chosen.label_share
   task = common.load_task()
   partition = common.build_partition(task)
   report = describe.describe(partition, task.train.label, task.num_classes)
   print(report.line(), flush=True)
-  data = partition_flags.build_client_data(
-    task, partition, labelled=experiment.label_share is not None
-  )
-  if experiment.numbered:
+  data = dealing.build_client_data(task, partition, labelled=share is not None)
+  if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
   clients = simulation.Clients(data, num_packs=common.PACKS.value)
   encoder = common.build_encoder(task)
-  spec = clients.element_spec if experiment.federated else data.element_type_structure
-  objective = experiment.build_objective(task, encoder)
-  counted = (len(partition),) if experiment.numbered else ()
-  algorithm = experiment.build_algorithm(objective, spec, *counted)
+  spec = clients.element_spec if algorithm.federated else data.element_type_structure
+  objective = chosen.objective.build(encoder, task.num_classes)
+  counted = (len(partition),) if algorithm.numbered else ()
+  process = algorithm.build(objective, spec, *counted)
   take: Callable[[Iterable[str]], Any] = clients.cohort
-  if isinstance(algorithm, processes.StatefulProcess):
-    algorithm = stateful_rounds.StatefulRounds(algorithm, clients)
-    take = algorithm.cohort
-  cohort_fn = run_parts.build_cohorts(
-    task,
-    data,
-    partition,
-    take if experiment.federated else None,
-    experiment.label_share,
+  if isinstance(process, processes.StatefulProcess):
+    process = stateful_rounds.StatefulRounds(process, clients)
+    take = process.cohort
+  own = None
+  if (build_own := chosen.build_personal) is not None:
+    parts = personal.Parts(task, encoder, partition)
+    own = personal.Personal(parts, build_own(process, objective, data))
+  cohort_fn = _build_cohorts(
+    task, data, partition, take if algorithm.federated else None, share
   )
   logits = objective.logits if isinstance(objective, base.Classifier) else None
-  parts = run_parts.Parts(task, encoder, partition, data, objective, algorithm)
-  personal = experiment.build_personal and experiment.build_personal(parts)
   # Positions of a deal are of cases where these are classified, not of images.
-  deal = personal.deal if personal and not task.case_level else None
-  execute(
-    Prepared(
-      experiment.name,
-      task,
-      report,
-      encoder,
-      objective,
-      algorithm,
-      cohort_fn,
-      evaluation.Evaluator(task, encoder, deal=deal, logits=logits),
-      experiment.federated,
-      personal=personal,
-    )
+  deal = own.deal if own and not task.case_level else None
+  return Prepared(
+    chosen,
+    task,
+    report,
+    encoder,
+    objective,
+    process,
+    cohort_fn,
+    evaluating.Evaluator(task, encoder, deal=deal, logits=logits),
+    own=own,
   )
 
 
@@ -175,7 +160,7 @@ def execute(prepared: Prepared) -> None:
   """
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
-  personal = prepared.personal
+  own = prepared.own
 
   def keep(state: Any) -> None:
     params = network.select(prepared.weights(state), dual_encoder.ENCODER)
@@ -194,18 +179,18 @@ def execute(prepared: Prepared) -> None:
       return prepared.evaluate(state, round)
     weights = prepared.weights(state)
     numbers = evaluator.evaluate_model(weights)
-    if personal is not None:
-      numbers.update(personal.during(folder, weights, round))
+    if own is not None:
+      numbers.update(own.during(folder, weights, round))
     return numbers
 
   with run_folder.RunFolder(
-    path, common.flag_values(), prepared.task.fingerprint(), MAY_DIFFER
+    path, prepared.chosen.values(), prepared.task.fingerprint(), choice.MAY_DIFFER
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
       print(f'{path}: going on after round {done} of {rounds}', flush=True)
-    with _open_context(prepared.federated, folder) as execution:
+    with _open_context(prepared.chosen.algorithm.federated, folder) as execution:
       state = loop.run(
         prepared.algorithm,
         prepared.cohort_fn,
@@ -219,13 +204,13 @@ def execute(prepared: Prepared) -> None:
         keep_fn=keep,
       )
       weights = prepared.weights(state)
-      if personal is not None:
+      if own is not None:
         with _after_training(path):
-          personal.finish(folder, weights, prepared.name, rounds)
+          own.finish(folder, weights, prepared.name, rounds)
     params = network.select(weights, dual_encoder.ENCODER)
     with _after_training(path):
       known = results.read(path, rounds)
-      evaluation.report(evaluator, path, rounds, prepared.name, params, known)
+      evaluating.report(evaluator, path, rounds, prepared.name, params, known)
   print(f'Run folder: {path}')
 
 
@@ -259,15 +244,33 @@ def _open_context(
   )
 
 
-def refuse_strays(takers: dict[str, Collection[str]], chooser: str) -> None:
-  """Refuses flags that were given where they would do nothing.
+def _build_cohorts(
+  task: task_lib.Task,
+  data: client_data.ArrayClientData,
+  partition: partition_lib.Partition,
+  take: Callable[[Iterable[str]], Any] | None,
+  label_share: float | None,
+) -> Callable[[int], Any]:
+  """Returns the data of each round; a function of the round and the seed alone.
 
   Args:
-    takers: By the name of a flag, the values of `chooser` with which it does something.
-    chooser: The name of the flag that decides.
-
-  Raises:
-    ValueError: If there is one.
+    task: What is trained on.
+    data: What the clients hold.
+    partition: Who they are.
+    take: Client ids -> what the algorithm is given; None: batches drawn from all.
+    label_share: Share of the labelled examples that batches are drawn from; None: all.
   """
-  for name, values in takers.items():
-    common.refuse_stray(name, chooser, values)
+  seed = common.SEED.value
+  cohort_size = common.cohort_size(len(partition))
+  cohorts = sampling.Cohorts(data.client_ids, cohort_size, seed)
+  if take is not None:
+    return lambda round: take(cohorts(round))
+  pool = np.sort(np.concatenate(list(partition.values())))
+  if label_share is not None:
+    pool = labels.label_fraction(
+      task.train.label, label_share, seed, groups=task.train.case
+    )
+  # As many examples a round as the federated algorithms see in the mean.
+  mean_size = np.mean([len(positions) for positions in partition.values()])
+  batches = sampling.Batches(pool, max(1, round(cohort_size * mean_size)), seed)
+  return lambda round: [data.create_tf_dataset_for_positions(batches(round))]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from binaries import common
-from binaries import evaluation_flags
-from binaries import results as results_lib
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import evaluation
 from tasks import task as task_lib
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
@@ -62,13 +62,13 @@ class Evaluator:
     self._federated = federated
     self._deal = deal
     self._classify = logits and features.build_encode(logits)
-    self._fractions = evaluation_flags.fractions()
+    self._fractions = evaluation.fractions()
     self._encode = features.build_encode(encoder.infer)
     self._complete = population.build_complete(encoder)
-    self._finetune = self._build_finetune(evaluation_flags.finetune_config())
+    self._finetune = self._build_finetune(evaluation.finetune_config())
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
-  def evaluate(self, params: network.Params) -> results_lib.Numbers:
+  def evaluate(self, params: network.Params) -> results.Numbers:
     """Evaluates an encoder by the methods of the flags; names as in `suite`.
 
     Args:
@@ -76,12 +76,12 @@ class Evaluator:
     """
     return self._evaluate(
       params,
-      evaluation_flags.METHODS.value,
+      evaluation.METHODS.value,
       self._fractions,
       functools.partial(self._finetune, population.trained(self._encoder, params)),
     )
 
-  def evaluate_model(self, params: network.Params) -> results_lib.Numbers:
+  def evaluate_model(self, params: network.Params) -> results.Numbers:
     """Evaluates an objective's encoder, and its own classifier if it has one.
 
     Args:
@@ -100,7 +100,7 @@ class Evaluator:
       )
     return numbers
 
-  def baselines(self) -> tuple[results_lib.Numbers, results_lib.Numbers]:
+  def baselines(self) -> tuple[results.Numbers, results.Numbers]:
     """Evaluates the encoder before training, and trained with the labels alone.
 
     Returns:
@@ -122,20 +122,20 @@ class Evaluator:
     weights = server.initial_weights(objective, common.SEED.value)
     return network.select(weights.trainable, dual_encoder.ENCODER)
 
-  def _supervised(self, params: network.Params) -> results_lib.Numbers:
+  def _supervised(self, params: network.Params) -> results.Numbers:
     """Trains from `params` with each fraction's labels alone.
 
     Returns:
       `finetune/...` of what is trained end to end, and the other methods of the flags
       on the encoders so trained.
     """
-    methods = evaluation_flags.METHODS.value
-    steps = evaluation_flags.SCRATCH_STEPS.value
+    methods = evaluation.METHODS.value
+    steps = evaluation.SCRATCH_STEPS.value
     train = self._build_finetune(
       dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps)
     )
     frozen = [method for method in methods if method != 'finetune']
-    numbers: results_lib.Numbers = collections.OrderedDict()
+    numbers: results.Numbers = collections.OrderedDict()
     for fraction in self._fractions:
       trained: list[finetune.Finetuned] = []
       numbers.update(
@@ -169,7 +169,7 @@ class Evaluator:
     methods: Sequence[str],
     fractions: Sequence[float],
     finetune_fn: Callable[..., finetune.Finetuned] | None = None,
-  ) -> results_lib.Numbers:
+  ) -> results.Numbers:
     return suite.evaluate(
       functools.partial(self._encode, params),
       self._task.train,
@@ -209,7 +209,7 @@ def report(
   round: int,
   name: str,
   params: network.Params,
-  known: results_lib.Numbers | None = None,
+  known: results.Numbers | None = None,
   prefix: str = '',
 ) -> None:
   """Evaluates a run's encoder, prints the table and completes `evaluation.json`.
@@ -223,16 +223,16 @@ def report(
     known: Its numbers if it has just been evaluated.
     prefix: What the names of the numbers begin with in `evaluation.json`.
   """
-  results: dict[str, results_lib.Numbers] = {}
-  if evaluation_flags.BASELINES.value:
-    results[results_lib.RANDOM], scratch = evaluator.baselines()
-  results[name] = known or evaluator.evaluate(params)
-  if evaluation_flags.BASELINES.value:
-    results[results_lib.SCRATCH] = scratch
-  print(results_lib.table(results, evaluator.balanced))
-  if (own := results_lib.own_classifier(results[name], evaluator.balanced)) is not None:
+  found: dict[str, results.Numbers] = {}
+  if evaluation.BASELINES.value:
+    found[results.RANDOM], scratch = evaluator.baselines()
+  found[name] = known or evaluator.evaluate(params)
+  if evaluation.BASELINES.value:
+    found[results.SCRATCH] = scratch
+  print(results.table(found, evaluator.balanced))
+  if (own := results.own_classifier(found[name], evaluator.balanced)) is not None:
     print(own)
-  if any(map(results_lib.has_fairness, results.values())):
-    print(results_lib.fairness_table(results))
-  if not results_lib.write(folder, round, name, results, prefix):
+  if any(map(results.has_fairness, found.values())):
+    print(results.fairness_table(found))
+  if not results.write(folder, round, name, found, prefix):
     print(f'{folder} has been evaluated at a later round: evaluation.json stays')

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from absl import flags
 
-from binaries import partition_flags
-from binaries import program
+from binaries.flags import dealing
+from binaries.flags import program
 from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import byol
@@ -59,9 +59,14 @@ PROJECTOR = flags.DEFINE_list(
 AUGMENTATION = flags.DEFINE_enum(
   'augmentation', 'byol_no_blur', tuple(byol.CONFIGS), 'How the views are made.'
 )
-ROUNDS = flags.DEFINE_integer('rounds', 100, 'Rounds.', lower_bound=1)
+ROUNDS = flags.DEFINE_integer(
+  'rounds', None, 'Rounds; by default 100, of benchmark 10.', lower_bound=1
+)
 CLIENTS_PER_ROUND = flags.DEFINE_integer(
-  'clients_per_round', 64, 'Clients of a cohort.', lower_bound=1
+  'clients_per_round',
+  None,
+  "Clients of a cohort; by default the program's.",
+  lower_bound=1,
 )
 PARTICIPATION = flags.DEFINE_float(
   'participation',
@@ -94,27 +99,37 @@ WORKER_ADDRESS = flags.DEFINE_string(
   'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
 )
 
+# Values of flags that no program has another of.
+DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
+
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
 # Paths that a program which reads a run needs again on its command line, and what it
 # has no use for: neither is taken from the run.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
-NOT_ADOPTED = ('run', 'run_dir', 'transfer_data_dir', 'worker_address')
+NOT_ADOPTED = (
+  'alignment_run',
+  'run',
+  'run_dir',
+  'transfer_data_dir',
+  'worker_address',
+)
 
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
 WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases')
 
 
-def run(main: Callable[[], None]) -> None:
+def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   """Runs a binary that opens a TFF context, and ends the process; see `program.run`.
 
   Args:
     main: Does the work; raises ValueError or OSError for bad input.
+    taken: Flags that --help lists; None: all of the modules that are imported.
   """
   context.forget_default()
-  program.run(main)
+  program.run(main, taken)
 
 
 def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
@@ -146,8 +161,8 @@ def check_flags() -> None:
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_norm', 'encoder', resnet.NAMES)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
-  partition_flags.check()
-  projector_widths(())
+  dealing.check()
+  projector_widths()
   if PARTICIPATION.value is not None:
     if flags.FLAGS[CLIENTS_PER_ROUND.name].present:
       raise ValueError(
@@ -210,6 +225,22 @@ def flag_values() -> dict[str, object]:
   return {name: flags.FLAGS[name].value for name in names}
 
 
+def given() -> list[str]:
+  """Returns the flags of ours that the command line gives."""
+  return [name for name in flag_values() if flags.FLAGS[name].present]
+
+
+def fill(values: Mapping[str, object]) -> None:
+  """Gives flags that the command line does not give their values.
+
+  Args:
+    values: Value by name; names that this program does not have are left out.
+  """
+  for name, value in values.items():
+    if name in flags.FLAGS and not flags.FLAGS[name].present:
+      flags.FLAGS[name].value = value
+
+
 def load_task() -> task_lib.Task:
   """Loads the task that the flags name, and prints what it holds."""
   task = registry.load(
@@ -223,7 +254,7 @@ def load_task() -> task_lib.Task:
 
 def build_partition(task: task_lib.Task) -> partition_lib.Partition:
   """Deals the training examples to clients; returns the partition."""
-  return partition_flags.build(task, SEED.value)
+  return dealing.build(task, SEED.value)
 
 
 def build_encoder(task: task_lib.Task) -> network.Network:
@@ -246,7 +277,7 @@ def build_encoder_of_shape(image_shape: Sequence[int]) -> network.Network:
 
 
 def build_siamese(
-  encoder: network.Network, default_projector: Sequence[int]
+  encoder: network.Network, default_projector: Sequence[int] = ()
 ) -> dual_encoder.Siamese:
   """Builds the dual encoder of one image's two views."""
   return dual_encoder.build_siamese(
@@ -254,7 +285,7 @@ def build_siamese(
   )
 
 
-def projector_widths(default: Sequence[int]) -> tuple[int, ...]:
+def projector_widths(default: Sequence[int] = ()) -> tuple[int, ...]:
   """Returns the widths of `--projector`, or a default."""
   if PROJECTOR.value is None:
     return tuple(default)

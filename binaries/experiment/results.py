@@ -12,19 +12,19 @@ import json
 import os
 import pathlib
 
+from binaries.methods import algorithms
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import suite
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import projection
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_folder
 
 # Where every algorithm has its encoder in its state.
-ENCODER = f'global_model_weights/trainable/{dual_encoder.ENCODER}'
+ENCODER = algorithms.ENCODER
 RANDOM = 'random encoder'
 SCRATCH = 'supervised from scratch'
 

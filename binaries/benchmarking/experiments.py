@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from binaries import benchmark_objectives
-from binaries import benchmark_problem
-from binaries import benchmark_states
+from binaries.benchmarking import objectives
+from binaries.benchmarking import problems
+from binaries.benchmarking import states
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
@@ -32,46 +32,42 @@ from tff_ssl.objectives import supervised
 _CLASSES = 10
 
 
-def build_dcco(problem: benchmark_problem.Problem) -> benchmark_problem.Experiment:
+def build_dcco(problem: problems.Problem) -> problems.Experiment:
   """Builds DCCO, one step a round, and centralized CCO."""
   objective = statistics.StatisticsObjective(problem.model)
   federated = dcco.build_dcco(
     objective,
     problem.clients.simulation.element_spec,
-    benchmark_problem.server_optimizer(),
+    problems.server_optimizer(),
     dcco.DCCOConfig(seed=problem.seed),
   )
-  return benchmark_problem.Experiment(
-    federated, benchmark_problem.centralized(objective, problem)
-  )
+  return problems.Experiment(federated, problems.centralized(objective, problem))
 
 
-def build_fedavg(problem: benchmark_problem.Problem) -> benchmark_problem.Experiment:
+def build_fedavg(problem: problems.Problem) -> problems.Experiment:
   """Builds FedAvg with an objective within each client, and it centralized."""
-  objective = benchmark_objectives.OBJECTIVES[problem.objective](problem.model)
+  objective = objectives.OBJECTIVES[problem.objective](problem.model)
   federated = fedavg.build_fedavg(
     objective,
     problem.clients.simulation.element_spec,
-    benchmark_problem.server_optimizer(),
+    problems.server_optimizer(),
     fedavg.FedAvgConfig(problem.local, seed=problem.seed),
   )
-  return benchmark_problem.Experiment(
-    federated, benchmark_problem.centralized(objective, problem)
-  )
+  return problems.Experiment(federated, problems.centralized(objective, problem))
 
 
-def build_fedema(problem: benchmark_problem.Problem) -> benchmark_problem.Experiment:
+def build_fedema(problem: problems.Problem) -> problems.Experiment:
   """Builds FedEMA with its clients' states on disk, and the same rounds in memory.
 
   Both compute the same, client by client, from weights of the client's own: the floor
   is 1. What comes on top is that the states are read, sent and written.
   """
-  objective = benchmark_objectives.OBJECTIVES['byol'](problem.model)
-  config = fedema.FedEMAConfig(benchmark_problem.training(problem))
+  objective = objectives.OBJECTIVES['byol'](problem.model)
+  config = fedema.FedEMAConfig(problems.training(problem))
   process = fedema.build_fedema(
     objective,
     problem.clients.simulation.element_spec,
-    benchmark_problem.server_optimizer(),
+    problems.server_optimizer(),
     config,
   )
   networks = online_networks.Networks(objective, config.exchange)
@@ -82,17 +78,17 @@ def build_fedema(problem: benchmark_problem.Problem) -> benchmark_problem.Experi
   def init() -> base.Params:
     return networks.shared(server.initial_weights(objective, problem.seed).trainable)
 
-  return benchmark_problem.remembering(problem, process, function, init)
+  return problems.remembering(problem, process, function, init)
 
 
-def build_fedsup(problem: benchmark_problem.Problem) -> benchmark_problem.Experiment:
+def build_fedsup(problem: problems.Problem) -> problems.Experiment:
   """Builds FedSup without a label, and its students' training centralized.
 
   The server has no example, so that both sides do the clients' work: the student's and
   the teacher's passes. The counterpart's teacher stays the initial one.
   """
   objective = fedsup_objectives.FedSupObjective(
-    problem.model, benchmark_objectives.predictor(problem.model)
+    problem.model, objectives.predictor(problem.model)
   )
   labelled = supervised.SupervisedObjective(
     problem.model.encoder,
@@ -111,30 +107,28 @@ def build_fedsup(problem: benchmark_problem.Problem) -> benchmark_problem.Experi
     teacher,
     server_spec,
     problem.clients.simulation.element_spec,
-    fedsup.FedSupConfig(benchmark_problem.training(problem), grouping=grouping.FEDAVG),
+    fedsup.FedSupConfig(problems.training(problem), grouping=grouping.FEDAVG),
   )
   params = server.initial_weights(objective, problem.seed).trainable
   given = context.given(
     objective,
     {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0},
   )
-  unlabelled = benchmark_states.Unlabelled(process, server_spec)
-  return benchmark_problem.Experiment(
-    unlabelled, benchmark_problem.centralized(given, problem)
-  )
+  unlabelled = states.Unlabelled(process, server_spec)
+  return problems.Experiment(unlabelled, problems.centralized(given, problem))
 
 
-def build_per_ssfl(problem: benchmark_problem.Problem) -> benchmark_problem.Experiment:
+def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:
   """Builds Per-SSFL with its clients' states on disk, and the same rounds in memory.
 
   The floor is 1, as with FedEMA.
   """
-  objective = benchmark_objectives.OBJECTIVES['simsiam'](problem.model)
-  config = per_ssfl.PerSSFLConfig(benchmark_problem.training(problem))
+  objective = objectives.OBJECTIVES['simsiam'](problem.model)
+  config = per_ssfl.PerSSFLConfig(problems.training(problem))
   process = per_ssfl.build_per_ssfl(
     objective,
     problem.clients.simulation.element_spec,
-    benchmark_problem.server_optimizer(),
+    problems.server_optimizer(),
     config,
   )
   function = per_ssfl.client_function(objective, config)
@@ -142,17 +136,17 @@ def build_per_ssfl(problem: benchmark_problem.Problem) -> benchmark_problem.Expe
   def init() -> base.Params:
     return server.initial_weights(objective, problem.seed).trainable
 
-  return benchmark_problem.remembering(problem, process, function, init)
+  return problems.remembering(problem, process, function, init)
 
 
-EXPERIMENTS: Mapping[
-  str, Callable[[benchmark_problem.Problem], benchmark_problem.Experiment]
-] = collections.OrderedDict(
-  dcco=build_dcco,
-  fedavg=build_fedavg,
-  fedsup=build_fedsup,
-  fedema=build_fedema,
-  per_ssfl=build_per_ssfl,
+EXPERIMENTS: Mapping[str, Callable[[problems.Problem], problems.Experiment]] = (
+  collections.OrderedDict(
+    dcco=build_dcco,
+    fedavg=build_fedavg,
+    fedsup=build_fedsup,
+    fedema=build_fedema,
+    per_ssfl=build_per_ssfl,
+  )
 )
 # The experiments whose clients train in epochs and batches (`Problem.local`).
 WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema', 'per_ssfl')
@@ -160,9 +154,7 @@ WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema', 'per_ssfl')
 WITH_OBJECTIVE = ('fedavg',)
 
 
-def federated_cohort(
-  problem: benchmark_problem.Problem, round: int
-) -> list[tf.data.Dataset]:
+def federated_cohort(problem: problems.Problem, round: int) -> list[tf.data.Dataset]:
   """Returns what the federated side is given in a round, of clients that forget.
 
   Args:
@@ -172,9 +164,7 @@ def federated_cohort(
   return problem.clients.simulation.cohort(problem.clients.cohorts(round))
 
 
-def centralized_batches(
-  problem: benchmark_problem.Problem, round: int
-) -> list[tf.data.Dataset]:
+def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.Dataset]:
   """Returns the batches of the centralized steps that a round is compared with.
 
   They hold the examples of the round's clients, as often as the clients visit them:
@@ -194,7 +184,7 @@ def centralized_batches(
   ]
 
 
-def visited_examples(problem: benchmark_problem.Problem, round: int) -> int:
+def visited_examples(problem: problems.Problem, round: int) -> int:
   """Returns how many examples the clients of a round train on, in all epochs."""
   clients = problem.clients
   held = sum(len(clients.partition[k]) for k in clients.cohorts(round))

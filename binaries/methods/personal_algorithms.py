@@ -1,0 +1,197 @@
+"""The algorithms whose clients have models of their own, built from flags."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+from absl import flags
+
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.flags import own_encoders
+from binaries.flags import training
+from binaries.methods import algorithms
+from tff_ssl.algorithms import bilevel_ssfl
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms import fedu
+from tff_ssl.algorithms import la_ssfl
+from tff_ssl.algorithms import maml_ssfl
+from tff_ssl.algorithms import per_ssfl
+from tff_ssl.federated import online_networks
+from tff_ssl.runtime import personal_models
+
+
+def _exchange() -> online_networks.Exchange:
+  return online_networks.Exchange(
+    methods.AVERAGED.value, methods.REPLACED.value, methods.RESTART_ABSENT.value
+  )
+
+
+def _fedema_config() -> fedema.FedEMAConfig:
+  for flag in (methods.CONSTANT_MU, methods.SCALER):
+    if flag.value is not None and flags.FLAGS[methods.TAU.name].present:
+      raise ValueError(f'--tau is given with --{flag.name}; leave one of them out.')
+  return fedema.FedEMAConfig(
+    training.client_config(),
+    methods.TAU.value,
+    methods.SCALER.value,
+    methods.CONSTANT_MU.value,
+    methods.DIVERGENCE_NORM.value,
+    methods.EMA_ON.value,
+    _exchange(),
+  )
+
+
+def _fed_byol(objective: Any, element_spec: Any) -> Any:
+  """Builds FedSSL, or where other networks are shared, FedEMA without mu."""
+  if _exchange() == online_networks.Exchange() and methods.STOP_GRADIENT.value:
+    build = algorithms.with_server(fed_ssl.build_fed_ssl, training.client_config)
+  else:
+    config = dataclasses.replace(_fedema_config(), scaler=0.0)
+    build = algorithms.with_server(fedema.build_fedema, lambda: config)
+  return build(objective, element_spec)
+
+
+def _fedu_config() -> fedu.FedUConfig:
+  return fedu.FedUConfig(
+    training.client_config(),
+    methods.THRESHOLD.value,
+    methods.DIVERGENCE_NORM.value,
+    _exchange(),
+  )
+
+
+def _per_config() -> per_ssfl.PerSSFLConfig:
+  _check_at_least_0(methods.CONSENSUS)
+  return per_ssfl.PerSSFLConfig(training.client_config(), methods.CONSENSUS.value)
+
+
+def _bilevel_config() -> bilevel_ssfl.BiLevelConfig:
+  _check_at_least_0(methods.PROXIMITY)
+  return bilevel_ssfl.BiLevelConfig(training.client_config(), methods.PROXIMITY.value)
+
+
+def _maml_config() -> maml_ssfl.MamlConfig:
+  _check_at_least_0(methods.INNER_RATE)
+  return maml_ssfl.MamlConfig(
+    training.client_config(), methods.INNER_RATE.value, methods.SECOND_ORDER.value
+  )
+
+
+def _la_config() -> fedavg.FedAvgConfig:
+  _check_at_least_0(methods.ADAPTATION_RATE)
+  return training.client_config()
+
+
+def _check_at_least_0(flag: flags.FlagHolder[float]) -> None:
+  if not 0 <= flag.value < float('inf'):
+    raise ValueError(f'{flag.name} is {flag.value}; it must be at least 0.')
+
+
+def shared_model(
+  process: Any, objective: Any, data: Any
+) -> personal_models.PersonalModel:
+  """Returns the global model as that of each client."""
+  del process, objective, data
+  return personal_models.shared
+
+
+def _adapted(flag: flags.FlagHolder[float]) -> Callable[[Any, Any, Any], Any]:
+  """Returns what builds the global model after a step on a client's own examples."""
+
+  def build(process: Any, objective: Any, data: Any) -> Any:
+    del process
+    config = la_ssfl.AdaptationConfig(flag.value, seed=common.SEED.value)
+    return personal_models.adapted(data, la_ssfl.build_adapt(objective, config))
+
+  return build
+
+
+def _online(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:
+  """Returns the online networks that clients keep."""
+  del objective, data
+  return personal_models.kept(process, fedema.online)
+
+
+def _kept(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:
+  """Returns the personal models that clients keep."""
+  del objective, data
+  return personal_models.kept(process)
+
+
+_EXCHANGE = (
+  *algorithms.FEDAVG,
+  'averaged',
+  'replaced',
+  'restart_absent',
+  'predictor',
+  'stop_gradient',
+)
+
+
+def _of(
+  build: Callable[..., Any], config: Callable[[], Any], **others: Any
+) -> algorithms.Algorithm:
+  return algorithms.Algorithm(
+    algorithms.with_server(build, config), check=algorithms.checked(config), **others
+  )
+
+
+_PERSONAL = (*algorithms.FEDAVG, *own_encoders.NAMES)
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  'fed_byol': algorithms.Algorithm(
+    _fed_byol,
+    _EXCHANGE,
+    {'divergence_norm': 'l2'},
+    check=algorithms.checked(training.client_config),
+  ),
+  'fedu': _of(
+    fedu.build_fedu,
+    _fedu_config,
+    takes=(*_EXCHANGE, 'divergence_norm', 'threshold', *own_encoders.NAMES),
+    defaults={'divergence_norm': 'conv_mean', 'threshold': 0.4},
+    personal=_online,
+  ),
+  'fedema': _of(
+    fedema.build_fedema,
+    _fedema_config,
+    takes=(
+      *_EXCHANGE,
+      'tau',
+      'scaler',
+      'constant_mu',
+      'ema_on',
+      'divergence_norm',
+      *own_encoders.NAMES,
+    ),
+    defaults={'divergence_norm': 'l2'},
+    personal=_online,
+  ),
+  'la': _of(
+    fedavg.build_fedavg,
+    _la_config,
+    takes=(*_PERSONAL, 'adaptation_rate'),
+    personal=_adapted(methods.ADAPTATION_RATE),
+  ),
+  'maml': _of(
+    maml_ssfl.build_maml_ssfl,
+    _maml_config,
+    takes=(*_PERSONAL, 'inner_rate', 'second_order'),
+    personal=_adapted(methods.INNER_RATE),
+  ),
+  'bilevel': _of(
+    bilevel_ssfl.build_bilevel_ssfl,
+    _bilevel_config,
+    takes=(*_PERSONAL, 'proximity_weight'),
+    personal=_kept,
+  ),
+  'per': _of(
+    per_ssfl.build_per_ssfl,
+    _per_config,
+    takes=(*algorithms.TRAINING, 'consensus_weight', *own_encoders.NAMES),
+    personal=_kept,
+  ),
+}
