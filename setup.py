@@ -41,6 +41,7 @@ setuptools.setup(
     'absl-py',
     'dm-tree',
     'grpcio',
+    'h5py',
     'matplotlib',
     'numpy>=1.25,<2',
     'psutil',

@@ -23,52 +23,49 @@ else; `--format=table` a line for each cohort.
 import collections
 from typing import Any
 
-from absl import flags
-
-from binaries import benchmark_experiments
-from binaries import benchmark_flags
-from binaries import benchmark_measure
-from binaries import benchmark_problem
-from binaries import benchmark_report
-from binaries import benchmark_workloads
-from binaries import common
-from binaries import output_flags
+from binaries.benchmarking import experiments
+from binaries.benchmarking import measure
+from binaries.benchmarking import problems
+from binaries.benchmarking import report
+from binaries.benchmarking import settings
+from binaries.benchmarking import workloads
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.flags import outputs
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import context
 
 _PROJECTOR = (256, 256, 256)
 _IMAGE_SIZE = 32
 
-flags.set_default(common.ROUNDS, 10)
-
 
 def main() -> None:
   """Measures, and prints the result."""
-  benchmark_flags.check()
+  settings.check()
   model = _build_model()
-  growth = benchmark_flags.GROWTH.value
+  growth = settings.GROWTH.value
   with context.local() as execution:
     results = []
-    for workload in benchmark_flags.workloads():
+    for workload in settings.cohorts():
       results.append(_measure(execution, model, workload))
-      if benchmark_flags.FORMAT.value == 'table':
-        print(benchmark_report.line(results[-1]), flush=True)
+      if settings.FORMAT.value == 'table':
+        print(report.line(results[-1]), flush=True)
   document = _configuration()
   if growth is None:
     document.update(results[0])
   else:
-    axis = benchmark_workloads.GROWTH[growth]
-    document.update(benchmark_report.slopes(results, axis.field), points=results)
-  document.update(benchmark_report.machine())
-  if benchmark_flags.FORMAT.value == 'json':
-    print(benchmark_report.json_text(document))
+    axis = workloads.GROWTH[growth]
+    document.update(report.slopes(results, axis.field), points=results)
+  document.update(report.machine())
+  if settings.FORMAT.value == 'json':
+    print(report.json_text(document))
   elif growth is not None:
-    print(benchmark_report.slopes_line(document, growth))
-  if output_flags.PLOT.value is not None:
+    print(report.slopes_line(document, growth))
+  if outputs.PLOT.value is not None:
     # Only here: the first import of matplotlib writes its cache, and may say so.
-    from binaries import benchmark_plot
+    from binaries.benchmarking import growth_plot
 
-    benchmark_plot.write(document, output_flags.PLOT.value)
+    growth_plot.write(document, outputs.PLOT.value)
 
 
 def _build_model() -> dual_encoder.Siamese:
@@ -84,34 +81,32 @@ def _image_size() -> int:
 def _measure(
   execution: context.Context,
   model: dual_encoder.Siamese,
-  workload: benchmark_workloads.Workload,
+  workload: workloads.Workload,
 ) -> dict[str, Any]:
   """Measures one cohort; returns what it is and its numbers."""
   seed = common.SEED.value
-  clients = benchmark_workloads.register(
-    workload, _image_size(), seed, common.PACKS.value
+  clients = workloads.register(workload, _image_size(), seed, common.PACKS.value)
+  problem = problems.Problem(
+    model, clients, workload.local, seed, methods.OBJECTIVE.value
   )
-  problem = benchmark_problem.Problem(
-    model, clients, workload.local, seed, benchmark_flags.OBJECTIVE.value
-  )
-  build = benchmark_experiments.EXPERIMENTS[benchmark_flags.EXPERIMENT.value]
-  runner = benchmark_measure.Runner(problem, build(problem))
-  memory_rounds = benchmark_flags.MEMORY_ROUNDS.value
+  build = experiments.EXPERIMENTS[settings.EXPERIMENT.value]
+  runner = measure.Runner(problem, build(problem))
+  memory_rounds = settings.MEMORY_ROUNDS.value
   memory = (
-    benchmark_measure.memory_growth(execution, runner, memory_rounds)
+    measure.memory_growth(execution, runner, memory_rounds)
     if memory_rounds
-    else benchmark_measure.Numbers()
+    else measure.Numbers()
   )
-  times = benchmark_measure.compare(execution, runner, common.ROUNDS.value)
-  takes_any = benchmark_flags.EXPERIMENT.value in benchmark_experiments.WITH_OBJECTIVE
-  objective = benchmark_flags.OBJECTIVE.value if takes_any else None
-  visited = benchmark_experiments.visited_examples(problem, round=0)
+  times = measure.compare(execution, runner, common.ROUNDS.value)
+  takes_any = settings.EXPERIMENT.value in experiments.WITH_OBJECTIVE
+  objective = methods.OBJECTIVE.value if takes_any else None
+  visited = experiments.visited_examples(problem, round=0)
   examples = visited // workload.local.epochs
   return collections.OrderedDict(
     # The lines of growth are read without what is above them.
-    experiment=benchmark_flags.EXPERIMENT.value,
+    experiment=settings.EXPERIMENT.value,
     objective=objective,
-    regime=benchmark_flags.REGIME.value,
+    regime=settings.REGIME.value,
     clients=workload.clients,
     examples_per_client=workload.examples_per_client or examples / workload.clients,
     examples=examples,
@@ -125,7 +120,7 @@ def _measure(
     bytes_up=runner.metrics['bytes_up'],
     nonfinite_clients=runner.metrics['nonfinite_clients'],
     register_seconds=clients.register_seconds,
-    **benchmark_measure.peak_memory(execution),
+    **measure.peak_memory(execution),
     **memory,
   )
 
@@ -133,8 +128,8 @@ def _measure(
 def _configuration() -> dict[str, Any]:
   """Returns what was measured, as far as it is the same for every cohort."""
   return collections.OrderedDict(
-    experiment=benchmark_flags.EXPERIMENT.value,
-    growth=benchmark_flags.GROWTH.value,
+    experiment=settings.EXPERIMENT.value,
+    growth=settings.GROWTH.value,
     encoder=common.ENCODER.value,
     encoder_width=common.WIDTH.value,
     encoder_stem=common.STEM.value,
@@ -145,7 +140,7 @@ def _configuration() -> dict[str, Any]:
     seed=common.SEED.value,
     packs=common.PACKS.value,
     rounds=common.ROUNDS.value,
-    warm_up_rounds=benchmark_measure.WARM_UP_ROUNDS,
+    warm_up_rounds=measure.WARM_UP_ROUNDS,
   )
 
 

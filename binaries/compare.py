@@ -27,7 +27,7 @@ import sys
 
 from absl import flags
 
-from binaries import program
+from binaries.flags import program
 from tff_ssl.reporting import caveats as caveats_lib
 from tff_ssl.reporting import columns
 from tff_ssl.reporting import compare

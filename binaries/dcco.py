@@ -10,16 +10,13 @@ each client); `centralized_cco` (batches of as many examples as a round has, dra
 all); `supervised` (centralized, from scratch, on a share of the labels).
 """
 
-from binaries import common
-from binaries import dcco_setup
-from binaries import experiment
+from binaries.experiment import running
+from binaries.flags import common
 
 
 def main() -> None:
   """Runs an experiment, or goes on with it."""
-  # All that the flags can have wrong comes to light before the run folder is made.
-  dcco_setup.check_flags()
-  experiment.run(dcco_setup.build_experiment())
+  running.run('dcco')
 
 
 if __name__ == '__main__':

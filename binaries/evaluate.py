@@ -9,7 +9,9 @@ r"""Evaluates the encoder of a run, which need not have finished.
 
 The task, the encoder and how it is evaluated are those of the run, the parameters those
 of its newest checkpoint. Flags that are given win; what the encoder is, or was trained
-on, cannot be given. Prints a table and completes the run's `evaluation.json`.
+on, cannot be given. Of a run's --data_dir and --partition_encoder the path is not taken
+from its folder, which may be a stranger's: they are given again. Prints a table and
+completes the run's `evaluation.json`.
 
 With --transfer_task the encoder is evaluated on another task than its own: classifiers
 are trained and tested on that task's splits, resized to what the encoder takes. The
@@ -21,12 +23,12 @@ import pathlib
 
 from absl import flags
 
-from binaries import common
-from binaries import evaluation
-from binaries import evaluation_clients
-from binaries import evaluation_flags
-from binaries import results
-from binaries import transfer
+from binaries.experiment import evaluating
+from binaries.experiment import evaluation_clients
+from binaries.experiment import results
+from binaries.experiment import transfer
+from binaries.flags import common
+from binaries.flags import evaluation
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
@@ -38,11 +40,12 @@ _RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
 _MAY_BE_GIVEN = (
   'data_dir',
   'download',
-  *evaluation_flags.OF_EVALUATION,
-  *evaluation_flags.MAY_DIFFER,
+  *evaluation.OF_EVALUATION,
+  *evaluation.MAY_DIFFER,
 )
+_OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES)
 _FEDBN = 'fedbn'
-_STATISTICS = f'global_model_weights/non_trainable/{dual_encoder.ENCODER}'
+_STATISTICS = 'global_model_weights/non_trainable'
 
 
 def main() -> None:
@@ -51,9 +54,16 @@ def main() -> None:
     raise ValueError('run is not given; it must name the folder of a run.')
   folder = pathlib.Path(_RUN.value)
   config = run_config.read(folder)
-  common.adopt(config['flags'], _MAY_BE_GIVEN)
+  stored = config['flags']
+  for name in common.given():
+    if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
+      raise ValueError(
+        f'--{name} is given, which {folder} does not have; binaries.evaluate takes '
+        f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'
+      )
+  common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
-  evaluation_flags.check((suite.FEDERATED_LINEAR,))
+  evaluation.check((suite.FEDERATED_LINEAR,))
   evaluation_clients.check()
   transfer.check()
   if config['flags'].get('algorithm') == _FEDBN:
@@ -61,7 +71,6 @@ def main() -> None:
       f'{folder} is a run of fedbn: its checkpoints have no batch norm, which is with '
       'the clients; evaluation.json has what its last encoder is worth.'
     )
-  round, params = checkpoints.read_newest(folder / 'checkpoints', results.ENCODER)
   task = common.load_task()
   if task.fingerprint() != config.get('task'):
     raise ValueError(
@@ -69,12 +78,16 @@ def main() -> None:
       'encoder must be evaluated on those that it was not trained on.'
     )
   encoder = common.build_encoder(task)
+  prefix = dual_encoder.encoder_prefix(encoder)
+  where = f'{results.TRAINABLE}/{prefix}'
+  round, params = checkpoints.read_newest(folder / 'checkpoints', where)
   if encoder.mixes_examples:
-    params |= checkpoints.read_newest(folder / 'checkpoints', _STATISTICS)[1]
+    where = f'{_STATISTICS}/{prefix}'
+    params |= checkpoints.read_newest(folder / 'checkpoints', where)[1]
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
-  evaluator = evaluation.Evaluator(
+  evaluator = evaluating.Evaluator(
     task,
     encoder,
     evaluation_clients.build_federated(task),
@@ -83,7 +96,7 @@ def main() -> None:
   known = config['flags']
   name = str(known.get('algorithm', known.get('method', 'encoder')))
   with evaluation_clients.open_context():
-    evaluation.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
+    evaluating.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
 
 
 if __name__ == '__main__':

@@ -13,16 +13,13 @@ objective `supervised` is given all labels: federated it is Dec-SL, and the prob
 its encoder Dec-SLRep.
 """
 
-from binaries import common
-from binaries import experiment
-from binaries import fedavg_ssl_setup
+from binaries.experiment import running
+from binaries.flags import common
 
 
 def main() -> None:
   """Runs an experiment, or goes on with it."""
-  # All that the flags can have wrong comes to light before the run folder is made.
-  fedavg_ssl_setup.check_flags()
-  experiment.run(fedavg_ssl_setup.build_experiment())
+  running.run('fedavg_ssl')
 
 
 if __name__ == '__main__':

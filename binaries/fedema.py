@@ -28,16 +28,13 @@ The run folder has a row a round and client in `clients.csv`, with mu, divergenc
 lambda; `binaries.compare` draws them.
 """
 
-from binaries import common
-from binaries import experiment
-from binaries import fedema_setup
+from binaries.experiment import running
+from binaries.flags import common
 
 
 def main() -> None:
   """Runs an experiment, or goes on with it."""
-  # All that the flags can have wrong comes to light before the run folder is made.
-  fedema_setup.check_flags()
-  experiment.run(fedema_setup.build_experiment())
+  running.run('fedema')
 
 
 if __name__ == '__main__':

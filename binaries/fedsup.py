@@ -15,17 +15,13 @@ ham10000). An encoder is evaluated with the server's labels alone: of --label_fr
 1 are all of these.
 """
 
-from binaries import common
-from binaries import experiment
-from binaries import fedsup_flags
-from binaries import fedsup_setup
+from binaries.experiment import server_experiment
+from binaries.flags import common
 
 
 def main() -> None:
   """Runs a method, or goes on with it."""
-  # All that the flags can have wrong comes to light before the run folder is made.
-  fedsup_flags.check()
-  experiment.execute(fedsup_setup.prepare())
+  server_experiment.run()
 
 
 if __name__ == '__main__':

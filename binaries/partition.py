@@ -11,9 +11,9 @@ the label counts of all clients, as `partition.csv` of a run does.
 
 from absl import flags
 
-from binaries import common
-from binaries import output_flags
-from binaries import partition_flags
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import outputs
 from tasks import task as task_lib
 from tff_ssl.partition import describe
 from tff_ssl.reporting import table
@@ -51,38 +51,38 @@ def main() -> None:
   task = common.load_task()
   partition = common.build_partition(task)
   report = describe.describe(partition, task.train.label, task.num_classes)
-  text = partition_flags.text(task)
+  text = dealing.text(task)
   print(f'{text}: {report.line()}')
   if (kind := text.partition(':')[0]) in _IMAGES:
     print(_IMAGES[kind].format(clients=report.clients))
   print(_table(report, task))
   if _CSV.value is not None:
     report.write_csv(_CSV.value)
-  if output_flags.PLOT.value is not None:
+  if outputs.PLOT.value is not None:
     # Only here: the first import of matplotlib writes its cache, and may say so.
-    from binaries import partition_plot
+    from binaries.experiment import partition_plot
 
     partition_plot.write(
       report,
       task.label_names,
       f'{task.name}, {text}',
       _MAX_CLIENTS.value,
-      output_flags.PLOT.value,
+      outputs.PLOT.value,
     )
 
 
 def _check_flags() -> None:
   """Refuses flags that would do nothing, and files that cannot be written."""
-  for name in common.flag_values():
-    if flags.FLAGS[name].present and name not in _TAKEN:
+  for name in common.given():
+    if name not in _TAKEN:
       raise ValueError(
         f'--{name} is given; nothing is trained here, and only {", ".join(_TAKEN)} are '
         'taken.'
       )
   common.check_flags()
-  output_flags.check(output_flags.PLOT, '.png')
-  output_flags.check(_CSV, '.csv')
-  if flags.FLAGS[_MAX_CLIENTS.name].present and output_flags.PLOT.value is None:
+  outputs.check(outputs.PLOT, '.png')
+  outputs.check(_CSV, '.csv')
+  if flags.FLAGS[_MAX_CLIENTS.name].present and outputs.PLOT.value is None:
     raise ValueError('--max_clients is given without --plot; it is for the plot only.')
 
 

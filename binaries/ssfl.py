@@ -16,16 +16,13 @@ the clients as the training examples were. Given again on a run that has finishe
 command takes other --personal_methods and --export_clients.
 """
 
-from binaries import common
-from binaries import experiment
-from binaries import ssfl_setup
+from binaries.experiment import running
+from binaries.flags import common
 
 
 def main() -> None:
   """Runs an experiment, or goes on with it."""
-  # All that the flags can have wrong comes to light before the run folder is made.
-  ssfl_setup.check_flags()
-  experiment.run(ssfl_setup.build_experiment())
+  running.run('ssfl')
 
 
 if __name__ == '__main__':

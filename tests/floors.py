@@ -21,6 +21,9 @@ FLOORS = (
   ('tff_ssl.runtime',),
   ('tff_ssl.reporting',),
   ('tasks',),
+  ('binaries.flags',),
+  ('binaries.methods',),
+  ('binaries.experiment', 'binaries.benchmarking'),
   ('binaries',),
   ('tests',),
 )

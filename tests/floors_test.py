@@ -12,7 +12,7 @@ _TOPS = ('tff_ssl', 'tasks', 'binaries', 'tests')
 _SOURCES = sorted(
   path.relative_to(_ROOT) for top in _TOPS for path in (_ROOT / top).rglob('*.py')
 )
-_MAX_LINES = 250
+_MAX_LINES = 400
 _MAX_FUNCTION_LINES = 60
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Longer for a reason: path -> (lines, why). Shorten the list, not the reasons.

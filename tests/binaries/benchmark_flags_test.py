@@ -1,32 +1,11 @@
-"""What the benchmark's flags stand for, and what they refuse.
+"""What the benchmark's flags stand for, and what they refuse."""
 
-In one other process for all: in this one the benchmark's flags and defaults would
-become those of the other binaries too.
-"""
-
-import json
-import subprocess
-import sys
+import dataclasses
 
 import pytest
 
-from tests.binaries import launch
-
-_SCRIPT = """
-import dataclasses, json, sys
-from binaries import benchmark_flags
+from binaries.benchmarking import settings
 from tests.binaries import in_process
-
-def outcome(arguments):
-  with in_process.parsed(*arguments):
-    try:
-      benchmark_flags.check()
-    except ValueError as error:
-      return str(error)
-    return [dataclasses.asdict(each) for each in benchmark_flags.workloads()]
-
-print(json.dumps([outcome(arguments) for arguments in json.loads(sys.argv[1])]))
-"""
 
 REFUSED = {
   '--experiment=dcco --batch_size=4': 'it is for fedavg, fedsup',
@@ -75,32 +54,20 @@ TAKEN = {
 }
 
 
-@pytest.fixture(scope='module')
-def outcomes() -> dict[str, object]:
-  """What comes of each command line."""
-  lines = [*REFUSED, *TAKEN]
-  finished = subprocess.run(
-    [sys.executable, '-c', _SCRIPT, json.dumps([line.split() for line in lines])],
-    cwd=launch.ROOT,
-    capture_output=True,
-    text=True,
-    timeout=launch.SECONDS,
-    check=False,
-  )
-  assert finished.returncode == 0, finished.stderr[-2000:]
-  return dict(zip(lines, json.loads(finished.stdout), strict=True))
-
-
 @pytest.mark.parametrize('line', REFUSED)
-def test_refused(outcomes, line):
-  message = outcomes[line]
-  assert isinstance(message, str)
+def test_refused(line):
+  with in_process.parsed(*line.split()), pytest.raises(ValueError) as error:
+    settings.check()
+  message = str(error.value)
   assert REFUSED[line] in message
   assert message.endswith('.')
 
 
 @pytest.mark.parametrize('line', TAKEN)
-def test_taken(outcomes, line):
+def test_taken(line):
+  with in_process.parsed(*line.split()):
+    settings.check()
+    cohorts = [dataclasses.asdict(each) for each in settings.cohorts()]
   assert [
     (
       each['clients'],
@@ -109,5 +76,5 @@ def test_taken(outcomes, line):
       each['local']['epochs'],
       each['population'],
     )
-    for each in outcomes[line]
+    for each in cohorts
   ] == TAKEN[line]

@@ -1,6 +1,6 @@
 """Tests of whose the CPU time is that is measured."""
 
-from binaries import benchmark_measure
+from binaries.benchmarking import measure
 
 
 class FakeContext:
@@ -33,7 +33,7 @@ class FakeRunner:
 def test_cpu_time_is_that_of_the_side_that_caused_it():
   execution = FakeContext()
   runner = FakeRunner(execution)
-  result = benchmark_measure.compare(execution, runner, rounds=3)
+  result = measure.compare(execution, runner, rounds=3)
   assert result['federated_driver_cpu_seconds'] == 1.0
   assert result['federated_worker_cpu_seconds'] == 3.0
   assert result['centralized_cpu_seconds'] == 2.0

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from binaries import benchmark_plot
-from binaries import benchmark_report
-from binaries import benchmark_workloads
+from binaries.benchmarking import growth_plot
+from binaries.benchmarking import report
+from binaries.benchmarking import workloads
 
 
 def result(**numbers) -> dict[str, object]:
@@ -30,7 +30,7 @@ def result(**numbers) -> dict[str, object]:
 
 def growth(name: str, exponent: float) -> dict[str, object]:
   """Returns the document of a growth with a given power of what grows."""
-  axis = benchmark_workloads.GROWTH[name]
+  axis = workloads.GROWTH[name]
   points = [
     result(
       **{axis.field: x},
@@ -43,7 +43,7 @@ def growth(name: str, exponent: float) -> dict[str, object]:
     'experiment': 'dcco',
     'growth': name,
     'encoder': 'resnet8',
-    **benchmark_report.slopes(points, axis.field),
+    **report.slopes(points, axis.field),
     'points': points,
     'cpu_count': 2,
     'cpu_model': 'abacus',
@@ -52,7 +52,7 @@ def growth(name: str, exponent: float) -> dict[str, object]:
 
 def test_lines_are_aligned_and_say_what_was_measured():
   lines = [
-    benchmark_report.line(result(**numbers))
+    report.line(result(**numbers))
     for numbers in (
       {'regime': 'D', 'clients': 256, 'population': 256, 'examples_per_client': 1.344},
       {'clients': 5, 'population': 5, 'examples_per_client': 500},
@@ -67,7 +67,7 @@ def test_lines_are_aligned_and_say_what_was_measured():
 
 
 def test_what_is_no_number_is_null_wherever_it_stands():
-  text = benchmark_report.json_text({'a': float('nan'), 'points': [result()]})
+  text = report.json_text({'a': float('nan'), 'points': [result()]})
   read = json.loads(text, parse_constant=pytest.fail)
   assert read['a'] is read['points'][0]['cpu_ratio'] is None
   assert read['points'][0]['ratio'] == 2.0
@@ -77,16 +77,16 @@ def test_slope_is_the_power_of_a_power_law():
   document = growth('clients', exponent=0.7)
   assert document['federated_slope'] == pytest.approx(0.7)
   assert document['centralized_slope'] == pytest.approx(0.35)
-  assert benchmark_report.slopes_line(document, 'clients') == (
+  assert report.slopes_line(document, 'clients') == (
     'seconds grow as clients to the power of 0.70 (federated), 0.35 (centralized)'
   )
 
 
-@pytest.mark.parametrize('name', benchmark_workloads.GROWTH)
+@pytest.mark.parametrize('name', workloads.GROWTH)
 def test_figure_has_both_sides_and_a_guide_of_the_slope_that_is_hoped_for(name):
-  axis = benchmark_workloads.GROWTH[name]
+  axis = workloads.GROWTH[name]
   document = growth(name, exponent=0.7)
-  (plot,) = benchmark_plot.draw(document).axes
+  (plot,) = growth_plot.draw(document).axes
   drawn = {line.get_label().split(',')[0]: line.get_xydata() for line in plot.lines}
   for side in ('federated', 'centralized'):
     np.testing.assert_allclose(
@@ -100,14 +100,14 @@ def test_figure_has_both_sides_and_a_guide_of_the_slope_that_is_hoped_for(name):
 
 
 def test_lines_that_do_not_grow_are_not_blown_up():
-  (plot,) = benchmark_plot.draw(growth('population', exponent=0.001)).axes
+  (plot,) = growth_plot.draw(growth('population', exponent=0.001)).axes
   low, high = plot.get_ylim()
   assert high / low > 10
 
 
 def test_figure_replaces_the_file_when_it_is_whole(tmp_path, monkeypatch):
   path = tmp_path / 'growth.png'
-  benchmark_plot.write(growth('clients', exponent=1), path)
+  growth_plot.write(growth('clients', exponent=1), path)
   before = path.read_bytes()
   assert before.startswith(b'\x89PNG')
 
@@ -115,8 +115,8 @@ def test_figure_replaces_the_file_when_it_is_whole(tmp_path, monkeypatch):
     aside.write_bytes(b'half')
     raise OSError('no space')
 
-  monkeypatch.setattr(benchmark_plot.figure_lib.Figure, 'savefig', fail_half_way)
+  monkeypatch.setattr(growth_plot.figure_lib.Figure, 'savefig', fail_half_way)
   with pytest.raises(OSError, match='no space'):
-    benchmark_plot.write(growth('clients', exponent=2), path)
+    growth_plot.write(growth('clients', exponent=2), path)
   assert path.read_bytes() == before
   assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -11,12 +11,14 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from binaries import benchmark_experiments
-from binaries import benchmark_measure
-from binaries import benchmark_objectives
-from binaries import benchmark_problem
-from binaries import benchmark_workloads
+from binaries import benchmark
+from binaries.benchmarking import experiments
+from binaries.benchmarking import measure
+from binaries.benchmarking import objectives
+from binaries.benchmarking import problems
+from binaries.benchmarking import workloads
 from tests import tiny
+from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.algorithms import local_plan
 from tff_ssl.augment import configs
@@ -30,8 +32,8 @@ from tff_ssl.runtime import simulation
 SMALL = ('--encoder_width=0.25', '--projector=8,8', '--rounds=2', '--image_size=8')
 
 
-def benchmark(*flags) -> launch.Ended:
-  """Runs the benchmark, and checks that nothing that it started is left."""
+def started(*flags) -> launch.Ended:
+  """Starts the benchmark, and checks that nothing that it started is left."""
   mark = uuid.uuid4().hex
   process = launch.start('benchmark', *flags, environment={'BENCHMARK_TEST': mark})
   ended = launch.end(process, pathlib.Path())
@@ -46,23 +48,21 @@ def environment_of(pid: int) -> str:
     return ''
 
 
-def problem(local=None) -> benchmark_problem.Problem:
+def problem(local=None) -> problems.Problem:
   encoder = resnet.build_encoder('resnet8', tiny.IMAGE_SHAPE, width=0.25)
   model = dual_encoder.Siamese(
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )
   cohorts = sampling.Cohorts(list(tiny.CLIENT_SIZES), len(tiny.CLIENT_SIZES), seed=0)
   data = tiny.clients()
-  clients = benchmark_workloads.Clients(
+  clients = workloads.Clients(
     data, simulation.Clients(data, num_packs=1), tiny.partition(), cohorts, 0.0
   )
-  return benchmark_problem.Problem(
-    model, clients, local or local_plan.LocalPlan(), seed=0
-  )
+  return problems.Problem(model, clients, local or local_plan.LocalPlan(), seed=0)
 
 
 def test_json_has_all_numbers_and_nothing_else_is_printed():
-  ended = benchmark(
+  ended = started(
     '--experiment=dcco',
     '--clients=3',
     '--examples_per_client=2',
@@ -93,7 +93,9 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
 
 
 def test_table_is_one_line():
-  ended = benchmark('--experiment=fedavg', '--regime=C', *SMALL, '--rounds=1')
+  ended = in_process.run(
+    benchmark, '--experiment=fedavg', '--regime=C', *SMALL, '--rounds=1'
+  )
   assert (ended.status, ended.stderr) == (0, '')
   (line,) = ended.stdout.splitlines()
   assert line.split()[:5] == ['fedavg', 'C', '512', 'x', '1']
@@ -101,7 +103,8 @@ def test_table_is_one_line():
 
 def test_growth_measures_every_point_and_draws(tmp_path):
   path = tmp_path / 'growth.png'
-  ended = benchmark(
+  ended = in_process.run(
+    benchmark,
     '--experiment=fedavg',
     '--growth=population',
     '--growth_points=2,4',
@@ -129,7 +132,7 @@ def test_growth_measures_every_point_and_draws(tmp_path):
 
 
 def test_a_bad_flag_is_one_sentence():
-  ended = benchmark('--experiment=dcco', '--regime=B')
+  ended = in_process.run(benchmark, '--experiment=dcco', '--regime=B')
   assert (ended.status, ended.stdout) == (1, '')
   assert ended.stderr == (
     'Error: --regime=B is given with --experiment=dcco; its local batches are for '
@@ -142,7 +145,7 @@ def test_a_bad_flag_is_one_sentence():
   [(1, None, [9]), (1, 4, [4, 4, 1]), (2, 5, [5, 4, 5, 4])],
 )
 def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
-  batches = benchmark_experiments.centralized_batches(
+  batches = experiments.centralized_batches(
     problem(local_plan.LocalPlan(epochs, batch_size)), round=0
   )
   ids = [[int(e['example_id']) for e in batch] for batch in batches]
@@ -150,9 +153,9 @@ def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
   assert [*itertools.chain(*ids)] == [*tiny.arrays()['example_id']] * epochs
 
 
-@pytest.mark.parametrize('name', benchmark_experiments.EXPERIMENTS)
+@pytest.mark.parametrize('name', experiments.EXPERIMENTS)
 def test_both_sides_start_from_the_same_weights(tff_context, name):
-  experiment = benchmark_experiments.EXPERIMENTS[name](problem())
+  experiment = experiments.EXPERIMENTS[name](problem())
   federated, centralized = (
     side.get_model_weights(side.initialize()).trainable for side in experiment
   )
@@ -163,8 +166,8 @@ def test_both_sides_start_from_the_same_weights(tff_context, name):
 
 def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
   case = problem()
-  experiment = benchmark_experiments.EXPERIMENTS['dcco'](case)
-  runner = benchmark_measure.Runner(case, experiment)
+  experiment = experiments.EXPERIMENTS['dcco'](case)
+  runner = measure.Runner(case, experiment)
   before = weights(experiment.federated, runner._federated)
   runner.federated_round(0)
   runner.centralized_round(0)
@@ -177,8 +180,8 @@ def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
 @pytest.mark.parametrize('name', ['fedema', 'per_ssfl'])
 def test_rounds_of_who_remembers_are_those_in_memory(tff_context, name):
   case = problem()
-  experiment = benchmark_experiments.EXPERIMENTS[name](case)
-  runner = benchmark_measure.Runner(case, experiment)
+  experiment = experiments.EXPERIMENTS[name](case)
+  runner = measure.Runner(case, experiment)
   before = weights(experiment.federated, runner._federated)
   for round in range(3):
     runner.federated_round(round)
@@ -203,9 +206,9 @@ def weights(algorithm, state) -> np.ndarray:
   return np.concatenate([np.ravel(value) for value in trainable.values()])
 
 
-@pytest.mark.parametrize('name', benchmark_objectives.OBJECTIVES)
+@pytest.mark.parametrize('name', objectives.OBJECTIVES)
 def test_every_objective_has_a_gradient(name):
-  objective = base.with_state(benchmark_objectives.OBJECTIVES[name](problem().model))
+  objective = base.with_state(objectives.OBJECTIVES[name](problem().model))
   params = objective.init(tf.constant([0, 1]))
   examples = collections.OrderedDict(
     (field, tf.constant(value)) for field, value in tiny.arrays().items()

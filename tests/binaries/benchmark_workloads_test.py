@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from binaries import benchmark_experiments
-from binaries import benchmark_problem
-from binaries import benchmark_workloads
+from binaries.benchmarking import experiments
+from binaries.benchmarking import problems
+from binaries.benchmarking import workloads
 from tff_ssl.algorithms import local_plan
 
 
@@ -16,14 +16,14 @@ from tff_ssl.algorithms import local_plan
   [('A', 128, 4, None), ('B', 5, 500, 50), ('C', 512, 1, None)],
 )
 def test_regime_of_equal_clients(name, clients, examples, batch_size):
-  regime = benchmark_workloads.REGIMES[name]
+  regime = workloads.REGIMES[name]
   assert regime.sizes(seed=0).tolist() == [examples] * clients
   assert regime.clients == clients
   assert regime.local == local_plan.LocalPlan(1, batch_size)
 
 
 def test_regime_of_cases():
-  regime = benchmark_workloads.REGIMES['D']
+  regime = workloads.REGIMES['D']
   sizes = regime.sizes(seed=0)
   assert len(sizes) == regime.clients == 256
   assert set(sizes) <= set(range(1, 7))
@@ -35,14 +35,14 @@ def test_regime_of_cases():
 def test_cases_are_as_large_as_lesions_of_ham10000():
   # 10,015 photographs of 7,470 lesions, 1,956 of them with more than one and 43 with
   # more than three. Tolerances: five standard deviations of 20,000 draws.
-  sizes = benchmark_workloads.Workload(20_000, None).sizes(seed=3)
+  sizes = workloads.Workload(20_000, None).sizes(seed=3)
   assert np.mean(sizes) == pytest.approx(10_015 / 7_470, abs=0.023)
   assert np.mean(sizes > 1) == pytest.approx(1_956 / 7_470, abs=0.016)
   assert np.mean(sizes > 3) == pytest.approx(43 / 7_470, abs=0.003)
 
 
 def test_images_that_fit_do_not_overlap():
-  images = benchmark_workloads.random_images(5, image_size=4, seed=0)
+  images = workloads.random_images(5, image_size=4, seed=0)
   assert (images.shape, images.dtype) == ((5, 4, 4, 3), np.uint8)
   low, high = np.byte_bounds(images)
   assert high - low == images.size
@@ -50,20 +50,20 @@ def test_images_that_fit_do_not_overlap():
 
 @pytest.mark.parametrize('pool_bytes', [500, 10])
 def test_images_that_do_not_fit_differ_and_share_the_pool(pool_bytes):
-  images = benchmark_workloads.random_images(50, 4, seed=0, pool_bytes=pool_bytes)
+  images = workloads.random_images(50, 4, seed=0, pool_bytes=pool_bytes)
   assert len(np.unique(images.reshape(50, -1), axis=0)) == 50
   low, high = np.byte_bounds(images)
   assert high - low <= max(pool_bytes, 50) + 4 * 4 * 3
 
 
-def registered(**fields) -> benchmark_workloads.Clients:
-  workload = benchmark_workloads.Workload(**fields)
-  return benchmark_workloads.register(workload, image_size=2, seed=0, num_packs=0)
+def registered(**fields) -> workloads.Clients:
+  workload = workloads.Workload(**fields)
+  return workloads.register(workload, image_size=2, seed=0, num_packs=0)
 
 
 def test_registered_clients_share_out_all_examples():
   clients = registered(clients=12, examples_per_client=None)
-  sizes = benchmark_workloads.Workload(12, None).sizes(seed=0)
+  sizes = workloads.Workload(12, None).sizes(seed=0)
   assert [clients.data.num_examples(k) for k in clients.data.client_ids] == [*sizes]
   positions = np.concatenate([*clients.partition.values()])
   assert positions.tolist() == list(range(sizes.sum()))
@@ -77,7 +77,7 @@ def flat(lists) -> list[int]:
 
 def test_both_sides_have_the_examples_of_the_cohort_that_is_drawn():
   clients = registered(clients=3, examples_per_client=2, population=40)
-  problem = benchmark_problem.Problem(
+  problem = problems.Problem(
     None, clients, local_plan.LocalPlan(epochs=2, batch_size=4), seed=0
   )
   seen = []
@@ -85,13 +85,13 @@ def test_both_sides_have_the_examples_of_the_cohort_that_is_drawn():
     federated, centralized = (
       [[int(e['example_id']) for e in data] for data in sets(problem, round)]
       for sets in (
-        benchmark_experiments.federated_cohort,
-        benchmark_experiments.centralized_batches,
+        experiments.federated_cohort,
+        experiments.centralized_batches,
       )
     )
     assert [len(ids) for ids in federated] == [2, 2, 2]
     assert [len(ids) for ids in centralized] == [4, 2, 4, 2]
     assert flat(centralized) == flat(federated) * 2
-    assert benchmark_experiments.visited_examples(problem, round) == 12
+    assert experiments.visited_examples(problem, round) == 12
     seen.append(federated)
   assert seen[0] != seen[1]

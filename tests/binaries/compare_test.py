@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from binaries import common
 from binaries import compare
-from binaries import evaluation_flags
-from binaries import results
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import evaluation
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
@@ -158,7 +158,7 @@ def test_starts_without_tensorflow():
 
 
 def test_flags_that_may_differ_on_resuming_do_not_part_runs():
-  assert {*common.MAY_DIFFER, *evaluation_flags.MAY_DIFFER} <= {*groups.NEUTRAL}
+  assert {*common.MAY_DIFFER, *evaluation.MAY_DIFFER} <= {*groups.NEUTRAL}
 
 
 def test_baselines_are_named_as_they_are_written():

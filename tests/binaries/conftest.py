@@ -9,9 +9,17 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from binaries import dcco
+from tests.binaries import in_process
 from tests.binaries import launch
 
-ALGORITHMS = ('dcco', 'fedavg_cco', 'fedavg_nt_xent', 'centralized_cco', 'supervised')
+ALGORITHMS = (
+  'dcco',
+  'fedavg_cco',
+  'fedavg_nt_xent',
+  'centralized_cco',
+  'centralized_supervised',
+)
 ROUNDS = 6
 _SEVERAL_ROUNDS = (
   *launch.SMALL,
@@ -55,12 +63,11 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   flags = (*launch.SMALL, '--rounds=2')
   if algorithm == 'dcco':
     flags = (*_SEVERAL_ROUNDS, '--checkpoint_every=2')
-  elif algorithm != 'supervised':
+  elif algorithm != 'centralized_supervised':
     flags = (*flags, '--projector=8,8')
-  process = launch.start(
-    'dcco', f'--algorithm={algorithm}', f'--run_dir={folder}', *flags
+  return in_process.run(
+    dcco, f'--algorithm={algorithm}', f'--run_dir={folder}', *flags, folder=folder
   )
-  return launch.end(process, folder)
 
 
 def _disturbed(folder: pathlib.Path) -> Disturbed:
@@ -88,12 +95,9 @@ def _disturbed(folder: pathlib.Path) -> Disturbed:
 
 @pytest.fixture(scope='session')
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-  """Runs all, two at a time."""
+  """Runs all: those that are killed in processes of their own, beside this one."""
   base = tmp_path_factory.mktemp('runs')
-  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+  with concurrent.futures.ThreadPoolExecutor(1) as pool:
     disturbed = pool.submit(_disturbed, base / 'disturbed')
-    small = {name: pool.submit(_small, base / name, name) for name in ALGORITHMS}
-    yield Runs(
-      {name: future.result() for name, future in small.items()},
-      disturbed.result(),
-    )
+    small = {name: _small(base / name, name) for name in ALGORITHMS}
+    yield Runs(small, disturbed.result())

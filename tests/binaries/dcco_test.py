@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import results
+from binaries.experiment import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.runtime import processes
@@ -41,7 +41,7 @@ def test_each_algorithm_leaves_a_complete_run_folder(runs, algorithm):
   assert float(rows[-1]['knn/10%/accuracy']) == accuracy > 0.2
   # The last line of the table, with its accuracy of kNN; the line of a classifier of
   # its own comes after it.
-  last = -3 if algorithm == 'supervised' else -2
+  last = -3 if algorithm == 'centralized_supervised' else -2
   assert f'{100 * accuracy:.1f}%' in run.stdout.splitlines()[last]
   config = json.loads((run.folder / 'config.json').read_text())
   assert config['flags']['algorithm'] == algorithm

@@ -6,8 +6,8 @@ from PIL import Image
 import pytest
 
 from binaries import evaluate
-from binaries import evaluation
-from binaries import results
+from binaries.experiment import evaluating
+from binaries.experiment import results
 from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
@@ -75,8 +75,8 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
     }
   task = registry.load('digits')
   encoder = resnet.build_encoder('resnet8', task.image_shape, width=0.25)
-  with in_process.parsed('--seed=0'):
-    initial = evaluation.Evaluator(task, encoder).initial_params()
+  with in_process.parsed('--seed=0', '--label_fractions=0.1'):
+    initial = evaluating.Evaluator(task, encoder).initial_params()
   assert stored.keys() == initial.keys()
   for name, value in initial.items():
     np.testing.assert_array_equal(stored[name], value)
@@ -181,6 +181,50 @@ def test_flags_that_would_do_nothing_are_refused(run, monkeypatch, arguments, me
   monkeypatch.setattr(evaluate.common, 'load_task', pytest.fail)
   with pytest.raises(ValueError, match=message):
     in_process.call(evaluate, f'--run={run}', *arguments)
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    (
+      {'partition': 'clusters:clients=2', 'partition_encoder': 'theirs.keras'},
+      'The run has --partition_encoder=theirs.keras; no path is taken from the folder',
+    ),
+    ({'task': 'cases', 'data_dir': '/theirs'}, 'give --data_dir on the command line'),
+    ({'rounds': 'many'}, 'The run has --rounds=many: '),
+    ({'task': 'elsewhere'}, 'The run has --task=elsewhere: '),
+  ],
+)
+def test_no_path_is_taken_from_the_folder_of_a_run(tmp_path, flags, message):
+  (tmp_path / 'config.json').write_text(json.dumps({'flags': flags}))
+  with pytest.raises(ValueError, match=message):
+    in_process.call(evaluate, f'--run={tmp_path}')
+
+
+def test_what_a_run_says_of_other_programs_and_places_is_not_followed():
+  stored = {
+    'seed': 3,
+    'run': '/theirs',
+    'run_dir': '/theirs',
+    'worker_address': 'theirs:1',
+    'transfer_data_dir': '/theirs',
+    'log_dir': '/theirs',
+  }
+  with in_process.parsed():
+    evaluate.common.adopt(stored, ())
+    values = evaluate.flags.FLAGS.flag_values_dict()
+  assert values['seed'] == 3
+  assert '/theirs' not in values.values()
+  assert 'theirs:1' not in values.values()
+
+
+def test_a_path_is_taken_from_the_command_line():
+  stored = {'partition': 'clusters:clients=2', 'partition_encoder': 'theirs.keras'}
+  with in_process.parsed('--partition_encoder=mine.keras'):
+    evaluate.common.adopt(stored, ())
+    values = evaluate.common.flag_values()
+  assert values['partition'] == 'clusters:clients=2'
+  assert values['partition_encoder'] == 'mine.keras'
 
 
 def no_folder(run):

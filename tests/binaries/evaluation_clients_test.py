@@ -3,7 +3,7 @@ import collections
 import numpy as np
 import pytest
 
-from binaries import evaluation_clients
+from binaries.experiment import evaluation_clients
 from tasks import registry
 from tests.binaries import in_process
 
@@ -53,7 +53,7 @@ def test_clusters_have_no_fairness():
 
 
 def test_nothing_is_built_that_is_not_asked_for():
-  with in_process.parsed():
+  with in_process.parsed('--evaluation_methods=knn'):
     task = registry.load('digits')
     assert evaluation_clients.build_deal(task) is None
     assert evaluation_clients.build_federated(task) is None

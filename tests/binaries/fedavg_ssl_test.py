@@ -1,9 +1,5 @@
-"""Runs of FedAvg over several objectives, each a process of its own.
+"""Runs of FedAvg over several objectives."""
 
-The program has flags of the same names as `binaries.dcco`: it is never imported here.
-"""
-
-import concurrent.futures
 import csv
 import json
 
@@ -12,9 +8,8 @@ import pytest
 import tensorflow as tf
 
 from binaries import evaluate
+from binaries import fedavg_ssl
 from tests.binaries import in_process
-from tests.binaries import launch
-from tests.binaries import refusals
 from tff_ssl.encoders import resnet
 from tff_ssl.runtime import checkpoints
 
@@ -70,27 +65,22 @@ _WRONG = {
 
 
 def _run(folder, *flags):
-  process = launch.start(
-    'fedavg_ssl',
+  return in_process.run(
+    fedavg_ssl,
     '--task=digits',
     '--encoder_width=0.25',
     '--rounds=2',
     f'--run_dir={folder}',
     *flags,
+    folder=folder,
   )
-  return launch.end(process, folder)
 
 
 @pytest.fixture(scope='module')
 def runs(tmp_path_factory):
-  """Returns the runs by name; two at a time."""
+  """Returns the runs by name."""
   base = tmp_path_factory.mktemp('fedavg_ssl')
-  with concurrent.futures.ThreadPoolExecutor(2) as pool:
-    made = {
-      name: pool.submit(_run, base / name, *_CLIENTS, *flags)
-      for name, flags in _RUNS.items()
-    }
-  return {name: future.result() for name, future in made.items()}
+  return {name: _run(base / name, *_CLIENTS, *flags) for name, flags in _RUNS.items()}
 
 
 @pytest.mark.parametrize('name', _RUNS)
@@ -144,7 +134,7 @@ def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
 def test_wrong_flags_are_refused_before_the_folder_is_made(tmp_path):
   folder = tmp_path / 'run'
   lines = {flags: f'--run_dir={folder} --task=digits {flags}' for flags in _WRONG}
-  said = refusals.of('fedavg_ssl', lines.values())
+  said = in_process.said(fedavg_ssl, lines.values())
   for flags, message in _WRONG.items():
     assert message in said[lines[flags]], flags
   assert not folder.exists()

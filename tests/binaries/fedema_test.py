@@ -1,7 +1,4 @@
-"""FedEMA's program: a run that is killed, and the same one that is not.
-
-The program has flags of the same names as `binaries.dcco`: it is never imported here.
-"""
+"""FedEMA's program: a run that is killed, and the same one that is not."""
 
 import csv
 import json
@@ -12,9 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import results
+from binaries import fedema
+from binaries.experiment import results
+from tests.binaries import in_process
 from tests.binaries import launch
-from tests.binaries import refusals
 from tff_ssl.encoders import resnet
 
 _FLAGS = (
@@ -32,14 +30,14 @@ _FLAGS = (
 )
 
 
-def _start(folder, *flags):
-  return launch.start('fedema', *_FLAGS, f'--run_dir={folder}', *flags)
+def _run(folder, *flags):
+  return in_process.run(fedema, *_FLAGS, f'--run_dir={folder}', *flags, folder=folder)
 
 
 @pytest.fixture(scope='module')
 def whole(tmp_path_factory):
   folder = tmp_path_factory.mktemp('fedema') / 'whole'
-  return launch.end(_start(folder), folder)
+  return _run(folder)
 
 
 def _rows(folder, name):
@@ -132,11 +130,12 @@ def test_an_exported_encoder_is_the_online_one_that_the_client_keeps(whole):
 
 def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
   folder = tmp_path / 'killed'
-  process = _start(folder, '--checkpoint_every=2')
+  flags = (*_FLAGS, '--checkpoint_every=2', f'--run_dir={folder}')
+  process = launch.start('fedema', *flags)
   launch.wait_for_rows(process, folder, 3)
   process.send_signal(signal.SIGKILL)
   launch.end(process, folder)
-  ended = launch.end(_start(folder, '--checkpoint_every=2'), folder)
+  ended = _run(folder, '--checkpoint_every=2')
   assert ended.status == 0, ended.stderr
   for name in ('metrics.csv', 'clients.csv'):
     assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
@@ -188,7 +187,9 @@ def test_wrong_flags_are_one_sentence(tmp_path):
       '(3, 3, 1, 16), got (3, 3, 1, 4)'
     ),
   }
-  said = refusals.of('fedema', [f'--run_dir={tmp_path}/wrong {line}' for line in wrong])
+  said = in_process.said(
+    fedema, [f'--run_dir={tmp_path}/wrong {line}' for line in wrong]
+  )
   for line, sentence in wrong.items():
     assert said[f'--run_dir={tmp_path}/wrong {line}'].startswith(sentence), line
   assert not (tmp_path / 'wrong').exists()

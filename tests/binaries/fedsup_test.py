@@ -1,6 +1,6 @@
 """Methods with labels at the server, killed and resumed, and what is refused.
 
-Each run is a process of its own. All of digits is loaded: what is small is the model.
+All of digits is loaded: what is small is the model.
 """
 
 import concurrent.futures
@@ -11,8 +11,9 @@ import signal
 import numpy as np
 import pytest
 
+from binaries import fedsup
+from tests.binaries import in_process
 from tests.binaries import launch
-from tests.binaries import refusals
 
 _SMALL = (
   '--task=digits',
@@ -39,7 +40,7 @@ _WRONG = {
   '--method=labelled_only --packs=2': '--packs is given with --method=labelled_only',
   '--server_labels=1.5': 'server_labels is 1.5; it must be in (0, 1]',
   '--server_hospital=rosendahl': '--server_hospital is given with --task=digits',
-  '--server_optimizer=adam': '--server_optimizer is given; here the server takes',
+  '--server_optimizer=adam': '--server_optimizer is given with --method=fedsup; it is',
   '--feature_weight=0': 'final is 0.0',
   '--averaging=fedavg --server_weight=2': '--server_weight is given with --averaging',
 }
@@ -56,30 +57,29 @@ def _flags(method):
 
 
 def _run(folder, *flags):
-  return launch.end(launch.start('fedsup', *flags, f'--run_dir={folder}'), folder)
+  return in_process.run(fedsup, *flags, f'--run_dir={folder}', folder=folder)
 
 
 def _disturbed(folder, *flags):
-  """Runs, kills it after its second round, and runs again."""
+  """Runs in a process that is killed after its second round; returns how it ended."""
   process = launch.start('fedsup', *flags, f'--run_dir={folder}')
   launch.wait_for_rows(process, folder, 2)
   process.send_signal(signal.SIGKILL)
-  killed = launch.end(process, folder)
-  return killed, _run(folder, *flags)
+  return launch.end(process, folder)
 
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
-  """Returns runs by method, and one that was killed; two at a time."""
+  """Returns runs by method; one that was killed, and the same resumed."""
   base = tmp_path_factory.mktemp('fedsup')
   longer = (*_flags('fedsup'), f'--rounds={_ROUNDS}', '--checkpoint_every=1')
-  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+  with concurrent.futures.ThreadPoolExecutor(1) as pool:
     killed = pool.submit(_disturbed, base / 'killed', *longer)
-    made = {'fedsup': pool.submit(_run, base / 'fedsup', *longer)}
+    made = {'fedsup': _run(base / 'fedsup', *longer)}
     for name in _RUNS:
       if name != 'fedsup':
-        made[name] = pool.submit(_run, base / name, *_flags(name), '--rounds=2')
-  return {name: future.result() for name, future in made.items()}, killed.result()
+        made[name] = _run(base / name, *_flags(name), '--rounds=2')
+  return made, (killed.result(), _run(base / 'killed', *longer))
 
 
 def _rows(run):
@@ -123,7 +123,7 @@ def test_a_killed_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
 def test_wrong_flags_are_refused_before_the_folder_is_made(tmp_path):
   folder = tmp_path / 'run'
   lines = {flags: f'--run_dir={folder} {flags}' for flags in _WRONG}
-  said = refusals.of('fedsup', lines.values())
+  said = in_process.said(fedsup, lines.values())
   for flags, message in _WRONG.items():
     assert message in said[lines[flags]], flags
   assert not folder.exists()

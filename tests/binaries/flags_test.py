@@ -88,15 +88,13 @@ def test_folder_of_other_things_is_left_as_it_is(tmp_path):
 
 
 def test_an_error_is_one_sentence_and_status_1(tmp_path):
-  unknown = launch.start('dcco', '--cheese')
-  wrong = launch.start('dcco', f'--run_dir={tmp_path}/run', '--temperature=1')
-  wrong = launch.end(wrong, tmp_path)
+  wrong = in_process.run(dcco, f'--run_dir={tmp_path}/run', '--temperature=1')
   assert (wrong.status, wrong.stdout) == (1, '')
   assert wrong.stderr == (
     'Error: --temperature is given with --algorithm=dcco; '
     'it is for fedavg_nt_xent only.\n'
   )
-  unknown = launch.end(unknown, tmp_path)
+  unknown = in_process.run(dcco, '--cheese')
   assert unknown.status == 1
   assert "Unknown command line flag 'cheese'" in unknown.stderr
   assert 'Traceback' not in unknown.stderr

@@ -1,11 +1,32 @@
-"""Calls a binary's `main` in this process: what starts no worker needs no other."""
+"""Runs programs in this process: to start another and import TensorFlow takes seconds.
 
-from collections.abc import Iterator
+All programs are imported here, so that each sees the flags of all, as the others may
+have left them: what one does must not depend on which others were imported.
+"""
+
+from collections.abc import Iterable, Iterator
 import contextlib
+import io
+import pathlib
 import types
 
+from absl import app
 from absl import flags
 from absl.testing import flagsaver
+import tensorflow_federated as tff
+
+# isort: split
+from binaries import benchmark  # noqa: F401
+from binaries import compare  # noqa: F401
+from binaries import dcco  # noqa: F401
+from binaries import evaluate  # noqa: F401
+from binaries import fedavg_ssl  # noqa: F401
+from binaries import fedema  # noqa: F401
+from binaries import fedsup  # noqa: F401
+from binaries import partition  # noqa: F401
+from binaries import ssfl  # noqa: F401
+from binaries.flags import program
+from tests.binaries import launch
 
 
 @contextlib.contextmanager
@@ -17,6 +38,46 @@ def parsed(*arguments: str) -> Iterator[None]:
 
 
 def call(binary: types.ModuleType, *arguments: str) -> None:
-  """Calls `main` with a command line."""
+  """Calls `main` with a command line; errors are raised."""
   with parsed(*arguments):
     binary.main()
+
+
+def said(binary: types.ModuleType, lines: Iterable[str]) -> dict[str, str]:
+  """Returns what a program says to each command line, '' where it would run."""
+  answers = {}
+  for line in lines:
+    answers[line] = ''
+    try:
+      call(binary, *line.split())
+    except (ValueError, OSError) as error:
+      answers[line] = str(error)
+  return answers
+
+
+def run(
+  binary: types.ModuleType, *arguments: str, folder: pathlib.Path = pathlib.Path()
+) -> launch.Ended:
+  """Runs a program from its command line to its exit status.
+
+  Afterwards TFF's default context must be the one that it was before.
+
+  Args:
+    binary: The program.
+    *arguments: Its command line.
+    folder: Of its run, for the result.
+  """
+  stdout, stderr, status = io.StringIO(), io.StringIO(), 0
+  before = tff.framework.get_context_stack().current
+  with (
+    flagsaver.flagsaver(),
+    contextlib.redirect_stdout(stdout),
+    contextlib.redirect_stderr(stderr),
+  ):
+    try:
+      app.run(program.checked(binary.main), argv=[binary.__name__, *arguments])
+    except SystemExit as ended:
+      status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+  after = tff.framework.get_context_stack().current
+  assert after is before or type(after) is type(before), (before, after)
+  return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())

@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from binaries import common
 from binaries import dcco
-from binaries import experiment
 from binaries import partition
-from binaries import partition_flags
-from binaries import partition_plot
+from binaries.experiment import partition_plot
+from binaries.experiment import running
+from binaries.flags import common
+from binaries.flags import dealing
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
+from tests.runtime import encoder_files
+from tff_ssl.encoders import resnet
+from tff_ssl.evaluation import features
 from tff_ssl.partition import describe
 from tff_ssl.partition import sources
 
@@ -27,12 +30,10 @@ def digits():
 
 @pytest.fixture
 def encoder_path(tmp_path):
-  """An encoder of digits: the means of the image's upper and lower half."""
-  images = tf.keras.Input((8, 8, 1))
-  outputs = tf.keras.layers.Flatten()(tf.keras.layers.AveragePooling2D((4, 8))(images))
-  path = tmp_path / 'encoder.keras'
-  tf.keras.Model(images, outputs).save(path)
-  return path
+  """An encoder of digits, as a run leaves it."""
+  return encoder_files.write(
+    tmp_path, resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  )
 
 
 def test_prints_what_a_run_prints_and_a_table(capsys):
@@ -77,9 +78,7 @@ def test_writes_what_all_clients_have(tmp_path):
 
 def test_as_a_program_draws(tmp_path):
   path = tmp_path / 'clients.png'
-  ended = launch.end(
-    launch.start('partition', '--partition=iid:clients=5', f'--plot={path}'), tmp_path
-  )
+  ended = in_process.run(partition, '--partition=iid:clients=5', f'--plot={path}')
   # Not stderr: matplotlib may say there that it makes its cache of fonts.
   assert ended.status == 0, ended.stderr
   assert path.read_bytes().startswith(b'\x89PNG')
@@ -115,12 +114,29 @@ def test_clusters_of_an_encoder(encoder_path, digits):
     '--partition=clusters:clients=2', f'--partition_encoder={encoder_path}'
   ):
     clients = common.build_partition(digits)
-  halves = digits.train.image.reshape(-1, 2, 32).mean(axis=-1)
+  model = tf.keras.models.load_model(encoder_path)
+  encoded = features.encode(model, digits.train.image)
   # k-means: everyone is nearest to the mean of their own cluster.
-  means = np.stack([halves[held].mean(axis=0) for held in clients.values()])
+  means = np.stack([encoded[held].mean(axis=0) for held in clients.values()])
   for k, held in enumerate(clients.values()):
-    distances = np.linalg.norm(halves[held, np.newaxis] - means, axis=-1)
+    distances = np.linalg.norm(encoded[held, np.newaxis] - means, axis=-1)
     assert np.mean(np.argmin(distances, axis=1) == k) > 0.99
+
+
+@pytest.mark.parametrize('kind', encoder_files.PROGRAMS)
+def test_a_file_with_a_program_in_it_is_refused_and_not_run(
+  kind, encoder_path, digits, tmp_path
+):
+  ran = tmp_path / 'ran'
+  encoder_files.PROGRAMS[kind](encoder_path, ran)
+  with (
+    in_process.parsed(
+      '--partition=clusters:clients=2', f'--partition_encoder={encoder_path}'
+    ),
+    pytest.raises(ValueError, match=r'is not an encoder\.keras that can be read: .*'),
+  ):
+    common.build_partition(digits)
+  assert not ran.exists()
 
 
 def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
@@ -143,7 +159,7 @@ def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
 def test_clients_hold_the_changed_images(digits, labelled):
   with in_process.parsed('--partition=rotation:clients=4'):
     clients = common.build_partition(digits)
-    data = partition_flags.build_client_data(digits, clients, labelled)
+    data = dealing.build_client_data(digits, clients, labelled)
   for k, (client_id, held) in enumerate(clients.items()):
     examples = data.examples(data.positions(client_id))
     expected = np.rot90(digits.train.image[held], k, axes=(1, 2))
@@ -170,7 +186,7 @@ def test_a_run_trains_on_the_changed_images(tmp_path, monkeypatch, digits):
     seen['data'] = data
     raise InterruptedError
 
-  monkeypatch.setattr(experiment.simulation, 'Clients', stop)
+  monkeypatch.setattr(running.simulation, 'Clients', stop)
   with pytest.raises(InterruptedError):
     in_process.call(
       dcco, *launch.SMALL, f'--run_dir={tmp_path}/run', '--partition=style:clients=4'

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from binaries import results
+from binaries.experiment import results
 
 NUMBERS = collections.OrderedDict(
   [

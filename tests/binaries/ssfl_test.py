@@ -1,7 +1,4 @@
-"""A run of SSFL's family, a process of its own, and the same command again.
-
-The program has flags of the same names as others: it is never imported here.
-"""
+"""A run of SSFL's family, and the same command again."""
 
 import csv
 import json
@@ -10,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.binaries import launch
-from tests.binaries import refusals
+from binaries import ssfl
+from tests.binaries import in_process
 
 _FLAGS = (
   '--method=per',
@@ -29,7 +26,7 @@ _FLAGS = (
 
 
 def _run(folder, *flags):
-  return launch.end(launch.start('ssfl', f'--run_dir={folder}', *flags), folder)
+  return in_process.run(ssfl, f'--run_dir={folder}', *flags, folder=folder)
 
 
 @pytest.fixture(scope='module')
@@ -100,7 +97,7 @@ def test_flags_that_do_nothing_are_refused(tmp_path):
     ),
   }
   run_dir = f'--run_dir={tmp_path / "none"}'
-  said = refusals.of('ssfl', [f'{run_dir} {line}' for line in expected])
+  said = in_process.said(ssfl, [f'{run_dir} {line}' for line in expected])
   for line, message in expected.items():
     assert message in said[f'{run_dir} {line}']
   assert not (tmp_path / 'none').exists()

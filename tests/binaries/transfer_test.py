@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from binaries import transfer
+from binaries.experiment import transfer
 from tasks import task as task_lib
 from tests.binaries import in_process
 

@@ -1,4 +1,6 @@
 import collections
+import pathlib
+import pickle
 
 import numpy as np
 import pytest
@@ -112,3 +114,29 @@ def test_no_checkpoint_is_an_error_of_reading(tmp_path):
   with pytest.raises(ValueError, match='missing has no checkpoint'):
     checkpoints.read_newest(tmp_path / 'missing', 'a')
   assert not list(tmp_path.iterdir())
+
+
+class Program:
+  """Makes a file when it is unpickled."""
+
+  def __init__(self, path):
+    self.path = path
+
+  def __reduce__(self):
+    return pathlib.Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize('kind', ['object array', 'pickle', 'npy'])
+def test_a_checkpoint_with_a_program_is_refused_and_not_run(tmp_path, kind):
+  path, ran = tmp_path / 'round_00000001.npz', tmp_path / 'ran'
+  program = np.array([Program(ran)], object)
+  if kind == 'object array':
+    np.savez(path, **{'state/x/y': program})
+  elif kind == 'pickle':
+    path.write_bytes(pickle.dumps(program))
+  else:
+    with path.open('wb') as file:
+      np.save(file, np.zeros(3))
+  with pytest.raises(ValueError, match='cannot read the checkpoint'):
+    checkpoints.read_newest(tmp_path, 'x')
+  assert not ran.exists()

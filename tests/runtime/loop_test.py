@@ -1,5 +1,6 @@
 import collections
 import csv
+import errno
 import json
 import math
 import os
@@ -16,7 +17,9 @@ import tensorflow as tf
 from tests.runtime import counting
 from tests.runtime import processes
 from tests.runtime import toy
+from tff_ssl.runtime import files
 from tff_ssl.runtime import interruption
+from tff_ssl.runtime import table as table_lib
 
 ROOT = pathlib.Path(__file__).parents[2]
 # What must not depend on how often a run was interrupted.
@@ -151,6 +154,62 @@ def test_an_error_saves_the_last_complete_round(tmp_path):
     counting.run(tmp_path, counting.Counting(fail, at=5), checkpoint_every=100)
   assert (tmp_path / 'checkpoints' / 'round_00000004.npz').exists()
   assert counting.run(tmp_path, counting.Counting())['count'] == 6
+
+
+@pytest.mark.parametrize(
+  ('keep', 'message'),
+  [
+    ([1, 3, 4], 'row 2 is of round 3'),
+    ([1, 2, 2, 3, 4], 'row 3 is of round 2'),
+    ([1, 2, 3], 'row 4 is missing'),
+  ],
+)
+def test_rows_that_a_checkpoint_counts_must_be_there_once(tmp_path, keep, message):
+  counting.run(tmp_path, counting.Counting(), rounds=4)
+  path = tmp_path / 'metrics.csv'
+  header, *lines = path.read_text().splitlines(keepends=True)
+  path.write_text(header + ''.join(lines[round - 1] for round in keep))
+  damaged = path.read_bytes()
+  with pytest.raises(ValueError, match=f'rounds 1 to 4, each once.*{message}'):
+    counting.run(tmp_path, counting.Counting())
+  assert path.read_bytes() == damaged
+
+
+def test_a_disk_that_is_full_for_a_moment_loses_no_round(tmp_path, monkeypatch):
+  """The row of round 4 does not fit; the run ends, and goes on with the same bytes."""
+  counting.run(tmp_path / 'undisturbed', counting.Counting())
+  original = table_lib.Table.append
+  failed = []
+
+  def append(self, round, values):
+    if round == 4 and not failed:
+      failed.append(round)
+      raise OSError(errno.ENOSPC, 'No space left on device', 'metrics.csv')
+    original(self, round, values)
+
+  monkeypatch.setattr(table_lib.Table, 'append', append)
+  with pytest.raises(OSError, match='No space left'):
+    counting.run(tmp_path / 'run', counting.Counting())
+  counting.run(tmp_path / 'run', counting.Counting())
+  for name in ('metrics.csv', 'checkpoints/round_00000006.npz'):
+    disturbed = (tmp_path / 'run' / name).read_bytes()
+    assert disturbed == (tmp_path / 'undisturbed' / name).read_bytes()
+
+
+def test_rows_are_durable_before_the_checkpoint_that_counts_them(tmp_path, monkeypatch):
+  synced = []
+  original = files.sync
+
+  def sync(path):
+    synced.append(pathlib.Path(path).name)
+    original(path)
+
+  monkeypatch.setattr(files, 'sync', sync)
+  counting.run(tmp_path, counting.Counting(), checkpoint_every=3)
+  names = [name.partition('-')[2] or name for name in synced]
+  for round in (3, 6):
+    at = next(k for k, name in enumerate(names) if f'round_0000000{round}' in name)
+    assert {'metrics.csv', 'system.csv'} <= set(names[at - 3 : at])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
+import errno
 import math
+import os
 
 import numpy as np
 import pytest
@@ -102,3 +104,95 @@ def test_later_rows_and_their_columns_are_dropped(tmp_path):
 def test_a_metric_cannot_be_named_round(tmp_path):
   with pytest.raises(ValueError, match="named 'round'"):
     table.Table(tmp_path / 't.csv').append(1, {'round': 2})
+
+
+def disk_that_takes(monkeypatch, *sizes):
+  """Lets writes to files take so many bytes each, then none: the disk is full."""
+  left = list(sizes)
+  original = table.pathlib.Path.open
+
+  class Full:
+    def __init__(self, file):
+      self._file = file
+
+    def __enter__(self):
+      return self
+
+    def __exit__(self, *_):
+      self._file.close()
+
+    def __getattr__(self, name):
+      return getattr(self._file, name)
+
+    def write(self, content):
+      if not left:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+      return self._file.write(bytes(content)[: left.pop(0)])
+
+  def opened(path, mode='r', *arguments, **named):
+    file = original(path, mode, *arguments, **named)
+    return Full(file) if mode == 'ab' else file
+
+  monkeypatch.setattr(table.pathlib.Path, 'open', opened)
+
+
+def test_a_write_that_is_cut_short_is_continued(tmp_path, monkeypatch):
+  rows = table.Table(tmp_path / 't.csv')
+  rows.append(1, {'loss': 0.5})
+  disk_that_takes(monkeypatch, 2, 1, 100)
+  rows.append(2, {'loss': 0.25})
+  assert (tmp_path / 't.csv').read_text() == 'round,loss\n1,0.5\n2,0.25\n'
+
+
+@pytest.mark.parametrize('sizes', [(), (3,), (7, 2)])
+def test_rows_that_a_full_disk_does_not_take_are_not_there(
+  tmp_path, monkeypatch, sizes
+):
+  path = tmp_path / 't.csv'
+  rows = table.Table(path)
+  rows.append(1, {'loss': 0.5})
+  with monkeypatch.context() as patch:
+    disk_that_takes(patch, *sizes)
+    with pytest.raises(OSError, match='No space left on device') as full:
+      rows.extend(2, [{'loss': 0.25}, {'loss': 0.75}])
+  assert full.value.filename == str(path)
+  assert path.read_text() == 'round,loss\n1,0.5\n'
+  # The disk was full for a moment.
+  rows.append(2, {'loss': 0.125})
+  assert path.read_text() == 'round,loss\n1,0.5\n2,0.125\n'
+
+
+@pytest.mark.parametrize('damage', ['2', '2,0.5,1', ',0.5', 'x,0.5', '2,0.53,0.1', ''])
+def test_a_damaged_row_is_refused(tmp_path, damage):
+  path = tmp_path / 't.csv'
+  path.write_text(f'round,loss\n1,0.5\n{damage}\n3,0.5\n')
+  rows = table.Table(path)
+  with pytest.raises(ValueError, match=r't\.csv is damaged: row 2 is .* 2 cells'):
+    rows.keep_until(1)
+
+
+@pytest.mark.parametrize(
+  ('rounds', 'message'),
+  [
+    ([1, 2], 'row 3 is missing'),
+    ([1, 3], 'row 2 is of round 3'),
+    ([1, 2, 2, 3], 'row 3 is of round 2'),
+    ([2, 1, 3], 'row 1 is of round 2'),
+    ([], 'row 1 is missing'),
+    ([1, 2, 3, 4], 'row 4 is of round 4'),
+  ],
+)
+def test_rounds_that_are_not_there_exactly_once_are_refused(tmp_path, rounds, message):
+  rows = table.Table(tmp_path / 't.csv')
+  for round in rounds:
+    rows.append(round, {'loss': 0.5})
+  with pytest.raises(ValueError, match=f'rounds 1 to 3, each once .*{message}'):
+    rows.check_rounds(3)
+
+
+def test_rounds_that_are_there_once(tmp_path):
+  rows = table.Table(tmp_path / 't.csv')
+  rows.check_rounds(0)
+  for round in (1, 2, 3):
+    rows.append(round, {'loss': 0.5})
+  rows.check_rounds(3)

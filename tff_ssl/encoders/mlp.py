@@ -36,6 +36,8 @@ class MlpConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
+    # A list, where it comes from JSON.
+    object.__setattr__(self, 'widths', tuple(self.widths))
     if not self.widths or min(self.widths) < 1:
       raise ValueError(f'widths must be one or more, all at least 1, got {self.widths}')
     if self.normalization not in ('group', 'batch', 'none'):
@@ -66,16 +68,32 @@ def build_encoder(
   """
   if name not in NAMES:
     raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
+  if not (math.isfinite(width) and width > 0):
+    raise ValueError(f'width must be a number above 0, got {width!r}')
+  widths = tuple(max(2, round(width * units)) for units in _WIDTHS)
+  return from_config(MlpConfig(widths, normalization), shape, name)
+
+
+def from_config(
+  config: MlpConfig, shape: Sequence[int], name: str = 'mlp'
+) -> network.Network:
+  """Builds an MLP of any size.
+
+  Args:
+    config: its configuration.
+    shape: (features,).
+    name: name of the network.
+
+  Raises:
+    ValueError: the shape is not of a vector.
+  """
   if len(shape) != 1 or shape[0] < 1:
     raise ValueError(
       f'{name} reads vectors (features,) of at least 1, got examples of shape '
       f'{tuple(shape)}'
     )
-  if not (math.isfinite(width) and width > 0):
-    raise ValueError(f'width must be a number above 0, got {width!r}')
-  widths = tuple(max(2, round(width * units)) for units in _WIDTHS)
-  config = MlpConfig(widths, normalization)
-  encoder = network.Network(name, (int(shape[0]),), functools.partial(_forward, config))
+  forward = functools.partial(_forward, config)
+  encoder = network.Network(name, (int(shape[0]),), forward, config)
   encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
   return encoder
 

@@ -42,6 +42,7 @@ class Network:
     name: what the network is called in messages and exports.
     input_shape: shape of one example, (height, width, channels) or (units,).
     forward: the definition, a function of `Operations` and an input.
+    config: what it is made of, of encoders that `registry.rebuild` can build again.
     field: the field of an example that an encoder reads: 'image', or 'left', 'features'
       and so on. Networks behind an encoder read none.
   """
@@ -49,7 +50,7 @@ class Network:
   name: str
   input_shape: tuple[int, ...]
   forward: Callable[[ops.Operations, Any], Any]
-  # By keyword only, so that kinds of networks can have fields of their own after it.
+  config: Any = None
   field: str = dataclasses.field(default=IMAGE, kw_only=True)
 
   @functools.cached_property

@@ -1,6 +1,9 @@
 """All encoders by name."""
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Mapping, Sequence
+import dataclasses
+from typing import Any
 
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
@@ -10,6 +13,11 @@ from tff_ssl.encoders import vit
 NAMES = (*resnet.NAMES, *vit.NAMES, *mlp.NAMES)
 # Those that take a normalization.
 NORMALIZED = (*resnet.NAMES, *mlp.NAMES)
+_FAMILIES: Mapping[str, tuple[type[Any], Any]] = {
+  'resnet': (resnet.ResNetConfig, resnet.from_config),
+  'vit': (vit.ViTConfig, vit.from_config),
+  'mlp': (mlp.MlpConfig, mlp.from_config),
+}
 
 
 def build_encoder(
@@ -62,3 +70,48 @@ def build_encoder(
       name, shape, width, stem or 'cifar', normalization or 'group'
     )
   return encoder.reading(field)
+
+
+def describe(encoder: network.Network) -> collections.OrderedDict[str, object] | None:
+  """Returns what `rebuild` needs, as JSON values; None for other networks than these.
+
+  Args:
+    encoder: An encoder.
+  """
+  for family, (config_type, _) in _FAMILIES.items():
+    if isinstance(encoder.config, config_type):
+      return collections.OrderedDict(
+        family=family,
+        name=encoder.name,
+        image_shape=list(encoder.input_shape),
+        config=dataclasses.asdict(encoder.config),
+      )
+  return None
+
+
+def rebuild(description: object) -> network.Network:
+  """Builds an encoder anew from its description, which may come from a stranger.
+
+  Args:
+    description: What `describe` returned, through JSON.
+
+  Raises:
+    ValueError: It is no description, or not one of an encoder that can be built.
+  """
+  if not isinstance(description, Mapping) or description.get('family') not in (
+    *_FAMILIES,
+  ):
+    raise ValueError(
+      f'the description of a network must name its family, one of {(*_FAMILIES,)}'
+    )
+  config_type, build = _FAMILIES[description['family']]
+  axes = 1 if config_type is mlp.MlpConfig else 3
+  try:
+    name, shape = description['name'], description['image_shape']
+    if not isinstance(name, str) or [type(size) for size in shape] != [int] * axes:
+      raise ValueError(f'name is {name!r} and image_shape {shape!r}')
+    encoder = build(config_type(**description['config']), tuple(shape), name)
+    encoder.specs  # noqa: B018  A layer that can not be built is an error here.
+  except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
+    raise ValueError(f'the description of a network is not whole: {error}') from error
+  return encoder

@@ -142,7 +142,24 @@ def build_encoder(
     groups=groups,
     weight_standardization=weight_standardization,
   )
-  encoder = network.Network(name, shape, functools.partial(_forward, config))
+  return from_config(config, shape, name)
+
+
+def from_config(
+  config: ResNetConfig, image_shape: tuple[int, ...], name: str
+) -> network.Network:
+  """Builds a residual encoder from its configuration.
+
+  Args:
+    config: its configuration.
+    image_shape: (height, width, channels).
+    name: name of the network.
+
+  Raises:
+    ValueError: a layer cannot be built for such images.
+  """
+  forward = functools.partial(_forward, config)
+  encoder = network.Network(name, image_shape, forward, config)
   encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
   return encoder
 

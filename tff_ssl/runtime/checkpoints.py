@@ -132,7 +132,9 @@ def _rounds(folder: pathlib.Path) -> list[int]:
 def _read(path: pathlib.Path, start: str = '') -> dict[str, np.ndarray]:
   """Returns the arrays whose names start so, in the order they were saved."""
   try:
-    with np.load(path, allow_pickle=False) as archive:
+    # By zipfile first: `np.load` takes other kinds of files too, and they may be a
+    # stranger's.
+    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
       return {name: archive[name] for name in archive.files if name.startswith(start)}
   except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
     raise ValueError(f'cannot read the checkpoint {path}: {error}') from error

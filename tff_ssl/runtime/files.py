@@ -23,11 +23,19 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
   aside = path.with_name(f'{_ASIDE}{os.getpid()}-{path.name}')
   try:
     yield aside
-    with aside.open('rb') as written:
-      os.fsync(written.fileno())
+    sync(aside)
     aside.replace(path)
   finally:
     aside.unlink(missing_ok=True)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+  """Makes what was written to a file, or renamed in a folder, durable."""
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
 
 
 def remove_asides(folder: str | os.PathLike[str]) -> None:

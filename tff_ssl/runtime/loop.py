@@ -187,6 +187,7 @@ def _restore(
   if isinstance(algorithm, Remembering):
     algorithm.resume(folder.path, round)
   folder.metrics.keep_until(round)
+  folder.metrics.check_rounds(round)
   folder.system.keep_until(round)
   return round, state
 
@@ -194,6 +195,8 @@ def _restore(
 def _save(
   algorithm: Algorithm, folder: run_folder.RunFolder, round: int, state: Any
 ) -> None:
+  # First the rows that the checkpoint counts.
+  folder.sync()
   folder.checkpoints.save(round, state)
   if isinstance(algorithm, Remembering):
     algorithm.saved(folder.checkpoints.rounds()[0])

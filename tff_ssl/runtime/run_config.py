@@ -123,6 +123,8 @@ def compare(
 ) -> None:
   """Raises ValueError with the first difference between two configurations.
 
+  What both have comes first: which others there are follows from the method.
+
   Args:
     folder: The run folder, for the message.
     stored: The one from `read`.
@@ -130,7 +132,8 @@ def compare(
     may_differ: Flags that may: they do not change the numbers.
   """
   before, now = _flat(stored), _flat(config)
-  for name in sorted(before.keys() | now.keys()):
+  shared = before.keys() & now.keys()
+  for name in (*sorted(shared), *sorted((before.keys() | now.keys()) - shared)):
     was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
     if was == is_ or name.removeprefix('--') in may_differ:
       continue

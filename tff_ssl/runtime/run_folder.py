@@ -97,6 +97,15 @@ class RunFolder:
         for name, value in values.items():
           tf.summary.scalar(f'{group}/{name}', value)
 
+  def sync(self) -> None:
+    """Makes the rows of all tables durable: before a checkpoint that counts them."""
+    for name in ('metrics.csv', 'system.csv', table.CLIENTS):
+      path = self.path / name
+      if path.exists():
+        files.sync(path)
+    # A table may be one that has just replaced another.
+    files.sync(self.path)
+
   def write_evaluation(self, round: int, evaluation: Mapping[str, float]) -> None:
     """Writes `evaluation.json`.
 

@@ -8,6 +8,7 @@ rewrites, each round costs as much as all before it.
 import collections
 from collections.abc import Iterable, Mapping
 import csv
+import errno
 import io
 import os
 import pathlib
@@ -34,16 +35,23 @@ class Table:
 
     Args:
       path: The file; it appears with the first row.
+
+    Raises:
+      ValueError: If a line before an incomplete one is damaged; see `rows`.
     """
     self._path = pathlib.Path(path)
     if self._path.exists():
       text = self._path.read_text()
       if not text.endswith('\n'):
-        self._rewrite(_parse(text[: text.rfind('\n') + 1]))
+        self._rewrite(self._parse(text[: text.rfind('\n') + 1]))
 
   def rows(self) -> list[dict[str, str]]:
-    """Returns all rows as written: name -> text, blanks left out."""
-    return _parse(self._path.read_text()) if self._path.exists() else []
+    """Returns all rows as written: name -> text, blanks left out.
+
+    Raises:
+      ValueError: If a row has other cells than the header's columns, or no round.
+    """
+    return self._parse(self._path.read_text()) if self._path.exists() else []
 
   def keep_until(self, round: int) -> None:
     """Drops the rows of later rounds.
@@ -55,6 +63,26 @@ class Table:
     kept = [row for row in rows if int(row[_KEY]) <= round]
     if len(kept) < len(rows):
       self._rewrite(kept)
+
+  def check_rounds(self, last: int) -> None:
+    """Checks that the rows are those of rounds 1 to `last`, each once and in order.
+
+    Args:
+      last: The last round; 0: there is no row.
+
+    Raises:
+      ValueError: If a row is missing, doubled, out of order or damaged.
+    """
+    rounds = [int(row[_KEY]) for row in self.rows()]
+    if rounds == list(range(1, last + 1)):
+      return
+    wrong = (n for n, round in enumerate(rounds, start=1) if n != round or n > last)
+    where = next(wrong, len(rounds) + 1)
+    found = f'of round {rounds[where - 1]}' if where <= len(rounds) else 'missing'
+    raise ValueError(
+      f'{self._path} must have the rows of rounds 1 to {last}, each once and in order: '
+      f'row {where} is {found}'
+    )
 
   def append(self, round: int, values: Mapping[str, Cell]) -> None:
     """Adds a row.
@@ -77,6 +105,7 @@ class Table:
 
     Raises:
       ValueError: If a value is named `round`.
+      OSError: If they cannot be written; then none of them is.
     """
     added = [self._row(round, cells) for cells in values]
     if not added:
@@ -85,9 +114,7 @@ class Table:
     if any(name not in columns for row in added for name in row):
       self._rewrite([*self.rows(), *added])
       return
-    # One write of whole lines: a kill leaves at most one incomplete line at the end.
-    with self._path.open('ab', buffering=0) as file:
-      file.write(_lines(columns, added).encode())
+    _append(self._path, _lines(columns, added).encode())
 
   def replace(self, round: int, values: Iterable[Mapping[str, Cell]]) -> None:
     """Adds rows of one round in the place of those of this and of later rounds.
@@ -107,6 +134,21 @@ class Table:
     if _KEY in values:
       raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")
     return {_KEY: str(round), **{name: _text(cell) for name, cell in values.items()}}
+
+  def _parse(self, text: str) -> list[dict[str, str]]:
+    """Returns the rows in the columns' order, blanks left out."""
+    lines = csv.reader(io.StringIO(text))
+    columns = next(lines, [_KEY])
+    rows = []
+    for number, cells in enumerate(lines, start=1):
+      row = dict(zip(columns, cells, strict=False))
+      if len(cells) != len(columns) or not row.get(_KEY, '').isdecimal():
+        raise ValueError(
+          f'{self._path} is damaged: row {number} is {",".join(cells)[:60]!r}; it must '
+          f'have a round and {len(columns)} cells in all'
+        )
+      rows.append({name: value for name, value in row.items() if value})
+    return rows
 
   def _header(self) -> list[str]:
     """Returns the columns; read anew, for another `Table` may have added some."""
@@ -130,12 +172,30 @@ def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:
   return list(collections.OrderedDict.fromkeys(names))
 
 
-def _parse(text: str) -> list[dict[str, str]]:
-  """Returns the rows in the columns' order, blanks left out."""
-  return [
-    {name: value for name, value in row.items() if value}
-    for row in csv.DictReader(io.StringIO(text))
-  ]
+def _append(path: pathlib.Path, content: bytes) -> None:
+  """Adds all of `content` to a file, or nothing of it.
+
+  It is whole lines: a kill leaves at most one incomplete line at the end, or, of
+  several, fewer of them.
+
+  Raises:
+    OSError: If it cannot be written, as when the disk is full.
+  """
+  with path.open('ab', buffering=0) as file:
+    length = os.fstat(file.fileno()).st_size
+    rest = memoryview(content)
+    try:
+      while rest:
+        # A disk that becomes full takes the first part of what it is given.
+        written = file.write(rest)
+        if not written:
+          raise OSError(errno.EIO, 'nothing could be written')
+        rest = rest[written:]
+    except BaseException as error:
+      file.truncate(length)
+      if isinstance(error, OSError):
+        raise OSError(error.errno, error.strerror, str(path)) from error
+      raise
 
 
 def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:

@@ -1,0 +1,1 @@
+"""What a round costs, measured against a centralized step."""

@@ -1,0 +1,193 @@
+"""What the benchmark can measure: each algorithm beside its centralized counterpart.
+
+A new algorithm joins by a builder and an entry in `EXPERIMENTS`.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from binaries.benchmarking import objectives
+from binaries.benchmarking import problems
+from binaries.benchmarking import states
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import exchange
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms import fedsup
+from tff_ssl.algorithms import grouping
+from tff_ssl.algorithms import online_update
+from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms import server
+from tff_ssl.augment import configs
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context
+from tff_ssl.objectives import fedsup as fedsup_objectives
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import supervised
+
+# Of a classifier that sees no label.
+_CLASSES = 10
+
+
+def build_dcco(problem: problems.Problem) -> problems.Experiment:
+  """Builds DCCO, one step a round, and centralized CCO."""
+  objective = statistics.StatisticsObjective(problem.model)
+  federated = dcco.build_dcco(
+    objective,
+    problem.clients.simulation.element_spec,
+    problems.server_optimizer(),
+    dcco_client.DCCOConfig(seed=problem.seed),
+  )
+  return problems.Experiment(federated, problems.centralized(objective, problem))
+
+
+def build_fedavg(problem: problems.Problem) -> problems.Experiment:
+  """Builds FedAvg with an objective within each client, and it centralized."""
+  objective = objectives.OBJECTIVES[problem.objective](problem.model)
+  federated = fedavg.build_fedavg(
+    objective,
+    problem.clients.simulation.element_spec,
+    problems.server_optimizer(),
+    fedavg.FedAvgConfig(problem.local, seed=problem.seed),
+  )
+  return problems.Experiment(federated, problems.centralized(objective, problem))
+
+
+def build_fedema(problem: problems.Problem) -> problems.Experiment:
+  """Builds FedEMA with its clients' states on disk, and the same rounds in memory.
+
+  Both compute the same, client by client, from weights of the client's own: the floor
+  is 1. What comes on top is that the states are read, sent and written.
+  """
+  objective = objectives.OBJECTIVES['byol'](problem.model)
+  config = fedema.FedEMAConfig(problems.training(problem))
+  process = fedema.build_fedema(
+    objective,
+    problem.clients.simulation.element_spec,
+    problems.server_optimizer(),
+    config,
+  )
+  networks = exchange.Networks(objective, config.exchange)
+  function = online_update.client_function(
+    networks, config.training, fedema.online_update_of(config)
+  )
+
+  def init() -> base.Params:
+    return networks.shared(server.initial_weights(objective, problem.seed).trainable)
+
+  return problems.remembering(problem, process, function, init)
+
+
+def build_fedsup(problem: problems.Problem) -> problems.Experiment:
+  """Builds FedSup without a label, and its students' training centralized.
+
+  The server has no example, so that both sides do the clients' work: the student's and
+  the teacher's passes. The counterpart's teacher stays the initial one.
+  """
+  objective = fedsup_objectives.FedSupObjective(
+    problem.model, objectives.predictor(problem.model)
+  )
+  labelled = supervised.SupervisedObjective(
+    problem.model.encoder,
+    projector.build_linear(problem.model.encoder.output_dim, _CLASSES),
+    configs.NONE,
+  )
+  teacher = fedsup_objectives.TeacherObjective(
+    labelled,
+    problem.model.projector,
+    projector.build_linear(problem.model.output_dims[0], _CLASSES),
+  )
+  element = problem.clients.data.element_type_structure
+  server_spec = collections.OrderedDict(element, label=tf.TensorSpec([], tf.int32))
+  process = fedsup.build_fedsup(
+    objective,
+    teacher,
+    server_spec,
+    problem.clients.simulation.element_spec,
+    fedsup.FedSupConfig(problems.training(problem), grouping=grouping.FEDAVG),
+  )
+  params = server.initial_weights(objective, problem.seed).trainable
+  given = context.given(
+    objective,
+    {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0},
+  )
+  unlabelled = states.Unlabelled(process, server_spec)
+  return problems.Experiment(unlabelled, problems.centralized(given, problem))
+
+
+def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:
+  """Builds Per-SSFL with its clients' states on disk, and the same rounds in memory.
+
+  The floor is 1, as with FedEMA.
+  """
+  objective = objectives.OBJECTIVES['simsiam'](problem.model)
+  config = per_ssfl.PerSSFLConfig(problems.training(problem))
+  process = per_ssfl.build_per_ssfl(
+    objective,
+    problem.clients.simulation.element_spec,
+    problems.server_optimizer(),
+    config,
+  )
+  function = per_ssfl.client_function(objective, config)
+
+  def init() -> base.Params:
+    return server.initial_weights(objective, problem.seed).trainable
+
+  return problems.remembering(problem, process, function, init)
+
+
+EXPERIMENTS: Mapping[str, Callable[[problems.Problem], problems.Experiment]] = (
+  collections.OrderedDict(
+    dcco=build_dcco,
+    fedavg=build_fedavg,
+    fedsup=build_fedsup,
+    fedema=build_fedema,
+    per_ssfl=build_per_ssfl,
+  )
+)
+# The experiments whose clients train in epochs and batches (`Problem.local`).
+WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema', 'per_ssfl')
+# The experiments that take any objective.
+WITH_OBJECTIVE = ('fedavg',)
+
+
+def federated_cohort(problem: problems.Problem, round: int) -> list[tf.data.Dataset]:
+  """Returns what the federated side is given in a round, of clients that forget.
+
+  Args:
+    problem: The clients.
+    round: Number of the round, which decides who takes part.
+  """
+  return problem.clients.simulation.cohort(problem.clients.cohorts(round))
+
+
+def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.Dataset]:
+  """Returns the batches of the centralized steps that a round is compared with.
+
+  They hold the examples of the round's clients, as often as the clients visit them:
+  all at once, or in batches of the clients' size.
+
+  Args:
+    problem: The clients.
+    round: Number of the round, which decides who takes part.
+  """
+  clients = problem.clients
+  positions = np.concatenate([clients.partition[k] for k in clients.cohorts(round)])
+  size = problem.local.batch_size or len(positions)
+  starts = [*range(0, len(positions), size)] * problem.local.epochs
+  return [
+    clients.data.create_tf_dataset_for_positions(positions[start : start + size])
+    for start in starts
+  ]
+
+
+def visited_examples(problem: problems.Problem, round: int) -> int:
+  """Returns how many examples the clients of a round train on, in all epochs."""
+  clients = problem.clients
+  held = sum(len(clients.partition[k]) for k in clients.cohorts(round))
+  return held * problem.local.epochs

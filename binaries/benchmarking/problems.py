@@ -1,0 +1,98 @@
+"""What every experiment of the benchmark is made of."""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any, NamedTuple
+
+from binaries.benchmarking import in_memory
+from binaries.benchmarking import states
+from binaries.benchmarking import workloads
+from tff_ssl.algorithms import centralized as centralized_lib
+from tff_ssl.algorithms import client_functions
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import local_plan
+from tff_ssl.algorithms import optimizers
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+
+# Small, so that the weights stay finite on noise; it costs the same as any other.
+SERVER_LEARNING_RATE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+  """What an experiment trains, and on what.
+
+  Attributes:
+    model: The dual encoder.
+    clients: The clients, with who takes part in a round.
+    local: Epochs and batch size, of the algorithms that have them.
+    seed: Of the initial weights and the views, the same for both sides.
+    objective: Of `benchmark_objectives.OBJECTIVES`, where an experiment takes any.
+  """
+
+  model: dual_encoder.Siamese
+  clients: workloads.Clients
+  local: local_plan.LocalPlan
+  seed: int
+  objective: str = 'simclr'
+
+
+class Experiment(NamedTuple):
+  """The two sides of a comparison.
+
+  Attributes:
+    federated: Its `next` takes the clients' data sets.
+    centralized: Its `next` takes one batch as one data set; where clients keep a state,
+      the ids of the clients.
+  """
+
+  federated: Any
+  centralized: centralized_lib.Centralized | in_memory.InMemory
+
+
+def remembering(
+  problem: Problem,
+  process: stateful_process.StatefulProcess,
+  function: client_functions.StatefulFunction,
+  init: Callable[[], base.Params],
+) -> Experiment:
+  """Returns both sides of clients that keep a state.
+
+  Args:
+    problem: The clients.
+    process: The federated side.
+    function: Of one client, as the process has it.
+    init: () -> initial parameters of the process's global model.
+  """
+  optimizer, data = server_optimizer(), problem.clients.data
+  counterpart = in_memory.InMemory(
+    function, init, process, optimizer, SERVER_LEARNING_RATE, data, problem.seed
+  )
+  rounds = states.Remembering(process, problem.clients.simulation)
+  return Experiment(rounds, counterpart)
+
+
+def training(problem: Problem) -> fedavg.FedAvgConfig:
+  """Returns how clients train, at the server's rate."""
+  return fedavg.FedAvgConfig(problem.local, SERVER_LEARNING_RATE, seed=problem.seed)
+
+
+def server_optimizer() -> Any:
+  """Returns what applies an update, on both sides."""
+  return optimizers.build_optimizer(
+    optimizers.OptimizerConfig('sgd', SERVER_LEARNING_RATE)
+  )
+
+
+def centralized(
+  objective: base.Objective | base.Stateful, problem: Problem
+) -> centralized_lib.Centralized:
+  """Returns the counterpart that takes all examples at once.
+
+  Args:
+    objective: What it minimises.
+    problem: Has its seed.
+  """
+  return centralized_lib.Centralized(objective, server_optimizer(), problem.seed)

@@ -1,0 +1,1 @@
+"""One run: training, evaluation, and what is left in its folder."""

@@ -1,0 +1,243 @@
+"""Evaluates encoders as the flags say, in the binaries that train and evaluate."""
+
+import collections
+from collections.abc import Callable, Sequence
+import dataclasses
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import evaluation
+from tasks import task as task_lib
+from tff_ssl.algorithms import server
+from tff_ssl.augment import byol
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import population
+from tff_ssl.evaluation import scores
+from tff_ssl.evaluation import suite
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import supervised
+
+# A test set is imbalanced where the largest class is so many times the smallest.
+_IMBALANCED = 2
+
+
+class Evaluator:
+  """Evaluates parameters of one encoder on one task; compiles once."""
+
+  def __init__(
+    self,
+    task: task_lib.Task,
+    encoder: network.Network,
+    federated: suite.Federated | None = None,
+    deal: scores.Deal | None = None,
+    logits: Callable[[network.Params, Any], Any] | None = None,
+  ):
+    """Reads the flags.
+
+    Args:
+      task: Gives the labelled training and test examples.
+      encoder: Whose parameters are evaluated.
+      federated: For the method federated_linear.
+      deal: Deals test examples to clients, for fairness; None: it is not measured.
+      logits: Of an objective's own classifier (`base.Classifier`), if it has one.
+
+    Raises:
+      ValueError: If the task has no labels, or a flag is out of range.
+    """
+    for split, labels in (('train', task.train.label), ('test', task.test.label)):
+      if not np.any(labels >= 0):
+        raise ValueError(
+          f'The task {task.name!r} has no {split} labels; evaluation needs them.'
+        )
+    self._task = task
+    self._encoder = encoder
+    self._federated = federated
+    self._deal = deal
+    self._classify = logits and features.build_encode(logits)
+    self._fractions = evaluation.fractions()
+    self._encode = features.build_encode(encoder.infer)
+    self._complete = population.build_complete(encoder)
+    self._finetune = self._build_finetune(evaluation.finetune_config())
+    self.balanced = task.case_level or _imbalanced(task.test.label)
+
+  def evaluate(self, params: network.Params) -> results.Numbers:
+    """Evaluates an encoder by the methods of the flags; names as in `suite`.
+
+    Args:
+      params: Of the encoder, with its population statistics if it has any.
+    """
+    return self._evaluate(
+      params,
+      evaluation.METHODS.value,
+      self._fractions,
+      functools.partial(self._finetune, population.trained(self._encoder, params)),
+    )
+
+  def evaluate_model(self, params: network.Params) -> results.Numbers:
+    """Evaluates an objective's encoder, and its own classifier if it has one.
+
+    Args:
+      params: All of the objective's.
+    """
+    prefix = dual_encoder.encoder_prefix(self._encoder)
+    numbers = self.evaluate(network.select(params, prefix))
+    if self._classify is not None:
+      numbers.update(
+        suite.evaluate_classifier(
+          functools.partial(self._classify, params),
+          self._task.test,
+          num_classes=self._task.num_classes,
+          case_level=self._task.case_level,
+          deal=self._deal,
+          field=self._encoder.field,
+        )
+      )
+    return numbers
+
+  def baselines(self) -> tuple[results.Numbers, results.Numbers]:
+    """Evaluates the encoder before training, and trained with the labels alone.
+
+    Returns:
+      Numbers of the random encoder and of supervised training from scratch.
+    """
+    initial = self._complete(
+      self.initial_params(), self._task.train[self._encoder.field]
+    )
+    return self.evaluate(initial), self._supervised(initial)
+
+  def initial_params(self) -> network.Params:
+    """Returns the parameters that every algorithm starts from with this seed.
+
+    The objectives draw an encoder's parameters alike, whatever comes after it.
+    """
+    objective = supervised.SupervisedObjective(
+      self._encoder,
+      projector.build_linear(self._encoder.output_dim, self._task.num_classes),
+      byol.by_name('flip'),
+    )
+    weights = server.initial_weights(objective, common.SEED.value)
+    return network.select(weights.trainable, dual_encoder.ENCODER)
+
+  def _supervised(self, params: network.Params) -> results.Numbers:
+    """Trains from `params` with each fraction's labels alone.
+
+    Returns:
+      `finetune/...` of what is trained end to end, and the other methods of the flags
+      on the encoders so trained.
+    """
+    methods = evaluation.METHODS.value
+    steps = evaluation.SCRATCH_STEPS.value
+    train = self._build_finetune(
+      dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps)
+    )
+    frozen = [method for method in methods if method != 'finetune']
+    numbers: results.Numbers = collections.OrderedDict()
+    for fraction in self._fractions:
+      trained: list[finetune.Finetuned] = []
+      numbers.update(
+        self._evaluate(
+          params,
+          ['finetune'],
+          [fraction],
+          _keeping(
+            functools.partial(train, population.trained(self._encoder, params)), trained
+          ),
+        )
+      )
+      if frozen:
+        numbers.update(self._evaluate(trained[-1].params, frozen, [fraction]))
+    return numbers
+
+  def _build_finetune(
+    self, config: finetune.FinetuneConfig
+  ) -> Callable[..., finetune.Finetuned]:
+    return finetune.build_finetune(
+      self._encoder.apply,
+      self._task.num_classes,
+      config,
+      self._encoder.infer,
+      self._complete,
+    )
+
+  def _evaluate(
+    self,
+    params: network.Params,
+    methods: Sequence[str],
+    fractions: Sequence[float],
+    finetune_fn: Callable[..., finetune.Finetuned] | None = None,
+  ) -> results.Numbers:
+    return suite.evaluate(
+      functools.partial(self._encode, params),
+      self._task.train,
+      self._task.test,
+      num_classes=self._task.num_classes,
+      methods=methods,
+      fractions=fractions,
+      case_level=self._task.case_level,
+      seed=common.SEED.value,
+      finetune=finetune_fn,
+      federated=self._federated,
+      deal=self._deal,
+      field=self._encoder.field,
+    )
+
+
+def _keeping(
+  train: Callable[..., finetune.Finetuned], trained: list[finetune.Finetuned]
+) -> Callable[..., finetune.Finetuned]:
+  """Returns `train`, with each of its results appended to a list."""
+
+  def keep(*args: Any, **kwargs: Any) -> finetune.Finetuned:
+    trained.append(train(*args, **kwargs))
+    return trained[-1]
+
+  return keep
+
+
+def _imbalanced(labels: np.ndarray) -> bool:
+  """Returns whether classes differ enough in size for accuracy to mislead."""
+  _, counts = np.unique(labels[labels >= 0], return_counts=True)
+  return bool(np.max(counts) > _IMBALANCED * np.min(counts))
+
+
+def report(
+  evaluator: Evaluator,
+  folder: str | os.PathLike[str],
+  round: int,
+  name: str,
+  params: network.Params,
+  known: results.Numbers | None = None,
+  prefix: str = '',
+) -> None:
+  """Evaluates a run's encoder, prints the table and completes `evaluation.json`.
+
+  Args:
+    evaluator: Of the run's task and encoder.
+    folder: The run folder.
+    round: The round after which the encoder is as it is.
+    name: Of the encoder, in the table.
+    params: Of the encoder.
+    known: Its numbers if it has just been evaluated.
+    prefix: What the names of the numbers begin with in `evaluation.json`.
+  """
+  found: dict[str, results.Numbers] = {}
+  if evaluation.BASELINES.value:
+    found[results.RANDOM], scratch = evaluator.baselines()
+  found[name] = known or evaluator.evaluate(params)
+  if evaluation.BASELINES.value:
+    found[results.SCRATCH] = scratch
+  print(results.table(found, evaluator.balanced))
+  if (own := results.own_classifier(found[name], evaluator.balanced)) is not None:
+    print(own)
+  if any(map(results.has_fairness, found.values())):
+    print(results.fairness_table(found))
+  if not results.write(folder, round, name, found, prefix):
+    print(f'{folder} has been evaluated at a later round: evaluation.json stays')

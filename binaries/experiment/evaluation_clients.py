@@ -1,0 +1,168 @@
+"""Evaluation that knows clients: the federated linear probe, and fairness over clients.
+
+Both apply the partition of the run: the probe to the training examples, fairness to the
+test examples.
+"""
+
+import collections
+from collections.abc import Mapping
+import contextlib
+from typing import Any
+
+from absl import flags
+import numpy as np
+
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import evaluation
+from tasks import task as task_lib
+from tff_ssl.algorithms import federated_linear
+from tff_ssl.evaluation import scores
+from tff_ssl.evaluation import suite
+from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import spec
+from tff_ssl.runtime import context
+from tff_ssl.runtime import federated_probe
+
+_DEFAULTS = federated_linear.FederatedLinearConfig()
+FAIRNESS = flags.DEFINE_bool(
+  'fairness',
+  False,
+  'Show mean, deviation and worst decile of the accuracies over clients: the partition '
+  'of the run, applied to the test examples.',
+)
+_ROUNDS = flags.DEFINE_integer(
+  'federated_rounds', _DEFAULTS.rounds, 'Rounds of the method federated_linear.'
+)
+_EPOCHS = flags.DEFINE_integer(
+  'federated_epochs', _DEFAULTS.epochs, 'Its epochs of a client in a round.'
+)
+_BATCH_SIZE = flags.DEFINE_integer(
+  'federated_batch_size', _DEFAULTS.batch_size, 'Its examples of a gradient.'
+)
+_RATE = flags.DEFINE_float(
+  'federated_learning_rate', _DEFAULTS.learning_rate, 'Its rate in the first round.'
+)
+NAMES = (
+  'fairness',
+  'federated_rounds',
+  'federated_epochs',
+  'federated_batch_size',
+  'federated_learning_rate',
+)
+
+
+def check() -> None:
+  """Checks the flags, without data.
+
+  Raises:
+    ValueError: If one is out of range, or does nothing.
+  """
+  _config()
+  for flag in (_ROUNDS, _EPOCHS, _BATCH_SIZE, _RATE):
+    if flags.FLAGS[flag.name].present and not _is_federated():
+      raise ValueError(
+        f'--{flag.name} is given, but --evaluation_methods has no '
+        f'{suite.FEDERATED_LINEAR}.'
+      )
+  partition = dealing.PARTITION.value
+  if FAIRNESS.value and partition and spec.needs_features(spec.parse(partition)):
+    raise ValueError(
+      f'--fairness is given, but the run has --partition={partition}; clusters of the '
+      'test examples would not be those of the training examples.'
+    )
+
+
+def open_context() -> contextlib.AbstractContextManager[Any]:
+  """Opens what executes TFF's computations, if the methods of the flags need it."""
+  if not _is_federated():
+    return contextlib.nullcontext()
+  return context.local()
+
+
+def build_federated(task: task_lib.Task) -> suite.Federated | None:
+  """Builds what trains the federated linear probe, if it is one of the methods.
+
+  Args:
+    task: Its training examples are dealt to clients by the partition of the run.
+
+  Raises:
+    ValueError: If the partition does not fit the task.
+  """
+  if not _is_federated():
+    return None
+  partition = common.build_partition(task)
+  if task.case_level:
+    partition = hold_cases(partition, task.train.case)
+  size = common.cohort_size(len(partition))
+  probe = federated_probe.FederatedProbe(
+    partition, task.num_classes, size, _config(), common.PACKS.value
+  )
+  return probe.fit
+
+
+def build_deal(task: task_lib.Task) -> scores.Deal | None:
+  """Returns what deals test examples to clients, if fairness is asked for.
+
+  Args:
+    task: Whose test examples are dealt.
+  """
+  if not FAIRNESS.value:
+    return None
+
+  def deal(labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
+    text = dealing.text(task)
+    try:
+      return spec.build(text, labels, cases, common.SEED.value)
+    except ValueError as error:
+      raise ValueError(
+        f'--fairness applies the partition {text} to the test examples of {task.name}, '
+        f'which it does not fit: {error}'
+      ) from error
+
+  return deal
+
+
+def hold_cases(
+  partition: partition_lib.Partition, cases: np.ndarray
+) -> partition_lib.Partition:
+  """Turns a partition of images into one of cases.
+
+  Args:
+    partition: Client id -> positions of images.
+    cases: int [N], the case of each image.
+
+  Returns:
+    Client id -> positions into the cases by increasing id.
+
+  Raises:
+    ValueError: If images of one case are at two clients.
+  """
+  ids, index = np.unique(cases, return_inverse=True)
+  is_held = np.zeros([len(ids)], bool)
+  result: partition_lib.Partition = collections.OrderedDict()
+  for client_id, positions in partition.items():
+    held = np.unique(index[positions])
+    if np.any(is_held[held]):
+      raise ValueError(
+        f'Case {ids[held[is_held[held]][0]]} has images at two clients; the method '
+        f'{suite.FEDERATED_LINEAR} classifies cases, and needs a partition that keeps '
+        'them together, such as case.'
+      )
+    is_held[held] = True
+    result[client_id] = held
+  return result
+
+
+def _is_federated() -> bool:
+  return suite.FEDERATED_LINEAR in evaluation.METHODS.value
+
+
+def _config() -> federated_linear.FederatedLinearConfig:
+  return federated_linear.FederatedLinearConfig(
+    _ROUNDS.value,
+    _EPOCHS.value,
+    _BATCH_SIZE.value,
+    _RATE.value,
+    seed=common.SEED.value,
+  )

@@ -1,0 +1,257 @@
+"""Personal encoders in a binary that trains: their evaluation, and files of them.
+
+While a run lasts they are evaluated by kNN, after its last round also by what
+`--personal_methods` names. The same command, on a run that has finished, evaluates by
+other methods and exports other clients. In a program where the flags are empty by
+default, nothing is done unless one of them asks.
+
+`clients.csv` gets a row for each client at each evaluation, with its accuracies by the
+names of `evaluation.personal`; `binaries.compare` draws them.
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import evaluation
+from binaries.flags import own_encoders
+from tasks import task as task_lib
+from tff_ssl.algorithms import federated_linear
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import personal
+from tff_ssl.evaluation import suite
+from tff_ssl.objectives import base
+from tff_ssl.partition import alike
+from tff_ssl.partition import clients
+from tff_ssl.reporting import table as table_lib
+from tff_ssl.runtime import federated_probe
+from tff_ssl.runtime import personal_models
+from tff_ssl.runtime import run_folder
+from tff_ssl.runtime import table as csv_lib
+
+_ACCURACY = '/accuracy'
+_TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
+# Streams of a run's seed: whose the test examples are, and which clients are evaluated.
+_DEALING, _CHOOSING = 2, 3
+
+
+class Parts(NamedTuple):
+  """What of a run the personal encoders need."""
+
+  task: task_lib.Task
+  encoder: network.Network
+  partition: clients.Partition
+
+
+class Personal:
+  """The personal encoders of a run."""
+
+  def __init__(self, parts: Parts, model: personal_models.PersonalModel):
+    """Deals the test examples; encodes nothing yet.
+
+    Args:
+      parts: Of the run.
+      model: Its clients' models.
+
+    Raises:
+      ValueError: If a client to export is none of the run's.
+    """
+    for client_id in own_encoders.EXPORT.value:
+      if client_id not in parts.partition:
+        raise ValueError(
+          f'export_clients has {client_id!r}; the clients are '
+          f'{next(iter(parts.partition))} to {next(reversed(parts.partition))}.'
+        )
+    self._parts = parts
+    self._encoders = personal_models.PersonalEncoders(parts.encoder, model)
+    task = parts.task
+    labelled = np.flatnonzero(task.test.label >= 0)
+    dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
+    tested = collections.OrderedDict((k, labelled[own]) for k, own in dealt.items())
+    held = parts.partition
+    self._evaluation = personal.PersonalEvaluation(
+      dealing.held(task, task.train, held),
+      dealing.held(task, task.test, tested),
+      held,
+      _some(tested),
+      num_classes=task.num_classes,
+      fractions=evaluation.fractions(),
+      seed=common.SEED.value,
+      federated=self._build_federated(),
+      field=parts.encoder.field,
+    )
+
+  def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Deals test examples as the training examples were dealt (`scores.Deal`).
+
+    Args:
+      labels: int [n], of the test examples.
+      cases: Not used: images are dealt, one by one.
+    """
+    del cases
+    return alike.deal_alike(
+      self._parts.partition,
+      self._parts.task.train.label,
+      labels,
+      np.random.default_rng([common.SEED.value, _DEALING]),
+    )
+
+  def during(
+    self, folder: run_folder.RunFolder, weights: base.Params, round: int
+  ) -> results.Numbers:
+    """Evaluates all clients' encoders by kNN.
+
+    Args:
+      folder: Of the run.
+      weights: Of the global model.
+      round: That they are of.
+    """
+    return self._evaluate(folder, weights, round, personal.KNN)
+
+  def finish(
+    self, folder: run_folder.RunFolder, weights: base.Params, name: str, rounds: int
+  ) -> None:
+    """Evaluates by what is left, prints a table, and exports encoders.
+
+    Args:
+      folder: Of the run.
+      weights: Of the global model, after the last round.
+      name: Of the algorithm.
+      rounds: Number of the last round.
+    """
+    known = results.read(folder.path, rounds)
+    methods = [
+      method
+      for method in (*personal.KNN, *own_encoders.METHODS.value)
+      if not has(known, method)
+    ]
+    if methods:
+      found = self._evaluate(folder, weights, rounds, methods)
+      results.write(folder.path, rounds, name, {name: found})
+      known.update(found)
+    print(table(known))
+    for client_id in own_encoders.EXPORT.value:
+      self._export(folder, weights, name, rounds, client_id)
+
+  def _evaluate(
+    self,
+    folder: run_folder.RunFolder,
+    weights: base.Params,
+    round: int,
+    methods: Sequence[str],
+  ) -> results.Numbers:
+    encoder_of = functools.partial(self._encoders.encode, weights)
+    accuracies = self._evaluation.evaluate(encoder_of, methods)
+    return write(folder, round, accuracies)
+
+  def _export(
+    self,
+    folder: run_folder.RunFolder,
+    weights: base.Params,
+    name: str,
+    rounds: int,
+    client_id: str,
+  ) -> None:
+    """Writes a client's encoder and its card to `clients/CLIENT_ID`."""
+    encoder = self._parts.encoder
+    params = self._encoders.params(weights, client_id)
+    card = results.card(self._parts.task, encoder, name, rounds)
+    card['client'] = client_id
+    path = folder.save_encoder(encoder.to_keras(params), card, client_id)
+    print(f'Encoder of {client_id}: {path}')
+
+  def _build_federated(self) -> suite.Federated | None:
+    if suite.FEDERATED_LINEAR not in own_encoders.METHODS.value:
+      return None
+    partition = self._parts.partition
+    return federated_probe.FederatedProbe(
+      partition,
+      self._parts.task.num_classes,
+      common.cohort_size(len(partition)),
+      federated_linear.FederatedLinearConfig(seed=common.SEED.value),
+      common.PACKS.value,
+    ).fit
+
+
+def _some(tested: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+  """Leaves the clients of the flag, of those that have test examples."""
+  having = [client_id for client_id, own in tested.items() if len(own)]
+  if own_encoders.CLIENTS.value is None or own_encoders.CLIENTS.value >= len(having):
+    return tested
+  rng = np.random.default_rng([common.SEED.value, _CHOOSING])
+  drawn = set(rng.permutation(having)[: own_encoders.CLIENTS.value].tolist())
+  return collections.OrderedDict((k, v) for k, v in tested.items() if k in drawn)
+
+
+def write(
+  folder: run_folder.RunFolder, round: int, accuracies: personal.Accuracies
+) -> results.Numbers:
+  """Writes the accuracies of clients to `clients.csv`.
+
+  What it holds of the same round, by other methods, stays; what it holds of later ones
+  is of a run that was killed, and goes.
+
+  Args:
+    folder: Of the run.
+    round: The round whose encoders were evaluated.
+    accuracies: Of the clients.
+
+  Returns:
+    Their mean and spread, by name.
+  """
+  path = folder.path / csv_lib.CLIENTS
+  file = csv_lib.Table(path)
+  rows: dict[str, dict[str, csv_lib.Cell]] = collections.OrderedDict()
+  for known in file.rows():
+    if known['round'] == str(round):
+      rows[known[csv_lib.CLIENT]] = {k: v for k, v in known.items() if k != 'round'}
+  for name, of_clients in accuracies.items():
+    for client_id, accuracy in of_clients.items():
+      row = rows.setdefault(client_id, {csv_lib.CLIENT: client_id})
+      row[name + _ACCURACY] = accuracy
+  file.replace(round, rows.values())
+  return personal.summarize(accuracies)
+
+
+def table(numbers: results.Numbers) -> str:
+  """Lays out personal accuracies: a row for each method and share of the labels.
+
+  Args:
+    numbers: Of a run, with those of the global encoder as `fairness/...`.
+  """
+  rows = []
+  for name, value in numbers.items():
+    if name.startswith('personal/') and name.endswith(_ACCURACY):
+      method, share = name.removeprefix('personal/').removesuffix(_ACCURACY).split('/')
+      row = {
+        'personal': _TITLES[method],
+        'labels': results.labels(share, numbers),
+        'clients': int(numbers['personal/clients']),
+        'mean': value,
+        'deviation': numbers[f'{name}/std'],
+        'worst decile': numbers[f'{name}/worst_decile'],
+      }
+      of_global = numbers.get(f'fairness/{method}/{share}/accuracy/mean')
+      rows.append(row if of_global is None else {**row, 'global mean': of_global})
+  names = ('mean', 'deviation', 'worst decile', 'global mean')
+  shown = [name for name in names if any(name in row for row in rows)]
+  return table_lib.text(
+    rows, ['personal', 'labels', 'clients', *shown], percent=tuple(shown)
+  )
+
+
+def has(numbers: results.Numbers, method: str) -> bool:
+  """Returns whether the numbers of a run have those of a method.
+
+  Args:
+    numbers: Of the run.
+    method: One of `personal.METHODS`.
+  """
+  prefix = f'personal/{personal.prefix(method)}/'
+  return any(name.startswith(prefix) for name in numbers)

@@ -1,0 +1,258 @@
+"""What a run ends with: encoder, projection, `evaluation.json`, table on the terminal.
+
+`evaluation.json` holds `round` and the numbers of the run's encoder, by the names of
+`evaluation.suite`, on another task than the run's under `transfer/TASK/...`; those of
+the baselines come after them under `random_encoder/...` and
+`supervised_from_scratch/...`.
+"""
+
+import collections
+from collections.abc import Mapping
+import json
+import os
+import pathlib
+
+from binaries.methods import algorithms
+from tasks import task as task_lib
+from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import suite
+from tff_ssl.reporting import projection
+from tff_ssl.reporting import table as table_lib
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_folder
+
+# Where every algorithm has its encoder in its state.
+TRAINABLE = algorithms.TRAINABLE
+ENCODER = algorithms.ENCODER
+RANDOM = 'random encoder'
+SCRATCH = 'supervised from scratch'
+
+# Numbers by name, of one encoder.
+Numbers = collections.OrderedDict[str, float]
+
+_FILE = 'evaluation.json'
+_ROUND = 'round'
+COLUMNS = {
+  'knn': 'kNN',
+  'linear': 'linear',
+  'lars': 'LARS',
+  'federated_linear': 'federated',
+  'finetune': 'end to end',
+}
+_FAIRNESS = {'mean': 'mean', 'std': 'deviation', 'worst_decile': 'worst decile'}
+_CLIENTS = 'fairness/clients'
+SCORES = {'accuracy': 'accuracy', 'balanced_accuracy': 'balanced'}
+
+
+def save_encoder(
+  folder: run_folder.RunFolder,
+  task: task_lib.Task,
+  encoder: network.Network,
+  params: network.Params,
+  algorithm: str,
+  rounds: int,
+) -> None:
+  """Writes `encoder.keras`, its card and a projection of test images' encodings.
+
+  Args:
+    folder: The run folder.
+    task: What the encoder was trained on.
+    encoder: The network.
+    params: Its parameters.
+    algorithm: What trained it.
+    rounds: For how long.
+  """
+  model = encoder.to_keras(params)
+  folder.save_encoder(model, card(task, encoder, algorithm, rounds))
+  shown = task.test.take(projection.choose(len(task.test)))
+  inputs = shown[encoder.field]
+  projection.write(
+    folder.path / 'tensorboard',
+    features.encode(model, inputs),
+    inputs if inputs.ndim == 4 else None,
+    {
+      'label': [_label(task, label) for label in shown.label],
+      'example_id': [str(example_id) for example_id in shown.example_id],
+    },
+  )
+
+
+def card(
+  task: task_lib.Task, encoder: network.Network, algorithm: str, rounds: int
+) -> collections.OrderedDict[str, object]:
+  """Returns what the card of an encoder says; the arguments are `save_encoder`'s."""
+  shape = ', '.join(map(str, encoder.input_shape))
+  units = 'pixels in [0, 1]'
+  if len(encoder.input_shape) == 1:
+    units = 'standardised by the training examples'
+  if encoder.field != network.IMAGE:
+    units += f', the field {encoder.field}'
+  return collections.OrderedDict(
+    encoder=encoder.name,
+    algorithm=algorithm,
+    task=task.name,
+    rounds=rounds,
+    input=f'float32 [n, {shape}], {units}',
+    output=f'float32 [n, {encoder.output_dim}], features',
+    parameters=encoder.num_parameters,
+    network=registry.describe(encoder),
+    load="tf.keras.models.load_model('encoder.keras')",
+  )
+
+
+def _label(task: task_lib.Task, label: int) -> str:
+  return task.label_names[label] if label >= 0 else 'unlabelled'
+
+
+def table(results: Mapping[str, Numbers], balanced: bool) -> str:
+  """Lays out the evaluations of several encoders.
+
+  Args:
+    results: Numbers by the name of the encoder.
+    balanced: Whether balanced accuracy is shown, in rows of its own.
+
+  Returns:
+    For each share of the labels a row per encoder, with a column per method.
+  """
+  rows = []
+  for share in _shares(results):
+    for score in SCORES if balanced else ('accuracy',):
+      for encoder, numbers in results.items():
+        found = {
+          title: numbers[f'{prefix}/{share}/{score}']
+          for prefix, title in COLUMNS.items()
+          if f'{prefix}/{share}/{score}' in numbers
+        }
+        if found:
+          row = {'encoder': encoder, 'labels': labels(share, numbers)}
+          rows.append(
+            {**row, **({'score': SCORES[score]} if balanced else {}), **found}
+          )
+  methods = [title for title in COLUMNS.values() if any(title in row for row in rows)]
+  names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
+  return table_lib.text(rows, names, percent=methods)
+
+
+def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
+  """Returns a line on the classifier that was trained with an encoder, if one was.
+
+  Args:
+    numbers: Of the encoder.
+    balanced: Whether balanced accuracy is told as well.
+  """
+  found = [
+    f'{SCORES[score]} {numbers[name]:.1%}'
+    for score in (SCORES if balanced else ('accuracy',))
+    if (name := f'{suite.CLASSIFIER}/{score}') in numbers
+  ]
+  return f'Its own classifier, tested directly: {", ".join(found)}' if found else None
+
+
+def has_fairness(numbers: Numbers) -> bool:
+  """Returns whether fairness over clients is among the numbers."""
+  return _CLIENTS in numbers
+
+
+def fairness_table(results: Mapping[str, Numbers]) -> str:
+  """Lays out how evenly accuracies are spread over clients.
+
+  Args:
+    results: Numbers by the name of the encoder.
+
+  Returns:
+    For each share of the labels and each method a row per encoder, with the mean of the
+    clients' test accuracies, their deviation, and the mean of the lowest tenth.
+  """
+  rows = []
+  for share in _shares(results):
+    for method, title in COLUMNS.items():
+      for encoder, numbers in results.items():
+        start = f'fairness/{method}/{share}/accuracy'
+        if f'{start}/mean' in numbers:
+          rows.append(
+            {
+              'encoder': encoder,
+              'labels': labels(share, numbers),
+              'method': title,
+              'clients': int(numbers[_CLIENTS]),
+              **{shown: numbers[f'{start}/{k}'] for k, shown in _FAIRNESS.items()},
+            }
+          )
+  return table_lib.text(rows, percent=tuple(_FAIRNESS.values()))
+
+
+def _shares(results: Mapping[str, Numbers]) -> list[str]:
+  """Returns the shares of the labels in the order that they first appear."""
+  names = collections.OrderedDict.fromkeys(
+    name for numbers in results.values() for name in numbers
+  )
+  return [name.removeprefix('labels/') for name in names if name.startswith('labels/')]
+
+
+def labels(share: str, numbers: Numbers) -> str:
+  """Returns how a table names a share of the labels: with their number."""
+  return f'{share} ({numbers[f"labels/{share}"]:,.0f})'
+
+
+def read(folder: str | os.PathLike[str], round: int) -> Numbers:
+  """Returns what `evaluation.json` holds of a round; nothing if it is of another.
+
+  Args:
+    folder: The run folder.
+    round: The round whose encoder is asked for.
+  """
+  stored_round, numbers = _read(pathlib.Path(folder) / _FILE)
+  return numbers if stored_round == round else collections.OrderedDict()
+
+
+def write(
+  folder: str | os.PathLike[str],
+  round: int,
+  encoder: str,
+  results: Mapping[str, Numbers],
+  prefix: str = '',
+) -> bool:
+  """Adds evaluations to `evaluation.json`.
+
+  What the file holds of the same round stays unless it is found anew: methods can be
+  evaluated one by one. What it holds of an earlier round goes; if it is of a later one,
+  because the run went on, it stays as it is.
+
+  Args:
+    folder: The run folder.
+    round: The round whose encoder was evaluated.
+    encoder: The name of the run's encoder in `results`; others are baselines.
+    results: Numbers by the name of the encoder.
+    prefix: What the names of the numbers begin with, after a baseline's name.
+
+  Returns:
+    Whether it was written.
+
+  Raises:
+    ValueError: If the file cannot be read.
+  """
+  path = pathlib.Path(folder) / _FILE
+  stored_round, stored = _read(path)
+  if stored_round > round:
+    return False
+  numbers = stored if stored_round == round else collections.OrderedDict()
+  starts = {name: f'{name.replace(" ", "_")}/' for name in results if name != encoder}
+  # The run's own encoder comes first.
+  for name in (encoder, *starts):
+    start = starts.get(name, '') + prefix
+    numbers.update((start + key, value) for key, value in results[name].items())
+  files.write_json(path, {_ROUND: round, **numbers})
+  return True
+
+
+def _read(path: pathlib.Path) -> tuple[int, Numbers]:
+  """Returns the round and the numbers of the file; round -1 if there is none."""
+  if not path.exists():
+    return -1, collections.OrderedDict()
+  try:
+    numbers = json.loads(path.read_text(), object_pairs_hook=collections.OrderedDict)
+    return int(numbers.pop(_ROUND)), numbers
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
+    raise ValueError(f'{path} is not an evaluation: {error}') from error

@@ -1,0 +1,254 @@
+"""One run of one algorithm on one task: what all training binaries have in common."""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from binaries.experiment import evaluating
+from binaries.experiment import personal
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import evaluation
+from binaries.methods import choice
+from tasks import task as task_lib
+from tff_ssl.algorithms import stateful_process
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import labels
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import describe
+from tff_ssl.runtime import alarm
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import context
+from tff_ssl.runtime import loop
+from tff_ssl.runtime import run_config
+from tff_ssl.runtime import run_folder
+from tff_ssl.runtime import sampling
+from tff_ssl.runtime import simulation
+from tff_ssl.runtime import stateful_rounds
+
+
+def check_flags(chosen: choice.Choice) -> None:
+  """Refuses what can be seen to be wrong without data.
+
+  Args:
+    chosen: What is run.
+
+  Raises:
+    ValueError: If a flag is missing, out of range, or not that of the folder's run.
+  """
+  if not common.RUN_DIR.value:
+    raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
+  common.check_flags()
+  evaluation.check()
+  run_config.check_flags(common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+  """An experiment with its data and networks.
+
+  Attributes:
+    chosen: The method.
+    task: What it runs on.
+    partition: What the clients are, for `partition.csv`.
+    encoder: What is evaluated and left behind.
+    objective: What clients minimise, for the alarm.
+    algorithm: What the round loop runs.
+    cohort_fn: Round -> the data of `algorithm.next`.
+    evaluator: Evaluates.
+    evaluate: (state, round) -> named numbers, after `evaluate_every` rounds and at the
+      end; None: all methods of the flags.
+    evaluate_every: None: as the flags say.
+    own: Clients' own encoders, where they have any.
+  """
+
+  chosen: choice.Choice
+  task: task_lib.Task
+  partition: describe.PartitionReport
+  encoder: network.Network
+  objective: Any
+  algorithm: Any
+  cohort_fn: Callable[[int], Any]
+  evaluator: evaluating.Evaluator
+  evaluate: loop.EvaluateFn | None = None
+  evaluate_every: int | None = None
+  own: personal.Personal | None = None
+
+  @property
+  def name(self) -> str:
+    """Of the method, in tables and on the encoder's card."""
+    return self.chosen.title
+
+  def weights(self, state: Any) -> network.Params:
+    """Returns the parameters that are the result."""
+    found = self.algorithm.get_model_weights(state)
+    # Population statistics of batch norm are not trainable.
+    return collections.OrderedDict(**found.trainable, **found.non_trainable)
+
+
+def run(program: str) -> None:
+  """Runs the experiment that the flags name, or goes on with it.
+
+  Args:
+    program: Whose part of the table of methods is offered.
+  """
+  # All that the flags can have wrong comes to light before the run folder is made.
+  chosen = choice.read(program)
+  check_flags(chosen)
+  execute(prepare(chosen))
+
+
+def prepare(chosen: choice.Choice) -> Prepared:
+  """Loads the data and builds what is run.
+
+  Args:
+    chosen: The method.
+  """
+  algorithm, share = chosen.algorithm, chosen.label_share
+  task = common.load_task()
+  partition = common.build_partition(task)
+  report = describe.describe(partition, task.train.label, task.num_classes)
+  print(report.line(), flush=True)
+  data = dealing.build_client_data(task, partition, labelled=share is not None)
+  if algorithm.numbered:
+    data = data.numbered(context_lib.CLIENT)
+  clients = simulation.Clients(data, num_packs=common.PACKS.value)
+  encoder = common.build_encoder(task)
+  spec = clients.element_spec if algorithm.federated else data.element_type_structure
+  objective = chosen.objective.of_task(encoder, task)
+  counted = (len(partition),) if algorithm.numbered else ()
+  process = algorithm.build(objective, spec, *counted)
+  take: Callable[[Iterable[str]], Any] = clients.cohort
+  if isinstance(process, stateful_process.StatefulProcess):
+    process = stateful_rounds.StatefulRounds(process, clients)
+    take = process.cohort
+  own = None
+  if (build_own := chosen.build_personal) is not None:
+    parts = personal.Parts(task, encoder, partition)
+    own = personal.Personal(parts, build_own(process, objective, data))
+  cohort_fn = _build_cohorts(
+    task, data, partition, take if algorithm.federated else None, share
+  )
+  logits = objective.logits if isinstance(objective, base.Classifier) else None
+  # Positions of a deal are of cases where these are classified, not of images.
+  deal = own.deal if own and not task.case_level else None
+  return Prepared(
+    chosen,
+    task,
+    report,
+    encoder,
+    objective,
+    process,
+    cohort_fn,
+    evaluating.Evaluator(task, encoder, deal=deal, logits=logits),
+    own=own,
+  )
+
+
+def execute(prepared: Prepared) -> None:
+  """Runs what is prepared, or goes on with it, and evaluates it at the end.
+
+  Args:
+    prepared: What is run.
+  """
+  path, rounds = common.RUN_DIR.value, common.ROUNDS.value
+  evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
+  own = prepared.own
+
+  def evaluate(state: Any, round: int) -> Mapping[str, float]:
+    if prepared.evaluate is not None:
+      return prepared.evaluate(state, round)
+    weights = prepared.weights(state)
+    numbers = evaluator.evaluate_model(weights)
+    if own is not None:
+      numbers.update(own.during(folder, weights, round))
+    return numbers
+
+  with run_folder.RunFolder(
+    path, prepared.chosen.values(), prepared.task.fingerprint(), choice.MAY_DIFFER
+  ) as folder:
+    prepared.partition.write_csv(folder.path / 'partition.csv')
+    done = max(folder.checkpoints.rounds(), default=0)
+    if 0 < done < rounds:
+      print(f'{path}: going on after round {done} of {rounds}', flush=True)
+    with _open_context(prepared.chosen.algorithm.federated, folder) as execution:
+      state = loop.run(
+        prepared.algorithm,
+        prepared.cohort_fn,
+        folder,
+        rounds,
+        evaluate,
+        common.EVALUATE_EVERY.value if evaluate_every is None else evaluate_every,
+        common.CHECKPOINT_EVERY.value,
+        execution=execution,
+        alarm=_build_alarm(prepared.objective),
+      )
+      weights = prepared.weights(state)
+      if own is not None:
+        own.finish(folder, weights, prepared.name, rounds)
+    prefix = dual_encoder.encoder_prefix(prepared.encoder)
+    params = network.select(weights, prefix)
+    results.save_encoder(
+      folder, prepared.task, prepared.encoder, params, prepared.name, rounds
+    )
+    known = results.read(path, rounds)
+    evaluating.report(evaluator, path, rounds, prepared.name, params, known)
+  print(f'Run folder: {path}')
+
+
+def _build_alarm(objective: Any) -> alarm.CollapseAlarm | None:
+  """Builds what watches the encodings, of objectives that can collapse."""
+  if not isinstance(objective, base.Watched):
+    return None
+  return alarm.CollapseAlarm(objective.collapsed_below)
+
+
+def _open_context(
+  federated: bool, folder: run_folder.RunFolder
+) -> contextlib.AbstractContextManager[context.Context | None]:
+  """Opens what executes TFF's computations; centralized training has none."""
+  if not federated:
+    return contextlib.nullcontext()
+  return context.local(
+    worker_address=common.WORKER_ADDRESS.value, log_path=folder.worker_log
+  )
+
+
+def _build_cohorts(
+  task: task_lib.Task,
+  data: client_data.ArrayClientData,
+  partition: partition_lib.Partition,
+  take: Callable[[Iterable[str]], Any] | None,
+  label_share: float | None,
+) -> Callable[[int], Any]:
+  """Returns the data of each round; a function of the round and the seed alone.
+
+  Args:
+    task: What is trained on.
+    data: What the clients hold.
+    partition: Who they are.
+    take: Client ids -> what the algorithm is given; None: batches drawn from all.
+    label_share: Share of the labelled examples that batches are drawn from; None: all.
+  """
+  seed = common.SEED.value
+  cohort_size = common.cohort_size(len(partition))
+  cohorts = sampling.Cohorts(data.client_ids, cohort_size, seed)
+  if take is not None:
+    return lambda round: take(cohorts(round))
+  pool = np.sort(np.concatenate(list(partition.values())))
+  if label_share is not None:
+    pool = labels.label_fraction(
+      task.train.label, label_share, seed, groups=task.train.case
+    )
+  # As many examples a round as the federated algorithms see in the mean.
+  mean_size = np.mean([len(positions) for positions in partition.values()])
+  batches = sampling.Batches(pool, max(1, round(cohort_size * mean_size)), seed)
+  return lambda round: [data.create_tf_dataset_for_positions(batches(round))]

@@ -1,0 +1,184 @@
+"""Runs with labels at the server: data that are split in two, and their evaluation."""
+
+import collections
+from collections.abc import Mapping
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from binaries.experiment import evaluating
+from binaries.experiment import running
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import methods
+from binaries.methods import choice
+from binaries.methods import server_algorithms
+from tasks import ham10000
+from tasks import labels_at_server
+from tasks import task as task_lib
+from tff_ssl.algorithms import at_server
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import suite
+from tff_ssl.objectives import context
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.partition import describe
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import sampling
+from tff_ssl.runtime import server_data
+from tff_ssl.runtime import simulation
+
+_SCORES = ('accuracy', 'balanced_accuracy')
+
+
+def run() -> None:
+  """Runs the method that the flags name, or goes on with it."""
+  # All that the flags can have wrong comes to light before the run folder is made.
+  chosen = choice.read('fedsup')
+  running.check_flags(chosen)
+  running.execute(prepare(chosen))
+
+
+def prepare(chosen: choice.Choice) -> running.Prepared:
+  """Loads the data and builds what is run.
+
+  Args:
+    chosen: The method; its algorithm is one of `server_algorithms`.
+  """
+  algorithm = server_algorithms.ALGORITHMS[chosen.method.algorithm]
+  task = common.load_task()
+  split = _split(task)
+  print(split.line(), flush=True)
+  partition = common.build_partition(split.clients)
+  labels = split.clients.train.label
+  report = describe.describe(partition, labels, task.num_classes)
+  if algorithm.has_clients:
+    print(report.line(), flush=True)
+  clients_per_round = common.cohort_size(len(partition))
+  grouping = algorithm.group(clients_per_round)
+  data = dealing.build_client_data(
+    split.clients, partition, labelled=chosen.objective.labelled
+  )
+  if algorithm.numbered:
+    data = data.numbered(context.CLIENT)
+  cohorts = _build_cohorts(data, clients_per_round, grouping.groups)
+  rounds = server_data.Rounds(
+    collections.OrderedDict(
+      **split.server.train.fields,
+      example_id=split.server.train.example_id,
+      label=split.server.train.label,
+    ),
+    cohorts if algorithm.has_clients else None,
+  )
+  encoder = common.build_encoder(task)
+  problem = server_algorithms.Problem(
+    encoder,
+    task.num_classes,
+    rounds.element_spec,
+    cohorts.element_spec,
+    len(partition),
+    grouping,
+  )
+  objective = chosen.objective.of_task(encoder, task)
+  process = algorithm.build(objective, problem)
+  evaluator = evaluating.Evaluator(split.server, encoder)
+  measure = _Measure(split.server, problem, process, evaluator)
+  return running.Prepared(
+    chosen,
+    task,
+    report,
+    encoder,
+    objective,
+    at_server.Paired(process),
+    rounds,
+    evaluator,
+    evaluate=measure,
+    evaluate_every=measure.every,
+  )
+
+
+def _split(task: task_lib.Task) -> labels_at_server.Split:
+  """Gives the server its labels."""
+  hospital = methods.SERVER_HOSPITAL.value
+  if hospital is None:
+    return labels_at_server.by_share(
+      task, methods.SERVER_LABELS.value, common.SEED.value
+    )
+  places = ham10000.hospitals(common.DATA_DIR.value)
+  if hospital not in places:
+    raise ValueError(
+      f'server_hospital is {hospital!r}; the hospitals are '
+      f'{", ".join(np.unique(places))}.'
+    )
+  return labels_at_server.at(task, places[task.train.example_id] == hospital)
+
+
+def _build_cohorts(
+  data: client_data.ArrayClientData, clients_per_round: int, groups: int
+) -> Any:
+  """Returns the clients' data of each round, which has an `element_spec`."""
+  seed = common.SEED.value
+  cohorts = sampling.Cohorts(data.client_ids, clients_per_round, seed)
+  if groups > 1:
+    return server_data.Grouped(data, cohorts, groups, seed, common.PACKS.value)
+  return _Cohorts(simulation.Clients(data, num_packs=common.PACKS.value), cohorts)
+
+
+class _Cohorts:
+  """The data of each round, where clients are in no group."""
+
+  def __init__(self, clients: simulation.Clients, cohorts: sampling.Cohorts):
+    self._clients = clients
+    self._cohorts = cohorts
+    self.element_spec = clients.element_spec
+
+  def __call__(self, round: int) -> Any:
+    return self._clients.cohort(self._cohorts(round))
+
+
+class _Measure:
+  """The evaluation: classifiers of teacher and student often, all methods seldom.
+
+  Attributes:
+    every: Rounds between calls; 0: at the end alone.
+  """
+
+  def __init__(
+    self,
+    task: task_lib.Task,
+    problem: server_algorithms.Problem,
+    process: at_server.Process,
+    evaluator: evaluating.Evaluator,
+  ):
+    self._task = task
+    self._process = process
+    self._evaluator = evaluator
+    self._classify = features.build_encode(problem.supervised.logits)
+    self.every = math.gcd(methods.ACCURACY_EVERY.value, common.EVALUATE_EVERY.value)
+
+  def __call__(self, state: Any, round: int) -> Mapping[str, float]:
+    """Returns named numbers of a state, in the TFF context that is open."""
+    numbers: dict[str, float] = collections.OrderedDict()
+    if _is_due(round, methods.ACCURACY_EVERY.value):
+      classifiers = self._process.get_classifier_weights(state)
+      for name, own in classifiers.items():
+        found = suite.evaluate_classifier(
+          functools.partial(self._classify, collections.OrderedDict(own)),
+          self._task.test,
+          num_classes=self._task.num_classes,
+          case_level=self._task.case_level,
+          field=self._task.field,
+        )
+        for score in _SCORES if self._evaluator.balanced else _SCORES[:1]:
+          numbers[f'{name}/{score}'] = found[f'{suite.CLASSIFIER}/{score}']
+    if _is_due(round, common.EVALUATE_EVERY.value):
+      weights = self._process.get_model_weights(state).trainable
+      params: network.Params = network.select(weights, dual_encoder.ENCODER)
+      numbers.update(self._evaluator.evaluate(params))
+    return numbers
+
+
+def _is_due(round: int, every: int) -> bool:
+  return round == common.ROUNDS.value or (every > 0 and round % every == 0)

@@ -1,0 +1,95 @@
+"""Transfer: the task, other than the run's own, that an encoder is evaluated on."""
+
+import dataclasses
+
+from absl import flags
+import numpy as np
+
+from binaries.flags import common
+from tasks import registry
+from tasks import task as task_lib
+
+TASK = flags.DEFINE_enum(
+  'transfer_task',
+  None,
+  registry.TASKS,
+  "Data set that the run's encoder is evaluated on, in place of its own.",
+)
+_DATA_DIR = flags.DEFINE_string(
+  'transfer_data_dir', None, 'Where its data are; as --data_dir.'
+)
+_DOWNLOAD = flags.DEFINE_bool('transfer_download', True, 'For it, as --download.')
+NAMES = ('transfer_task', 'transfer_data_dir', 'transfer_download')
+
+
+def check() -> None:
+  """Checks the flags, without data.
+
+  Raises:
+    ValueError: If one does nothing.
+  """
+  common.refuse_stray('transfer_data_dir', 'transfer_task', common.WITH_DATA_DIR)
+  common.refuse_stray('transfer_download', 'transfer_task', common.DOWNLOADED)
+
+
+def prefix() -> str:
+  """Returns what the names of the numbers begin with; nothing without a transfer."""
+  return f'transfer/{TASK.value}/' if TASK.value else ''
+
+
+def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
+  """Loads the task of the flags as an encoder takes it, and prints what it holds.
+
+  Args:
+    image_shape: Height, width and channels of the encoder's images.
+
+  Raises:
+    ValueError: If its images cannot be given this shape, or its data are missing.
+  """
+  height, width, _ = image_shape
+  if height != width:
+    raise ValueError(
+      f'The encoder takes images of {height} x {width}; --transfer_task resizes to '
+      'squares only.'
+    )
+  task = registry.load(TASK.value, _DATA_DIR.value, height, _DOWNLOAD.value, seed=0)
+  task = fit(task, image_shape)
+  print(f'transfer to {task.describe()}')
+  for line in task.report:
+    print(f'  {line}')
+  return task
+
+
+def fit(task: task_lib.Task, image_shape: tuple[int, int, int]) -> task_lib.Task:
+  """Returns a task with the images that an encoder takes.
+
+  Args:
+    task: Any task.
+    image_shape: Height, width and channels of the encoder's images.
+
+  Returns:
+    The task itself, or with its one channel repeated, without a copy.
+
+  Raises:
+    ValueError: If the size differs, or channels do that cannot be repeated.
+  """
+  if task.image_shape == image_shape:
+    return task
+  if task.image_shape[:2] != image_shape[:2] or task.image_shape[2] != 1:
+    raise ValueError(
+      f'The task {task.name!r} has images of shape {task.image_shape}, but the encoder '
+      f'takes {image_shape}; the size must be the same, and so must the channels, '
+      'unless the task has one.'
+    )
+  repeated = {
+    split: examples.with_fields(
+      image=np.broadcast_to(examples.image, (len(examples), *image_shape))
+    )
+    for split, examples in task.splits().items()
+  }
+  return dataclasses.replace(
+    task,
+    train=repeated['train'],
+    test=repeated['test'],
+    validation=repeated.get('validation'),
+  )

@@ -1,0 +1,1 @@
+"""Flags: what a program can be told, and how it starts."""

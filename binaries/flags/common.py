@@ -1,0 +1,318 @@
+"""What the binaries that train or evaluate share: the common flags.
+
+The common flags are the same words in every binary, which builds frozen configurations
+from them; library code never sees a flag.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from absl import flags
+
+from binaries.flags import dealing
+from binaries.flags import program
+from tasks import registry
+from tasks import task as task_lib
+from tff_ssl.augment import multiview
+from tff_ssl.encoders import network
+from tff_ssl.encoders import registry as encoders
+from tff_ssl.encoders import resnet
+from tff_ssl.encoders import vit
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.partition import clients as partition_lib
+from tff_ssl.runtime import context
+
+TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
+DATA_DIR = flags.DEFINE_string(
+  'data_dir',
+  None,
+  'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
+  'file (ham10000, cases), or the .npz or .csv file (features).',
+)
+DOWNLOAD = flags.DEFINE_bool(
+  'download', True, 'Whether TFDS may download a data set that is not prepared.'
+)
+IMAGE_SIZE = flags.DEFINE_integer(
+  'image_size', None, "Height and width of the images; by default the task's own."
+)
+ENCODER = flags.DEFINE_enum(
+  'encoder', 'resnet8', encoders.NAMES, 'Encoder; of tabular tasks mlp by default.'
+)
+WIDTH = flags.DEFINE_float(
+  'encoder_width', 1.0, "Factor on the encoder's channels or units."
+)
+STEM = flags.DEFINE_enum(
+  'encoder_stem', 'cifar', resnet.STEMS, 'First layers, for small or large images.'
+)
+NORM = flags.DEFINE_enum(
+  'encoder_norm',
+  'group',
+  ('group', 'batch'),
+  'Norm of a ResNet or an MLP and its heads; group of a ResNet has weight '
+  'standardization.',
+)
+PATCH = flags.DEFINE_integer(
+  'encoder_patch',
+  None,
+  "Side of a ViT's patches in pixels; by default at most 16 of them a side.",
+  lower_bound=1,
+)
+PROJECTOR = flags.DEFINE_list(
+  'projector', None, "Widths of the projector's layers; by default the algorithm's."
+)
+AUGMENTATION = flags.DEFINE_enum(
+  'augmentation',
+  'byol_no_blur',
+  tuple(multiview.CONFIGS),
+  'How the views are made; of tabular tasks noise_mask by default.',
+)
+ROUNDS = flags.DEFINE_integer(
+  'rounds', None, 'Rounds; by default 100, of benchmark 10.', lower_bound=1
+)
+CLIENTS_PER_ROUND = flags.DEFINE_integer(
+  'clients_per_round',
+  None,
+  "Clients of a cohort; by default the program's.",
+  lower_bound=1,
+)
+PARTICIPATION = flags.DEFINE_float(
+  'participation',
+  None,
+  'Share p of all clients that is in a cohort, in place of --clients_per_round.',
+)
+EVALUATE_EVERY = flags.DEFINE_integer(
+  'evaluate_every', 0, 'Rounds between evaluations; 0: only at the end.', lower_bound=0
+)
+PACKS = flags.DEFINE_integer(
+  'packs',
+  None,
+  'TFF values that the simulated clients of a round are packed into; by default one a '
+  'core, 0: each client is one.',
+  lower_bound=0,
+)
+CHECKPOINT_EVERY = flags.DEFINE_integer(
+  'checkpoint_every', 10, 'Rounds between checkpoints.', lower_bound=1
+)
+SEED = flags.DEFINE_integer(
+  'seed',
+  0,
+  'Of everything random: partition, weights, cohorts, views, label subsets.',
+  lower_bound=0,
+)
+RUN_DIR = flags.DEFINE_string(
+  'run_dir', None, 'Folder of the run; the same command goes on where it stopped.'
+)
+WORKER_ADDRESS = flags.DEFINE_string(
+  'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
+)
+
+# Values of flags that no program has another of.
+DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
+
+# Flags that may change when a run is resumed: they do not change its numbers.
+MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
+
+# Paths that a program which reads a run needs again on its command line, and what it
+# has no use for: neither is taken from the run.
+GIVEN_AGAIN = ('data_dir', 'partition_encoder')
+NOT_ADOPTED = (
+  'alignment_run',
+  'run',
+  'run_dir',
+  'transfer_data_dir',
+  'worker_address',
+)
+
+# Tasks that take --data_dir, and those that take --download.
+DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
+WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases', 'features')
+
+
+def run(main: Callable[[], None]) -> None:
+  """Runs a binary that opens a TFF context, and ends the process; see `program.run`.
+
+  Args:
+    main: Does the work; raises ValueError or OSError for bad input.
+  """
+  context.forget_default()
+  program.run(main)
+
+
+def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
+  """Refuses a flag that was given where it would do nothing.
+
+  Args:
+    name: The flag.
+    chooser: The flag whose value decides whether `name` does something.
+    takers: The values of `chooser` with which it does.
+
+  Raises:
+    ValueError: If `name` is on the command line and the value is none of these.
+  """
+  value = flags.FLAGS[chooser].value
+  if flags.FLAGS[name].present and value not in takers:
+    raise ValueError(
+      f'--{name} is given with --{chooser}={value}; it is for {", ".join(takers)} only.'
+    )
+
+
+def check_flags() -> None:
+  """Checks the common flags as far as it can be done without data.
+
+  Raises:
+    ValueError: If one is malformed, or does nothing for the task.
+  """
+  refuse_stray('data_dir', 'task', WITH_DATA_DIR)
+  refuse_stray('download', 'task', DOWNLOADED)
+  refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
+  refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)
+  refuse_stray('encoder_patch', 'encoder', vit.NAMES)
+  dealing.check()
+  projector_widths()
+  if PARTICIPATION.value is not None:
+    if flags.FLAGS[CLIENTS_PER_ROUND.name].present:
+      raise ValueError(
+        '--participation and --clients_per_round are both given; a cohort has one size.'
+      )
+    if not 0 < PARTICIPATION.value <= 1:
+      raise ValueError(f'participation is {PARTICIPATION.value}; it must be in (0, 1].')
+
+
+def cohort_size(num_clients: int) -> int:
+  """Returns how many of the clients take part in a round.
+
+  Args:
+    num_clients: All clients.
+  """
+  if PARTICIPATION.value is None:
+    return CLIENTS_PER_ROUND.value
+  return max(1, round(PARTICIPATION.value * num_clients))
+
+
+def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
+  """Sets the flags to those of a run, except where the command line gives one.
+
+  A run folder may be a stranger's: no path and no address is taken from it.
+
+  Args:
+    stored: Value by name; names that this binary does not have are left out.
+    may_be_given: Flags that the command line may give another value.
+
+  Raises:
+    ValueError: If another flag is given a value that is not the run's, or one of
+      `GIVEN_AGAIN`, which the run has, is not given, or the run's value is not one.
+  """
+  # Ours alone: those of absl are no settings of a run.
+  for name in sorted(stored.keys() & flag_values().keys()):
+    flag = flags.FLAGS[name]
+    if name in GIVEN_AGAIN and stored[name] is not None and not flag.present:
+      raise ValueError(
+        f'The run has --{name}={stored[name]}; no path is taken from the folder of a '
+        f'run: give --{name} on the command line.'
+      )
+    if name in (*GIVEN_AGAIN, *NOT_ADOPTED):
+      continue
+    if not flag.present:
+      try:
+        value = stored[name]
+        flag.value = None if value is None else flag.parser.parse(value)
+      except (TypeError, ValueError) as error:
+        raise ValueError(f'The run has --{name}={stored[name]}: {error}') from error
+    elif name not in may_be_given and flag.value != stored[name]:
+      raise ValueError(
+        f'--{name}={flag.value} is given, but the run has --{name}={stored[name]}; '
+        f'only {", ".join(may_be_given)} may differ.'
+      )
+
+
+def flag_values() -> dict[str, object]:
+  """Returns the value of every flag that a module of ours defines."""
+  by_module = flags.FLAGS.flags_by_module_dict()
+  # The main module is known by the path it was started with.
+  ours = [m for m in by_module if m.startswith('binaries') or m.endswith('.py')]
+  values = {flag.name: flag.value for m in ours for flag in by_module[m]}
+  return dict(sorted(values.items()))
+
+
+def given() -> list[str]:
+  """Returns the flags of ours that the command line gives."""
+  return [name for name in flag_values() if flags.FLAGS[name].present]
+
+
+def fill(values: Mapping[str, object]) -> None:
+  """Gives flags that the command line does not give their values.
+
+  Args:
+    values: Value by name; names that this program does not have are left out.
+  """
+  for name, value in values.items():
+    if name in flags.FLAGS and not flags.FLAGS[name].present:
+      flags.FLAGS[name].value = value
+
+
+def of_task() -> dict[str, object]:
+  """Returns values of flags that follow from the task, where none is given."""
+  if TASK.value not in registry.TABLES:
+    return {}
+  return {'encoder': 'mlp', 'augmentation': 'noise_mask'}
+
+
+def load_task() -> task_lib.Task:
+  """Loads the task that the flags name, and prints what it holds."""
+  task = registry.load(
+    TASK.value, DATA_DIR.value, IMAGE_SIZE.value, DOWNLOAD.value, seed=0
+  )
+  print(task.describe())
+  for line in task.report:
+    print(f'  {line}')
+  return task
+
+
+def build_partition(task: task_lib.Task) -> partition_lib.Partition:
+  """Deals the training examples to clients; returns the partition."""
+  return dealing.build(task, SEED.value)
+
+
+def build_encoder(task: task_lib.Task) -> network.Network:
+  """Builds the encoder of the field that the task has evaluated."""
+  return build_encoder_of_shape(task.shapes[task.field], task.field)
+
+
+def build_encoder_of_shape(
+  shape: Sequence[int], field: str = network.IMAGE
+) -> network.Network:
+  """Builds the encoder of a field of examples.
+
+  Args:
+    shape: Of one example there: (height, width, channels) of images.
+    field: Its name.
+  """
+  # The defaults are not meant for encoders without, which refuse any.
+  stem, norm = (
+    flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
+    for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))
+  )
+  return encoders.build_encoder(
+    ENCODER.value, shape, WIDTH.value, stem, PATCH.value, norm, field
+  )
+
+
+def build_siamese(
+  encoder: network.Network, default_projector: Sequence[int] = ()
+) -> dual_encoder.Siamese:
+  """Builds the dual encoder of one image's two views."""
+  return dual_encoder.build_siamese(
+    encoder, projector_widths(default_projector), multiview.by_name(AUGMENTATION.value)
+  )
+
+
+def projector_widths(default: Sequence[int] = ()) -> tuple[int, ...]:
+  """Returns the widths of `--projector`, or a default."""
+  if PROJECTOR.value is None:
+    return tuple(default)
+  try:
+    return tuple(int(width) for width in PROJECTOR.value)
+  except ValueError:
+    raise ValueError(
+      f'projector is {",".join(PROJECTOR.value)!r}; it must be whole numbers, as in '
+      '1024,1024,1024.'
+    ) from None

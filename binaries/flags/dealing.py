@@ -1,0 +1,139 @@
+"""How the training examples are dealt to clients: the flags, and what they build."""
+
+from absl import flags
+import numpy as np
+
+from tasks import task as task_lib
+from tff_ssl.evaluation import features
+from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import spec
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import encoder_file
+
+PARTITION = flags.DEFINE_string(
+  'partition',
+  None,
+  'Clients: iid:examples=4, dirichlet:alpha=0,examples=4, shares:alpha=0.1,clients=5, '
+  'skew:beta=0.5,clients=5, classes:per_client=2,clients=5, '
+  'quantity:alpha=0.5,clients=10, clusters:clients=5, rotation:clients=5, '
+  'style:clients=5, or case; by default case where the task has cases, '
+  'dirichlet:alpha=0,examples=4 elsewhere.',
+)
+ENCODER = flags.DEFINE_string(
+  'partition_encoder',
+  None,
+  'The encoder.keras of a run, beside its encoder.json, whose features the partition '
+  'clusters.',
+)
+
+MOST = flags.DEFINE_integer(
+  'examples_per_client_at_most',
+  None,
+  'Clients with more training examples keep so many of them, drawn; by default all.',
+  lower_bound=1,
+)
+# Of which examples a client keeps, apart from the draws of the partition.
+_KEEPING = 1
+
+
+def text(task: task_lib.Task) -> str:
+  """Returns the partition's specification: the flag, or the task's default."""
+  default = 'case' if task.case_level else 'dirichlet:alpha=0,examples=4'
+  return PARTITION.value or default
+
+
+def check() -> None:
+  """Checks the flags as far as it can be done without data.
+
+  Raises:
+    ValueError: If the specification is malformed, or the encoder is missing or would
+      do nothing.
+  """
+  if PARTITION.value is not None and spec.needs_features(spec.parse(PARTITION.value)):
+    if not ENCODER.value:
+      raise ValueError(
+        f'--partition={PARTITION.value} is given without --partition_encoder; it must '
+        'name an encoder.keras, as a run leaves one.'
+      )
+  elif ENCODER.value is not None:
+    raise ValueError(
+      '--partition_encoder is given without a --partition of clusters; it is for those '
+      'only.'
+    )
+
+
+def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
+  """Deals the training examples to clients.
+
+  Args:
+    task: Gives the examples.
+    seed: Of every draw.
+
+  Returns:
+    The partition.
+
+  Raises:
+    ValueError: If it does not fit the examples, or the encoder cannot be used.
+  """
+  config = spec.parse(text(task))
+  encoded = _encode(task) if spec.needs_features(config) else None
+  partition = spec.build(config, task.train.label, task.train.case, seed, encoded)
+  if MOST.value is None:
+    return partition
+  rng = np.random.default_rng([seed, _KEEPING])
+  return partition_lib.at_most(partition, MOST.value, rng)
+
+
+def build_client_data(
+  task: task_lib.Task, partition: partition_lib.Partition, labelled: bool = False
+) -> client_data.ArrayClientData:
+  """Returns what the clients hold: every field, and images as the partition gives them.
+
+  Args:
+    task: Gives the training examples.
+    partition: What `build` returned.
+    labelled: Whether clients have the labels.
+  """
+  return client_data.ArrayClientData(
+    held(task, task.train, partition).fields,
+    task.train.example_id,
+    partition,
+    label=task.train.label if labelled else None,
+  )
+
+
+def held(
+  task: task_lib.Task, examples: task_lib.Examples, partition: partition_lib.Partition
+) -> task_lib.Examples:
+  """Returns examples as the clients hold them: some partitions change their images.
+
+  Args:
+    task: Of the run.
+    examples: Of one of its splits.
+    partition: Client id -> positions among them.
+
+  Raises:
+    ValueError: If the partition changes images, and there are none.
+  """
+  if not spec.changes_images(text(task)):
+    return examples
+  images = spec.client_images(text(task), examples.image, partition)
+  return examples.with_fields(image=images)
+
+
+def _encode(task: task_lib.Task) -> np.ndarray:
+  """Returns the features of the training images, float32 [n, d]."""
+  try:
+    encoder = encoder_file.read(ENCODER.value)
+  except (OSError, ValueError) as error:
+    raise ValueError(
+      f'--partition_encoder is {ENCODER.value!r}, which is not an encoder.keras that '
+      f'can be read: {error}'
+    ) from error
+  if encoder.input_shape[1:] != task.shapes[task.field]:
+    raise ValueError(
+      f'--partition_encoder={ENCODER.value} takes images of shape '
+      f'{encoder.input_shape[1:]}, but those of {task.name} are of shape '
+      f'{task.shapes[task.field]}.'
+    )
+  return features.encode(encoder, task.train[task.field])

@@ -1,0 +1,97 @@
+"""Flags of how an encoder is evaluated."""
+
+from collections.abc import Sequence
+
+from absl import flags
+
+from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import suite
+
+METHODS = flags.DEFINE_list(
+  'evaluation_methods',
+  None,
+  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; in evaluate also '
+  f'{suite.FEDERATED_LINEAR}.',
+)
+FRACTIONS = flags.DEFINE_list(
+  'label_fractions', None, 'Shares of the training labels that classifiers have.'
+)
+SCRATCH_STEPS = flags.DEFINE_integer(
+  'supervised_steps', 500, 'Steps of supervised training from scratch.', lower_bound=1
+)
+
+_FINETUNE_STEPS = flags.DEFINE_integer(
+  'finetune_steps', 100, 'Steps of the method finetune.', lower_bound=1
+)
+_FINETUNE_RATE = flags.DEFINE_float(
+  'finetune_learning_rate',
+  finetune.FinetuneConfig.learning_rate,
+  'Initial rate of the method finetune.',
+)
+BASELINES = flags.DEFINE_bool(
+  'baselines', False, 'Evaluate the random encoder and supervised training too.'
+)
+DEFAULTS = {'evaluation_methods': ['knn', 'logistic'], 'label_fractions': ['0.1']}
+# Flags that may change when a run is resumed: they do not change its numbers.
+MAY_DIFFER = ('baselines', 'supervised_steps')
+# Flags of how an encoder that is there is evaluated.
+OF_EVALUATION = (
+  'evaluation_methods',
+  'label_fractions',
+  'finetune_steps',
+  'finetune_learning_rate',
+)
+
+
+def check(more_methods: Sequence[str] = ()) -> None:
+  """Checks the flags, without data.
+
+  Args:
+    more_methods: Those that the binary has beside `suite.METHODS`.
+
+  Raises:
+    ValueError: If one is out of range, or does nothing.
+  """
+  allowed = (*suite.METHODS, *more_methods)
+  for method in METHODS.value:
+    if method not in allowed:
+      raise ValueError(
+        f'evaluation_methods has {method!r}; allowed are {", ".join(allowed)}.'
+      )
+  if not METHODS.value:
+    raise ValueError(
+      f'evaluation_methods is empty; it must be some of {", ".join(allowed)}.'
+    )
+  fractions()
+  finetune_config()
+  for flag in (_FINETUNE_STEPS, _FINETUNE_RATE):
+    if flags.FLAGS[flag.name].present and 'finetune' not in METHODS.value:
+      raise ValueError(
+        f'--{flag.name} is given, but --evaluation_methods has no finetune.'
+      )
+  if flags.FLAGS[SCRATCH_STEPS.name].present and not BASELINES.value:
+    raise ValueError(
+      '--supervised_steps is given without --baselines; it is of supervised training '
+      'from scratch, one of them.'
+    )
+
+
+def finetune_config() -> finetune.FinetuneConfig:
+  """Returns how the method finetune trains."""
+  return finetune.FinetuneConfig(
+    learning_rate=_FINETUNE_RATE.value, num_steps=_FINETUNE_STEPS.value
+  )
+
+
+def fractions() -> tuple[float, ...]:
+  """Returns the shares of the labels that the flag names."""
+  try:
+    fractions = tuple(float(fraction) for fraction in FRACTIONS.value)
+  except ValueError:
+    fractions = ()
+  if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
+    raise ValueError(
+      f'label_fractions is {",".join(FRACTIONS.value)!r}; it must be numbers in '
+      '(0, 1], as in 0.01,0.1,1.'
+    )
+  return fractions

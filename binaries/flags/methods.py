@@ -1,0 +1,195 @@
+"""Flags that name a method, and flags that only some methods take.
+
+Which methods take a flag, and their values where nothing is given here, is said by
+`methods.table`.
+"""
+
+from absl import flags
+
+from tff_ssl.algorithms import divergence
+from tff_ssl.algorithms import exchange
+from tff_ssl.algorithms import fedema
+from tff_ssl.objectives import statistics
+
+ALGORITHM = flags.DEFINE_string(
+  'algorithm',
+  None,
+  'What is run; of fedavg_ssl, what minimises the objective.',
+)
+OBJECTIVE = flags.DEFINE_string(
+  'objective', None, 'What is minimised, of fedavg_ssl and benchmark.'
+)
+METHOD = flags.DEFINE_string('method', None, 'What is run, of fedema, ssfl and fedsup.')
+CHOOSERS = ('algorithm', 'objective', 'method')
+
+UNUSED_FLAGS = flags.DEFINE_enum(
+  'unused_flags',
+  'error',
+  ('error', 'warn'),
+  'What becomes of flags that the chosen method does not use: an error, or a warning '
+  'and a run without them, for one command line over several methods.',
+)
+
+# Objectives.
+LOSS = flags.DEFINE_enum(
+  'loss', None, statistics.LOSSES, 'Loss of the statistics, of dcco.'
+)
+OFF_DIAGONAL = flags.DEFINE_float('off_diagonal_weight', 20.0, "CCO's lambda.")
+TEMPERATURE = flags.DEFINE_float('temperature', None, 'Of the softmax.')
+PREDICTOR_WIDTH = flags.DEFINE_integer(
+  'predictor_width',
+  None,
+  "Hidden units of the predictor; by default the method's, or the objective's paper's.",
+  lower_bound=1,
+)
+TARGET_MOMENTUM = flags.DEFINE_float(
+  'target_momentum', None, 'Of the target or key network; of DINO in the first round.'
+)
+QUEUE_SIZE = flags.DEFINE_integer(
+  'queue_size', 1024, 'Keys in the queue.', lower_bound=1
+)
+PROTOTYPES = flags.DEFINE_integer(
+  'prototypes', 256, 'Prototypes of SwAV and DINO.', lower_bound=1
+)
+LOCAL_CROPS = flags.DEFINE_integer(
+  'local_crops',
+  4,
+  'Crops of DINO that the student alone sees, of half the side of the images.',
+  lower_bound=0,
+)
+PREDICTOR = flags.DEFINE_bool('predictor', True, 'Whether there is a predictor.')
+STOP_GRADIENT = flags.DEFINE_bool(
+  'stop_gradient', True, 'Whether no gradient trains the target.'
+)
+ALIGNMENT_WEIGHT = flags.DEFINE_float(
+  'alignment_weight', 0.0, "beta, of the distance from the base model's features."
+)
+
+# DCCO and centralized training.
+LOCAL_STEPS = flags.DEFINE_integer(
+  'local_steps',
+  1,
+  'Steps of a client in a round; of fedavg_cco and fedavg_nt_xent another name of '
+  '--local_epochs.',
+  lower_bound=1,
+)
+STALE = flags.DEFINE_bool(
+  'stale_statistics', False, 'dcco with the statistics of the round before.'
+)
+SUPERVISED_LABELS = flags.DEFINE_float(
+  'supervised_labels', 0.1, 'Share of the training labels that supervised has.'
+)
+
+# FedEMA, FedU and FedCA.
+TAU = flags.DEFINE_float(
+  'tau', 0.7, "Of the autoscaler: mu in a client's second round."
+)
+SCALER = flags.DEFINE_float(
+  'scaler', None, "lambda, constant; by default each client's, from the autoscaler."
+)
+CONSTANT_MU = flags.DEFINE_float(
+  'constant_mu', None, 'mu; by default measured from the divergence.'
+)
+EMA_ON = flags.DEFINE_enum(
+  'ema_on', fedema.BOTH, fedema.APPLIED_TO, 'The networks that mu is for.'
+)
+DIVERGENCE_NORM = flags.DEFINE_enum(
+  'divergence_norm', None, tuple(divergence.NORMS), 'Of the divergence.'
+)
+THRESHOLD = flags.DEFINE_float(
+  'threshold',
+  None,
+  'Of fedu: divergence from which on a client keeps its predictor. Of fixmatch, fedrgd '
+  'and fedmatch: least probability of a pseudo-label.',
+)
+AVERAGED = flags.DEFINE_enum(
+  'averaged', exchange.ONLINE, exchange.AVERAGED, 'The encoder that clients send.'
+)
+REPLACED = flags.DEFINE_enum(
+  'replaced', exchange.ONLINE, exchange.REPLACED, 'What takes the global one.'
+)
+RESTART_ABSENT = flags.DEFINE_bool(
+  'restart_absent',
+  False,
+  'Whether clients that were not in the round before begin anew from the global model.',
+)
+DICTIONARY_SIZE = flags.DEFINE_integer(
+  'dictionary_size',
+  16,
+  'm, representations of its examples that a client shares with all others.',
+  lower_bound=0,
+)
+ALIGNMENT_RUN = flags.DEFINE_string(
+  'alignment_run',
+  None,
+  'Folder of the finished run, on public data, whose encoder is the base model.',
+)
+
+# SSFL.
+CONSENSUS = flags.DEFINE_float('consensus_weight', 1.0, 'lambda of per.')
+PROXIMITY = flags.DEFINE_float('proximity_weight', 0.1, 'lambda of bilevel.')
+INNER_RATE = flags.DEFINE_float(
+  'inner_rate', 0.01, 'Of the inner step of maml, and of the step of its evaluation.'
+)
+SECOND_ORDER = flags.DEFINE_bool(
+  'second_order', True, 'Whether the gradient of maml goes through the inner step.'
+)
+ADAPTATION_RATE = flags.DEFINE_float(
+  'adaptation_rate', 0.01, "Of la's step before an evaluation."
+)
+
+# Labels at the server.
+SERVER_LABELS = flags.DEFINE_float(
+  'server_labels',
+  0.1,
+  'Share of the labelled training examples that the server has; of a task that comes '
+  'with unlabelled ones 1 is all.',
+)
+SERVER_HOSPITAL = flags.DEFINE_string(
+  'server_hospital', None, 'The hospital of ham10000 whose lesions the server has.'
+)
+SERVER_EPOCHS = flags.DEFINE_integer(
+  'server_epochs', 1, 'Epochs of the server in a round.', lower_bound=1
+)
+SERVER_BATCH = flags.DEFINE_integer(
+  'server_batch_size', 128, "Examples of the server's gradients.", lower_bound=1
+)
+SERVER_RATE = flags.DEFINE_float(
+  'server_training_rate', 1e-3, "Rate of the server's training."
+)
+ACCURACY_EVERY = flags.DEFINE_integer(
+  'accuracy_every',
+  1,
+  'Rounds between tests of the classifiers of teacher and student; 0: at the end.',
+  lower_bound=0,
+)
+AVERAGING = flags.DEFINE_enum(
+  'averaging', 'groupwise', ('groupwise', 'fedavg'), "How clients' models are averaged."
+)
+SERVER_WEIGHT = flags.DEFINE_float(
+  'server_weight', 1.0, "What the server's model counts in a group, in clients."
+)
+CONSISTENCY = flags.DEFINE_bool(
+  'consistency', True, 'Whether FedSup has its consistency loss.'
+)
+STAGES = flags.DEFINE_integer(
+  'stages',
+  None,
+  'Stages whose feature maps FedSup compares; by default all, 0: none.',
+  lower_bound=0,
+)
+FEATURE_WEIGHT = flags.DEFINE_float(
+  'feature_weight', 1e-4, 'lambda_s of the weight lambda_s^(t/T) of the feature maps.'
+)
+HELPERS = flags.DEFINE_integer('helpers', 2, "Of fedmatch's clients.", lower_bound=1)
+HELPER_INTERVAL = flags.DEFINE_integer(
+  'helper_interval', 10, 'Rounds between those with helpers.', lower_bound=1
+)
+OF_SERVER_DATA = (
+  'server_labels',
+  'server_hospital',
+  'server_epochs',
+  'server_batch_size',
+  'server_training_rate',
+  'accuracy_every',
+)

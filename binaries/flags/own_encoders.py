@@ -1,0 +1,43 @@
+"""Flags of how clients' own encoders are evaluated, of methods where they have any."""
+
+from absl import flags
+
+from tff_ssl.evaluation import personal
+
+_AFTERWARDS = tuple(m for m in personal.METHODS if m not in personal.KNN)
+METHODS = flags.DEFINE_list(
+  'personal_methods',
+  None,
+  "How clients' own encoders are evaluated after the last round, beside kNN: some of "
+  f'{", ".join(_AFTERWARDS)}; empty: not.',
+)
+CLIENTS = flags.DEFINE_integer(
+  'personal_clients',
+  None,
+  'So many clients, drawn, are evaluated; by default all that have test examples.',
+  lower_bound=1,
+)
+EXPORT = flags.DEFINE_list(
+  'export_clients', [], 'Clients whose encoders are written to RUN_DIR/clients.'
+)
+NAMES = (METHODS.name, CLIENTS.name, EXPORT.name)
+# Flags that may change when a run is resumed: they do not change its numbers.
+MAY_DIFFER = (METHODS.name, EXPORT.name)
+
+
+def check() -> None:
+  """Checks the flags, without data.
+
+  Raises:
+    ValueError: If one is out of range.
+  """
+  for method in METHODS.value:
+    if method not in _AFTERWARDS:
+      raise ValueError(
+        f'personal_methods has {method!r}; allowed are {", ".join(_AFTERWARDS)}.'
+      )
+
+
+def is_asked_for() -> bool:
+  """Returns whether a flag asks for something, where that is empty by default."""
+  return bool(METHODS.value or EXPORT.value or CLIENTS.value)

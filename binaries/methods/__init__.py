@@ -1,0 +1,1 @@
+"""The one table of methods: name, algorithm, objective and defaults."""

@@ -1,0 +1,245 @@
+"""The algorithms whose server has no data: how each is built from flags."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import pathlib
+from typing import Any
+
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.flags import training
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import centralized_training
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import dcco_client
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms import fedca
+from tff_ssl.algorithms import fedca_parts
+from tff_ssl.encoders import checks
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import personal_models
+from tff_ssl.runtime import run_config
+
+# Where every algorithm has its encoder in its state.
+TRAINABLE = 'global_model_weights/trainable'
+ENCODER = f'{TRAINABLE}/{dual_encoder.ENCODER}'
+
+
+def _nothing() -> None:
+  """Checks nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+  """What minimises an objective.
+
+  Attributes:
+    build: (objective, element_spec) -> what the round loop runs; where clients are
+      numbered, (objective, element_spec, how many there are). Where the server has
+      data, (objective, `server_algorithms.Problem`).
+    takes: Flags that it reads, besides those that every run has.
+    without: Of those that every run has, the ones that it does not take.
+    defaults: Values of flags where the command line gives none; of a flag that it does
+      not take, the value it has.
+    check: Raises ValueError where flags that it takes do not fit each other.
+    federated: Whether its rounds take cohorts of clients; else batches drawn from all
+      examples.
+    numbered: Whether examples name the number of their client.
+    personal: (what the round loop runs, objective, the clients' data) -> clients' own
+      models, where they have any.
+  """
+
+  build: Callable[..., Any]
+  takes: tuple[str, ...] = ()
+  defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  without: tuple[str, ...] = ()
+  check: Callable[[], None] = _nothing
+  federated: bool = True
+  numbered: bool = False
+  personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
+
+
+def build_fedavg(objective: Any, element_spec: Any) -> Any:
+  """Builds FedAvg."""
+  optimizer = training.build_server_optimizer()
+  return fedavg.build_fedavg(
+    objective, element_spec, optimizer, training.client_config()
+  )
+
+
+def check_fedavg() -> None:
+  """Refuses flags of the server and the clients that are out of range."""
+  training.server_config()
+  training.client_config()
+
+
+def _check_fedprox() -> None:
+  if not training.PROXIMAL.value:
+    raise ValueError(
+      'proximal_weight is 0; --algorithm=fedprox needs one above 0 (0 is fedavg).'
+    )
+  check_fedavg()
+
+
+def _fedbn(objective: Any, element_spec: Any) -> Any:
+  optimizer = training.build_server_optimizer()
+  return fedbn.build_fedbn(objective, element_spec, optimizer, training.client_config())
+
+
+def _check_fedbn() -> None:
+  if common.NORM.value != 'batch':
+    raise ValueError(
+      f'encoder_norm is {common.NORM.value}; --algorithm=fedbn needs batch, which it '
+      'keeps on the client.'
+    )
+  check_fedavg()
+
+
+def build_fed_ssl(objective: Any, element_spec: Any) -> Any:
+  """Builds FedSSL: FedAvg where targets stay with their clients."""
+  optimizer = training.build_server_optimizer()
+  return fed_ssl.build_fed_ssl(
+    objective, element_spec, optimizer, training.client_config()
+  )
+
+
+def _dcco(objective: Any, element_spec: Any) -> Any:
+  config = dcco_client.DCCOConfig(
+    training.CLIENT_RATE.value,
+    methods.LOCAL_STEPS.value,
+    methods.STALE.value,
+    seed=common.SEED.value,
+  )
+  optimizer = training.build_server_optimizer()
+  return dcco.build_dcco(objective, element_spec, optimizer, config)
+
+
+def _check_server() -> None:
+  training.server_config()
+
+
+def _centralized_steps(objective: Any, _: Any) -> Any:
+  optimizer = training.build_server_optimizer()
+  return centralized.Centralized(
+    objective, optimizer, common.SEED.value, common.ROUNDS.value
+  )
+
+
+def _centralized(objective: Any, _: Any) -> Any:
+  plan, rate = training.plan(), training.schedule()
+  return centralized_training.CentralizedTraining(
+    objective, plan, rate, common.SEED.value, common.ROUNDS.value
+  )
+
+
+def _check_centralized() -> None:
+  training.plan()
+  training.schedule()
+
+
+def _fedca(objective: Any, element_spec: Any, population: int) -> Any:
+  """Builds FedCA; a base model of another encoder is refused."""
+  params = _base_params()
+  if params is not None:
+    name = f'the encoder of {methods.ALIGNMENT_RUN.value}'
+    checks.params(name, objective.model.encoder.specs, params)
+  config = fedca_parts.FedCAConfig(
+    population, methods.DICTIONARY_SIZE.value, training.client_config()
+  )
+  optimizer = training.build_server_optimizer()
+  return fedca.build_fedca(objective, element_spec, optimizer, config, params)
+
+
+def _check_fedca() -> None:
+  """Refuses a base model without a weight, or the reverse, and unfinished runs."""
+  weight, run = methods.ALIGNMENT_WEIGHT.value, methods.ALIGNMENT_RUN.value
+  if weight and not run:
+    raise ValueError(
+      f'--alignment_weight={weight} is given without --alignment_run; it must '
+      'name a finished run, whose encoder is the base model.'
+    )
+  if run and not weight:
+    raise ValueError(
+      f'--alignment_run={run} is given without --alignment_weight; it must be above 0.'
+    )
+  _base_params()
+  check_fedavg()
+
+
+def _base_params() -> Mapping[str, Any] | None:
+  """Reads the encoder of the run that the flag names; None without one."""
+  if not methods.ALIGNMENT_RUN.value:
+    return None
+  folder = pathlib.Path(methods.ALIGNMENT_RUN.value)
+  stored = run_config.read(folder)['flags']
+  # Its parameters alone do not tell.
+  if stored.get(common.NORM.name) == 'batch':
+    raise ValueError(
+      f'{folder} is a run with --encoder_norm=batch; the base model must have group '
+      'norm, as the clients have.'
+    )
+  round, params = checkpoints.read_newest(folder / 'checkpoints', ENCODER)
+  rounds = stored.get(common.ROUNDS.name)
+  if round != rounds:
+    raise ValueError(
+      f'{folder} has {round} of {rounds} rounds; the base model must be that of a '
+      'finished run.'
+    )
+  return params
+
+
+_COHORTS = (
+  'partition',
+  'clients_per_round',
+  'participation',
+  'packs',
+  'worker_address',
+)
+# Flags among those of every run that only some algorithms take.
+OF_SOME = _COHORTS
+# Batches are as large as a cohort's examples.
+_BATCHES = ('partition', 'clients_per_round', 'participation')
+TRAINING = (*_COHORTS, *training.OF_CLIENTS, *training.OF_SERVER, 'weighting')
+FEDAVG = (*TRAINING, 'proximal_weight')
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+  'fedavg': Algorithm(build_fedavg, FEDAVG, check=check_fedavg),
+  'fedprox': Algorithm(build_fedavg, FEDAVG, check=_check_fedprox),
+  'fedbn': Algorithm(_fedbn, FEDAVG, check=_check_fedbn),
+  'fed_ssl': Algorithm(build_fed_ssl, FEDAVG, check=check_fedavg),
+  'centralized': Algorithm(
+    _centralized,
+    (*_BATCHES, *training.OF_CLIENTS),
+    check=_check_centralized,
+    federated=False,
+  ),
+  'dcco': Algorithm(
+    _dcco,
+    (
+      *_COHORTS,
+      *training.OF_SERVER,
+      'client_learning_rate',
+      'local_steps',
+      'stale_statistics',
+      'loss',
+    ),
+    check=_check_server,
+  ),
+  'centralized_steps': Algorithm(
+    _centralized_steps,
+    (*_BATCHES, *training.OF_SERVER),
+    check=_check_server,
+    federated=False,
+  ),
+  'fedca': Algorithm(
+    _fedca,
+    (*FEDAVG, 'dictionary_size', 'alignment_run'),
+    # An entry of its dictionary is that of one example alone.
+    without=('encoder_norm',),
+    check=_check_fedca,
+    numbered=True,
+  ),
+}

@@ -1,0 +1,223 @@
+"""The method that a command line chooses, and the values of its flags."""
+
+from collections.abc import Collection, Mapping
+import dataclasses
+import sys
+from typing import Any
+
+from absl import flags
+
+from binaries.flags import common
+from binaries.flags import dealing
+from binaries.flags import evaluation
+from binaries.flags import methods
+from binaries.flags import own_encoders
+from binaries.methods import algorithms
+from binaries.methods import objectives
+from binaries.methods import table
+
+# Flags that may change when a run is resumed.
+MAY_DIFFER = (
+  *common.MAY_DIFFER,
+  *evaluation.MAY_DIFFER,
+  *own_encoders.MAY_DIFFER,
+)
+# The modules whose flags every run has, but for those that only some methods take.
+_OF_EVERY_RUN = (common, dealing, evaluation)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """A row of the table, chosen.
+
+  Attributes:
+    program: That offers it.
+    name: Of the row.
+    method: The row.
+  """
+
+  program: table.Program
+  name: str
+  method: table.Method
+
+  @property
+  def algorithm(self) -> algorithms.Algorithm:
+    """What minimises the objective."""
+    return table.ALGORITHMS[self.method.algorithm]
+
+  @property
+  def objective(self) -> objectives.Objective:
+    """What is minimised."""
+    return table.OBJECTIVES[self.method.objective]
+
+  @property
+  def title(self) -> str:
+    """What a run is called in tables and on the encoder's card."""
+    return self.program.title.format(self.name)
+
+  @property
+  def build_personal(self) -> Any:
+    """What builds clients' own models; None where they are not asked for."""
+    build = self.method.personal or self.algorithm.personal
+    return build if self.program.personal or own_encoders.is_asked_for() else None
+
+  @property
+  def label_share(self) -> float | None:
+    """Share of the training labels that it is given; None: it sees no label."""
+    if not self.objective.labelled:
+      return None
+    name = methods.SUPERVISED_LABELS.name
+    return methods.SUPERVISED_LABELS.value if name in self.method.flags() else 1.0
+
+  def values(self) -> dict[str, object]:
+    """Returns the value of every flag that the run depends on.
+
+    A flag that the method does not use is absent, unless the table has its value.
+    """
+    known = flags.FLAGS
+    fixed = table.fixed(self.method)
+    names = {*_taken(self.method), *self.program.choosers, *fixed}
+    return {name: known[name].value for name in sorted(names) if name in known}
+
+
+def read(program: str) -> Choice:
+  """Returns the method that the command line chooses, and sets its flags.
+
+  Args:
+    program: Name of the program, of `table.PROGRAMS`.
+
+  Raises:
+    ValueError: If there is no such method, or a flag is out of range or, unless
+      `--unused_flags=warn`, one that the method does not use.
+  """
+  chosen = _choose(table.PROGRAMS[program])
+  _leave_unused(chosen)
+  _rename(chosen.method.renamed)
+  common.fill({**table.values(chosen.program, chosen.method), **common.of_task()})
+  if chosen.method.alias:
+    print(f'{chosen.name} is {chosen.method.alias}', flush=True)
+  chosen.program.check()
+  chosen.algorithm.check()
+  if set(own_encoders.NAMES) & _taken(chosen.method):
+    own_encoders.check()
+  return chosen
+
+
+def _choose(program: table.Program) -> Choice:
+  """Finds the row that the flags name, and has them name it."""
+  parts = []
+  defaults = program.default.split()
+  for k, (chooser, default) in enumerate(zip(program.choosers, defaults, strict=True)):
+    flag = flags.FLAGS[chooser]
+    given = flag.value if flag.present else default
+    value = program.aliases.get(given, given)
+    names = list(dict.fromkeys(name.split()[k] for name in program.methods))
+    if value not in names:
+      raise ValueError(
+        f'{chooser} is {given!r}; binaries.{program.name} has '
+        f'{", ".join((*names, *program.aliases))}.'
+      )
+    if value != given:
+      print(f'--{chooser}={given} is --{chooser}={value}', flush=True)
+    flag.value = value
+    parts.append(value)
+  name = ' '.join(parts)
+  return Choice(program, name, program.methods[name])
+
+
+def _of_every_run() -> set[str]:
+  """Returns the flags of every run, but for those that only some methods take."""
+  own = flags.FLAGS.flags_by_module_dict()
+  names = {flag.name for module in _OF_EVERY_RUN for flag in own[module.__name__]}
+  some = {*algorithms.OF_SOME, *objectives.OF_SOME}
+  return names - some
+
+
+def _taken(method: table.Method) -> set[str]:
+  """Returns the flags that a run of a method depends on, but for what names it."""
+  without = table.ALGORITHMS[method.algorithm].without
+  return (_of_every_run() - set(without)) | set(method.flags()) - set(method.renamed)
+
+
+def _leave_unused(chosen: Choice) -> None:
+  """Refuses flags that the method does not use, or warns and leaves them out."""
+  other = [
+    name
+    for name in methods.CHOOSERS
+    if name not in chosen.program.choosers and flags.FLAGS[name].present
+  ]
+  if other:
+    raise ValueError(
+      f'--{other[0]} is given, which binaries.{chosen.program.name} does not have; '
+      f'there --{chosen.program.choosers[0]} says what is run.'
+    )
+  used = {
+    *_taken(chosen.method),
+    *chosen.method.renamed,
+    *chosen.program.choosers,
+    methods.UNUSED_FLAGS.name,
+  }
+  unused = [name for name in common.given() if name not in used]
+  if not unused:
+    return
+  if methods.UNUSED_FLAGS.value == 'error':
+    raise ValueError(_refusal(chosen, unused[0]))
+  for name in unused:
+    flags.FLAGS[name].unparse()
+  print(
+    f'Warning: {", ".join(f"--{name}" for name in unused)} left out: '
+    f'{_named(chosen)} does not use {"it" if len(unused) == 1 else "them"}.',
+    file=sys.stderr,
+    flush=True,
+  )
+
+
+def _named(chosen: Choice) -> str:
+  """Returns the flags that name the method, as on a command line."""
+  return ' '.join(
+    f'--{chooser}={flags.FLAGS[chooser].value}' for chooser in chosen.program.choosers
+  )
+
+
+def _refusal(chosen: Choice, name: str) -> str:
+  """Returns what is said to a flag that the method does not use."""
+  program = chosen.program
+  takers = [row for row, method in program.methods.items() if name in _uses(method)]
+  if not takers:
+    others = [
+      f'{row} (binaries.{other.name})'
+      for other in table.PROGRAMS.values()
+      for row, method in other.methods.items()
+      if name in _uses(method)
+    ]
+    return (
+      f'--{name} is given with {_named(chosen)}; it is for '
+      f'{", ".join(others) or "another program"} only.'
+    )
+  # Of a product, whichever of its factors decides alone.
+  for k, chooser in enumerate(program.choosers):
+    value = flags.FLAGS[chooser].value
+    factors = list(dict.fromkeys(row.split()[k] for row in takers))
+    if value not in factors:
+      return (
+        f'--{name} is given with --{chooser}={value}; it is for '
+        f'{", ".join(factors)} only.'
+      )
+  return f'--{name} is given with {_named(chosen)}; it is for {", ".join(takers)} only.'
+
+
+def _uses(method: table.Method) -> Collection[str]:
+  return _taken(method) | set(method.renamed)
+
+
+def _rename(renamed: Mapping[str, str]) -> None:
+  """Gives the values of flags that have another name to the flags of that name."""
+  for old, new in renamed.items():
+    flag, other = flags.FLAGS[old], flags.FLAGS[new]
+    if not flag.present:
+      continue
+    if other.present:
+      raise ValueError(
+        f'--{old} and --{new} are both given; they are two names of one flag.'
+      )
+    other.value, other.present = flag.value, 1

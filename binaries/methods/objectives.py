@@ -1,0 +1,306 @@
+"""The objectives by name: how each is built from flags, and which flags those are."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+from absl import flags
+
+from binaries.flags import common
+from binaries.flags import methods
+from tasks import task as task_lib
+from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
+from tff_ssl.augment import vectors
+from tff_ssl.augment import weak_strong
+from tff_ssl.encoders import network
+from tff_ssl.encoders import predictor
+from tff_ssl.encoders import projector
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dino
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import fedca
+from tff_ssl.objectives import fedmatch
+from tff_ssl.objectives import fedsup
+from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import mae
+from tff_ssl.objectives import moco
+from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import statistics
+from tff_ssl.objectives import supervised
+from tff_ssl.objectives import swav
+from tff_ssl.objectives import uniformity
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+  """What clients minimise.
+
+  Attributes:
+    build: (encoder, number of classes) -> the objective, as the flags say; of two
+      modalities, (left encoder, number of classes, right encoder).
+    takes: Flags that it reads, besides those of the encoder.
+    defaults: Values of flags where the command line gives none; of a flag that it does
+      not take, the value it has.
+    labelled: Whether it reads labels.
+    two_towers: Whether it can be of two modalities.
+  """
+
+  build: Callable[..., Any]
+  takes: tuple[str, ...] = ()
+  defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  labelled: bool = False
+  two_towers: bool = False
+
+  def of_task(self, encoder: network.Network, task: task_lib.Task) -> Any:
+    """Builds it for a task.
+
+    Args:
+      encoder: Of the field that the task has evaluated.
+      task: With two modalities, or one.
+
+    Raises:
+      ValueError: If the task has two modalities, which this objective does not take, or
+        a flag is given that does nothing for them.
+    """
+    if encoder.field != dual_encoder.LEFT:
+      return self.build(encoder, task.num_classes)
+    if not self.two_towers:
+      takers = [name for name, row in OBJECTIVES.items() if row.two_towers]
+      raise ValueError(
+        f'The task {task.name!r} has two modalities; an objective of both is one of '
+        f'{", ".join(takers)}.'
+      )
+    if flags.FLAGS[common.AUGMENTATION.name].present:
+      raise ValueError(
+        f'--augmentation is given with --task={task.name}, whose two modalities are '
+        'the two views.'
+      )
+    shape = task.shapes[dual_encoder.RIGHT]
+    right = common.build_encoder_of_shape(shape, dual_encoder.RIGHT)
+    return self.build(encoder, task.num_classes, right)
+
+
+def augmentation() -> multiview.Config:
+  """Returns how the views are made."""
+  return multiview.by_name(common.AUGMENTATION.value)
+
+
+def _mirrored() -> float:
+  """Returns with which probability views are mirrored."""
+  config = augmentation()
+  return getattr(config, 'flip_probability', 0.0)
+
+
+def _model(
+  encoder: network.Network, right: network.Network | None
+) -> dual_encoder.DualEncoder:
+  """Builds the dual encoder of two views, or of two modalities."""
+  if right is None:
+    return common.build_siamese(encoder)
+  return dual_encoder.build_two_towers(encoder, right, common.projector_widths())
+
+
+def labelled(encoder: network.Network, classes: int) -> supervised.SupervisedObjective:
+  """Builds cross-entropy; images are mirrored only where two views would be."""
+  plain: multiview.Config = augment.by_name('flip' if _mirrored() else 'none')
+  if isinstance(augmentation(), vectors.VectorConfig):
+    plain = vectors.VectorConfig(noise=0.0, mask_probability=0.0)
+  head = projector.build_linear(encoder.output_dim, classes)
+  return supervised.SupervisedObjective(encoder, head, plain)
+
+
+def _weak_strong() -> weak_strong.WeakStrongConfig:
+  """Returns how weak and strong views are made; mirrored only if other views are."""
+  if isinstance(augmentation(), vectors.VectorConfig):
+    raise ValueError(
+      f'augmentation is {common.AUGMENTATION.value!r}, of vectors; weak and strong '
+      'views are of images alone.'
+    )
+  return weak_strong.WeakStrongConfig(flip_probability=_mirrored())
+
+
+def _simclr(
+  encoder: network.Network, _: int, right: network.Network | None = None
+) -> Any:
+  return contrastive.ContrastiveObjective(
+    _model(encoder, right), methods.TEMPERATURE.value
+  )
+
+
+def _dino(encoder: network.Network, _: int) -> Any:
+  # Half the side: 8 of 16 pixels, as the paper has 96 of 224.
+  small = multiview.local_crop(augmentation(), max(1, encoder.input_shape[0] // 2))
+  return dino.DinoObjective(
+    common.build_siamese(encoder),
+    (small,) * methods.LOCAL_CROPS.value,
+    methods.PROTOTYPES.value,
+    methods.TEMPERATURE.value,
+    momentum=methods.TARGET_MOMENTUM.value,
+  )
+
+
+def _moco(build: Callable[..., moco.MocoObjective]) -> Callable[..., Any]:
+  def build_with_flags(encoder: network.Network, _: int) -> Any:
+    objective = build(
+      encoder,
+      augmentation(),
+      common.projector_widths(),
+      methods.TARGET_MOMENTUM.value,
+      methods.QUEUE_SIZE.value,
+    )
+    return dataclasses.replace(objective, temperature=methods.TEMPERATURE.value)
+
+  return build_with_flags
+
+
+def _simsiam(encoder: network.Network, _: int) -> Any:
+  return simsiam.build_simsiam(
+    encoder,
+    augmentation(),
+    common.projector_widths(),
+    methods.PREDICTOR_WIDTH.value,
+  )
+
+
+def _byol(encoder: network.Network, _: int) -> Any:
+  built = byol.build_byol(
+    encoder,
+    augmentation(),
+    common.projector_widths(),
+    methods.PREDICTOR_WIDTH.value,
+    methods.TARGET_MOMENTUM.value,
+  )
+  return dataclasses.replace(
+    built,
+    predictor=built.predictor if methods.PREDICTOR.value else None,
+    stop_gradient=methods.STOP_GRADIENT.value,
+  )
+
+
+def _swav(encoder: network.Network, _: int) -> Any:
+  objective = swav.build_swav(
+    encoder, augmentation(), common.projector_widths(), methods.PROTOTYPES.value
+  )
+  return dataclasses.replace(objective, temperature=methods.TEMPERATURE.value)
+
+
+def _statistics(
+  encoder: network.Network, _: int, right: network.Network | None = None
+) -> Any:
+  return statistics.StatisticsObjective(
+    _model(encoder, right), methods.LOSS.value, methods.OFF_DIAGONAL.value
+  )
+
+
+def _uniformity(encoder: network.Network, _: int) -> Any:
+  return uniformity.build_uniformity(encoder, augmentation(), common.projector_widths())
+
+
+def _mae(encoder: network.Network, _: int) -> Any:
+  # Crops and flips, as the paper's, whatever the flag's default for two views.
+  return mae.build_mae(encoder)
+
+
+def _fedca(encoder: network.Network, _: int) -> Any:
+  return fedca.FedCAObjective(
+    common.build_siamese(encoder),
+    methods.TEMPERATURE.value,
+    methods.ALIGNMENT_WEIGHT.value,
+  )
+
+
+def _fixmatch(encoder: network.Network, classes: int) -> Any:
+  return fixmatch.FixMatchObjective(
+    encoder,
+    projector.build_linear(encoder.output_dim, classes),
+    _weak_strong(),
+    methods.THRESHOLD.value,
+  )
+
+
+def _fedsup(encoder: network.Network, _: int) -> Any:
+  model = common.build_siamese(encoder)
+  return fedsup.FedSupObjective(
+    model,
+    predictor.build_predictor(
+      model.projector.output_dim, methods.PREDICTOR_WIDTH.value
+    ),
+    methods.CONSISTENCY.value,
+    methods.STAGES.value,
+  )
+
+
+def _fedmatch(encoder: network.Network, classes: int) -> Any:
+  return fedmatch.UnlabelledObjective(
+    encoder,
+    projector.build_linear(encoder.output_dim, classes),
+    _weak_strong(),
+    methods.THRESHOLD.value,
+  )
+
+
+_VIEWS = ('projector', 'augmentation')
+# Flags among those of every run that only some objectives take.
+OF_SOME = _VIEWS
+# The papers' heads are for ResNet-50: a quarter as wide for small encoders.
+_WIDE = {'projector': ['256', '256', '256']}
+_CONTRASTIVE = {'projector': ['256', '256', '128']}
+_MOCO_FLAGS = (*_VIEWS, 'temperature', 'target_momentum', 'queue_size')
+_BYOL_FLAGS = (*_VIEWS, 'predictor_width', 'target_momentum')
+
+OBJECTIVES: Mapping[str, Objective] = {
+  'simclr': Objective(
+    _simclr,
+    (*_VIEWS, 'temperature'),
+    {**_CONTRASTIVE, 'temperature': 0.5},
+    two_towers=True,
+  ),
+  'moco_v1': Objective(
+    _moco(moco.build_moco_v1),
+    _MOCO_FLAGS,
+    {'projector': ['128'], 'temperature': 0.07, 'target_momentum': 0.999},
+  ),
+  'moco_v2': Objective(
+    _moco(moco.build_moco_v2),
+    _MOCO_FLAGS,
+    {'projector': ['256', '128'], 'temperature': 0.2, 'target_momentum': 0.999},
+  ),
+  'simsiam': Objective(_simsiam, (*_VIEWS, 'predictor_width'), _WIDE),
+  'byol': Objective(_byol, _BYOL_FLAGS, {**_WIDE, 'target_momentum': 0.99}),
+  'swav': Objective(
+    _swav,
+    (*_VIEWS, 'temperature', 'prototypes'),
+    {'projector': ['256', '128'], 'temperature': 0.1},
+  ),
+  'cco': Objective(
+    _statistics,
+    (*_VIEWS, 'off_diagonal_weight'),
+    {**_WIDE, 'loss': 'cco'},
+    two_towers=True,
+  ),
+  'vicreg': Objective(
+    _statistics, _VIEWS, {**_WIDE, 'loss': 'vicreg'}, two_towers=True
+  ),
+  'dino': Objective(
+    _dino,
+    (*_VIEWS, 'temperature', 'target_momentum', 'prototypes', 'local_crops'),
+    {**_WIDE, 'temperature': 0.1, 'target_momentum': 0.996},
+  ),
+  'uniformity': Objective(_uniformity, _VIEWS, _CONTRASTIVE),
+  'mae': Objective(_mae),
+  'supervised': Objective(labelled, ('augmentation',), labelled=True),
+  'fedca': Objective(
+    _fedca,
+    (*_VIEWS, 'temperature', 'alignment_weight'),
+    {**_CONTRASTIVE, 'temperature': 0.5},
+  ),
+  'fixmatch': Objective(_fixmatch, ('augmentation', 'threshold'), {'threshold': 0.95}),
+  'fedsup': Objective(
+    _fedsup,
+    (*_VIEWS, 'predictor_width', 'consistency', 'stages', 'feature_weight'),
+    {'projector': ['128', '128'], 'predictor_width': 128},
+  ),
+  'fedmatch': Objective(_fedmatch, ('augmentation', 'threshold'), {'threshold': 0.75}),
+}

@@ -1,0 +1,268 @@
+"""The table of methods: what each takes, its values, and what becomes of the rest."""
+
+import json
+import pathlib
+import re
+import shlex
+
+from absl import flags
+import pytest
+
+from binaries.methods import choice
+from binaries.methods import table
+from tests.binaries import in_process
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_ROWS = [
+  (program.name, row) for program in table.PROGRAMS.values() for row in program.methods
+]
+# Without these, no row of theirs can be run.
+_NEEDED = {
+  'fedprox': ('--proximal_weight=0.1',),
+  'fedbn': ('--encoder_norm=batch',),
+}
+_DCCO_SERVER = {
+  'server_optimizer': 'adam',
+  'server_learning_rate': 2e-3,
+  'server_schedule': 'cosine',
+  'client_learning_rate': 1.0,
+  'clients_per_round': 64,
+}
+_AS_IT_IS = {
+  'server_optimizer': 'sgd',
+  'server_learning_rate': 1.0,
+  'server_schedule': 'constant',
+  'client_learning_rate': 0.03,
+  'local_epochs': 1,
+  'batch_size': None,
+  'client_optimizer': 'sgd',
+}
+_AT_SERVER = {
+  'partition': 'iid:clients=100',
+  'clients_per_round': 5,
+  'local_epochs': 5,
+  'batch_size': 128,
+  'client_optimizer': 'adam',
+  'client_learning_rate': 1e-3,
+  'evaluation_methods': ['knn', 'logistic', 'finetune'],
+  'label_fractions': ['1'],
+}
+_WIDE = ['256', '256', '256']
+_CONTRASTIVE = ['256', '256', '128']
+# What the programs' flags were by default when each program had its own (of README's
+# tables), and what the papers say of the rest.
+_VALUES = {
+  ('dcco', 'dcco'): {**_DCCO_SERVER, 'projector': _WIDE, 'loss': 'cco'},
+  ('dcco', 'fedavg_cco'): {**_DCCO_SERVER, 'local_epochs': 1, 'projector': _WIDE},
+  ('dcco', 'fedavg_nt_xent'): {
+    **_DCCO_SERVER,
+    'temperature': 0.1,
+    'projector': _CONTRASTIVE,
+  },
+  ('dcco', 'centralized_supervised'): {'supervised_labels': 0.1},
+  ('fedavg_ssl', 'fedavg simclr'): {
+    **_AS_IT_IS,
+    'clients_per_round': 64,
+    'temperature': 0.5,
+    'projector': _CONTRASTIVE,
+  },
+  ('fedavg_ssl', 'fedavg moco_v1'): {'temperature': 0.07, 'target_momentum': 0.999},
+  ('fedavg_ssl', 'fed_ssl moco_v2'): {'temperature': 0.2, 'projector': ['256', '128']},
+  ('fedavg_ssl', 'fedavg swav'): {'temperature': 0.1, 'prototypes': 256},
+  ('fedavg_ssl', 'fedavg vicreg'): {'loss': 'vicreg', 'projector': _WIDE},
+  ('fedema', 'fedema'): {
+    **_AS_IT_IS,
+    'divergence_norm': 'l2',
+    'target_momentum': 0.99,
+    'tau': 0.7,
+    'personal_methods': [],
+  },
+  ('fedema', 'fedu'): {'divergence_norm': 'conv_mean', 'threshold': 0.4},
+  ('fedema', 'fedca'): {'temperature': 0.5, 'dictionary_size': 16},
+  ('ssfl', 'per'): {
+    **_AS_IT_IS,
+    'clients_per_round': 10,
+    'personal_methods': ['logistic'],
+  },
+  ('fedsup', 'fedsup'): {**_AT_SERVER, 'predictor_width': 128},
+  ('fedsup', 'fixmatch'): {**_AT_SERVER, 'threshold': 0.95},
+  ('fedsup', 'fedmatch'): {'threshold': 0.75},
+  ('fedsup', 'finetuned_simclr'): {'temperature': 0.5, 'projector': ['128', '128']},
+  ('fedsup', 'labelled_only'): {'partition': 'iid:clients=100'},
+}
+
+
+def _chosen(program, row):
+  """Returns the flags that name a row."""
+  choosers = table.PROGRAMS[program].choosers
+  named = [f'--{k}={v}' for k, v in zip(choosers, row.split(), strict=True)]
+  return (*named, *_NEEDED.get(row.split()[0], ()))
+
+
+def _read(program, *arguments):
+  with in_process.parsed(*arguments):
+    return choice.read(program).values()
+
+
+@pytest.mark.parametrize(('program', 'row'), _ROWS)
+def test_a_row_has_a_value_of_each_of_its_flags(program, row):
+  method = table.PROGRAMS[program].methods[row]
+  assert all(name in flags.FLAGS for name in method.flags())
+  values = _read(program, *_chosen(program, row))
+  assert values.keys() >= set(method.flags()) - set(method.renamed)
+  assert json.loads(json.dumps(values)) == values
+  assert values.keys().isdisjoint(('unused_flags', *method.renamed))
+
+
+@pytest.mark.parametrize(('program', 'row'), _VALUES)
+def test_values_of_the_table(program, row):
+  values = _read(program, *_chosen(program, row))
+  expected = _VALUES[program, row]
+  assert {name: values[name] for name in expected} == expected
+
+
+def test_one_program_leaves_nothing_to_the_next():
+  alone = {name: _read(name) for name in table.PROGRAMS}
+  for name in reversed(table.PROGRAMS):
+    assert _read(name) == alone[name]
+
+
+def test_what_two_programs_call_the_same_is_the_same():
+  known = {}
+  for program in table.PROGRAMS.values():
+    for row, method in program.methods.items():
+      parts = method.algorithm, method.objective
+      assert known.setdefault(row, parts) == parts
+    # An alias names a row of its own program, and is none of them.
+    assert program.methods.keys() >= set(program.aliases.values())
+    assert program.methods.keys().isdisjoint(program.aliases)
+
+
+def test_an_alias_says_what_it_is_and_is_stored_as_that(capsys):
+  values = _read('fedsup', '--method=simclr')
+  assert values['method'] == 'finetuned_simclr'
+  assert capsys.readouterr().out == '--method=simclr is --method=finetuned_simclr\n'
+  assert values == _read('fedsup', '--method=finetuned_simclr')
+  _read('fedema', '--method=fed_simclr')
+  assert (
+    'fed_simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr\n'
+    in capsys.readouterr().out
+  )
+
+
+def test_fed_simclr_and_fedavg_with_simclr_have_the_same_flags_and_values():
+  one = _read('fedema', '--method=fed_simclr')
+  other = _read('fedavg_ssl', '--algorithm=fedavg', '--objective=simclr')
+  del one['method'], other['algorithm'], other['objective']
+  assert one == other
+
+
+def test_local_steps_are_local_epochs_of_fedavg():
+  values = _read('dcco', '--algorithm=fedavg_cco', '--local_steps=3')
+  assert values['local_epochs'] == 3
+  with pytest.raises(ValueError, match='are two names of one flag'):
+    _read('dcco', '--algorithm=fedavg_cco', '--local_steps=3', '--local_epochs=3')
+
+
+@pytest.mark.parametrize(
+  ('program', 'arguments', 'message'),
+  [
+    ('dcco', ['--algorithm=fedema'], "algorithm is 'fedema'; binaries.dcco has dcco, "),
+    ('dcco', ['--method=dcco'], '--method is given, which binaries.dcco does not have'),
+    ('dcco', ['--tau=0.5'], 'it is for fedema (binaries.fedema) only.'),
+    ('dcco', ['--plot=x.png'], 'it is for another program only.'),
+    ('ssfl', ['--objective=simclr'], 'there --method says what is run.'),
+    (
+      'fedavg_ssl',
+      ['--algorithm=centralized', '--objective=simclr', '--queue_size=2'],
+      '--queue_size is given with --objective=simclr; it is for moco_v1, moco_v2 only.',
+    ),
+  ],
+)
+def test_what_a_method_does_not_use_is_one_sentence(program, arguments, message):
+  with pytest.raises(ValueError, match=re.escape(message)):
+    _read(program, *arguments)
+
+
+def test_unused_flags_are_said_once_and_left_out(capsys):
+  arguments = ('--method=fedu', '--tau=0.5', '--queue_size=3', '--threshold=0.2')
+  values = _read('fedema', *arguments, '--unused_flags=warn')
+  assert capsys.readouterr().err == (
+    'Warning: --queue_size, --tau left out: --method=fedu does not use them.\n'
+  )
+  assert values == _read('fedema', '--method=fedu', '--threshold=0.2')
+  with pytest.raises(ValueError, match='--queue_size is given with --method=fedu'):
+    _read('fedema', *arguments)
+
+
+def test_one_command_line_runs_over_all_methods():
+  """Each uses what it takes; of the rest it has its own value or none."""
+  common = {
+    'temperature': 0.3,
+    'target_momentum': 0.9,
+    'queue_size': 64,
+    'local_epochs': 2,
+    'tau': 0.6,
+    'consensus_weight': 0.5,
+    'server_training_rate': 0.01,
+  }
+  given = [f'--{name}={value}' for name, value in common.items()]
+  used = set()
+  for program, row in _ROWS:
+    method = table.PROGRAMS[program].methods[row]
+    values = _read(program, *_chosen(program, row), *given, '--unused_flags=warn')
+    for name, value in common.items():
+      assert (values.get(name) == value) == (name in method.flags()), (row, name)
+      used |= {name} & set(method.flags())
+  assert used == common.keys()
+
+
+def test_an_error_of_a_used_flag_stays_one():
+  with pytest.raises(ValueError, match='proximal_weight is 0'):
+    _read('fedavg_ssl', '--algorithm=fedprox', '--tau=1', '--unused_flags=warn')
+
+
+def _documented():
+  """Returns (file, program, command line) of all that docs tell a person to type."""
+  stands_for = {
+    'ALGORITHM': ['dcco', 'fedavg_cco', 'fedavg_nt_xent', 'centralized_cco'],
+    '$$algorithm': ['centralized', 'fedavg'],
+    '$$norm': ['group', 'batch'],
+    'OBJECTIVE': ['simclr', 'byol'],
+    'METHOD': {
+      'fedema': ['fed_simclr', 'fedu', 'fedema'],
+      'ssfl': ['global', 'per'],
+      'fedsup': ['fedsup', 'simclr', 'byol', 'fixmatch'],
+    },
+    'PARTITION': ['iid:clients=5'],
+    'ALPHA': ['5'],
+    'ROUNDS': ['4'],
+  }
+  found = []
+  for path in ('README.md', 'Makefile', *sorted((_ROOT / 'docs').glob('*.md'))):
+    source = (_ROOT / path).read_text().replace('\\\n', ' ')
+    pattern = r'python -m binaries\.(\w+)((?:\s+--[^\s`]+|\s+\$\(ARGS\))+)'
+    for program, line in re.findall(pattern, source):
+      if program not in table.PROGRAMS:
+        continue
+      lines = [line.replace('$(ARGS)', '').replace('=E ', '=5 ').rstrip(').,;')]
+      for name, values in stands_for.items():
+        options = (
+          values[program] if isinstance(values, dict) and name in line else values
+        )
+        if name in line:
+          lines = [each.replace(name, value) for each in lines for value in options]
+      found += [(str(path), program, each) for each in lines]
+  return found
+
+
+@pytest.mark.parametrize(('path', 'program', 'line'), _documented())
+def test_documented_command_lines_are_taken(path, program, line):
+  arguments = [
+    each for each in shlex.split(line) if not each.startswith('--export_clients')
+  ]
+  _read(program, *arguments)
+
+
+def test_documents_have_command_lines():
+  assert {program for _, program, _ in _documented()} == table.PROGRAMS.keys()

@@ -1,0 +1,124 @@
+"""Reading `encoder.keras` of a run without executing anything of it.
+
+`tf.keras.models.load_model` builds what a file asks for, and a Lambda layer in an HDF5
+file, in a SavedModel or in a `.keras` archive is a program. Here the network is rebuilt
+by our own code from the card beside the file, `encoder.json`; the layers that the file
+lists are compared, as JSON, with those of the rebuilt one; and of the file only arrays
+are taken.
+"""
+
+import io
+import json
+import os
+import pathlib
+import tempfile
+from typing import Any
+import zipfile
+
+import h5py
+import tensorflow as tf
+
+from tff_ssl.encoders import network as network_lib
+from tff_ssl.encoders import registry
+
+# The card's entry that the network is rebuilt from.
+NETWORK = 'network'
+# The files in Keras's archive.
+_LAYERS, _WEIGHTS = 'config.json', 'model.weights.h5'
+_SHAPES = dict[str, tuple[int, ...]]
+
+
+def read(path: str | os.PathLike[str]) -> tf.keras.Model:
+  """Returns the Keras model in a file that `RunFolder.save_encoder` wrote.
+
+  Args:
+    path: The file; its card is the `.json` file of the same name.
+
+  Raises:
+    ValueError: If the file or its card is missing or damaged, or the file is of another
+      format or holds anything but the network of its card.
+  """
+  path = pathlib.Path(path)
+  if not path.is_file():
+    raise ValueError(f'{path} is not a file')
+  if not zipfile.is_zipfile(path):
+    raise ValueError(f'{path} is not a .keras archive: it is no zip file')
+  network = _rebuild(path.with_suffix('.json'))
+  try:
+    with zipfile.ZipFile(path) as archive:
+      layers, weights = json.loads(archive.read(_LAYERS)), archive.read(_WEIGHTS)
+  except (KeyError, ValueError, RecursionError, OSError, zipfile.BadZipFile) as error:
+    raise ValueError(f'{path} is not a .keras archive: {error}') from error
+  if 4 * network.num_parameters > len(weights):
+    raise ValueError(
+      f'{path} has {len(weights)} bytes of arrays, too few for the '
+      f'{network.num_parameters} parameters of the network of its card'
+    )
+  model = network.to_keras({**network.init([0, 0]), **network.init_statistics()})
+  if layers != json.loads(json.dumps(tf.keras.saving.serialize_keras_object(model))):
+    raise ValueError(
+      f'{path} has other layers than the {network.name} that its card describes'
+    )
+  _fill(model, weights, path)
+  return model
+
+
+def _rebuild(card: pathlib.Path) -> network_lib.Network:
+  """Returns the network that a card describes."""
+  if not card.is_file():
+    raise ValueError(f'{card} is missing; the network is rebuilt from it')
+  try:
+    description = json.loads(card.read_text())[NETWORK]
+  except (KeyError, TypeError, ValueError, RecursionError) as error:
+    raise ValueError(
+      f"{card} has no '{NETWORK}', from which the network is rebuilt; the command of "
+      'a finished run writes it anew'
+    ) from error
+  try:
+    return registry.rebuild(description)
+  except ValueError as error:
+    raise ValueError(f'{card} describes no network: {error}') from error
+
+
+def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
+  """Gives a model the arrays of a file, which must be exactly the model's."""
+  with tempfile.TemporaryDirectory() as folder:
+    aside = pathlib.Path(folder) / _WEIGHTS
+    model.save_weights(aside)
+    expected = _shapes(aside.read_bytes(), path)
+    found = _shapes(content, path)
+    if found != expected:
+      name = min(name for name, _ in found.items() ^ expected.items())
+      raise ValueError(
+        f"{path} does not fit its card: the array '{name}' has shape "
+        f'{found.get(name, "(none)")}; it must be {expected.get(name, "absent")}'
+      )
+    aside.write_bytes(content)
+    # Reads arrays alone, one for each weight that the model has.
+    model.load_weights(aside)
+
+
+def _shapes(content: bytes, path: pathlib.Path) -> _SHAPES:
+  """Returns the shape of each array in an HDF5 file that holds nothing but arrays."""
+  shapes: _SHAPES = {}
+
+  def visit(group: h5py.Group) -> None:
+    for name in group:
+      where = f'{group.name.rstrip("/")}/{name}'
+      # A link may name another file, and so may the values of an array.
+      if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{path} is damaged: '{where}' is a link")
+      value: Any = group[name]
+      if isinstance(value, h5py.Group):
+        visit(value)
+      elif value.external or value.is_virtual or value.dtype.kind != 'f':
+        raise ValueError(f"{path} is damaged: '{where}' is not an array of floats")
+      else:
+        shapes[where] = value.shape
+
+  try:
+    with h5py.File(io.BytesIO(content), 'r') as file:
+      visit(file)
+  except (OSError, KeyError, RuntimeError, RecursionError) as error:
+    raise ValueError(f'{path} is damaged: {error}') from error
+  return shapes
