@@ -1,7 +1,7 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
 import collections
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import dataclasses
 from typing import Any
@@ -93,6 +93,10 @@ class Prepared:
     # Population statistics of batch norm are not trainable.
     return collections.OrderedDict(**found.trainable, **found.non_trainable)
 
+  def of_encoder(self, weights: network.Params) -> network.Params:
+    """Returns those of the encoder that is evaluated and left behind."""
+    return network.select(weights, dual_encoder.encoder_prefix(self.encoder))
+
 
 def run(program: str) -> None:
   """Runs the experiment that the flags name, or goes on with it.
@@ -154,7 +158,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
 
 
 def execute(prepared: Prepared) -> None:
-  """Runs what is prepared, or goes on with it, and evaluates it at the end.
+  """Runs what is prepared, or goes on with it, saves it, then evaluates it.
 
   Args:
     prepared: What is run.
@@ -163,7 +167,19 @@ def execute(prepared: Prepared) -> None:
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
   own = prepared.own
 
+  def keep(state: Any) -> None:
+    params = prepared.of_encoder(prepared.weights(state))
+    results.save_encoder(
+      folder, prepared.task, prepared.encoder, params, prepared.name, rounds
+    )
+
   def evaluate(state: Any, round: int) -> Mapping[str, float]:
+    if round < rounds:
+      return numbers_of(state, round)
+    with _after_training(path):
+      return numbers_of(state, round)
+
+  def numbers_of(state: Any, round: int) -> Mapping[str, float]:
     if prepared.evaluate is not None:
       return prepared.evaluate(state, round)
     weights = prepared.weights(state)
@@ -190,18 +206,29 @@ def execute(prepared: Prepared) -> None:
         common.CHECKPOINT_EVERY.value,
         execution=execution,
         alarm=_build_alarm(prepared.objective),
+        keep_fn=keep,
       )
       weights = prepared.weights(state)
       if own is not None:
-        own.finish(folder, weights, prepared.name, rounds)
-    prefix = dual_encoder.encoder_prefix(prepared.encoder)
-    params = network.select(weights, prefix)
-    results.save_encoder(
-      folder, prepared.task, prepared.encoder, params, prepared.name, rounds
-    )
-    known = results.read(path, rounds)
-    evaluating.report(evaluator, path, rounds, prepared.name, params, known)
+        with _after_training(path):
+          own.finish(folder, weights, prepared.name, rounds)
+    params = prepared.of_encoder(weights)
+    with _after_training(path):
+      known = results.read(path, rounds)
+      evaluating.report(evaluator, path, rounds, prepared.name, params, known)
   print(f'Run folder: {path}')
+
+
+@contextlib.contextmanager
+def _after_training(path: str) -> Iterator[None]:
+  """Says of bad input to an evaluation that the training is saved all the same."""
+  try:
+    yield
+  except (ValueError, OSError) as error:
+    raise ValueError(
+      f'The training is finished and saved, with encoder.keras, in {path}, but its '
+      f'evaluation failed, which the same command repeats: {error}'
+    ) from error
 
 
 def _build_alarm(objective: Any) -> alarm.CollapseAlarm | None:

@@ -56,69 +56,63 @@ class Algorithm:
   takes: tuple[str, ...] = ()
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   without: tuple[str, ...] = ()
-  check: Callable[[], None] = _nothing
+  check: Callable[[], Any] = _nothing
   federated: bool = True
   numbered: bool = False
   personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
 
 
-def build_fedavg(objective: Any, element_spec: Any) -> Any:
-  """Builds FedAvg."""
-  optimizer = training.build_server_optimizer()
-  return fedavg.build_fedavg(
-    objective, element_spec, optimizer, training.client_config()
-  )
+def with_server(
+  build: Callable[..., Any], config: Callable[[], Any]
+) -> Callable[[Any, Any], Any]:
+  """Returns `Algorithm.build` where the server has an optimizer.
+
+  Args:
+    build: (objective, element_spec, server's optimizer, configuration) -> what the
+      round loop runs.
+    config: The flags -> its configuration.
+  """
+
+  def build_by_flags(objective: Any, element_spec: Any) -> Any:
+    return build(objective, element_spec, training.build_server_optimizer(), config())
+
+  return build_by_flags
 
 
-def check_fedavg() -> None:
-  """Refuses flags of the server and the clients that are out of range."""
-  training.server_config()
-  training.client_config()
+def checked(config: Callable[[], Any]) -> Callable[[], None]:
+  """Returns `Algorithm.check`: what `config` and the server's optimizer refuse."""
+
+  def check() -> None:
+    config()
+    training.server_config()
+
+  return check
 
 
-def _check_fedprox() -> None:
+def _fedprox_config() -> fedavg.FedAvgConfig:
   if not training.PROXIMAL.value:
     raise ValueError(
       'proximal_weight is 0; --algorithm=fedprox needs one above 0 (0 is fedavg).'
     )
-  check_fedavg()
+  return training.client_config()
 
 
-def _fedbn(objective: Any, element_spec: Any) -> Any:
-  optimizer = training.build_server_optimizer()
-  return fedbn.build_fedbn(objective, element_spec, optimizer, training.client_config())
-
-
-def _check_fedbn() -> None:
+def _fedbn_config() -> fedavg.FedAvgConfig:
   if common.NORM.value != 'batch':
     raise ValueError(
       f'encoder_norm is {common.NORM.value}; --algorithm=fedbn needs batch, which it '
       'keeps on the client.'
     )
-  check_fedavg()
+  return training.client_config()
 
 
-def build_fed_ssl(objective: Any, element_spec: Any) -> Any:
-  """Builds FedSSL: FedAvg where targets stay with their clients."""
-  optimizer = training.build_server_optimizer()
-  return fed_ssl.build_fed_ssl(
-    objective, element_spec, optimizer, training.client_config()
-  )
-
-
-def _dcco(objective: Any, element_spec: Any) -> Any:
-  config = dcco_client.DCCOConfig(
+def _dcco_config() -> dcco_client.DCCOConfig:
+  return dcco_client.DCCOConfig(
     training.CLIENT_RATE.value,
     methods.LOCAL_STEPS.value,
     methods.STALE.value,
     seed=common.SEED.value,
   )
-  optimizer = training.build_server_optimizer()
-  return dcco.build_dcco(objective, element_spec, optimizer, config)
-
-
-def _check_server() -> None:
-  training.server_config()
 
 
 def _centralized_steps(objective: Any, _: Any) -> Any:
@@ -166,7 +160,8 @@ def _check_fedca() -> None:
       f'--alignment_run={run} is given without --alignment_weight; it must be above 0.'
     )
   _base_params()
-  check_fedavg()
+  training.client_config()
+  training.server_config()
 
 
 def _base_params() -> Mapping[str, Any] | None:
@@ -206,10 +201,26 @@ TRAINING = (*_COHORTS, *training.OF_CLIENTS, *training.OF_SERVER, 'weighting')
 FEDAVG = (*TRAINING, 'proximal_weight')
 
 ALGORITHMS: Mapping[str, Algorithm] = {
-  'fedavg': Algorithm(build_fedavg, FEDAVG, check=check_fedavg),
-  'fedprox': Algorithm(build_fedavg, FEDAVG, check=_check_fedprox),
-  'fedbn': Algorithm(_fedbn, FEDAVG, check=_check_fedbn),
-  'fed_ssl': Algorithm(build_fed_ssl, FEDAVG, check=check_fedavg),
+  'fedavg': Algorithm(
+    with_server(fedavg.build_fedavg, training.client_config),
+    FEDAVG,
+    check=checked(training.client_config),
+  ),
+  'fedprox': Algorithm(
+    with_server(fedavg.build_fedavg, training.client_config),
+    FEDAVG,
+    check=checked(_fedprox_config),
+  ),
+  'fedbn': Algorithm(
+    with_server(fedbn.build_fedbn, training.client_config),
+    FEDAVG,
+    check=checked(_fedbn_config),
+  ),
+  'fed_ssl': Algorithm(
+    with_server(fed_ssl.build_fed_ssl, training.client_config),
+    FEDAVG,
+    check=checked(training.client_config),
+  ),
   'centralized': Algorithm(
     _centralized,
     (*_BATCHES, *training.OF_CLIENTS),
@@ -217,7 +228,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     federated=False,
   ),
   'dcco': Algorithm(
-    _dcco,
+    with_server(dcco.build_dcco, _dcco_config),
     (
       *_COHORTS,
       *training.OF_SERVER,
@@ -226,12 +237,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
       'stale_statistics',
       'loss',
     ),
-    check=_check_server,
+    check=training.server_config,
   ),
   'centralized_steps': Algorithm(
     _centralized_steps,
     (*_BATCHES, *training.OF_SERVER),
-    check=_check_server,
+    check=training.server_config,
     federated=False,
   ),
   'fedca': Algorithm(

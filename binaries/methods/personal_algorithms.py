@@ -13,6 +13,8 @@ from binaries.flags import training
 from binaries.methods import algorithms
 from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import exchange
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import la_ssfl
@@ -29,6 +31,9 @@ def _exchange() -> exchange.Exchange:
 
 
 def _fedema_config() -> fedema.FedEMAConfig:
+  for flag in (methods.CONSTANT_MU, methods.SCALER):
+    if flag.value is not None and flags.FLAGS[methods.TAU.name].present:
+      raise ValueError(f'--tau is given with --{flag.name}; leave one of them out.')
   return fedema.FedEMAConfig(
     training.client_config(),
     methods.TAU.value,
@@ -40,26 +45,14 @@ def _fedema_config() -> fedema.FedEMAConfig:
   )
 
 
-def _fedema(objective: Any, element_spec: Any) -> Any:
-  optimizer = training.build_server_optimizer()
-  return fedema.build_fedema(objective, element_spec, optimizer, _fedema_config())
-
-
-def _check_fedema() -> None:
-  for flag in (methods.CONSTANT_MU, methods.SCALER):
-    if flag.value is not None and flags.FLAGS[methods.TAU.name].present:
-      raise ValueError(f'--tau is given with --{flag.name}; leave one of them out.')
-  _fedema_config()
-  training.server_config()
-
-
 def _fed_byol(objective: Any, element_spec: Any) -> Any:
   """Builds FedSSL, or where other networks are shared, FedEMA without mu."""
   if _exchange() == exchange.Exchange() and methods.STOP_GRADIENT.value:
-    return algorithms.build_fed_ssl(objective, element_spec)
-  config = dataclasses.replace(_fedema_config(), scaler=0.0)
-  optimizer = training.build_server_optimizer()
-  return fedema.build_fedema(objective, element_spec, optimizer, config)
+    build = algorithms.with_server(fed_ssl.build_fed_ssl, training.client_config)
+  else:
+    config = dataclasses.replace(_fedema_config(), scaler=0.0)
+    build = algorithms.with_server(fedema.build_fedema, lambda: config)
+  return build(objective, element_spec)
 
 
 def _fedu_config() -> fedu.FedUConfig:
@@ -71,45 +64,31 @@ def _fedu_config() -> fedu.FedUConfig:
   )
 
 
-def _fedu(objective: Any, element_spec: Any) -> Any:
-  optimizer = training.build_server_optimizer()
-  return fedu.build_fedu(objective, element_spec, optimizer, _fedu_config())
+def _per_config() -> per_ssfl.PerSSFLConfig:
+  _check_at_least_0(methods.CONSENSUS)
+  return per_ssfl.PerSSFLConfig(training.client_config(), methods.CONSENSUS.value)
 
 
-def _check_fedu() -> None:
-  _fedu_config()
-  training.server_config()
+def _bilevel_config() -> bilevel_ssfl.BiLevelConfig:
+  _check_at_least_0(methods.PROXIMITY)
+  return bilevel_ssfl.BiLevelConfig(training.client_config(), methods.PROXIMITY.value)
 
 
-def _per_ssfl(objective: Any, element_spec: Any) -> Any:
-  config = per_ssfl.PerSSFLConfig(training.client_config(), methods.CONSENSUS.value)
-  optimizer = training.build_server_optimizer()
-  return per_ssfl.build_per_ssfl(objective, element_spec, optimizer, config)
-
-
-def _bilevel_ssfl(objective: Any, element_spec: Any) -> Any:
-  config = bilevel_ssfl.BiLevelConfig(training.client_config(), methods.PROXIMITY.value)
-  optimizer = training.build_server_optimizer()
-  return bilevel_ssfl.build_bilevel_ssfl(objective, element_spec, optimizer, config)
-
-
-def _maml_ssfl(objective: Any, element_spec: Any) -> Any:
-  config = maml_ssfl.MamlConfig(
+def _maml_config() -> maml_ssfl.MamlConfig:
+  _check_at_least_0(methods.INNER_RATE)
+  return maml_ssfl.MamlConfig(
     training.client_config(), methods.INNER_RATE.value, methods.SECOND_ORDER.value
   )
-  optimizer = training.build_server_optimizer()
-  return maml_ssfl.build_maml_ssfl(objective, element_spec, optimizer, config)
 
 
-def _at_least_0(flag: flags.FlagHolder[float]) -> Callable[[], None]:
-  """Returns a check of FedAvg's flags, and of a rate or weight."""
+def _la_config() -> fedavg.FedAvgConfig:
+  _check_at_least_0(methods.ADAPTATION_RATE)
+  return training.client_config()
 
-  def check() -> None:
-    if not 0 <= flag.value < float('inf'):
-      raise ValueError(f'{flag.name} is {flag.value}; it must be at least 0.')
-    algorithms.check_fedavg()
 
-  return check
+def _check_at_least_0(flag: flags.FlagHolder[float]) -> None:
+  if not 0 <= flag.value < float('inf'):
+    raise ValueError(f'{flag.name} is {flag.value}; it must be at least 0.')
 
 
 def shared_model(
@@ -152,20 +131,35 @@ _EXCHANGE = (
   'stop_gradient',
 )
 
+
+def _of(
+  build: Callable[..., Any], config: Callable[[], Any], **others: Any
+) -> algorithms.Algorithm:
+  return algorithms.Algorithm(
+    algorithms.with_server(build, config), check=algorithms.checked(config), **others
+  )
+
+
+_PERSONAL = (*algorithms.FEDAVG, *own_encoders.NAMES)
+
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'fed_byol': algorithms.Algorithm(
-    _fed_byol, _EXCHANGE, {'divergence_norm': 'l2'}, check=algorithms.check_fedavg
+    _fed_byol,
+    _EXCHANGE,
+    {'divergence_norm': 'l2'},
+    check=algorithms.checked(training.client_config),
   ),
-  'fedu': algorithms.Algorithm(
-    _fedu,
-    (*_EXCHANGE, 'divergence_norm', 'threshold', *own_encoders.NAMES),
-    {'divergence_norm': 'conv_mean', 'threshold': 0.4},
-    check=_check_fedu,
+  'fedu': _of(
+    fedu.build_fedu,
+    _fedu_config,
+    takes=(*_EXCHANGE, 'divergence_norm', 'threshold', *own_encoders.NAMES),
+    defaults={'divergence_norm': 'conv_mean', 'threshold': 0.4},
     personal=_online,
   ),
-  'fedema': algorithms.Algorithm(
-    _fedema,
-    (
+  'fedema': _of(
+    fedema.build_fedema,
+    _fedema_config,
+    takes=(
       *_EXCHANGE,
       'tau',
       'scaler',
@@ -174,32 +168,31 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
       'divergence_norm',
       *own_encoders.NAMES,
     ),
-    {'divergence_norm': 'l2'},
-    check=_check_fedema,
+    defaults={'divergence_norm': 'l2'},
     personal=_online,
   ),
-  'la': algorithms.Algorithm(
-    algorithms.build_fedavg,
-    (*algorithms.FEDAVG, 'adaptation_rate', *own_encoders.NAMES),
-    check=_at_least_0(methods.ADAPTATION_RATE),
+  'la': _of(
+    fedavg.build_fedavg,
+    _la_config,
+    takes=(*_PERSONAL, 'adaptation_rate'),
     personal=_adapted(methods.ADAPTATION_RATE),
   ),
-  'maml': algorithms.Algorithm(
-    _maml_ssfl,
-    (*algorithms.FEDAVG, 'inner_rate', 'second_order', *own_encoders.NAMES),
-    check=_at_least_0(methods.INNER_RATE),
+  'maml': _of(
+    maml_ssfl.build_maml_ssfl,
+    _maml_config,
+    takes=(*_PERSONAL, 'inner_rate', 'second_order'),
     personal=_adapted(methods.INNER_RATE),
   ),
-  'bilevel': algorithms.Algorithm(
-    _bilevel_ssfl,
-    (*algorithms.FEDAVG, 'proximity_weight', *own_encoders.NAMES),
-    check=_at_least_0(methods.PROXIMITY),
+  'bilevel': _of(
+    bilevel_ssfl.build_bilevel_ssfl,
+    _bilevel_config,
+    takes=(*_PERSONAL, 'proximity_weight'),
     personal=_kept,
   ),
-  'per': algorithms.Algorithm(
-    _per_ssfl,
-    (*algorithms.TRAINING, 'consensus_weight', *own_encoders.NAMES),
-    check=_at_least_0(methods.CONSENSUS),
+  'per': _of(
+    per_ssfl.build_per_ssfl,
+    _per_config,
+    takes=(*algorithms.TRAINING, 'consensus_weight', *own_encoders.NAMES),
     personal=_kept,
   ),
 }

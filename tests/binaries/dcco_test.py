@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from binaries import dcco
+from binaries.experiment import evaluating
 from binaries.experiment import results
 from tasks import registry
 from tests.binaries import conftest
+from tests.binaries import in_process
+from tests.binaries import launch
 from tests.runtime import processes
 from tff_ssl.encoders import resnet
 from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import encoder_file
 
 # Only TensorFlow: what a person has to whom the encoder is given.
 LOAD = """
@@ -131,3 +136,35 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
     runs.small['dcco'].folder / 'checkpoints', results.ENCODER
   )
   np.testing.assert_allclose(features, encoder.apply(params, images), atol=1e-5)
+
+
+def test_an_evaluation_that_fails_loses_nothing(tmp_path, monkeypatch):
+  arguments = (
+    *launch.SMALL,
+    '--algorithm=centralized_cco',
+    '--projector=8,8',
+    '--rounds=1',
+    f'--run_dir={tmp_path}',
+  )
+
+  def fail(*_):
+    raise ValueError('case 3 has two labels')
+
+  with monkeypatch.context() as patch:
+    patch.setattr(evaluating.Evaluator, 'evaluate_model', fail)
+    with pytest.raises(
+      ValueError, match=r'same command repeats: case 3 has two labels'
+    ):
+      in_process.call(dcco, *arguments)
+  for name in ('encoder.keras', 'encoder.json', 'checkpoints/round_00000001.npz'):
+    assert (tmp_path / name).is_file()
+  in_process.call(dcco, *arguments)
+  assert json.loads((tmp_path / 'evaluation.json').read_text())['round'] == 1
+  (row,) = csv.DictReader((tmp_path / 'metrics.csv').open())
+  assert 0 < float(row['knn/10%/accuracy']) < 1
+  # What a run leaves can be read without executing anything of it.
+  model = tf.keras.models.load_model(tmp_path / 'encoder.keras')
+  images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
+  np.testing.assert_array_equal(
+    encoder_file.read(tmp_path / 'encoder.keras')(images), model(images)
+  )

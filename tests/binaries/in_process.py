@@ -13,6 +13,7 @@ import types
 from absl import app
 from absl import flags
 from absl.testing import flagsaver
+import psutil
 import tensorflow_federated as tff
 
 # isort: split
@@ -60,7 +61,7 @@ def run(
 ) -> launch.Ended:
   """Runs a program from its command line to its exit status.
 
-  Afterwards TFF's default context must be the one that it was before.
+  Afterwards TFF's default context must be what it was, and no worker may be left.
 
   Args:
     binary: The program.
@@ -68,7 +69,7 @@ def run(
     folder: Of its run, for the result.
   """
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
-  before = tff.framework.get_context_stack().current
+  before, workers = tff.framework.get_context_stack().current, _workers()
   with (
     flagsaver.flagsaver(),
     contextlib.redirect_stdout(stdout),
@@ -79,5 +80,13 @@ def run(
     except SystemExit as ended:
       status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
   after = tff.framework.get_context_stack().current
+  # Where there was none, one that refuses to run is as good as another.
   assert after is before or type(after) is type(before), (before, after)
+  assert _workers() <= workers
   return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())
+
+
+def _workers() -> set[int]:
+  """Returns the process ids of the workers that this process has started."""
+  children = psutil.Process().children()
+  return {child.pid for child in children if 'worker' in child.name()}

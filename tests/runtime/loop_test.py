@@ -245,6 +245,60 @@ def test_an_interruption_in_the_evaluation_repeats_the_round(tmp_path):
   assert rows(tmp_path / 'metrics.csv')[-1]['double'] == '12.0'
 
 
+def evaluate_last(state, round):
+  return {'double': 2.0 * state['count']}
+
+
+def fail_to_evaluate(state, round):
+  raise ValueError('case 3 has two labels')
+
+
+def test_the_last_round_is_saved_before_it_is_evaluated(tmp_path):
+  undisturbed, run = tmp_path / 'undisturbed', tmp_path / 'run'
+  counting.run(undisturbed, counting.Counting(), evaluate_fn=evaluate_last)
+  kept = []
+  with pytest.raises(ValueError, match='case 3 has two labels'):
+    counting.run(
+      run, counting.Counting(), evaluate_fn=fail_to_evaluate, keep_fn=kept.append
+    )
+  assert kept == [{'count': 6}]
+  assert [row['count'] for row in rows(run / 'metrics.csv')] == list('123456')
+  assert (run / 'checkpoints' / 'round_00000006.npz').exists()
+  assert not (run / 'evaluation.json').exists()
+  counting.run(run, counting.Counting(), evaluate_fn=evaluate_last, keep_fn=kept.append)
+  assert len(kept) == 2
+  for name in DETERMINISTIC:
+    assert (run / name).read_bytes() == (undisturbed / name).read_bytes()
+  # Nothing is left to evaluate.
+  counting.run(run, counting.Counting(), evaluate_fn=fail_to_evaluate)
+
+
+@pytest.mark.parametrize('writes', [0, 1])
+def test_a_run_killed_after_its_last_evaluation_ends_alike(
+  tmp_path, monkeypatch, writes
+):
+  """Between the rewriting of the tables, of which system.csv is the last."""
+  undisturbed, run = tmp_path / 'undisturbed', tmp_path / 'run'
+  counting.run(undisturbed, counting.Counting(), evaluate_fn=evaluate_last)
+  original, done = table_lib.Table.replace, []
+
+  def replace(self, *arguments):
+    if len(done) == writes:
+      raise KeyboardInterrupt
+    done.append(arguments)
+    original(self, *arguments)
+
+  with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    patch.setattr(table_lib.Table, 'replace', replace)
+    counting.run(run, counting.Counting(), evaluate_fn=evaluate_last)
+  counting.run(run, counting.Counting(), evaluate_fn=evaluate_last)
+  for name in DETERMINISTIC:
+    assert (run / name).read_bytes() == (undisturbed / name).read_bytes()
+  last = rows(run / 'system.csv')[-1]
+  assert float(last['evaluation_seconds']) >= 0
+  assert last['round'] == '6'
+
+
 def test_non_finite_metrics_are_written(tmp_path):
   def nan(state, round):
     return {'bad': math.nan, 'worse': -math.inf}

@@ -87,11 +87,14 @@ def run(
   progress: bool = True,
   execution: context.Context | None = None,
   alarm: alarm_lib.CollapseAlarm | None = None,
+  keep_fn: Callable[[Any], None] | None = None,
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
 
   The first Ctrl-C or SIGTERM lets the round finish, the second abandons it; either way,
   and after an error too, the last complete state is saved before the exception leaves.
+  The state after the last round is saved before it is evaluated: an evaluation that
+  fails loses nothing, and is what is left to do when the run is started again.
 
   Args:
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
@@ -109,6 +112,9 @@ def run(
     progress: Whether to show it.
     execution: The context, to measure the worker's memory and CPU time too.
     alarm: Told about each round.
+    keep_fn: Given the state after the last round once it is saved, and before it is
+      evaluated: writes what the run is for. Called by a finished run that is started
+      again too.
 
   Returns:
     The state after the last round.
@@ -137,7 +143,8 @@ def run(
         output = algorithm.next(last[1], cohorts(round))
         metrics = metrics_lib.flatten(output.metrics)
         meter.split('seconds')
-        if evaluate_fn and _is_due(round, evaluate_every, rounds):
+        # The last state is saved first, and evaluated below.
+        if evaluate_fn and round < rounds and _is_due(round, evaluate_every, rounds):
           evaluation = metrics_lib.flatten(evaluate_fn(output.state, round))
           metrics = _joined(metrics, evaluation)
           folder.write_evaluation(round, evaluation)
@@ -152,6 +159,15 @@ def run(
           alarm.update(round, metrics)
         if signals.number is not None:
           raise KeyboardInterrupt
+      if keep_fn is not None:
+        keep_fn(last[1])
+      if evaluate_fn and rounds and not folder.is_evaluated(rounds):
+        meter.start()
+        evaluation = metrics_lib.flatten(evaluate_fn(last[1], rounds))
+        meter.split('evaluation_seconds')
+        folder.record_last_evaluation(rounds, evaluation, meter.read())
+      if signals.number is not None:
+        raise KeyboardInterrupt
     except BaseException as error:
       if saved < last[0]:
         _save(algorithm, folder, *last)

@@ -29,6 +29,8 @@ from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import table
 
+_EVALUATION_SECONDS = 'evaluation_seconds'
+
 
 class RunFolder:
   """An open run folder, locked until `close`; also a context manager."""
@@ -88,6 +90,55 @@ class RunFolder:
     """
     self.metrics.append(round, metrics)
     self.system.append(round, system)
+    self._summarize(round, metrics, system)
+
+  def is_evaluated(self, round: int) -> bool:
+    """Returns whether the tables have the evaluation of a round."""
+    return any(
+      row['round'] == str(round) and _EVALUATION_SECONDS in row
+      for row in self.system.rows()
+    )
+
+  def record_last_evaluation(
+    self,
+    round: int,
+    evaluation: Mapping[str, int | float],
+    system: Mapping[str, int | float],
+  ) -> None:
+    """Adds the evaluation of the last round, which has its rows already.
+
+    Args:
+      round: The last round.
+      evaluation: Named numbers, which join those of the round.
+      system: What the evaluation took; seconds of CPU join those of the round.
+
+    Raises:
+      ValueError: If a number of the round has the same name and is another.
+    """
+    metrics = _last_row(self.metrics, round)
+    both = [
+      name
+      for name in metrics.keys() & evaluation.keys()
+      # Equal ones are those of an evaluation that was killed before all was written.
+      if metrics[name] != table.cell_text(evaluation[name])
+    ]
+    if both:
+      raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
+    self.metrics.replace(round, [{**metrics, **evaluation}])
+    self.write_evaluation(round, evaluation)
+    took = _last_row(self.system, round)
+    cpu = float(took.get('cpu_seconds', 0.0)) + float(system.get('cpu_seconds', 0.0))
+    # The last of the files: it tells that all is written.
+    self.system.replace(round, [{**took, **system, 'cpu_seconds': cpu}])
+    self._summarize(round, evaluation, {})
+
+  def _summarize(
+    self,
+    round: int,
+    metrics: Mapping[str, int | float],
+    system: Mapping[str, int | float],
+  ) -> None:
+    """Writes numbers to TensorBoard."""
     # tf.summary itself: `tff.program.TensorBoardReleaseManager` needs an event loop,
     # which a notebook already runs and does not lend.
     if self._summaries is None:
@@ -178,6 +229,12 @@ class RunFolder:
       return
     run_config.check_unused(self.path)
     files.write_json(self.path / run_config.NAME, config)
+
+
+def _last_row(rows: table.Table, round: int) -> dict[str, table.Cell]:
+  """Returns the cells of the last round, without its number; none if it has no row."""
+  found = [row for row in rows.rows() if row['round'] == str(round)]
+  return {k: v for row in found for k, v in row.items() if k != 'round'}
 
 
 def _lock(folder: pathlib.Path) -> int:

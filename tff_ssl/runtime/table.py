@@ -133,7 +133,10 @@ class Table:
   def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
     if _KEY in values:
       raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")
-    return {_KEY: str(round), **{name: _text(cell) for name, cell in values.items()}}
+    return {
+      _KEY: str(round),
+      **{name: cell_text(cell) for name, cell in values.items()},
+    }
 
   def _parse(self, text: str) -> list[dict[str, str]]:
     """Returns the rows in the columns' order, blanks left out."""
@@ -204,7 +207,8 @@ def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
   return buffer.getvalue()
 
 
-def _text(value: Cell) -> str:
+def cell_text(value: Cell) -> str:
+  """Returns a cell as it is written."""
   if value is None:
     return ''
   return str(value) if isinstance(value, int | str) else repr(float(value))
