@@ -52,7 +52,7 @@ def load(image_size: int | None = None) -> task_lib.Task:
   pixels = np.rint(digits.images * (255 / _LARGEST_VALUE)).astype(np.uint8)
   ids = np.arange(len(pixels), dtype=np.int64)
   examples = task_lib.Examples(
-    images.resize(pixels[..., np.newaxis], image_size),
+    {task_lib.IMAGE: images.resize(pixels[..., np.newaxis], image_size)},
     label=digits.target.astype(np.int32),
     example_id=ids,
     case=ids,

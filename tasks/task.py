@@ -18,8 +18,7 @@ class Examples:
   Attributes:
     fields: What encoders read, by name: `image` (uint8 [n, height, width, channels]),
       or others, such as `left` and `right` of two modalities or the `features` of a
-      table (float32 [n, d]). Bytes are images; all have n rows. A single array is the
-      field `image`.
+      table (float32 [n, d]). Bytes are images; all have n rows.
     label: int32 [n], -1 where an example is unlabelled.
     example_id: int64 [n], unique over all splits of the task.
     case: int64 [n], the case (patient, lesion) that an example belongs to.
@@ -31,8 +30,6 @@ class Examples:
   case: np.ndarray
 
   def __post_init__(self) -> None:
-    if isinstance(self.fields, np.ndarray):
-      object.__setattr__(self, 'fields', {IMAGE: self.fields})
     if not self.fields:
       raise ValueError('fields is empty; examples need one that an encoder reads.')
     for name, array in self.fields.items():

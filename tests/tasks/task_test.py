@@ -11,7 +11,7 @@ from tasks import task as task_lib
 def _examples(ids, labels=None, cases=None, size=2):
   n = len(ids)
   return task_lib.Examples(
-    np.arange(n * size * size * 3, dtype=np.uint8).reshape(n, size, size, 3),
+    {'image': np.arange(n * size * size * 3, dtype=np.uint8).reshape(n, size, size, 3)},
     label=np.asarray(np.zeros(n) if labels is None else labels, np.int32),
     example_id=np.asarray(ids, np.int64),
     case=np.asarray(ids if cases is None else cases, np.int64),

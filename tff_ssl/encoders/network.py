@@ -92,7 +92,7 @@ class Network:
     """Returns the same network as an encoder of another field of an example."""
     return dataclasses.replace(self, field=field)
 
-  def for_inputs(self, shape: Sequence[int | None]) -> Self:
+  def for_inputs(self, shape: Sequence[int]) -> Self:
     """Returns the same network, with the same parameters, for inputs of another shape.
 
     A multi-crop objective encodes small crops by the encoder of large ones. A group

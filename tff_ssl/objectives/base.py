@@ -264,7 +264,7 @@ class _WithoutState:
   """An `Objective` as a `Stateful` one."""
 
   def __init__(self, objective: Objective):
-    self._objective = objective
+    self._objective: Any = objective
     self.networks = objective.networks if isinstance(objective, Networked) else {}
     self.init = objective.init
     self.summarize = objective.summarize

@@ -41,7 +41,7 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
     teacher_temperature: In the first round, and from the last of the warm-up on.
     warmup_rounds: Over which it rises, on a line; 1: it jumps after the first.
     momentum: The teacher's in the first round; by a cosine 1 at the end of the run.
-    now: The teacher's momentum and temperature, from `at`; None: of the first round.
+    now: The teacher's momentum and temperature, from `at`; (): of the first round.
   """
 
   model: dual_encoder.Siamese
@@ -51,7 +51,7 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
   teacher_temperature: tuple[float, float] = (0.04, 0.07)
   warmup_rounds: int = 30
   momentum: float = 0.996
-  now: tuple[tf.Tensor, tf.Tensor] | None = None
+  now: tuple[tf.Tensor, ...] = ()
 
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
@@ -97,10 +97,10 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
     """Returns the mean loss of the examples; 0 if there is none."""
     configs = (self.model.augmentation,) * 2 + self.local_crops
     crops = self.model.crops(examples, seed, configs)
-    z, student = self._outputs(params, crops[:2])
+    z, *student = self._outputs(params, crops[:2])
     if self.local_crops:
-      student += self._outputs(params, crops[2:])[1]
-    _, teacher = self._outputs(network.select(state, target.TARGET), crops[:2])
+      student += self._outputs(params, crops[2:])[1:]
+    _, *teacher = self._outputs(network.select(state, target.TARGET), crops[:2])
     _, warmed = self.now or self.at(0, None).now
     loss = dino.cross_entropy(teacher, student, state[CENTRE], warmed, self.temperature)
     carry = base.Carry({CENTRE: dino.next_centre(state[CENTRE], teacher)})
@@ -113,8 +113,8 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
     momentum, _ = self.now or self.at(0, None).now
     return params, target.follow(state, params, momentum) | carry
 
-  def _outputs(self, params, crops):
-    """Returns the projections of crops of one size, and each crop's scores."""
+  def _outputs(self, params: base.Params, crops: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns the projections of crops of one size, then each crop's scores."""
     z = self.model.project(params, tf.concat(crops, axis=0), batches=len(crops))
     kernel = tf.math.l2_normalize(params[_KERNEL], axis=0)
-    return z, tf.split(tf.math.l2_normalize(z, axis=1) @ kernel, len(crops))
+    return [z, *tf.split(tf.math.l2_normalize(z, axis=1) @ kernel, len(crops))]
