@@ -45,7 +45,7 @@ _MAY_BE_GIVEN = (
 )
 _OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES)
 _FEDBN = 'fedbn'
-_STATISTICS = f'global_model_weights/non_trainable/{dual_encoder.ENCODER}'
+_STATISTICS = 'global_model_weights/non_trainable'
 
 
 def main() -> None:
@@ -71,7 +71,6 @@ def main() -> None:
       f'{folder} is a run of fedbn: its checkpoints have no batch norm, which is with '
       'the clients; evaluation.json has what its last encoder is worth.'
     )
-  round, params = checkpoints.read_newest(folder / 'checkpoints', results.ENCODER)
   task = common.load_task()
   if task.fingerprint() != config.get('task'):
     raise ValueError(
@@ -79,8 +78,12 @@ def main() -> None:
       'encoder must be evaluated on those that it was not trained on.'
     )
   encoder = common.build_encoder(task)
+  prefix = dual_encoder.encoder_prefix(encoder)
+  where = f'{results.TRAINABLE}/{prefix}'
+  round, params = checkpoints.read_newest(folder / 'checkpoints', where)
   if encoder.mixes_examples:
-    params |= checkpoints.read_newest(folder / 'checkpoints', _STATISTICS)[1]
+    where = f'{_STATISTICS}/{prefix}'
+    params |= checkpoints.read_newest(folder / 'checkpoints', where)[1]
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')

@@ -117,7 +117,9 @@ def build_task(
     if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
     images = pixels[start : start + len(ids)]
-    examples[part] = task_lib.Examples(images, label[ids], ids, case[ids])
+    examples[part] = task_lib.Examples(
+      {task_lib.IMAGE: images}, label[ids], ids, case[ids]
+    )
     start += len(ids)
   return task_lib.Task(
     name=name,

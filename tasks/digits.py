@@ -1,5 +1,7 @@
 """scikit-learn's bundled digits: 1,797 handwritten digits, 8 x 8, no download."""
 
+import dataclasses
+
 import numpy as np
 
 from tasks import images
@@ -10,6 +12,28 @@ _TEST_FRACTION = 0.2
 # The split is fixed, whatever the seed of a run.
 _SPLIT_SEED = 0
 _LARGEST_VALUE = 16
+
+
+def load_halves(image_size: int | None = None) -> task_lib.Task:
+  """Loads the digits as two modalities: upper halves are `left`, lower ones `right`.
+
+  Args:
+    image_size: Height and width of a whole digit, in pixels, even; None for 8.
+
+  Raises:
+    ValueError: The size is odd.
+  """
+  if image_size is not None and image_size % 2:
+    raise ValueError(f'image_size is {image_size}; digits in halves need an even one.')
+  whole = load(image_size)
+
+  def halves(examples: task_lib.Examples) -> task_lib.Examples:
+    left, right = np.split(examples.image, 2, axis=1)
+    return dataclasses.replace(examples, fields={'left': left, 'right': right})
+
+  return dataclasses.replace(
+    whole, name='digits_halves', train=halves(whole.train), test=halves(whole.test)
+  )
 
 
 def load(image_size: int | None = None) -> task_lib.Task:
@@ -28,7 +52,7 @@ def load(image_size: int | None = None) -> task_lib.Task:
   pixels = np.rint(digits.images * (255 / _LARGEST_VALUE)).astype(np.uint8)
   ids = np.arange(len(pixels), dtype=np.int64)
   examples = task_lib.Examples(
-    image=images.resize(pixels[..., np.newaxis], image_size),
+    {task_lib.IMAGE: images.resize(pixels[..., np.newaxis], image_size)},
     label=digits.target.astype(np.int32),
     example_id=ids,
     case=ids,

@@ -9,6 +9,7 @@ from tasks import cifar
 from tasks import digits
 from tasks import ham10000
 from tasks import stl10
+from tasks import tables
 from tasks import task as task_lib
 
 
@@ -26,13 +27,22 @@ def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
   return lambda r: cifar.load(name, r.data_dir, r.image_size, r.download)
 
 
+def _load_bundled(name: str) -> Callable[[_Request], task_lib.Task]:
+  return lambda _: tables.load_bundled(name)
+
+
+# Tasks without images.
+TABLES = (*tables.BUNDLED, tables.FEATURES)
 _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'digits': lambda r: digits.load(r.image_size),
+  'digits_halves': lambda r: digits.load_halves(r.image_size),
   'cifar10': _load_cifar('cifar10'),
   'cifar100': _load_cifar('cifar100'),
   'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
   'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
   'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed),
+  **{name: _load_bundled(name) for name in tables.BUNDLED},
+  tables.FEATURES: lambda r: tables.load_file(r.data_dir),
 }
 TASKS = tuple(_LOADERS)
 
@@ -49,7 +59,8 @@ def load(
   Args:
     name: One of `TASKS`.
     data_dir: Where the data are: TFDS's folder for cifar10, cifar100 and stl10, the
-      folder or .tar file for ham10000 and cases; digits needs none.
+      folder or .tar file for ham10000 and cases, the .npz or .csv file for features;
+      the others need none.
     image_size: Height and width of the images, in pixels; None for the task's own.
     download: Whether data that are not there may be downloaded (TFDS).
     seed: Seed of the split into train and test cases, where none is published.
@@ -64,4 +75,6 @@ def load(
     raise ValueError(f'Unknown task {name!r}; allowed are {", ".join(TASKS)}.')
   if image_size is not None and image_size < 1:
     raise ValueError(f'image_size is {image_size}; it must be at least 1.')
+  if image_size is not None and name in TABLES:
+    raise ValueError(f'image_size is {image_size}; the task {name} has no images.')
   return _LOADERS[name](_Request(data_dir, image_size, download, seed))

@@ -1,9 +1,14 @@
 """What a task is: the examples of its splits and what is known about them."""
 
+from collections.abc import Mapping
 import dataclasses
 import hashlib
 
 import numpy as np
+
+# The field of examples that are images, and what no field may be called.
+IMAGE = 'image'
+_TAKEN = ('label', 'example_id', 'case', 'client')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -11,34 +16,42 @@ class Examples:
   """Examples of one split, in memory or memory-mapped.
 
   Attributes:
-    image: uint8 [n, height, width, channels].
+    fields: What encoders read, by name: `image` (uint8 [n, height, width, channels]),
+      or others, such as `left` and `right` of two modalities or the `features` of a
+      table (float32 [n, d]). Bytes are images; all have n rows.
     label: int32 [n], -1 where an example is unlabelled.
     example_id: int64 [n], unique over all splits of the task.
     case: int64 [n], the case (patient, lesion) that an example belongs to.
   """
 
-  image: np.ndarray
+  fields: Mapping[str, np.ndarray]
   label: np.ndarray
   example_id: np.ndarray
   case: np.ndarray
 
   def __post_init__(self) -> None:
-    if self.image.ndim != 4 or self.image.dtype != np.uint8:
-      raise ValueError(
-        f'image is {self.image.dtype} of shape {self.image.shape}; it must be uint8 '
-        'of shape [n, height, width, channels].'
-      )
+    if not self.fields:
+      raise ValueError('fields is empty; examples need one that an encoder reads.')
+    for name, array in self.fields.items():
+      _check_field(name, array)
+    first = next(iter(self.fields))
+    shape = self.fields[first].shape[:1]
+    for name, array in self.fields.items():
+      if array.shape[:1] != shape:
+        raise ValueError(
+          f'{name} has {len(array)} rows and {first} has {shape[0]}; they must be as '
+          'many.'
+        )
     for name, dtype in (
       ('label', np.int32),
       ('example_id', np.int64),
       ('case', np.int64),
     ):
       array = getattr(self, name)
-      if array.shape != self.image.shape[:1] or array.dtype != dtype:
+      if array.shape != shape or array.dtype != dtype:
         raise ValueError(
           f'{name} is {array.dtype} of shape {array.shape}; it must be '
-          f'{np.dtype(dtype)} of shape {self.image.shape[:1]}, as there are '
-          f'{len(self.image)} images.'
+          f'{np.dtype(dtype)} of shape {shape}, as there are {shape[0]} examples.'
         )
     if np.any(self.label < -1):
       raise ValueError(
@@ -46,7 +59,32 @@ class Examples:
       )
 
   def __len__(self) -> int:
-    return len(self.image)
+    return len(self.label)
+
+  def __getitem__(self, name: str) -> np.ndarray:
+    """Returns a field by its name.
+
+    Raises:
+      ValueError: There is none of that name.
+    """
+    if name not in self.fields:
+      raise ValueError(
+        f'The examples have no field {name!r}; they have {", ".join(self.fields)}.'
+      )
+    return self.fields[name]
+
+  @property
+  def image(self) -> np.ndarray:
+    """The field `image`, uint8 [n, height, width, channels].
+
+    Raises:
+      ValueError: There are no images.
+    """
+    return self[IMAGE]
+
+  def with_fields(self, **fields: np.ndarray) -> 'Examples':
+    """The same examples with other arrays as some of their fields, by name."""
+    return dataclasses.replace(self, fields={**self.fields, **fields})
 
   def take(self, positions: np.ndarray) -> 'Examples':
     """The examples at some positions.
@@ -58,10 +96,26 @@ class Examples:
       The m examples, in this order, in memory.
     """
     return Examples(
-      image=self.image[positions],
+      fields={name: array[positions] for name, array in self.fields.items()},
       label=self.label[positions],
       example_id=self.example_id[positions],
       case=self.case[positions],
+    )
+
+
+def _check_field(name: str, array: np.ndarray) -> None:
+  if name in _TAKEN:
+    raise ValueError(f'A field is called {name!r}; {", ".join(_TAKEN)} are taken.')
+  if name == IMAGE or array.dtype == np.uint8:
+    if array.ndim != 4 or array.dtype != np.uint8:
+      raise ValueError(
+        f'{name} is {array.dtype} of shape {array.shape}; it must be uint8 '
+        'of shape [n, height, width, channels].'
+      )
+  elif array.ndim < 2 or array.dtype != np.float32:
+    raise ValueError(
+      f'{name} is {array.dtype} of shape {array.shape}; it must be float32 of shape '
+      '[n, ...], or uint8 images [n, height, width, channels].'
     )
 
 
@@ -92,10 +146,11 @@ class Task:
     for split, examples in splits.items():
       if not len(examples):
         raise ValueError(f'Task {self.name!r} has 0 {split} examples; it needs some.')
-      if examples.image.shape[1:] != self.image_shape:
+      shapes = {name: array.shape[1:] for name, array in examples.fields.items()}
+      if shapes != self.shapes:
         raise ValueError(
-          f'Task {self.name!r} has {split} images of shape {examples.image.shape[1:]} '
-          f'and train images of shape {self.image_shape}; they must be the same.'
+          f'Task {self.name!r} has {split} fields of shapes {shapes} and train fields '
+          f'of shapes {self.shapes}; they must be the same.'
         )
       if np.max(examples.label) >= self.num_classes:
         raise ValueError(
@@ -116,9 +171,23 @@ class Task:
 
   @property
   def image_shape(self) -> tuple[int, int, int]:
-    """Height, width and channels."""
+    """Height, width and channels.
+
+    Raises:
+      ValueError: There are no images.
+    """
     _, height, width, channels = self.train.image.shape
     return height, width, channels
+
+  @property
+  def shapes(self) -> dict[str, tuple[int, ...]]:
+    """The shape of an example in each field."""
+    return {name: array.shape[1:] for name, array in self.train.fields.items()}
+
+  @property
+  def field(self) -> str:
+    """The field that is encoded and evaluated: the first; of two modalities `left`."""
+    return next(iter(self.train.fields))
 
   @property
   def num_classes(self) -> int:
@@ -128,19 +197,27 @@ class Task:
   def describe(self) -> str:
     """The task in one line."""
     parts = []
+    unit = 'images' if self.field == IMAGE else 'examples'
     for split, examples in self.splits().items():
       cases = f' of {len(np.unique(examples.case)):,} cases' if self.case_level else ''
       unlabelled = int(np.sum(examples.label < 0))
       note = f' ({unlabelled:,} unlabelled)' if unlabelled else ''
-      parts.append(f'{split} {len(examples):,} images{cases}{note}')
-    shape = 'x'.join(str(size) for size in self.image_shape)
-    return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shape}'
+      parts.append(f'{split} {len(examples):,} {unit}{cases}{note}')
+    shapes = ', '.join(
+      ('' if name == IMAGE else f'{name} ') + 'x'.join(str(size) for size in shape)
+      for name, shape in self.shapes.items()
+    )
+    return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
 
   def fingerprint(self) -> str:
-    """Identifies the examples: a digest of all ids, labels, cases and pixels."""
+    """Identifies the examples: a digest of all ids, labels, cases and fields."""
     digest = hashlib.blake2b(digest_size=16)
     for split, examples in self.splits().items():
       digest.update(split.encode())
-      for array in (examples.example_id, examples.label, examples.case, examples.image):
+      for name in examples.fields:
+        if name != IMAGE:
+          digest.update(name.encode())
+      known = (examples.example_id, examples.label, examples.case)
+      for array in (*known, *examples.fields.values()):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

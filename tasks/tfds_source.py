@@ -94,7 +94,8 @@ def load_task(
 def _examples(entry: cache.Entry, split: str, first_id: int) -> task_lib.Examples:
   label = entry.arrays[f'{split}_label']
   ids = np.arange(first_id, first_id + len(label), dtype=np.int64)
-  return task_lib.Examples(entry.arrays[f'{split}_image'], label, ids, case=ids)
+  fields = {task_lib.IMAGE: entry.arrays[f'{split}_image']}
+  return task_lib.Examples(fields, label, ids, case=ids)
 
 
 def batches(builder: Any, split: str) -> Iterator[dict[str, Any]]:

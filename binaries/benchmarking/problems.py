@@ -10,6 +10,7 @@ from binaries.benchmarking import workloads
 from tff_ssl.algorithms import centralized as centralized_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base

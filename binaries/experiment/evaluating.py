@@ -87,7 +87,8 @@ class Evaluator:
     Args:
       params: All of the objective's.
     """
-    numbers = self.evaluate(network.select(params, dual_encoder.ENCODER))
+    prefix = dual_encoder.encoder_prefix(self._encoder)
+    numbers = self.evaluate(network.select(params, prefix))
     if self._classify is not None:
       numbers.update(
         suite.evaluate_classifier(
@@ -96,6 +97,7 @@ class Evaluator:
           num_classes=self._task.num_classes,
           case_level=self._task.case_level,
           deal=self._deal,
+          field=self._encoder.field,
         )
       )
     return numbers
@@ -106,7 +108,9 @@ class Evaluator:
     Returns:
       Numbers of the random encoder and of supervised training from scratch.
     """
-    initial = self._complete(self.initial_params(), self._task.train.image)
+    initial = self._complete(
+      self.initial_params(), self._task.train[self._encoder.field]
+    )
     return self.evaluate(initial), self._supervised(initial)
 
   def initial_params(self) -> network.Params:
@@ -182,6 +186,7 @@ class Evaluator:
       finetune=finetune_fn,
       federated=self._federated,
       deal=self._deal,
+      field=self._encoder.field,
     )
 
 

@@ -11,7 +11,6 @@ names of `evaluation.personal`; `binaries.compare` draws them.
 
 import collections
 from collections.abc import Mapping, Sequence
-import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -30,7 +29,6 @@ from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
 from tff_ssl.partition import alike
 from tff_ssl.partition import clients
-from tff_ssl.partition import spec
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import federated_probe
 from tff_ssl.runtime import personal_models
@@ -72,24 +70,21 @@ class Personal:
         )
     self._parts = parts
     self._encoders = personal_models.PersonalEncoders(parts.encoder, model)
-    task, text = parts.task, dealing.text(parts.task)
+    task = parts.task
     labelled = np.flatnonzero(task.test.label >= 0)
     dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
     tested = collections.OrderedDict((k, labelled[own]) for k, own in dealt.items())
     held = parts.partition
-    images, test_images = (
-      spec.client_images(text, examples.image, whose)
-      for examples, whose in ((task.train, held), (task.test, tested))
-    )
     self._evaluation = personal.PersonalEvaluation(
-      dataclasses.replace(task.train, image=images),
-      dataclasses.replace(task.test, image=test_images),
+      dealing.held(task, task.train, held),
+      dealing.held(task, task.test, tested),
       held,
       _some(tested),
       num_classes=task.num_classes,
       fractions=evaluation.fractions(),
       seed=common.SEED.value,
       federated=self._build_federated(),
+      field=parts.encoder.field,
     )
 
   def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:

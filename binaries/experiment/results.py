@@ -24,6 +24,7 @@ from tff_ssl.runtime import files
 from tff_ssl.runtime import run_folder
 
 # Where every algorithm has its encoder in its state.
+TRAINABLE = algorithms.TRAINABLE
 ENCODER = algorithms.ENCODER
 RANDOM = 'random encoder'
 SCRATCH = 'supervised from scratch'
@@ -66,10 +67,11 @@ def save_encoder(
   model = encoder.to_keras(params)
   folder.save_encoder(model, card(task, encoder, algorithm, rounds))
   shown = task.test.take(projection.choose(len(task.test)))
+  inputs = shown[encoder.field]
   projection.write(
     folder.path / 'tensorboard',
-    features.encode(model, shown.image),
-    shown.image,
+    features.encode(model, inputs),
+    inputs if inputs.ndim == 4 else None,
     {
       'label': [_label(task, label) for label in shown.label],
       'example_id': [str(example_id) for example_id in shown.example_id],
@@ -81,12 +83,18 @@ def card(
   task: task_lib.Task, encoder: network.Network, algorithm: str, rounds: int
 ) -> collections.OrderedDict[str, object]:
   """Returns what the card of an encoder says; the arguments are `save_encoder`'s."""
+  shape = ', '.join(map(str, encoder.input_shape))
+  units = 'pixels in [0, 1]'
+  if len(encoder.input_shape) == 1:
+    units = 'standardised by the training examples'
+  if encoder.field != network.IMAGE:
+    units += f', the field {encoder.field}'
   return collections.OrderedDict(
     encoder=encoder.name,
     algorithm=algorithm,
     task=task.name,
     rounds=rounds,
-    input=f'float32 [n, {", ".join(map(str, task.image_shape))}], pixels in [0, 1]',
+    input=f'float32 [n, {shape}], {units}',
     output=f'float32 [n, {encoder.output_dim}], features',
     parameters=encoder.num_parameters,
     network=registry.describe(encoder),

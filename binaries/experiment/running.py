@@ -18,6 +18,7 @@ from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import labels
+from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
@@ -92,6 +93,10 @@ class Prepared:
     # Population statistics of batch norm are not trainable.
     return collections.OrderedDict(**found.trainable, **found.non_trainable)
 
+  def of_encoder(self, weights: network.Params) -> network.Params:
+    """Returns those of the encoder that is evaluated and left behind."""
+    return network.select(weights, dual_encoder.encoder_prefix(self.encoder))
+
 
 def run(program: str) -> None:
   """Runs the experiment that the flags name, or goes on with it.
@@ -122,7 +127,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   clients = simulation.Clients(data, num_packs=common.PACKS.value)
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
-  objective = chosen.objective.build(encoder, task.num_classes)
+  objective = chosen.objective.of_task(encoder, task)
   counted = (len(partition),) if algorithm.numbered else ()
   process = algorithm.build(objective, spec, *counted)
   take: Callable[[Iterable[str]], Any] = clients.cohort
@@ -163,7 +168,7 @@ def execute(prepared: Prepared) -> None:
   own = prepared.own
 
   def keep(state: Any) -> None:
-    params = network.select(prepared.weights(state), dual_encoder.ENCODER)
+    params = prepared.of_encoder(prepared.weights(state))
     results.save_encoder(
       folder, prepared.task, prepared.encoder, params, prepared.name, rounds
     )
@@ -207,7 +212,7 @@ def execute(prepared: Prepared) -> None:
       if own is not None:
         with _after_training(path):
           own.finish(folder, weights, prepared.name, rounds)
-    params = network.select(weights, dual_encoder.ENCODER)
+    params = prepared.of_encoder(weights)
     with _after_training(path):
       known = results.read(path, rounds)
       evaluating.report(evaluator, path, rounds, prepared.name, params, known)

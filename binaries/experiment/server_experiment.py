@@ -16,6 +16,7 @@ from binaries.flags import methods
 from binaries.methods import choice
 from binaries.methods import server_algorithms
 from tasks import ham10000
+from tasks import labels_at_server
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
@@ -65,7 +66,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   cohorts = _build_cohorts(data, clients_per_round, grouping.groups)
   rounds = server_data.Rounds(
     collections.OrderedDict(
-      image=split.server.train.image,
+      **split.server.train.fields,
       example_id=split.server.train.example_id,
       label=split.server.train.label,
     ),
@@ -80,7 +81,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     len(partition),
     grouping,
   )
-  objective = chosen.objective.build(encoder, task.num_classes)
+  objective = chosen.objective.of_task(encoder, task)
   process = algorithm.build(objective, problem)
   evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)
@@ -98,11 +99,11 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   )
 
 
-def _split(task: task_lib.Task) -> labels_processes.Split:
+def _split(task: task_lib.Task) -> labels_at_server.Split:
   """Gives the server its labels."""
   hospital = methods.SERVER_HOSPITAL.value
   if hospital is None:
-    return labels_processes.by_share(
+    return labels_at_server.by_share(
       task, methods.SERVER_LABELS.value, common.SEED.value
     )
   places = ham10000.hospitals(common.DATA_DIR.value)
@@ -111,7 +112,7 @@ def _split(task: task_lib.Task) -> labels_processes.Split:
       f'server_hospital is {hospital!r}; the hospitals are '
       f'{", ".join(np.unique(places))}.'
     )
-  return labels_processes.at(task, places[task.train.example_id] == hospital)
+  return labels_at_server.at(task, places[task.train.example_id] == hospital)
 
 
 def _build_cohorts(
@@ -168,6 +169,7 @@ class _Measure:
           self._task.test,
           num_classes=self._task.num_classes,
           case_level=self._task.case_level,
+          field=self._task.field,
         )
         for score in _SCORES if self._evaluator.balanced else _SCORES[:1]:
           numbers[f'{name}/{score}'] = found[f'{suite.CLASSIFIER}/{score}']

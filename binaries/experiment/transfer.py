@@ -82,9 +82,8 @@ def fit(task: task_lib.Task, image_shape: tuple[int, int, int]) -> task_lib.Task
       'unless the task has one.'
     )
   repeated = {
-    split: dataclasses.replace(
-      examples,
-      image=np.broadcast_to(examples.image, (len(examples), *image_shape)),
+    split: examples.with_fields(
+      image=np.broadcast_to(examples.image, (len(examples), *image_shape))
     )
     for split, examples in task.splits().items()
   }

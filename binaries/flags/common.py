@@ -12,7 +12,7 @@ from binaries.flags import dealing
 from binaries.flags import program
 from tasks import registry
 from tasks import task as task_lib
-from tff_ssl.augment import byol
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
@@ -25,8 +25,8 @@ TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
 DATA_DIR = flags.DEFINE_string(
   'data_dir',
   None,
-  'Where the data are: the TFDS folder (cifar10, cifar100, stl10), or the folder or '
-  '.tar file (ham10000, cases).',
+  'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
+  'file (ham10000, cases), or the .npz or .csv file (features).',
 )
 DOWNLOAD = flags.DEFINE_bool(
   'download', True, 'Whether TFDS may download a data set that is not prepared.'
@@ -34,7 +34,9 @@ DOWNLOAD = flags.DEFINE_bool(
 IMAGE_SIZE = flags.DEFINE_integer(
   'image_size', None, "Height and width of the images; by default the task's own."
 )
-ENCODER = flags.DEFINE_enum('encoder', 'resnet8', encoders.NAMES, 'Encoder.')
+ENCODER = flags.DEFINE_enum(
+  'encoder', 'resnet8', encoders.NAMES, 'Encoder; of tabular tasks mlp by default.'
+)
 WIDTH = flags.DEFINE_float(
   'encoder_width', 1.0, "Factor on the encoder's channels or units."
 )
@@ -45,7 +47,8 @@ NORM = flags.DEFINE_enum(
   'encoder_norm',
   'group',
   ('group', 'batch'),
-  'Norm of a ResNet and its heads; group has weight standardization.',
+  'Norm of a ResNet or an MLP and its heads; group of a ResNet has weight '
+  'standardization.',
 )
 PATCH = flags.DEFINE_integer(
   'encoder_patch',
@@ -57,7 +60,10 @@ PROJECTOR = flags.DEFINE_list(
   'projector', None, "Widths of the projector's layers; by default the algorithm's."
 )
 AUGMENTATION = flags.DEFINE_enum(
-  'augmentation', 'byol_no_blur', tuple(byol.CONFIGS), 'How the views are made.'
+  'augmentation',
+  'byol_no_blur',
+  tuple(multiview.CONFIGS),
+  'How the views are made; of tabular tasks noise_mask by default.',
 )
 ROUNDS = flags.DEFINE_integer(
   'rounds', None, 'Rounds; by default 100, of benchmark 10.', lower_bound=1
@@ -118,7 +124,7 @@ NOT_ADOPTED = (
 
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
-WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases')
+WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases', 'features')
 
 
 def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
@@ -159,7 +165,7 @@ def check_flags() -> None:
   refuse_stray('data_dir', 'task', WITH_DATA_DIR)
   refuse_stray('download', 'task', DOWNLOADED)
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
-  refuse_stray('encoder_norm', 'encoder', resnet.NAMES)
+  refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
   dealing.check()
   projector_widths()
@@ -241,6 +247,13 @@ def fill(values: Mapping[str, object]) -> None:
       flags.FLAGS[name].value = value
 
 
+def of_task() -> dict[str, object]:
+  """Returns values of flags that follow from the task, where none is given."""
+  if TASK.value not in registry.TABLES:
+    return {}
+  return {'encoder': 'mlp', 'augmentation': 'noise_mask'}
+
+
 def load_task() -> task_lib.Task:
   """Loads the task that the flags name, and prints what it holds."""
   task = registry.load(
@@ -258,21 +271,26 @@ def build_partition(task: task_lib.Task) -> partition_lib.Partition:
 
 
 def build_encoder(task: task_lib.Task) -> network.Network:
-  """Builds the encoder for the task's images."""
-  return build_encoder_of_shape(task.image_shape)
+  """Builds the encoder of the field that the task has evaluated."""
+  return build_encoder_of_shape(task.shapes[task.field], task.field)
 
 
-def build_encoder_of_shape(image_shape: Sequence[int]) -> network.Network:
-  """Builds the encoder for images of a shape, (height, width, channels)."""
+def build_encoder_of_shape(
+  shape: Sequence[int], field: str = network.IMAGE
+) -> network.Network:
+  """Builds the encoder of a field of examples.
+
+  Args:
+    shape: Of one example there: (height, width, channels) of images.
+    field: Its name.
+  """
   # The defaults are not meant for encoders without, which refuse any.
   stem, norm = (
-    flag.value
-    if ENCODER.value in resnet.NAMES or flags.FLAGS[flag.name].present
-    else None
-    for flag in (STEM, NORM)
+    flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
+    for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))
   )
   return encoders.build_encoder(
-    ENCODER.value, image_shape, WIDTH.value, stem, PATCH.value, norm
+    ENCODER.value, shape, WIDTH.value, stem, PATCH.value, norm, field
   )
 
 
@@ -281,7 +299,7 @@ def build_siamese(
 ) -> dual_encoder.Siamese:
   """Builds the dual encoder of one image's two views."""
   return dual_encoder.build_siamese(
-    encoder, projector_widths(default_projector), byol.by_name(AUGMENTATION.value)
+    encoder, projector_widths(default_projector), multiview.by_name(AUGMENTATION.value)
   )
 
 

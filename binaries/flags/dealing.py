@@ -87,7 +87,7 @@ def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
 def build_client_data(
   task: task_lib.Task, partition: partition_lib.Partition, labelled: bool = False
 ) -> client_data.ArrayClientData:
-  """Returns what the clients hold: images as the partition gives them.
+  """Returns what the clients hold: every field, and images as the partition gives them.
 
   Args:
     task: Gives the training examples.
@@ -95,11 +95,30 @@ def build_client_data(
     labelled: Whether clients have the labels.
   """
   return client_data.ArrayClientData(
-    spec.client_images(text(task), task.train.image, partition),
+    held(task, task.train, partition).fields,
     task.train.example_id,
     partition,
     label=task.train.label if labelled else None,
   )
+
+
+def held(
+  task: task_lib.Task, examples: task_lib.Examples, partition: partition_lib.Partition
+) -> task_lib.Examples:
+  """Returns examples as the clients hold them: some partitions change their images.
+
+  Args:
+    task: Of the run.
+    examples: Of one of its splits.
+    partition: Client id -> positions among them.
+
+  Raises:
+    ValueError: If the partition changes images, and there are none.
+  """
+  if not spec.changes_images(text(task)):
+    return examples
+  images = spec.client_images(text(task), examples.image, partition)
+  return examples.with_fields(image=images)
 
 
 def _encode(task: task_lib.Task) -> np.ndarray:
@@ -111,10 +130,10 @@ def _encode(task: task_lib.Task) -> np.ndarray:
       f'--partition_encoder is {ENCODER.value!r}, which is not an encoder.keras that '
       f'can be read: {error}'
     ) from error
-  if encoder.input_shape[1:] != task.image_shape:
+  if encoder.input_shape[1:] != task.shapes[task.field]:
     raise ValueError(
       f'--partition_encoder={ENCODER.value} takes images of shape '
       f'{encoder.input_shape[1:]}, but those of {task.name} are of shape '
-      f'{task.image_shape}.'
+      f'{task.shapes[task.field]}.'
     )
-  return features.encode(encoder, task.train.image)
+  return features.encode(encoder, task.train[task.field])

@@ -42,13 +42,19 @@ PREDICTOR_WIDTH = flags.DEFINE_integer(
   lower_bound=1,
 )
 TARGET_MOMENTUM = flags.DEFINE_float(
-  'target_momentum', None, 'Of the target or key network.'
+  'target_momentum', None, 'Of the target or key network; of DINO in the first round.'
 )
 QUEUE_SIZE = flags.DEFINE_integer(
   'queue_size', 1024, 'Keys in the queue.', lower_bound=1
 )
 PROTOTYPES = flags.DEFINE_integer(
-  'prototypes', 256, 'Prototypes of SwAV.', lower_bound=1
+  'prototypes', 256, 'Prototypes of SwAV and DINO.', lower_bound=1
+)
+LOCAL_CROPS = flags.DEFINE_integer(
+  'local_crops',
+  4,
+  'Crops of DINO that the student alone sees, of half the side of the images.',
+  lower_bound=0,
 )
 PREDICTOR = flags.DEFINE_bool('predictor', True, 'Whether there is a predictor.')
 STOP_GRADIENT = flags.DEFINE_bool(

@@ -22,7 +22,8 @@ from tff_ssl.runtime import personal_models
 from tff_ssl.runtime import run_config
 
 # Where every algorithm has its encoder in its state.
-ENCODER = f'global_model_weights/trainable/{dual_encoder.ENCODER}'
+TRAINABLE = 'global_model_weights/trainable'
+ENCODER = f'{TRAINABLE}/{dual_encoder.ENCODER}'
 
 
 def _nothing() -> None:
@@ -114,13 +115,15 @@ def _dcco_config() -> dcco.DCCOConfig:
 
 def _centralized_steps(objective: Any, _: Any) -> Any:
   optimizer = training.build_server_optimizer()
-  return centralized.Centralized(objective, optimizer, common.SEED.value)
+  return centralized.Centralized(
+    objective, optimizer, common.SEED.value, common.ROUNDS.value
+  )
 
 
 def _centralized(objective: Any, _: Any) -> Any:
   plan, rate = training.plan(), training.schedule()
   return centralized_training.CentralizedTraining(
-    objective, plan, rate, common.SEED.value
+    objective, plan, rate, common.SEED.value, common.ROUNDS.value
   )
 
 

@@ -93,7 +93,7 @@ def read(program: str) -> Choice:
   chosen = _choose(table.PROGRAMS[program])
   _leave_unused(chosen)
   _rename(chosen.method.renamed)
-  common.fill(table.values(chosen.program, chosen.method))
+  common.fill({**table.values(chosen.program, chosen.method), **common.of_task()})
   if chosen.method.alias:
     print(f'{chosen.name} is {chosen.method.alias}', flush=True)
   chosen.program.check()

@@ -4,15 +4,22 @@ from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any
 
+from absl import flags
+
 from binaries.flags import common
 from binaries.flags import methods
+from tasks import task as task_lib
 from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
+from tff_ssl.augment import vectors
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dino
+from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fedca
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import fedsup
@@ -31,43 +38,106 @@ class Objective:
   """What clients minimise.
 
   Attributes:
-    build: (encoder, number of classes) -> the objective, as the flags say.
+    build: (encoder, number of classes) -> the objective, as the flags say; of two
+      modalities, (left encoder, number of classes, right encoder).
     takes: Flags that it reads, besides those of the encoder.
     defaults: Values of flags where the command line gives none; of a flag that it does
       not take, the value it has.
     labelled: Whether it reads labels.
+    two_towers: Whether it can be of two modalities.
   """
 
-  build: Callable[[network.Network, int], Any]
+  build: Callable[..., Any]
   takes: tuple[str, ...] = ()
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   labelled: bool = False
+  two_towers: bool = False
+
+  def of_task(self, encoder: network.Network, task: task_lib.Task) -> Any:
+    """Builds it for a task.
+
+    Args:
+      encoder: Of the field that the task has evaluated.
+      task: With two modalities, or one.
+
+    Raises:
+      ValueError: If the task has two modalities, which this objective does not take, or
+        a flag is given that does nothing for them.
+    """
+    if encoder.field != dual_encoder.LEFT:
+      return self.build(encoder, task.num_classes)
+    if not self.two_towers:
+      takers = [name for name, row in OBJECTIVES.items() if row.two_towers]
+      raise ValueError(
+        f'The task {task.name!r} has two modalities; an objective of both is one of '
+        f'{", ".join(takers)}.'
+      )
+    if flags.FLAGS[common.AUGMENTATION.name].present:
+      raise ValueError(
+        f'--augmentation is given with --task={task.name}, whose two modalities are '
+        'the two views.'
+      )
+    shape = task.shapes[dual_encoder.RIGHT]
+    right = common.build_encoder_of_shape(shape, dual_encoder.RIGHT)
+    return self.build(encoder, task.num_classes, right)
 
 
-def augmentation() -> augment.AugmentConfig:
+def augmentation() -> multiview.Config:
   """Returns how the views are made."""
-  return augment.by_name(common.AUGMENTATION.value)
+  return multiview.by_name(common.AUGMENTATION.value)
+
+
+def _mirrored() -> float:
+  """Returns with which probability views are mirrored."""
+  config = augmentation()
+  return getattr(config, 'flip_probability', 0.0)
+
+
+def _model(
+  encoder: network.Network, right: network.Network | None
+) -> dual_encoder.DualEncoder:
+  """Builds the dual encoder of two views, or of two modalities."""
+  if right is None:
+    return common.build_siamese(encoder)
+  return dual_encoder.build_two_towers(encoder, right, common.projector_widths())
 
 
 def labelled(encoder: network.Network, classes: int) -> supervised.SupervisedObjective:
   """Builds cross-entropy; images are mirrored only where two views would be."""
-  mirrored = augmentation().flip_probability > 0
-  return supervised.SupervisedObjective(
-    encoder,
-    projector.build_linear(encoder.output_dim, classes),
-    augment.by_name('flip' if mirrored else 'none'),
-  )
+  plain: multiview.Config = augment.by_name('flip' if _mirrored() else 'none')
+  if isinstance(augmentation(), vectors.VectorConfig):
+    plain = vectors.VectorConfig(noise=0.0, mask_probability=0.0)
+  head = projector.build_linear(encoder.output_dim, classes)
+  return supervised.SupervisedObjective(encoder, head, plain)
 
 
 def _weak_strong() -> weak_strong.WeakStrongConfig:
   """Returns how weak and strong views are made; mirrored only if other views are."""
-  mirrored = augmentation().flip_probability
-  return weak_strong.WeakStrongConfig(flip_probability=mirrored)
+  if isinstance(augmentation(), vectors.VectorConfig):
+    raise ValueError(
+      f'augmentation is {common.AUGMENTATION.value!r}, of vectors; weak and strong '
+      'views are of images alone.'
+    )
+  return weak_strong.WeakStrongConfig(flip_probability=_mirrored())
 
 
-def _simclr(encoder: network.Network, _: int) -> Any:
+def _simclr(
+  encoder: network.Network, _: int, right: network.Network | None = None
+) -> Any:
   return contrastive.ContrastiveObjective(
-    common.build_siamese(encoder), methods.TEMPERATURE.value
+    _model(encoder, right), methods.TEMPERATURE.value
+  )
+
+
+def _dino(encoder: network.Network, _: int) -> Any:
+  # Half the side: 8 of 16 pixels, as the paper has 96 of 224.
+  small = multiview.local_crop(augmentation(), max(1, encoder.input_shape[0] // 2))
+  return dino.DinoObjective(
+    common.build_siamese(encoder),
+    (small,) * methods.LOCAL_CROPS.value,
+    methods.PROTOTYPES.value,
+    methods.TEMPERATURE.value,
+    momentum=methods.TARGET_MOMENTUM.value,
   )
 
 
@@ -116,9 +186,11 @@ def _swav(encoder: network.Network, _: int) -> Any:
   return dataclasses.replace(objective, temperature=methods.TEMPERATURE.value)
 
 
-def _statistics(encoder: network.Network, _: int) -> Any:
+def _statistics(
+  encoder: network.Network, _: int, right: network.Network | None = None
+) -> Any:
   return statistics.StatisticsObjective(
-    common.build_siamese(encoder), methods.LOSS.value, methods.OFF_DIAGONAL.value
+    _model(encoder, right), methods.LOSS.value, methods.OFF_DIAGONAL.value
   )
 
 
@@ -180,7 +252,10 @@ _BYOL_FLAGS = (*_VIEWS, 'predictor_width', 'target_momentum')
 
 OBJECTIVES: Mapping[str, Objective] = {
   'simclr': Objective(
-    _simclr, (*_VIEWS, 'temperature'), {**_CONTRASTIVE, 'temperature': 0.5}
+    _simclr,
+    (*_VIEWS, 'temperature'),
+    {**_CONTRASTIVE, 'temperature': 0.5},
+    two_towers=True,
   ),
   'moco_v1': Objective(
     _moco(moco.build_moco_v1),
@@ -200,9 +275,19 @@ OBJECTIVES: Mapping[str, Objective] = {
     {'projector': ['256', '128'], 'temperature': 0.1},
   ),
   'cco': Objective(
-    _statistics, (*_VIEWS, 'off_diagonal_weight'), {**_WIDE, 'loss': 'cco'}
+    _statistics,
+    (*_VIEWS, 'off_diagonal_weight'),
+    {**_WIDE, 'loss': 'cco'},
+    two_towers=True,
   ),
-  'vicreg': Objective(_statistics, _VIEWS, {**_WIDE, 'loss': 'vicreg'}),
+  'vicreg': Objective(
+    _statistics, _VIEWS, {**_WIDE, 'loss': 'vicreg'}, two_towers=True
+  ),
+  'dino': Objective(
+    _dino,
+    (*_VIEWS, 'temperature', 'target_momentum', 'prototypes', 'local_crops'),
+    {**_WIDE, 'temperature': 0.1, 'target_momentum': 0.996},
+  ),
   'uniformity': Objective(_uniformity, _VIEWS, _CONTRASTIVE),
   'mae': Objective(_mae),
   'supervised': Objective(labelled, ('augmentation',), labelled=True),

@@ -162,6 +162,7 @@ _FEDAVG_SSL = Program(
       'simsiam',
       'byol',
       'swav',
+      'dino',
       'cco',
       'vicreg',
       'uniformity',

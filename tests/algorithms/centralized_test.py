@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.algorithms import dcco_reference
 from tests.algorithms import harness
+from tests.objectives import warming
 from tff_ssl.algorithms import centralized
 from tff_ssl.federated import optimizers
 
@@ -51,6 +52,19 @@ def test_one_bad_image_spoils_the_step_and_is_reported():
   states, metrics = harness.rounds_of(process, [cohort])
   np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))
   assert int(metrics[0]['client_work']['nonfinite_batches']) == 1
+
+
+@pytest.mark.parametrize(('total', 'expected'), [(10, 1.4), (None, -4.0)])
+def test_the_objective_is_told_the_round(total, expected):
+  """With rate 1, w is 2 - (1 + 2 + 3) / total, which is 1 where it is unknown."""
+  process = centralized.Centralized(
+    warming.Warming(),
+    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
+    total_rounds=total,
+  )
+  states, _ = harness.rounds_of(process, [harness.cohort(harness.split([5, 7]))] * 3)
+  assert [int(state.round) for state in states] == [0, 1, 2, 3]
+  assert harness.weights(process, states[-1])[0] == pytest.approx(expected)
 
 
 def test_an_empty_cohort_is_refused():

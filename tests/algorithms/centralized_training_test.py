@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.algorithms import harness
+from tests.objectives import warming
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import local_training
@@ -21,6 +22,18 @@ def _centralized():
   return centralized_training.CentralizedTraining(
     harness.cco(), _PLAN, _RATE, harness.SEED
   )
+
+
+def test_the_objective_is_told_the_round():
+  """Two rounds of two epochs of one batch, rate 1: 2 - 2 x (1 + 2) / 10."""
+  process = centralized_training.CentralizedTraining(
+    warming.Warming(),
+    local_training.LocalPlan(epochs=2),
+    schedules.Constant(1.0),
+    total_rounds=10,
+  )
+  states, _ = harness.rounds_of(process, [harness.cohort([range(12)])] * 2)
+  assert harness.weights(process, states[-1])[0] == pytest.approx(1.4)
 
 
 def test_it_is_fedavg_with_one_client(tff_context):

@@ -28,6 +28,7 @@ from tff_ssl.algorithms import maml_ssfl
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.algorithms import server_finetuned
 from tff_ssl.augment import byol
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
@@ -35,6 +36,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dino
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
@@ -59,6 +61,12 @@ def _byol():
   return byol_lib.ByolObjective(
     harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
   )
+
+
+def _dino():
+  model = harness.model()
+  local = (multiview.local_crop(model.augmentation, 4),) * 2
+  return dino.DinoObjective(model, local, num_prototypes=5)
 
 
 def _supervised():
@@ -148,6 +156,7 @@ TABLE = collections.OrderedDict(
   fedavg_byol=_fedavg(_byol(), _EPOCHS),
   fedavg_moco=_fedavg(moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
   fedavg_swav=_fedavg(swav.SwavObjective(harness.model(), num_prototypes=5)),
+  fedavg_dino=_fedavg(_dino(), _EPOCHS),
   fedavg_vicreg=_fedavg(harness.cco('vicreg')),
   fedavg_uniformity=_fedavg(uniformity.UniformityObjective(harness.model())),
   fedavg_mae=_fedavg(_mae(), _EPOCHS),

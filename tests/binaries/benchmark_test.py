@@ -23,6 +23,7 @@ from tests.binaries import launch
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import sampling

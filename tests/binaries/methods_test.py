@@ -69,6 +69,13 @@ _VALUES = {
   ('fedavg_ssl', 'fedavg moco_v1'): {'temperature': 0.07, 'target_momentum': 0.999},
   ('fedavg_ssl', 'fed_ssl moco_v2'): {'temperature': 0.2, 'projector': ['256', '128']},
   ('fedavg_ssl', 'fedavg swav'): {'temperature': 0.1, 'prototypes': 256},
+  ('fedavg_ssl', 'fedavg dino'): {
+    'projector': _WIDE,
+    'temperature': 0.1,
+    'target_momentum': 0.996,
+    'prototypes': 256,
+    'local_crops': 4,
+  },
   ('fedavg_ssl', 'fedavg vicreg'): {'loss': 'vicreg', 'projector': _WIDE},
   ('fedema', 'fedema'): {
     **_AS_IT_IS,

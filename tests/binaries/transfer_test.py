@@ -11,7 +11,7 @@ def _task(channels, size=4):
     ids = np.arange(first, first + count, dtype=np.int64)
     image = np.random.default_rng(first).integers(0, 256, [count, size, size, channels])
     label = (ids % 2).astype(np.int32)
-    return task_lib.Examples(image.astype(np.uint8), label, ids, ids)
+    return task_lib.Examples({'image': image.astype(np.uint8)}, label, ids, ids)
 
   return task_lib.Task(
     'some', ('a', 'b'), examples(0, 5), examples(5, 3), examples(8, 2)

@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
+from tff_ssl.encoders import registry
 from tff_ssl.encoders import resnet
+from tff_ssl.encoders import vit
 
 
 def _conv_norm_forward(ops, x):
@@ -175,3 +177,32 @@ def test_prefixes_nest_and_select():
   both = collections.OrderedDict(**nested, **{'encoder2/a': 3})
   assert network.select(both, 'encoder') == params
   assert network.select(both, 'projector') == collections.OrderedDict()
+
+
+def test_an_encoder_says_which_field_it_reads():
+  net = resnet.build_encoder('resnet8', (8, 8, 3), 0.25)
+  assert net.field == 'image'
+  other = net.reading('left')
+  assert other.field == 'left'
+  assert other.specs.keys() == net.specs.keys()
+  assert vit.build_encoder('vit_micro', (8, 8, 3)).reading('right').config.depth == 4
+
+
+@pytest.mark.parametrize('name', ['resnet8', 'vit_micro'])
+def test_inputs_of_another_size_go_through_the_same_parameters(name):
+  """The same as the network that is built for that size."""
+  options = {'patch_size': 4} if name == 'vit_micro' else {}
+  net = registry.build_encoder(name, (16, 16, 3), 0.25, **options)
+  expected = registry.build_encoder(name, (8, 8, 3), 0.25, **options)
+  params = net.init([1, 2])
+  x = tf.random.stateless_uniform([2, 8, 8, 3], [0, 1])
+  got = net.for_inputs([8, 8, 3]).apply(params, x)
+  np.testing.assert_array_equal(got, expected.apply(params, x))
+  assert net.for_inputs((16, 16, 3)) is net
+
+
+@pytest.mark.parametrize('shape', [(8, 8, 1), (5,), (0, 8, 3)])
+def test_inputs_that_do_not_fit_the_parameters_are_refused(shape):
+  net = registry.build_encoder('resnet8', (16, 16, 3), 0.25)
+  with pytest.raises(ValueError, match=r'resnet8 of inputs \(16, 16, 3\) cannot take'):
+    net.for_inputs(shape)

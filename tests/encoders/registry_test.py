@@ -9,10 +9,13 @@ from tff_ssl.encoders import vit
 
 @pytest.mark.parametrize('name', registry.NAMES)
 def test_every_name_builds_an_encoder(name):
-  encoder = registry.build_encoder(name, (16, 16, 3), width=1 / 4)
+  shape = (5,) if name == 'mlp' else (16, 16, 3)
+  encoder = registry.build_encoder(name, shape, width=1 / 4)
   assert encoder.name == name
-  assert encoder.input_shape == (16, 16, 3)
+  assert encoder.input_shape == shape
   assert encoder.output_dim > 0
+  assert encoder.field == 'image'
+  assert registry.build_encoder(name, shape, 1 / 4, field='left').field == 'left'
 
 
 def test_options_reach_their_family():
@@ -36,6 +39,9 @@ def test_options_reach_their_family():
       "normalization is 'batch'; vit_micro has layer norm",
     ),
     ('resnet8', {'patch_size': 2}, 'patch_size is 2; resnet8 takes none'),
+    ('mlp', {'stem': 'cifar'}, "stem is 'cifar'; mlp takes none"),
+    ('mlp', {'patch_size': 2}, 'patch_size is 2; mlp takes none'),
+    ('mlp', {}, r'mlp reads vectors .* got examples of shape \(16, 16, 3\)'),
   ],
 )
 def test_what_an_encoder_does_not_take_is_refused(name, options, message):

@@ -43,6 +43,13 @@ def test_one_trace_serves_all_sizes_and_params():
   assert traces == [[None, 4, 3, 2]]
 
 
+def test_vectors_are_encoded_as_they_are():
+  vectors = np.random.default_rng(0).normal(size=(7, 3)) * 300
+  got = features.encode(lambda x: 2 * x, vectors, batch_size=3)
+  np.testing.assert_allclose(got, 2 * vectors, rtol=1e-6)
+  assert features.encode(lambda x: 2 * x, vectors[:0]).shape == (0, 3)
+
+
 @pytest.mark.parametrize(
   'images', [np.zeros([2, 3, 3, 1], np.float32), np.zeros([2, 3, 3], np.uint8)]
 )

@@ -16,6 +16,9 @@ class _Examples:
   label: np.ndarray
   case: np.ndarray
 
+  def __getitem__(self, field):
+    return {'image': self.image}[field]
+
 
 def _examples(n, seed):
   """Returns images of two pixels; the class is which of them is brighter."""

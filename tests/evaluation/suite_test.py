@@ -25,6 +25,11 @@ def _encode(images):
   return features.build_encode(_apply)(_PARAMS, images)
 
 
+class _Examples(types.SimpleNamespace):
+  def __getitem__(self, field):
+    return {'image': self.image}[field]
+
+
 def _examples(num_cases, images_per_case, seed, num_classes=3):
   """Cases of images whose channel `label` is lit, in no order."""
   random = np.random.default_rng(seed)
@@ -32,7 +37,7 @@ def _examples(num_cases, images_per_case, seed, num_classes=3):
   label = (case % num_classes).astype(np.int32)
   image = random.integers(0, 40, [len(case), 4, 4, 3])
   image[np.arange(len(case)), :, :, label] += 150
-  return types.SimpleNamespace(image=image.astype(np.uint8), label=label, case=case)
+  return _Examples(image=image.astype(np.uint8), label=label, case=case)
 
 
 def test_names_and_numbers_of_a_solved_task():

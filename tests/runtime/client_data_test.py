@@ -124,6 +124,7 @@ def test_unknown_client():
 )
 def test_bad_input(change, message):
   arguments = {**tiny.arrays(), 'partition': tiny.partition(), **change}
+  arguments['fields'] = arguments.pop('image')
   with pytest.raises(ValueError, match=message):
     client_data.ArrayClientData(**arguments)
 
@@ -147,6 +148,25 @@ def test_clients_may_hold_features_in_place_of_images(dtype):
   np.testing.assert_array_equal(elements[1]['features'], features[0])
   assert read(clients.create_tf_dataset_for_client('b')) == []
   assert len(read(clients.serializable_dataset_fn(tf.constant('a')))) == 2
+
+
+def test_clients_may_hold_several_fields():
+  fields = {
+    'left': np.arange(16, dtype=np.uint8).reshape([4, 2, 2, 1]),
+    'right': np.arange(12, dtype=np.float32).reshape([4, 3]),
+  }
+  clients = client_data.ArrayClientData(fields, np.arange(4), {'a': np.array([2, 0])})
+  assert list(clients.element_type_structure) == ['left', 'right', 'example_id']
+  examples = clients.examples(clients.positions('a'))
+  for name, array in fields.items():
+    np.testing.assert_array_equal(examples[name], array[[2, 0]])
+  elements = read(clients.create_tf_dataset_for_client('a'))
+  np.testing.assert_array_equal(elements[1]['right'], fields['right'][0])
+  with pytest.raises(ValueError, match='fields is empty'):
+    client_data.ArrayClientData({}, np.arange(4), {'a': np.array([0])})
+  with pytest.raises(ValueError, match='one for each row of right'):
+    fields['right'] = fields['right'][:3]
+    client_data.ArrayClientData(fields, np.arange(4), {'a': np.array([0])})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """scikit-learn's digits."""
 
 import numpy as np
+import pytest
 from sklearn import datasets
 
 from tasks import digits
@@ -26,3 +27,17 @@ def test_split_is_stratified_and_fixed():
   assert second.image_shape == (16, 16, 1)
   total = np.bincount(np.concatenate([first.train.label, first.test.label]))
   np.testing.assert_allclose(np.bincount(first.test.label) / total, 0.2, atol=0.01)
+
+
+def test_halves_are_the_digits_in_two():
+  whole, halves = digits.load(), digits.load_halves()
+  assert halves.shapes == {'left': (4, 8, 1), 'right': (4, 8, 1)}
+  assert halves.field == 'left'
+  both = np.concatenate([halves.test['left'], halves.test['right']], axis=1)
+  np.testing.assert_array_equal(both, whole.test.image)
+  np.testing.assert_array_equal(halves.test.label, whole.test.label)
+  assert digits.load_halves(6).shapes['right'] == (3, 6, 1)
+  with pytest.raises(
+    ValueError, match='image_size is 7; digits in halves need an even'
+  ):
+    digits.load_halves(7)

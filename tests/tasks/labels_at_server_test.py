@@ -13,12 +13,12 @@ def _task(labels, cases=None) -> task_lib.Task:
   image = np.arange(count, dtype=np.uint8)[:, None, None, None]
   case = ids if cases is None else np.asarray(cases, np.int64)
   test = task_lib.Examples(
-    np.zeros((2, 1, 1, 1), np.uint8),
+    {'image': np.zeros((2, 1, 1, 1), np.uint8)},
     np.array([0, 1], np.int32),
     np.array([1000, 1001]),
     np.array([1000, 1001]),
   )
-  train = task_lib.Examples(image, np.asarray(labels, np.int32), ids, case)
+  train = task_lib.Examples({'image': image}, np.asarray(labels, np.int32), ids, case)
   return task_lib.Task('made', ('a', 'b', 'c'), train, test)
 
 

@@ -9,11 +9,15 @@ from tests.tasks import fabricate
 def test_names():
   assert registry.TASKS == (
     'digits',
+    'digits_halves',
     'cifar10',
     'cifar100',
     'stl10',
     'ham10000',
     'cases',
+    'wine',
+    'breast_cancer',
+    'features',
   )
 
 
@@ -30,7 +34,9 @@ def test_arguments_reach_the_task(tmp_path):
 
 
 def test_errors():
-  with pytest.raises(ValueError, match="Unknown task 'mnist'; allowed are digits, ci"):
+  with pytest.raises(ValueError, match="Unknown task 'mnist'; allowed are digits, di"):
     registry.load('mnist')
+  with pytest.raises(ValueError, match='image_size is 8; the task wine has no images'):
+    registry.load('wine', image_size=8)
   with pytest.raises(ValueError, match='image_size is 0; it must be at least 1'):
     registry.load('digits', image_size=0)

@@ -11,7 +11,7 @@ from tasks import task as task_lib
 def _examples(ids, labels=None, cases=None, size=2):
   n = len(ids)
   return task_lib.Examples(
-    image=np.arange(n * size * size * 3, dtype=np.uint8).reshape(n, size, size, 3),
+    {'image': np.arange(n * size * size * 3, dtype=np.uint8).reshape(n, size, size, 3)},
     label=np.asarray(np.zeros(n) if labels is None else labels, np.int32),
     example_id=np.asarray(ids, np.int64),
     case=np.asarray(ids if cases is None else cases, np.int64),
@@ -39,7 +39,8 @@ def test_take_keeps_order_and_fields():
 )
 def test_examples_are_validated(field, value, message):
   with pytest.raises(ValueError, match=message):
-    dataclasses.replace(_examples([0, 1]), **{field: value})
+    change = {'fields': {'image': value}} if field == 'image' else {field: value}
+    dataclasses.replace(_examples([0, 1]), **change)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,47 @@ def test_fingerprint_changes_with_any_example():
   for changed in (
     _examples([2], labels=[1]),
     _examples([3]),
-    dataclasses.replace(test, image=test.image + 1),
+    test.with_fields(image=test.image + 1),
   ):
     task = task_lib.Task('name', ('a', 'b'), train, changed)
     assert task.fingerprint() != first
+
+
+def _of_fields(**fields):
+  ids = np.arange(2)
+  return task_lib.Examples(fields, np.zeros(2, np.int32), ids, ids)
+
+
+def test_examples_may_have_any_named_fields():
+  left, right = np.zeros([2, 3, 4, 1], np.uint8), np.ones([2, 5], np.float32)
+  examples = _of_fields(left=left, right=right)
+  taken = examples.take(np.array([1]))
+  assert taken['left'].shape == (1, 3, 4, 1)
+  assert taken['right'].shape == (1, 5)
+  with pytest.raises(ValueError, match="no field 'image'; they have left, right"):
+    _ = examples.image
+  test = dataclasses.replace(examples, example_id=np.arange(2, 4), case=np.arange(2, 4))
+  task = task_lib.Task('name', ('a',), examples, test)
+  assert task.shapes == {'left': (3, 4, 1), 'right': (5,)}
+  assert task.describe().endswith('1 classes, left 3x4x1, right 5')
+  other = task_lib.Task('name', ('a',), examples, test.with_fields(right=right + 1))
+  assert other.fingerprint() != task.fingerprint()
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({}, 'fields is empty'),
+    ({'label': np.zeros([2, 3], np.float32)}, "A field is called 'label'"),
+    ({'features': np.zeros([2, 3])}, 'features is float64 .* must be float32'),
+    ({'features': np.zeros(2, np.float32)}, r'of shape \(2,\); it must be float32'),
+    ({'left': np.zeros([2, 3], np.uint8)}, 'left is uint8 of shape .* must be uint8'),
+    (
+      {'a': np.zeros([2, 3], np.float32), 'b': np.zeros([3, 3], np.float32)},
+      'b has 3 rows and a has 2',
+    ),
+  ],
+)
+def test_fields_that_cannot_be_held_are_named(fields, message):
+  with pytest.raises(ValueError, match=message):
+    _of_fields(**fields)

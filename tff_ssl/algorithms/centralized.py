@@ -28,26 +28,35 @@ class CentralizedState(NamedTuple):
     round_seed: int32 [2], of the next step's views.
     optimizer: The optimizer's state.
     objective: What the objective keeps beside the weights.
+    round: int32, the number of the next step, from 0.
   """
 
   global_model_weights: tff.learning.models.ModelWeights
   round_seed: Any
   optimizer: Any
   objective: base.State
+  round: Any
 
 
 class UnionProcess(abc.ABC):
   """What the round loop runs in plain TensorFlow: rounds on the union of a cohort."""
 
-  def __init__(self, objective: base.Objective | base.Stateful, seed: int):
+  def __init__(
+    self,
+    objective: base.Objective | base.Stateful,
+    seed: int,
+    total_rounds: int | None = None,
+  ):
     """Initializes the process.
 
     Args:
       objective: What is minimised.
       seed: Of the initial weights and the views.
+      total_rounds: Of the run, for an objective that is `base.Scheduled`.
     """
     self._objective = base.with_state(objective)
     self._seed = seed
+    self._total_rounds = total_rounds
 
   @abc.abstractmethod
   def initialize(self) -> Any:
@@ -128,6 +137,7 @@ class Centralized(UnionProcess):
     objective: base.Objective | base.Stateful,
     optimizer: tff.learning.optimizers.Optimizer,
     seed: int = 0,
+    total_rounds: int | None = None,
   ):
     """Initializes the process.
 
@@ -135,8 +145,9 @@ class Centralized(UnionProcess):
       objective: What is minimised.
       optimizer: Applied to the gradient.
       seed: Of the initial weights and the views.
+      total_rounds: Steps of the run, for an objective that is `base.Scheduled`.
     """
-    super().__init__(objective, seed)
+    super().__init__(objective, seed, total_rounds)
     self._optimizer = optimizer
 
   def initialize(self) -> CentralizedState:
@@ -150,15 +161,17 @@ class Centralized(UnionProcess):
       server.initial_round_seed(self._seed),
       tf.nest.map_structure(tf.convert_to_tensor, self._optimizer.initialize(specs)),
       self._objective.init_state(weights.trainable),
+      tf.constant(0, tf.int32),
     )
 
   @tf.function(reduce_retracing=True)
   def _round(self, state, dataset):
     examples = clients.all_examples(dataset)
     params = state.global_model_weights.trainable
+    current = base.at_round(self._objective, state.round, self._total_rounds)
     with tf.GradientTape() as tape:
       tape.watch(params)
-      loss, reported, carry = self._objective.loss_with_state(
+      loss, reported, carry = current.loss_with_state(
         params, state.objective, examples, state.round_seed
       )
     gradient = tape.gradient(
@@ -170,9 +183,7 @@ class Centralized(UnionProcess):
     optimizer, new_params = self._optimizer.next(
       state.optimizer, params, clients.keep_if(usable, gradient)
     )
-    new_params, objective = self._objective.after_step(
-      new_params, state.objective, carry
-    )
+    new_params, objective = current.after_step(new_params, state.objective, carry)
     metrics = collections.OrderedDict(loss=loss, **reported)
     state = CentralizedState(
       clients.choose(
@@ -181,5 +192,6 @@ class Centralized(UnionProcess):
       server.next_round_seed(state.round_seed),
       clients.choose(usable, optimizer, state.optimizer),
       clients.choose(usable, objective, state.objective),
+      state.round + 1,
     )
     return state, self._report(metrics, num_examples, finite)

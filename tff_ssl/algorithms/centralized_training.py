@@ -49,6 +49,7 @@ class CentralizedTraining(centralized.UnionProcess):
     plan: local_training.LocalPlan,
     rate: Callable[[tf.Tensor], tf.Tensor],
     seed: int = 0,
+    total_rounds: int | None = None,
   ):
     """Initializes the process.
 
@@ -57,8 +58,9 @@ class CentralizedTraining(centralized.UnionProcess):
       plan: Epochs, batch size and optimizer.
       rate: Learning rate by round, from 0.
       seed: Of the initial weights, the orders and the views.
+      total_rounds: Of the run, for an objective that is `base.Scheduled`.
     """
-    super().__init__(objective, seed)
+    super().__init__(objective, seed, total_rounds)
     self._plan = plan
     self._rate = rate
 
@@ -76,7 +78,7 @@ class CentralizedTraining(centralized.UnionProcess):
   def _round(self, state, dataset):
     examples = clients.all_examples(dataset)
     trained = local_training.train(
-      self._objective,
+      base.at_round(self._objective, state.round, self._total_rounds),
       self._plan,
       state.global_model_weights.trainable,
       examples,

@@ -1,4 +1,4 @@
-"""BYOL's image augmentations: two random views of each image of a batch.
+"""BYOL's image augmentations: random views of each image of a batch, two as a rule.
 
 Jean-Bastien Grill, Florian Strub, Florent Altche, Corentin Tallec, Pierre H. Richemond,
 Elena Buchatskaya, Carl Doersch, Bernardo Avila Pires, Zhaohan Daniel Guo, Mohammad
@@ -7,14 +7,16 @@ Own Latent: A New Approach to Self-Supervised Learning. NeurIPS 2020, Appendix B
 
 A view is: random resized crop, flip, colour jitter, grey, blur, solarize, in the order
 of the published program. All draws of an example come from (round seed, example id), so
-its views do not depend on the batch, the client or the pass it is computed in. Both
-views go through the ops together: a client may hold one image, and its time is then
-the number of ops.
+its views do not depend on the batch, the client or the pass it is computed in. Views of
+one configuration go through the ops together: a client may hold one image, and its time
+is then the number of ops.
 
 Deviations: the crop is bilinear, not bicubic, its place is not rounded to pixels, and
 its ratio is drawn among those that fit instead of by rejection. Those of the colours
 and of the blur are listed in `color` and `blur`.
 """
+
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -41,6 +43,9 @@ _DRAWS = (
   'blur_sigma',
   'solarize',
 )
+# Names the draws of the third and fourth view, of the fifth and sixth, and so on: the
+# number of the pair is added. The first pair has salt 0.
+_PAIR_SALT = 100
 # The configuration travels with the functions that take it.
 AugmentConfig = configs.AugmentConfig
 CONFIGS = configs.CONFIGS
@@ -79,9 +84,21 @@ def _draws(
   round_seed: tf.Tensor, example_id: tf.Tensor, views: tuple[int, ...]
 ) -> dict[str, tf.Tensor]:
   """Named uniform draws, each float64 [len(views) * n], one view after another."""
-  # One call draws for both views, whichever is wanted: a view is the same alone.
-  draws = randomness.uniforms(round_seed, example_id, configs.NUM_VIEWS * len(_DRAWS))
-  rows = [draws[:, view * len(_DRAWS) : (view + 1) * len(_DRAWS)] for view in views]
+  # One call draws for both views of a pair, whichever is wanted: a view is the same
+  # alone, and whatever the number of views.
+  pairs = {
+    pair: randomness.uniforms(
+      round_seed,
+      example_id,
+      configs.NUM_VIEWS * len(_DRAWS),
+      salt=_PAIR_SALT + pair if pair else 0,
+    )
+    for pair in sorted({view // configs.NUM_VIEWS for view in views})
+  }
+  rows = []
+  for view in views:
+    pair, place = divmod(view, configs.NUM_VIEWS)
+    rows.append(pairs[pair][:, place * len(_DRAWS) : (place + 1) * len(_DRAWS)])
   # In float32, exp and cos of a number depend on its place in a vector, in the last
   # bit. What an example draws is therefore worked out in float64 and then rounded:
   # its views are the same to the bit in any batch.
@@ -103,7 +120,7 @@ def _views(
   draws = _draws(round_seed, example_id, views)
 
   def per_row(probability: tuple[float, float]) -> tf.Tensor:
-    chosen = tf.constant([probability[view] for view in views], tf.float64)
+    chosen = tf.constant([_of_view(probability, view) for view in views], tf.float64)
     return tf.repeat(chosen, tf.shape(images)[0])
 
   if config.crop_scale[0] < 1.0 or config.flip_probability or size != (height, width):
@@ -124,7 +141,7 @@ def _views(
     result = color.jitter(
       result, draws, config.jitter_probability, strengths, config.grey_probability
     )
-  if any(config.blur_probability[view] for view in views):
+  if any(_of_view(config.blur_probability, view) for view in views):
     result = blur.gaussian_blur(
       result,
       draws['blur'],
@@ -132,7 +149,7 @@ def _views(
       per_row(config.blur_probability),
       config.blur_sigma,
     )
-  if any(config.solarize_probability[view] for view in views):
+  if any(_of_view(config.solarize_probability, view) for view in views):
     result = color.solarize(
       result,
       draws['solarize'],
@@ -140,6 +157,44 @@ def _views(
       config.solarize_threshold,
     )
   return result
+
+
+def _of_view(probability: tuple[float, float], view: int) -> float:
+  """The probability of a view: that of the second for all that come after it."""
+  return probability[min(view, configs.NUM_VIEWS - 1)]
+
+
+def views_of(
+  images: tf.Tensor,
+  example_id: tf.Tensor,
+  round_seed: tf.Tensor,
+  config: AugmentConfig,
+  numbers: Sequence[int],
+) -> list[tf.Tensor]:
+  """Some random views of each image, a function of (round seed, example id) alone.
+
+  Args:
+    images: [n, H, W, C], uint8 in [0, 255] or floating in [0, 1], C = 1 or 3; n may be
+      unknown or 0.
+    example_id: int64 [n], unique over the whole data set.
+    round_seed: int32 [2].
+    config: What to draw from. Its probabilities of the second view are also those of
+      the views after it.
+    numbers: Which views, from 0. A view is the same whichever others are made.
+
+  Returns:
+    For each number a view, float32 [n, S, S, C] in [0, 1], with S the image size of
+    `config` ([n, H, W, C] where it has none).
+
+  Raises:
+    ValueError: If the images' type or shape, or a number, is not as above.
+  """
+  if not numbers or min(numbers) < 0:
+    raise ValueError(
+      f'numbers is {tuple(numbers)}; it must be at least one view, each at least 0.'
+    )
+  every = _views(images, example_id, round_seed, config, tuple(numbers))
+  return tf.split(every, len(numbers))
 
 
 def one_view(
@@ -193,6 +248,6 @@ def two_views(
   Raises:
     ValueError: If the images' type or shape is not as above.
   """
-  both = _views(images, example_id, round_seed, config, tuple(range(configs.NUM_VIEWS)))
-  first, second = tf.split(both, configs.NUM_VIEWS)
+  numbers = range(configs.NUM_VIEWS)
+  first, second = views_of(images, example_id, round_seed, config, numbers)
   return first, second

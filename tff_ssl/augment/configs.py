@@ -26,9 +26,10 @@ class AugmentConfig:
     saturation: Greatest departure of the factor from 1.
     hue: Greatest shift, in full turns.
     grey_probability: Of dropping the colour.
-    blur_probability: Of blurring the first and the second view.
+    blur_probability: Of blurring the first and the second view; views after it are as
+      the second.
     blur_sigma: Least and greatest standard deviation of the blur, in pixels.
-    solarize_probability: Of solarizing the first and the second view.
+    solarize_probability: Of solarizing the first and the second view, likewise.
     solarize_threshold: Values from here up are inverted.
 
   Raises:

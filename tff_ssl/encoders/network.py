@@ -11,11 +11,11 @@ them among the parameters. Without batch norm `infer` is `apply`.
 """
 
 import collections
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 import dataclasses
 import functools
 import math
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 import zlib
 
 import tensorflow as tf
@@ -30,6 +30,10 @@ from tff_ssl.encoders import parameters
 Params: TypeAlias = 'collections.OrderedDict[str, tf.Tensor]'
 
 
+# The field that an encoder reads as a rule.
+IMAGE = 'image'
+
+
 @dataclasses.dataclass(frozen=True)
 class Network:
   """A pure function of parameters and a batch.
@@ -39,12 +43,15 @@ class Network:
     input_shape: shape of one example, (height, width, channels) or (units,).
     forward: the definition, a function of `Operations` and an input.
     config: what it is made of, of encoders that `registry.rebuild` can build again.
+    field: the field of an example that an encoder reads: 'image', or 'left', 'features'
+      and so on. Networks behind an encoder read none.
   """
 
   name: str
   input_shape: tuple[int, ...]
   forward: Callable[[ops.Operations, Any], Any]
   config: Any = None
+  field: str = dataclasses.field(default=IMAGE, kw_only=True)
 
   @functools.cached_property
   def _description(self) -> tuple[describe.Describe, tuple[int, ...]]:
@@ -80,6 +87,37 @@ class Network:
   def num_parameters(self) -> int:
     """The number of scalars in the parameters."""
     return sum(math.prod(spec.shape) for spec in self.specs.values())
+
+  def reading(self, field: str) -> Self:
+    """Returns the same network as an encoder of another field of an example."""
+    return dataclasses.replace(self, field=field)
+
+  def for_inputs(self, shape: Sequence[int]) -> Self:
+    """Returns the same network, with the same parameters, for inputs of another shape.
+
+    A multi-crop objective encodes small crops by the encoder of large ones. A group
+    norm may have fewer groups there (see `normalization.num_groups`).
+
+    Args:
+      shape: of one example, as (16, 16, 3).
+
+    Returns:
+      Itself, where it is the network's own shape.
+
+    Raises:
+      ValueError: the network cannot take such inputs with its parameters.
+    """
+    if tuple(shape) == self.input_shape:
+      return self
+    refusal = f'{self.name} of inputs {self.input_shape} cannot take {tuple(shape)}'
+    try:
+      other = dataclasses.replace(self, input_shape=tuple(shape))
+      specs = {name: spec.shape for name, spec in other.specs.items()}
+    except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
+      raise ValueError(f'{refusal}: {error}') from error
+    if specs != {name: spec.shape for name, spec in self.specs.items()}:
+      raise ValueError(f'{refusal}: its parameters have other shapes there')
+    return other
 
   def init(self, seed: Any, dtype: tf.DType = tf.float32) -> Params:
     """Draws parameters.

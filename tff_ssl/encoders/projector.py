@@ -1,4 +1,4 @@
-"""Networks behind an encoder: projectors, predictors and linear heads.
+"""Networks behind an encoder: projectors, predictors, linear heads and prototypes.
 
 Source: Vemulapalli et al., 2022 (DCCO), Section 4: projections 1024-1024-1024 with
 group norm and weight standardization in all layers but the last.
@@ -104,6 +104,31 @@ def build_linear(
   if num_classes < 1:
     raise ValueError(f'num_classes of {name} must be at least 1, got {num_classes!r}')
   return build_projector(input_dim, (num_classes,), name=name)
+
+
+def build_prototypes(
+  input_dim: int, number: int, name: str = 'prototypes'
+) -> network.Network:
+  """Builds prototypes: scores are products with the columns of a kernel, no bias.
+
+  Args:
+    input_dim: units of the input.
+    number: of the prototypes.
+    name: name of the network.
+
+  Returns:
+    A network [n, input_dim] -> [n, number] with one parameter, 'dense0/kernel'.
+
+  Raises:
+    ValueError: the number is below 1.
+  """
+  if number < 1:
+    raise ValueError(f'The number of {name} is {number}; it must be at least 1.')
+  return network.Network(name, (input_dim,), functools.partial(_scores, number))
+
+
+def _scores(number: int, ops: ops_lib.Operations, x: Any) -> Any:
+  return ops.dense(x, 'dense0', units=number, use_bias=False, gain=1.0)
 
 
 def _forward(config: ProjectorConfig, ops: ops_lib.Operations, x: Any) -> Any:

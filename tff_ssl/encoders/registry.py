@@ -5,59 +5,71 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 
+from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 
-NAMES = (*resnet.NAMES, *vit.NAMES)
+NAMES = (*resnet.NAMES, *vit.NAMES, *mlp.NAMES)
+# Those that take a normalization.
+NORMALIZED = (*resnet.NAMES, *mlp.NAMES)
 _FAMILIES: Mapping[str, tuple[type[Any], Any]] = {
   'resnet': (resnet.ResNetConfig, resnet.from_config),
   'vit': (vit.ViTConfig, vit.from_config),
+  'mlp': (mlp.MlpConfig, mlp.from_config),
 }
 
 
 def build_encoder(
   name: str,
-  image_shape: Sequence[int],
+  shape: Sequence[int],
   width: float = 1.0,
   stem: str | None = None,
   patch_size: int | None = None,
   normalization: str | None = None,
+  field: str = network.IMAGE,
 ) -> network.Network:
   """Builds an encoder.
 
   Args:
     name: One of `NAMES`.
-    image_shape: (height, width, channels).
-    width: Factor on the channels of a ResNet, or on the units of a ViT.
-    stem: First layers of a ResNet, see `resnet.ResNetConfig`; a ViT has none.
-    patch_size: Side of the patches of a ViT in pixels; a ResNet has none.
-    normalization: Of a ResNet, 'group' when None; a ViT has layer norm alone.
+    shape: Of an example: (height, width, channels) of an image; of a vector, which an
+      MLP takes, (features,).
+    width: Factor on the channels of a ResNet, or on the units of a ViT or an MLP.
+    stem: First layers of a ResNet, see `resnet.ResNetConfig`; others have none.
+    patch_size: Side of the patches of a ViT in pixels; others have none.
+    normalization: Of a ResNet or an MLP, 'group' when None; a ViT has layer norm alone.
+    field: Of an example, that the encoder reads.
 
   Returns:
-    A network [n, *image_shape] -> [n, output_dim].
+    A network [n, *shape] -> [n, output_dim].
 
   Raises:
     ValueError: An argument is not allowed, or does nothing for this encoder.
   """
   if name not in NAMES:
     raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
-  if name in vit.NAMES:
-    if stem is not None:
-      raise ValueError(f'stem is {stem!r}; {name} takes none, only {resnet.NAMES} do')
-    if normalization is not None:
-      raise ValueError(
-        f'normalization is {normalization!r}; {name} has layer norm, only '
-        f'{resnet.NAMES} take one'
-      )
-    return vit.build_encoder(name, image_shape, width, patch_size)
-  if patch_size is not None:
+  if stem is not None and name not in resnet.NAMES:
+    raise ValueError(f'stem is {stem!r}; {name} takes none, only {resnet.NAMES} do')
+  if normalization is not None and name not in NORMALIZED:
+    raise ValueError(
+      f'normalization is {normalization!r}; {name} has layer norm, only '
+      f'{NORMALIZED} take one'
+    )
+  if patch_size is not None and name not in vit.NAMES:
     raise ValueError(
       f'patch_size is {patch_size}; {name} takes none, only {vit.NAMES} do'
     )
-  return resnet.build_encoder(
-    name, image_shape, width, stem or 'cifar', normalization or 'group'
-  )
+  encoder: network.Network
+  if name in vit.NAMES:
+    encoder = vit.build_encoder(name, shape, width, patch_size)
+  elif name in mlp.NAMES:
+    encoder = mlp.build_encoder(name, shape, width, normalization or 'group')
+  else:
+    encoder = resnet.build_encoder(
+      name, shape, width, stem or 'cifar', normalization or 'group'
+    )
+  return encoder.reading(field)
 
 
 def describe(encoder: network.Network) -> collections.OrderedDict[str, object] | None:
@@ -93,9 +105,10 @@ def rebuild(description: object) -> network.Network:
       f'the description of a network must name its family, one of {(*_FAMILIES,)}'
     )
   config_type, build = _FAMILIES[description['family']]
+  axes = 1 if config_type is mlp.MlpConfig else 3
   try:
     name, shape = description['name'], description['image_shape']
-    if not isinstance(name, str) or [type(size) for size in shape] != [int] * 3:
+    if not isinstance(name, str) or [type(size) for size in shape] != [int] * axes:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
     encoder = build(config_type(**description['config']), tuple(shape), name)
     encoder.specs  # noqa: B018  A layer that can not be built is an error here.

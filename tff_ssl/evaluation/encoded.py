@@ -6,15 +6,18 @@ from typing import Protocol
 
 import numpy as np
 
+from tff_ssl.encoders import network
 from tff_ssl.evaluation import features as features_lib
+
+# The field that an encoder reads as a rule.
+IMAGE = network.IMAGE
 
 
 class Examples(Protocol):
-  """A data set: image uint8 [N, H, W, C], label int [N] (-1: none), case int [N]."""
+  """A data set: named inputs [N, ...], label int [N] (-1: none), case int [N]."""
 
-  @property
-  def image(self) -> np.ndarray:
-    """The images."""
+  def __getitem__(self, field: str, /) -> np.ndarray:
+    """Returns a field by its name, as `image`, uint8 [N, H, W, C]."""
 
   @property
   def label(self) -> np.ndarray:
@@ -47,15 +50,17 @@ def encode_set(
   encode: Callable[[np.ndarray], np.ndarray],
   examples: Examples,
   case_level: bool,
+  field: str = IMAGE,
 ) -> EncodedSet:
   """Encodes a data set once, and pools it where cases are classified.
 
   Args:
     name: What to call the data set in an error.
-    encode: Maps images uint8 [N, H, W, C] to features [N, d].
+    encode: Maps images uint8 [N, H, W, C], or other inputs, to features [N, d].
     examples: The data set.
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings.
+    field: What is encoded, by name.
 
   Returns:
     The images, in their order, or the cases by increasing id.
@@ -63,7 +68,7 @@ def encode_set(
   Raises:
     ValueError: Encodings are not finite, or images of one case have different labels.
   """
-  features = encode(examples.image)
+  features = encode(examples[field])
   if not np.all(np.isfinite(features)):
     raise ValueError(
       f'The encodings of the {name} images are not finite; the encoder has diverged.'

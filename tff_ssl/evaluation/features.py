@@ -22,7 +22,7 @@ def build_encode(
   Returns:
     A function (params, images uint8 [N, H, W, C], batch_size=256) to features, float32
     [N, d]. It traces `apply` once per image shape: N and the last batch may be of any
-    size.
+    size. In place of images it takes vectors, floating [N, d], as they are.
   """
 
   @tf.function
@@ -38,15 +38,15 @@ def build_encode(
     params = tf.nest.map_structure(tf.convert_to_tensor, params)
     compiled = forward.get_concrete_function(
       tf.nest.map_structure(lambda p: tf.TensorSpec(p.shape, p.dtype), params),
-      tf.TensorSpec([None, *images.shape[1:]], tf.uint8),
+      tf.TensorSpec([None, *images.shape[1:]], input_type(images)),
     )
 
     def run(batch: np.ndarray) -> np.ndarray:
-      return compiled(params, tf.constant(batch, tf.uint8)).numpy()
+      return compiled(params, tf.constant(batch, input_type(images))).numpy()
 
     if not len(images):
       # A black image tells the number of features: not every network takes no image.
-      return run(np.zeros([1, *images.shape[1:]], np.uint8))[:0]
+      return run(np.zeros([1, *images.shape[1:]], images.dtype))[:0]
     starts = range(0, len(images), batch_size)
     return np.concatenate([run(images[i : i + batch_size]) for i in starts])
 
@@ -63,21 +63,27 @@ def encode(
 
   Args:
     apply_fn: Maps float32 images [n, H, W, C] in [0, 1] to features [n, d].
-    images: uint8 [N, H, W, C]; N may be 0.
+    images: uint8 [N, H, W, C], or vectors, floating [N, d]; N may be 0.
     batch_size: Images encoded at a time; the last batch may be smaller.
 
   Returns:
     Features, float32 [N, d].
 
   Raises:
-    ValueError: `images` is not uint8 [N, H, W, C], or `batch_size` is below 1.
+    ValueError: `images` is neither, or `batch_size` is below 1.
   """
   return build_encode(lambda _, batch: apply_fn(batch))((), images, batch_size)
 
 
 def scale(images: tf.Tensor) -> tf.Tensor:
-  """Maps uint8 images to float32 in [0, 1], what networks are given everywhere."""
-  return tf.cast(images, tf.float32) / 255.0
+  """Maps uint8 images to float32 in [0, 1]; other numbers are taken as they are."""
+  values = tf.cast(images, tf.float32)
+  return values / 255.0 if images.dtype == tf.uint8 else values
+
+
+def input_type(inputs: np.ndarray) -> tf.DType:
+  """Returns the type in which inputs are handed over: bytes, or float32."""
+  return tf.uint8 if inputs.dtype == np.uint8 else tf.float32
 
 
 def pool_cases(
@@ -138,8 +144,10 @@ def case_labels(labels: np.ndarray, cases: np.ndarray) -> np.ndarray:
 
 
 def _check_images(images: np.ndarray) -> None:
-  if images.ndim != 4 or images.dtype != np.uint8:
+  is_image = images.ndim == 4 and images.dtype == np.uint8
+  # Floating numbers of four axes would be images that somebody has scaled already.
+  if not is_image and not (images.ndim in (2, 3) and images.dtype.kind == 'f'):
     raise ValueError(
       f'images are {images.dtype} {list(images.shape)}; they must be uint8 '
-      '[N, H, W, C].'
+      '[N, H, W, C], or in their place vectors: floating numbers [N, d].'
     )

@@ -38,7 +38,8 @@ class FinetuneConfig:
     learning_rate: Initial rate of Adam, decayed to 0 by half a cosine.
     batch_size: Images (or cases) of a batch; all of them where there are fewer.
     num_steps: Number of steps.
-    flip: Whether each image is flipped left to right with probability 1/2.
+    flip: Whether each image is flipped left to right with probability 1/2; vectors are
+      not.
   """
 
   learning_rate: float = 0.01
@@ -172,7 +173,7 @@ def _build_train(
       trained, state = compiled(
         trained,
         state,
-        tf.constant(images[members], tf.uint8),
+        tf.constant(images[members], features_lib.input_type(images)),
         tf.constant(segments, tf.int32),
         tf.constant(units.labels[batch], tf.int32),
         tf.constant(schedule(number), tf.float32),
@@ -198,7 +199,7 @@ def _build_step(
     seed: tf.Tensor,
   ) -> tuple[Any, Any]:
     inputs = features_lib.scale(images)
-    if flip:
+    if flip and inputs.shape.rank == 4:
       flipped = tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
       inputs = tf.where(flipped, tf.reverse(inputs, axis=[2]), inputs)
     with tf.GradientTape() as tape:
@@ -222,7 +223,7 @@ def _signature(trained: Any, state: Any, images: np.ndarray) -> list[Any]:
   """Types of a step's arguments that hold for a batch of any number of images."""
   return [
     *tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), [trained, state]),
-    tf.TensorSpec([None, *images.shape[1:]], tf.uint8),
+    tf.TensorSpec([None, *images.shape[1:]], features_lib.input_type(images)),
     tf.TensorSpec([None], tf.int32),
     tf.TensorSpec([None], tf.int32),
     tf.TensorSpec([], tf.float32),

@@ -65,6 +65,7 @@ class PersonalEvaluation:
     fractions: Sequence[float] = (0.1,),
     seed: int = 0,
     federated: suite.Federated | None = None,
+    field: str = encoded.IMAGE,
   ):
     """Draws the labels that classifiers have; nothing is encoded.
 
@@ -78,10 +79,12 @@ class PersonalEvaluation:
       fractions: Shares of the training labels that are used, each in (0, 1].
       seed: Of the label subsets and of batches.
       federated: For method 'federated_linear'.
+      field: What encoders read of an example, by name.
     """
     self._train, self._test = train, test
     self._held, self._tested = held, tested
     self._num_classes, self._seed, self._federated = num_classes, seed, federated
+    self._inputs, self._test_inputs = train[field], test[field]
     self._kept = {
       f'{100 * fraction:g}%': labels_lib.label_fraction(train.label, fraction, seed)
       for fraction in fractions
@@ -116,8 +119,8 @@ class PersonalEvaluation:
         continue
       rows = self._needed(client_id, chosen)
       encode = encoder_of(client_id)
-      features = _finite(client_id, encode(self._train.image[rows]))
-      queries = _finite(client_id, encode(self._test.image[tested]))
+      features = _finite(client_id, encode(self._inputs[rows]))
+      queries = _finite(client_id, encode(self._test_inputs[tested]))
       if naive:
         own = self._held[client_id]
         if not gathered:

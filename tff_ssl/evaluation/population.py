@@ -42,7 +42,8 @@ def build_complete(network: network_lib.Network) -> Complete:
     completed = trained(network, params)
     if network.mixes_examples:
       chosen = np.linspace(0, len(images) - 1, min(len(images), _MOST_IMAGES))
-      seen = tf.constant(images[chosen.astype(np.int64)], tf.uint8)
+      rows = images[chosen.astype(np.int64)]
+      seen = tf.constant(rows, features.input_type(images))
       completed.update(statistics(completed, seen))
     return completed
 

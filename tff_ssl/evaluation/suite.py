@@ -69,11 +69,12 @@ def evaluate(
   finetune: Callable[..., finetune_lib.Finetuned] | None = None,
   federated: Federated | None = None,
   deal: scores.Deal | None = None,
+  field: str = encoded.IMAGE,
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
   Args:
-    encode: Maps images uint8 [N, H, W, C] to features [N, d].
+    encode: Maps images uint8 [N, H, W, C], or what `field` names, to features [N, d].
     train: What classifiers are trained on. Fractions keep or drop cases as a whole.
     test: What they are tested on; images (or cases) without a label are left out.
     num_classes: Number of classes.
@@ -87,6 +88,7 @@ def evaluate(
     federated: For method 'federated_linear': what trains its classifier.
     deal: Deals the labelled test images (or cases) to clients, for fairness over them;
       None: fairness is not measured.
+    field: What the encoder reads of an example, by name.
 
   Returns:
     Numbers by name, in the order of fractions, then methods.
@@ -96,8 +98,8 @@ def evaluate(
       examples have no label, or encodings are not finite.
   """
   _check_methods(methods, finetune, federated)
-  train_set = encoded.encode_set('training', encode, train, case_level)
-  test_set = encoded.encode_set('test', encode, test, case_level)
+  train_set = encoded.encode_set('training', encode, train, case_level, field)
+  test_set = encoded.encode_set('test', encode, test, case_level, field)
   score = scores.Scorer(test_set, num_classes, deal)
   results = score.about_clients()
   for fraction in fractions:
@@ -110,7 +112,7 @@ def evaluate(
       prefix = f'{_PREFIXES.get(method, method)}/{percent}'
       if method == 'finetune':
         assert finetune is not None
-        predictions = _finetuned(finetune, train, train_set, kept, test, seed)
+        predictions = _finetuned(finetune, train, train_set, kept, test, seed, field)
       else:
         predictions, converged = _frozen(
           method, train_set, kept, test_set.features, num_classes, seed, federated
@@ -128,6 +130,7 @@ def evaluate_classifier(
   num_classes: int,
   case_level: bool = False,
   deal: scores.Deal | None = None,
+  field: str = encoded.IMAGE,
 ) -> collections.OrderedDict[str, float]:
   """Tests a model's own classifier, as it is (Dec-SL of the Dec-SSL paper).
 
@@ -138,6 +141,7 @@ def evaluate_classifier(
     num_classes: Number of classes.
     case_level: Whether a case is classified as a whole.
     deal: For fairness over clients.
+    field: What the classifier reads.
 
   Returns:
     Numbers by name, under `classifier`.
@@ -145,7 +149,7 @@ def evaluate_classifier(
   Raises:
     ValueError: No test example has a label, or logits are not finite.
   """
-  test_set = encoded.encode_set('test', classify, test, case_level)
+  test_set = encoded.encode_set('test', classify, test, case_level, field)
   score = scores.Scorer(test_set, num_classes, deal)
   return score(CLASSIFIER, np.argmax(test_set.features, axis=1))
 
@@ -181,18 +185,20 @@ def _finetuned(
   kept: np.ndarray,
   test: encoded.Examples,
   seed: int,
+  field: str,
 ) -> np.ndarray:
   """Returns the predictions of fine-tuning on the images of what was kept."""
+  inputs, test_inputs = train[field], test[field]
   if not train_set.case_level:
-    result = finetune(train.image[kept], train.label[kept], test.image, seed=seed)
+    result = finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)
     return result.predictions
   used = np.flatnonzero(np.isin(train.case, train_set.cases[kept]))
   # An image without a label of its own has its case's; cases are in increasing order.
   labels = train_set.labels[np.searchsorted(train_set.cases, train.case[used])]
   result = finetune(
-    train.image[used],
+    inputs[used],
     labels,
-    test.image,
+    test_inputs,
     seed=seed,
     train_cases=train.case[used],
     test_cases=test.case,

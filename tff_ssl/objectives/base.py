@@ -10,7 +10,7 @@ randomness derived from the round's seed and each example's id.
 
 import collections
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import tensorflow as tf
 
@@ -43,8 +43,9 @@ class Objective(Protocol):
 
     Args:
       params: As made by `init`.
-      examples: Tensors with a leading dimension n, which may be 0: `image`,
-        `example_id` and, where the objective needs it, `label`.
+      examples: Tensors with a leading dimension n, which may be 0, by name:
+        `example_id`, the fields that the objective's networks read (see
+        `network.Network.field`; `image` as a rule) and, where it needs it, `label`.
       seed: int32 [2], the round's seed; with `example_id` it fixes the views.
 
     Returns:
@@ -185,6 +186,26 @@ class Classifier(Protocol):
     """
 
 
+@runtime_checkable
+class Scheduled(Protocol):
+  """An objective with values that follow a schedule over the rounds of a run.
+
+  Momenta and temperatures, as of DINO. `init` and `init_state` do not depend on the
+  round. Objectives without `at` are not told the round, and none is sent for them.
+  """
+
+  def at(self, round: tf.Tensor, total: int | None) -> 'Objective | Stateful':
+    """Returns the same objective with the values of a round, as tensors.
+
+    It has the parameters, the state and the metrics of this one.
+
+    Args:
+      round: int32 scalar, from 0.
+      total: Rounds of the run, at least 1; None where nobody knows: values that need
+        it then stay what they are in the first round.
+    """
+
+
 class SharesNetworks:
   """An objective that shares its networks (see `Placed` and `Networked`)."""
 
@@ -215,14 +236,35 @@ class LossOfEncodings:
 
 def with_state(objective: 'Objective | Stateful') -> Stateful:
   """Returns an objective as a stateful one; one without state has an empty one."""
-  return objective if isinstance(objective, Stateful) else _WithoutState(objective)
+  if isinstance(objective, Stateful):
+    return objective
+  scheduled = isinstance(objective, Scheduled)
+  return (_ScheduledWithoutState if scheduled else _WithoutState)(objective)
+
+
+def at_round(objective: Any, round: Any, total: int | None = None) -> Any:
+  """Returns an objective with the values of a round: itself, where none is scheduled.
+
+  Args:
+    objective: Any; one that is `Scheduled` has its values replaced.
+    round: int32 scalar or an integer, from 0.
+    total: Rounds of the run; None: unknown.
+
+  Raises:
+    ValueError: If `total` is below 1.
+  """
+  if total is not None and total < 1:
+    raise ValueError(f'total is {total}; it must be at least 1 round, or None.')
+  if not isinstance(objective, Scheduled):
+    return objective
+  return objective.at(tf.convert_to_tensor(round, tf.int32), total)
 
 
 class _WithoutState:
   """An `Objective` as a `Stateful` one."""
 
   def __init__(self, objective: Objective):
-    self._objective = objective
+    self._objective: Any = objective
     self.networks = objective.networks if isinstance(objective, Networked) else {}
     self.init = objective.init
     self.summarize = objective.summarize
@@ -243,6 +285,13 @@ class _WithoutState:
   ) -> tuple[Params, State]:
     del carry
     return params, state
+
+
+class _ScheduledWithoutState(_WithoutState):
+  """A `Scheduled` objective as a `Stateful` one, which is scheduled too."""
+
+  def at(self, round: tf.Tensor, total: int | None) -> Stateful:
+    return _WithoutState(self._objective.at(round, total))
 
 
 def example_count(examples: Examples) -> tf.Tensor:

@@ -18,7 +18,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
 from tff_ssl.encoders import projector
@@ -117,7 +117,7 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
 
 def build_byol(
   encoder: network.Network,
-  augmentation: augment.AugmentConfig | None = None,
+  augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
   predictor_width: int | None = None,
   momentum: float = 0.99,
@@ -134,7 +134,7 @@ def build_byol(
   """
   return ByolObjective(
     dual_encoder.build_siamese(
-      encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
+      encoder, projector_widths, augmentation or multiview.by_name(AUGMENTATION)
     ),
     predictor_lib.build_predictor(
       projector_widths[-1],

@@ -16,6 +16,7 @@ from typing import Protocol
 import tensorflow as tf
 
 from tff_ssl.augment import byol
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
@@ -24,6 +25,8 @@ ENCODER = 'encoder'
 PROJECTOR = 'projector'
 LEFT = 'left'
 RIGHT = 'right'
+LEFT_PROJECTOR = 'left_projector'
+RIGHT_PROJECTOR = 'right_projector'
 
 
 class DualEncoder(Protocol):
@@ -51,15 +54,15 @@ class Siamese:
   """One encoder and projector over two augmented views of one image.
 
   Attributes:
-    encoder: Images in [0, 1], float [n, H, W, C], to features [n, encoder dim]. It is
-      what remains after pretraining.
+    encoder: What it reads (images in [0, 1], float [n, H, W, C], or vectors [n, p]) to
+      features [n, encoder dim]. It is what remains after pretraining.
     projector: Features to the encodings that the loss sees [n, d].
-    augmentation: How the two views are made.
+    augmentation: How the two views are made, of such inputs.
   """
 
   encoder: network.Network
   projector: network.Network
-  augmentation: byol.AugmentConfig
+  augmentation: multiview.Config
 
   @property
   def output_dims(self) -> tuple[int, int]:
@@ -89,22 +92,36 @@ class Siamese:
     self, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the two augmented views of n examples, each [n, H, W, C] in [0, 1]."""
-    return byol.two_views(
-      examples['image'], examples['example_id'], seed, self.augmentation
-    )
+    first, second = self.crops(examples, seed, (self.augmentation,) * 2)
+    return first, second
+
+  def crops(
+    self, examples: base.Examples, seed: tf.Tensor, configs: Sequence[multiview.Config]
+  ) -> list[tf.Tensor]:
+    """Returns as many views of n examples as an objective wants (see `multiview`).
+
+    Args:
+      examples: n examples, with the field that the encoder reads.
+      seed: int32 [2].
+      configs: What each view is drawn from; views may differ in size.
+    """
+    inputs = examples[self.encoder.field]
+    return multiview.views(inputs, examples['example_id'], seed, configs)
 
   def project(
     self, params: base.Params, images: tf.Tensor, batches: int = 1
   ) -> tf.Tensor:
-    """Returns the encodings [n, d] of images [n, H, W, C] in [0, 1].
+    """Returns the encodings [n, d] of images [n, H, W, C] in [0, 1], or of vectors.
 
     Args:
       params: Those of encoder and projector.
-      images: So many batches of equal size one after another, as the two views.
+      images: So many batches of equal size one after another, as the two views. Crops
+        may have another size than the encoder's images, if it can take them.
       batches: Batch norm normalizes each by itself.
     """
     own, head = (network.select(params, name) for name in self.networks)
-    features = self.encoder.apply(own, images, batches=batches)
+    encoder = self.encoder.for_inputs(images.shape[1:])
+    features = encoder.apply(own, images, batches=batches)
     return self.projector.apply(head, features, batches=batches)
 
 
@@ -113,22 +130,39 @@ class TwoTower:
   """Two networks over two modalities; examples hold `left` and `right`.
 
   Attributes:
-    left: Network from the element's `left` to encodings [n, d_f].
-    right: Network from the element's `right` to encodings [n, d_g].
+    left: Network from the element's `left` to encodings [n, d_f], or to the features
+      that its projector takes. It is what is evaluated and exported.
+    right: Network from the element's `right` to encodings [n, d_g], or to features.
+    left_projector: From features to encodings; None: the features are the encodings.
+    right_projector: Likewise.
   """
 
   left: network.Network
   right: network.Network
+  left_projector: network.Network | None = None
+  right_projector: network.Network | None = None
 
   @property
   def output_dims(self) -> tuple[int, int]:
     """The sizes (d_f, d_g) of the two encodings."""
-    return self.left.output_dim, self.right.output_dim
+    left, right = self._towers
+    return left[-1][1].output_dim, right[-1][1].output_dim
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
     """The networks by the prefixes of their parameters' names."""
-    return {LEFT: self.left, RIGHT: self.right}
+    return {prefix: net for tower in self._towers for prefix, net in tower}
+
+  @property
+  def _towers(self) -> list[list[tuple[str, network.Network]]]:
+    """The networks of each tower, one after another, with their prefixes."""
+    towers = (
+      ((LEFT, self.left), (LEFT_PROJECTOR, self.left_projector)),
+      ((RIGHT, self.right), (RIGHT_PROJECTOR, self.right_projector)),
+    )
+    return [
+      [(prefix, net) for prefix, net in tower if net is not None] for tower in towers
+    ]
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
@@ -139,9 +173,23 @@ class TwoTower:
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the encodings of both modalities of n examples; see `DualEncoder`."""
     del seed  # The two modalities are the two views: nothing is drawn.
-    f = self.left.apply(network.select(params, LEFT), examples[LEFT])
-    g = self.right.apply(network.select(params, RIGHT), examples[RIGHT])
+    f, g = (
+      self._encode(params, examples[field], tower)
+      for field, tower in zip((LEFT, RIGHT), self._towers, strict=True)
+    )
     return f, g
+
+  def _encode(
+    self,
+    params: base.Params,
+    x: tf.Tensor,
+    tower: Sequence[tuple[str, network.Network]],
+  ) -> tf.Tensor:
+    x = tf.convert_to_tensor(x)
+    x = x if x.dtype.is_floating else byol.to_float(x)
+    for prefix, net in tower:
+      x = net.apply(network.select(params, prefix), x)
+    return x
 
 
 class LossOfPairs(base.LossOfEncodings, base.SharesAll):
@@ -172,12 +220,12 @@ class LossOfPairs(base.LossOfEncodings, base.SharesAll):
 def build_siamese(
   encoder: network.Network,
   projector_widths: Sequence[int],
-  augmentation: byol.AugmentConfig,
+  augmentation: multiview.Config,
 ) -> Siamese:
   """Builds a model with a projector of normalized layers but the last.
 
   Args:
-    encoder: Images to features; with batch norm the projector has it too.
+    encoder: What it reads to features; with batch norm the projector has it too.
     projector_widths: Units of the projector's layers.
     augmentation: How the views are made.
   """
@@ -185,6 +233,42 @@ def build_siamese(
     encoder.output_dim, projector_widths, projector.like(encoder)
   )
   return Siamese(encoder, head, augmentation)
+
+
+def build_two_towers(
+  left: network.Network, right: network.Network, projector_widths: Sequence[int]
+) -> TwoTower:
+  """Builds a model of two modalities with a projector behind each encoder.
+
+  Args:
+    left: Encoder that reads the field `left`.
+    right: Encoder that reads the field `right`.
+    projector_widths: Units of the layers of both projectors.
+
+  Raises:
+    ValueError: If an encoder reads another field.
+  """
+  for encoder, field in ((left, LEFT), (right, RIGHT)):
+    if encoder.field != field:
+      raise ValueError(
+        f'The {field} encoder reads the field {encoder.field!r}; it must be {field!r}.'
+      )
+  heads = (
+    projector.build_projector(
+      encoder.output_dim, projector_widths, projector.like(encoder), name=name
+    )
+    for encoder, name in ((left, LEFT_PROJECTOR), (right, RIGHT_PROJECTOR))
+  )
+  return TwoTower(left, right, *heads)
+
+
+def encoder_prefix(encoder: network.Network) -> str:
+  """Returns the prefix of the parameters of what is evaluated and exported.
+
+  Args:
+    encoder: That of the objective; of two towers the left one, by the field it reads.
+  """
+  return encoder.field if encoder.field in (LEFT, RIGHT) else ENCODER
 
 
 def init_networks(

@@ -102,7 +102,7 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
     )
     metrics = collapse.spread_metrics(f)
     if self.alignment_weight:
-      image = augment.to_float(examples['image'])
+      image = augment.to_float(examples[self.model.encoder.field])
       distance = similarity.regression(
         self._features(network.select(params, dual_encoder.ENCODER), image),
         tf.stop_gradient(self._features(context[BASE], image)),
@@ -121,7 +121,7 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
 
   def entries(self, params: base.Params, examples: base.Examples) -> tf.Tensor:
     """Returns what a dictionary has of n examples: unit projections [n, d]."""
-    image = augment.to_float(examples['image'])
+    image = augment.to_float(examples[self.model.encoder.field])
     return tf.math.l2_normalize(self.model.project(params, image), axis=1)
 
   def _features(self, params: Mapping[str, tf.Tensor], image: tf.Tensor) -> tf.Tensor:

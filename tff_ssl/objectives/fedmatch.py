@@ -131,9 +131,9 @@ class UnlabelledObjective:
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of a batch of one client; 0 for n = 0, but for the penalties."""
     theta = add(context[SIGMA], params)
-    image = augment.to_float(examples['image'])
+    image = augment.to_float(examples[self.encoder.field])
     strong = weak_strong.strong_view(
-      examples['image'], examples['example_id'], seed, self.augmentation
+      examples[self.encoder.field], examples['example_id'], seed, self.augmentation
     )
     both = fixmatch.logits(
       self.encoder, self.head, theta, tf.concat([image, strong], axis=0)

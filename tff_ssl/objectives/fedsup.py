@@ -82,9 +82,7 @@ class TeacherObjective:
     """Returns the loss over labelled examples, and the accuracy of the head."""
     if self.projector is None or self.projection_head is None:
       return self.supervised.loss(params, examples, seed)
-    view = augment.one_view(
-      examples['image'], examples['example_id'], seed, self.supervised.augmentation
-    )
+    view = self.supervised.view(examples, seed)
     features = self.supervised.encoder.apply(
       network.select(params, dual_encoder.ENCODER), view
     )
@@ -178,7 +176,8 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
       metrics['consistency'] = consistency
       metrics.update(collapse.spread_metrics(tf.split(z, 2)[0]))
     if self.stages != 0:
-      image = tf.cast(augment.to_float(examples['image']), dtype)
+      image = examples[self.model.encoder.field]
+      image = tf.cast(augment.to_float(image), dtype)
       distance = feature_maps.mean_squared_differences(
         self._feature_maps(params, image),
         [tf.stop_gradient(m) for m in self._feature_maps(context[TEACHER], image)],

@@ -57,7 +57,12 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
     """Returns the logits `weak` and `strong`, [n, classes] (see `base.Separable`)."""
-    arguments = (examples['image'], examples['example_id'], seed, self.augmentation)
+    arguments = (
+      examples[self.encoder.field],
+      examples['example_id'],
+      seed,
+      self.augmentation,
+    )
     views = (
       weak_strong.weak_view(*arguments),
       weak_strong.strong_view(*arguments),

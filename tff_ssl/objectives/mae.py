@@ -99,7 +99,7 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
       tokens.
     """
     images = augment.one_view(
-      examples['image'], examples['example_id'], seed, self.augmentation
+      examples[self.encoder.field], examples['example_id'], seed, self.augmentation
     )
     encoder_params = network.select(params, dual_encoder.ENCODER)
     tokens = self.encoder.embed(encoder_params, images)

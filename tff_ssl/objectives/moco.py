@@ -21,7 +21,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import moco
@@ -119,7 +119,7 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
 
 def build_moco_v1(
   encoder: network.Network,
-  augmentation: augment.AugmentConfig | None = None,
+  augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] = (DIMENSION,),
   momentum: float = 0.999,
   queue_size: int = 1024,
@@ -134,7 +134,7 @@ def build_moco_v1(
     queue_size: K.
   """
   return MocoObjective(
-    _model(encoder, augmentation or augment.by_name('moco_v1'), projector_widths),
+    _model(encoder, augmentation or multiview.by_name('moco_v1'), projector_widths),
     0.07,
     momentum,
     queue_size,
@@ -143,7 +143,7 @@ def build_moco_v1(
 
 def build_moco_v2(
   encoder: network.Network,
-  augmentation: augment.AugmentConfig | None = None,
+  augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] | None = None,
   momentum: float = 0.999,
   queue_size: int = 1024,
@@ -160,7 +160,7 @@ def build_moco_v2(
   """
   widths = projector_widths or (encoder.output_dim, DIMENSION)
   return MocoObjective(
-    _model(encoder, augmentation or augment.by_name('moco_v2'), widths),
+    _model(encoder, augmentation or multiview.by_name('moco_v2'), widths),
     0.2,
     momentum,
     queue_size,
@@ -169,7 +169,7 @@ def build_moco_v2(
 
 def _model(
   encoder: network.Network,
-  augmentation: augment.AugmentConfig,
+  augmentation: multiview.Config,
   projector_widths: Sequence[int],
 ) -> dual_encoder.Siamese:
   """Returns encoder and head; those of both versions are without norm."""

@@ -1,6 +1,6 @@
 """Population statistics of an objective's encoder, beside what is trained.
 
-Only the encoder has them: heads are not used in inference. They are those of the plain
+Only encoders have them: heads are not used in inference. They are those of the plain
 training images, as an encoder is evaluated on, not of augmented views.
 """
 
@@ -14,6 +14,9 @@ from tff_ssl.encoders import population
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
+
+# What is used in inference: one encoder, or two towers.
+_ENCODERS = (dual_encoder.ENCODER, dual_encoder.LEFT, dual_encoder.RIGHT)
 
 
 def mixes_examples(objective: base.Objective | base.Stateful) -> bool:
@@ -51,7 +54,7 @@ def compute(
   Args:
     objective: What was minimised.
     params: Those of its training.
-    examples: n >= 0, with their `image`.
+    examples: n >= 0, with the field that the encoder reads.
 
   Returns:
     As `initial`: means over the examples, 0 if there is none.
@@ -60,7 +63,7 @@ def compute(
     (f'{prefix}/{name}', value)
     for prefix, net in _encoders(objective).items()
     for name, value in population.statistics(
-      net, network.select(params, prefix), examples['image'], byol.to_float
+      net, network.select(params, prefix), examples[_field(prefix, net)], byol.to_float
     ).items()
   )
 
@@ -84,7 +87,7 @@ def with_statistics(
   Args:
     objective: What was minimised.
     params: Those of its training.
-    examples: n >= 0, with their `image`.
+    examples: n >= 0, with the field that the encoder reads.
   """
   everything = collections.OrderedDict(params)
   everything.update(compute(objective, params, examples))
@@ -123,9 +126,14 @@ def _networks(
 def _encoders(
   objective: base.Objective | base.Stateful | context.Contextual,
 ) -> dict[str, network.Network]:
-  """Returns the encoder by its prefix; nothing where it has no batch norm."""
+  """Returns the encoders by their prefixes; nothing of those without batch norm."""
   return {
     prefix: net
     for prefix, net in _networks(objective).items()
-    if prefix == dual_encoder.ENCODER and net.mixes_examples
+    if prefix in _ENCODERS and net.mixes_examples
   }
+
+
+def _field(prefix: str, net: network.Network) -> str:
+  """Returns the field of an example that an encoder reads."""
+  return net.field if prefix == dual_encoder.ENCODER else prefix

@@ -14,7 +14,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor as predictor_lib
 from tff_ssl.encoders import projector
@@ -97,7 +97,7 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
 
 def build_simsiam(
   encoder: network.Network,
-  augmentation: augment.AugmentConfig | None = None,
+  augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
   predictor_width: int | None = None,
 ) -> SimSiamObjective:
@@ -113,7 +113,7 @@ def build_simsiam(
   dim = projector_widths[-1]
   return SimSiamObjective(
     dual_encoder.build_siamese(
-      encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
+      encoder, projector_widths, augmentation or multiview.by_name(AUGMENTATION)
     ),
     predictor_lib.build_predictor(
       dim, predictor_width or max(1, dim // BOTTLENECK), projector.like(encoder)

@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import byol
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
@@ -19,14 +19,14 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   """Softmax cross-entropy of an encoder and a linear head.
 
   Attributes:
-    encoder: Images to features.
+    encoder: Images, or what it reads, to features.
     head: Features to logits [n, classes].
     augmentation: How the one view is made; flips only in the DCCO paper (B.1).
   """
 
   encoder: network.Network
   head: network.Network
-  augmentation: byol.AugmentConfig
+  augmentation: multiview.Config
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -41,12 +41,15 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:
     """Returns `logits` [n, classes] (see `base.Separable`)."""
-    view = byol.one_view(
-      examples['image'], examples['example_id'], seed, self.augmentation
-    )
+    view = self.view(examples, seed)
     own, head = (network.select(params, name) for name in self.networks)
     logits = self.head.apply(head, self.encoder.apply(own, view))
     return collections.OrderedDict(logits=logits)
+
+  def view(self, examples: base.Examples, seed: tf.Tensor) -> tf.Tensor:
+    """Returns the augmented view of n examples, [n, H, W, C] in [0, 1] of images."""
+    inputs = examples[self.encoder.field]
+    return multiview.one_view(inputs, examples['example_id'], seed, self.augmentation)
 
   def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
     """Returns the logits [n, classes] of images (see `base.Classifier`)."""

@@ -18,14 +18,12 @@ as after each step, but the mean of clients' prototypes is shorter. Crops have a
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
-from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
-from tff_ssl.encoders import ops as ops_lib
+from tff_ssl.encoders import projector
 from tff_ssl.losses import swav
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -75,7 +73,9 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
     """The model and the prototypes (see `base.Networked`)."""
     return {
       **self.model.networks,
-      PROTOTYPES: _prototypes(self.model.projector.output_dim, self.num_prototypes),
+      PROTOTYPES: projector.build_prototypes(
+        self.model.projector.output_dim, self.num_prototypes
+      ),
     }
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
@@ -119,7 +119,7 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
 
 def build_swav(
   encoder: network.Network,
-  augmentation: augment.AugmentConfig | None = None,
+  augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
   num_prototypes: int = NUM_PROTOTYPES,
 ) -> SwavObjective:
@@ -132,19 +132,9 @@ def build_swav(
     num_prototypes: K.
   """
   model = dual_encoder.build_siamese(
-    encoder, projector_widths, augmentation or augment.by_name(AUGMENTATION)
+    encoder, projector_widths, augmentation or multiview.by_name(AUGMENTATION)
   )
   return SwavObjective(model, num_prototypes)
-
-
-def _prototypes(dim: int, number: int) -> network.Network:
-  """Returns the prototypes, the columns of a kernel [dim, number]."""
-  return network.Network(PROTOTYPES, (dim,), functools.partial(_scores, number))
-
-
-def _scores(number: int, ops: ops_lib.Operations, x: Any) -> Any:
-  """The products of encodings and prototypes."""
-  return ops.dense(x, 'dense0', units=number, use_bias=False, gain=1.0)
 
 
 def _normalised(params: base.Params) -> base.Params:

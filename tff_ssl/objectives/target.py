@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tff_ssl.encoders import network
 from tff_ssl.objectives import base
+from tff_ssl.optimization import scalars
 
 TARGET = 'target'
 
@@ -41,18 +42,18 @@ def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.Sta
 def follow(
   target: Mapping[str, tf.Tensor],
   online: Mapping[str, tf.Tensor],
-  momentum: float,
+  momentum: float | tf.Tensor,
 ) -> base.State:
   """Returns the target after a step: m * target + (1 - m) * online.
 
   Args:
     target: As made by `copy` or by this; what is not under 'target/' is left out.
     online: The parameters after the optimizer's step.
-    momentum: m, in [0, 1]: 0 is a copy of the online networks, 1 never changes.
+    momentum: m, in [0, 1]: 0 is a copy of the online networks, 1 never changes. Of an
+      objective that is `base.Scheduled`, a floating scalar.
   """
   moved = collections.OrderedDict()
   for name, value in network.select(target, TARGET).items():
-    moved[name] = momentum * value + (1.0 - momentum) * tf.convert_to_tensor(
-      online[name]
-    )
+    keep, move = (scalars.as_dtype(m, value.dtype) for m in (momentum, 1.0 - momentum))
+    moved[name] = keep * value + move * tf.convert_to_tensor(online[name])
   return network.with_prefix(moved, TARGET)

@@ -13,7 +13,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.losses import uniformity
 from tff_ssl.objectives import base
@@ -60,7 +60,7 @@ class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
 
 def build_uniformity(
   encoder: network.Network,
-  augmentation: augment.AugmentConfig | None = None,
+  augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] | None = None,
   weight: float = 1.0,
 ) -> UniformityObjective:
@@ -75,6 +75,6 @@ def build_uniformity(
   """
   widths = projector_widths or (encoder.output_dim, DIMENSION)
   model = dual_encoder.build_siamese(
-    encoder, widths, augmentation or augment.by_name(AUGMENTATION)
+    encoder, widths, augmentation or multiview.by_name(AUGMENTATION)
   )
   return UniformityObjective(model, weight)

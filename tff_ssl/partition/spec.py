@@ -169,6 +169,12 @@ def build(
   raise ValueError(f'{config!r} is not a configuration of a partition.')
 
 
+def changes_images(config: str | PartitionConfig) -> bool:
+  """Returns whether a kind gives each client a transform of its images."""
+  config = parse(config) if isinstance(config, str) else config
+  return type(config) in _TRANSFORMS
+
+
 def client_images(
   config: str | PartitionConfig, images: np.ndarray, partition: clients_lib.Partition
 ) -> np.ndarray:

@@ -28,12 +28,13 @@ _TEXT = """embeddings {{
   tensor_name: "encodings"
   tensor_path: "projector/encodings.tsv"
   metadata_path: "projector/examples.tsv"
-  sprite {{
+{sprite}}}
+"""
+_SPRITE = """  sprite {{
     image_path: "projector/sprite.png"
     single_image_dim: {width}
     single_image_dim: {height}
   }}
-}}
 """
 
 
@@ -54,7 +55,7 @@ def choose(num_examples: int, max_examples: int = _MAX_EXAMPLES) -> np.ndarray:
 def write(
   folder: str | os.PathLike[str],
   encodings: np.ndarray,
-  images: np.ndarray,
+  images: np.ndarray | None,
   examples: Mapping[str, Sequence[str]],
 ) -> None:
   """Writes the files of a projection; the configuration last, since it names them.
@@ -62,31 +63,36 @@ def write(
   Args:
     folder: Where the event files of the run are; made when missing.
     encodings: float [n, d], n at least 1.
-    images: uint8 [n, H, W, 1 or 3].
+    images: uint8 [n, H, W, 1 or 3]; None: there is nothing to show, and no sprite.
     examples: Columns of what is known about each example, such as its label; n values
       each, two columns or more: of a single one the projector takes no name.
 
   Raises:
     ValueError: The numbers of examples differ, or are none or too many.
   """
-  sizes = [len(encodings), len(images), *map(len, examples.values())]
+  shown = [] if images is None else [len(images)]
+  sizes = [len(encodings), *shown, *map(len, examples.values())]
   if len(set(sizes)) > 1 or not sizes[0]:
     raise ValueError(
       f'encodings, images and the columns of examples have {sizes} entries; all must '
       'have the same number, at least 1.'
     )
-  tiles = _tiles(images)
-  sprite = _sprite(tiles)
+  sprite, config = None, _TEXT.format(sprite='')
+  if images is not None:
+    tiles = _tiles(images)
+    _, height, width, _ = tiles.shape
+    sprite = _sprite(tiles)
+    config = _TEXT.format(sprite=_SPRITE.format(height=height, width=width))
   folder = pathlib.Path(folder)
   (folder / 'projector').mkdir(parents=True, exist_ok=True)
-  _write(folder / 'projector' / 'sprite.png', tf.io.encode_png(sprite).numpy())
+  if sprite is not None:
+    _write(folder / 'projector' / 'sprite.png', tf.io.encode_png(sprite).numpy())
   lines = ('\t'.join(f'{x:.{_DIGITS}g}' for x in row) for row in encodings)
   _write(folder / 'projector' / 'encodings.tsv', _lines(lines))
   table = [list(examples), *zip(*examples.values(), strict=True)]
   lines = ('\t'.join(' '.join(cell.split()) for cell in row) for row in table)
   _write(folder / 'projector' / 'examples.tsv', _lines(lines))
-  _, height, width, _ = tiles.shape
-  _write(folder / CONFIG, _TEXT.format(height=height, width=width).encode())
+  _write(folder / CONFIG, config.encode())
 
 
 def _tiles(images: np.ndarray) -> np.ndarray:

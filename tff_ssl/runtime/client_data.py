@@ -20,7 +20,8 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
 
   An element is an OrderedDict of `image` (uint8 [H, W, C]), `example_id` (int64 [])
   and, where there are labels, `label` (int32 []). In place of images clients may hold
-  any numbers, such as the `features` of a frozen encoder (float32 [d]): see `field`.
+  any named numbers, such as the `features` of a table or of a frozen encoder (float32
+  [d]), or `left` and `right` of two modalities.
 
   A client's data set is `from_tensor_slices` of its rows without options. Of the ways
   to hand 64 clients of 4 images to TFF it is the cheapest: 13 ms to build and 30 ms to
@@ -34,31 +35,38 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
 
   def __init__(
     self,
-    image: np.ndarray,
+    fields: np.ndarray | Mapping[str, np.ndarray],
     example_id: np.ndarray,
     partition: Mapping[str, np.ndarray],
     label: np.ndarray | None = None,
     field: str = IMAGE,
   ):
-    """Holds references to the arrays; no image is read.
+    """Holds references to the arrays; no example is read.
 
     Args:
-      image: uint8 [N, H, W, C], or what `field` names: numbers [N, ...]. The memory map
-        of a file stays one.
+      fields: What networks read, by name: `image`, uint8 [N, H, W, C], or other numbers
+        [N, ...]; an array alone is the field called `field`. The memory map of a file
+        stays one.
       example_id: int64 [N], no value twice.
       partition: Client id -> int64 [n] positions into the arrays; n may be 0.
       label: int32 [N], or None for unlabelled data.
-      field: Name of the first field of an element.
+      field: Name of the one field, where `fields` is an array.
 
     Raises:
       ValueError: If lengths, types or positions do not fit together.
     """
     super().__init__()
-    _check_arrays(field, image, example_id, label)
-    self._arrays = collections.OrderedDict([(field, image), (_EXAMPLE_ID, example_id)])
+    if not isinstance(fields, Mapping):
+      fields = {field: fields}
+    if not fields:
+      raise ValueError('fields is empty: it must have one that a network reads')
+    for name, array in fields.items():
+      _check_arrays(name, array, example_id, label)
+    self._arrays = collections.OrderedDict(fields)
+    self._arrays[_EXAMPLE_ID] = example_id
     if label is not None:
       self._arrays[_LABEL] = label
-    self._partition = positions_lib.ClientPositions(partition, len(image))
+    self._partition = positions_lib.ClientPositions(partition, len(example_id))
 
   @property
   def client_ids(self) -> list[str]:
@@ -102,7 +110,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       positions: int [n], into the arrays.
 
     Returns:
-      `image` uint8 [n, H, W, C] (or the field in its place), `example_id` int64 [n]
+      `image` uint8 [n, H, W, C] (or the fields in its place), `example_id` int64 [n]
       and, where there are labels, `label` int32 [n]: contiguous copies.
 
     Raises:

@@ -77,6 +77,7 @@ class PersonalEncoders:
       personal: Whose parameters it is given.
     """
     self._personal = personal
+    self._prefix = dual_encoder.encoder_prefix(encoder)
     self._encode = features.build_encode(encoder.infer)
 
   def params(self, weights: base.Params, client_id: str) -> network.Params:
@@ -86,7 +87,7 @@ class PersonalEncoders:
       weights: Of the global model.
       client_id: The client.
     """
-    own = network.select(self._personal(weights, client_id), dual_encoder.ENCODER)
+    own = network.select(self._personal(weights, client_id), self._prefix)
     return collections.OrderedDict((n, np.asarray(value)) for n, value in own.items())
 
   def encode(

@@ -1,0 +1,139 @@
+"""Programs on data that are no images: a table, and two modalities."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from binaries import dcco
+from binaries import evaluate
+from binaries import fedavg_ssl
+from binaries import fedsup
+from binaries.experiment import evaluating
+from tasks import registry
+from tests.binaries import in_process
+from tff_ssl.encoders import registry as encoders
+
+_SHORT = (
+  '--encoder_width=0.25',
+  '--rounds=2',
+  '--clients_per_round=4',
+  '--evaluation_methods=knn,finetune',
+  '--finetune_steps=2',
+)
+# The task's flags, the encoder that it has by default, and the field that this reads.
+_TASKS = {
+  'wine': ('mlp', 'features'),
+  'digits_halves': ('resnet8', 'left'),
+}
+
+
+@pytest.fixture(scope='module', params=_TASKS)
+def run(request, tmp_path_factory):
+  """Two rounds of DCCO on each task, once: (task, folder)."""
+  folder = tmp_path_factory.mktemp(request.param) / 'run'
+  ended = in_process.run(
+    dcco, f'--task={request.param}', *_SHORT, f'--run_dir={folder}'
+  )
+  assert ended.status == 0, ended.stderr
+  return request.param, folder
+
+
+def _stored(folder, round):
+  """The parameters of a checkpoint by their names."""
+  start = 'state/global_model_weights/trainable/'
+  with np.load(folder / 'checkpoints' / f'round_{round:08}.npz') as archive:
+    return {
+      name.removeprefix(start): archive[name]
+      for name in archive.files
+      if name.startswith(start)
+    }
+
+
+def test_it_is_trained_and_evaluated(run):
+  _, folder = run
+  with (folder / 'metrics.csv').open() as file:
+    rows = list(csv.DictReader(file))
+  assert [row['round'] for row in rows] == ['1', '2']
+  assert all(np.isfinite(float(row['client_work/loss'])) for row in rows)
+  numbers = json.loads((folder / 'evaluation.json').read_text())
+  assert {'knn/10%/accuracy', 'finetune/10%/accuracy'} <= numbers.keys()
+  first, last = _stored(folder, 0), _stored(folder, 2)
+  moved = {name.split('/')[0] for name in first if np.any(first[name] != last[name])}
+  assert moved == {name.split('/')[0] for name in first}
+
+
+def test_what_is_exported_encodes_the_field_of_its_card(run):
+  task, folder = run
+  name, field = _TASKS[task]
+  test = registry.load(task).test
+  card = json.loads((folder / 'encoder.json').read_text())
+  assert card['encoder'] == name
+  assert card['input'].endswith(f', the field {field}')
+  table = (folder / 'tensorboard/projector/examples.tsv').read_text().splitlines()[1:]
+  positions = {str(example_id): k for k, example_id in enumerate(test.example_id)}
+  shown = test[field][[positions[row.split('\t')[1]] for row in table]]
+  inputs = shown / np.float32(255) if field == 'left' else shown
+  encodings = np.loadtxt(folder / 'tensorboard/projector/encodings.tsv')
+  model = tf.keras.models.load_model(folder / 'encoder.keras')
+  np.testing.assert_allclose(encodings, model(inputs), rtol=1e-3, atol=1e-5)
+  # The sprite is of images.
+  sprite = folder / 'tensorboard/projector/sprite.png'
+  assert sprite.exists() == (field == 'left')
+  config = (folder / 'tensorboard/projector_config.pbtxt').read_text()
+  assert ('sprite' in config) == (field == 'left')
+
+
+def test_it_starts_from_the_encoder_of_the_baselines(run):
+  name, folder = run
+  task = registry.load(name)
+  encoder_name, field = _TASKS[name]
+  encoder = encoders.build_encoder(
+    encoder_name, task.shapes[field], width=0.25, field=field
+  )
+  with in_process.parsed('--seed=0', '--label_fractions=0.1'):
+    initial = evaluating.Evaluator(task, encoder).initial_params()
+  prefix = 'left' if field == 'left' else 'encoder'
+  stored = _stored(folder, 0)
+  for name, value in initial.items():
+    np.testing.assert_array_equal(stored[f'{prefix}/{name}'], value)
+
+
+def test_it_is_evaluated_again(run, capsys):
+  _, folder = run
+  before = json.loads((folder / 'evaluation.json').read_text())
+  in_process.call(evaluate, f'--run={folder}', '--evaluation_methods=knn,logistic')
+  assert 'the encoder after round 2 of 2' in capsys.readouterr().out
+  after = json.loads((folder / 'evaluation.json').read_text())
+  assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
+  assert 'linear/10%/accuracy' in after
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+  where = f'--run_dir={tmp_path}/run --rounds=1'
+  expected = {
+    dcco: {
+      '--task=digits_halves --augmentation=mild': 'two modalities are the two views',
+      '--task=digits_halves --encoder=mlp': 'mlp reads vectors (features,)',
+      '--task=wine --encoder=resnet8': 'image_shape must be (height, width, channels)',
+      '--task=wine --image_size=8': 'image_size is 8; the task wine has no images',
+      '--task=wine --partition=rotation:clients=5': "have no field 'image'",
+      '--task=wine --data_dir=x': '--data_dir is given with --task=wine',
+      '--task=features': 'data_dir is not given',
+      '--task=wine --augmentation=byol': 'Images must be uint8',
+      '--task=digits --encoder_width=0.25 --augmentation=noise': 'Features must be',
+    },
+    fedavg_ssl: {
+      '--task=digits_halves --objective=byol': 'an objective of both is one of simclr',
+    },
+    fedsup: {
+      '--task=wine --method=fixmatch': 'weak and strong views are of images alone',
+      '--task=digits_halves': 'has two modalities; an objective of both is',
+    },
+  }
+  for binary, messages in expected.items():
+    answers = in_process.said(binary, [f'{line} {where}' for line in messages])
+    for (line, message), answer in zip(messages.items(), answers.values(), strict=True):
+      assert message in answer, (line, answer)

@@ -1,0 +1,194 @@
+"""Tests of DINO on linear networks, against NumPy in float64."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.losses import dino_test as loss_test
+from tests.objectives import networks
+from tff_ssl.augment import byol
+from tff_ssl.augment import multiview
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dino
+
+_SEED = tf.constant([1, 2])
+_LOCAL = (multiview.local_crop(byol.by_name('byol'), 1),) * 3
+_K = 4
+
+
+def _objective(**options) -> dino.DinoObjective:
+  return dino.DinoObjective(networks.siamese('byol'), num_prototypes=_K, **options)
+
+
+def _start(objective, n=5, dtype=tf.float64):
+  """Parameters, a teacher that is not the student, a centre, and examples."""
+  params = objective.init(_SEED, dtype)
+  state = objective.init_state(objective.init(tf.constant([3, 4]), dtype))
+  state['centre'] = tf.cast(tf.linspace(-0.1, 0.2, _K), dtype)
+  return params, state, networks.tensors(networks.examples(n))
+
+
+def _views(objective, batch):
+  """The mean channels of every crop in float64: what the encoder makes of them."""
+  configs = (objective.model.augmentation,) * 2 + objective.local_crops
+  crops = objective.model.crops(batch, _SEED, configs)
+  return [crop.numpy().astype(np.float64).mean(axis=(1, 2)) for crop in crops]
+
+
+def _scores(params, view, prefix='') -> np.ndarray:
+  """Products of unit projections and unit prototypes, which has no bias."""
+  z = networks.numpy_linear(params, f'{prefix}projector', view)
+  kernel = np.asarray(params[f'{prefix}prototypes/dense0/kernel'])
+  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+  return unit @ (kernel / np.linalg.norm(kernel, axis=0))
+
+
+def _expected_loss(objective, params, state, views, teacher_temperature) -> float:
+  teacher = [_scores(state, view, 'target/') for view in views[:2]]
+  student = [_scores(params, view) for view in views]
+  return loss_test.expected_loss(
+    teacher, student, np.asarray(state['centre']), teacher_temperature, 0.1
+  )
+
+
+@pytest.mark.parametrize('local', [(), _LOCAL])
+def test_loss_equals_numpy(local):
+  objective = _objective(local_crops=local)
+  params, state, batch = _start(objective)
+  loss, metrics, _ = objective.loss_with_state(params, state, batch, _SEED)
+  views = _views(objective, batch)
+  assert len(views) == 2 + len(local)
+  expected = _expected_loss(objective, params, state, views, 0.04)
+  assert float(loss) == pytest.approx(expected, rel=1e-6)
+  z = networks.numpy_linear(params, 'projector', views[0])
+  unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+  got = objective.summarize(metrics)['encoding_std']
+  assert float(got) == pytest.approx(unit.std(axis=0).mean() * np.sqrt(2), rel=1e-5)
+
+
+def test_one_step_of_a_round_equals_numpy():
+  """Gradient by differences; teacher and centre by the schedules at round 5 of 20."""
+  objective = _objective(local_crops=_LOCAL, warmup_rounds=11).at(tf.constant(5), 20)
+  params, state, batch = _start(objective)
+  views = _views(objective, batch)
+  temperature = 0.04 + 0.03 * 5 / 10
+  with tf.GradientTape() as tape:
+    tape.watch((params, state))
+    loss, _, carry = objective.loss_with_state(params, state, batch, _SEED)
+  gradient, of_state = tape.gradient(loss, (params, state))
+  assert all(value is None for value in of_state.values())
+  numbers = {name: value.numpy() for name, value in params.items()}
+  for name, value in numbers.items():
+    place = (0,) * value.ndim
+    ends = []
+    for step in (1e-6, -1e-6):
+      moved = dict(numbers, **{name: value.copy()})
+      moved[name][place] += step
+      ends.append(_expected_loss(objective, moved, state, views, temperature))
+    expected = (ends[0] - ends[1]) / 2e-6
+    assert float(gradient[name][place]) == pytest.approx(expected, rel=1e-5, abs=1e-8)
+  trained = networks.stepped(params, 0.1)
+  same, after = objective.after_step(trained, state, carry)
+  assert same is trained
+  assert list(after) == list(state)
+  momentum = 1 - 0.004 * (1 + math.cos(math.pi * 5 / 20)) / 2
+  for name in (name for name in state if name != 'centre'):
+    online = trained[name.removeprefix('target/')].numpy()
+    expected = momentum * state[name].numpy() + (1 - momentum) * online
+    np.testing.assert_allclose(after[name], expected, rtol=1e-12)
+  logits = np.concatenate([_scores(state, view, 'target/') for view in views[:2]])
+  expected = 0.9 * state['centre'].numpy() + 0.1 * logits.mean(axis=0)
+  np.testing.assert_allclose(after['centre'], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+  ('round', 'total', 'momentum', 'temperature'),
+  [
+    (0, 100, 0.9, 0.04),
+    (50, 100, 0.95, 0.07),  # Half way between 0.9 and 1.
+    (100, 100, 1.0, 0.07),
+    (200, 100, 1.0, 0.07),  # A run that went on.
+    (29, 100, 1 - 0.1 * (1 + math.cos(0.29 * math.pi)) / 2, 0.07),
+    (10, None, 0.9, 0.04 + 0.03 * 10 / 29),
+  ],
+)
+def test_schedules(round, total, momentum, temperature):
+  objective = base.at_round(_objective(momentum=0.9), tf.constant(round), total)
+  np.testing.assert_allclose(objective.now, (momentum, temperature), rtol=1e-12)
+
+
+def test_the_round_may_be_unknown_until_a_graph_runs():
+  objective = _objective(local_crops=_LOCAL)
+  params, state, batch = _start(objective, dtype=tf.float32)
+
+  @tf.function
+  def step(round):
+    current = base.at_round(objective, round, 20)
+    loss, _, carry = current.loss_with_state(params, state, batch, _SEED)
+    return loss, current.after_step(params, state, carry)[1]
+
+  for round in (0, 7):
+    loss, after = step(tf.constant(round))
+    current = objective.at(round, 20)
+    expected, _, carry = current.loss_with_state(params, state, batch, _SEED)
+    assert float(loss) == pytest.approx(float(expected), rel=1e-5)
+    tf.nest.map_structure(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+      after,
+      current.after_step(params, state, carry)[1],
+    )
+
+
+def test_without_a_round_it_is_the_first():
+  objective = _objective()
+  start = _start(objective)
+  got, _, carry = objective.loss_with_state(*start, _SEED)
+  first = objective.at(0, 10)
+  assert float(got) == float(first.loss_with_state(*start, _SEED)[0])
+  params, state, _ = start
+  params = networks.stepped(params, 0.1)
+  for a, b in zip(
+    objective.after_step(params, state, carry)[1].values(),
+    first.after_step(params, state, carry)[1].values(),
+    strict=True,
+  ):
+    np.testing.assert_array_equal(a, b)
+
+
+def test_no_example_gives_loss_zero_and_no_gradient():
+  objective = _objective(local_crops=_LOCAL)
+  params, state, batch = _start(objective, n=0)
+  with tf.GradientTape() as tape:
+    tape.watch(params)
+    loss, metrics, _ = objective.loss_with_state(params, state, batch, _SEED)
+  assert float(loss) == 0
+  for value in (*tape.gradient(loss, params).values(), *metrics.values()):
+    assert not np.any(value)
+
+
+def test_the_teacher_and_the_centre_stay_and_the_rest_is_shared():
+  objective = _objective()
+  params, _, _ = _start(objective, dtype=tf.float32)
+  state = objective.init_state(params)
+  assert isinstance(objective, base.Stateful)
+  assert isinstance(objective, base.Scheduled)
+  assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
+  assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
+  np.testing.assert_array_equal(state['centre'], [0] * _K)
+  name = 'prototypes/dense0/kernel'
+  np.testing.assert_array_equal(state[f'target/{name}'], params[name])
+
+
+@pytest.mark.parametrize(
+  ('options', 'message'),
+  [
+    ({'momentum': 1.5}, 'momentum is 1.5'),
+    ({'temperature': 0.0}, r'temperatures are \(0.0, 0.04, 0.07\)'),
+    ({'teacher_temperature': (0.04, -1.0)}, r'temperatures are \(0.1, 0.04, -1.0\)'),
+  ],
+)
+def test_options_out_of_range_are_named(options, message):
+  with pytest.raises(ValueError, match=message):
+    _objective(**options)

@@ -1,0 +1,111 @@
+"""Tabular tasks: scikit-learn's, and files of one's own."""
+
+import numpy as np
+import pytest
+
+from tasks import registry
+from tasks import tables
+
+_FEATURES = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0], [9.0, 7.0]])
+_LABEL = np.array([0, 1, -1, 1])
+_TEST = np.array([False, False, False, True])
+
+
+@pytest.mark.parametrize(
+  ('name', 'count', 'dim', 'classes'),
+  [('wine', 178, 13, 3), ('breast_cancer', 569, 30, 2)],
+)
+def test_bundled_tables_are_all_there_and_standardised(name, count, dim, classes):
+  task = registry.load(name)
+  assert task.shapes == {'features': (dim,)}
+  assert task.num_classes == classes
+  ids = np.concatenate([task.train.example_id, task.test.example_id])
+  np.testing.assert_array_equal(np.sort(ids), np.arange(count))
+  features = task.train['features']
+  np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-5)
+  np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-5)
+  total = np.bincount(np.concatenate([task.train.label, task.test.label]))
+  np.testing.assert_allclose(np.bincount(task.test.label) / total, 0.2, atol=0.03)
+  assert f'train {len(task.train)} examples' in task.describe()
+  assert task.describe().endswith(f'{classes} classes, features {dim}')
+
+
+def _npz(path, **changed):
+  arrays = {'features': _FEATURES, 'label': _LABEL, 'test': _TEST, **changed}
+  np.savez(path, **{name: x for name, x in arrays.items() if x is not None})
+  return path
+
+
+def test_npz_and_csv_give_the_same_task(tmp_path):
+  """Mean and deviation are those of the three training rows, by hand."""
+  csv = tmp_path / 'table.csv'
+  csv.write_text(
+    'width,label,height,split\n1,0,5,train\n3,1,5,train\n5,,5,train\n9,1,7,test\n'
+  )
+  first = registry.load('features', _npz(tmp_path / 'table.npz'))
+  for task in (first, registry.load('features', csv)):
+    step = 2 / np.sqrt(8 / 3)
+    np.testing.assert_allclose(
+      task.train['features'], [[-step, 0], [0, 0], [step, 0]], rtol=1e-6
+    )
+    # The second feature is constant in training: it tells nothing.
+    np.testing.assert_allclose(task.test['features'], [[3 * step, 0]], rtol=1e-6)
+    np.testing.assert_array_equal(task.train.label, [0, 1, -1])
+    np.testing.assert_array_equal(task.test.label, [1])
+    assert task.label_names == ('0', '1')
+    assert task.fingerprint() == first.fingerprint()
+
+
+def test_without_a_split_a_fifth_of_every_class_is_held_out(tmp_path):
+  features = np.random.default_rng(0).normal(size=(50, 3))
+  label = np.arange(50) % 2
+  path = _npz(tmp_path / 'table.npz', features=features, label=label, test=None)
+  task = registry.load('features', path)
+  np.testing.assert_array_equal(np.bincount(task.test.label), [5, 5])
+
+
+@pytest.mark.parametrize(
+  ('changed', 'message'),
+  [
+    ({'label': None}, "holds features, test; it must hold 'label'"),
+    ({'label': np.zeros(3, np.int64)}, r'label of features has shape \(3,\)'),
+    ({'label': np.zeros(4)}, 'label of features is float64; it must be integers'),
+    ({'features': np.zeros(4)}, r'are float64 of shape \(4,\); they must be numbers'),
+    ({'features': np.full([4, 2], np.nan)}, 'are not all finite'),
+    ({'test': np.ones(4, bool)}, 'has 0 training rows of 4'),
+  ],
+)
+def test_a_wrong_npz_is_named(tmp_path, changed, message):
+  with pytest.raises(ValueError, match=message):
+    registry.load('features', _npz(tmp_path / 'table.npz', **changed))
+
+
+@pytest.mark.parametrize(
+  ('text', 'message'),
+  [
+    ('a,b\n1,2\n', "a header with a column 'label'"),
+    ('a,label\n', 'must have rows'),
+    ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
+    ('a,label,split\n1,x,dev\n', r"has \['dev'\]; allowed are train and test"),
+  ],
+)
+def test_a_wrong_csv_is_named(tmp_path, text, message):
+  path = tmp_path / 'table.csv'
+  path.write_text(text)
+  with pytest.raises(ValueError, match=message):
+    registry.load('features', path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+  with pytest.raises(ValueError, match='data_dir is not given; the task features'):
+    registry.load('features')
+  for path in (tmp_path, tmp_path / 'no.npz', tmp_path / 'table.txt'):
+    with pytest.raises(ValueError, match=r'it must be a \.npz or \.csv file'):
+      tables.load_file(path)
+
+
+def test_a_file_that_would_run_code_is_refused(tmp_path):
+  path = tmp_path / 'table.npz'
+  np.savez(path, features=np.array([object()]), label=_LABEL)
+  with pytest.raises(ValueError, match='cannot be read'):
+    tables.load_file(path)

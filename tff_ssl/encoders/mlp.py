@@ -1,0 +1,107 @@
+"""Encoders of vectors: dense layers with norm and relu, for tabular data.
+
+Compare Yury Gorishniy, Ivan Rubachev, Valentin Khrulkov, Artem Babenko. Revisiting Deep
+Learning Models for Tabular Data. NeurIPS 2021, whose baseline is such a network.
+
+Deviations: group norm or batch norm behind each layer, and no dropout, so that an
+example's encoding depends on nothing drawn.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import functools
+import math
+from typing import Any
+
+from tff_ssl.encoders import network
+from tff_ssl.encoders import ops as ops_lib
+
+NAMES = ('mlp',)
+_WIDTHS = (128, 128)
+
+
+@dataclasses.dataclass(frozen=True)
+class MlpConfig:
+  """Configuration of an MLP.
+
+  Attributes:
+    widths: units of each layer, the last being the features.
+    normalization: 'group', 'batch' or 'none', of all layers.
+    groups: groups of a group norm where the units allow it.
+  """
+
+  widths: tuple[int, ...] = _WIDTHS
+  normalization: str = 'group'
+  groups: int = 32
+
+  def __post_init__(self) -> None:
+    """Checks the fields."""
+    # A list, where it comes from JSON.
+    object.__setattr__(self, 'widths', tuple(self.widths))
+    if not self.widths or min(self.widths) < 1:
+      raise ValueError(f'widths must be one or more, all at least 1, got {self.widths}')
+    if self.normalization not in ('group', 'batch', 'none'):
+      raise ValueError(
+        f"normalization must be 'group', 'batch' or 'none', got {self.normalization!r}"
+      )
+
+
+def build_encoder(
+  name: str,
+  shape: Sequence[int],
+  width: float = 1.0,
+  normalization: str = 'group',
+) -> network.Network:
+  """Builds an MLP.
+
+  Args:
+    name: one of `NAMES`.
+    shape: (features,).
+    width: factor on the 128 units of both layers.
+    normalization: see `MlpConfig`.
+
+  Returns:
+    A network [n, features] -> [n, 128 * width].
+
+  Raises:
+    ValueError: an argument is not allowed.
+  """
+  if name not in NAMES:
+    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
+  if not (math.isfinite(width) and width > 0):
+    raise ValueError(f'width must be a number above 0, got {width!r}')
+  widths = tuple(max(2, round(width * units)) for units in _WIDTHS)
+  return from_config(MlpConfig(widths, normalization), shape, name)
+
+
+def from_config(
+  config: MlpConfig, shape: Sequence[int], name: str = 'mlp'
+) -> network.Network:
+  """Builds an MLP of any size.
+
+  Args:
+    config: its configuration.
+    shape: (features,).
+    name: name of the network.
+
+  Raises:
+    ValueError: the shape is not of a vector.
+  """
+  if len(shape) != 1 or shape[0] < 1:
+    raise ValueError(
+      f'{name} reads vectors (features,) of at least 1, got examples of shape '
+      f'{tuple(shape)}'
+    )
+  forward = functools.partial(_forward, config)
+  encoder = network.Network(name, (int(shape[0]),), forward, config)
+  encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
+  return encoder
+
+
+def _forward(config: MlpConfig, ops: ops_lib.Operations, x: Any) -> Any:
+  """All layers."""
+  for index, units in enumerate(config.widths):
+    normalized = config.normalization != 'none'
+    x = ops.dense(x, f'dense{index}', units=units, use_bias=not normalized)
+    x = ops.relu(ops.norm(x, f'norm{index}', config.normalization, config.groups))
+  return x

@@ -1,0 +1,120 @@
+"""DINO: a student predicts its own moving average from other, also smaller, crops.
+
+Mathilde Caron, Hugo Touvron, Ishan Misra, et al. Emerging Properties in Self-Supervised
+Vision Transformers. ICCV 2021.
+
+Shared: encoder, projector, prototypes. On the client stay the teacher (all three under
+'target/') and the centre of its outputs.
+
+Deviations: schedules go by rounds, not by steps or epochs. The projector has relu and
+the encoder's norm, and prototypes are trained from the first step on.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import math
+
+import tensorflow as tf
+
+from tff_ssl.augment import multiview
+from tff_ssl.encoders import network
+from tff_ssl.encoders import projector
+from tff_ssl.losses import dino
+from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import target
+
+PROTOTYPES, CENTRE = 'prototypes', 'centre'
+_KERNEL = f'{PROTOTYPES}/dense0/kernel'
+
+
+@dataclasses.dataclass(frozen=True)
+class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
+  """Cross-entropy of views over prototypes; `base.Stateful` and `base.Scheduled`.
+
+  Attributes:
+    model: Encoder, projector, and how the two global crops are made.
+    local_crops: How each local crop is made; none: the global crops alone.
+    num_prototypes: K.
+    temperature: The student's.
+    teacher_temperature: In the first round, and from the last of the warm-up on.
+    warmup_rounds: Over which it rises, on a line; 1: it jumps after the first.
+    momentum: The teacher's in the first round; by a cosine 1 at the end of the run.
+    now: The teacher's momentum and temperature, from `at`; (): of the first round.
+  """
+
+  model: dual_encoder.Siamese
+  local_crops: tuple[multiview.Config, ...] = ()
+  num_prototypes: int = 1024
+  temperature: float = 0.1
+  teacher_temperature: tuple[float, float] = (0.04, 0.07)
+  warmup_rounds: int = 30
+  momentum: float = 0.996
+  now: tuple[tf.Tensor, ...] = ()
+
+  def __post_init__(self) -> None:
+    target.check_momentum(self.momentum)
+    dino.check_temperatures(self.temperature, *self.teacher_temperature)
+
+  @property
+  def networks(self) -> Mapping[str, network.Network]:
+    """The student's (see `base.Networked`)."""
+    dim, number = self.model.output_dims[0], self.num_prototypes
+    return {**self.model.networks, PROTOTYPES: projector.build_prototypes(dim, number)}
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """The teacher and the centre stay."""
+    return target.TARGET, CENTRE
+
+  def at(self, round: tf.Tensor | int, total: int | None) -> 'DinoObjective':
+    """Returns the objective of a round (see `base.Scheduled`)."""
+    t = tf.cast(round, tf.float64)
+    cosine = (1.0 + tf.cos(math.pi * tf.minimum(t / (total or math.inf), 1.0))) / 2.0
+    warm = tf.minimum(t / max(self.warmup_rounds - 1, 1), 1.0)
+    first, last = self.teacher_temperature
+    now = 1.0 - (1.0 - self.momentum) * cosine, first + (last - first) * warm
+    return dataclasses.replace(self, now=now)
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return dual_encoder.init_networks(seed, dtype, self.networks)
+
+  def init_state(self, params: base.Params) -> base.State:
+    """Returns a teacher equal to the student, and the centre 0."""
+    state = target.copy(params, tuple(self.networks))
+    state[CENTRE] = tf.zeros_like(params[_KERNEL][0])
+    return state
+
+  def loss_with_state(
+    self,
+    params: base.Params,
+    state: base.State,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
+    """Returns the mean loss of the examples; 0 if there is none."""
+    configs = (self.model.augmentation,) * 2 + self.local_crops
+    crops = self.model.crops(examples, seed, configs)
+    z, *student = self._outputs(params, crops[:2])
+    if self.local_crops:
+      student += self._outputs(params, crops[2:])[1:]
+    _, *teacher = self._outputs(network.select(state, target.TARGET), crops[:2])
+    _, warmed = self.now or self.at(0, None).now
+    loss = dino.cross_entropy(teacher, student, state[CENTRE], warmed, self.temperature)
+    carry = base.Carry({CENTRE: dino.next_centre(state[CENTRE], teacher)})
+    return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry
+
+  def after_step(
+    self, params: base.Params, state: base.State, carry: base.Carry
+  ) -> tuple[base.Params, base.State]:
+    """Moves the teacher towards the student, and the centre to the teacher's mean."""
+    momentum, _ = self.now or self.at(0, None).now
+    return params, target.follow(state, params, momentum) | carry
+
+  def _outputs(self, params: base.Params, crops: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns the projections of crops of one size, then each crop's scores."""
+    z = self.model.project(params, tf.concat(crops, axis=0), batches=len(crops))
+    kernel = tf.math.l2_normalize(params[_KERNEL], axis=0)
+    return [z, *tf.split(tf.math.l2_normalize(z, axis=1) @ kernel, len(crops))]
