@@ -137,4 +137,6 @@ def schedule() -> schedules.Schedule:
 
 def client_config() -> fedavg.FedAvgConfig:
   """Returns how clients train and by what they count, as the flags say."""
-  return fedavg.FedAvgConfig(plan(), schedule(), _WEIGHTING.value, common.SEED.value)
+  return fedavg.FedAvgConfig(
+    plan(), schedule(), _WEIGHTING.value, common.SEED.value, common.ROUNDS.value
+  )

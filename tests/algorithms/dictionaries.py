@@ -88,6 +88,16 @@ def sum_of(result):
   )
 
 
+def describe(optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfig):
+  """Returns the phases of `build`."""
+  return fedca.describe(
+    objectives.FedCAObjective(harness.model(), alignment_weight=0.5),
+    optimizers.build_optimizer(optimizer),
+    fedca.FedCAConfig(numbered.POPULATION, 2, training),
+    base(),
+  )
+
+
 def build(
   optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfig, packed: bool
 ) -> numbered.Numbered:

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tests.algorithms import dcco_reference
 from tests.algorithms import harness
+from tests.algorithms import remembering
+from tests.objectives import warming
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.objectives import contrastive
 
@@ -83,3 +87,22 @@ def test_bytes_are_those_of_one_way_each(tff_context):
 def test_config_names_what_is_out_of_range(field, value):
   with pytest.raises(ValueError, match=f'{field} is {value!r}'):
     fedavg.FedAvgConfig(**{field: value})
+
+
+def test_an_objective_is_told_the_round_and_how_many_there_are(tff_context):
+  """Steps of 1/4, 2/4, 3/4: a gradient of (round + 1) / rounds at rate 1."""
+  optimizer = tff.learning.optimizers.build_sgdm(1.0)
+  config = fedavg.FedAvgConfig(rounds=4)
+  process = fedavg.build_fedavg(warming.Warming(), harness.ELEMENT, optimizer, config)
+  states, metrics = harness.rounds_of(process, [harness.cohort(_SPLIT)] * 3)
+  got = [float(process.get_model_weights(s).trainable['w']) for s in states]
+  assert got == pytest.approx([2.0, 1.75, 1.25, 0.5])
+  # The weight, the seed, the rate, the round.
+  assert metrics[0]['client_work']['bytes_down'] == len(_SPLIT) * 4 * (1 + 2 + 1 + 1)
+  stateful = remembering.Remembering(
+    fed_ssl.build_fed_ssl(warming.Warming(), harness.ELEMENT, optimizer, config),
+    packed=False,
+  )
+  states, _ = harness.rounds_of(stateful, [harness.cohort(_SPLIT)] * 3)
+  after = stateful.get_model_weights(states[-1]).trainable['w']
+  assert float(after) == pytest.approx(0.5)

@@ -13,6 +13,7 @@ from tff_ssl.objectives import context
 
 # More than there are ids of examples.
 POPULATION = 128
+SPEC = tf.TensorSpec([], tf.int32)
 
 
 class Numbered:
@@ -24,10 +25,10 @@ class Numbered:
     self.get_model_weights = process.get_model_weights
 
   def next(self, state, datasets):
-    return self.process.next(state, [_numbered(dataset) for dataset in datasets])
+    return self.process.next(state, [numbered(dataset) for dataset in datasets])
 
 
-def _numbered(dataset):
+def numbered(dataset):
   """Adds the number to the examples of a client, or to those of a pack of them."""
   if packs.SIZES not in dataset.element_spec:
     numbers = [int(element['example_id']) for element in dataset] or [0]

@@ -34,6 +34,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.encoders import vit
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import phases
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dino
@@ -95,12 +96,15 @@ class Algorithm:
       packed; Adam on the server.
     collects: Rounds before the first that changes the weights.
     sparse: Whether weights that are 0 are not sent, and the others with their place.
+    describe: () -> its phases, of rows whose other forms are checked: at least one of
+      each algorithm with stateless clients and no data at the server.
   """
 
   builder: Callable[..., Any]
   build: Callable[[bool], Any]
   collects: int = 0
   sparse: bool = False
+  describe: Callable[[], phases.Algorithm] | None = None
 
   @property
   def federated(self) -> bool:
@@ -129,30 +133,48 @@ _STEPS = dcco.DCCOConfig(client_learning_rate=0.001, local_steps=3, seed=harness
 _STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
 
 
-def _dcco(loss: str = 'cco', config=None, collects: int = 0) -> Algorithm:
+def _dcco(
+  loss: str = 'cco', config=None, collects: int = 0, described: bool = False
+) -> Algorithm:
   return Algorithm(
     dcco.build_dcco,
     lambda packed: harness.build_dcco(loss, harness.ADAM, config=config, packed=packed),
     collects,
+    describe=functools.partial(
+      dcco.describe,
+      harness.cco(loss),
+      optimizers.build_optimizer(harness.ADAM),
+      config or dcco.DCCOConfig(seed=harness.SEED),
+    )
+    if described
+    else None,
   )
 
 
-def _fedavg(objective, config=None) -> Algorithm:
+def _fedavg(objective, config=None, described=False) -> Algorithm:
   return Algorithm(
     fedavg.build_fedavg,
     lambda packed: harness.build_fedavg(objective, harness.ADAM, config, packed),
+    describe=functools.partial(
+      fedavg.describe,
+      objective,
+      optimizers.build_optimizer(harness.ADAM),
+      config or fedavg.FedAvgConfig(seed=harness.SEED),
+    )
+    if described
+    else None,
   )
 
 
 TABLE = collections.OrderedDict(
-  dcco=_dcco(),
-  dcco_stale=_dcco(config=_STALE, collects=1),
+  dcco=_dcco(described=True),
+  dcco_stale=_dcco(config=_STALE, collects=1, described=True),
   dcco_local_steps=_dcco(config=_STEPS),
   dcco_vicreg=_dcco('vicreg'),
-  fedavg_cco=_fedavg(harness.cco()),
+  fedavg_cco=_fedavg(harness.cco(), described=True),
   fedavg_nt_xent=_fedavg(_nt_xent()),
   fedavg_simsiam=_fedavg(_simsiam()),
-  fedavg_batch_norm=_fedavg(_simsiam(batch_norm=True)),
+  fedavg_batch_norm=_fedavg(_simsiam(batch_norm=True), described=True),
   fedavg_byol=_fedavg(_byol(), _EPOCHS),
   fedavg_moco=_fedavg(moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
   fedavg_swav=_fedavg(swav.SwavObjective(harness.model(), num_prototypes=5)),
@@ -210,10 +232,16 @@ TABLE = collections.OrderedDict(
     lambda packed: ssfl.build_maml(
       0.1, True, harness.ADAM, fedavg.FedAvgConfig(seed=harness.SEED), packed
     ),
+    describe=lambda: maml_ssfl.describe(
+      ssfl.objective(),
+      optimizers.build_optimizer(harness.ADAM),
+      maml_ssfl.MamlConfig(fedavg.FedAvgConfig(seed=harness.SEED), 0.1, True),
+    ),
   ),
   fedca=Algorithm(
     fedca.build_fedca,
     lambda packed: dictionaries.build(harness.ADAM, _EPOCHS, packed),
+    describe=lambda: dictionaries.describe(harness.ADAM, _EPOCHS),
   ),
   fedavg_supervised=_fedavg(_supervised(), _EPOCHS),
   fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),

@@ -25,8 +25,7 @@ def _cohort(clients, packed):
   return make(clients)
 
 
-@pytest.mark.parametrize('packed', [False, True])
-@pytest.mark.parametrize('merged', [False, True])
+@pytest.mark.parametrize(('packed', 'merged'), [(False, True), (True, False)])
 def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
   process = harness.build_dcco(optimizer=harness.ADAM, packed=packed)
   states, metrics = harness.rounds_of(process, [_cohort(_CLIENTS, packed)] * 2)
@@ -117,7 +116,7 @@ def test_private_clips_each_client_and_adds_noise_once(tff_context):
     norms.append(np.linalg.norm(before - after) / harness.SGD.learning_rate)
   # Four clients, each clipped to 0.5, over 12 examples.
   assert 0.005 < norms[0] <= 4 * 0.5 / 12 * 1.001
-  assert norms[0] == pytest.approx(norms[1], rel=1e-3)
+  assert norms[0] == pytest.approx(norms[1], rel=1e-2)
 
 
 def test_secure_sums_have_no_parts():

@@ -78,10 +78,11 @@ def client_function(
 
   def each(shared, state, examples):
     params, seed, rate = shared['params'], shared['seed'], shared['rate']
-    trained = local_training.train(objective, plan, params, examples, seed, rate)
+    minimised = fedavg.in_round(objective, shared, config.training)
+    trained = local_training.train(minimised, plan, params, examples, seed, rate)
     own = population.without_statistics(objective, state.kept)
     personal = local_training.train(
-      objective, near, own, examples, seed, rate, anchor=params
+      minimised, near, own, examples, seed, rate, anchor=params
     )
     metrics = two_models.metrics_of_both(trained.metrics, personal.metrics)
     return (

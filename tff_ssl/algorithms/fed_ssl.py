@@ -50,7 +50,7 @@ def client_function(
 
   def each(shared, state, examples):
     trained = local_training.train(
-      stateful,
+      fedavg.in_round(stateful, shared, config),
       config.local,
       shared['params'],
       examples,

@@ -51,6 +51,8 @@ class FedAvgConfig:
     weighting: 'examples': clients count by n_k; 'uniform': all that have examples count
       equally.
     seed: Of the initial weights and of every round's views.
+    rounds: R, rounds of the run, for an objective whose values follow a schedule
+      (`base.Scheduled`); None: it is not known.
   """
 
   local: local_training.LocalPlan = dataclasses.field(
@@ -59,8 +61,11 @@ class FedAvgConfig:
   client_learning_rate: float | schedules.Schedule = 1.0
   weighting: str = 'examples'
   seed: int = 0
+  rounds: int | None = None
 
   def __post_init__(self):
+    if self.rounds is not None and self.rounds < 1:
+      raise ValueError(f'rounds is {self.rounds}; it must be at least 1, or None.')
     rate = self.client_learning_rate
     if not callable(rate) and not 0 < rate < float('inf'):
       raise ValueError(
@@ -83,9 +88,31 @@ class FedAvgConfig:
     return WEIGHTINGS[self.weighting]
 
 
-def share(config: FedAvgConfig) -> Callable[[phases.ServerState], Any]:
-  """Returns step 1: the model, the round's seed and the clients' learning rate."""
-  return lambda state: phases.model(state, rate=config.rate(state.round))
+def share(
+  objective: base.Objective | base.Stateful, config: FedAvgConfig
+) -> Callable[[phases.ServerState], Any]:
+  """Returns step 1: the model, the round's seed and the clients' learning rate.
+
+  An objective whose values follow a schedule is told the `round` too.
+  """
+  is_scheduled = isinstance(objective, base.Scheduled)
+
+  def tell(state):
+    others = {'round': state.round} if is_scheduled else {}
+    return phases.model(state, rate=config.rate(state.round), **others)
+
+  return tell
+
+
+def in_round(
+  objective: base.Objective | base.Stateful,
+  shared: client_functions.Shared,
+  config: FedAvgConfig,
+) -> base.Objective | base.Stateful:
+  """Returns the objective with its values of a round, if they follow a schedule."""
+  if not isinstance(objective, base.Scheduled):
+    return objective
+  return base.at_round(objective, shared['round'], config.rounds)
 
 
 def client_function(
@@ -105,7 +132,7 @@ def client_function(
 
   def each(shared, examples):
     trained = local_training.train(
-      objective,
+      in_round(objective, shared, config),
       config.local,
       shared['params'],
       examples,
@@ -167,7 +194,7 @@ def describe(
 
   train = phases.Exchange(
     'train',
-    share(config),
+    share(objective, config),
     client_function(objective, config),
     sent_kinds(objective),
     server.averaging(server_optimizer, objective.summarize),

@@ -119,7 +119,7 @@ def client_function(
     params = collections.OrderedDict(shared['params'])
     params.update(state.kept.params)
     trained = local_training.train(
-      objective,
+      fedavg.in_round(objective, shared, config),
       config.local,
       params,
       examples,

@@ -128,7 +128,7 @@ def client_function(
     )
     mixed = networks.receive(received, own, encoder, predictor, anew)
     trained = local_training.train(
-      networks.objective,
+      fedavg.in_round(networks.objective, shared, config),
       config.local,
       networks.params(mixed),
       examples,

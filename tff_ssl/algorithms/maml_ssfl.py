@@ -21,6 +21,8 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import maml
 
@@ -38,6 +40,16 @@ class MamlConfig:
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
   inner_rate: float = 0.01
   second_order: bool = True
+
+
+def describe(
+  objective: base.Objective,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: MamlConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_maml_ssfl` for the arguments."""
+  adapted = maml.MamlObjective(objective, config.inner_rate, config.second_order)
+  return fedavg.describe(adapted, server_optimizer, config.training)
 
 
 def build_maml_ssfl(
@@ -65,8 +77,5 @@ def build_maml_ssfl(
     ValueError: If the elements are not single examples with an `example_id`, the
       objective keeps a state, or `inner_rate` is negative.
   """
-  config = config or MamlConfig()
-  adapted = maml.MamlObjective(objective, config.inner_rate, config.second_order)
-  return fedavg.build_fedavg(
-    adapted, element_spec, server_optimizer, config.training, aggregation
-  )
+  algorithm = describe(objective, server_optimizer, config or MamlConfig())
+  return processes.build_learning_process(algorithm, element_spec, aggregation)

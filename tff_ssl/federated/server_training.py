@@ -188,7 +188,10 @@ class OneModel:
   def share(self, state: phases.ServerState, rate: tf.Tensor) -> Mapping[str, Any]:
     """Returns what clients are told: the networks that they train, seed and rate."""
     params = select(state.global_model_weights.trainable, self._names)
-    return collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
+    told = collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
+    if isinstance(self._objective, base.Scheduled):
+      told['round'] = state.round
+    return told
 
   def average(
     self,

@@ -92,7 +92,7 @@ def only_step(
     return None
   if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):
     return None
-  if population.mixes_examples(objective):
+  if population.mixes_examples(objective) or isinstance(objective, base.Scheduled):
     return None
   separable: base.Separable = objective
 

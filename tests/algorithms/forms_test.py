@@ -1,0 +1,83 @@
+"""Algorithms with stateless clients in their other forms: deployable, and secure."""
+
+import functools
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tests.algorithms import numbered
+from tests.algorithms import table
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.federated import single
+from tff_ssl.objectives import context
+
+_DESCRIBED = [name for name, row in table.TABLE.items() if row.describe is not None]
+
+
+def _spec(name):
+  spec = dict(harness.ELEMENT)
+  spec.update(
+    (field, numbered.SPEC) for field in table.TABLE[name].describe().client_numbers
+  )
+  return spec
+
+
+@functools.cache
+def _single(name, secure=False):
+  aggregation = aggregation_lib.secure(4096.0, 64) if secure else None
+  return single.build_single_phases(
+    table.TABLE[name].describe(), _spec(name), aggregation
+  )
+
+
+def test_each_algorithm_with_stateless_clients_is_described():
+  learning = {
+    row.builder
+    for row in table.TABLE.values()
+    if inspect.signature(row.builder).return_annotation
+    is tff.learning.templates.LearningProcess
+  }
+  assert learning == {table.TABLE[name].builder for name in _DESCRIBED}
+
+
+@pytest.mark.parametrize('name', _DESCRIBED)
+def test_each_phase_converts_to_map_reduce_form(name):
+  for phase, computation in _single(name).exchanges.items():
+    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(computation)
+    assert isinstance(form, tff.backends.mapreduce.MapReduceForm), phase
+    form = tff.backends.mapreduce.get_distribute_aggregate_form_for_computation(
+      computation
+    )
+    assert isinstance(form, tff.backends.mapreduce.DistributeAggregateForm), phase
+
+
+@pytest.mark.parametrize('name', _DESCRIBED)
+def test_secure_sums_are_all_that_leaves_a_client(name):
+  for computation in _single(name, secure=True).exchanges.values():
+    tff.test.assert_not_contains_unsecure_aggregation(computation)
+    tff.test.assert_contains_secure_aggregation(computation)
+
+
+@pytest.mark.parametrize('name', _DESCRIBED)
+def test_phases_one_after_another_are_the_round(tff_context, name):
+  process, phases = table.process(name), _single(name)
+  cohort = harness.cohort(harness.split([2, 3, 4]))
+  rounds = table.TABLE[name].collects + 1
+  states, metrics = harness.rounds_of(process, [cohort] * rounds)
+  if context.CLIENT in _spec(name):
+    cohort = [numbered.numbered(dataset) for dataset in cohort]
+  state = phases.initialize()
+  for _ in range(rounds):
+    for computation in phases.exchanges.values():
+      state, measured = computation(state, cohort)
+  got = harness.flat(phases.get_model_weights(state).trainable)
+  start, expected = (harness.weights(process, s) for s in (states[0], states[-1]))
+  assert harness.relative(got - start, expected - start) < 1e-4
+  for metric, value in metrics[-1]['client_work'].items():
+    if metric != 'bytes_down':  # Each computation tells the model.
+      found = measured['client_work'][metric]
+      assert found == pytest.approx(value, rel=1e-4, abs=1e-6), metric
+  assert np.isfinite(got).all()
