@@ -1,7 +1,7 @@
 """Rounds of algorithms whose server has data: both sides' data as one argument.
 
 cohort_fn = server_data.Rounds(labelled, server_data.Grouped(data, cohorts, 2, seed))
-loop.run(at_server.Paired(process), cohort_fn, folder, rounds)
+loop.run(processes.Paired(process), cohort_fn, folder, rounds)
 """
 
 import collections
@@ -78,7 +78,7 @@ class Grouped:
 
 
 class Rounds:
-  """The data of rounds for `at_server.Paired`."""
+  """The data of rounds for `processes.Paired`."""
 
   def __init__(
     self,

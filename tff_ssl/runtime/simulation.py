@@ -7,7 +7,7 @@
 Clients that keep a state between rounds: see `stateful_rounds`.
 
 Many clients go into one TFF value wherever the numbers are those of separate clients:
-rounds of small clients are then several times cheaper (see `algorithms.packing`).
+rounds of small clients are then several times cheaper (see `federated.packing`).
 """
 
 import bisect
