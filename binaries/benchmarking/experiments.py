@@ -78,7 +78,7 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
   def init() -> base.Params:
     return networks.shared(server.initial_weights(objective, problem.seed).trainable)
 
-  return problems.remembering(problem, process, function, init)
+  return problems.with_states(problem, process, function, init)
 
 
 def build_fedsup(problem: problems.Problem) -> problems.Experiment:
@@ -136,7 +136,7 @@ def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:
   def init() -> base.Params:
     return server.initial_weights(objective, problem.seed).trainable
 
-  return problems.remembering(problem, process, function, init)
+  return problems.with_states(problem, process, function, init)
 
 
 EXPERIMENTS: Mapping[str, Callable[[problems.Problem], problems.Experiment]] = (

@@ -44,7 +44,7 @@ class Runner:
     """Runs a round, from drawing the cohort to reading its metrics."""
     federated = self._experiment.federated
     cohort: Any
-    if isinstance(federated, states.Remembering):
+    if isinstance(federated, states.StatefulClients):
       cohort = federated.cohort(self._problem.clients.cohorts(round))
     else:
       cohort = experiments.federated_cohort(self._problem, round)

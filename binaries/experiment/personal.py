@@ -27,8 +27,8 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import personal
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
-from tff_ssl.partition import alike
 from tff_ssl.partition import clients
+from tff_ssl.partition import matching
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import federated_probe
 from tff_ssl.runtime import personal_models
@@ -95,7 +95,7 @@ class Personal:
       cases: Not used: images are dealt, one by one.
     """
     del cases
-    return alike.deal_alike(
+    return matching.deal_matching(
       self._parts.partition,
       self._parts.task.train.label,
       labels,

@@ -200,7 +200,7 @@ TABLE = collections.OrderedDict(
   ),
   fedema=Algorithm(
     fedema.build_fedema,
-    lambda packed: harness.build_remembering(
+    lambda packed: harness.build_with_states(
       fedema.build_fedema,
       _byol(),
       harness.ADAM,
@@ -210,7 +210,7 @@ TABLE = collections.OrderedDict(
   ),
   fedu=Algorithm(
     fedu.build_fedu,
-    lambda packed: harness.build_remembering(
+    lambda packed: harness.build_with_states(
       fedu.build_fedu,
       _byol(),
       harness.ADAM,

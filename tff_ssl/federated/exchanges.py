@@ -20,7 +20,7 @@ from tff_ssl.federated import phases
 
 
 class Step:
-  """An exchange as computations.
+  """One exchange of an algorithm as TFF computations.
 
   Attributes:
     exchange: Which.
@@ -49,7 +49,7 @@ class Step:
       server_type: Of a `phases.ServerState`.
       earlier: The exchanges of the round before this one.
       is_last: Whether it is the round's last, in which clients are counted.
-      tells_again: Whether clients are told anew what earlier exchanges have told them;
+      tells_again: Whether clients are told again what earlier exchanges have told them;
         for the count of bytes.
 
     Raises:

@@ -25,7 +25,7 @@ _GROUPS = (phases.CLIENT_WORK, AGGREGATOR, phases.FINALIZER, phases.SERVER_WORK)
 
 
 class ProcessState(NamedTuple):
-  """State of a process between rounds: `phases.ServerState`, and the aggregators'."""
+  """State of a process between rounds: `phases.ServerState` and aggregators' states."""
 
   global_model_weights: Any
   optimizer: Any
@@ -37,7 +37,7 @@ class ProcessState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-  """What a round has led to, of placed values.
+  """The results of a round, placed values.
 
   Attributes:
     state: `ProcessState` at the server.
@@ -54,7 +54,7 @@ class Graph:
   """The computations of an algorithm's phases, and their types.
 
   Attributes:
-    cohort: How clients are laid out; None where none takes part.
+    cohort: How clients are laid out; None where there are none.
     steps: The exchanges of a round, by name, in order.
     initialize: () -> `ProcessState` at the server.
     state_type: Its type.
@@ -76,7 +76,7 @@ class Graph:
       element_spec: Of one example of the clients, or the `packs.PackSpec` of it.
       aggregation: What everything that leaves a client goes through; plain when None.
       tells_again: Whether each exchange is a computation by itself, in which clients
-        are told anew what earlier ones have told them; for the count of bytes.
+        are told again what earlier ones have told them; for the count of bytes.
 
     Raises:
       ValueError: See `processes.build_learning_process`.

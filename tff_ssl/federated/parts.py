@@ -25,7 +25,7 @@ from tff_ssl.federated import phases
 
 
 class Partial(NamedTuple):
-  """What a part of the cohort comes to.
+  """The partial sums of a part of the cohort, and its clients' states.
 
   Attributes:
     sums: Over its clients, by name: of weight times each mean, of weights, of totals.
@@ -52,7 +52,7 @@ class ExchangeParts(NamedTuple):
 
 
 class Parts(NamedTuple):
-  """An algorithm in parts.
+  """The computations of an algorithm in parts.
 
   Attributes:
     initialize: () -> state@SERVER.
@@ -161,7 +161,7 @@ def _build(
 
 
 def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
-  """Returns what a value of clients sends -> its sums."""
+  """Returns the computation of a payload's partial sums."""
   protocol = client_functions.Protocol(step.exchange.sent, counted=True)
 
   @tff.tensorflow.computation(step.sent_type)

@@ -36,7 +36,7 @@ class StatefulOutput(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class StatefulProcess:
-  """An algorithm whose clients keep a state between the rounds they take part in.
+  """An algorithm whose clients keep a state between their participations.
 
   `next` takes and returns a state for each client, with the client's index in it, for
   TFF may return clients in another order. States stay on the devices: they are no
@@ -84,7 +84,7 @@ class ServerDataProcess(NamedTuple):
     initialize: () -> state@SERVER.
     next: (state@SERVER, labelled data@SERVER, data@CLIENTS) -> a
       `tff.learning.templates.LearningProcessOutput` of state and metrics@SERVER; the
-      last argument is missing where no client takes part. The two sources of data never
+      last argument is missing where there are no clients. The two sources of data never
       meet.
     get_model_weights: state -> `tff.learning.models.ModelWeights`: the model that is
       the round's result, of FedSup the student.
@@ -121,7 +121,7 @@ class Paired:
     Args:
       state: The state before.
       data: The server's data set and the list of the clients'; the first alone where
-        no client takes part.
+        there are no clients.
     """
     return self._process.next(state, *data)
 
@@ -212,7 +212,7 @@ def build_server_data_process(
   Args:
     algorithm: As the two that follow, see `build_learning_process`; one of its phases
       is `phases.AtServer`, and perhaps none is an exchange.
-    element_spec: Of one example of the clients; None where no client takes part.
+    element_spec: Of one example of the clients; None where there are no clients.
     aggregation: What leaves a client goes through it; plain when None.
     get_classifiers: State -> parameters of an encoder and a head that classify
       together, by the name of the model.

@@ -25,7 +25,7 @@ class SinglePhases(NamedTuple):
     initialize: () -> state@SERVER.
     exchanges: By name, in order: (state@SERVER, data@CLIENTS) -> (state, metrics). The
       last one's metrics are those of the round; its bytes are those of all, each of
-      which tells clients anew what earlier ones have told.
+      which tells clients again what earlier ones have told.
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
   """
 

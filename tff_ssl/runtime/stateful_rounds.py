@@ -42,7 +42,7 @@ class Output(NamedTuple):
 
 
 class StatefulRounds:
-  """A process, its clients and the store of their states: a `loop.Remembering`."""
+  """A process, its clients and the store of their states: a `loop.KeepsFiles`."""
 
   def __init__(self, process: processes.StatefulProcess, clients: simulation.Clients):
     """Opens nothing yet.
@@ -148,7 +148,7 @@ class StatefulRounds:
     }
 
   def resume(self, folder: str | os.PathLike[str], round: int) -> None:
-    """Takes the states back to what they were after a round; see `loop.Remembering`.
+    """Takes the states back to what they were after a round; see `loop.KeepsFiles`.
 
     Args:
       folder: That of the run.
@@ -167,7 +167,7 @@ class StatefulRounds:
       self._table.keep_until(round)
 
   def saved(self, oldest: int) -> None:
-    """Drops states that no checkpoint needs; see `loop.Remembering`.
+    """Drops states that no checkpoint needs; see `loop.KeepsFiles`.
 
     Args:
       oldest: The round of the oldest checkpoint.
