@@ -115,7 +115,7 @@ def add_link(file, link):
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
-      r"must name its family, one of \('resnet', 'vit'\)",
+      r"must name its family, one of \('resnet', 'vit', 'mlp'\)",
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),
