@@ -22,7 +22,7 @@ FIGURE ?= docs/figures/byol_collapse.png
 .PHONY: help demo byol-collapse test check bench bench-growth format build-files lock clean venv
 
 help:
-	@echo 'make demo         pretrain an encoder on digits with DCCO (4 minutes)'
+	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
 	@echo 'make byol-collapse  BYOL with group and batch norm; draws docs/figures'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make check        lint, formatting and types'

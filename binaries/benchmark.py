@@ -145,4 +145,4 @@ def _configuration() -> dict[str, Any]:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, settings.TAKEN)

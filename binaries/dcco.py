@@ -7,11 +7,13 @@ r"""Pretrains an encoder with DCCO, or with one of the baselines that it compare
 
 The algorithms: `dcco`; `fedavg_cco` and `fedavg_nt_xent` (FedAvg with the loss within
 each client); `centralized_cco` (batches of as many examples as a round has, drawn from
-all); `supervised` (centralized, from scratch, on a share of the labels).
+all); `centralized_supervised` (from scratch, on a share of the labels; `supervised` for
+short).
 """
 
 from binaries.experiment import running
 from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
@@ -20,4 +22,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('dcco'))

@@ -100,4 +100,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, (*_OWN, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN))

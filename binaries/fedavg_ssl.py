@@ -15,6 +15,7 @@ its encoder Dec-SLRep.
 
 from binaries.experiment import running
 from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
@@ -23,4 +24,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('fedavg_ssl'))

@@ -30,6 +30,7 @@ lambda; `binaries.compare` draws them.
 
 from binaries.experiment import running
 from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
@@ -38,4 +39,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('fedema'))

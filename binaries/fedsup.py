@@ -5,9 +5,11 @@ r"""Trains with labels at the server and none on the clients: FedSup and its com
       --run_dir=runs/fedsup
 
 The methods: `fedsup` (--noconsistency, --stages and --averaging leave parts of it out);
-`fixmatch`, `simclr`, `simsiam` and `byol` on the clients, with the average fine-tuned
-at the server; `fedrgd`; `fedmatch`; and the bounds: `supervised`, whose clients have
-all labels, and `labelled_only`, which has no clients.
+`fixmatch`, `finetuned_simclr`, `finetuned_simsiam` and `finetuned_byol` on the clients,
+with the average fine-tuned at the server; `fedrgd`; `fedmatch`; and the bounds:
+`finetuned_supervised`, whose clients have all labels, and `labelled_only`, which has no
+clients. `simclr`, `simsiam`, `byol` and `supervised` are short for those with
+`finetuned_`.
 
 The server has a share of the training labels (--server_labels; 1 where the task comes
 with unlabelled images, as stl10), or those of one hospital (--server_hospital, of
@@ -17,6 +19,7 @@ ham10000). An encoder is evaluated with the server's labels alone: of --label_fr
 
 from binaries.experiment import server_experiment
 from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
@@ -25,4 +28,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('fedsup'))

@@ -109,4 +109,4 @@ def _table(report: describe.PartitionReport, task: task_lib.Task) -> str:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, _TAKEN)

@@ -18,6 +18,7 @@ command takes other --personal_methods and --export_clients.
 
 from binaries.experiment import running
 from binaries.flags import common
+from binaries.methods import choice
 
 
 def main() -> None:
@@ -26,4 +27,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  common.run(main)
+  common.run(main, choice.flags_of('ssfl'))

@@ -18,7 +18,7 @@ from tff_ssl.algorithms import local_plan
 
 # Values where the command line gives none.
 _DEFAULTS = {'rounds': 10, 'local_epochs': 1, 'objective': 'simclr'}
-_TAKEN = (
+TAKEN = (
   'encoder',
   'encoder_width',
   'encoder_stem',
@@ -94,7 +94,7 @@ def check() -> None:
     ValueError: If there is one.
   """
   for name in common.given():
-    if name not in _TAKEN:
+    if name not in TAKEN:
       raise ValueError(
         f'--{name} is given; the benchmark makes its own data on this machine, and '
         'does not take it.'

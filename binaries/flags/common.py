@@ -127,14 +127,15 @@ DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
 WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases', 'features')
 
 
-def run(main: Callable[[], None]) -> None:
+def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   """Runs a binary that opens a TFF context, and ends the process; see `program.run`.
 
   Args:
     main: Does the work; raises ValueError or OSError for bad input.
+    taken: Flags that --help lists; None: all of the modules that are imported.
   """
   context.forget_default()
-  program.run(main)
+  program.run(main, taken)
 
 
 def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
@@ -226,11 +227,8 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
 
 def flag_values() -> dict[str, object]:
   """Returns the value of every flag that a module of ours defines."""
-  by_module = flags.FLAGS.flags_by_module_dict()
-  # The main module is known by the path it was started with.
-  ours = [m for m in by_module if m.startswith('binaries') or m.endswith('.py')]
-  values = {flag.name: flag.value for m in ours for flag in by_module[m]}
-  return dict(sorted(values.items()))
+  names = sorted(name for own in program.flags_by_module().values() for name in own)
+  return {name: flags.FLAGS[name].value for name in names}
 
 
 def given() -> list[str]:

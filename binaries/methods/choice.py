@@ -103,6 +103,17 @@ def read(program: str) -> Choice:
   return chosen
 
 
+def flags_of(program: str) -> set[str]:
+  """Returns the flags that a program's methods take, and those that name them.
+
+  Args:
+    program: Name of the program, of `table.PROGRAMS`.
+  """
+  offered = table.PROGRAMS[program]
+  names = {*offered.choosers, methods.UNUSED_FLAGS.name}
+  return names.union(*map(_uses, offered.methods.values()))
+
+
 def _choose(program: table.Program) -> Choice:
   """Finds the row that the flags name, and has them name it."""
   parts = []

@@ -35,9 +35,9 @@ class Disturbed(NamedTuple):
   Attributes:
     interrupted: Its first process, ended by SIGINT.
     killed: Its second process, ended by SIGKILL.
-    resumed: Its third process.
+    resumed: The same in this process.
     rows: Rounds in metrics.csv after the second.
-    workers: Process ids of the workers of the first two.
+    workers: Process ids of their workers.
   """
 
   interrupted: launch.Ended
@@ -70,34 +70,37 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   )
 
 
-def _disturbed(folder: pathlib.Path) -> Disturbed:
+def _interrupted_and_killed(
+  folder: pathlib.Path,
+) -> tuple[list[launch.Ended], int, list[int]]:
+  """Returns how both processes ended, the rows that were left, and the workers."""
   ended, workers = [], []
   # Rows 1 and 3: in front of evaluations, which give the signal time to arrive.
-  for number, count in ((signal.SIGINT, 1), (signal.SIGKILL, 3), (None, 0)):
-    # What must not matter is different.
+  for number, count in ((signal.SIGINT, 1), (signal.SIGKILL, 3)):
     process = launch.start(
-      'dcco',
-      *_SEVERAL_ROUNDS,
-      f'--run_dir={folder}',
-      '--checkpoint_every=1',
-      environment={'PYTHONHASHSEED': '7'},
+      'dcco', *_disturbed(folder), environment={'PYTHONHASHSEED': '7'}
     )
-    if number is not None:
-      launch.wait_for_rows(process, folder, count)
-      children = psutil.Process(process.pid).children(recursive=True)
-      workers += [child.pid for child in children]
-      process.send_signal(number)
+    launch.wait_for_rows(process, folder, count)
+    children = psutil.Process(process.pid).children(recursive=True)
+    workers += [child.pid for child in children]
+    process.send_signal(number)
     ended.append(launch.end(process, folder))
-    if number == signal.SIGKILL:
-      rows = launch.rows(folder)
-  return Disturbed(*ended, rows, workers)
+  return ended, launch.rows(folder), workers
+
+
+def _disturbed(folder: pathlib.Path) -> tuple[str, ...]:
+  # What must not matter is different.
+  return (*_SEVERAL_ROUNDS, f'--run_dir={folder}', '--checkpoint_every=1')
 
 
 @pytest.fixture(scope='session')
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
   """Runs all: those that are killed in processes of their own, beside this one."""
   base = tmp_path_factory.mktemp('runs')
+  folder = base / 'disturbed'
   with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    disturbed = pool.submit(_disturbed, base / 'disturbed')
+    disturbed = pool.submit(_interrupted_and_killed, folder)
     small = {name: _small(base / name, name) for name in ALGORITHMS}
-    yield Runs(small, disturbed.result())
+    ended, rows, workers = disturbed.result()
+  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder)
+  yield Runs(small, Disturbed(*ended, resumed, rows, workers))

@@ -164,6 +164,17 @@ def test_fed_simclr_and_fedavg_with_simclr_have_the_same_flags_and_values():
   assert one == other
 
 
+def test_a_value_that_is_given_is_that_of_the_table_if_it_is_the_same():
+  """What is stored is resolved: a resume compares values, not who said them."""
+  simclr = ('--objective=simclr',)
+  assert _read('fedavg_ssl', *simclr, '--temperature=0.5') == _read(
+    'fedavg_ssl', *simclr
+  )
+  assert _read('fedavg_ssl', *simclr, '--temperature=0.4') != _read(
+    'fedavg_ssl', *simclr
+  )
+
+
 def test_local_steps_are_local_epochs_of_fedavg():
   values = _read('dcco', '--algorithm=fedavg_cco', '--local_steps=3')
   assert values['local_epochs'] == 3

@@ -44,6 +44,12 @@ def test_what_does_not_change_the_training_does_not_part_runs(tmp_path, name):
   assert len(group.counted) == 3
 
 
+def test_what_a_finished_run_may_be_asked_for_again_does_not_part_runs(tmp_path):
+  first = {'personal_methods': ['logistic'], 'export_clients': []}
+  again = {'personal_methods': ['linear'], 'export_clients': ['client_3']}
+  assert len(grouped(tmp_path, first, again)) == 1
+
+
 def test_other_flags_may_be_declared_neutral(tmp_path):
   assert len(grouped(tmp_path, {'momentum': 0.5}, {'momentum': 0.9})) == 2
   assert (

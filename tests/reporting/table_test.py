@@ -20,24 +20,12 @@ def test_text_is_aligned():
   ]
 
 
-def test_markdown_escapes_and_aligns():
-  got = table.markdown(_ROWS, columns=['encoder', 'accuracy'], percent=['accuracy'])
-  assert got.split('\n') == [
-    '| encoder   | accuracy |',
-    '| --------- | -------: |',
-    '| random    |    25.0% |',
-    r'| DCCO\|CCO |    50.0% |',
-    '| diverged  |        - |',
-  ]
-
-
 def test_numbers_that_are_text_are_aligned_if_it_is_said():
   rows = [{'name': 'a', 'loss': '1 ± 2'}, {'name': 'b', 'loss': '3'}]
   assert table.text(rows, right=['loss']).split('\n')[2:] == [
     'a     1 ± 2',
     'b         3',
   ]
-  assert table.markdown(rows, right=['loss']).split('\n')[1] == '| ---- | ----: |'
 
 
 def test_table_without_rows_is_its_header():

@@ -19,6 +19,17 @@ def small():
   return resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
 
 
+@pytest.fixture(scope='module')
+def written(tmp_path_factory):
+  return encoder_files.write(tmp_path_factory.mktemp('written'), small())
+
+
+@pytest.fixture
+def path(written, tmp_path):
+  """A copy of a small encoder with its card, to be changed."""
+  return shutil.copytree(written.parent, tmp_path / 'run') / written.name
+
+
 def edit(path, name, change):
   """Replaces a file of an archive by what a function makes of it."""
   with zipfile.ZipFile(path) as archive:
@@ -50,7 +61,6 @@ def edit_card(path, change):
 @pytest.mark.parametrize(
   'encoder',
   [
-    small(),
     resnet.build_encoder('resnet8', (8, 8, 2), 0.25, 'cifar', 'batch'),
     resnet.build_encoder('resnet14', (9, 8, 1), 0.25, 'imagenet', 'none'),
     resnet.build_encoder('resnet8', (8, 8, 1), 0.5, groups=2),
@@ -88,8 +98,8 @@ def test_the_programs_would_run(tmp_path):
     ('layer_in_archive', 'has other layers than the resnet8 that its card describes'),
   ],
 )
-def test_a_program_is_refused_and_not_run(tmp_path, kind, message):
-  path, ran = encoder_files.write(tmp_path, small()), tmp_path / 'ran'
+def test_a_program_is_refused_and_not_run(path, tmp_path, kind, message):
+  ran = tmp_path / 'ran'
   encoder_files.PROGRAMS[kind](path, ran)
   with pytest.raises(ValueError, match=message):
     encoder_file.read(path)
@@ -176,15 +186,13 @@ def add_link(file, link):
     ),
   ],
 )
-def test_what_cannot_be_rebuilt_is_refused(tmp_path, change, message):
-  path = encoder_files.write(tmp_path, small())
+def test_what_cannot_be_rebuilt_is_refused(path, change, message):
   change(path)
   with pytest.raises(ValueError, match=message):
     encoder_file.read(path)
 
 
-def test_arrays_that_lie_in_another_file_are_refused(tmp_path):
-  path = encoder_files.write(tmp_path, small())
+def test_arrays_that_lie_in_another_file_are_refused(path, tmp_path):
   (tmp_path / 'other').write_bytes(bytes(1000))
 
   def change(file):
@@ -199,8 +207,7 @@ def test_arrays_that_lie_in_another_file_are_refused(tmp_path):
     encoder_file.read(path)
 
 
-def test_a_copy_with_its_card_is_enough(tmp_path):
-  path = encoder_files.write(tmp_path, small())
+def test_a_copy_with_its_card_is_enough(path, tmp_path):
   copy = tmp_path / 'mine.keras'
   shutil.copy(path, copy)
   with pytest.raises(ValueError, match=r'mine\.json is missing'):

@@ -1,4 +1,4 @@
-"""Tables of results: aligned plain text for a terminal, Markdown for a page."""
+"""Tables of results: aligned plain text for a terminal."""
 
 from collections.abc import Collection, Mapping, Sequence
 import math
@@ -32,25 +32,6 @@ def text(
   widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
   lines = [names, ['-' * width for width in widths], *cells]
   return '\n'.join(_join('  ', line, widths, is_right).rstrip() for line in lines)
-
-
-def markdown(
-  rows: Sequence[Mapping[str, object]],
-  columns: Sequence[str] | None = None,
-  percent: Collection[str] = (),
-  right: Collection[str] = (),
-) -> str:
-  """Lays out rows as a Markdown table; arguments and errors are those of `text`."""
-  names, cells, is_right = _layout(rows, columns, percent, right)
-  names = [_escape(name) for name in names]
-  cells = [[_escape(cell) for cell in row] for row in cells]
-  widths = [max(3, *map(len, column)) for column in zip(names, *cells, strict=True)]
-  rule = [
-    '-' * (width - 1) + ':' if at_right else '-' * width
-    for width, at_right in zip(widths, is_right, strict=True)
-  ]
-  lines = [names, rule, *cells]
-  return '\n'.join(f'| {_join(" | ", line, widths, is_right)} |' for line in lines)
 
 
 def _layout(
@@ -95,10 +76,6 @@ def _format(value: object, percent: bool) -> str:
   if isinstance(value, numbers.Integral):
     return str(int(value))
   return f'{float(value):.4g}'
-
-
-def _escape(cell: str) -> str:
-  return cell.replace('|', r'\|').replace('\n', ' ')
 
 
 def _join(

@@ -231,7 +231,7 @@ class RunFolder:
     files.write_json(self.path / run_config.NAME, config)
 
 
-def _last_row(rows: table.Table, round: int) -> dict[str, table.Cell]:
+def _last_row(rows: table.Table, round: int) -> dict[str, str]:
   """Returns the cells of the last round, without its number; none if it has no row."""
   found = [row for row in rows.rows() if row['round'] == str(round)]
   return {k: v for row in found for k, v in row.items() if k != 'round'}

@@ -1,0 +1,52 @@
+import re
+import sys
+
+import pytest
+
+from binaries import partition
+from binaries.flags import program
+from tests.binaries import launch
+
+
+def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
+  ended = launch.end(launch.start('dcco', '--help'), tmp_path)
+  assert (ended.status, ended.stderr) == (0, '')
+  assert ended.stdout.startswith('Pretrains an encoder with DCCO')
+  listed = re.findall(r'^  --(?:\[no\])?(\w+):', ended.stdout, re.MULTILINE)
+  # The method, the shared flags, and those of partition, optimizer and evaluation.
+  expected = 'algorithm task run_dir partition server_learning_rate label_fractions'
+  assert set(expected.split()) <= set(listed)
+  assert len(set(listed)) == len(listed)
+  # With their help and default, and without the flags of TFF and absl.
+  assert '--task: <digits|cifar10|' in ended.stdout
+  assert 'Rounds between checkpoints.' in ended.stdout
+  assert "(default: '10')" in ended.stdout
+  assert not {'verbosity', 'logtostderr', 'tfds_debug'} & set(listed)
+  # Nor those of methods that the program does not offer.
+  assert not {'tau', 'server_labels', 'method'} & set(listed)
+
+
+def test_help_begins_with_the_program_s_own_flags():
+  text = program.help_text(partition.__name__)
+  assert text.index('--max_clients') < text.index('--task')
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'status'),
+  [
+    (['--help'], 0),
+    (['--task=digits', '-help'], 0),
+    (['-?'], 0),
+    (['--', '--help'], 1),
+    (['help'], 1),
+  ],
+)
+def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
+  monkeypatch.setattr(sys, 'argv', ['binaries/dcco.py', *arguments])
+  monkeypatch.setattr(program.allocator, 'keep_freed_memory', lambda: None)
+  with pytest.raises(SystemExit) as ended:
+    program.run(pytest.fail)
+  assert ended.value.code == status
+  shown = capsys.readouterr()
+  assert ('  --run_dir: ' in shown.out) == (status == 0)
+  assert ('Unexpected argument' in shown.err) == (status == 1)
