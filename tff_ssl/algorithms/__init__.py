@@ -1,7 +1,7 @@
 """Federated algorithms: methods, and nothing else, a file each.
 
 Each moves whatever objective it is given, unless a loss is its point. Its `describe`
-returns a server state and phases (`tff_ssl.federated.phases`), its `build_...` a process.
+returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a process.
 
   method                 file                 paper
   FedAvg, FedProx        fedavg               McMahan et al. 2017; Li et al. 2020
@@ -12,7 +12,7 @@ returns a server state and phases (`tff_ssl.federated.phases`), its `build_...` 
   FedCA                  fedca                Zhang et al. 2023
   DCCO                   dcco                 Vemulapalli et al. 2022
   Per-SSFL               per_ssfl             He et al. 2021
-  BiLevel-SSFL           bilevel_ssfl         He et al. 2021, after Ditto (Li et al. 2021)
+  BiLevel-SSFL           bilevel_ssfl         He et al. 2021, after Ditto
   MAML-SSFL              maml_ssfl            He et al. 2021, after perFedAvg
   LA-SSFL                la_ssfl              He et al. 2021: a step before evaluation
   FedSup                 fedsup               Gill 2023

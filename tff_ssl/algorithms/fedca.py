@@ -53,9 +53,9 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import checks
+from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
@@ -302,7 +302,7 @@ def build_fedca(
       another encoder, or the aggregation adds noise.
   """
   algorithm = describe(objective, server_optimizer, config, base_params)
-  return processes.build_learning_process(algorithm, element_spec, aggregation)
+  return builder.build_learning_process(algorithm, element_spec, aggregation)
 
 
 def _checked(

@@ -18,10 +18,10 @@ functions are pure functions of tensors; nothing here is of TFF. FedAvg, complet
     [phases.Exchange('train', share, client_function, SENT, receive)],
   )
 
-TFF computations are made of it by `processes`: a `LearningProcess`, or a process whose
-clients keep a state or whose server has data; by `single`: one deployable computation a
-phase; by `parts`: what several hosts compute. Seeds, the number of the round, clients
-that are discarded, counts, bytes and packs are theirs.
+TFF computations are made of it by `builder`: a `LearningProcess`; by `processes`: one
+whose clients keep a state or whose server has data; by `single`: one deployable
+computation a phase; by `parts`: what several hosts compute. Seeds, the number of the
+round, clients that are discarded, counts, bytes and packs are theirs.
 """
 
 import collections

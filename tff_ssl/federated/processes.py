@@ -1,7 +1,6 @@
-"""The processes that are made of an algorithm's phases: one `next` runs a whole round.
+"""Processes of clients that keep a state, and of a server that has data.
 
-`build_learning_process` makes TFF's own class. It has no place for a state of each
-client, nor for data at the server: `StatefulProcess` and `ServerDataProcess` have.
+TFF's own `LearningProcess` (`builder`) has no place for either.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +10,9 @@ from typing import Any, NamedTuple
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.federated import graph as graph_lib
+from tff_ssl.federated import builder
 from tff_ssl.federated import phases
+from tff_ssl.federated import placed
 
 # `ClientState.kept`, as arrays -> numbers by name, None where there is none.
 Describe = Callable[[Any], Mapping[str, float | None]]
@@ -146,7 +146,7 @@ def build_learning_process(
     ValueError: If the elements are not single examples with an `example_id` and the
       numbers that the algorithm asks for, or it must not be given the aggregation.
   """
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation)
+  graph = builder.Graph(algorithm, element_spec, aggregation)
 
   @tff.federated_computation(
     graph.state_type, tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
@@ -174,13 +174,13 @@ def build_stateful_process(
   """Builds an algorithm whose clients keep a state.
 
   Args:
-    algorithm: As the two that follow, see `build_learning_process`.
+    algorithm: As the two that follow, see `builder.build_learning_process`.
     element_spec: Of one example.
     aggregation: What leaves a client goes through it; plain when None.
     describe: See `StatefulProcess`, as `evaluated`.
     evaluated: Of a simulation.
   """
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation)
+  graph = builder.Graph(algorithm, element_spec, aggregation)
 
   @tff.federated_computation(
     graph.state_type,
@@ -210,14 +210,14 @@ def build_server_data_process(
   """Builds an algorithm whose server has data.
 
   Args:
-    algorithm: As the two that follow, see `build_learning_process`; one of its phases
-      is `phases.AtServer`, and perhaps none is an exchange.
+    algorithm: As the two that follow, see `builder.build_learning_process`; one of its
+      phases is `phases.AtServer`, and perhaps none is an exchange.
     element_spec: Of one example of the clients; None where there are no clients.
     aggregation: What leaves a client goes through it; plain when None.
     get_classifiers: State -> parameters of an encoder and a head that classify
       together, by the name of the model.
   """
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation)
+  graph = builder.Graph(algorithm, element_spec, aggregation)
   (at_server,) = (p for p in algorithm.phases if isinstance(p, phases.AtServer))
   server_data = tff.FederatedType(
     tff.SequenceType(tff.types.tensorflow_to_type(at_server.element_spec)), tff.SERVER
@@ -241,7 +241,7 @@ def build_server_data_process(
 
   @tff.tensorflow.computation(graph.state_type.member)
   def get_classifier_weights(state):
-    return get_classifiers(graph_lib.server_state(state))
+    return get_classifiers(placed.server_state(state))
 
   return ServerDataProcess(
     graph.initialize, next_fn, graph.get_model_weights, get_classifier_weights
