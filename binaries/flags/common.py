@@ -134,7 +134,7 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
     main: Does the work; raises ValueError or OSError for bad input.
     taken: Flags that --help lists; None: all of the modules that are imported.
   """
-  context.forget_default()
+  context.remove_default()
   program.run(main, taken)
 
 

@@ -15,7 +15,7 @@ _GROUPS = (phases.CLIENT_WORK, AGGREGATOR, phases.FINALIZER, phases.SERVER_WORK)
 
 
 class ProcessState(NamedTuple):
-  """State of a process between rounds: `phases.ServerState`, and the aggregators'."""
+  """State of a process between rounds: `phases.ServerState` and aggregators' states."""
 
   global_model_weights: Any
   optimizer: Any
@@ -26,7 +26,7 @@ class ProcessState(NamedTuple):
 
 
 class Done(NamedTuple):
-  """What a round has led to.
+  """The results of a round.
 
   Attributes:
     state: `ProcessState` at the server.

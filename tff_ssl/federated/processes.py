@@ -21,7 +21,7 @@ Evaluated = Callable[[Any, Sequence[Any]], Any]
 
 
 class StatefulOutput(NamedTuple):
-  """What a round of a `StatefulProcess` ends with.
+  """The result of a round of a `StatefulProcess`.
 
   Attributes:
     state: The server's.

@@ -13,7 +13,7 @@ from tff_ssl.federated import phases
 
 
 class Step(Protocol):
-  """An exchange, as far as its bytes go (see `builder.Step`)."""
+  """The types of an exchange, by which its bytes are counted (see `builder.Step`)."""
 
   exchange: phases.Exchange
   told_types: Mapping[str, tff.Type]

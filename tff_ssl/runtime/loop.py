@@ -24,7 +24,7 @@ from tff_ssl.runtime import run_folder
 
 
 class Output(Protocol):
-  """What a round returns."""
+  """The result of a round."""
 
   @property
   def state(self) -> Any:
@@ -52,10 +52,10 @@ class Algorithm(Protocol):
 
 @runtime_checkable
 class KeepsFiles(Protocol):
-  """An algorithm whose `next` also writes something to the run folder."""
+  """An algorithm whose `next` also writes files to the run folder, as client states."""
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Takes what it has written back to what it was after a round; comes first.
+    """Takes its files back to what they were after a round; comes first.
 
     Args:
       folder: That of the run.
@@ -66,7 +66,7 @@ class KeepsFiles(Protocol):
     """
 
   def saved(self, oldest: int) -> None:
-    """Learns that a checkpoint was saved.
+    """Is told that a checkpoint was saved.
 
     Args:
       oldest: The round of the oldest that is kept: no run goes on from one before.

@@ -22,7 +22,7 @@ from tff_ssl.runtime import spill
 
 
 class Grouped:
-  """Cohorts whose clients are dealt into groups anew each round.
+  """Draws the cohort of each round and deals its clients into groups.
 
   Each TFF value is then one client, or a pack of clients of one group.
   """
@@ -39,7 +39,7 @@ class Grouped:
 
     Args:
       data: All clients.
-      cohorts: Who takes part in a round.
+      cohorts: Round -> the ids of its clients.
       groups: S, groups of a round.
       seed: Of the dealing, not negative.
       num_packs: TFF values of a round, at least one for each group; None: as many as
@@ -90,7 +90,7 @@ class Rounds:
     Args:
       labelled: Fields of the server's examples, [n, ...] each: `image`, `example_id`
         and `label`.
-      clients: Round -> the clients' data; None where no client takes part.
+      clients: Round -> the clients' data; None where there are no clients.
     """
     self._labelled = spill.slices(collections.OrderedDict(labelled))
     self._clients = clients
