@@ -6,7 +6,6 @@ import dataclasses
 import functools
 from typing import Any
 
-from tests import tiny
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
@@ -27,20 +26,13 @@ from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import maml_ssfl
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.algorithms import server_finetuned
-from tff_ssl.augment import byol
-from tff_ssl.augment import multiview
 from tff_ssl.encoders import predictor
-from tff_ssl.encoders import projector
-from tff_ssl.encoders import vit
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import contrastive
-from tff_ssl.objectives import dino
-from tff_ssl.objectives import mae
 from tff_ssl.objectives import simsiam
-from tff_ssl.objectives import supervised
 from tff_ssl.optimization import local
 
 
@@ -59,22 +51,6 @@ def _byol():
   return byol_lib.ByolObjective(
     harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
   )
-
-
-def _dino():
-  model = harness.model()
-  local = (multiview.local_crop(model.augmentation, 4),) * 2
-  return dino.DinoObjective(model, local, num_prototypes=5)
-
-
-def _supervised():
-  head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
-  return supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('flip'))
-
-
-def _mae():
-  config = vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=2)
-  return mae.build_mae(vit.from_config(config, tiny.IMAGE_SHAPE))
 
 
 def _centralized(objective):
