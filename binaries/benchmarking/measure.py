@@ -1,6 +1,6 @@
 """Time, CPU time and memory of federated rounds and centralized steps.
 
-The two alternate, so that whatever else the machine does falls on both alike. CPU time
+The two alternate, so that whatever else the machine does slows both. CPU time
 counts all threads, waiting in a spin included, which wall time on idle cores hides.
 """
 

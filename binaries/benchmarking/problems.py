@@ -26,7 +26,7 @@ class Problem:
 
   Attributes:
     model: The dual encoder.
-    clients: The clients, with who takes part in a round.
+    clients: The clients, with the cohort of each round.
     local: Epochs and batch size, of the algorithms that have them.
     seed: Of the initial weights and the views, the same for both sides.
     objective: Of `benchmark_objectives.OBJECTIVES`, where an experiment takes any.

@@ -42,7 +42,7 @@ _DEALING, _CHOOSING = 2, 3
 
 
 class Parts(NamedTuple):
-  """What of a run the personal encoders need."""
+  """The parts of a run that personal encoders need."""
 
   task: task_lib.Task
   encoder: network.Network
@@ -117,7 +117,7 @@ class Personal:
   def finish(
     self, folder: run_folder.RunFolder, weights: base.Params, name: str, rounds: int
   ) -> None:
-    """Evaluates by what is left, prints a table, and exports encoders.
+    """Evaluates by the methods not done before, prints a table, and exports encoders.
 
     Args:
       folder: Of the run.

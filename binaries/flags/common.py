@@ -179,7 +179,7 @@ def check_flags() -> None:
 
 
 def cohort_size(num_clients: int) -> int:
-  """Returns how many of the clients take part in a round.
+  """Returns the size of a cohort.
 
   Args:
     num_clients: All clients.

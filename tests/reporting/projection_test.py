@@ -119,9 +119,7 @@ def test_refuses_more_images_than_a_sprite_has_tiles(tmp_path):
     projection._sprite(large)
 
 
-def test_configuration_is_written_last_and_nothing_is_left_beside(
-  tmp_path, monkeypatch
-):
+def test_configuration_is_written_last_and_nothing_else_is_left(tmp_path, monkeypatch):
   def fail(*_):
     raise OSError('no space')
 
