@@ -38,7 +38,7 @@ class _Trained:
     return harness.weights(self.process, state)
 
   def optimizer(self, state) -> np.ndarray:
-    """Returns what is kept besides the weights, the optimizer's state, as one vector."""
+    """Returns what is kept besides the weights as one vector, as an optimizer's state."""
     kept = [
       getattr(state, name, ()) for name in ('optimizer', 'objective', 'finalizer')
     ]

@@ -3,8 +3,8 @@
 `encoding_std` (Xinlei Chen, Kaiming He. Exploring Simple Siamese Representation
 Learning. CVPR 2021, Section 4.1) fits losses on normalised encodings. Losses that
 ignore a shift (CCO, VICReg) are judged by `effective_rank` (Olivier Roy, Martin
-Vetterli. The effective rank: a measure of effective dimensionality. EUSIPCO 2007) with
-`total_variance` with it. All have forms that take means over examples, so that they
+Vetterli. The effective rank: a measure of effective dimensionality. EUSIPCO 2007) and
+`total_variance`. All have forms that take means over examples, so that they
 can be computed from what clients aggregate.
 
 The second moments that an effective rank needs are d^2 numbers. Of more than 32
