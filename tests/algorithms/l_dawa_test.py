@@ -110,7 +110,7 @@ def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
     np.testing.assert_allclose(_vector(got, layer), shares @ ends, rtol=1e-4)
     plain = weights / np.sum(weights) @ ends
     differs = np.abs(shares @ ends - plain).max()
-    assert differs == 0 if layer == 'third' else differs > 1e-2
+    assert differs == 0 if layer == 'third' else differs > 5e-3
 
 
 def test_weighing_all_layers_by_1_is_fedavg(tff_context):
