@@ -77,9 +77,10 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
   """Returns FedAvg's state and phase with weighed layers; see `build_l_dawa`."""
   plain = fedavg.describe(objective, server_optimizer, config.training)
   (train,) = plain.exchanges
+  training = fedavg.client_function(objective, config.training)
 
   def each(shared, examples):
-    x, sent = shared['params'], train.client.each(shared, examples)
+    x, sent = shared['params'], training.each(shared, examples)
     cos = cosines(x, tf.nest.map_structure(tf.subtract, x, sent['update']))
     if not config.divergence_aware:
       cos = tf.nest.map_structure(tf.ones_like, cos)
@@ -99,7 +100,7 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
     weights = tff.learning.models.ModelWeights(trainable, new.non_trainable)
     return after._replace(global_model_weights=weights), metrics
 
-  client = dataclasses.replace(train.client, each=each, of_equal_clients=None)
+  client = dataclasses.replace(training, each=each, of_equal_clients=None)
   sent = {**train.sent, 'cosines': combine.STATISTICS}
   exchange = phases.Exchange('train', train.share, client, sent, receive)
   return phases.Algorithm(plain.initial, [exchange])
