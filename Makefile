@@ -7,7 +7,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 # A copy of the lock that is installed, written when the install is complete: an install
-# that was killed, or one of another lock, is made anew.
+# that was killed, or one of another lock, is made again.
 STAMP := $(VENV)/installed.txt
 UV := uv==0.13.8
 BENCHMARK := $(BIN)/python -m binaries.benchmark
@@ -110,7 +110,7 @@ venv:
 	mv $(STAMP).part $(STAMP)
 
 # Keeps what is locked and still fits; `ARGS=--upgrade` takes the newest instead. It
-# does not need .venv, so that a lock that no longer installs can be made anew.
+# does not need .venv, so that a lock that no longer installs can be made again.
 lock:
 	$(PYTHON) -m venv --clear build/uv
 	build/uv/bin/python -m pip install --quiet --no-deps $(UV)

@@ -1,4 +1,4 @@
-r"""Pretrains an encoder with clients that remember: FedEMA, FedU, and their baselines.
+r"""Pretrains an encoder with stateful clients: FedEMA, FedU, and their baselines.
 
   python -m binaries.fedema --method=fedema --task=cifar10 \
       --data_dir=~/tensorflow_datasets --partition=classes:per_client=2,clients=5 \
@@ -13,14 +13,14 @@ ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
 --nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
 --constant_mu.
 
-Of `fedca` it is the server that remembers: --dictionary_size representations of each
+Of `fedca` the server keeps a dictionary: --dictionary_size representations of each
 client, for the others. With --alignment_weight above 0 clients are also aligned to the
 encoder of --alignment_run, a finished run on public data, as one of
 `binaries.fedavg_ssl --algorithm=centralized` on another task.
 
 Clients of `fedu` and `fedema` have encoders of their own, the online ones that they
 keep. With --personal_methods, --personal_clients or --export_clients, these are
-evaluated beside the global one: by kNN whenever that is, and at the end by
+evaluated with the global one: by kNN whenever that is, and at the end by
 --personal_methods. For a run that has finished, the same command with the first or the
 last of them does what is left.
 

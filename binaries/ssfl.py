@@ -11,7 +11,7 @@ takes one step before it is evaluated; `maml`, trained for that step; `bilevel`,
 personal weights kept near the global ones; `per`, with personal predictions kept near
 the global ones.
 
-Beside the global encoder, each client's own is evaluated, on test examples dealt to
+With the global encoder, each client's own is evaluated, on test examples dealt to
 the clients as the training examples were. Given again on a run that has finished, the
 command takes other --personal_methods and --export_clients.
 """

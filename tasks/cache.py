@@ -1,4 +1,4 @@
-"""Decoded arrays kept beside their source, so that a second start is instant.
+"""Decoded arrays kept next to their source, so that a second start is instant.
 
 An entry is a folder of .npy files and `entry.json`, which lists them. It is written
 aside and renamed, its name ends with the fingerprint of what it was made from, and
@@ -44,20 +44,20 @@ def fingerprint(*parts: object) -> str:
   return hashlib.sha256(repr((_FORMAT, *parts)).encode()).hexdigest()[:16]
 
 
-def root_beside(source: pathlib.Path) -> pathlib.Path:
+def root_for(source: pathlib.Path) -> pathlib.Path:
   """The cache folder of a data set.
 
   Args:
     source: The folder or file that the data set is read from.
 
   Returns:
-    A folder beside a file or within a folder, or, where one may not write there, in
+    A folder next to a file or within a folder, or, where one may not write there, in
     the user's cache folder ($XDG_CACHE_HOME, ~/.cache).
   """
   folder = source if source.is_dir() else source.parent
-  beside = folder / FOLDER
-  if os.access(beside if beside.exists() else folder, os.W_OK):
-    return beside
+  near = folder / FOLDER
+  if os.access(near if near.exists() else folder, os.W_OK):
+    return near
   home = os.environ.get('XDG_CACHE_HOME') or pathlib.Path('~/.cache').expanduser()
   return pathlib.Path(home) / 'tff_ssl'
 

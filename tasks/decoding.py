@@ -38,7 +38,7 @@ def decode_all(
 
   stamp = cache.fingerprint('readable', names, source.stamp(names), image_size)
   entry = cache.fetch(
-    cache.root_beside(source.path), f'{source.path.name}-{image_size}-{stamp}', build
+    cache.root_for(source.path), f'{source.path.name}-{image_size}-{stamp}', build
   )
   unreadable = entry.info['unreadable']
   return entry.arrays['image'][: len(names) - len(unreadable)], unreadable

@@ -2,7 +2,7 @@
 
 Philipp Tschandl, Cliff Rosendahl, Harald Kittler, "The HAM10000 dataset, a large
 collection of multi-source dermatoscopic images of common pigmented skin lesions",
-Scientific Data 5 (2018). Read as it is published: HAM10000_metadata.csv beside the
+Scientific Data 5 (2018). Read as it is published: HAM10000_metadata.csv next to the
 images *.jpg, in whatever folders (HAM10000_images_part_1 and _2), or a .tar of that.
 Not downloaded: its licence (Creative Commons, non-commercial) is yours to accept.
 

@@ -1,4 +1,4 @@
-"""Who has labels: a task's training examples split between a server and its clients.
+"""Labels at the server: a task's training examples split between server and clients.
 
 The server has a share of the labelled examples, the same share of every class and whole
 cases; or those of one hospital; or, where the task comes with unlabelled examples

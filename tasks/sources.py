@@ -69,7 +69,7 @@ class TarSource:
     stat = path.stat()
     stamp = cache.fingerprint('index', stat.st_size, stat.st_mtime_ns)
     entry = cache.fetch(
-      cache.root_beside(path), f'{path.name}-index-{stamp}', self._write_index
+      cache.root_for(path), f'{path.name}-index-{stamp}', self._write_index
     )
     self.names = tuple(entry.info['names'])
     pieces = entry.arrays['pieces'].tolist()

@@ -60,7 +60,7 @@ class Source:
     """
     stamp = _stamp(self._root / self.name)
     entry_name = f'{self.name}-{image_size or "native"}-{stamp}'
-    return cache.fetch(cache.root_beside(self._root), entry_name, build)
+    return cache.fetch(cache.root_for(self._root), entry_name, build)
 
 
 def load_task(

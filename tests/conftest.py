@@ -10,7 +10,7 @@ import pytest
 
 from tff_ssl.runtime import context
 
-context.forget_default()
+context.remove_default()
 # They share the runs of tests/binaries/conftest.py, which take minutes.
 _SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')
 

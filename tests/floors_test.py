@@ -32,7 +32,7 @@ def _nodes(source: pathlib.Path) -> tuple[ast.AST, ...]:
 
 
 def _imports(source: pathlib.Path) -> set[str]:
-  """Lists the dotted names that a file imports, modules and names alike."""
+  """Lists the dotted names that a file imports, both modules and names."""
   names = set()
   for node in _nodes(source):
     if isinstance(node, ast.Import):
@@ -242,7 +242,7 @@ def test_a_new_package_must_be_placed():
 
 
 def test_nothing_points_outside_the_repository():
-  # What lies beside a checkout is not there for the person who clones it.
+  # What lies outside a checkout is not there for the person who clones it.
   outside = '../' + 'shared'
   tracked = [
     path

@@ -193,7 +193,7 @@ def test_environment_is_made_once(make_venv, tmp_path):
   assert '-m' not in _calls(tmp_path)
 
 
-def test_another_lock_makes_the_environment_anew(make_venv, tmp_path):
+def test_another_lock_makes_the_environment_again(make_venv, tmp_path):
   make_venv()
   with (tmp_path / 'requirements.txt').open('a') as lock:
     lock.write('# another\n')
@@ -203,7 +203,7 @@ def test_another_lock_makes_the_environment_anew(make_venv, tmp_path):
   assert _calls(tmp_path).count('-m venv --clear') == 1
 
 
-def test_install_that_failed_is_made_anew(make_venv, tmp_path):
+def test_install_that_failed_is_repeated(make_venv, tmp_path):
   failed = make_venv(FAKE_PIP=1)
   stamped = (tmp_path / '.venv' / 'installed.txt').exists()
 

@@ -1,4 +1,4 @@
-"""The README's example runs as it stands, and its commands and paths exist."""
+"""The README's example runs as it stands; commands, and links of all pages, exist."""
 
 import pathlib
 import re
@@ -40,5 +40,8 @@ def test_make_verbs_that_are_named_exist():
 
 
 def test_links_to_files_exist():
-  for target in re.findall(r'\]\(([^)#:]+)\)', _README):
-    assert (_ROOT / target).exists(), target
+  pages = [_ROOT / 'README.md', _ROOT / 'CONTRIBUTING.md', *_ROOT.glob('docs/*.md')]
+  assert len(pages) > 2
+  for page in pages:
+    for target in re.findall(r'\]\(([^)#:]+)\)', page.read_text()):
+      assert (page.parent / target).exists(), (page.name, target)

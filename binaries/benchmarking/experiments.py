@@ -1,4 +1,4 @@
-"""What the benchmark can measure: each algorithm beside its centralized counterpart.
+"""What the benchmark can measure: each algorithm and its centralized counterpart.
 
 A new algorithm joins by a builder and an entry in `EXPERIMENTS`.
 """
@@ -78,7 +78,7 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
   def init() -> base.Params:
     return networks.shared(server.initial_weights(objective, problem.seed).trainable)
 
-  return problems.remembering(problem, process, function, init)
+  return problems.with_states(problem, process, function, init)
 
 
 def build_fedsup(problem: problems.Problem) -> problems.Experiment:
@@ -136,7 +136,7 @@ def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:
   def init() -> base.Params:
     return server.initial_weights(objective, problem.seed).trainable
 
-  return problems.remembering(problem, process, function, init)
+  return problems.with_states(problem, process, function, init)
 
 
 EXPERIMENTS: Mapping[str, Callable[[problems.Problem], problems.Experiment]] = (
@@ -155,11 +155,11 @@ WITH_OBJECTIVE = ('fedavg',)
 
 
 def federated_cohort(problem: problems.Problem, round: int) -> list[tf.data.Dataset]:
-  """Returns what the federated side is given in a round, of clients that forget.
+  """Returns the data of a round of the federated side, with stateless clients.
 
   Args:
     problem: The clients.
-    round: Number of the round, which decides who takes part.
+    round: Number of the round, which decides the cohort.
   """
   return problem.clients.simulation.cohort(problem.clients.cohorts(round))
 
@@ -172,7 +172,7 @@ def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.D
 
   Args:
     problem: The clients.
-    round: Number of the round, which decides who takes part.
+    round: Number of the round, which decides the cohort.
   """
   clients = problem.clients
   positions = np.concatenate([clients.partition[k] for k in clients.cohorts(round)])

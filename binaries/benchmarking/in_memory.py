@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 class Output(NamedTuple):
-  """What a round ends with."""
+  """The result of a round."""
 
   state: State
   metrics: Mapping[str, tf.Tensor]
@@ -86,7 +86,7 @@ class InMemory:
 
     Args:
       state: From `initialize` or the round before.
-      client_ids: Who takes part.
+      client_ids: The clients of the round.
     """
     shared = collections.OrderedDict(
       params=state.params,

@@ -1,6 +1,6 @@
 """Time, CPU time and memory of federated rounds and centralized steps.
 
-The two alternate, so that whatever else the machine does falls on both alike. CPU time
+The two alternate, so that whatever else the machine does slows both. CPU time
 counts all threads, waiting in a spin included, which wall time on idle cores hides.
 """
 
@@ -44,7 +44,7 @@ class Runner:
     """Runs a round, from drawing the cohort to reading its metrics."""
     federated = self._experiment.federated
     cohort: Any
-    if isinstance(federated, states.Remembering):
+    if isinstance(federated, states.StatefulClients):
       cohort = federated.cohort(self._problem.clients.cohorts(round))
     else:
       cohort = experiments.federated_cohort(self._problem, round)

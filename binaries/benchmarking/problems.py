@@ -26,7 +26,7 @@ class Problem:
 
   Attributes:
     model: The dual encoder.
-    clients: The clients, with who takes part in a round.
+    clients: The clients, with the cohort of each round.
     local: Epochs and batch size, of the algorithms that have them.
     seed: Of the initial weights and the views, the same for both sides.
     objective: Of `benchmark_objectives.OBJECTIVES`, where an experiment takes any.
@@ -52,7 +52,7 @@ class Experiment(NamedTuple):
   centralized: centralized_lib.Centralized | in_memory.InMemory
 
 
-def remembering(
+def with_states(
   problem: Problem,
   process: processes.StatefulProcess,
   function: client_functions.StatefulFunction,
@@ -70,7 +70,7 @@ def remembering(
   counterpart = in_memory.InMemory(
     function, init, process, optimizer, SERVER_LEARNING_RATE, data, problem.seed
   )
-  rounds = states.Remembering(process, problem.clients.simulation)
+  rounds = states.StatefulClients(process, problem.clients.simulation)
   return Experiment(rounds, counterpart)
 
 

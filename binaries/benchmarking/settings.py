@@ -110,7 +110,7 @@ def check() -> None:
     common.refuse_stray(name, 'experiment', experiments.WITH_LOCAL_TRAINING)
   common.refuse_stray('objective', 'experiment', experiments.WITH_OBJECTIVE)
   if REGIME.value is not None:
-    _refuse_beside('regime', ('clients', 'examples_per_client', *local_flags, 'growth'))
+    _refuse_with('regime', ('clients', 'examples_per_client', *local_flags, 'growth'))
     _check_regime()
   if 0 < MEMORY_ROUNDS.value <= measure.MEMORY_SETTLED_ROUNDS:
     raise ValueError(
@@ -119,7 +119,7 @@ def check() -> None:
     )
   if GROWTH.value is not None:
     axis = workloads.GROWTH[GROWTH.value]
-    _refuse_beside('growth', (axis.field, 'memory_rounds'))
+    _refuse_with('growth', (axis.field, 'memory_rounds'))
     _check_points(_points(axis), axis)
   for name in ('growth_points', 'plot'):
     if flags.FLAGS[name].present and GROWTH.value is None:
@@ -179,8 +179,8 @@ def _wrong_points() -> ValueError:
   )
 
 
-def _refuse_beside(chooser: str, names: Iterable[str]) -> None:
-  """Refuses flags whose part another flag has taken."""
+def _refuse_with(chooser: str, names: Iterable[str]) -> None:
+  """Refuses flags that another flag (`chooser`) already decides."""
   for name in names:
     if name in flags.FLAGS and flags.FLAGS[name].present:
       raise ValueError(

@@ -1,4 +1,4 @@
-"""Processes that are more than clients that forget, as the benchmark runs them."""
+"""Processes with client states, or data at the server, as the benchmark runs them."""
 
 import tempfile
 from typing import Any
@@ -10,7 +10,7 @@ from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
 
 
-class Remembering:
+class StatefulClients:
   """Rounds whose clients keep a state, in a store on disk, as in a run."""
 
   # Rounds between checkpoints, after which states that are not needed are dropped.

@@ -118,7 +118,7 @@ class Clients(NamedTuple):
     data: Their examples.
     simulation: How they are given to TFF.
     partition: The positions of each client's examples in `data`.
-    cohorts: Which of them take part in a round.
+    cohorts: Round -> the ids of its clients.
     register_seconds: What it took to go from sizes and images to this.
   """
 

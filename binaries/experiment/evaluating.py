@@ -116,7 +116,7 @@ class Evaluator:
   def initial_params(self) -> network.Params:
     """Returns the parameters that every algorithm starts from with this seed.
 
-    The objectives draw an encoder's parameters alike, whatever comes after it.
+    All objectives draw the same parameters of an encoder, whatever comes after it.
     """
     objective = supervised.SupervisedObjective(
       self._encoder,

@@ -27,7 +27,7 @@ _FEW = (
   '#aa4499',
   '#555555',
 )
-# Of more classes than colours: neighbours look alike, but light to dark is in order.
+# Of more classes than colours: neighbours look similar, but light to dark is in order.
 _MANY = 'viridis'
 _UNLABELLED = '#d9d9d9'
 _INCHES_HIGH = 4.4

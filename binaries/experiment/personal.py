@@ -27,8 +27,8 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import personal
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import base
-from tff_ssl.partition import alike
 from tff_ssl.partition import clients
+from tff_ssl.partition import matching
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import federated_probe
 from tff_ssl.runtime import personal_models
@@ -42,7 +42,7 @@ _DEALING, _CHOOSING = 2, 3
 
 
 class Parts(NamedTuple):
-  """What of a run the personal encoders need."""
+  """The parts of a run that personal encoders need."""
 
   task: task_lib.Task
   encoder: network.Network
@@ -95,7 +95,7 @@ class Personal:
       cases: Not used: images are dealt, one by one.
     """
     del cases
-    return alike.deal_alike(
+    return matching.deal_matching(
       self._parts.partition,
       self._parts.task.train.label,
       labels,
@@ -117,7 +117,7 @@ class Personal:
   def finish(
     self, folder: run_folder.RunFolder, weights: base.Params, name: str, rounds: int
   ) -> None:
-    """Evaluates by what is left, prints a table, and exports encoders.
+    """Evaluates by the methods not done before, prints a table, and exports encoders.
 
     Args:
       folder: Of the run.

@@ -1,4 +1,4 @@
-"""What a run ends with: encoder, projection, `evaluation.json`, table on the terminal.
+"""The results of a run: encoder, projection, `evaluation.json`, table on the terminal.
 
 `evaluation.json` holds `round` and the numbers of the run's encoder, by the names of
 `evaluation.suite`, on another task than the run's under `transfer/TASK/...`; those of
@@ -216,9 +216,9 @@ def write(
 ) -> bool:
   """Adds evaluations to `evaluation.json`.
 
-  What the file holds of the same round stays unless it is found anew: methods can be
-  evaluated one by one. What it holds of an earlier round goes; if it is of a later one,
-  because the run went on, it stays as it is.
+  What the file holds of the same round stays unless it is evaluated again: methods can
+  be evaluated one by one. What it holds of an earlier round goes; if it is of a later
+  one, because the run went on, it stays as it is.
 
   Args:
     folder: The run folder.

@@ -134,7 +134,7 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
     main: Does the work; raises ValueError or OSError for bad input.
     taken: Flags that --help lists; None: all of the modules that are imported.
   """
-  context.forget_default()
+  context.remove_default()
   program.run(main, taken)
 
 
@@ -179,7 +179,7 @@ def check_flags() -> None:
 
 
 def cohort_size(num_clients: int) -> int:
-  """Returns how many of the clients take part in a round.
+  """Returns the size of a cohort.
 
   Args:
     num_clients: All clients.

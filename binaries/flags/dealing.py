@@ -22,7 +22,7 @@ PARTITION = flags.DEFINE_string(
 ENCODER = flags.DEFINE_string(
   'partition_encoder',
   None,
-  'The encoder.keras of a run, beside its encoder.json, whose features the partition '
+  'The encoder.keras of a run, with its encoder.json, whose features the partition '
   'clusters.',
 )
 

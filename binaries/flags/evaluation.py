@@ -47,7 +47,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
   """Checks the flags, without data.
 
   Args:
-    more_methods: Those that the binary has beside `suite.METHODS`.
+    more_methods: Those that the binary has besides `suite.METHODS`.
 
   Raises:
     ValueError: If one is out of range, or does nothing.

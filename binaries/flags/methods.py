@@ -116,7 +116,7 @@ REPLACED = flags.DEFINE_enum(
 RESTART_ABSENT = flags.DEFINE_bool(
   'restart_absent',
   False,
-  'Whether clients that were not in the round before begin anew from the global model.',
+  'Whether clients absent from the round before start again from the global model.',
 )
 DICTIONARY_SIZE = flags.DEFINE_integer(
   'dictionary_size',

@@ -8,7 +8,7 @@ _AFTERWARDS = tuple(m for m in personal.METHODS if m not in personal.KNN)
 METHODS = flags.DEFINE_list(
   'personal_methods',
   None,
-  "How clients' own encoders are evaluated after the last round, beside kNN: some of "
+  "How clients' own encoders are evaluated after the last round, besides kNN: some of "
   f'{", ".join(_AFTERWARDS)}; empty: not.',
 )
 CLIENTS = flags.DEFINE_integer(

@@ -197,7 +197,7 @@ class ServerAlgorithm(algorithms.Algorithm):
 
   Attributes:
     group: Number of clients in a round -> how their models are averaged.
-    has_clients: Whether clients take part.
+    has_clients: Whether clients train too.
   """
 
   group: Callable[[int], grouping.Grouping] = no_grouping

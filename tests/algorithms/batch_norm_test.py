@@ -108,7 +108,7 @@ def test_a_round_without_examples_keeps_the_statistics(tff_context):
   first, *kept, last = (_statistics(process, state) for state in states[1:])
   for statistics in kept:
     _assert_close(statistics, first)
-  # Who is broken counts zero: what is there is the other client's.
+  # The discarded client counts zero: the statistics are the other client's.
   _assert_close(last, _numpy_pixels([1, 2]))
 
 

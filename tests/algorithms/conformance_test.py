@@ -14,14 +14,14 @@ from tests import tiny
 from tests.algorithms import harness
 from tests.algorithms import labels
 from tests.algorithms import numbered
-from tests.algorithms import remembering
 from tests.algorithms import table
+from tests.algorithms import with_states
 from tff_ssl import algorithms
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import labelled_only
 
 _TABLE = table.TABLE
-_WRAPPED = remembering.Remembering | labels.ClientsAlone | numbered.Numbered
+_WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
 
 
@@ -38,7 +38,7 @@ class _Trained:
     return harness.weights(self.process, state)
 
   def optimizer(self, state) -> np.ndarray:
-    """Returns what is kept beside the weights as one vector: the optimizer's state."""
+    """Returns what is kept besides the weights as one vector."""
     kept = [
       getattr(state, name, ()) for name in ('optimizer', 'objective', 'finalizer')
     ]

@@ -117,7 +117,7 @@ def test_a_fresh_state_in_every_round_is_fedavg(tff_context, objective):
       harness.weights(process, state), harness.weights(plain, expected)
     )
     work, wanted = metrics['client_work'], dict(expected_metrics['client_work'])
-    # The number of the round comes beside the seed.
+    # The number of the round is sent with the seed.
     wanted['bytes_down'] += 4 * len(round)
     assert work == wanted
 

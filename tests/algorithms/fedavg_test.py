@@ -7,7 +7,7 @@ import tensorflow_federated as tff
 
 from tests.algorithms import dcco_reference
 from tests.algorithms import harness
-from tests.algorithms import remembering
+from tests.algorithms import with_states
 from tests.objectives import warming
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
@@ -99,7 +99,7 @@ def test_an_objective_is_told_the_round_and_how_many_there_are(tff_context):
   assert got == pytest.approx([2.0, 1.75, 1.25, 0.5])
   # The weight, the seed, the rate, the round.
   assert metrics[0]['client_work']['bytes_down'] == len(_SPLIT) * 4 * (1 + 2 + 1 + 1)
-  stateful = remembering.Remembering(
+  stateful = with_states.WithStates(
     fed_ssl.build_fed_ssl(warming.Warming(), harness.ELEMENT, optimizer, config),
     packed=False,
   )

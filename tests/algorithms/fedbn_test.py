@@ -118,7 +118,7 @@ def test_batch_norm_never_leaves_the_client(tff_context):
   own, every = metrics[0]['client_work'], all_metrics[0]['client_work']
   # Two clients; scale and shift of six channels, and two statistics of each.
   assert every['bytes_up'] - own['bytes_up'] == 2 * 4 * 24
-  # The round's number goes down beside.
+  # The round's number goes down too.
   assert every['bytes_down'] - own['bytes_down'] == 2 * 4 * (24 - 1)
 
 

@@ -136,7 +136,7 @@ def test_the_server_keeps_what_each_client_sent_last():
       (objectives.FILLED, tf.constant(filled + noise, tf.float32)),
     ]
   )
-  after = fedca.remember(before, arrived)
+  after = fedca.update_dictionary(before, arrived)
   assert list(after) == list(before)
   for k in range(dictionaries.POPULATION):
     if k not in (1, 4):

@@ -17,12 +17,12 @@ from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
 
 _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
-_PACKED = ('autoscaler', 'beginning anew')
+_PACKED = ('autoscaler', 'starting afresh')
 
 
 def _build(config, objective=None, packed=False):
   is_ema = isinstance(config, fedema.FedEMAConfig)
-  return harness.build_remembering(
+  return harness.build_with_states(
     fedema.build_fedema if is_ema else fedu.build_fedu,
     objective or follower.Follower(),
     _SERVER,

@@ -96,10 +96,10 @@ def test_client_that_is_not_finite_is_left_out(tff_context, process):
   cohort = harness.cohort([range(2, _N)], examples)
   alone, _ = harness.rounds_of(process, [cohort])
   cohort.append(tf.data.Dataset.from_tensor_slices(broken))
-  beside, metrics = harness.rounds_of(process, [cohort])
+  again, metrics = harness.rounds_of(process, [cohort])
   assert metrics[0]['client_work']['nonfinite_clients'] == 1
   np.testing.assert_allclose(
-    harness.weights(process, beside[-1]),
+    harness.weights(process, again[-1]),
     harness.weights(process, alone[-1]),
     atol=1e-6,
   )

@@ -40,7 +40,7 @@ def _process(tff_context):
 
 @pytest.fixture(scope='module', name='rounds')
 def _rounds(process):
-  """Returns states and metrics of three rounds; client 5 never takes part."""
+  """Returns states and metrics of three rounds; client 5 is in none."""
   cohort = harness.cohort(labels.CLIENTS, labels.examples('client', _NUMBERS))
   states, metrics = [process.initialize()], []
   for _ in range(3):

@@ -112,7 +112,7 @@ def test_rounds_are_those_of_the_pseudocode(process):
 
 
 def test_clients_do_not_touch_the_teacher(process):
-  """It is the same, to the bit, whoever takes part."""
+  """It is the same, to the bit, whatever the cohort."""
   state = process.initialize()
   teachers = [
     process.next(state, labels.server_data(), cohort).state.kept['teacher']
@@ -158,7 +158,7 @@ def test_every_client_has_the_same_teacher_in_every_step(tff_context):
     int(teacher[name].view(np.int32).astype(np.int64).sum()) for name in names
   )
   metrics = output.metrics['client_work']
-  # The mean of the squares is the square of the mean if all are alike.
+  # The mean of the squares is the square of the mean if all are the same.
   assert metrics['checksum'] == pytest.approx(total % 251, abs=1e-3)
   assert metrics['checksum_squared'] == pytest.approx((total % 251) ** 2, rel=1e-6)
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import tiny
-from tests.algorithms import remembering
+from tests.algorithms import with_states
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
@@ -215,18 +215,18 @@ def build_fedavg(
 
 
 @functools.cache
-def build_remembering(build, objective, optimizer=SGD, config=None, packed=False):
+def build_with_states(build, objective, optimizer=SGD, config=None, packed=False):
   process = build(
     objective,
     PACKS if packed else ELEMENT,
     optimizers.build_optimizer(optimizer),
     config or fedavg.FedAvgConfig(seed=SEED),
   )
-  return remembering.Remembering(process, packed)
+  return with_states.WithStates(process, packed)
 
 
-build_fed_ssl = functools.partial(build_remembering, fed_ssl.build_fed_ssl)
-build_fedbn = functools.partial(build_remembering, fedbn.build_fedbn)
+build_fed_ssl = functools.partial(build_with_states, fed_ssl.build_fed_ssl)
+build_fedbn = functools.partial(build_with_states, fedbn.build_fedbn)
 
 
 def round_seed(round: int) -> tf.Tensor:

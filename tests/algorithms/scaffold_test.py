@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
-from tests.algorithms import remembering
+from tests.algorithms import with_states
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import projector
@@ -70,7 +70,7 @@ def _build(weighting='examples', decay=0.0, packed=False):
     optimizers.build_optimizer(_SERVER),
     scaffold.ScaffoldConfig(len(_SIZES), _config(weighting, decay)),
   )
-  return remembering.Remembering(process, packed)
+  return with_states.WithStates(process, packed)
 
 
 def _by_hand(rounds, weighting='examples', decay=0.0):
@@ -176,7 +176,7 @@ def test_without_control_variates_it_is_fedavg(tff_context):
   training = fedavg.FedAvgConfig(
     local_training.LocalPlan(2, 2), 0.05, seed=harness.SEED
   )
-  process = harness.build_remembering(
+  process = harness.build_with_states(
     scaffold.build_scaffold, objective, _SERVER, scaffold.ScaffoldConfig(9, training)
   )
   plain = harness.build_fedavg(objective, _SERVER, training)

@@ -51,7 +51,7 @@ def build_fedavg(optimizer=SERVER, config=CONFIG):
 
 
 def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  return harness.build_remembering(
+  return harness.build_with_states(
     per_ssfl.build_per_ssfl,
     objective(),
     optimizer,
@@ -61,7 +61,7 @@ def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
 
 
 def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  return harness.build_remembering(
+  return harness.build_with_states(
     bilevel_ssfl.build_bilevel_ssfl,
     objective(),
     optimizer,

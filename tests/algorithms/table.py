@@ -6,7 +6,6 @@ import dataclasses
 import functools
 from typing import Any
 
-from tests import tiny
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
@@ -29,23 +28,13 @@ from tff_ssl.algorithms import maml_ssfl
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.algorithms import scaffold
 from tff_ssl.algorithms import server_finetuned
-from tff_ssl.augment import byol
-from tff_ssl.augment import multiview
 from tff_ssl.encoders import predictor
-from tff_ssl.encoders import projector
-from tff_ssl.encoders import vit
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import contrastive
-from tff_ssl.objectives import dino
-from tff_ssl.objectives import mae
-from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
-from tff_ssl.objectives import supervised
-from tff_ssl.objectives import swav
-from tff_ssl.objectives import uniformity
 from tff_ssl.optimization import local
 
 
@@ -64,22 +53,6 @@ def _byol():
   return byol_lib.ByolObjective(
     harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
   )
-
-
-def _dino():
-  model = harness.model()
-  local = (multiview.local_crop(model.augmentation, 4),) * 2
-  return dino.DinoObjective(model, local, num_prototypes=5)
-
-
-def _supervised():
-  head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
-  return supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('flip'))
-
-
-def _mae():
-  config = vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=2)
-  return mae.build_mae(vit.from_config(config, tiny.IMAGE_SHAPE))
 
 
 def _centralized(objective):
@@ -177,18 +150,9 @@ TABLE = collections.OrderedDict(
   dcco=_dcco(described=True),
   dcco_stale=_dcco(config=_STALE, collects=1, described=True),
   dcco_local_steps=_dcco(config=_STEPS),
-  dcco_vicreg=_dcco('vicreg'),
   fedavg_cco=_fedavg(harness.cco(), described=True),
   fedavg_nt_xent=_fedavg(_nt_xent()),
-  fedavg_simsiam=_fedavg(_simsiam()),
   fedavg_batch_norm=_fedavg(_simsiam(batch_norm=True), described=True),
-  fedavg_byol=_fedavg(_byol(), _EPOCHS),
-  fedavg_moco=_fedavg(moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
-  fedavg_swav=_fedavg(swav.SwavObjective(harness.model(), num_prototypes=5)),
-  fedavg_dino=_fedavg(_dino(), _EPOCHS),
-  fedavg_vicreg=_fedavg(harness.cco('vicreg')),
-  fedavg_uniformity=_fedavg(uniformity.UniformityObjective(harness.model())),
-  fedavg_mae=_fedavg(_mae(), _EPOCHS),
   fedbn_simsiam=Algorithm(
     fedbn.build_fedbn,
     lambda packed: harness.build_fedbn(
@@ -199,15 +163,9 @@ TABLE = collections.OrderedDict(
     fed_ssl.build_fed_ssl,
     lambda packed: harness.build_fed_ssl(_byol(), harness.ADAM, _EPOCHS, packed),
   ),
-  fed_moco=Algorithm(
-    fed_ssl.build_fed_ssl,
-    lambda packed: harness.build_fed_ssl(
-      moco.MocoObjective(harness.model(), queue_size=6), harness.ADAM, _EPOCHS, packed
-    ),
-  ),
   scaffold=Algorithm(
     scaffold.build_scaffold,
-    lambda packed: harness.build_remembering(
+    lambda packed: harness.build_with_states(
       scaffold.build_scaffold,
       _byol(),
       harness.ADAM,
@@ -231,7 +189,7 @@ TABLE = collections.OrderedDict(
   ),
   fedema=Algorithm(
     fedema.build_fedema,
-    lambda packed: harness.build_remembering(
+    lambda packed: harness.build_with_states(
       fedema.build_fedema,
       _byol(),
       harness.ADAM,
@@ -241,7 +199,7 @@ TABLE = collections.OrderedDict(
   ),
   fedu=Algorithm(
     fedu.build_fedu,
-    lambda packed: harness.build_remembering(
+    lambda packed: harness.build_with_states(
       fedu.build_fedu,
       _byol(),
       harness.ADAM,
@@ -274,7 +232,6 @@ TABLE = collections.OrderedDict(
     lambda packed: dictionaries.build(harness.ADAM, _EPOCHS, packed),
     describe=lambda: dictionaries.describe(harness.ADAM, _EPOCHS),
   ),
-  fedavg_supervised=_fedavg(_supervised(), _EPOCHS),
   fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),
   fedmatch=Algorithm(fedmatch.build_fedmatch, labels.build_fedmatch, sparse=True),
   fedrgd=Algorithm(fedrgd.build_fedrgd, labels.build_fedrgd),
@@ -283,16 +240,6 @@ TABLE = collections.OrderedDict(
   ),
   centralized_cco=Algorithm(
     centralized.Centralized, lambda _: _centralized(harness.cco())
-  ),
-  centralized_nt_xent=Algorithm(
-    centralized.Centralized, lambda _: _centralized(_nt_xent())
-  ),
-  centralized_supervised=Algorithm(
-    centralized.Centralized, lambda _: _centralized(_supervised())
-  ),
-  centralized_training_simsiam=Algorithm(
-    centralized_training.CentralizedTraining,
-    lambda _: _centralized_training(_simsiam()),
   ),
   centralized_training_byol=Algorithm(
     centralized_training.CentralizedTraining, lambda _: _centralized_training(_byol())

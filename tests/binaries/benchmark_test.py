@@ -178,7 +178,7 @@ def test_dcco_and_its_counterpart_take_the_same_step(tff_context):
 
 
 @pytest.mark.parametrize('name', ['fedema', 'per_ssfl'])
-def test_rounds_of_who_remembers_are_those_in_memory(tff_context, name):
+def test_rounds_of_stateful_clients_are_those_in_memory(tff_context, name):
   case = problem()
   experiment = experiments.EXPERIMENTS[name](case)
   runner = measure.Runner(case, experiment)

@@ -1,4 +1,4 @@
-"""Regimes and populations: their sizes, images, and who takes part in a round."""
+"""Regimes and populations: their sizes, images, and the cohort of a round."""
 
 import itertools
 
@@ -67,7 +67,7 @@ def test_registered_clients_share_out_all_examples():
   assert [clients.data.num_examples(k) for k in clients.data.client_ids] == [*sizes]
   positions = np.concatenate([*clients.partition.values()])
   assert positions.tolist() == list(range(sizes.sum()))
-  # All of them take part.
+  # All of them are in the cohort.
   assert clients.cohorts(0) == clients.cohorts(1) == clients.data.client_ids
 
 

@@ -95,7 +95,7 @@ def _disturbed(folder: pathlib.Path) -> tuple[str, ...]:
 
 @pytest.fixture(scope='session')
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-  """Runs all: those that are killed in processes of their own, beside this one."""
+  """Runs all: those that are killed in processes of their own, others in this one."""
   base = tmp_path_factory.mktemp('runs')
   folder = base / 'disturbed'
   with concurrent.futures.ThreadPoolExecutor(1) as pool:

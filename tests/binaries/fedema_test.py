@@ -47,7 +47,7 @@ def _rows(folder, name):
 
 def test_a_run_tells_of_each_client(whole):
   assert whole.status == 0, whole.stderr
-  # At an evaluation who was absent has a row too.
+  # At an evaluation a client that was absent has a row too.
   rows = [row for row in _rows(whole.folder, 'clients.csv') if row['mu']]
   assert [row['round'] for row in rows] == [str(r) for r in range(1, 6) for _ in '123']
   met = {}
@@ -73,7 +73,7 @@ def test_a_run_tells_of_each_client(whole):
   assert min(told) * 0.999 <= mean <= max(told) * 1.001
 
 
-def test_own_encoders_are_evaluated_beside_the_global_one(whole):
+def test_own_encoders_are_evaluated_with_the_global_one(whole):
   metrics = {row['round']: row for row in _rows(whole.folder, 'metrics.csv')}
   clients = _rows(whole.folder, 'clients.csv')
   for round, row in metrics.items():

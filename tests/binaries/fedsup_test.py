@@ -35,7 +35,7 @@ _RUNS = {
 _WITHOUT_CLIENTS = ('partition', 'local_epochs', 'batch_size')
 _ROUNDS = 4
 _WRONG = {
-  '--method=byol --stages=2': '--stages is given with --method=byol; it is for fedsup',
+  '--method=byol --stages=2': '--stages is given with --method=finetuned_byol; it is ',
   '--method=fedsup --threshold=0.9': 'it is for fixmatch, fedrgd, fedmatch only',
   '--method=labelled_only --packs=2': '--packs is given with --method=labelled_only',
   '--server_labels=1.5': 'server_labels is 1.5; it must be in (0, 1]',

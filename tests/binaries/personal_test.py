@@ -26,7 +26,7 @@ def test_clients_have_a_row_an_evaluation(tmp_path):
   )
 
 
-def test_the_table_sets_personal_beside_global_accuracy():
+def test_the_table_shows_personal_and_global_accuracy():
   numbers = collections.OrderedDict([('personal/clients', 2.0), ('labels/10%', 12.0)])
   name = 'knn/10%/accuracy'
   numbers[f'personal/{name}'] = 0.75

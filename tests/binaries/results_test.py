@@ -84,7 +84,7 @@ def test_fairness_has_a_table_of_its_own():
   )
 
 
-def test_numbers_of_another_task_stand_beside_the_run_s_own(tmp_path):
+def test_numbers_of_another_task_are_added_to_the_run_s_own(tmp_path):
   results.write(tmp_path, 3, 'dcco', {'dcco': NUMBERS})
   found = {results.RANDOM: OTHER, 'dcco': OTHER}
   results.write(tmp_path, 3, 'dcco', found, prefix='transfer/digits/')

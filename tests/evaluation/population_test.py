@@ -35,7 +35,7 @@ def test_completed_params_have_the_population_of_the_images():
   images, _ = _images(300, seed=0)
   params = _NET.init([0, 0])
   complete = population.build_complete(_NET)
-  # Statistics that are there are made anew.
+  # Statistics that are there are replaced.
   stale = {**params, **_NET.init_statistics()}
   for given in (params, stale):
     got = complete(given, images)
@@ -53,7 +53,7 @@ def test_of_many_images_some_are_enough():
   image = np.arange(3 * 4096, dtype=np.int64)[:, None, None, None] // 4096
   images = np.broadcast_to(image.astype(np.uint8), (3 * 4096, 4, 4, 1))
   got = population.build_complete(_NET)(_NET.init([0, 0]), images)
-  # All parts of the data set are seen alike: pixels are 0, 1 and 2.
+  # All parts of the data set have the same weight: pixels are 0, 1 and 2.
   np.testing.assert_allclose(got['pixels/population_mean'], 1 / 255, rtol=1e-3)
 
 

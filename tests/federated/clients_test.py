@@ -69,15 +69,15 @@ def test_choose_and_keep_if_take_whole_structures():
 
 
 @pytest.mark.parametrize(
-  ('num_examples', 'usable', 'expected'),
+  ('num_examples', 'finite', 'expected'),
   [(3, True, (1, 3, 0, 0)), (3, False, (1, 0, 0, 1)), (0, True, (1, 0, 1, 0))],
 )
-def test_counts(num_examples, usable, expected):
+def test_counts(num_examples, finite, expected):
   names = ('clients', 'examples', 'empty_clients', 'nonfinite_clients')
-  eager = clients.counts(tf.constant(num_examples), tf.constant(usable))
+  eager = clients.counts(tf.constant(num_examples), tf.constant(finite))
   # A TFF computation traces a graph of TensorFlow 1, where `==` compares objects.
   with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-    traced = session.run(clients.counts(tf.constant(num_examples), tf.constant(usable)))
+    traced = session.run(clients.counts(tf.constant(num_examples), tf.constant(finite)))
   for counted in (eager, traced):
     assert tuple(counted) == names
     assert tuple(int(counted[name]) for name in names) == expected

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import remembering
+from tests.algorithms import with_states
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
@@ -70,7 +70,7 @@ def test_clients_with_a_state_keep_it_in_parts(tff_context):
   config = fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
   objective = byol.ByolObjective(harness.model(), None)
   process = fed_ssl.build_fed_ssl(objective, harness.ELEMENT, _OPTIMIZER, config)
-  whole = remembering.Remembering(process, packed=False)
+  whole = with_states.WithStates(process, packed=False)
   cohort = _cohort(_CLIENTS, False)
   expected = whole.next(whole.initialize(), cohort).state
   algorithm = fed_ssl.describe(objective, _OPTIMIZER, config)

@@ -47,7 +47,7 @@ def test_negatives_are_the_filled_rows_of_the_queue(n, count, temperature):
 
 
 @pytest.mark.parametrize('count', [0, 4])
-def test_batch_negatives_come_beside_the_queue(count):
+def test_batch_negatives_join_those_of_the_queue(count):
   queries, keys, queue = _batch(3)
   k = _unit(keys)
   expected = _reference(

@@ -22,7 +22,7 @@ def _objective(threshold: float = 0.6) -> fixmatch.FixMatchObjective:
 
 def _params(objective):
   params = objective.init(_SEED, tf.float64)
-  # Predictions of the initial weights are all alike.
+  # Predictions of the initial weights are all nearly the same.
   params['head/dense0/kernel'] = tf.constant([[8.0, -8], [-8, 8], [1, 0]], tf.float64)
   return params
 

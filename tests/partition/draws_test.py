@@ -18,7 +18,7 @@ def test_apportioned_numbers_sum_up_and_are_near_their_shares():
 def test_a_class_is_split_evenly_and_larger_shares_go_where_least_is():
   holders = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 1, 0]], bool)
   # 4: 2, 1, 1. 3 over the first two, of whom the second has less: 1, 2. 1 over the
-  # first and the third, who has least: 0, 1. The last has no holder.
+  # first and the third, which have least: 0, 1. The last has no holder.
   np.testing.assert_array_equal(
     draws.split_evenly(np.array([4, 3, 1, 5]), holders),
     [[2, 1, 0, 0], [1, 2, 0, 0], [1, 0, 1, 0]],

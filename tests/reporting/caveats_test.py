@@ -57,14 +57,14 @@ def test_a_budget_that_is_not_known_is_not_compared(tmp_path):
   )
 
 
-@pytest.mark.parametrize('beside', ['a finished run', 'nothing'])
-def test_unfinished_runs_are_named(tmp_path, beside):
+@pytest.mark.parametrize('other', ['a finished run', 'nothing'])
+def test_unfinished_runs_are_named(tmp_path, other):
   folder = fabricate.run(tmp_path / 'a', {'rounds': 9})
   folders = [folder]
-  if beside == 'a finished run':
+  if other == 'a finished run':
     losses = {'client_work/loss': [1.0] * 9}
     folders.append(fabricate.run(tmp_path / 'b', {'rounds': 9, 'seed': 1}, losses))
-  what = 'is compared as it is' if beside == 'nothing' else 'is left out'
+  what = 'is compared as it is' if other == 'nothing' else 'is left out'
   assert found(*folders) == [f'{folder} is unfinished, round 3 of 9; it {what}.']
 
 

@@ -129,14 +129,14 @@ def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
 
 def test_rows_of_unfinished_runs_say_so(tmp_path):
   short = {'client_work/loss': [9.0]}
-  alone, beside = rows(
+  alone, partial = rows(
     fabricate.run(tmp_path / 'a', {'algorithm': 'fedavg_cco'}, short),
     fabricate.run(tmp_path / 'b', {'seed': 1}, short),
     fabricate.run(tmp_path / 'c'),
   )
   assert alone.note == 'unfinished'
-  assert beside.note == '1 unfinished left out'
-  assert (beside.count, beside.numbers['loss'].mean) == (1, 1.0)
+  assert partial.note == '1 unfinished left out'
+  assert (partial.count, partial.numbers['loss'].mean) == (1, 1.0)
 
 
 def test_csv_reads_back_exactly(seeds, tmp_path):

@@ -21,9 +21,9 @@ def run(
   Args:
     folder: Made, with its parents.
     flags: Those that are not as in `FLAGS`.
-    metrics: Columns of metrics.csv beside `round`; by default of the loss.
-    system: Columns of system.csv beside `round`; no file without one.
-    evaluation: Contents of evaluation.json beside `round`; no file without one.
+    metrics: Columns of metrics.csv besides `round`; by default of the loss.
+    system: Columns of system.csv besides `round`; no file without one.
+    evaluation: Contents of evaluation.json besides `round`; no file without one.
     **config: Further contents of config.json.
 
   Returns:

@@ -119,9 +119,7 @@ def test_refuses_more_images_than_a_sprite_has_tiles(tmp_path):
     projection._sprite(large)
 
 
-def test_configuration_is_written_last_and_nothing_is_left_beside(
-  tmp_path, monkeypatch
-):
+def test_configuration_is_written_last_and_nothing_else_is_left(tmp_path, monkeypatch):
   def fail(*_):
     raise OSError('no space')
 
@@ -137,3 +135,18 @@ def test_configuration_is_written_last_and_nothing_is_left_beside(
     'projector_config.pbtxt',
     'sprite.png',
   ]
+
+
+def test_without_images_there_is_no_sprite(tmp_path):
+  examples = {'label': ['a', 'b'], 'example_id': ['1', '2']}
+  projection.write(tmp_path, np.eye(2), None, examples)
+  config = (tmp_path / projection.CONFIG).read_text()
+  assert config == (
+    'embeddings {\n'
+    '  tensor_name: "encodings"\n'
+    '  tensor_path: "projector/encodings.tsv"\n'
+    '  metadata_path: "projector/examples.tsv"\n'
+    '}\n'
+  )
+  assert not (tmp_path / 'projector' / 'sprite.png').exists()
+  assert np.loadtxt(tmp_path / 'projector' / 'encodings.tsv').shape == (2, 2)

@@ -116,7 +116,7 @@ def test_unknown_client():
   [
     ({'image': np.zeros([9, 8, 8, 1], np.float32)}, 'image is float32'),
     ({'example_id': np.arange(8)}, r'example_id is int64 \[8\]'),
-    ({'example_id': np.zeros(9, np.int64)}, 'two examples alike'),
+    ({'example_id': np.zeros(9, np.int64)}, 'same for two examples'),
     ({'label': np.zeros(9, np.int64)}, 'label is int64'),
     ({'partition': {}}, 'no client'),
     ({'partition': {'a': np.array([0, 9])}}, r"client 'a' go .* in \[0, 9\)"),

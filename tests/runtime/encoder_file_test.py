@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.runtime import encoder_files
+from tff_ssl.encoders import mlp
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 from tff_ssl.runtime import encoder_file
@@ -65,6 +66,7 @@ def edit_card(path, change):
     resnet.build_encoder('resnet8', (8, 8, 1), 0.5, groups=2),
     vit.build_encoder('vit_micro', (8, 8, 1), patch_size=4),
     vit.from_config(vit.ViTConfig(8, 1, 2, 2), (8, 4, 3)),
+    mlp.build_encoder('mlp', (5,), 0.25, 'batch'),
   ],
   ids=lambda encoder: encoder.name,
 )
@@ -123,7 +125,7 @@ def add_link(file, link):
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
-      r"must name its family, one of \('resnet', 'vit'\)",
+      r"must name its family, one of \('resnet', 'vit', 'mlp'\)",
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),

@@ -13,7 +13,7 @@ _CONFIG = federated_linear.FederatedLinearConfig(rounds=15)
 
 
 def _by_class(labels, count=2):
-  """Each class at `count` clients of its own, beside a client that holds nothing."""
+  """Each class at `count` clients of its own, and a client that holds nothing."""
   partition = collections.OrderedDict(empty=np.zeros([0], np.int64))
   for c in range(_CLASSES):
     for k, held in enumerate(np.array_split(np.flatnonzero(labels == c), count)):

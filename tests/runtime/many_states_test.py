@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from tests.runtime import remembering
+from tests.runtime import stateful_run
 from tff_ssl.runtime import state_store
 from tff_ssl.runtime import stateful_rounds
 
@@ -12,12 +12,12 @@ def test_many_registered_clients_cost_nothing(tmp_path):
   peaks = {}
   for count in (600, 100_000):
     folder = tmp_path / str(count)
-    _, stateful = remembering.run(folder, 50, 10, size=10, count=count)
+    _, stateful = stateful_run.run(folder, 50, 10, size=10, count=count)
     stateful.close()
     # At most 500 rows of 20 bytes and a client id.
     assert (folder / state_store.NAME).stat().st_size < 200_000
-    population, ids = remembering.clients(count)
-    stateful = stateful_rounds.StatefulRounds(remembering.Process(), population)
+    population, ids = stateful_run.clients(count)
+    stateful = stateful_rounds.StatefulRounds(stateful_run.Process(), population)
     stateful.resume(folder, 50)
     population.index(ids[0])  # Sorts the ids, once.
     state = stateful.initialize()

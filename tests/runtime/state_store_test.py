@@ -37,7 +37,7 @@ def _numbers(store, *client_ids):
 
 
 def _filled(path, rounds=5):
-  """Client 'a' takes part in every round, 'b' in the first, 'c' in the second."""
+  """Client 'a' is in every round, 'b' in the first, 'c' in the second."""
   store = _open(path)
   for round in range(1, rounds + 1):
     names = ['a', *{1: 'b', 2: 'c'}.get(round, '')]

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.runtime import remembering
+from tests.runtime import stateful_run
 from tff_ssl.federated import packs
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import loop
@@ -49,15 +49,15 @@ def _kill(monkeypatch, owner, name, at, afterwards):
   def function(*args, **kwargs):
     calls.append(name)
     if len(calls) >= at and not (afterwards and len(calls) == at):
-      raise remembering.Killed
+      raise stateful_run.Killed
     result = original(*args, **kwargs)
     if len(calls) == at:
-      raise remembering.Killed
+      raise stateful_run.Killed
     return result
 
   def save_no_more(*args):
     if len(calls) >= at:
-      raise remembering.Killed
+      raise stateful_run.Killed
     save(*args)
 
   save = loop._save
@@ -69,7 +69,7 @@ def _kill(monkeypatch, owner, name, at, afterwards):
 @pytest.fixture(scope='module')
 def uninterrupted(tmp_path_factory):
   folder = tmp_path_factory.mktemp('runs') / 'uninterrupted'
-  return remembering.everything(*remembering.run(folder)), folder
+  return stateful_run.everything(*stateful_run.run(folder)), folder
 
 
 def _rows(folder, name='metrics.csv'):
@@ -79,12 +79,12 @@ def _rows(folder, name='metrics.csv'):
 
 def test_numbers_are_those_of_states_in_a_dictionary(uninterrupted):
   """The toy's rounds with clients apart, their states held by name."""
-  cohorts = sampling.Cohorts(remembering.clients()[1], remembering.COHORT, seed=3)
+  cohorts = sampling.Cohorts(stateful_run.clients()[1], stateful_run.COHORT, seed=3)
   states, total = collections.defaultdict(lambda: np.zeros(3)), 1.0
   visits = collections.Counter()
   examples = [[], [0], [1, 2], [], [3], [4, 5]]
-  ids = dict(zip(remembering.clients()[1], examples, strict=True))
-  for round in range(remembering.ROUNDS):
+  ids = dict(zip(stateful_run.clients()[1], examples, strict=True))
+  for round in range(stateful_run.ROUNDS):
     cohort = cohorts(round + 1)
     for name in cohort:
       if ids[name]:
@@ -93,24 +93,24 @@ def test_numbers_are_those_of_states_in_a_dictionary(uninterrupted):
     total = 0.5 * total + 0.01 * sum(states[name].sum() for name in cohort)
   _, folder = uninterrupted
   assert float(_rows(folder)[-1]['total']) == pytest.approx(total, rel=1e-5)
-  _, stateful = remembering.run(folder)
+  _, stateful = stateful_run.run(folder)
   for name, state in stateful.states_of(ids).items():
     np.testing.assert_allclose(state.kept['vector'], states[name], rtol=1e-5)
     assert state.kept['visits'] == visits[name]
     assert (state.last_round < 0) == (not visits[name])
   # Some clients came back after rounds without them, or this would test little.
-  assert 1 < min(visits.values()) < remembering.ROUNDS
+  assert 1 < min(visits.values()) < stateful_run.ROUNDS
 
 
 @pytest.mark.parametrize('stage', _STAGES)
 def test_killed_anywhere_it_ends_with_the_same_numbers(
   uninterrupted, tmp_path, monkeypatch, stage
 ):
-  with monkeypatch.context() as patch, pytest.raises(remembering.Killed):
+  with monkeypatch.context() as patch, pytest.raises(stateful_run.Killed):
     _kill(patch, *_STAGES[stage])
-    remembering.run(tmp_path)
+    stateful_run.run(tmp_path)
   expected, folder = uninterrupted
-  assert remembering.everything(*remembering.run(tmp_path)) == expected
+  assert stateful_run.everything(*stateful_run.run(tmp_path)) == expected
   assert _rows(tmp_path) == _rows(folder)
   told = [(path / table.CLIENTS).read_bytes() for path in (tmp_path, folder)]
   assert told[0] == told[1]
@@ -119,11 +119,11 @@ def test_killed_anywhere_it_ends_with_the_same_numbers(
 def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
   _, folder = uninterrupted
   rows = _rows(folder, table.CLIENTS)
-  cohorts = sampling.Cohorts(remembering.clients()[1], remembering.COHORT, seed=3)
+  cohorts = sampling.Cohorts(stateful_run.clients()[1], stateful_run.COHORT, seed=3)
   # Clients 0 and 3 have no examples.
   expected = [
     (str(round), name)
-    for round in range(1, remembering.ROUNDS + 1)
+    for round in range(1, stateful_run.ROUNDS + 1)
     for name in cohorts(round)
     if int(name.split()[1]) % 3
   ]
@@ -132,7 +132,7 @@ def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
   for row in rows:
     seen[row['client']] += 1
     assert row['late'] == ('' if seen[row['client']] == 1 else row['sum'])
-  _, stateful = remembering.run(folder)
+  _, stateful = stateful_run.run(folder)
   for name, state in stateful.states_of(seen).items():
     last = [row for row in rows if row['client'] == name][-1]
     assert float(last['sum']) == pytest.approx(np.sum(state.kept['vector']), rel=1e-6)
@@ -140,15 +140,15 @@ def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
 
 def test_a_sigkill_amid_a_transaction(uninterrupted, tmp_path):
   killed = subprocess.run(
-    [sys.executable, '-m', 'tests.runtime.remembering', str(tmp_path)],
+    [sys.executable, '-m', 'tests.runtime.stateful_run', str(tmp_path)],
     cwd=ROOT,
     capture_output=True,
     check=False,
   )
   assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-  assert len(_rows(tmp_path)) < remembering.ROUNDS
+  assert len(_rows(tmp_path)) < stateful_run.ROUNDS
   expected, folder = uninterrupted
-  assert remembering.everything(*remembering.run(tmp_path)) == expected
+  assert stateful_run.everything(*stateful_run.run(tmp_path)) == expected
   assert _rows(tmp_path) == _rows(folder)
 
 
@@ -163,25 +163,25 @@ def test_an_error_after_the_states_were_written(uninterrupted, tmp_path, monkeyp
       original(self, round, values)
 
     patch.setattr(table.Table, 'append', append)
-    remembering.run(tmp_path)
+    stateful_run.run(tmp_path)
   assert (tmp_path / 'checkpoints' / 'round_00000003.npz').exists()
-  assert remembering.everything(*remembering.run(tmp_path)) == uninterrupted[0]
+  assert stateful_run.everything(*stateful_run.run(tmp_path)) == uninterrupted[0]
 
 
 def test_the_older_checkpoint_can_be_resumed_from(uninterrupted, tmp_path):
-  remembering.run(tmp_path)
+  stateful_run.run(tmp_path)
   saved = sorted((tmp_path / 'checkpoints').iterdir())
   assert len(saved) == 2
   saved[-1].unlink()
-  assert remembering.everything(*remembering.run(tmp_path)) == uninterrupted[0]
+  assert stateful_run.everything(*stateful_run.run(tmp_path)) == uninterrupted[0]
 
 
 def test_a_run_does_not_go_on_without_its_states(tmp_path):
-  remembering.run(tmp_path, rounds=4)
+  stateful_run.run(tmp_path, rounds=4)
   (tmp_path / state_store.NAME).unlink()
   before = (tmp_path / 'metrics.csv').read_bytes()
   with pytest.raises(ValueError, match='sqlite is missing or empty'):
-    remembering.run(tmp_path)
+    stateful_run.run(tmp_path)
   assert (tmp_path / 'metrics.csv').read_bytes() == before
 
 
@@ -190,20 +190,20 @@ def test_the_order_of_client_ids_does_not_matter(tmp_path, num_packs):
   """States follow the client, whatever pack and place it is in."""
   results = []
   for name, step in (('there', 1), ('back', -1)):
-    population, ids = remembering.clients(num_packs=num_packs)
-    stateful = stateful_rounds.StatefulRounds(remembering.Process(), population)
+    population, ids = stateful_run.clients(num_packs=num_packs)
+    stateful = stateful_rounds.StatefulRounds(stateful_run.Process(), population)
     (tmp_path / name).mkdir()
     stateful.resume(tmp_path / name, 0)
     state = stateful.initialize()
     for cohort in (ids[1:3], ids[:5], ids[2:], [ids[5], ids[1]]):
       state = stateful.next(state, stateful.cohort(cohort[::step])).state
-    results.append(remembering.everything(state, stateful))
+    results.append(stateful_run.everything(state, stateful))
   assert results[0] == results[1]
 
 
 def test_bad_cohorts(tmp_path, monkeypatch):
-  population, ids = remembering.clients()
-  stateful = stateful_rounds.StatefulRounds(remembering.Process(), population)
+  population, ids = stateful_run.clients()
+  stateful = stateful_rounds.StatefulRounds(stateful_run.Process(), population)
   with pytest.raises(ValueError, match='names a client twice'):
     stateful.cohort([ids[1], ids[1]])
   with pytest.raises(ValueError, match="there is no client 'carol'"):
@@ -216,7 +216,7 @@ def test_bad_cohorts(tmp_path, monkeypatch):
 
 
 def test_states_of_others_are_refused(tmp_path):
-  class Confused(remembering.Process):
+  class Confused(stateful_run.Process):
     def next(self, state, states, data):
       output = super().next(state, states, data)
       own = packs.unstack(output.client_states[0])
@@ -225,7 +225,7 @@ def test_states_of_others_are_refused(tmp_path):
         client_states=[packs.stack(own), *output.client_states[1:]]
       )
 
-  population, ids = remembering.clients()
+  population, ids = stateful_run.clients()
   stateful = stateful_rounds.StatefulRounds(Confused(), population)
   stateful.resume(tmp_path, 0)
   with pytest.raises(RuntimeError, match='states of other clients'):

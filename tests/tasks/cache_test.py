@@ -95,8 +95,8 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     cache.fetch(tmp_path / 'file', 'entry', _Builder())
 
 
-def test_the_cache_lies_beside_the_data_or_with_the_user(tmp_path, monkeypatch):
-  assert cache.root_beside(tmp_path / 'a.tar') == tmp_path / '.tff_ssl_cache'
+def test_the_cache_lies_next_to_the_data_or_with_the_user(tmp_path, monkeypatch):
+  assert cache.root_for(tmp_path / 'a.tar') == tmp_path / '.tff_ssl_cache'
   monkeypatch.setattr(os, 'access', lambda *_: False)
   monkeypatch.setenv('XDG_CACHE_HOME', '/home/user/cache')
-  assert str(cache.root_beside(tmp_path)) == '/home/user/cache/tff_ssl'
+  assert str(cache.root_for(tmp_path)) == '/home/user/cache/tff_ssl'

@@ -92,7 +92,7 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
   """Weighted mean of client values with the coefficients of their groups.
 
   The created process has `next(state, value@CLIENTS, weight@CLIENTS)`, where a weight
-  is `examples` (float32, n_k, 0 of who does not contribute), `clients` (int32, 1, or
+  is `examples` (float32, n_k, 0 of a discarded client), `clients` (int32, 1, or
   how many of a pack contribute) and `group` (int32). The result at the server is `mean`
   (like value; with c_k = n_k s_g, sum c_k v_k / sum c_k), `scales` (s_g, float32 [S]),
   `examples` (float32, sum n_k) and `server_share` (float32).

@@ -1,4 +1,30 @@
-"""Federated algorithms: one file each, in the order of its pseudocode.
+"""Federated algorithms: methods, and nothing else, a file each.
 
-An algorithm moves whatever objective it is given, unless a loss is its point.
+Each moves whatever objective it is given, unless a loss is its point. Its `describe`
+returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a process.
+
+  method                 file                 paper
+  FedAvg, FedProx        fedavg               McMahan et al. 2017; Li et al. 2020
+  FedBN                  fedbn                Li et al. 2021
+  Fed-BYOL, Fed-MoCo     fed_ssl              Zhuang et al. 2022, section 3
+  FedEMA                 fedema               Zhuang et al. 2022, section 4
+  FedU                   fedu                 Zhuang et al. 2021
+  FedCA                  fedca                Zhang et al. 2023
+  SCAFFOLD               scaffold             Karimireddy et al. 2020
+  L-DAWA                 l_dawa               Rehman et al. 2023
+  DCCO                   dcco                 Vemulapalli et al. 2022
+  Per-SSFL               per_ssfl             He et al. 2021
+  BiLevel-SSFL           bilevel_ssfl         He et al. 2021, after Ditto
+  MAML-SSFL              maml_ssfl            He et al. 2021, after perFedAvg
+  LA-SSFL                la_ssfl              He et al. 2021: a step before evaluation
+  FedSup                 fedsup               Gill 2023
+  FedRGD                 fedrgd               Zhang et al. 2021
+  FedMatch               fedmatch             Jeong et al. 2021
+  fine-tuned at server   server_finetuned     Gill 2023, Algorithm 1
+  labels alone           labelled_only        the lower bound, without clients
+  linear probe           federated_linear     He et al. 2021: a classifier by FedAvg
+  centralized            centralized          one step a round on all examples
+  centralized training   centralized_training epochs of one client that has all data
+
+Global-SSFL is FedAvg of SimSiam.
 """

@@ -67,8 +67,8 @@ def client_function(
     config: How.
 
   Returns:
-    A function that keeps theta_k, with batch norm the statistics of its population
-    beside it; and sends what `fedavg.sent` returns.
+    A function that keeps theta_k and, with batch norm, the statistics of its
+    population; and sends what `fedavg.sent` returns.
   """
   plan = config.training.local
   near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)

@@ -27,7 +27,7 @@ class CentralizedState(NamedTuple):
     global_model_weights: `tff.learning.models.ModelWeights`.
     round_seed: int32 [2], of the next step's views.
     optimizer: The optimizer's state.
-    objective: What the objective keeps beside the weights.
+    objective: The state of the objective, as BYOL's target.
     round: int32, the number of the next step, from 0.
   """
 

@@ -4,8 +4,8 @@ The upper bound for FedAvg: the same objective, epochs, batches, optimizer and s
 the union of a cohort's examples. Like `centralized` it runs in plain TensorFlow.
 
 Deviations and decisions:
-  - As on a client, the optimizer starts anew each round. What an objective keeps beside
-    its parameters (BYOL's target, MoCo's queue) lives on over all rounds.
+  - As on a client, the optimizer starts afresh each round. The state of an objective
+    (BYOL's target, MoCo's queue) lives on over all rounds.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class CentralizedTrainingState(NamedTuple):
 
   Attributes:
     global_model_weights: `tff.learning.models.ModelWeights`.
-    objective: What the objective keeps beside them.
+    objective: The state of the objective, as BYOL's target.
     round_seed: int32 [2], of the next round.
     round: int32, the number of the next round, from 0.
   """

@@ -38,10 +38,10 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
+from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.losses import cco
 from tff_ssl.objectives import population
@@ -262,4 +262,4 @@ def build_dcco(
     ValueError: If the elements are not single examples with an `example_id`.
   """
   algorithm = describe(objective, server_optimizer, config or DCCOConfig())
-  return processes.build_learning_process(algorithm, element_spec, aggregation)
+  return builder.build_learning_process(algorithm, element_spec, aggregation)

@@ -11,7 +11,7 @@ A round:
      the first time, begins one from them; it trains for E epochs and sends its update;
   3. the server averages the updates weighted by n_k and applies its optimizer.
 
-`fedavg` begins the state anew in every round.
+In `fedavg` the state starts afresh in every round.
 
 Deviations: the framework's options, of what to share and how to update the online
 networks, are other algorithms: FedU, FedEMA.

@@ -27,10 +27,10 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
+from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import base
@@ -84,14 +84,14 @@ class FedAvgConfig:
 
   @property
   def weigh(self) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Sizes of clients -> their weights."""
+    """Returns the weights of clients in the mean, from their sizes."""
     return WEIGHTINGS[self.weighting]
 
 
 def share(
   objective: base.Objective | base.Stateful, config: FedAvgConfig
 ) -> Callable[[phases.ServerState], Any]:
-  """Returns step 1: the model, the round's seed and the clients' learning rate.
+  """Builds step 1: telling clients the model, the round's seed and their learning rate.
 
   An objective whose values follow a schedule is told the `round` too.
   """
@@ -121,7 +121,7 @@ def client_function(
   """Builds step 2: training on a client's examples.
 
   Args:
-    objective: What is minimised. Its state is made anew each round.
+    objective: What is minimised. Its state starts afresh each round.
     config: How, and how clients are weighted.
 
   Returns:
@@ -155,7 +155,7 @@ def sent(
   metrics: base.Metrics,
   examples: base.Examples,
 ) -> client_functions.Sent:
-  """Returns what a client sends that has trained the model.
+  """Returns the payload of a client that has trained the model.
 
   Args:
     shared: Values from the server, with the initial `params`.
@@ -214,7 +214,7 @@ def with_states(
 
   Args:
     initial: () -> the server's state before round 0.
-    function: Of one client, which is told the `round` beside what `share` tells.
+    function: Of one client, which is told the `round` and what `share` tells.
     kinds: How what it sends is combined.
     server_optimizer: Applied to the averaged update.
     config: Its rate is used.
@@ -254,4 +254,4 @@ def build_fedavg(
     ValueError: If the elements are not single examples with an `example_id`.
   """
   algorithm = describe(objective, server_optimizer, config or FedAvgConfig())
-  return processes.build_learning_process(algorithm, element_spec, aggregation)
+  return builder.build_learning_process(algorithm, element_spec, aggregation)

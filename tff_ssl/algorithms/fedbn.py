@@ -15,7 +15,7 @@ With one client it is FedAvg. Without batch norm it would be FedAvg; it is refus
 Deviations and decisions:
   Population statistics are those of a client's images after its training (see
     `encoders.population`), not moving averages.
-  What the objective keeps (BYOL's target) begins anew in every round, as in `fedavg`.
+  What the objective keeps (BYOL's target) starts afresh in every round, as in `fedavg`.
   The model that a run is evaluated by, which no client has, is given the means of its
     clients' parameters and statistics. Only a simulation can look at them: they never
     reach the server.
@@ -111,7 +111,7 @@ def client_function(
   names = _Names(objective)
 
   def first(shared):
-    del shared  # Scales and shifts begin alike for all, and are not sent.
+    del shared  # The first scales and shifts are the same for all, and are not sent.
     initial = server.initial_weights(objective, config.seed)
     return Kept(names.local(initial.trainable), initial.non_trainable)
 

@@ -6,8 +6,8 @@ Frontiers of Information Technology & Electronic Engineering 24(8), 2023
 (arXiv:2010.08982).
 
 A round:
-  1. the server broadcasts the model, the dictionary (of each of the N clients that it
-     has heard of, at most m projections of unit length) and the base model's encoder;
+  1. the server broadcasts the model, the dictionary (of each of the N clients that has
+     sent some, at most m projections of unit length) and the base model's encoder;
   2. client k trains on its n_k examples for E epochs, by NT-Xent with the other
      clients' entries as further negatives and beta times the distance of its features
      from the base model's (`objectives.fedca`);
@@ -21,15 +21,15 @@ With m = 0 and beta = 0 it is FedAvg with SimCLR; so is round 0 without a base m
 What it gives away: representations of single examples, which the server and all clients
 see, each with the number of the client that it comes from. No secure sum hides what the
 algorithm itself hands on; only noise as large as a representation would, and from that
-no entry could be told: an aggregation that adds noise is refused.
+no entry could be told apart: an aggregation that adds noise is refused.
 
 Decisions, for here the paper is known by its abstract alone. It has two modules: one
 aggregates representations of samples and shares them with all clients, one aligns each
 client's representation to a base model trained on public data; the loss is contrastive.
 What both add to the loss: see `objectives.fedca`. Of the federation was decided:
   The dictionary keeps what a client sent last, of whatever model, until it sends again;
-    who is absent, empty or not finite keeps its rows.
-  The m images are drawn anew each round. No view is made of them, so that an entry
+    a client that is absent or discarded keeps its rows.
+  The m images are drawn again each round. No view is made of them, so that an entry
     stands for its image and not for one draw.
   The base model is an encoder that somebody else has trained. It is fixed, and part of
     the state, so that a run that resumes has the same.
@@ -53,9 +53,9 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import checks
+from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
@@ -180,7 +180,7 @@ def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
   return tf.random.experimental.stateless_shuffle(positions, own_seed)[:most]
 
 
-def remember(
+def update_dictionary(
   context: Mapping[str, Any], arrived: Mapping[str, Any]
 ) -> collections.OrderedDict[str, Any]:
   """Replaces the entries of the clients that sent some: step 4.
@@ -257,7 +257,7 @@ def describe(
   averaged = server.averaging(server_optimizer, objective.summarize)
 
   def receive(state, arrived):
-    context = remember(state.kept[CONTEXT], arrived[ENTRIES])
+    context = update_dictionary(state.kept[CONTEXT], arrived[ENTRIES])
     state, metrics = averaged(state, arrived)
     return state.keeping(**{CONTEXT: context}), metrics
 
@@ -302,7 +302,7 @@ def build_fedca(
       another encoder, or the aggregation adds noise.
   """
   algorithm = describe(objective, server_optimizer, config, base_params)
-  return processes.build_learning_process(algorithm, element_spec, aggregation)
+  return builder.build_learning_process(algorithm, element_spec, aggregation)
 
 
 def _checked(

@@ -119,14 +119,14 @@ def client_function(
   def each(shared, state, examples):
     received, own = shared['params'], state.kept[_NETWORKS]
     is_new = state.last_round < 0
-    anew = networks.begins_anew(state.last_round, shared['round'])
+    restarts = networks.restarts(state.last_round, shared['round'])
     divergence = measure(networks.measured(received), own)
     shares = update.shares(divergence, state.kept[LAMBDA])
     # 0 * own + 1 * global is the global network to the bit.
     encoder, predictor = (
-      tf.where(anew, 0.0, share) for share in (shares.encoder, shares.predictor)
+      tf.where(restarts, 0.0, share) for share in (shares.encoder, shares.predictor)
     )
-    mixed = networks.receive(received, own, encoder, predictor, anew)
+    mixed = networks.receive(received, own, encoder, predictor, restarts)
     trained = local_training.train(
       fedavg.in_round(networks.objective, shared, config),
       config.local,
@@ -142,12 +142,12 @@ def client_function(
         (_NETWORKS, after),
         (MU, tf.maximum(encoder, predictor)),
         (DIVERGENCE, tf.where(is_new, 0.0, divergence)),
-        (LAMBDA, tf.where(anew, state.kept[LAMBDA], shares.scaler)),
+        (LAMBDA, tf.where(restarts, state.kept[LAMBDA], shares.scaler)),
         (_RETURNING, tf.where(is_new, 0.0, 1.0)),
       ]
     )
     metrics = collections.OrderedDict(trained.metrics)
-    # Who is new has measured nothing.
+    # A new client has measured nothing.
     for name in (*update.reported, _RETURNING):
       metrics[name] = kept[name] * kept[_RETURNING]
     sent = fedavg.sent(
@@ -208,7 +208,7 @@ def numbers_of_client(update: OnlineUpdate) -> processes.Describe:
   """
 
   def numbers(kept: Any) -> dict[str, float | None]:
-    # Not measured by who is new; not set before the first divergence.
+    # Not measured by a new client; not set before the first divergence.
     known = {
       MU: True,
       DIVERGENCE: kept[_RETURNING] > 0,

@@ -7,7 +7,7 @@ the published program decides what the paper leaves open.
 A round:
   1. the server trains sigma on its labels, with psi fixed;
   2. it broadcasts sigma and psi, and in each tenth round to each client that it knows
-     the psi of its H helpers, whose models predict most alike on an image of noise;
+     the psi of its H helpers, whose predictions on an image of noise are nearest;
   3. client k trains psi on its examples, sets what is near 0 to 0, and sends it;
   4. the server averages psi, and keeps each client's.
 
@@ -18,7 +18,7 @@ Deviations:
   A client names its number in the population; the server holds a psi for each number,
     and embeds them with its present sigma, not with that of when they came.
   Initially theta is what the other algorithms start from, psi a part of it: the program
-    makes psi as large beside a whole sigma.
+    adds a psi of that size to a whole sigma.
   Bytes: sigma goes down whole; of psi what is not 0, with its place, 8 bytes each.
 """
 
@@ -195,10 +195,10 @@ def find_helpers(objective, config, sigma, models, known, round):
   )
 
 
-def remember(
+def update_models(
   models: base.Params, known: tf.Tensor, arrived: Mapping[str, Any]
 ) -> tuple[base.Params, tf.Tensor]:
-  """Returns each client's last psi, and who has sent one, after a round."""
+  """Returns each client's last psi, and which clients have sent one, after a round."""
   # Rounded: a secure sum of zeros need not be 0 to the last bit.
   came = tf.round(arrived['known']) > 0
 
@@ -286,7 +286,9 @@ def describe(
 
   def receive(state, arrived):
     psi = grouping_lib.average(state.kept[PSI], arrived, {})
-    models, known = remember(state.kept[MODELS], state.kept[KNOWN], arrived[MODELS])
+    models, known = update_models(
+      state.kept[MODELS], state.kept[KNOWN], arrived[MODELS]
+    )
     state = state.keeping(**{PSI: psi, MODELS: models, KNOWN: known})
     theta = fedmatch.add(state.kept[SIGMA], psi)
     return (
@@ -328,7 +330,7 @@ def build_fedmatch(
       int32 `client`, the number of the client in [0, N).
     config: Hyperparameters.
     aggregation: What everything that leaves a client goes through; plain when None. It
-      must add no noise: the server could not tell who has sent a model.
+      must add no noise: the server could not tell which clients have sent one.
 
   Returns:
     The process, with the metrics `client_work` and `server_work`.

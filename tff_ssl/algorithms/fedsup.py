@@ -99,7 +99,7 @@ def describe(
   def initial():
     weights = server.initial_weights(student, seed)
     own = server.initial_weights(teacher, seed).trainable
-    # Averages of the two mean something only if they begin alike.
+    # Averages of the two mean something only if they begin with the same weights.
     own.update((name, w) for name, w in weights.trainable.items() if name in own)
     optimizer = labelled.initial_optimizer(own)
     return server.initial_state(weights, seed, optimizer, **{TEACHER: own})

@@ -35,8 +35,8 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import builder
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 
 
@@ -77,10 +77,10 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
   """Returns FedAvg's state and phase with weighed layers; see `build_l_dawa`."""
   plain = fedavg.describe(objective, server_optimizer, config.training)
   (train,) = plain.exchanges
-  training = fedavg.client_function(objective, config.training)
+  client = fedavg.client_function(objective, config.training)
 
   def each(shared, examples):
-    x, sent = shared['params'], training.each(shared, examples)
+    x, sent = shared['params'], client.each(shared, examples)
     cos = cosines(x, tf.nest.map_structure(tf.subtract, x, sent['update']))
     if not config.divergence_aware:
       cos = tf.nest.map_structure(tf.ones_like, cos)
@@ -100,9 +100,9 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
     weights = tff.learning.models.ModelWeights(trainable, new.non_trainable)
     return after._replace(global_model_weights=weights), metrics
 
-  client = dataclasses.replace(training, each=each, of_equal_clients=None)
+  weighed = dataclasses.replace(client, each=each, of_equal_clients=None)
   sent = {**train.sent, 'cosines': combine.STATISTICS}
-  exchange = phases.Exchange('train', train.share, client, sent, receive)
+  exchange = phases.Exchange('train', train.share, weighed, sent, receive)
   return phases.Algorithm(plain.initial, [exchange])
 
 
@@ -115,4 +115,4 @@ def build_l_dawa(
 ) -> tff.learning.templates.LearningProcess:
   """Builds L-DAWA; the arguments are as in `fedavg.build_fedavg`."""
   algorithm = describe(objective, server_optimizer, config or LDAWAConfig())
-  return processes.build_learning_process(algorithm, element_spec, aggregation)
+  return builder.build_learning_process(algorithm, element_spec, aggregation)

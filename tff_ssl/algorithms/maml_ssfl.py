@@ -21,8 +21,8 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import builder
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import maml
 
@@ -78,4 +78,4 @@ def build_maml_ssfl(
       objective keeps a state, or `inner_rate` is negative.
   """
   algorithm = describe(objective, server_optimizer, config or MamlConfig())
-  return processes.build_learning_process(algorithm, element_spec, aggregation)
+  return builder.build_learning_process(algorithm, element_spec, aggregation)

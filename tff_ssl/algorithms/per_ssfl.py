@@ -12,10 +12,10 @@ A round:
      `objectives.per_ssfl`); it sends the update of Theta and keeps theta_k;
   3. the server averages the updates weighted by n_k: Theta is that of FedAvg.
 
-lambda = 0: every client trains by itself; Theta is trained beside it.
+lambda = 0: every client trains by itself; Theta is trained all the same.
 
 Deviations: the weights of the mean are n_k over the examples of the cohort, where the
-pseudocode divides by those of all clients. A momentum begins anew in every round, for
+pseudocode divides by those of all clients. A momentum starts afresh in every round, for
 both models. Group norm in the place of batch norm, as in `objectives.simsiam`.
 """
 
@@ -72,8 +72,8 @@ def client_function(
     config: How.
 
   Returns:
-    A function that keeps theta_k, with batch norm the statistics of its population
-    beside it; and sends what `fedavg.sent` returns.
+    A function that keeps theta_k and, with batch norm, the statistics of its
+    population; and sends what `fedavg.sent` returns.
   """
   both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
 

@@ -109,7 +109,7 @@ def build_server_finetuned(
   """Builds the process.
 
   Args:
-    objective: What a client minimises; its state, if any, is made anew each round.
+    objective: What a client minimises; its state, if any, starts afresh each round.
     server_objective: What the server minimises: the same encoder, with a head.
     server_spec: `tf.TensorSpec`s of one labelled example of the server.
     element_spec: Of one example of the clients, or the `packs.PackSpec` of it.

@@ -1,4 +1,4 @@
-"""What a network is given, checked: each error names the network and the thing."""
+"""Checks of what a network is given: each error names the network and the thing."""
 
 from collections.abc import Mapping
 from typing import Any

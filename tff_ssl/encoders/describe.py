@@ -51,7 +51,7 @@ class Describe(ops.Operations):
     self, name: str, shape: tuple[int, ...], initializer: parameters.Initializer
   ) -> None:
     """Records the spec."""
-    # Beside parameters of the same scope, which are unique.
+    # Next to parameters of the same scope, which are unique.
     self.statistics[self.path(name)] = parameters.ParameterSpec(shape, initializer)
 
   def relu(self, x: tuple[int, ...]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ Parameters live in one flat `Params` mapping with names like
 prefixes ('encoder/stage1/...', 'projector/...'): what is averaged, kept on a client or
 exported is then a choice of names.
 
-A network with batch norm has population statistics beside its parameters, which no
+A network with batch norm has parameters and population statistics, which no
 optimizer moves: `apply` (training) does not take them, `infer` and `to_keras` need
 them among the parameters. Without batch norm `infer` is `apply`.
 """
@@ -65,7 +65,7 @@ class Network:
 
   @property
   def statistics(self) -> Mapping[str, parameters.ParameterSpec]:
-    """Those of the population statistics; empty without batch norm."""
+    """The specs of the population statistics; empty without batch norm."""
     return self._description[0].statistics
 
   @property
@@ -148,7 +148,7 @@ class Network:
     return params
 
   def init_statistics(self, dtype: tf.DType = tf.float32) -> Params:
-    """Returns the population statistics of who has seen none: mean 0, variance 1."""
+    """Returns the population statistics before any example: mean 0, variance 1."""
     none = tf.zeros([2], tf.int32)
     return collections.OrderedDict(
       (name, spec.initializer(none, spec.shape, dtype))

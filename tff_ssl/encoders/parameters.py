@@ -1,4 +1,4 @@
-"""What a network says of its parameters before they have values."""
+"""Specifications of parameters: shapes and initializers, before there are values."""
 
 from collections.abc import Callable
 import dataclasses
@@ -16,7 +16,7 @@ Transform: TypeAlias = Callable[[Any], Any]
 
 @dataclasses.dataclass(frozen=True)
 class ParameterSpec:
-  """What is known of a parameter before it has a value."""
+  """The shape and the initializer of a parameter."""
 
   shape: tuple[int, ...]
   initializer: Initializer

@@ -90,7 +90,7 @@ def describe(encoder: network.Network) -> collections.OrderedDict[str, object] |
 
 
 def rebuild(description: object) -> network.Network:
-  """Builds an encoder anew from its description, which may come from a stranger.
+  """Builds an encoder from its description, which may come from a stranger.
 
   Args:
     description: What `describe` returned, through JSON.

@@ -30,7 +30,7 @@ class Examples(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class EncodedSet:
-  """What is classified: the images of a data set, or its cases.
+  """The encodings that are classified: of the images of a data set, or of its cases.
 
   Attributes:
     features: float32 [M, d].

@@ -2,7 +2,7 @@
 
 "Fair Resource Allocation in Federated Learning" (q-FFL), Tian Li, Maziar Sanjabi,
 Ahmad Beirami, Virginia Smith, ICLR 2020, Section 4.1: mean, deviation and worst 10 % of
-the clients' test accuracies. All clients count alike, whatever they hold.
+the clients' test accuracies. All clients count equally, whatever they hold.
 
 Deviations: the worst decile is of ceil(K / 10) of K clients, so that it always has one.
 """

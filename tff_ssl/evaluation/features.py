@@ -58,7 +58,7 @@ def encode(
 ) -> np.ndarray:
   """Encodes images by a network whose params are fixed.
 
-  Each call compiles `apply_fn` anew; `build_encode` is for a network that is evaluated
+  Each call compiles `apply_fn` again; `build_encode` is for a network that is evaluated
   again and again.
 
   Args:

@@ -61,7 +61,7 @@ FROM_SCRATCH = FinetuneConfig(num_steps=2000)
 
 
 class Finetuned(NamedTuple):
-  """What a run of fine-tuning ends with.
+  """The result of fine-tuning.
 
   Attributes:
     params: The trained encoder.
@@ -146,7 +146,7 @@ class _Units:
     self.labels = labels
 
   def images(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the positions of the images of some units, and whose each one is."""
+    """Returns the positions of the images of some units, and the unit of each."""
     members = [self._members[unit] for unit in batch]
     return np.concatenate(members), np.repeat(
       np.arange(len(batch)), [*map(len, members)]

@@ -23,7 +23,7 @@ class KnnConfig:
   Attributes:
     k: Number of neighbours that vote, at least 1.
     temperature: tau of the paper, above 0. Towards 0 only the nearest neighbour
-      counts; towards infinity all k count alike.
+      counts; towards infinity all k count equally.
   """
 
   k: int = 200

@@ -52,7 +52,7 @@ Accuracies = collections.OrderedDict[str, _OfClients]
 
 
 class PersonalEvaluation:
-  """The labelled examples, whose they are, and what is asked of encoders."""
+  """The labelled examples of each client, and the methods of the evaluation."""
 
   def __init__(
     self,
@@ -74,7 +74,7 @@ class PersonalEvaluation:
       test: The test examples, likewise.
       held: Client id -> positions of its training examples.
       tested: Client id, of some clients or of all -> positions of its test examples,
-        all with a label; who has none is not evaluated.
+        all with a label; a client without any is not evaluated.
       num_classes: Number of classes.
       fractions: Shares of the training labels that are used, each in (0, 1].
       seed: Of the label subsets and of batches.

@@ -29,7 +29,7 @@ def build_complete(network: network_lib.Network) -> Complete:
     network: With or without batch norm.
 
   Returns:
-    A function of parameters, of which statistics are made anew, and of N >= 1 images;
+    A function of parameters, of which statistics are computed, and of N >= 1 images;
     at most 4096 of them are used, evenly spaced. What it returns is what
     `Network.infer` takes: without batch norm the parameters alone.
   """

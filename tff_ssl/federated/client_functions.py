@@ -1,7 +1,7 @@
 """What one client computes, said once for clients apart and for clients in packs.
 
 A `ClientFunction` is of stateless clients, a `StatefulFunction` of clients that keep a
-state between the rounds they take part in. Both return what the client sends, by name;
+state between their participations. Both return what the client sends, by name;
 `visit` discards what is not finite, weighs the client and counts it.
 """
 
@@ -64,7 +64,7 @@ class ClientFunction:
 
 
 class ClientState(NamedTuple):
-  """What a client keeps; it never leaves the device.
+  """The state of one client; it never leaves the device.
 
   Attributes:
     client: int32 scalar, the client's index. Whoever runs the rounds gives it, and
@@ -81,7 +81,7 @@ class ClientState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class StatefulFunction:
-  """A pure function of one client and of what it keeps.
+  """A pure function of one stateful client: of its examples and of its state.
 
   A client that is discarded, for it has no examples or gives anything not finite,
   keeps the state it had.
@@ -100,7 +100,7 @@ class StatefulFunction:
 
 
 class ClientResult(NamedTuple):
-  """What leaves a client, before it is combined.
+  """The payload of one client, before it is combined.
 
   Attributes:
     means: Floating structures by name, of which the server wants the mean over clients
@@ -182,7 +182,7 @@ def _result(
   examples: base.Examples,
   others: Any = (),
 ) -> tuple[ClientResult, tf.Tensor]:
-  """Weighs, counts and checks what a client sends; returns also whether it counts."""
+  """Weighs, counts and checks a payload; returns also whether the client counts."""
   missing = set(protocol.kinds) ^ set(sent)
   if missing:
     raise ValueError(

@@ -1,7 +1,7 @@
 """Functions of one client's tensors that every algorithm needs.
 
 Clients take their examples as one tensor: `dataset.reduce` and iteration instantiate
-their functions anew for every client and round, which costs ten times the real work.
+their functions again for every client and round, which costs ten times the real work.
 """
 
 import collections
@@ -111,23 +111,23 @@ def zeros(value_type: tff.Type):
   )
 
 
-def counts(num_examples: tf.Tensor, usable: tf.Tensor) -> base.Metrics:
+def counts(num_examples: tf.Tensor, finite: tf.Tensor) -> base.Metrics:
   """Returns the int32 counts that every client reports, or their sums over clients.
 
   Args:
     num_examples: int32, the examples the client holds, a scalar; or those of K
       clients, [K].
-    usable: bool scalar, whether all that was computed was finite.
+    finite: bool scalar, whether all that was computed was finite.
 
   Returns:
-    `clients` (1, or K), `examples` (0 when not usable), `empty_clients`,
+    `clients` (1, or K), `examples` (0 when not finite), `empty_clients`,
     `nonfinite_clients`.
   """
   num_clients = tf.size(num_examples)
   return collections.OrderedDict(
     clients=num_clients,
-    examples=tf.where(usable, tf.reduce_sum(num_examples), 0),
+    examples=tf.where(finite, tf.reduce_sum(num_examples), 0),
     # Not `==`: inside a TFF computation it compares Python objects, and is False.
     empty_clients=tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32)),
-    nonfinite_clients=tf.where(usable, 0, num_clients),
+    nonfinite_clients=tf.where(finite, 0, num_clients),
   )

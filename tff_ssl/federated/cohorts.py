@@ -4,7 +4,7 @@ On devices, and by default, each CLIENTS-placed value is one client's data set. 
 simulation each may be a pack of many clients (`packing`), which is many times cheaper
 where clients are small. The builders ask a `Cohort` for its data type and give it the
 function of one client; no algorithm knows which layout it is. The states of clients
-that keep one are values beside their data, in the same order.
+that keep one are values of their own, in the order of their data.
 """
 
 import collections

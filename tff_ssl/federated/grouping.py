@@ -1,4 +1,4 @@
-"""Clients in groups: what a client sends beside its update, and what becomes of it.
+"""Averaging in groups of clients: what clients send, and what the server makes of it.
 
 Group-wise averaging (`aggregators.groupwise`), as FedRGD and FedSup have it, with the
 gradient diversity that is logged. One group without the server's model is FedAvg.

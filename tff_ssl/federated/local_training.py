@@ -60,7 +60,7 @@ class LocalPlan:
 
 
 class Trained(NamedTuple):
-  """What training ends with.
+  """The result of local training.
 
   Attributes:
     params: The trained parameters.
@@ -90,7 +90,7 @@ def train(
   """Trains on a client's examples.
 
   Every epoch visits all examples once, in an order drawn from the round's seed, the
-  epoch and the client's first example id, with views drawn anew for each epoch.
+  epoch and the client's first example id, with fresh views in each epoch.
 
   Args:
     objective: What is minimised.
@@ -130,7 +130,7 @@ class _Position(NamedTuple):
 
 
 class _Pending(NamedTuple):
-  """Gradients that no step has been made of: their sum, and that of their weights."""
+  """Gradients accumulated for the next step: their sum, and that of their weights."""
 
   gradient: base.Params
   weight: tf.Tensor

@@ -31,8 +31,8 @@ class Exchange:
       or 'target', the encoder that is then evaluated too.
     replaced: Whose place the global ones take: 'online' (by mu); 'target'; 'both', of
       which the online ones by mu; 'none': clients train alone, their predictors too.
-    restart: Whether a client that was not in the round before begins anew, with online
-      and target networks as the global ones (for partial participation).
+    restart: Whether a client that was not in the round before starts afresh, with
+      online and target networks as the global ones (for partial participation).
   """
 
   averaged: str = ONLINE
@@ -83,13 +83,13 @@ class Networks:
     return self._exchange.averaged == ONLINE
 
   def shared(self, params: base.Params) -> base.Params:
-    """Returns those parameters that the server averages."""
+    """Returns the parameters that the server averages."""
     return collections.OrderedDict(
       (name, value) for name, value in params.items() if _prefix(name) in self._shared
     )
 
   def measured(self, params: base.Params) -> base.Params:
-    """Returns those of the divergence: W, encoder and projector."""
+    """Returns the weights that the divergence compares: encoder and projector."""
     return collections.OrderedDict(
       (name, value)
       for name, value in params.items()
@@ -97,18 +97,18 @@ class Networks:
     )
 
   def begin(self, received: base.Params) -> base.Params:
-    """Returns the networks of who begins with the global ones."""
+    """Returns a client's networks at its first participation: the global ones."""
     networks = collections.OrderedDict(received)
     if self._has_target:
       # Parameters too, where no gradient is stopped before the target.
       networks.update(target.copy(received, self._followed_prefixes))
     return self.joined(networks, self.objective.init_state(networks))
 
-  def begins_anew(self, last_round: tf.Tensor, round: tf.Tensor) -> tf.Tensor:
-    """Returns whether a client begins with the global networks.
+  def restarts(self, last_round: tf.Tensor, round: tf.Tensor) -> tf.Tensor:
+    """Returns whether a client starts (again) from the global networks.
 
     Args:
-      last_round: int32, the round it last took part in; negative: in none.
+      last_round: int32, the round of its last participation; negative: none.
       round: int32, this one.
     """
     if self._exchange.restart:
@@ -121,7 +121,7 @@ class Networks:
     own: base.Params,
     encoder: tf.Tensor,
     predictor: tf.Tensor,
-    anew: tf.Tensor,
+    restarts: tf.Tensor,
   ) -> base.Params:
     """Returns a client's networks after it has taken the global ones.
 
@@ -130,7 +130,7 @@ class Networks:
       own: All networks of the client.
       encoder: mu of encoder and projector.
       predictor: mu of the predictor.
-      anew: Whether it begins anew; the two shares are then 0.
+      restarts: Whether it starts from the global ones; both shares are then 0.
     """
     networks = collections.OrderedDict(own)
     replaced = self._exchange.replaced
@@ -143,7 +143,7 @@ class Networks:
         share = encoder if replaced in (ONLINE, BOTH) else tf.ones([])
       networks[name] = _mixed(own[name], value, share)
     if self._exchange.restart:
-      return clients.choose(anew, self.begin(received), networks)
+      return clients.choose(restarts, self.begin(received), networks)
     return networks
 
   def sent(self, networks: base.Params) -> base.Params:
@@ -156,14 +156,14 @@ class Networks:
     return result
 
   def params(self, networks: base.Params) -> base.Params:
-    """Returns those that gradients train."""
+    """Returns the weights that gradients train."""
     state = self.objective.init_state(networks)
     return collections.OrderedDict(
       (name, value) for name, value in networks.items() if name not in state
     )
 
   def state(self, networks: base.Params) -> base.State:
-    """Returns those that gradients do not train."""
+    """Returns the weights that gradients do not train."""
     state = self.objective.init_state(networks)
     return collections.OrderedDict((name, networks[name]) for name in state)
 
@@ -173,7 +173,7 @@ class Networks:
 
   @property
   def _followed_prefixes(self) -> tuple[str, ...]:
-    """Of encoder and projector, of which a target is a copy."""
+    """The prefixes of encoder and projector, of which a target is a copy."""
     return tuple(prefix for prefix in self._shared if prefix != online.PREDICTOR)
 
 

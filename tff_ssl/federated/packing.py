@@ -131,7 +131,7 @@ class PackedClients:
       if (norm := protocol.clip_norm(name, self._packs.clip_norms)) is not None
     }
     # Each client's own value is wanted where it is clipped.
-    together = None if clip_norms else _computed_together(function, protocol)
+    together = None if clip_norms else computed_together(function, protocol)
 
     def run(shared, states, pack):
       zero = clients.zeros(zero_type)
@@ -146,7 +146,7 @@ class PackedClients:
     return run
 
 
-def _computed_together(
+def computed_together(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
   protocol: client_functions.Protocol,
 ) -> client_functions.ClientFunction | None:

@@ -68,7 +68,7 @@ def deal(
       There are fewer where there are fewer clients, and more where packs would be too
       large to be sent.
     bytes_per_example: Size of an example.
-    bytes_per_client: Size of what comes with a client beside its examples: its state.
+    bytes_per_client: Size of a client's state, which comes with its examples.
 
   Returns:
     The positions of each pack's clients, small clients first.

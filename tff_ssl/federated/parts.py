@@ -19,13 +19,14 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
+from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import graph as graph_lib
 from tff_ssl.federated import phases
+from tff_ssl.federated import placed
 
 
 class Partial(NamedTuple):
-  """What a part of the cohort comes to.
+  """The partial sums of a part of the cohort, and its clients' states.
 
   Attributes:
     sums: Over its clients, by name: of weight times each mean, of weights, of totals.
@@ -52,7 +53,7 @@ class ExchangeParts(NamedTuple):
 
 
 class Parts(NamedTuple):
-  """An algorithm in parts.
+  """The computations of an algorithm in parts.
 
   Attributes:
     initialize: () -> state@SERVER.
@@ -87,7 +88,7 @@ def build_parts(
 
   Raises:
     ValueError: If the server has data, or the aggregation acts on each client where
-      only sums arrive, as secure sums do. And as `processes.build_learning_process`.
+      only sums arrive, as secure sums do. And as `builder.build_learning_process`.
   """
   if len(algorithm.exchanges) < len(algorithm.phases):
     raise ValueError(
@@ -101,10 +102,10 @@ def build_parts(
     )
   # What combines packs of clients combines parts.
   of_parts = aggregation.packs.aggregation
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation, tells_again=True)
+  graph = builder.Graph(algorithm, element_spec, aggregation, tells_again=True)
   # Its values are parts; of clients it needs the types alone.
   one_client = getattr(element_spec, 'element_spec', element_spec)
-  received = graph_lib.Graph(algorithm, one_client, of_parts, tells_again=True)
+  received = builder.Graph(algorithm, one_client, of_parts, tells_again=True)
   # In packs each client is clipped inside.
   packed = graph.cohort.aggregation is of_parts
   clip_norms = {} if packed else aggregation.packs.clip_norms
@@ -119,8 +120,8 @@ def build_parts(
 
 
 def _build(
-  graph: graph_lib.Graph,
-  received: graph_lib.Graph,
+  graph: builder.Graph,
+  received: builder.Graph,
   name: str,
   clip_norms: Mapping[str, float],
 ) -> ExchangeParts:
@@ -161,7 +162,7 @@ def _build(
 
 
 def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
-  """Returns what a value of clients sends -> its sums."""
+  """Returns the computation of a payload's partial sums."""
   protocol = client_functions.Protocol(step.exchange.sent, counted=True)
 
   @tff.tensorflow.computation(step.sent_type)
@@ -181,7 +182,7 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
 
 
 def _build_receive(
-  received: graph_lib.Graph, name: str, to_sums: tff.Computation
+  received: builder.Graph, name: str, to_sums: tff.Computation
 ) -> tff.Computation:
   step = received.steps[name]
   is_last = name == list(received.steps)[-1]
@@ -204,11 +205,11 @@ def _build_receive(
     combined = step.combine(state.aggregators[name], sent)
     output = step.receive(received.server_state(state), combined.result)
     metrics: dict[str, Any] = {}
-    graph_lib.add_metrics(metrics, output, name, combined.measurements)
+    placed.add_metrics(metrics, output, name, combined.measurements)
     after = received.advanced(output['state']) if is_last else output['state']
     return (
       received.process_state(after, state, {name: combined.state}),
-      graph_lib.zipped_metrics(metrics),
+      placed.zipped_metrics(metrics),
     )
 
   return receive

@@ -18,10 +18,10 @@ functions are pure functions of tensors; nothing here is of TFF. FedAvg, complet
     [phases.Exchange('train', share, client_function, SENT, receive)],
   )
 
-TFF computations are made of it by `processes`: a `LearningProcess`, or a process whose
-clients keep a state or whose server has data; by `single`: one deployable computation a
-phase; by `parts`: what several hosts compute. Seeds, the number of the round, clients
-that are discarded, counts, bytes and packs are theirs.
+TFF computations are made of it by `builder`: a `LearningProcess`; by `processes`: one
+whose clients keep a state or whose server has data; by `single`: one deployable
+computation a phase; by `parts`: what several hosts compute. Seeds, the number of the
+round, clients that are discarded, counts, bytes and packs are theirs.
 """
 
 import collections
@@ -71,7 +71,7 @@ class Bytes(NamedTuple):
 
 
 # (state before, arrived, bytes of one client) -> `bytes_down` and `bytes_up` of the
-# cohort, and metrics beside them.
+# cohort, and further metrics.
 Traffic = Callable[[ServerState, Mapping[str, Any], Bytes], Mapping[str, Any]]
 
 
@@ -86,9 +86,9 @@ class Exchange:
       keep a state there must be the `round`.
     client: What one client computes of all it was told.
     sent: How each value that a client sends is combined.
-    receive: (state, what arrived by name) -> the state after, and metrics. It must not
-      change what `share` of an earlier exchange has told, but in the last one. Where
-      no client counts, means and sums are 0; in a round's last exchange
+    receive: (state, combined payloads by name) -> the state after, and metrics. It
+      must not change what `share` of an earlier exchange has told, but in the last
+      one. Where no client counts, means and sums are 0; in a round's last exchange
       `arrived[COUNTS]['examples']` then is 0.
     traffic: The bytes of the cohort where clients do not all send all of it; None:
       they do.
@@ -137,7 +137,7 @@ class Algorithm:
 
   @property
   def exchanges(self) -> tuple[Exchange, ...]:
-    """The phases in which clients take part."""
+    """The phases that are exchanges with clients."""
     return tuple(phase for phase in self.phases if isinstance(phase, Exchange))
 
   @property

@@ -1,7 +1,6 @@
-"""The processes that are made of an algorithm's phases: one `next` runs a whole round.
+"""Processes of clients that keep a state, and of a server that has data.
 
-`build_learning_process` makes TFF's own class. It has no place for a state of each
-client, nor for data at the server: `StatefulProcess` and `ServerDataProcess` have.
+TFF's own `LearningProcess` (`builder`) has no place for either.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +10,9 @@ from typing import Any, NamedTuple
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.federated import graph as graph_lib
+from tff_ssl.federated import builder
 from tff_ssl.federated import phases
+from tff_ssl.federated import placed
 
 # `ClientState.kept`, as arrays -> numbers by name, None where there is none.
 Describe = Callable[[Any], Mapping[str, float | None]]
@@ -21,7 +21,7 @@ Evaluated = Callable[[Any, Sequence[Any]], Any]
 
 
 class StatefulOutput(NamedTuple):
-  """What a round of a `StatefulProcess` ends with.
+  """The result of a round of a `StatefulProcess`.
 
   Attributes:
     state: The server's.
@@ -36,7 +36,7 @@ class StatefulOutput(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class StatefulProcess:
-  """An algorithm whose clients keep a state between the rounds they take part in.
+  """An algorithm whose clients keep a state between their participations.
 
   `next` takes and returns a state for each client, with the client's index in it, for
   TFF may return clients in another order. States stay on the devices: they are no
@@ -84,7 +84,7 @@ class ServerDataProcess(NamedTuple):
     initialize: () -> state@SERVER.
     next: (state@SERVER, labelled data@SERVER, data@CLIENTS) -> a
       `tff.learning.templates.LearningProcessOutput` of state and metrics@SERVER; the
-      last argument is missing where no client takes part. The two sources of data never
+      last argument is missing where there are no clients. The two sources of data never
       meet.
     get_model_weights: state -> `tff.learning.models.ModelWeights`: the model that is
       the round's result, of FedSup the student.
@@ -121,47 +121,9 @@ class Paired:
     Args:
       state: The state before.
       data: The server's data set and the list of the clients'; the first alone where
-        no client takes part.
+        there are no clients.
     """
     return self._process.next(state, *data)
-
-
-def build_learning_process(
-  algorithm: phases.Algorithm,
-  element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds an algorithm with stateless clients.
-
-  Args:
-    algorithm: Its phases, all of them exchanges.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    aggregation: What everything that leaves a client goes through; plain when None.
-
-  Returns:
-    The process. Its metrics are in groups, `client_work` with counts and bytes.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id` and the
-      numbers that the algorithm asks for, or it must not be given the aggregation.
-  """
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation)
-
-  @tff.federated_computation(
-    graph.state_type, tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
-  )
-  def next_fn(state, data):
-    done = graph.run(state, data)
-    return tff.learning.templates.LearningProcessOutput(done.state, done.metrics)
-
-  @tff.tensorflow.computation(graph.state_type.member, graph.weights_type)
-  def set_model_weights(state, weights):
-    return state._replace(global_model_weights=weights)
-
-  return tff.learning.templates.LearningProcess(
-    graph.initialize, next_fn, graph.get_model_weights, set_model_weights
-  )
 
 
 def build_stateful_process(
@@ -174,13 +136,13 @@ def build_stateful_process(
   """Builds an algorithm whose clients keep a state.
 
   Args:
-    algorithm: As the two that follow, see `build_learning_process`.
+    algorithm: As the two that follow, see `builder.build_learning_process`.
     element_spec: Of one example.
     aggregation: What leaves a client goes through it; plain when None.
     describe: See `StatefulProcess`, as `evaluated`.
     evaluated: Of a simulation.
   """
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation)
+  graph = builder.Graph(algorithm, element_spec, aggregation)
 
   @tff.federated_computation(
     graph.state_type,
@@ -210,14 +172,14 @@ def build_server_data_process(
   """Builds an algorithm whose server has data.
 
   Args:
-    algorithm: As the two that follow, see `build_learning_process`; one of its phases
-      is `phases.AtServer`, and perhaps none is an exchange.
-    element_spec: Of one example of the clients; None where no client takes part.
+    algorithm: As the two that follow, see `builder.build_learning_process`; one of its
+      phases is `phases.AtServer`, and perhaps none is an exchange.
+    element_spec: Of one example of the clients; None where there are no clients.
     aggregation: What leaves a client goes through it; plain when None.
     get_classifiers: State -> parameters of an encoder and a head that classify
       together, by the name of the model.
   """
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation)
+  graph = builder.Graph(algorithm, element_spec, aggregation)
   (at_server,) = (p for p in algorithm.phases if isinstance(p, phases.AtServer))
   server_data = tff.FederatedType(
     tff.SequenceType(tff.types.tensorflow_to_type(at_server.element_spec)), tff.SERVER
@@ -241,7 +203,7 @@ def build_server_data_process(
 
   @tff.tensorflow.computation(graph.state_type.member)
   def get_classifier_weights(state):
-    return get_classifiers(graph_lib.server_state(state))
+    return get_classifiers(placed.server_state(state))
 
   return ServerDataProcess(
     graph.initialize, next_fn, graph.get_model_weights, get_classifier_weights

@@ -98,7 +98,7 @@ def next_round(state: phases.ServerState) -> phases.ServerState:
 
 
 def is_nothing(update: Any) -> tf.Tensor:
-  """Returns whether an aggregated update must be left unused.
+  """Returns whether an aggregated update must not be applied.
 
   It is exactly zero where no client counts: an optimizer with momentum would still
   move, so it is not asked. Nor is it if anything is not finite.

@@ -76,7 +76,7 @@ def mean_gradient(
 def only_step(
   objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
 ) -> client_functions.EqualClients | None:
-  """Builds what clients of equal size send of their only step, in the mean.
+  """Builds the mean of the payloads of clients of equal size that take one step.
 
   Args:
     objective: What is minimised.

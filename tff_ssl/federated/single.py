@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
-from tff_ssl.federated import graph as graph_lib
+from tff_ssl.federated import builder
 from tff_ssl.federated import phases
+from tff_ssl.federated import placed
 
 
 class SinglePhases(NamedTuple):
@@ -25,7 +26,7 @@ class SinglePhases(NamedTuple):
     initialize: () -> state@SERVER.
     exchanges: By name, in order: (state@SERVER, data@CLIENTS) -> (state, metrics). The
       last one's metrics are those of the round; its bytes are those of all, each of
-      which tells clients anew what earlier ones have told.
+      which tells clients again what earlier ones have told.
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
   """
 
@@ -52,10 +53,10 @@ def build_single_phases(
 
   Raises:
     ValueError: If clients keep a state, or the server has data: the forms have no place
-      for them. And as `processes.build_learning_process`.
+      for them. And as `builder.build_learning_process`.
   """
   check_stateless(algorithm, 'a computation for each phase')
-  graph = graph_lib.Graph(algorithm, element_spec, aggregation, tells_again=True)
+  graph = builder.Graph(algorithm, element_spec, aggregation, tells_again=True)
   return SinglePhases(
     graph.initialize,
     collections.OrderedDict((name, _build(graph, name)) for name in graph.steps),
@@ -79,7 +80,7 @@ def check_stateless(algorithm: phases.Algorithm, form: str) -> None:
     )
 
 
-def _build(graph: graph_lib.Graph, name: str) -> tff.Computation:
+def _build(graph: builder.Graph, name: str) -> tff.Computation:
   names = list(graph.steps)
   step, is_last = graph.steps[name], name == names[-1]
 
@@ -95,11 +96,11 @@ def _build(graph: graph_lib.Graph, name: str) -> tff.Computation:
     combined = step.combine(state.aggregators[name], sent)
     output = step.receive(current, combined.result)
     metrics: dict[str, Any] = {}
-    graph_lib.add_metrics(metrics, output, name, combined.measurements)
+    placed.add_metrics(metrics, output, name, combined.measurements)
     after = graph.advanced(output['state']) if is_last else output['state']
     return (
       graph.process_state(after, state, {name: combined.state}),
-      graph_lib.zipped_metrics(metrics),
+      placed.zipped_metrics(metrics),
     )
 
   return run

@@ -30,7 +30,7 @@ def cross_entropy(
                                   P_s = softmax(s / student_temperature)
 
   The centre keeps one prototype from taking all, the teacher's low temperature keeps
-  all from being alike; no gradient flows into P_t.
+  all from being the same; no gradient flows into P_t.
 
   Args:
     teacher: Logits of the global views, each floating [n, K].

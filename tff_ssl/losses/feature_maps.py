@@ -17,7 +17,7 @@ def mean_squared_differences(
 ) -> tf.Tensor:
   """Sum over layers of the mean squared difference of two feature maps.
 
-  The mean is over examples, positions and channels, so that each layer counts alike
+  The mean is over examples, positions and channels, so that each layer counts the same
   however large it is.
 
   Args:

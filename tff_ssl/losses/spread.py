@@ -3,8 +3,8 @@
 `encoding_std` (Xinlei Chen, Kaiming He. Exploring Simple Siamese Representation
 Learning. CVPR 2021, Section 4.1) fits losses on normalised encodings. Losses that
 ignore a shift (CCO, VICReg) are judged by `effective_rank` (Olivier Roy, Martin
-Vetterli. The effective rank: a measure of effective dimensionality. EUSIPCO 2007) with
-`total_variance` beside it. All have forms that take means over examples, so that they
+Vetterli. The effective rank: a measure of effective dimensionality. EUSIPCO 2007) and
+`total_variance`. All have forms that take means over examples, so that they
 can be computed from what clients aggregate.
 
 The second moments that an effective rank needs are d^2 numbers. Of more than 32
@@ -81,7 +81,7 @@ def effective_rank_from_moments(mean: tf.Tensor, second: tf.Tensor) -> tf.Tensor
   """
   inside = _into_subspace(mean[tf.newaxis, :])
   eigenvalues = _eigenvalues(second - tf.matmul(inside, inside, transpose_a=True))
-  # What rounding leaves of a difference of equal moments points everywhere alike, and
+  # What rounding leaves of a difference of equal moments has no direction, and
   # would pass for a full rank exactly where all encodings are the same.
   rounding = second.shape[0] * np.finfo(second.dtype.as_numpy_dtype).eps
   noise = rounding * tf.linalg.trace(second)
@@ -145,7 +145,7 @@ def effective_rank_from_covariance(covariance: tf.Tensor) -> tf.Tensor:
     covariance: [d, d] symmetric, of any scale (the rank does not depend on it).
 
   Returns:
-    Scalar from 1 (one direction, or no variance at all) to d (all directions alike).
+    Scalar from 1 (one direction, or no variance at all) to d (equal in all directions).
 
   Source: Roy and Vetterli 2007, Definition 1, on the eigenvalues of the covariance.
   """

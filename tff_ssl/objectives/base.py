@@ -62,8 +62,8 @@ class Separable(Objective, Protocol):
   """An objective whose networks treat each example by itself, but for batch norm.
 
   The examples of many clients can then go through the networks together, and the loss
-  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`. Who
-  makes use of it asks `population.mixes_examples` too.
+  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`. Code
+  that uses it asks `population.mixes_examples` too.
   """
 
   def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:
@@ -92,7 +92,7 @@ class Separable(Objective, Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-  """An objective with state beside its parameters, or with a rule after each step.
+  """An objective that keeps a state, or has a rule after each step.
 
   What stays on the client: a target network (BYOL), a key network and a queue (MoCo).
   Parameters are what is trained by gradients, and what a federated algorithm averages.
@@ -102,7 +102,7 @@ class Stateful(Protocol):
     """Returns initial parameters; see `Objective`."""
 
   def init_state(self, params: Params) -> State:
-    """Returns the state of who starts from these parameters."""
+    """Returns the state with which training starts from these parameters."""
 
   def loss_with_state(
     self, params: Params, state: State, examples: Examples, seed: tf.Tensor
@@ -135,7 +135,7 @@ class Stateful(Protocol):
 
 @runtime_checkable
 class Prepared(Protocol):
-  """An objective that takes a client's examples otherwise than they are held."""
+  """An objective that prepares all of a client's examples before batches are taken."""
 
   def prepare(self, examples: Examples, seed: tf.Tensor) -> Examples:
     """Returns all examples of a client, in their order, with other fields."""
@@ -150,11 +150,11 @@ class Placed(Protocol):
 
   @property
   def shared_prefixes(self) -> tuple[str, ...]:
-    """Of the parameters that a federated algorithm averages."""
+    """The prefixes of the parameters that a federated algorithm averages."""
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
-    """Of what stays on the client unless an algorithm says otherwise: all state."""
+    """The prefixes of what stays on the client unless an algorithm averages it."""
 
 
 @runtime_checkable
@@ -163,7 +163,7 @@ class Networked(Protocol):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """What is trained, by the prefix of the parameters' names."""
+    """The trained networks, by the prefix of their parameters' names."""
 
 
 @runtime_checkable
@@ -201,7 +201,7 @@ class Scheduled(Protocol):
 
     Args:
       round: int32 scalar, from 0.
-      total: Rounds of the run, at least 1; None where nobody knows: values that need
+      total: Rounds of the run, at least 1; None where it is not known: values that need
         it then stay what they are in the first round.
     """
 
@@ -216,7 +216,7 @@ class SharesNetworks:
 
 
 class SharesAll(SharesNetworks):
-  """One of which nothing stays on the client, besides."""
+  """An objective that shares all its networks: nothing stays on the client."""
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
     return params
 
   def init_state(self, params: base.Params) -> base.State:
-    """Returns the target of who starts from these parameters: a copy of them."""
+    """Returns the initial target: a copy of these parameters."""
     if not self.stop_gradient:
       return collections.OrderedDict()
     return target.copy(params, tuple(self.model.networks))

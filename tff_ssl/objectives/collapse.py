@@ -40,8 +40,8 @@ def summarize_spread(metrics: base.Metrics) -> base.Metrics:
   Returns:
     `encoding_std`: about 1 when spread out, 0 when collapsed, for losses that do not
     ignore a shift. `effective_rank`: from 1 when collapsed to d when all directions of
-    the L2-normalised encodings vary alike. Of d > 32 dimensions it is that of 32 fixed
-    random ones (see `losses.spread`), and called `effective_rank_32`.
+    the L2-normalised encodings vary equally. Of d > 32 dimensions it is that of 32
+    fixed random ones (see `losses.spread`), and called `effective_rank_32`.
   """
   mean = metrics['normalised_mean']
   exact = mean.shape[0] <= spread.SUBSPACE_DIM

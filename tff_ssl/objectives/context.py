@@ -1,9 +1,9 @@
 """Objectives whose loss also depends on values that stay fixed while a client trains.
 
 A teacher's weights, the weight of a loss in this round, the models of other clients:
-what a server sends beside the parameters. An objective names them as its context; who
-has the values makes an ordinary objective of it. Where a context is a table of all
-clients, examples name the row of the client that holds them.
+what a server sends with the parameters. An objective names them as its context;
+`given` makes an ordinary objective of it and their values. Where a context is
+a table of all clients, examples name the row of the client that holds them.
 """
 
 from collections.abc import Mapping

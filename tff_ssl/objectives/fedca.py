@@ -129,7 +129,7 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
 
 
 def of_others(filled: tf.Tensor, client: tf.Tensor) -> tf.Tensor:
-  """Returns which entries are there and not of a client, bool [N, m].
+  """Returns which entries are filled and are other clients', bool [N, m].
 
   Args:
     filled: bool [N, m].

@@ -3,8 +3,9 @@
 Wonyong Jeong, Jaehong Yoon, Eunho Yang, Sung Ju Hwang. Federated Semi-Supervised
 Learning with Inter-Client Consistency and Disjoint Learning. ICLR 2021, Section 3.
 
-theta = sigma + psi. Who has labels trains sigma with psi fixed; a client without trains
-psi with sigma fixed, to agree with the models of helpers, other clients like it.
+theta = sigma + psi. The side with labels trains sigma with psi fixed; a client
+without any trains psi with sigma fixed, to agree with the models of helpers, other
+clients like it.
 
 Deviations: the weights are the published program's (labels at server), which are not
 the paper's. Losses of confident examples are means over all of a batch, as in FixMatch,

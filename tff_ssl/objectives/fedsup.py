@@ -35,7 +35,7 @@ from tff_ssl.objectives import online
 from tff_ssl.objectives import supervised
 
 PROJECTION_HEAD = 'projection_head'
-# What a client is given beside the student.
+# The context of a client: what it is given with the student.
 TEACHER = 'teacher'
 FEATURE_WEIGHT = 'feature_weight'
 
@@ -113,7 +113,7 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
   lambda_s^(t/T).
 
   Attributes:
-    model: Encoder, projector and views, of student and teacher alike.
+    model: Encoder, projector and views, of both student and teacher.
     predictor: From projections to predictions of the same size.
     consistency: Whether there is a consistency loss; without it neither projector nor
       predictor is there.
@@ -144,7 +144,7 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Those that there are with these losses (see `base.Networked`)."""
+    """The networks that these losses train (see `base.Networked`)."""
     networks = {dual_encoder.ENCODER: self.model.encoder}
     if self.consistency:
       networks[dual_encoder.PROJECTOR] = self.model.projector

@@ -5,8 +5,8 @@ Semi-Supervised Learning with Consistency and Confidence. NeurIPS 2020.
 
 Shared: encoder and head. Nothing stays on the client.
 
-Deviations: this is the unsupervised term alone; the supervised one is whoever's has the
-labels (FedSup, Section 3.2.1: the server's).
+Deviations: this is the unsupervised term alone; the supervised one is for the side that
+has labels (FedSup, Section 3.2.1: the server's).
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""MAE: a vision transformer sees some patches of an image, a decoder draws the rest.
+"""MAE: a vision transformer sees some patches, a decoder reconstructs the rest.
 
 Kaiming He, Xinlei Chen, Saining Xie, Yanghao Li, Piotr Dollar, Ross Girshick. Masked
 Autoencoders Are Scalable Vision Learners. CVPR 2022.

@@ -1,4 +1,4 @@
-"""MoCo: queries of one view find their keys among the keys of earlier batches.
+"""MoCo: contrastive learning with a momentum encoder and a queue of earlier keys.
 
 Kaiming He, Haoqi Fan, Yuxin Wu, Saining Xie, Ross Girshick. Momentum Contrast for
 Unsupervised Visual Representation Learning. CVPR 2020 (v1: a linear head). Xinlei Chen,
@@ -47,7 +47,7 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
     momentum: m of key <- m * key + (1 - m) * query after each step. 0: the key network
       is the query network; 1: it never changes.
     queue_size: K, the most keys that a client keeps.
-    batch_negatives: Whether the batch's other keys are negatives, beside the queue's.
+    batch_negatives: Whether the batch's other keys are negatives too, with the queue's.
   """
 
   model: dual_encoder.Siamese

@@ -1,4 +1,4 @@
-"""What a client of Per-SSFL minimises: SimSiam twice, the personal model held near.
+"""The loss of Per-SSFL: SimSiam of two models, the personal held near the global.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
 Self-Supervision", Algorithm 2. On the same batch and its two views, with Z, P the
@@ -30,7 +30,7 @@ class PerSSFLObjective:
 
   Attributes:
     simsiam: Networks and views, the same for both models.
-    consensus_weight: lambda, at least 0; with 0 the two know nothing of each other.
+    consensus_weight: lambda, at least 0; with 0 the two models are independent.
   """
 
   simsiam: simsiam.SimSiamObjective
@@ -57,7 +57,7 @@ class PerSSFLObjective:
     return self.simsiam.collapsed_below
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]; both models begin alike."""
+    """Returns initial parameters for a seed, int32 [2]; the same for both models."""
     params = self.simsiam.init(seed, dtype)
     return two_models.join(params, params)
 

@@ -1,4 +1,4 @@
-"""Population statistics of an objective's encoder, beside what is trained.
+"""Population statistics of an objective's encoder with batch norm.
 
 Only encoders have them: heads are not used in inference. They are those of the plain
 training images, as an encoder is evaluated on, not of augmented views.

@@ -54,7 +54,7 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   @property
   def collapsed_below(self) -> float:
     """The `encoding_std` of a collapse (see `base.Watched`)."""
-    # These losses ignore a shift: healthy encodings may vary little beside their mean.
+    # These losses ignore a shift: healthy encodings may have a far larger mean.
     return 0.005
 
   def statistics(

@@ -1,4 +1,4 @@
-"""Supervised cross-entropy: the baseline that is given labels."""
+"""Supervised cross-entropy: the baseline with labels."""
 
 import collections
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ def cross_entropy(
 
   Args:
     logits: Floating [n, classes].
-    label: int32 [n]; -1 where an example has none, and then takes no part.
+    label: int32 [n]; -1 where an example has none, and is then left out.
 
   Returns:
     The mean over labelled examples, 0 without one, and `accuracy`.

@@ -23,7 +23,7 @@ def check_momentum(momentum: float) -> None:
 
 
 def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.State:
-  """Returns the target of who starts: the parameters of some networks, renamed.
+  """Returns the initial target: a copy of some networks' parameters, renamed.
 
   Args:
     params: Of all networks.

@@ -1,4 +1,4 @@
-"""A personal model beside the global one: their parameters and metrics together.
+"""A personal and the global model: their parameters and metrics in one structure.
 
 The parameters of the two lie under 'global/' and 'personal/', each with the names that
 the objective gives them; of the metrics the global model's keep their names.

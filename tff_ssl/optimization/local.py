@@ -1,6 +1,6 @@
 """The optimizers of clients: by name, with the rate given at every step.
 
-A client's optimizer starts anew in every round; its rate is the server's to schedule.
+A client's optimizer starts afresh in every round; its rate is the server's to schedule.
 """
 
 import collections

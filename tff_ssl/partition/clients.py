@@ -1,4 +1,4 @@
-"""What a partition is: client ids and the positions of each client's examples."""
+"""Partitions: client ids and the positions of each client's examples."""
 
 import collections
 from collections.abc import Sequence

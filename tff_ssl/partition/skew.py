@@ -3,8 +3,8 @@
 Wang, Zhang, Pang, Zhang, Torralba, "Does Decentralized Learning with Non-IID Unlabeled
 Data Benefit from Self Supervision?" (Dec-SSL, ICLR 2023), Section C.2, after Hsieh et
 al., "The Non-IID Data Quagmire of Decentralized Machine Learning" (ICML 2020): a client
-has the fraction beta of its data from all classes alike, and 1 - beta from classes that
-are exclusively its own.
+has the fraction beta of its data from all classes equally, and 1 - beta from classes
+that are exclusively its own.
 
 Deviations:
   The even part is spread class by class, in shares that differ by at most one example,

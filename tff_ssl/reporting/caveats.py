@@ -1,4 +1,4 @@
-"""What a reader of a comparison must know: whether the groups compare, and fairly."""
+"""Caveats of a comparison: whether its groups can be compared, and fairly."""
 
 from collections.abc import Iterator, Sequence
 import math

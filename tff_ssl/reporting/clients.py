@@ -26,7 +26,7 @@ Numbers = collections.OrderedDict[str, dict[str, dict[int, float]]]
 
 
 def read(folder: str | os.PathLike[str]) -> Numbers:
-  """Reads what the clients of a run told.
+  """Reads the numbers of a run's clients, from clients.csv.
 
   Args:
     folder: The run folder.
@@ -61,7 +61,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
 
 
 def over_rounds(numbers: Numbers) -> Numbers:
-  """Leaves the numbers that some client told more than once: of others is no curve."""
+  """Returns the numbers that some client told more than once, which make a curve."""
   return collections.OrderedDict(
     (name, by_client)
     for name, by_client in numbers.items()

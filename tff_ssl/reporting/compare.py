@@ -13,7 +13,7 @@ from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
 from tff_ssl.runtime import files
 
-# Numbers of training, beside those of evaluation.json.
+# Numbers of training, to be shown with those of evaluation.json.
 LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
 # What evaluation.json holds of encoders other than the run's own is named so.
 BASELINES = {
@@ -42,7 +42,7 @@ class Statistic:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """What is compared: a group, or a baseline that its runs evaluated too.
+  """A row of a comparison: a group, or a baseline that its runs evaluated too.
 
   Attributes:
     name: The group's, or 'GROUP: random encoder'.

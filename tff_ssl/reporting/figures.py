@@ -23,7 +23,7 @@ _STYLES = ('-', '--', '-.', ':')
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
 _PANELS_IN_A_ROW = 2
-# Letters of a legend that fit beside each other, and what a handle takes.
+# Letters of a legend that fit in one line, and what a handle takes.
 _LEGEND_LETTERS, _HANDLE_LETTERS = 135, 8
 # A series of so few rounds is drawn with its points.
 _FEW_POINTS = 30

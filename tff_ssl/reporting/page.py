@@ -1,4 +1,4 @@
-"""A comparison as one HTML file that needs nothing beside it."""
+"""A comparison as one self-contained HTML file."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence

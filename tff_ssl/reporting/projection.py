@@ -1,8 +1,8 @@
 """Encodings of images for TensorBoard's embedding projector.
 
-The projector finds `projector_config.pbtxt` beside the event files of a run. It names,
-relative to itself, the encodings (a line of numbers each), what is known about each
-image (a table with a header), and the sprite: the images as tiles of one picture.
+The projector finds `projector_config.pbtxt` in the folder of a run's event files. It
+names, relative to itself, the encodings (a line of numbers each), what is known about
+each image (a table with a header), and the sprite: the images as tiles of one picture.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

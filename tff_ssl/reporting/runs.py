@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """What one run left behind.
+  """The contents of one run folder.
 
   Attributes:
     folder: The run folder.

@@ -252,4 +252,4 @@ def _check_arrays(
         f'{"image" if field == IMAGE else f"row of {field}"}'
       )
   if len(np.unique(example_id)) != len(example_id):
-    raise ValueError('example_id names two examples alike: it must be unique')
+    raise ValueError('example_id is the same for two examples: it must be unique')

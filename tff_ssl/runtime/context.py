@@ -60,7 +60,7 @@ def local(
       process may use.
     intra_op_threads: Threads per TensorFlow operation in the worker. One is best where
       clients are small and as many run at once as there are cores; raise it where few
-      clients with large batches take part in a round.
+      clients with large batches make a round.
     worker_address: 'host:port' of a `worker_binary` that runs elsewhere and is left
       alone; None: start one here. It has no authentication: use a trusted network.
     log_path: File for the started worker's output; None: kept only while it runs.
@@ -88,7 +88,7 @@ def local(
   return Context(worker_address, None)
 
 
-def forget_default() -> None:
+def remove_default() -> None:
   """Removes the default context that `import tensorflow_federated` has set.
 
   For programs that may end without having opened a context of ours: TFF's own would
@@ -231,7 +231,7 @@ def _open_here() -> list[Context]:
 class _Executors(tff.framework.ExecutorFactory):
   """Keeps the executors of the last few cohort sizes.
 
-  TFF's own factory forgets the oldest without closing it, so the worker's memory grows
+  TFF's own factory drops the oldest without closing it, so the worker's memory grows
   with every new cohort size.
   """
 

@@ -2,7 +2,7 @@
 
 `tf.keras.models.load_model` builds what a file asks for, and a Lambda layer in an HDF5
 file, in a SavedModel or in a `.keras` archive is a program. Here the network is rebuilt
-by our own code from the card beside the file, `encoder.json`; the layers that the file
+by our own code from the card of the file, `encoder.json`; the layers that the file
 lists are compared, as JSON, with those of the rebuilt one; and of the file only arrays
 are taken.
 """
@@ -72,7 +72,7 @@ def _rebuild(card: pathlib.Path) -> network_lib.Network:
   except (KeyError, TypeError, ValueError, RecursionError) as error:
     raise ValueError(
       f"{card} has no '{NETWORK}', from which the network is rebuilt; the command of "
-      'a finished run writes it anew'
+      'a finished run writes it again'
     ) from error
   try:
     return registry.rebuild(description)

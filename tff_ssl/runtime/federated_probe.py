@@ -37,7 +37,7 @@ class FederatedProbe:
     config: federated_linear.FederatedLinearConfig | None = None,
     num_packs: int | None = None,
   ):
-    """Fixes who holds what; nothing is traced.
+    """Fixes which client holds which examples; nothing is traced.
 
     Args:
       partition: Client id -> int64 [n] positions into the features that `fit` is given.
@@ -72,7 +72,7 @@ class FederatedProbe:
       features: [N, d], computed once by the frozen encoder.
       labels: int [N].
       kept: int [m], positions of the examples whose labels are used, all in
-        [0, num_classes). Those that no client holds take no part, nor do clients
+        [0, num_classes). Those that no client holds are not used, nor are clients
         without one.
 
     Returns:

@@ -22,7 +22,7 @@ class Interrupted(SystemExit):
 
 
 class Interruption:
-  """While entered, the first signal is remembered and the second stops at once.
+  """While entered, the first signal is noted and the second stops at once.
 
   The second raises KeyboardInterrupt. Outside the main thread, where Python cannot
   handle signals, nothing changes.

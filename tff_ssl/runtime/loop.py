@@ -24,7 +24,7 @@ from tff_ssl.runtime import run_folder
 
 
 class Output(Protocol):
-  """What a round returns."""
+  """The result of a round."""
 
   @property
   def state(self) -> Any:
@@ -51,11 +51,11 @@ class Algorithm(Protocol):
 
 
 @runtime_checkable
-class Remembering(Protocol):
-  """An algorithm whose `next` also writes something to the run folder."""
+class KeepsFiles(Protocol):
+  """An algorithm whose `next` also writes files to the run folder, as client states."""
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Takes what it has written back to what it was after a round; comes first.
+    """Takes its files back to what they were after a round; comes first.
 
     Args:
       folder: That of the run.
@@ -66,7 +66,7 @@ class Remembering(Protocol):
     """
 
   def saved(self, oldest: int) -> None:
-    """Learns that a checkpoint was saved.
+    """Is told that a checkpoint was saved.
 
     Args:
       oldest: The round of the oldest that is kept: no run goes on from one before.
@@ -98,7 +98,7 @@ def run(
 
   Args:
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
-      with the same numbers. One that keeps more than its state is `Remembering`.
+      with the same numbers. One that writes files of its own is `KeepsFiles`.
     cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
       The next round's is prepared while a round runs, in a thread where no TFF
       computation can be executed; see `prefetch.Prefetcher`.
@@ -200,7 +200,7 @@ def _restore(
     state = folder.checkpoints.load(round, state)
   else:
     folder.checkpoints.save(0, state)
-  if isinstance(algorithm, Remembering):
+  if isinstance(algorithm, KeepsFiles):
     algorithm.resume(folder.path, round)
   folder.metrics.keep_until(round)
   folder.metrics.check_rounds(round)
@@ -214,7 +214,7 @@ def _save(
   # First the rows that the checkpoint counts.
   folder.sync()
   folder.checkpoints.save(round, state)
-  if isinstance(algorithm, Remembering):
+  if isinstance(algorithm, KeepsFiles):
     algorithm.saved(folder.checkpoints.rounds()[0])
 
 

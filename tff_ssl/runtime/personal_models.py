@@ -27,7 +27,7 @@ PersonalModel = Callable[[base.Params, str], base.Params]
 
 
 def shared(weights: base.Params, client_id: str) -> base.Params:
-  """Is the global model for every client: Global-SSFL."""
+  """Returns the global model, whichever the client: Global-SSFL."""
   del client_id
   return weights
 
@@ -36,7 +36,7 @@ def kept(
   rounds: stateful_rounds.StatefulRounds,
   select: Callable[[Any], base.Params] = lambda kept: kept,
 ) -> PersonalModel:
-  """Returns the models that clients keep; the global one of who has none yet.
+  """Returns the models that clients keep; before their first round the global one.
 
   Args:
     rounds: Their rounds; the states must be open, as they are once rounds have run.
@@ -74,7 +74,7 @@ class PersonalEncoders:
 
     Args:
       encoder: The network.
-      personal: Whose parameters it is given.
+      personal: (global weights, client id) -> the parameters of the client's model.
     """
     self._personal = personal
     self._prefix = dual_encoder.encoder_prefix(encoder)

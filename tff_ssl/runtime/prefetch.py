@@ -24,7 +24,7 @@ class Prefetcher(Generic[_Cohort]):
 
   What a round gets is what `cohort_fn` gives for it, whichever rounds are asked for and
   in which order: asking for other rounds than the next costs time alone. An error of
-  `cohort_fn` is raised to whom asks for its round, not before.
+  `cohort_fn` is raised when its round is asked for, not before.
   """
 
   def __init__(self, cohort_fn: Callable[[int], _Cohort], rounds: int):

@@ -1,4 +1,4 @@
-"""What a run says while it runs."""
+"""The progress display of a run."""
 
 from collections.abc import Mapping
 import sys
@@ -17,10 +17,10 @@ _SHOWN = {'loss': 'loss', 'encoding_std': 'spread'}
 
 
 class Progress(Protocol):
-  """Told about each round."""
+  """What shows the progress of a run, round by round."""
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
-    """Takes note of a finished round and its flat metrics."""
+    """Shows a finished round and its flat metrics."""
 
   def close(self) -> None:
     """Ends the display."""

@@ -7,7 +7,7 @@ system.csv       seconds and memory per round
 tensorboard/     the numbers of both tables; at the end, encodings to look at
 evaluation.json  the latest evaluation
 checkpoints/     the states after the last rounds that were saved
-client_states.sqlite  what the clients keep, of algorithms whose clients do
+client_states.sqlite  the states of the clients, of algorithms that have them
 clients.csv      a row per round and client, of those of them that tell numbers, or
                  per evaluation and client, of their own encoders' accuracies
 clients/         the exported ones of those encoders
@@ -177,7 +177,7 @@ class RunFolder:
     Args:
       encoder: Images to encodings.
       card: JSON values that say what the encoder is and where it comes from.
-      client_id: Whose own it is, which goes to `clients/CLIENT_ID`; None: the run's.
+      client_id: The client whose own it is, for `clients/CLIENT_ID`; None: the run's.
 
     Returns:
       The file of the encoder.

@@ -1,4 +1,4 @@
-"""Which clients take part in a round."""
+"""Sampling: the clients of a round, or the batch of a centralized one."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Cohorts:
-  """Cohorts drawn uniformly without replacement, anew each round.
+  """Draws the cohort of each round, uniformly and without replacement.
 
   A cohort is a function of the seed and the round alone: a run that resumes at round
   500 draws what an uninterrupted one draws, and the order in which rounds are asked for
@@ -52,7 +52,7 @@ class Cohorts:
 
 
 class Batches:
-  """Batches drawn from all examples, as centralized training sees them.
+  """Draws the batch of each round from all examples, for centralized training.
 
   A function of the seed and the round alone, like `Cohorts`.
   """

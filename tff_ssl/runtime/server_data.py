@@ -1,7 +1,7 @@
 """Rounds of algorithms whose server has data: both sides' data as one argument.
 
 cohort_fn = server_data.Rounds(labelled, server_data.Grouped(data, cohorts, 2, seed))
-loop.run(at_server.Paired(process), cohort_fn, folder, rounds)
+loop.run(processes.Paired(process), cohort_fn, folder, rounds)
 """
 
 import collections
@@ -22,7 +22,7 @@ from tff_ssl.runtime import spill
 
 
 class Grouped:
-  """Cohorts whose clients are dealt into groups anew each round.
+  """Draws the cohort of each round and deals its clients into groups.
 
   Each TFF value is then one client, or a pack of clients of one group.
   """
@@ -39,7 +39,7 @@ class Grouped:
 
     Args:
       data: All clients.
-      cohorts: Who takes part in a round.
+      cohorts: Round -> the ids of its clients.
       groups: S, groups of a round.
       seed: Of the dealing, not negative.
       num_packs: TFF values of a round, at least one for each group; None: as many as
@@ -78,7 +78,7 @@ class Grouped:
 
 
 class Rounds:
-  """The data of rounds for `at_server.Paired`."""
+  """The data of rounds for `processes.Paired`."""
 
   def __init__(
     self,
@@ -90,7 +90,7 @@ class Rounds:
     Args:
       labelled: Fields of the server's examples, [n, ...] each: `image`, `example_id`
         and `label`.
-      clients: Round -> the clients' data; None where no client takes part.
+      clients: Round -> the clients' data; None where there are no clients.
     """
     self._labelled = spill.slices(collections.OrderedDict(labelled))
     self._clients = clients

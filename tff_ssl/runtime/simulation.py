@@ -1,4 +1,4 @@
-"""Clients of a simulation: what a process is built for and what its rounds are given.
+"""The clients of a simulation: their element spec, and the data of each round.
 
     clients = simulation.Clients(data)
     process = dcco.build_dcco(objective, clients.element_spec, optimizer)
@@ -7,7 +7,7 @@
 Clients that keep a state between rounds: see `stateful_rounds`.
 
 Many clients go into one TFF value wherever the numbers are those of separate clients:
-rounds of small clients are then several times cheaper (see `algorithms.packing`).
+rounds of small clients are then several times cheaper (see `federated.packing`).
 """
 
 import bisect
@@ -99,7 +99,7 @@ class Clients:
   def cohort_with_members(
     self, client_ids: Iterable[str], bytes_per_client: int = 0
   ) -> Cohort:
-    """Returns the data of a round, and whose they are.
+    """Returns the data of a round, and the ids of its clients.
 
     Args:
       client_ids: The clients of the round, in any order.

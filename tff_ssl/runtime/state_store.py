@@ -121,7 +121,7 @@ class ClientStates:
     self._connection = connection
 
   def load(self, client_ids: Iterable[str]) -> collections.OrderedDict[str, Any]:
-    """Returns the states of some clients; the blank one of who has none.
+    """Returns the states of some clients; the blank one where there is none.
 
     Args:
       client_ids: Of any clients.
@@ -137,7 +137,7 @@ class ClientStates:
     return states
 
   def save(self, round: int, states: Mapping[str, Any]) -> None:
-    """Adds what a round has left clients with: all of it or, when killed, nothing.
+    """Adds the states after a round: all of them or, when killed, none.
 
     Args:
       round: The round; the one after the last that was saved or resumed from.
@@ -157,7 +157,7 @@ class ClientStates:
       _set(connection, round=round)
 
   def prune(self, oldest: int) -> None:
-    """Drops what a run that goes on from a round, or from a later one, cannot need.
+    """Drops the rows that no run needs that goes on from a round or a later one.
 
     Args:
       oldest: The round of the oldest checkpoint that is kept.
@@ -230,7 +230,7 @@ class ClientStates:
 
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-  """Makes what is written inside all or nothing, and durable when it is left."""
+  """A transaction: all that is written inside is kept, durably, or nothing."""
   # Leaving it commits, an exception rolls back.
   with connection:
     connection.execute('BEGIN IMMEDIATE')

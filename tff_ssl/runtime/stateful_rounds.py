@@ -8,8 +8,8 @@
 A round loads the states of its cohort from the run folder, sends them with the data,
 and saves them before the loop writes anything of that round: whatever the loop has
 written, the states are there for. Of rounds that the loop has not got a checkpoint of,
-`resume` drops them. What the process tells of each client goes to `clients.csv`, beside
-them: a row a round and client, dropped likewise.
+`resume` drops them. What the process tells of each client goes to `clients.csv`: a row
+a round and client, dropped likewise.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,14 +35,14 @@ _MOST_EVALUATED = 100
 
 
 class Output(NamedTuple):
-  """What a round ends with; see `loop.Output`."""
+  """The result of a round; see `loop.Output`."""
 
   state: Any
   metrics: Any
 
 
 class StatefulRounds:
-  """A process, its clients and the store of their states: a `loop.Remembering`."""
+  """A process, its clients and the store of their states: a `loop.KeepsFiles`."""
 
   def __init__(self, process: processes.StatefulProcess, clients: simulation.Clients):
     """Opens nothing yet.
@@ -65,7 +65,7 @@ class StatefulRounds:
     self._bytes_per_client = sum(x.nbytes for x in tf.nest.flatten(self._blank))
 
   def cohort(self, client_ids: Iterable[str]) -> simulation.Cohort:
-    """Returns what `next` takes, without the states: the round before may still run.
+    """Returns a cohort without its states, which the round before may still change.
 
     Args:
       client_ids: The clients of the round; their order does not matter.
@@ -89,7 +89,7 @@ class StatefulRounds:
     return self._process.initialize()
 
   def next(self, state: Any, cohort: simulation.Cohort) -> Output:
-    """Runs one round and saves what it leaves the clients with.
+    """Runs one round and saves the states of its clients.
 
     Args:
       state: Of the server.
@@ -110,7 +110,7 @@ class StatefulRounds:
     changed = {}
     for name, own in before.items():
       new = after[own.client]
-      # Of who did not count nothing has changed: no row.
+      # The state of a discarded client has not changed: no row.
       if new.last_round != own.last_round:
         changed[name] = _without_index(new)
     self._opened.save(self._round + 1, changed)
@@ -148,7 +148,7 @@ class StatefulRounds:
     }
 
   def resume(self, folder: str | os.PathLike[str], round: int) -> None:
-    """Takes the states back to what they were after a round; see `loop.Remembering`.
+    """Takes the states back to what they were after a round; see `loop.KeepsFiles`.
 
     Args:
       folder: That of the run.
@@ -167,7 +167,7 @@ class StatefulRounds:
       self._table.keep_until(round)
 
   def saved(self, oldest: int) -> None:
-    """Drops states that no checkpoint needs; see `loop.Remembering`.
+    """Drops states that no checkpoint needs; see `loop.KeepsFiles`.
 
     Args:
       oldest: The round of the oldest checkpoint.
@@ -203,7 +203,7 @@ class StatefulRounds:
     return alone
 
   def _tell(self, states: Mapping[str, '_Stored']) -> None:
-    """Writes what is told of the clients of a round that counted, by id."""
+    """Writes the numbers of the clients of a round that counted, by id."""
     if self._table is None or self._process.describe is None:
       return
     rows: list[Mapping[str, table.Cell]] = [
@@ -227,7 +227,7 @@ class _Stored(NamedTuple):
 
 
 class _Before(NamedTuple):
-  """What a client is known by that takes part in a round."""
+  """What is read of a client's state before its round."""
 
   client: int
   last_round: int

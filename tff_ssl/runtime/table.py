@@ -154,7 +154,7 @@ class Table:
     return rows
 
   def _header(self) -> list[str]:
-    """Returns the columns; read anew, for another `Table` may have added some."""
+    """Returns the columns, read again, for another `Table` may have added some."""
     if not self._path.exists():
       return []
     with self._path.open(newline='') as file:

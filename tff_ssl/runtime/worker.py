@@ -156,7 +156,7 @@ def _environment(concurrency: int, intra_op_threads: int) -> dict[str, str]:
   # All computations share this pool. With fewer threads than computations they would
   # wait for each other; more wake each other up (twice as many: 5 % more CPU time).
   environment['TF_NUM_INTEROP_THREADS'] = str(concurrency)
-  # By default oneDNN's kernels are made anew for every call of some convolutions, to
+  # By default oneDNN's kernels are made again for every call of some convolutions, to
   # save a memory that small clients do not need: 5 % of the CPU time of DCCO.
   environment.setdefault('TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE', 'false')
   # glibc gives each of the worker's threads an arena, and memory freed in one is of no

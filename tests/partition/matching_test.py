@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from tff_ssl.partition import alike
+from tff_ssl.partition import matching
 from tff_ssl.partition import spec
 
 
@@ -15,7 +15,7 @@ def _histograms(partition, labels, classes):
 
 
 def _deal(partition, labels, other):
-  return alike.deal_alike(partition, labels, other, np.random.default_rng(0))
+  return matching.deal_matching(partition, labels, other, np.random.default_rng(0))
 
 
 def test_every_client_has_its_share_of_each_class():
@@ -51,5 +51,5 @@ def test_a_seed_fixes_who_has_what():
   partition = spec.build('iid:clients=4', labels, np.arange(60), seed=0)
   first, again = (_deal(partition, labels, other) for _ in range(2))
   assert all(np.array_equal(first[k], again[k]) for k in first)
-  moved = alike.deal_alike(partition, labels, other, np.random.default_rng(1))
+  moved = matching.deal_matching(partition, labels, other, np.random.default_rng(1))
   assert any(not np.array_equal(first[k], moved[k]) for k in first)

@@ -1,4 +1,4 @@
-"""A process whose clients keep a state, in the form of one whose clients forget.
+"""A process with stateful clients, in the form of one with stateless clients.
 
 The tests of algorithms then run both. Its state holds the server's and the clients'.
 """
@@ -28,7 +28,7 @@ class Output(NamedTuple):
   metrics: Any
 
 
-class Remembering:
+class WithStates:
   """Runs a process on cohorts of data sets alone, or of packs of them."""
 
   def __init__(self, process: processes.StatefulProcess, packed: bool):
@@ -54,7 +54,7 @@ class Remembering:
     for value in output.client_states:
       for own in packs.unstack(value) if self._packed else [value]:
         clients[int(own.client)] = own
-    # Without examples there is no one to remember.
+    # A client without examples has no id to keep its state by.
     known = {key: own for key, own in clients.items() if key >= 0}
     return Output(State(output.state, known), output.metrics)
 

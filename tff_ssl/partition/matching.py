@@ -1,4 +1,4 @@
-"""Dealing other examples as some were dealt: the test examples of clients.
+"""Test examples for clients, in the proportions of their training examples.
 
 A client's own test data have the label histogram of its training data. To apply the
 partition's rule to the test examples is not the same: what is drawn depends on how many
@@ -11,13 +11,13 @@ from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
 
 
-def deal_alike(
+def deal_matching(
   partition: clients_lib.Partition,
   labels: np.ndarray,
   other_labels: np.ndarray,
   rng: np.random.Generator,
 ) -> clients_lib.Partition:
-  """Deals examples to the clients of a partition of others.
+  """Deals examples to clients by the class shares of an earlier partition.
 
   Args:
     partition: Client id -> positions into the examples that were dealt.

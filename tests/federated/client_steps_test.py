@@ -1,0 +1,225 @@
+"""What a client must do with every objective, without TFF: one row an objective.
+
+The function of a client is FedAvg's, its loop over a pack of clients that of `packing`;
+`conformance_test` has whole algorithms.
+"""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tests.algorithms import harness
+from tff_ssl.algorithms import fedavg
+from tff_ssl.augment import byol as augment
+from tff_ssl.augment import multiview
+from tff_ssl.encoders import predictor
+from tff_ssl.encoders import projector
+from tff_ssl.encoders import vit
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
+from tff_ssl.federated import packing
+from tff_ssl.federated import packs
+from tff_ssl.federated import server
+from tff_ssl.objectives import byol
+from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dino
+from tff_ssl.objectives import mae
+from tff_ssl.objectives import moco
+from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import supervised
+from tff_ssl.objectives import swav
+from tff_ssl.objectives import uniformity
+from tff_ssl.optimization import local
+
+_EPOCHS = fedavg.FedAvgConfig(
+  local_training.LocalPlan(
+    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
+  ),
+  client_learning_rate=0.1,
+  rounds=10,
+)
+_STEP = fedavg.FedAvgConfig(client_learning_rate=0.1, rounds=10)
+
+
+def _predictor():
+  return predictor.build_predictor(harness.DIMENSION, 3)
+
+
+def _dino():
+  model = harness.model()
+  crops = (multiview.local_crop(model.augmentation, 4),) * 2
+  return dino.DinoObjective(model, crops, num_prototypes=5)
+
+
+def _supervised():
+  head = projector.build_linear(harness.encoder().output_dim, tiny.NUM_CLASSES)
+  return supervised.SupervisedObjective(
+    harness.encoder(), head, augment.by_name('flip')
+  )
+
+
+def _mae():
+  config = vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=2)
+  return mae.build_mae(vit.from_config(config, tiny.IMAGE_SHAPE))
+
+
+_ROWS = {
+  'byol': (lambda: byol.ByolObjective(harness.model(), _predictor()), _EPOCHS),
+  'cco': (harness.cco, _STEP),
+  'dino': (_dino, _EPOCHS),
+  'mae': (_mae, _EPOCHS),
+  'moco': (lambda: moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
+  'nt_xent': (lambda: contrastive.ContrastiveObjective(harness.model()), _STEP),
+  'simsiam': (lambda: simsiam.SimSiamObjective(harness.model(), _predictor()), _STEP),
+  'supervised': (_supervised, _EPOCHS),
+  'swav': (lambda: swav.SwavObjective(harness.model(), num_prototypes=5), _STEP),
+  'uniformity': (lambda: uniformity.UniformityObjective(harness.model()), _STEP),
+  'vicreg': (lambda: harness.cco('vicreg'), _STEP),
+}
+_SPEC = collections.OrderedDict(
+  (name, tf.TensorSpec([None, *spec.shape], spec.dtype))
+  for name, spec in harness.ELEMENT.items()
+)
+
+
+class _Client:
+  """A client's function, traced once for any number of examples."""
+
+  def __init__(self, name):
+    make, config = _ROWS[name]
+    self.objective = make()
+    self.function = fedavg.client_function(self.objective, config)
+    self.protocol = client_functions.Protocol(
+      fedavg.sent_kinds(self.objective), counted=True
+    )
+    self.params = server.initial_weights(self.objective, harness.SEED).trainable
+    self.visit = tf.function(
+      self._visit, input_signature=[_SPEC, tf.TensorSpec([2], tf.int32)]
+    )
+
+  def shared(self, seed):
+    shared = collections.OrderedDict(
+      params=self.params, seed=seed, rate=tf.constant(0.1), round=tf.constant(0)
+    )
+    return shared
+
+  def _visit(self, examples, seed):
+    return client_functions.visit(
+      self.function, self.protocol, self.shared(seed), (), examples
+    )[0]
+
+  def __call__(self, positions, value=None, seed=(5, 6)):
+    return self.visit(_examples(positions, value), tf.constant(seed))
+
+
+def _examples(positions, value=None):
+  examples = harness.take(harness.arrays(), positions)
+  if value is not None:
+    examples['image'] = np.full_like(examples['image'], value)
+  return harness.tensors(examples)
+
+
+@functools.cache
+def _client(name):
+  return _Client(name)
+
+
+@pytest.mark.parametrize('name', _ROWS)
+def test_a_client_moves_the_weights_and_reports_finite_numbers(name):
+  result = _client(name)(range(5))
+  update = harness.flat(result.means['update'])
+  assert np.isfinite(update).all()
+  assert np.abs(update).max() > 1e-4
+  assert float(result.weight) == 5
+  metrics = collections.OrderedDict(result.means['metrics'])
+  assert float(metrics.pop('loss')) != 0
+  for value in _client(name).objective.summarize(metrics).values():
+    assert np.ndim(value) == 0
+    assert np.isfinite(float(value))
+
+
+@pytest.mark.parametrize('name', _ROWS)
+def test_the_seed_alone_draws_the_views(name):
+  client = _client(name)
+  first, again, other = (
+    client(range(5)),
+    client(range(5)),
+    client(range(5), seed=(5, 7)),
+  )
+  tf.nest.map_structure(np.testing.assert_array_equal, first, again)
+  loss, changed = (r.means['metrics']['loss'] for r in (first, other))
+  assert float(loss) != float(changed)
+
+
+@pytest.mark.parametrize('name', _ROWS)
+def test_a_client_that_is_discarded_sends_zeros(name):
+  for positions, value, count in (
+    ([], None, 'empty_clients'),
+    ([1, 2], np.nan, 'nonfinite_clients'),
+    ([1, 2], np.inf, 'nonfinite_clients'),
+  ):
+    result = _client(name)(positions, value)
+    assert float(result.weight) == 0
+    assert not harness.flat(tf.nest.flatten(result.means)).any()
+    counts = {n: int(c) for n, c in result.totals['counts'].items()}
+    expected = dict.fromkeys(counts, 0) | {'clients': 1, count: 1}
+    assert counts == expected
+
+
+@pytest.mark.parametrize('name', _ROWS)
+def test_a_client_of_one_example_is_defined(name):
+  result = _client(name)([3])
+  assert float(result.weight) == 1
+  assert np.isfinite(harness.flat(tf.nest.flatten(result.means))).all()
+
+
+@pytest.mark.parametrize('name', _ROWS)
+def test_a_pack_is_the_mean_of_its_clients(name):
+  """Clients of many sizes, one empty, one whose images are not finite."""
+  client = _client(name)
+  members = harness.split([0, 1, 1, 2, 3, 4])
+  examples = harness.arrays()
+  broken = members[3]
+  examples['image'][broken] = np.nan
+  apart = [client(m, np.nan if m is broken else None) for m in members]
+  total = sum(float(r.weight) for r in apart)
+  expected = tf.nest.map_structure(
+    lambda *xs: (
+      sum(
+        float(r.weight) * np.asarray(x, np.float64)
+        for r, x in zip(apart, xs, strict=True)
+      )
+      / total
+    ),
+    *[r.means for r in apart],
+  )
+  pack = packs.content(
+    harness.take(examples, [p for m in members for p in m]), [len(m) for m in members]
+  )
+  sums = packing.sums(apart[1])
+  zero = tf.nest.map_structure(tf.zeros_like, sums)
+  together = packing.computed_together(client.function, client.protocol)
+
+  @tf.function
+  def run(pack):
+    visit = functools.partial(client_functions.visit, client.function, client.protocol)
+    shared = client.shared(tf.constant((5, 6)))
+    return packing.ClientLoop(visit, together, {}, shared, (), pack, zero).total()[0]
+
+  got = run(tf.nest.map_structure(tf.convert_to_tensor, pack))
+  assert float(got.weight) == total == 9
+  mean = tf.nest.map_structure(lambda x: np.asarray(x) / total, got.means)
+  step, expected_step = (harness.flat(m['update']) for m in (mean, expected))
+  assert harness.relative(step, expected_step) < 1e-4
+  for metric, value in expected['metrics'].items():
+    np.testing.assert_allclose(
+      mean['metrics'][metric], value, rtol=1e-4, atol=1e-6, err_msg=metric
+    )
+  counts = {n: int(c) for n, c in got.totals['counts'].items()}
+  expected_counts = {'clients': 6, 'examples': 9}
+  expected_counts |= {'empty_clients': 1, 'nonfinite_clients': 1}
+  assert counts == expected_counts

@@ -1,0 +1,91 @@
+"""Values at the server: the state of a process, and metrics in groups."""
+
+import collections
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import communication
+from tff_ssl.federated import phases
+
+AGGREGATOR = 'aggregator'
+# The order of the groups of metrics.
+_GROUPS = (phases.CLIENT_WORK, AGGREGATOR, phases.FINALIZER, phases.SERVER_WORK)
+
+
+class ProcessState(NamedTuple):
+  """State of a process between rounds: `phases.ServerState` and aggregators' states."""
+
+  global_model_weights: Any
+  optimizer: Any
+  kept: Any
+  round: Any
+  round_seed: Any
+  aggregators: Any
+
+
+class Done(NamedTuple):
+  """The results of a round.
+
+  Attributes:
+    state: `ProcessState` at the server.
+    metrics: By group, at the server.
+    client_states: On the clients; None where they keep none.
+  """
+
+  state: tff.Value
+  metrics: tff.Value
+  client_states: tff.Value | None
+
+
+def server_state(state: Any) -> phases.ServerState:
+  """Returns the algorithm's part of a process's state."""
+  return phases.ServerState(*(getattr(state, f) for f in phases.ServerState._fields))
+
+
+def add_metrics(
+  metrics: dict[str, Any],
+  output: tff.Value,
+  name: str = '',
+  measurements: tff.Value | None = None,
+) -> None:
+  """Adds the groups of metrics of a phase to those of the round.
+
+  Args:
+    metrics: Of the round.
+    output: Of the phase, with its `metrics`.
+    name: Of an exchange.
+    measurements: Of the aggregators of the exchange, if they tell anything.
+  """
+  new = output['metrics']
+  for group in tff.structure.name_list(new.type_signature.member):
+    metrics[group] = new[group]
+  if measurements is not None and communication.has_tensors(
+    measurements.type_signature.member
+  ):
+    metrics.setdefault(AGGREGATOR, {})[name] = measurements
+
+
+def zipped_metrics(metrics: Mapping[str, Any]) -> tff.Value:
+  """Returns groups of metrics as one value at the server, in their order."""
+  return _zipped({group: metrics[group] for group in _GROUPS if group in metrics})
+
+
+def process_state(current: tff.Value, aggregators: Mapping[str, Any]) -> tff.Value:
+  """Returns a process's state from the algorithm's part and the aggregators' states."""
+  return tff.federated_zip(
+    ProcessState(**server_state(current)._asdict(), aggregators=_zipped(aggregators))
+  )
+
+
+def _zipped(values: Mapping[str, Any]) -> tff.Value:
+  """Returns values at the server as one value, an empty one if there is none."""
+  if not values:
+    return tff.federated_value(collections.OrderedDict(), tff.SERVER)
+  return tff.federated_zip(
+    collections.OrderedDict(
+      (name, _zipped(value) if isinstance(value, dict) else value)
+      for name, value in values.items()
+    )
+  )
