@@ -167,7 +167,10 @@ def test_who_does_not_count_changes_neither(tff_context, packed):
 
 
 def test_without_control_variates_it_is_fedavg(tff_context):
-  """To the bit, over an objective with a state of its own."""
+  """Over an objective with a state of its own.
+
+  To the rounding of float32: TF fuses a step that adds 0 in another order.
+  """
   head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
   objective = byol.ByolObjective(harness.model(), head, momentum=0.5)
   training = fedavg.FedAvgConfig(
@@ -184,13 +187,12 @@ def test_without_control_variates_it_is_fedavg(tff_context):
     told = state.server._replace(kept=zeros.kept)
     state, metrics = process.next(state._replace(server=told, clients={}), cohort)
     expected, expected_metrics = plain.next(expected, cohort)
-    np.testing.assert_array_equal(
-      harness.weights(process, state), harness.weights(plain, expected)
-    )
+    got, wanted = harness.weights(process, state), harness.weights(plain, expected)
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=2e-7)
     assert harness.flat(state.server.kept['control']).any()
     for name, value in expected_metrics['client_work'].items():
       if not name.startswith('bytes'):
-        assert metrics['client_work'][name] == value
+        assert metrics['client_work'][name] == pytest.approx(value, rel=1e-5), name
   # And with them it is not.
   corrected, _ = process.next(state, cohort)
   expected, _ = plain.next(expected, cohort)
