@@ -15,6 +15,8 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedca
+from tff_ssl.algorithms import l_dawa
+from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import checks
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
@@ -102,6 +104,19 @@ def _fedbn_config() -> fedavg.FedAvgConfig:
       'keeps on the client.'
     )
   return training.client_config()
+
+
+def _scaffold_config(population: int) -> scaffold.ScaffoldConfig:
+  return scaffold.ScaffoldConfig(population, training.client_config())
+
+
+def _scaffold(objective: Any, element_spec: Any, population: int) -> Any:
+  build = with_server(scaffold.build_scaffold, lambda: _scaffold_config(population))
+  return build(objective, element_spec)
+
+
+def _l_dawa_config() -> l_dawa.LDAWAConfig:
+  return l_dawa.LDAWAConfig(training.client_config())
 
 
 def _dcco_config() -> dcco.DCCOConfig:
@@ -218,6 +233,18 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     with_server(fed_ssl.build_fed_ssl, training.client_config),
     FEDAVG,
     check=checked(training.client_config),
+  ),
+  'scaffold': Algorithm(
+    _scaffold,
+    FEDAVG,
+    check=checked(lambda: _scaffold_config(1)),
+    # For the size of the population; the numbers are not read.
+    numbered=True,
+  ),
+  'l_dawa': Algorithm(
+    with_server(l_dawa.build_l_dawa, _l_dawa_config),
+    FEDAVG,
+    check=checked(_l_dawa_config),
   ),
   'centralized': Algorithm(
     _centralized,

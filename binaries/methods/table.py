@@ -154,7 +154,15 @@ _FEDAVG_SSL = Program(
   'fedavg simsiam',
   {
     f'{algorithm} {objective}': Method(algorithm, objective)
-    for algorithm in ('fedavg', 'fedprox', 'fedbn', 'fed_ssl', 'centralized')
+    for algorithm in (
+      'fedavg',
+      'fedprox',
+      'fedbn',
+      'fed_ssl',
+      'scaffold',
+      'l_dawa',
+      'centralized',
+    )
     for objective in (
       'simclr',
       'moco_v1',

@@ -38,7 +38,7 @@ class _Trained:
     return harness.weights(self.process, state)
 
   def optimizer(self, state) -> np.ndarray:
-    """Returns what is kept besides weights as one vector: the optimizer's state."""
+    """Returns what is kept besides the weights as one vector."""
     kept = [
       getattr(state, name, ()) for name in ('optimizer', 'objective', 'finalizer')
     ]

@@ -23,8 +23,10 @@ from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import fedu
+from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import maml_ssfl
 from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms import scaffold
 from tff_ssl.algorithms import server_finetuned
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import local_training
@@ -96,6 +98,11 @@ _EPOCHS = fedavg.FedAvgConfig(
 )
 
 
+_PLAIN_SGD = dataclasses.replace(
+  _EPOCHS, local=local_training.LocalPlan(epochs=2, batch_size=2)
+)
+
+
 def _centralized_training(objective):
   return centralized_training.CentralizedTraining(
     objective, _EPOCHS.local, _EPOCHS.rate, harness.SEED
@@ -155,6 +162,30 @@ TABLE = collections.OrderedDict(
   fed_byol=Algorithm(
     fed_ssl.build_fed_ssl,
     lambda packed: harness.build_fed_ssl(_byol(), harness.ADAM, _EPOCHS, packed),
+  ),
+  scaffold=Algorithm(
+    scaffold.build_scaffold,
+    lambda packed: harness.build_with_states(
+      scaffold.build_scaffold,
+      _byol(),
+      harness.ADAM,
+      scaffold.ScaffoldConfig(8, _PLAIN_SGD),
+      packed,
+    ),
+  ),
+  l_dawa=Algorithm(
+    l_dawa.build_l_dawa,
+    lambda packed: l_dawa.build_l_dawa(
+      _simsiam(batch_norm=True),
+      harness.PACKS if packed else harness.ELEMENT,
+      optimizers.build_optimizer(harness.ADAM),
+      l_dawa.LDAWAConfig(_EPOCHS),
+    ),
+    describe=lambda: l_dawa.describe(
+      _simsiam(batch_norm=True),
+      optimizers.build_optimizer(harness.ADAM),
+      l_dawa.LDAWAConfig(_EPOCHS),
+    ),
   ),
   fedema=Algorithm(
     fedema.build_fedema,

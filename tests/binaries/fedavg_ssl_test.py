@@ -56,8 +56,10 @@ _WRONG = {
   '--encoder=vit_micro --encoder_norm=group': 'it is for resnet8, resnet14',
   '--encoder_patch=4': 'it is for vit_micro, vit_tiny only',
   '--objective=simsiam --temperature=0.1': 'it is for simclr, moco_v1, moco_v2, swav',
-  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl only',
+  '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl, '
+  'scaffold, l_dawa only',
   '--algorithm=fedprox': 'proximal_weight is 0',
+  '--algorithm=scaffold --client_momentum=0.9': "momentum, accumulate are ('sgd', 0.9",
   '--algorithm=fedbn': 'encoder_norm is group; --algorithm=fedbn needs batch',
   '--participation=1.5': 'participation is 1.5',
   '--client_schedule=steps': "client_schedule_steps is ''",

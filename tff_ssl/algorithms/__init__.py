@@ -10,6 +10,8 @@ returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a pr
   FedEMA                 fedema               Zhuang et al. 2022, section 4
   FedU                   fedu                 Zhuang et al. 2021
   FedCA                  fedca                Zhang et al. 2023
+  SCAFFOLD               scaffold             Karimireddy et al. 2020
+  L-DAWA                 l_dawa               Rehman et al. 2023
   DCCO                   dcco                 Vemulapalli et al. 2022
   Per-SSFL               per_ssfl             He et al. 2021
   BiLevel-SSFL           bilevel_ssfl         He et al. 2021, after Ditto

@@ -92,7 +92,7 @@ class Graph:
         are told again what earlier ones have told them; for the count of bytes.
 
     Raises:
-      ValueError: See `processes.build_learning_process`.
+      ValueError: See `build_learning_process`.
     """
     self._algorithm = algorithm
     self.cohort: Any = None

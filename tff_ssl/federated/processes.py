@@ -126,44 +126,6 @@ class Paired:
     return self._process.next(state, *data)
 
 
-def build_learning_process(
-  algorithm: phases.Algorithm,
-  element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds an algorithm with stateless clients.
-
-  Args:
-    algorithm: Its phases, all of them exchanges.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    aggregation: What everything that leaves a client goes through; plain when None.
-
-  Returns:
-    The process. Its metrics are in groups, `client_work` with counts and bytes.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id` and the
-      numbers that the algorithm asks for, or it must not be given the aggregation.
-  """
-  graph = builder.Graph(algorithm, element_spec, aggregation)
-
-  @tff.federated_computation(
-    graph.state_type, tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
-  )
-  def next_fn(state, data):
-    done = graph.run(state, data)
-    return tff.learning.templates.LearningProcessOutput(done.state, done.metrics)
-
-  @tff.tensorflow.computation(graph.state_type.member, graph.weights_type)
-  def set_model_weights(state, weights):
-    return state._replace(global_model_weights=weights)
-
-  return tff.learning.templates.LearningProcess(
-    graph.initialize, next_fn, graph.get_model_weights, set_model_weights
-  )
-
-
 def build_stateful_process(
   algorithm: phases.Algorithm,
   element_spec: Any,

@@ -1,0 +1,229 @@
+"""Tests of SCAFFOLD: rounds of a linear model against NumPy, its limit, who counts."""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import harness
+from tests.algorithms import linear_model
+from tests.algorithms import with_states
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import scaffold
+from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import packs
+from tff_ssl.objectives import byol
+from tff_ssl.optimization import local
+
+_ELEMENT = collections.OrderedDict(
+  x=tf.TensorSpec([2], tf.float32),
+  y=tf.TensorSpec([], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+)
+_SIZES = (3, 1, 4, 2)
+_EPOCHS, _BATCH, _RATE, _DECAY = 2, 2, linear_model.RATE, 0.1
+# Partial participation; clients come back after a round without them.
+_ROUNDS = [[0, 1], [2, 1], [3, 0, 2]]
+_SERVER = optimizers.OptimizerConfig('sgd', 1.0)
+
+
+def _examples(k):
+  """Returns a client's examples: all the same, so that their order does not matter."""
+  generator = np.random.default_rng(k)
+  n, x, y = _SIZES[k], generator.normal(size=2), generator.normal()
+  return collections.OrderedDict(
+    x=np.tile(x, (n, 1)).astype(np.float32),
+    y=np.full(n, y, np.float32),
+    example_id=np.arange(10 * k, 10 * k + n, dtype=np.int64),
+  )
+
+
+def _cohort(members, packed=False, broken=(), empty=0):
+  clients = [_examples(k) for k in members]
+  for k, client in zip(members, clients, strict=True):
+    client['x'] = client['x'] * np.float32(np.nan if k in broken else 1)
+  nothing = collections.OrderedDict((n, v[:0]) for n, v in _examples(0).items())
+  clients += [nothing] * empty
+  if not packed:
+    return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
+  union = collections.OrderedDict(
+    (name, np.concatenate([client[name] for client in clients])) for name in _ELEMENT
+  )
+  return [packs.pack_dataset(union, [len(client['y']) for client in clients])]
+
+
+def _config(weighting='examples', decay=0.0):
+  optimizer = local.LocalOptimizer(weight_decay=decay)
+  plan = local_training.LocalPlan(_EPOCHS, _BATCH, optimizer=optimizer)
+  return fedavg.FedAvgConfig(plan, _RATE, weighting)
+
+
+@functools.cache
+def _build(weighting='examples', decay=0.0, packed=False):
+  process = scaffold.build_scaffold(
+    linear_model.LinearObjective(),
+    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
+    optimizers.build_optimizer(_SERVER),
+    scaffold.ScaffoldConfig(len(_SIZES), _config(weighting, decay)),
+  )
+  return with_states.WithStates(process, packed)
+
+
+def _by_hand(rounds, weighting='examples', decay=0.0):
+  """Yields x, c and the c_k after each round, by Algorithm 1 in float64."""
+  x, c, own = linear_model.START, np.zeros(2), collections.defaultdict(lambda: 0.0)
+  for members in rounds:
+    moves, changes = [], []
+    for k in members:
+      a, b = (_examples(k)[name][0].astype(np.float64) for name in ('x', 'y'))
+      y, steps = x, _EPOCHS * -(-_SIZES[k] // _BATCH)
+      for _ in range(steps):
+        gradient = a * (a @ y - b) + decay * y
+        y = y - _RATE * (gradient - own[k] + c)
+      new = own[k] - c + (x - y) / (steps * _RATE)
+      moves.append(y - x)
+      changes.append(new - own[k])
+      own[k] = new
+    sizes = [_SIZES[k] if weighting == 'examples' else 1 for k in members]
+    shares = np.array(sizes) / np.sum(sizes)
+    x = x + shares @ moves
+    c = c + len(members) / len(_SIZES) * (shares @ changes)
+    yield x, c, dict(own)
+
+
+def _control(state):
+  return state.server.kept['control']['w']
+
+
+@pytest.mark.parametrize('packed', [False, True])
+@pytest.mark.parametrize(
+  ('weighting', 'decay'), [('examples', 0.0), ('uniform', 0.0), ('examples', _DECAY)]
+)
+def test_rounds_are_those_of_the_paper(tff_context, weighting, decay, packed):
+  process = _build(weighting, decay, packed)
+  cohorts = [_cohort(members, packed) for members in _ROUNDS]
+  states, _ = harness.rounds_of(process, cohorts)
+  expected = _by_hand(_ROUNDS, weighting, decay)
+  for state, (x, c, own) in zip(states[1:], expected, strict=True):
+    np.testing.assert_allclose(harness.weights(process, state), x, rtol=1e-5)
+    np.testing.assert_allclose(_control(state), c, rtol=1e-4, atol=1e-6)
+    assert state.clients.keys() == {10 * k for k in own}
+    for k, variate in own.items():
+      kept = state.clients[10 * k].kept['w']
+      np.testing.assert_allclose(kept, variate, rtol=1e-4, atol=1e-6)
+    if weighting == 'uniform':
+      # What Algorithm 1 says of c: the mean of all c_k, 0 of who was never there.
+      np.testing.assert_allclose(c, sum(own.values()) / len(_SIZES), atol=1e-9)
+
+
+def test_clients_that_differ_do_not_drift_apart(tff_context):
+  """Where all take part it ends at the least of the mean loss; FedAvg does not."""
+  everyone = _cohort(range(len(_SIZES)), packed=True)
+  rows = [_examples(k) for k in range(len(_SIZES))]
+  a, b = (np.stack([row[name][0] for row in rows]) for name in ('x', 'y'))
+  least = np.linalg.lstsq(a, b, rcond=None)[0]
+  plain = fedavg.build_fedavg(
+    linear_model.LinearObjective(),
+    packs.PackSpec(_ELEMENT),
+    optimizers.build_optimizer(_SERVER),
+    _config('uniform'),
+  )
+  away = []
+  for process in (_build('uniform', packed=True), plain):
+    states, _ = harness.rounds_of(process, [everyone] * 150)
+    away.append(np.linalg.norm(harness.weights(process, states[-1]) - least))
+  assert away[0] < 1e-3 < 1e-2 < away[1]
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_who_does_not_count_changes_neither(tff_context, packed):
+  process = _build(packed=packed)
+  (_, before), _ = harness.rounds_of(process, [_cohort([0, 1], packed)])
+  alone = process.next(before, _cohort([0], packed)).state
+  cohort = _cohort([1, 0], packed, broken=[1], empty=1)
+  after, metrics = process.next(before, cohort)
+  work = metrics['client_work']
+  assert (work['nonfinite_clients'], work['empty_clients']) == (1, 1)
+  np.testing.assert_array_equal(_control(after), _control(alone))
+  np.testing.assert_array_equal(
+    harness.weights(process, after), harness.weights(process, alone)
+  )
+  for state, last_round in ((before, 0), (after, 0)):
+    assert state.clients[10].last_round == last_round
+  np.testing.assert_array_equal(
+    after.clients[10].kept['w'], before.clients[10].kept['w']
+  )
+  assert after.clients[0].last_round == 1
+  # And nothing of it all moves where no client counts.
+  none = process.next(before, _cohort([0, 1], packed, broken=[0, 1])).state
+  np.testing.assert_array_equal(_control(none), _control(before))
+  np.testing.assert_array_equal(
+    harness.weights(process, none), harness.weights(process, before)
+  )
+
+
+def test_without_control_variates_it_is_fedavg(tff_context):
+  """To the bit, over an objective with a state of its own."""
+  head = projector.build_linear(harness.DIMENSION, harness.DIMENSION, 'predictor')
+  objective = byol.ByolObjective(harness.model(), head, momentum=0.5)
+  training = fedavg.FedAvgConfig(
+    local_training.LocalPlan(2, 2), 0.05, seed=harness.SEED
+  )
+  process = harness.build_with_states(
+    scaffold.build_scaffold, objective, _SERVER, scaffold.ScaffoldConfig(9, training)
+  )
+  plain = harness.build_fedavg(objective, _SERVER, training)
+  cohort = harness.cohort(harness.split([1, 3, 2]))
+  state, expected = process.initialize(), plain.initialize()
+  zeros = state.server
+  for _ in range(2):
+    told = state.server._replace(kept=zeros.kept)
+    state, metrics = process.next(state._replace(server=told, clients={}), cohort)
+    expected, expected_metrics = plain.next(expected, cohort)
+    np.testing.assert_array_equal(
+      harness.weights(process, state), harness.weights(plain, expected)
+    )
+    assert harness.flat(state.server.kept['control']).any()
+    for name, value in expected_metrics['client_work'].items():
+      if not name.startswith('bytes'):
+        assert metrics['client_work'][name] == value
+  # And with them it is not.
+  corrected, _ = process.next(state, cohort)
+  expected, _ = plain.next(expected, cohort)
+  differ = harness.weights(process, corrected) - harness.weights(plain, expected)
+  assert np.abs(differ).max() > 1e-4
+
+
+def test_control_variates_are_told_and_sent(tff_context):
+  process = _build()
+  _, metrics = harness.rounds_of(process, [_cohort([0, 1])])
+  # Two weights and two of c; the seed, the rate and the round are four numbers.
+  assert metrics[0]['client_work']['bytes_down'] == 2 * 4 * (2 + 2 + 4)
+  # Both of two numbers; loss and target, the weight, and four counts.
+  assert metrics[0]['client_work']['bytes_up'] == 2 * 4 * (2 + 2 + 2 + 1 + 4)
+
+
+@pytest.mark.parametrize(
+  ('plan', 'used'),
+  [
+    ({'optimizer': local.LocalOptimizer('adam')}, "('adam', 0.0, 1)"),
+    ({'optimizer': local.LocalOptimizer(momentum=0.9)}, "('sgd', 0.9, 1)"),
+    ({'accumulate': 2}, "('sgd', 0.0, 2)"),
+  ],
+)
+def test_other_steps_than_plain_sgd_are_refused(plan, used):
+  plan = local_training.LocalPlan(batch_size=2, **plan)
+  with pytest.raises(ValueError) as raised:
+    scaffold.ScaffoldConfig(3, fedavg.FedAvgConfig(plan))
+  assert str(raised.value) == (
+    f"optimizer, momentum, accumulate are {used}; here they must be ('sgd', 0, 1)."
+  )
+
+
+def test_a_population_of_nobody_is_refused():
+  with pytest.raises(ValueError, match='population is 0; it must be at least 1'):
+    scaffold.ScaffoldConfig(0)

@@ -1,0 +1,118 @@
+"""Federated averaging by layers, weighed by the angle each has turned (L-DAWA).
+
+"L-DAWA: Layer-wise Divergence Aware Weight Aggregation in Federated Self-Supervised
+Visual Representation Learning", Yasar Abbas Ur Rehman, Yan Gao, Pedro Porto Buarque de
+Gusmao, Mina Alibeigi, Jiajun Shen, Nicholas D. Lane, ICCV 2023.
+
+A round:
+  1. the server broadcasts the model, of layers x_l;
+  2. client k trains as in FedAvg, to layers y_l. It takes cos_l, the cosine of the
+     angle between x_l and y_l, and sends cos_l (x_l - y_l) and cos_l of every layer;
+  3. the server divides the mean of the first by that of the second, which leaves x_l
+     minus the mean of all y_l weighed by their cos_l, and applies its optimizer.
+The server needs sums alone, which may be secure: a client's own cosines stay with it.
+With every cos_l replaced by 1 (`divergence_aware` is False) it is FedAvg.
+
+Deviations:
+  A layer is all tensors of one name up to its last '/', as a kernel and its bias; the
+    authors' code takes each tensor by itself.
+  cos_l multiplies the client's weight in FedAvg; the paper's are 'uniform'.
+  Weights are divided by the sum of the cosines; the authors' code divides by the number
+    of clients, by which a layer that turns shrinks. A server optimizer is given the
+    difference, old minus new, as a gradient.
+  Where x_l or y_l is 0 there is no angle, and cos_l is 1: else 0 would stay for ever.
+  A layer whose sum of cosines is not positive keeps its weights, whatever the server's
+    momentum, as all layers do where no client counts.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import builder
+from tff_ssl.federated import phases
+from tff_ssl.objectives import base
+
+
+@dataclasses.dataclass(frozen=True)
+class LDAWAConfig:
+  """Hyperparameters: how clients train, and whether layers are weighed at all."""
+
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+  divergence_aware: bool = True
+
+
+def cosines(x: base.Params, y: base.Params) -> base.Params:
+  """Returns the cosine of the angle between two models' weights, by layer."""
+  products: dict[str, list] = collections.defaultdict(list)
+  for name, a in x.items():
+    pairs = ((a, y[name]), (a, a), (y[name], y[name]))
+    products[_layer(name)].append([tf.reduce_sum(a * b) for a, b in pairs])
+  result = collections.OrderedDict()
+  for layer, of_tensors in products.items():
+    xy, xx, yy = tf.unstack(tf.reduce_sum(of_tensors, axis=0))
+    cosine = xy / (tf.sqrt(xx) * tf.sqrt(yy))
+    result[layer] = tf.where((xx > 0) & (yy > 0), cosine, tf.ones_like(cosine))
+  return result
+
+
+def _layer(name: str) -> str:
+  return name.rpartition('/')[0] or name
+
+
+def _by_layer(function, tensors, values):
+  """Returns a function of each tensor and of its layer's value, by the same names."""
+  return collections.OrderedDict(
+    (name, function(tensor, values[_layer(name)])) for name, tensor in tensors.items()
+  )
+
+
+def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorithm:
+  """Returns FedAvg's state and phase with weighed layers; see `build_l_dawa`."""
+  plain = fedavg.describe(objective, server_optimizer, config.training)
+  (train,) = plain.exchanges
+  client = fedavg.client_function(objective, config.training)
+
+  def each(shared, examples):
+    x, sent = shared['params'], client.each(shared, examples)
+    cos = cosines(x, tf.nest.map_structure(tf.subtract, x, sent['update']))
+    if not config.divergence_aware:
+      cos = tf.nest.map_structure(tf.ones_like, cos)
+    update = _by_layer(tf.multiply, sent['update'], cos)
+    return collections.OrderedDict(sent, update=update, cosines=cos)
+
+  def receive(state, arrived):
+    cos = tf.nest.map_structure(tf.nn.relu, arrived['cosines']['statistics'])
+    update = _by_layer(tf.math.divide_no_nan, arrived['update'], cos)
+    after, metrics = train.receive(state, {**arrived, 'update': update})
+    old, new = state.global_model_weights, after.global_model_weights
+    # An optimizer with momentum would move what has an update of 0, too.
+    trainable = collections.OrderedDict(
+      (name, tf.where(cos[_layer(name)] > 0, tensor, old.trainable[name]))
+      for name, tensor in new.trainable.items()
+    )
+    weights = tff.learning.models.ModelWeights(trainable, new.non_trainable)
+    return after._replace(global_model_weights=weights), metrics
+
+  weighed = dataclasses.replace(client, each=each, of_equal_clients=None)
+  sent = {**train.sent, 'cosines': combine.STATISTICS}
+  exchange = phases.Exchange('train', train.share, weighed, sent, receive)
+  return phases.Algorithm(plain.initial, [exchange])
+
+
+def build_l_dawa(
+  objective: base.Objective | base.Stateful,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: LDAWAConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Builds L-DAWA; the arguments are as in `fedavg.build_fedavg`."""
+  algorithm = describe(objective, server_optimizer, config or LDAWAConfig())
+  return builder.build_learning_process(algorithm, element_spec, aggregation)

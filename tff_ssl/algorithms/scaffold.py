@@ -1,0 +1,120 @@
+"""Federated averaging of any objective, corrected by control variates (SCAFFOLD).
+
+"SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", Sai Praneeth
+Karimireddy et al., ICML 2020: Algorithm 1, option II.
+
+A round, with c at the server and c_k on client k, both 0 at first:
+  1. the server broadcasts the model x and c;
+  2. client k starts at y = x and takes steps y <- y - rate (g(y) - c_k + c). Then
+     c_k+ = c_k - c + (x - y) / (steps rate), and it sends y - x and c_k+ - c_k;
+  3. the server's optimizer (the paper's: SGD) moves x by the mean of the first, and c
+     moves by |S|/N of the mean of the second, where |S| clients of N have counted.
+With c = c_k = 0 for ever it is FedAvg. Who does not count changes neither c nor c_k.
+
+Deviations:
+  Both means weigh clients as FedAvg does. The paper's are 'uniform': c is then the mean
+    of all c_k; by 'examples' it is nearly their weighted mean.
+  What an objective does to its weights after a step counts as gradient, and its state
+    is made anew each round, as in `fedavg`.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.objectives import base
+from tff_ssl.optimization import local
+
+
+@dataclasses.dataclass(frozen=True)
+class ScaffoldConfig:
+  """Hyperparameters: N, all clients that there are, and how they train (plain SGD)."""
+
+  population: int
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+
+  def __post_init__(self):
+    if self.population < 1:
+      raise ValueError(f'population is {self.population}; it must be at least 1.')
+    plan = self.training.local
+    used = plan.optimizer.name, plan.optimizer.momentum, plan.accumulate
+    if used != ('sgd', 0, 1):
+      raise ValueError(
+        f"optimizer, momentum, accumulate are {used}; here they must be ('sgd', 0, 1)."
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Corrected(local.LocalOptimizer):
+  """Plain SGD that adds a constant, c - c_k, to each gradient."""
+
+  constant: Any = None
+
+  def update(self, params, state, grads, rate):
+    corrected = tf.nest.map_structure(tf.add, grads, self.constant)
+    return super().update(params, state, corrected, rate)
+
+
+def describe(objective, server_optimizer, config: ScaffoldConfig) -> phases.Algorithm:
+  """Returns FedAvg's state and phase with control variates; see `build_scaffold`."""
+  plain = fedavg.describe(objective, server_optimizer, config.training)
+  (train,), plan = plain.exchanges, config.training.local
+
+  def zeros(params):
+    return tf.nest.map_structure(tf.zeros_like, params)
+
+  def initial():
+    state = plain.initial()
+    return state.keeping(control=zeros(state.global_model_weights.trainable))
+
+  def share(state):
+    return collections.OrderedDict(train.share(state), round=state.round, **state.kept)
+
+  def each(shared, state, examples):
+    c = shared['control']
+    constant = tf.nest.map_structure(tf.subtract, c, state.kept)
+    optimizer = _Corrected(**vars(plan.optimizer), constant=constant)
+    corrected = dataclasses.replace(plan, optimizer=optimizer)
+    training = dataclasses.replace(config.training, local=corrected)
+    sent = fedavg.client_function(objective, training).each(shared, examples)
+    n, size = base.example_count(examples), plan.batch_size
+    steps = tf.cast(plan.epochs * (-(-n // size) if size else 1), tf.float32)
+    a = tf.math.divide_no_nan(1.0, steps * shared['rate'])
+    sent['control'] = tf.nest.map_structure(lambda u, c: a * u - c, sent['update'], c)
+    return sent, tf.nest.map_structure(tf.add, state.kept, sent['control'])
+
+  def receive(state, arrived):
+    after, metrics = train.receive(state, arrived)
+    counts, step = arrived[phases.COUNTS], arrived['control']
+    counted = counts['clients'] - counts['empty_clients'] - counts['nonfinite_clients']
+    share = tf.cast(counted, tf.float32) / config.population
+    c = tf.nest.map_structure(lambda c, d: c + share * d, state.kept['control'], step)
+    return after.keeping(control=c), metrics
+
+  client = client_functions.StatefulFunction(
+    lambda shared: zeros(shared['params']), each, config.training.weigh
+  )
+  sent = {**train.sent, 'control': combine.UPDATE}
+  exchange = phases.Exchange('train', share, client, sent, receive)
+  return phases.Algorithm(initial, [exchange])
+
+
+def build_scaffold(
+  objective: base.Objective | base.Stateful,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: ScaffoldConfig,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> processes.StatefulProcess:
+  """Builds SCAFFOLD; the arguments are as in `fedavg.build_fedavg`."""
+  algorithm = describe(objective, server_optimizer, config)
+  return processes.build_stateful_process(algorithm, element_spec, aggregation)
