@@ -9,7 +9,7 @@ A round, with c at the server and c_k on client k, both 0 at first:
      c_k+ = c_k - c + (x - y) / (steps rate), and it sends y - x and c_k+ - c_k;
   3. the server's optimizer (the paper's: SGD) moves x by the mean of the first, and c
      moves by |S|/N of the mean of the second, where |S| clients of N have counted.
-With c = c_k = 0 for ever it is FedAvg. Who does not count changes neither c nor c_k.
+With c = c_k = 0 for ever it is FedAvg. A discarded client changes neither c nor c_k.
 
 Deviations:
   Both means weigh clients as FedAvg does. The paper's are 'uniform': c is then the mean
