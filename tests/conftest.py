@@ -13,6 +13,12 @@ from tff_ssl.runtime import context
 context.remove_default()
 # They share the runs of tests/binaries/conftest.py, which take minutes.
 _SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')
+# Tests of a table, row by row: what a row takes long to make is shared.
+_TABLES = {
+  'tests/algorithms/conformance_test.py': 'process',
+  'tests/algorithms/forms_test.py': 'process',
+  'tests/federated/client_steps_test.py': 'client',
+}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,8 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
   for item in items:
     file = item.nodeid.split('::')[0]
     row = getattr(item, 'callspec', None) and item.callspec.params.get('name')
-    group = f'{file} {row}' if file.endswith('conformance_test.py') else file
-    group = _SAME_RUNS[0] if file in _SAME_RUNS else group
+    group = _SAME_RUNS[0] if file in _SAME_RUNS else file
+    if file in _TABLES:
+      group = f'{_TABLES[file]} {row}'
     item.add_marker(pytest.mark.xdist_group(group))
 
 

@@ -18,7 +18,7 @@ def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
   assert set(expected.split()) <= set(listed)
   assert len(set(listed)) == len(listed)
   # With their help and default, and without the flags of TFF and absl.
-  assert '--task: <digits|cifar10|' in ended.stdout
+  assert '--task: <digits|digits_halves|' in ended.stdout
   assert 'Rounds between checkpoints.' in ended.stdout
   assert "(default: '10')" in ended.stdout
   assert not {'verbosity', 'logtostderr', 'tfds_debug'} & set(listed)
