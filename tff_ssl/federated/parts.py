@@ -22,7 +22,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
+from tff_ssl.federated import single
 
 
 class Partial(NamedTuple):
@@ -129,11 +129,7 @@ def _build(
   to_sums = _build_to_sums(step, clip_norms)
 
   def partial_sums(state, states, data):
-    current = graph.server_state(state)
-    told: dict[str, tff.Value] = {}
-    names = list(graph.steps)
-    for earlier in names[: names.index(name) + 1]:
-      graph.steps[earlier].tell(current, told)
+    told = single.tell(graph, name, state)
     sent, states = step.on_clients(told, states, graph.read(data))
     sums = tff.federated_sum(tff.federated_map(to_sums, sent))
     return Partial(sums, states)
@@ -184,14 +180,13 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
 def _build_receive(
   received: builder.Graph, name: str, to_sums: tff.Computation
 ) -> tff.Computation:
-  step = received.steps[name]
-  is_last = name == list(received.steps)[-1]
+  kinds = received.steps[name].exchange.sent
 
   @tff.tensorflow.computation(to_sums.type_signature.result)
   def to_sent(sums):
     sent = collections.OrderedDict(sums)
     share = tf.math.divide_no_nan(1.0, sums['weight'])
-    for field, kind in step.exchange.sent.items():
+    for field, kind in kinds.items():
       if not isinstance(kind, combine.Total):
         sent[field] = _times(share, sums[field])
     return sent
@@ -201,16 +196,7 @@ def _build_receive(
     tff.FederatedType(to_sums.type_signature.result, tff.CLIENTS),
   )
   def receive(state, sums):
-    sent = tff.federated_map(to_sent, sums)
-    combined = step.combine(state.aggregators[name], sent)
-    output = step.receive(received.server_state(state), combined.result)
-    metrics: dict[str, Any] = {}
-    placed.add_metrics(metrics, output, name, combined.measurements)
-    after = received.advanced(output['state']) if is_last else output['state']
-    return (
-      received.process_state(after, state, {name: combined.state}),
-      placed.zipped_metrics(metrics),
-    )
+    return single.receive(received, name, state, tff.federated_map(to_sent, sums))
 
   return receive
 

@@ -55,7 +55,7 @@ def build_single_phases(
     ValueError: If clients keep a state, or the server has data: the forms have no place
       for them. And as `builder.build_learning_process`.
   """
-  check_stateless(algorithm, 'a computation for each phase')
+  _check_stateless(algorithm)
   graph = builder.Graph(algorithm, element_spec, aggregation, tells_again=True)
   return SinglePhases(
     graph.initialize,
@@ -64,43 +64,71 @@ def build_single_phases(
   )
 
 
-def check_stateless(algorithm: phases.Algorithm, form: str) -> None:
-  """Raises ValueError if a form has no place for what an algorithm has.
-
-  Args:
-    algorithm: Any.
-    form: What is to be built, for the message.
-  """
+def _check_stateless(algorithm: phases.Algorithm) -> None:
   at_server = len(algorithm.exchanges) < len(algorithm.phases)
   if algorithm.is_stateful or at_server:
     what = 'data at the server' if at_server else 'clients that keep a state'
     raise ValueError(
-      f'The algorithm has {what}; as {form} it must have exchanges with stateless '
-      'clients alone.'
+      f'The algorithm has {what}; as a computation for each phase it must have '
+      'exchanges with stateless clients alone.'
     )
 
 
 def _build(graph: builder.Graph, name: str) -> tff.Computation:
-  names = list(graph.steps)
-  step, is_last = graph.steps[name], name == names[-1]
+  step = graph.steps[name]
 
   @tff.federated_computation(
     graph.state_type, tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
   )
   def run(state, data):
-    current = graph.server_state(state)
-    told: dict[str, tff.Value] = {}
-    for earlier in names[: names.index(name) + 1]:
-      graph.steps[earlier].tell(current, told)
+    told = tell(graph, name, state)
     sent, _ = step.on_clients(told, None, graph.read(data))
-    combined = step.combine(state.aggregators[name], sent)
-    output = step.receive(current, combined.result)
-    metrics: dict[str, Any] = {}
-    placed.add_metrics(metrics, output, name, combined.measurements)
-    after = graph.advanced(output['state']) if is_last else output['state']
-    return (
-      graph.process_state(after, state, {name: combined.state}),
-      placed.zipped_metrics(metrics),
-    )
+    return receive(graph, name, state, sent)
 
   return run
+
+
+def tell(graph: builder.Graph, name: str, state: tff.Value) -> dict[str, tff.Value]:
+  """Tells clients all that an exchange by itself needs, inside a computation.
+
+  Args:
+    graph: Of the algorithm.
+    name: Of the exchange; what earlier ones tell is told too.
+    state: `placed.ProcessState` at the server.
+
+  Returns:
+    What the clients know, by name.
+  """
+  current = graph.server_state(state)
+  told: dict[str, tff.Value] = {}
+  for step in graph.steps.values():
+    step.tell(current, told)
+    if step.exchange.name == name:
+      break
+  return told
+
+
+def receive(
+  graph: builder.Graph, name: str, state: tff.Value, sent: tff.Value
+) -> tuple[tff.Value, tff.Value]:
+  """Ends an exchange by itself, inside a computation.
+
+  Args:
+    graph: Of the algorithm.
+    name: Of the exchange; after the last one the next round begins.
+    state: `placed.ProcessState` at the server.
+    sent: On the clients.
+
+  Returns:
+    The state after, and metrics by group, both at the server.
+  """
+  step, is_last = graph.steps[name], name == next(reversed(graph.steps))
+  combined = step.combine(state.aggregators[name], sent)
+  output = step.receive(graph.server_state(state), combined.result)
+  metrics: dict[str, Any] = {}
+  placed.add_metrics(metrics, output, name, combined.measurements)
+  after = graph.advanced(output['state']) if is_last else output['state']
+  return (
+    graph.process_state(after, state, {name: combined.state}),
+    placed.zipped_metrics(metrics),
+  )
