@@ -108,7 +108,7 @@ class InMemory:
     """Returns the global model's weights."""
     return tff.learning.models.ModelWeights(state.params, [])
 
-  @tf.function(reduce_retracing=True)
+  @tf.function(reduce_retracing=True, autograph=False)
   def _visit(
     self, shared: Any, own: Any, examples: base.Examples, total: packing.Sums | None
   ) -> tuple[packing.Sums, client_functions.ClientState]:
@@ -121,7 +121,7 @@ class InMemory:
       sums = tf.nest.map_structure(tf.add, total, sums)
     return sums, after
 
-  @tf.function
+  @tf.function(autograph=False)
   def _apply(
     self, params: base.Params, optimizer: Any, total: packing.Sums
   ) -> tuple[base.Params, Any, base.Metrics]:

@@ -164,7 +164,7 @@ class Centralized(UnionProcess):
       tf.constant(0, tf.int32),
     )
 
-  @tf.function(reduce_retracing=True)
+  @tf.function(reduce_retracing=True, autograph=False)
   def _round(self, state, dataset):
     examples = clients.all_examples(dataset)
     params = state.global_model_weights.trainable

@@ -74,7 +74,7 @@ class CentralizedTraining(centralized.UnionProcess):
       tf.constant(0, tf.int32),
     )
 
-  @tf.function(reduce_retracing=True)
+  @tf.function(reduce_retracing=True, autograph=False)
   def _round(self, state, dataset):
     examples = clients.all_examples(dataset)
     trained = local_training.train(

@@ -81,7 +81,7 @@ def build_adapt(
   plan = local_training.LocalPlan(batch_size=config.batch_size, accumulate=_ALL)
   seed = (config.seed, _ADAPTATION)
 
-  @tf.function(reduce_retracing=True)
+  @tf.function(reduce_retracing=True, autograph=False)
   def adapt(params: base.Params, examples: base.Examples) -> base.Params:
     trained = local_training.train(
       objective,

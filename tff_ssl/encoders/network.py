@@ -141,17 +141,20 @@ class Network:
       raise ValueError(f'seed of {self.name} must have shape [2], got {seed.shape}')
     params = collections.OrderedDict()
     for name, spec in self.specs.items():
-      own_seed = tf.random.experimental.stateless_fold_in(
-        seed, zlib.crc32(name.encode()) & 0x7FFFFFFF, alg='philox'
-      )
+      own_seed = None
+      # Half of the parameters are constants: to fold seeds for them too was half of the
+      # graph that initializes.
+      if not isinstance(spec.initializer, parameters.Constant):
+        own_seed = tf.random.experimental.stateless_fold_in(
+          seed, zlib.crc32(name.encode()) & 0x7FFFFFFF, alg='philox'
+        )
       params[name] = spec.initializer(own_seed, spec.shape, dtype)
     return params
 
   def init_statistics(self, dtype: tf.DType = tf.float32) -> Params:
     """Returns the population statistics before any example: mean 0, variance 1."""
-    none = tf.zeros([2], tf.int32)
     return collections.OrderedDict(
-      (name, spec.initializer(none, spec.shape, dtype))
+      (name, spec.initializer(None, spec.shape, dtype))
       for name, spec in self.statistics.items()
     )
 

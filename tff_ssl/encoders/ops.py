@@ -218,8 +218,8 @@ class Operations(Primitives):
     *positions, channels = self.shape(x)
     used = normalization.num_groups(channels, math.prod(positions), groups)
     with self.scope(name):
-      gamma = self.parameter('gamma', (channels,), parameters.constant(1.0))
-      beta = self.parameter('beta', (channels,), parameters.constant(0.0))
+      gamma = self.parameter('gamma', (channels,), parameters.Constant(1.0))
+      beta = self.parameter('beta', (channels,), parameters.Constant(0.0))
       return self._group_norm(x, gamma, beta, used)
 
   def norm(self, x: Any, name: str, kind: str, groups: int) -> Any:
@@ -236,13 +236,13 @@ class Operations(Primitives):
     """
     channels = self.shape(x)[-1]
     with self.scope(name):
-      gamma = self.parameter('gamma', (channels,), parameters.constant(1.0))
-      beta = self.parameter('beta', (channels,), parameters.constant(0.0))
+      gamma = self.parameter('gamma', (channels,), parameters.Constant(1.0))
+      beta = self.parameter('beta', (channels,), parameters.Constant(0.0))
       mean = self.statistic(
-        normalization.POPULATION_MEAN, (channels,), parameters.constant(0.0)
+        normalization.POPULATION_MEAN, (channels,), parameters.Constant(0.0)
       )
       square = self.statistic(
-        normalization.POPULATION_SQUARE, (channels,), parameters.constant(1.0)
+        normalization.POPULATION_SQUARE, (channels,), parameters.Constant(1.0)
       )
       return self._batch_norm(x, gamma, beta, mean, square)
 
@@ -250,8 +250,8 @@ class Operations(Primitives):
     """Normalizes the last axis by itself, with a scale and a shift."""
     units = self.shape(x)[-1]
     with self.scope(name):
-      gamma = self.parameter('gamma', (units,), parameters.constant(1.0))
-      beta = self.parameter('beta', (units,), parameters.constant(0.0))
+      gamma = self.parameter('gamma', (units,), parameters.Constant(1.0))
+      beta = self.parameter('beta', (units,), parameters.Constant(0.0))
       return self._layer_norm(x, gamma, beta)
 
   def attention(self, x: Any, name: str, *, heads: int) -> Any:
@@ -289,6 +289,6 @@ class Operations(Primitives):
       'kernel', shape, parameters.scaled_normal(fan_in, gain), transform
     )
     bias = (
-      self.parameter('bias', shape[-1:], parameters.constant(0.0)) if use_bias else None
+      self.parameter('bias', shape[-1:], parameters.Constant(0.0)) if use_bias else None
     )
     return kernel, bias

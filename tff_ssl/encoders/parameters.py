@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-# (seed int32[2], shape, dtype) -> tensor.
-Initializer: TypeAlias = Callable[[tf.Tensor, tuple[int, ...], tf.DType], tf.Tensor]
+# (seed int32[2], None for a `Constant`, shape, dtype) -> tensor.
+Initializer: TypeAlias = Callable[[Any, tuple[int, ...], tf.DType], tf.Tensor]
 
 # From the value that is stored to the value that is computed with.
 Transform: TypeAlias = Callable[[Any], Any]
@@ -34,11 +34,19 @@ def scaled_normal(fan_in: int, gain: float) -> Initializer:
   return initialize
 
 
-def constant(value: float) -> Initializer:
-  """Returns an initializer that ignores its seed."""
+@dataclasses.dataclass(frozen=True)
+class Constant:
+  """An initializer that draws nothing, and so needs no seed.
 
-  def initialize(seed: tf.Tensor, shape: tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
+  Attributes:
+    value: Of each entry.
+  """
+
+  value: float
+
+  def __call__(
+    self, seed: tf.Tensor | None, shape: tuple[int, ...], dtype: tf.DType
+  ) -> tf.Tensor:
+    """Returns `shape` of the value."""
     del seed
-    return tf.fill(shape, tf.constant(value, dtype))
-
-  return initialize
+    return tf.fill(shape, tf.constant(self.value, dtype))

@@ -25,7 +25,7 @@ def build_encode(
     size. In place of images it takes vectors, floating [N, d], as they are.
   """
 
-  @tf.function
+  @tf.function(autograph=False)
   def forward(params: Structure, images: tf.Tensor) -> tf.Tensor:
     return tf.cast(apply(params, scale(images)), tf.float32)
 

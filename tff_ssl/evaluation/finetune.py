@@ -159,7 +159,7 @@ def _build_train(
   config: FinetuneConfig,
 ) -> Callable[[Any, np.ndarray, _Units, int], Any]:
   """Returns the training loop, compiled once for all of its runs."""
-  step = tf.function(_build_step(apply, num_classes, config.flip))
+  step = tf.function(_build_step(apply, num_classes, config.flip), autograph=False)
   schedule = schedules.Cosine(config.learning_rate, config.num_steps)
 
   def train(trained: Any, images: np.ndarray, units: _Units, seed: int) -> Any:

@@ -34,7 +34,7 @@ def build_complete(network: network_lib.Network) -> Complete:
     `Network.infer` takes: without batch norm the parameters alone.
   """
 
-  @tf.function(reduce_retracing=True)
+  @tf.function(reduce_retracing=True, autograph=False)
   def statistics(params: network_lib.Params, images: tf.Tensor) -> network_lib.Params:
     return population.statistics(network, params, images, features.scale)
 

@@ -99,6 +99,28 @@ class StatefulFunction:
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
 
 
+def traced_once(
+  function: ClientFunction | StatefulFunction, *argument_types: tff.Type
+) -> ClientFunction | StatefulFunction:
+  """Returns the function with its `each` traced a single time, wherever it is used.
+
+  A pack uses it several times: for types, for one client, for many. To trace it is most
+  of what building a process takes.
+
+  Args:
+    function: Of one client.
+    *argument_types: Of the arguments of its `each`.
+  """
+  specs = [
+    tff.types.structure_from_tensor_type_tree(
+      lambda t: tf.TensorSpec(t.shape, t.dtype), argument
+    )
+    for argument in argument_types
+  ]
+  traced = tf.function(function.each, autograph=False)
+  return dataclasses.replace(function, each=traced.get_concrete_function(*specs))
+
+
 class ClientResult(NamedTuple):
   """The payload of one client, before it is combined.
 

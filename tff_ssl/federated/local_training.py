@@ -173,7 +173,16 @@ class _Trainer:
     size = num_examples if self._plan.batch_size is None else self._plan.batch_size
     size = tf.maximum(size, 1)
     batches = (num_examples + size - 1) // size
-    zero = self._zero_metrics(state, examples, seed)
+    # Of a batch of any size: traced once, for its types and for the loop.
+    batch_spec = tf.nest.map_structure(
+      lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), examples
+    )
+    gradient = tf.function(self._gradient, autograph=False).get_concrete_function(
+      self._initial, state, batch_spec, seed
+    )
+    zero = tf.nest.map_structure(
+      lambda x: tf.zeros(x.shape, x.dtype), gradient.structured_outputs[1]
+    )
 
     def body(i, position, pending):
       epoch, batch = i // batches, i % batches
@@ -182,7 +191,9 @@ class _Trainer:
       chosen = order[batch * size : (batch + 1) * size]
       taken = tf.nest.map_structure(lambda x: tf.gather(x, chosen), examples)
       last = tf.equal(batch, batches - 1)
-      return i + 1, *self._batch(position, pending, taken, epoch_seed, batch, last)
+      given = gradient(position.params, position.state, taken, epoch_seed)
+      weight = tf.cast(base.example_count(taken), tf.float32)
+      return i + 1, *self._batch(position, pending, given, weight, batch, last)
 
     _, position, _ = tf.while_loop(
       lambda i, *_: i < self._plan.epochs * batches,
@@ -197,12 +208,9 @@ class _Trainer:
     )
     return Trained(position.params, position.state, metrics, position.optimizer)
 
-  def _batch(self, position: _Position, pending, examples, seed, batch, is_last):
+  def _batch(self, position: _Position, pending, given, weight, batch, is_last):
     """Takes one batch's gradient, and the step that it completes, if any."""
-    gradient, metrics, carry = self._gradient(
-      position.params, position.state, examples, seed
-    )
-    weight = tf.cast(base.example_count(examples), tf.float32)
+    gradient, metrics, carry = given
     totals = tf.nest.map_structure(
       lambda t, m: t + m * tf.cast(weight, m.dtype), position.metrics, metrics
     )
@@ -264,16 +272,6 @@ class _Trainer:
     )
     params, state = self._objective.after_step(params, position.state, carry)
     return _Position(params, state, optimizer, position.metrics)
-
-  def _zero_metrics(self, state, examples, seed) -> base.Metrics:
-    """Returns zeros in the shapes of a step's metrics."""
-    # Traced for its shapes, and never called: it would be a third of the graph.
-    traced = tf.function(self._objective.loss_with_state).get_concrete_function(
-      self._initial, state, examples, seed
-    )
-    loss, reported, _ = traced.structured_outputs
-    metrics = collections.OrderedDict(loss=loss, **reported)
-    return tf.nest.map_structure(lambda x: tf.zeros(x.shape, x.dtype), metrics)
 
 
 def _mean(pending: _Pending) -> base.Params:

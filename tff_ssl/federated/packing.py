@@ -116,8 +116,10 @@ class PackedClients:
       shared_type: Of its first argument.
       state_type: Of one client's state; the empty tuple where there is none.
     """
-    visit = functools.partial(client_functions.visit, function, protocol)
     examples_type = self.read.type_signature.result[packs.EXAMPLES]
+    types = [shared_type, *([state_type] if state_type else []), examples_type]
+    function = client_functions.traced_once(function, *types)
+    visit = functools.partial(client_functions.visit, function, protocol)
 
     # Of one client, for the types of what it sends.
     @tff.tensorflow.computation(shared_type, state_type, examples_type)
