@@ -196,15 +196,12 @@ def _refusal(chosen: Choice, name: str) -> str:
   takers = [row for row, method in program.methods.items() if name in _uses(method)]
   if not takers:
     others = [
-      f'{row} (binaries.{other.name})'
-      for other in table.PROGRAMS.values()
-      for row, method in other.methods.items()
-      if name in _uses(method)
+      program.name
+      for program in table.PROGRAMS.values()
+      if any(name in _uses(method) for method in program.methods.values())
     ]
-    return (
-      f'--{name} is given with {_named(chosen)}; it is for '
-      f'{", ".join(others) or "another program"} only.'
-    )
+    where = ' and '.join(f'binaries.{other}' for other in others) or 'another program'
+    return f'--{name} is given with {_named(chosen)}; it is for {where} only.'
   # Of a product, whichever of its factors decides alone.
   for k, chooser in enumerate(program.choosers):
     value = flags.FLAGS[chooser].value

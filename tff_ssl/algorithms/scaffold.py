@@ -12,8 +12,8 @@ A round, with c at the server and c_k on client k, both 0 at first:
 With c = c_k = 0 for ever it is FedAvg. A discarded client changes neither c nor c_k.
 
 Deviations:
-  Both means weigh clients as FedAvg does. The paper's are 'uniform': c is then the mean
-    of all c_k; by 'examples' it is nearly their weighted mean.
+  Both means weigh clients as FedAvg does; the paper's are 'uniform', and c is then the
+    mean of all c_k. Private aggregation clips and noises each, both by `update_clip`.
   What an objective does to its weights after a step counts as gradient, and its state
     is made anew each round, as in `fedavg`.
 """
