@@ -48,9 +48,12 @@ def test_each_phase_converts_to_map_reduce_form(name):
   for phase, computation in _single(name).exchanges.items():
     form = tff.backends.mapreduce.get_map_reduce_form_for_computation(computation)
     assert isinstance(form, tff.backends.mapreduce.MapReduceForm), phase
-    form = tff.backends.mapreduce.get_distribute_aggregate_form_for_computation(
-      computation
-    )
+
+
+def test_the_other_form_of_deployment_has_the_same_shape():
+  convert = tff.backends.mapreduce.get_distribute_aggregate_form_for_computation
+  for phase, computation in _single('dcco').exchanges.items():
+    form = convert(computation)
     assert isinstance(form, tff.backends.mapreduce.DistributeAggregateForm), phase
 
 
@@ -63,7 +66,7 @@ def test_secure_sums_are_all_that_leaves_a_client(name):
 
 @pytest.mark.parametrize('name', _DESCRIBED)
 def test_phases_one_after_another_are_the_round(tff_context, name):
-  process, phases = table.process(name), _single(name)
+  process, phases = table.process(name, False), _single(name)
   cohort = harness.cohort(harness.split([2, 3, 4]))
   rounds = table.TABLE[name].collects + 1
   states, metrics = harness.rounds_of(process, [cohort] * rounds)

@@ -248,6 +248,6 @@ TABLE = collections.OrderedDict(
 
 
 @functools.cache
-def process(name: str, packed: bool = False) -> Any:
+def process(name: str, packed: bool) -> Any:
   """Returns the process of a row, made once: to trace it takes seconds."""
   return TABLE[name].build(packed)

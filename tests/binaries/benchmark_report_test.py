@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from binaries import benchmark
 from binaries.benchmarking import growth_plot
 from binaries.benchmarking import report
 from binaries.benchmarking import workloads
+from tests.binaries import in_process
 
 
 def result(**numbers) -> dict[str, object]:
@@ -64,6 +66,14 @@ def test_lines_are_aligned_and_say_what_was_measured():
   assert len({line.index('federated') for line in lines}) == 1
   assert lines[2].endswith('of 100000 clients, registered in 1.25 s')
   assert 'registered' not in lines[0] + lines[1]
+
+
+def test_the_program_prints_a_line_a_cohort(monkeypatch):
+  measured = result(experiment='fedavg', regime='C', clients=512, population=512)
+  monkeypatch.setattr(benchmark, '_measure', lambda *_: measured)
+  ended = in_process.run(benchmark, '--experiment=fedavg', '--regime=C')
+  assert (ended.status, ended.stderr) == (0, '')
+  assert ended.stdout == f'{report.line(measured)}\n'
 
 
 def test_what_is_no_number_is_null_wherever_it_stands():

@@ -66,7 +66,13 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   elif algorithm != 'centralized_supervised':
     flags = (*flags, '--projector=8,8')
   return in_process.run(
-    dcco, f'--algorithm={algorithm}', f'--run_dir={folder}', *flags, folder=folder
+    dcco,
+    f'--algorithm={algorithm}',
+    f'--run_dir={folder}',
+    *flags,
+    folder=folder,
+    # The bytes of dcco are compared with those of processes.
+    optimize_graphs=algorithm == 'dcco',
   )
 
 
@@ -102,5 +108,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     disturbed = pool.submit(_interrupted_and_killed, folder)
     small = {name: _small(base / name, name) for name in ALGORITHMS}
     ended, rows, workers = disturbed.result()
-  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder)
+  resumed = in_process.run(
+    dcco, *_disturbed(folder), folder=folder, optimize_graphs=True
+  )
   yield Runs(small, Disturbed(*ended, resumed, rows, workers))

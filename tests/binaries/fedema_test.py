@@ -31,7 +31,15 @@ _FLAGS = (
 
 
 def _run(folder, *flags):
-  return in_process.run(fedema, *_FLAGS, f'--run_dir={folder}', *flags, folder=folder)
+  # As users do: the bytes are compared with those of a process that is killed.
+  return in_process.run(
+    fedema,
+    *_FLAGS,
+    f'--run_dir={folder}',
+    *flags,
+    folder=folder,
+    optimize_graphs=True,
+  )
 
 
 @pytest.fixture(scope='module')

@@ -6,9 +6,11 @@ have left them: what one does must not depend on which others were imported.
 
 from collections.abc import Iterable, Iterator
 import contextlib
+import functools
 import io
 import pathlib
 import types
+from unittest import mock
 
 from absl import app
 from absl import flags
@@ -28,6 +30,7 @@ from binaries import partition  # noqa: F401
 from binaries import ssfl  # noqa: F401
 from binaries.flags import program
 from tests.binaries import launch
+from tff_ssl.runtime import context
 
 
 @contextlib.contextmanager
@@ -57,7 +60,10 @@ def said(binary: types.ModuleType, lines: Iterable[str]) -> dict[str, str]:
 
 
 def run(
-  binary: types.ModuleType, *arguments: str, folder: pathlib.Path = pathlib.Path()
+  binary: types.ModuleType,
+  *arguments: str,
+  folder: pathlib.Path = pathlib.Path(),
+  optimize_graphs: bool = False,
 ) -> launch.Ended:
   """Runs a program from its command line to its exit status.
 
@@ -67,11 +73,16 @@ def run(
     binary: The program.
     *arguments: Its command line.
     folder: Of its run, for the result.
+    optimize_graphs: Whether TensorFlow optimizes graphs first, as it does for users:
+      where the bytes are compared with those of a process. It takes longer than what is
+      run here.
   """
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
+  opened = functools.partial(context.local, optimize_graphs=optimize_graphs)
   with (
     flagsaver.flagsaver(),
+    mock.patch.object(context, 'local', opened),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):
