@@ -25,6 +25,7 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context
 from tff_ssl.objectives import fedsup as fedsup_objectives
+from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 
@@ -168,14 +169,17 @@ def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.D
   """Returns the batches of the centralized steps that a round is compared with.
 
   They hold the examples of the round's clients, as often as the clients visit them:
-  all at once, or in batches of the clients' size.
+  all at once, or in batches of the clients' size. Of a client that leaves out its last
+  batch they lack as many examples, always the same, where the client draws others in
+  each epoch.
 
   Args:
     problem: The clients.
     round: Number of the round, which decides the cohort.
   """
   clients = problem.clients
-  positions = np.concatenate([clients.partition[k] for k in clients.cohorts(round)])
+  visited = _visited(problem, round)
+  positions = np.concatenate([clients.partition[k][:n] for k, n in visited.items()])
   size = problem.local.batch_size or len(positions)
   starts = [*range(0, len(positions), size)] * problem.local.epochs
   return [
@@ -186,6 +190,20 @@ def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.D
 
 def visited_examples(problem: problems.Problem, round: int) -> int:
   """Returns how many examples the clients of a round train on, in all epochs."""
+  return sum(_visited(problem, round).values()) * problem.local.epochs
+
+
+def held_examples(problem: problems.Problem, round: int) -> int:
+  """Returns how many examples the clients of a round hold."""
   clients = problem.clients
-  held = sum(len(clients.partition[k]) for k in clients.cohorts(round))
-  return held * problem.local.epochs
+  return sum(len(clients.partition[k]) for k in clients.cohorts(round))
+
+
+def _visited(problem: problems.Problem, round: int) -> dict[str, int]:
+  """Returns how many examples each client of a round trains on in an epoch."""
+  clients = problem.clients
+  batch_norm = population.mixes_examples(problem.model)
+  return {
+    k: sum(problem.local.batch_sizes(len(clients.partition[k]), batch_norm))
+    for k in clients.cohorts(round)
+  }
