@@ -204,12 +204,13 @@ def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
     found.append((harness.weights(process, states[-1]), work['loss']))
   batch = harness.tensors(harness.take(harness.arrays(), range(6)))
   params = states[0].global_model_weights.trainable
+  params = collections.OrderedDict((k, tf.constant(v)) for k, v in params.items())
   trained = local_training.train(
     _OBJECTIVE, plan, params, batch, harness.round_seed(0), _RATE
   )
   for weights, loss in found:
     np.testing.assert_allclose(weights, harness.flat(trained.params), rtol=1e-4)
-    assert loss == pytest.approx(float(trained.metrics['loss']), rel=1e-4)
+    assert float(loss) == pytest.approx(float(trained.metrics['loss']), rel=1e-4)
   never = dataclasses.replace(plan, drop_last='never')
   other = local_training.train(
     _OBJECTIVE, never, params, batch, harness.round_seed(0), _RATE
