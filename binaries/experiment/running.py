@@ -176,6 +176,10 @@ def execute(prepared: Prepared) -> None:
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
   own = prepared.own
+  alarms, mixing = _build_alarms(prepared.objective), None
+  if prepared.chosen.algorithm.mixing is not None:
+    mixing = prepared.chosen.algorithm.mixing()
+    alarms.append(mixing)
 
   def keep(state: Any) -> None:
     params = prepared.of_encoder(prepared.weights(state))
@@ -215,9 +219,11 @@ def execute(prepared: Prepared) -> None:
         common.EVALUATE_EVERY.value if evaluate_every is None else evaluate_every,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
-        alarm=_build_alarm(prepared.objective),
+        alarm=alarm.Alarms(alarms),
         keep_fn=keep,
       )
+      if mixing is not None:
+        mixing.finish(folder.metrics.rows())
       weights = prepared.weights(state)
       if own is not None:
         with _after_training(path):
@@ -276,11 +282,11 @@ def _batch_of_all(sizes: Sequence[int]) -> int:
   return max(1, round(common.cohort_size(len(sizes)) * float(np.mean(sizes))))
 
 
-def _build_alarm(objective: Any) -> alarm.CollapseAlarm | None:
+def _build_alarms(objective: Any) -> list[alarm.Alarm]:
   """Builds what watches the encodings, of objectives that can collapse."""
   if not isinstance(objective, base.Watched):
-    return None
-  return alarm.CollapseAlarm(objective.collapsed_below)
+    return []
+  return [alarm.CollapseAlarm(objective.collapsed_below)]
 
 
 def _open_context(
