@@ -16,6 +16,7 @@ from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedsup
+from tff_ssl.algorithms import mixing
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
@@ -25,7 +26,6 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context
 from tff_ssl.objectives import fedsup as fedsup_objectives
-from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 
@@ -72,7 +72,7 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
     config,
   )
   networks = online_networks.Networks(objective, config.exchange)
-  function = fedema.client_function(
+  function = mixing.client_function(
     networks, config.training, fedema.online_update_of(config)
   )
 
@@ -202,7 +202,7 @@ def held_examples(problem: problems.Problem, round: int) -> int:
 def _visited(problem: problems.Problem, round: int) -> dict[str, int]:
   """Returns how many examples each client of a round trains on in an epoch."""
   clients = problem.clients
-  batch_norm = population.mixes_examples(problem.model)
+  batch_norm = any(net.mixes_examples for net in problem.model.networks.values())
   return {
     k: sum(problem.local.batch_sizes(len(clients.partition[k]), batch_norm))
     for k in clients.cohorts(round)

@@ -18,6 +18,7 @@ from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import la_ssfl
 from tff_ssl.algorithms import maml_ssfl
+from tff_ssl.algorithms import mixing
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.federated import online_networks
 from tff_ssl.runtime import alarm
@@ -150,7 +151,7 @@ def _adapted(flag: flags.FlagHolder[float]) -> Callable[[Any, Any, Any], Any]:
 def _online(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:
   """Returns the online networks that clients keep."""
   del objective, data
-  return personal_models.kept(process, fedema.online)
+  return personal_models.kept(process, mixing.online)
 
 
 def _kept(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:

@@ -10,6 +10,7 @@ from tests.algorithms import follower
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
+from tff_ssl.algorithms import mixing
 from tff_ssl.encoders import projector
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import optimizers
@@ -221,7 +222,7 @@ def test_a_constant_scaler_goes_with_the_authors_norm():
 def test_what_is_not_measured_is_not_told():
   update = fedema.online_update_of(diverging.ema())
   kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
-  tell = fedema.numbers_of_client(update)
+  tell = mixing.numbers_of_client(update)
   assert tell(kept) == {'mu': 0.0, 'divergence': None, 'lambda': None}
   returned = {**kept, 'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0, 'returning': 1.0}
   assert tell(returned) == {'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0}

@@ -3,7 +3,7 @@
 "Collaborative Unsupervised Visual Representation Learning from Decentralized Data",
 Weiming Zhuang, Xin Gan, Yonggang Wen, Shuai Zhang, Shuai Yi, ICCV 2021; over BYOL.
 
-A round is that of the framework in `fedema`. Client k takes the global encoder and
+A round is that of the framework in `mixing`. Client k takes the global encoder and
 projector, and the global predictor where its networks have diverged from the global
 ones by less than a threshold; else it goes on with its own predictor. With an infinite
 threshold it is Fed-BYOL (`fed_ssl`), to the bit.
@@ -28,7 +28,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms import mixing
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import processes
@@ -67,19 +67,20 @@ class FedUConfig:
     online_networks.check_norm(self.norm)
 
 
-def online_update_of(config: FedUConfig) -> fedema.OnlineUpdate:
+def online_update_of(config: FedUConfig) -> mixing.OnlineUpdate:
   """Builds the rule: mu is 0 of the encoder, and 0 or 1 of the predictor."""
-  relative = config.quantile is not None
+  quantile = None
+  if config.quantile is not None:
+    quantile = running_quantile.RunningQuantile(config.quantile)
 
   def shares(
     divergence: tf.Tensor, scaler: tf.Tensor, told: client_functions.Shared
-  ) -> fedema.Shares:
-    threshold = told['threshold'] if relative else config.threshold
+  ) -> mixing.Shares:
+    threshold = config.threshold if quantile is None else told[mixing.THRESHOLD]
     keeps = tf.cast(divergence >= threshold, divergence.dtype)
-    return fedema.Shares(tf.zeros_like(keeps), keeps, scaler)
+    return mixing.Shares(tf.zeros_like(keeps), keeps, scaler)
 
-  quantile = running_quantile.RunningQuantile(config.quantile) if relative else None
-  return fedema.OnlineUpdate(shares, config.norm, has_scaler=False, quantile=quantile)
+  return mixing.OnlineUpdate(shares, config.norm, has_scaler=False, quantile=quantile)
 
 
 def build_fedu(
@@ -109,7 +110,7 @@ def build_fedu(
       objective has not the networks that the configuration names.
   """
   config = config or FedUConfig()
-  return fedema.build(
+  return mixing.build(
     objective,
     element_spec,
     server_optimizer,
