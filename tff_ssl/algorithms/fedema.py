@@ -32,9 +32,9 @@ Deviations:
     the paper's set-up, that is W_g^{r+1}, and the same lambda_k. A client that is not
     in the next round has that of a later one: its mu is then tau when it returns, where
     the paper's is as a rule more, for the model has moved on; with `exchange.restart`
-    it is that of its first two rounds in a row. 'first_round' is the paper's lambda_k with any
-    participation, at a price: in a second exchange of the round the server tells the
-    clients that are new the averaged encoder and projector once more.
+    it is that of its first two rounds in a row. 'first_round' is the paper's lambda_k
+    with any participation, at a price: in a second exchange of the round the server
+    tells the clients that are new the averaged encoder and projector once more.
   The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 is of the
     authors' code, where the divergence is a mean over convolutions of their kernels'
     norms, 'conv_mean'. By l2, which grows with the networks, 0.8 makes mu = 1 for all
