@@ -44,8 +44,8 @@ byol-collapse: venv
 	  $(BIN)/python -m binaries.fedavg_ssl --objective=byol --algorithm=$$algorithm \
 	    --encoder_norm=$$norm --encoder_width=0.5 --projector=64,32 \
 	    --predictor_width=64 --augmentation=mild --partition=iid:clients=5 \
-	    --participation=1 --batch_size=128 --client_learning_rate=0.1 \
-	    --client_momentum=0.9 --rounds=30 --evaluate_every=3 \
+	    --participation=1 --batch_size=128 --drop_last_batch=never \
+	    --client_learning_rate=0.1 --client_momentum=0.9 --rounds=30 --evaluate_every=3 \
 	    --run_dir=$(RUNS)_$${algorithm}_$$norm $(ARGS) || exit; done; done
 	$(BIN)/python -m binaries.compare --curves=accuracy,spread \
 	  --metric='knn/10%/accuracy,linear/10%/accuracy' \

@@ -101,7 +101,7 @@ def _measure(
   takes_any = settings.EXPERIMENT.value in experiments.WITH_OBJECTIVE
   objective = methods.OBJECTIVE.value if takes_any else None
   visited = experiments.visited_examples(problem, round=0)
-  examples = visited // workload.local.epochs
+  examples = experiments.held_examples(problem, round=0)
   return collections.OrderedDict(
     # The lines of growth are read without what is above them.
     experiment=settings.EXPERIMENT.value,

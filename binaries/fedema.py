@@ -11,7 +11,9 @@ The methods: `fed_simclr` and `fed_simsiam`, which is FedAvg; `fed_moco_v1`,
 `fedu` and `fedema`, whose clients keep their online networks too. Flags for the paper's
 ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
 --nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
---constant_mu.
+--constant_mu. --autoscaler says when a client's lambda is set, which matters where not
+all clients are in each round. --threshold_quantile is for `fedu` where no divergence
+comes to the paper's threshold.
 
 Of `fedca` the server keeps a dictionary: --dictionary_size representations of each
 client, for the others. With --alignment_weight above 0 clients are also aligned to the

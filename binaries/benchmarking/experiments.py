@@ -16,6 +16,7 @@ from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedsup
+from tff_ssl.algorithms import mixing
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
@@ -71,7 +72,7 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
     config,
   )
   networks = online_networks.Networks(objective, config.exchange)
-  function = fedema.client_function(
+  function = mixing.client_function(
     networks, config.training, fedema.online_update_of(config)
   )
 
@@ -168,14 +169,17 @@ def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.D
   """Returns the batches of the centralized steps that a round is compared with.
 
   They hold the examples of the round's clients, as often as the clients visit them:
-  all at once, or in batches of the clients' size.
+  all at once, or in batches of the clients' size. Of a client that leaves out its last
+  batch they lack as many examples, always the same, where the client draws others in
+  each epoch.
 
   Args:
     problem: The clients.
     round: Number of the round, which decides the cohort.
   """
   clients = problem.clients
-  positions = np.concatenate([clients.partition[k] for k in clients.cohorts(round)])
+  visited = _visited(problem, round)
+  positions = np.concatenate([clients.partition[k][:n] for k, n in visited.items()])
   size = problem.local.batch_size or len(positions)
   starts = [*range(0, len(positions), size)] * problem.local.epochs
   return [
@@ -186,6 +190,20 @@ def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.D
 
 def visited_examples(problem: problems.Problem, round: int) -> int:
   """Returns how many examples the clients of a round train on, in all epochs."""
+  return sum(_visited(problem, round).values()) * problem.local.epochs
+
+
+def held_examples(problem: problems.Problem, round: int) -> int:
+  """Returns how many examples the clients of a round hold."""
   clients = problem.clients
-  held = sum(len(clients.partition[k]) for k in clients.cohorts(round))
-  return held * problem.local.epochs
+  return sum(len(clients.partition[k]) for k in clients.cohorts(round))
+
+
+def _visited(problem: problems.Problem, round: int) -> dict[str, int]:
+  """Returns how many examples each client of a round trains on in an epoch."""
+  clients = problem.clients
+  batch_norm = any(net.mixes_examples for net in problem.model.networks.values())
+  return {
+    k: sum(problem.local.batch_sizes(len(clients.partition[k]), batch_norm))
+    for k in clients.cohorts(round)
+  }

@@ -1,9 +1,10 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import training
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
@@ -22,6 +24,7 @@ from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import population
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.runtime import alarm
@@ -33,6 +36,9 @@ from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
+
+# Fewer examples are too few for batch norm.
+_FEW = 8
 
 
 def check_flags(chosen: choice.Choice) -> None:
@@ -128,6 +134,10 @@ def prepare(chosen: choice.Choice) -> Prepared:
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
+  sizes = [len(positions) for positions in partition.values()]
+  warn_of_small_batches(
+    chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
+  )
   counted = (len(partition),) if algorithm.numbered else ()
   process = algorithm.build(objective, spec, *counted)
   take: Callable[[Iterable[str]], Any] = clients.cohort
@@ -166,6 +176,10 @@ def execute(prepared: Prepared) -> None:
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
   own = prepared.own
+  alarms, mixing = _build_alarms(prepared.objective), None
+  if prepared.chosen.algorithm.mixing is not None:
+    mixing = prepared.chosen.algorithm.mixing()
+    alarms.append(mixing)
 
   def keep(state: Any) -> None:
     params = prepared.of_encoder(prepared.weights(state))
@@ -205,9 +219,11 @@ def execute(prepared: Prepared) -> None:
         common.EVALUATE_EVERY.value if evaluate_every is None else evaluate_every,
         common.CHECKPOINT_EVERY.value,
         execution=execution,
-        alarm=_build_alarm(prepared.objective),
+        alarm=alarm.Alarms(alarms),
         keep_fn=keep,
       )
+      if mixing is not None:
+        mixing.finish(folder.metrics.rows())
       weights = prepared.weights(state)
       if own is not None:
         with _after_training(path):
@@ -231,11 +247,46 @@ def _after_training(path: str) -> Iterator[None]:
     ) from error
 
 
-def _build_alarm(objective: Any) -> alarm.CollapseAlarm | None:
+def warn_of_small_batches(
+  chosen: choice.Choice, objective: Any, sizes: Sequence[int]
+) -> None:
+  """Says on stderr if batch norm would normalise batches of few examples.
+
+  Args:
+    chosen: The method; of one whose clients have no local batches nothing is said.
+    objective: What clients minimise.
+    sizes: Examples of each client.
+  """
+  if training.BATCH_SIZE.name not in chosen.method.flags():
+    return
+  if not population.mixes_examples(objective):
+    return
+  plan = training.plan()
+  least = [min(plan.batch_sizes(size, True)) for size in sizes if size]
+  small = [size for size in least if size < _FEW]
+  if small:
+    print(
+      f'Warning: batch norm normalises batches of fewer than {_FEW} examples on '
+      f'{len(small)} of {len(sizes)} clients (the smallest: {min(small)}), whose steps '
+      'may be many times too large: take larger clients or a larger --batch_size, '
+      '--drop_last_batch=always where these are the last of an epoch, or '
+      '--encoder_norm=group.',
+      file=sys.stderr,
+      flush=True,
+    )
+
+
+def _batch_of_all(sizes: Sequence[int]) -> int:
+  """Returns the examples of a round of centralized training."""
+  # As many as the federated algorithms see in the mean.
+  return max(1, round(common.cohort_size(len(sizes)) * float(np.mean(sizes))))
+
+
+def _build_alarms(objective: Any) -> list[alarm.Alarm]:
   """Builds what watches the encodings, of objectives that can collapse."""
   if not isinstance(objective, base.Watched):
-    return None
-  return alarm.CollapseAlarm(objective.collapsed_below)
+    return []
+  return [alarm.CollapseAlarm(objective.collapsed_below)]
 
 
 def _open_context(
@@ -275,7 +326,6 @@ def _build_cohorts(
     pool = labels.label_fraction(
       task.train.label, label_share, seed, groups=task.train.case
     )
-  # As many examples a round as the federated algorithms see in the mean.
-  mean_size = np.mean([len(positions) for positions in partition.values()])
-  batches = sampling.Batches(pool, max(1, round(cohort_size * mean_size)), seed)
+  size = _batch_of_all([len(positions) for positions in partition.values()])
+  batches = sampling.Batches(pool, size, seed)
   return lambda round: [data.create_tf_dataset_for_positions(batches(round))]

@@ -86,6 +86,14 @@ TAU = flags.DEFINE_float(
 SCALER = flags.DEFINE_float(
   'scaler', None, "lambda, constant; by default each client's, from the autoscaler."
 )
+AUTOSCALER = flags.DEFINE_enum(
+  'autoscaler',
+  fedema.ON_RETURN,
+  fedema.AUTOSCALERS,
+  "When a client's lambda is set: when it takes part again, or in the round of its "
+  'first training, as in the paper, by a second exchange. The same where all clients '
+  'are in each round.',
+)
 CONSTANT_MU = flags.DEFINE_float(
   'constant_mu', None, 'mu; by default measured from the online_networks.'
 )
@@ -93,13 +101,23 @@ EMA_ON = flags.DEFINE_enum(
   'ema_on', fedema.BOTH, fedema.APPLIED_TO, 'The networks that mu is for.'
 )
 DIVERGENCE_NORM = flags.DEFINE_enum(
-  'divergence_norm', None, tuple(online_networks.NORMS), 'Of the online_networks.'
+  'divergence_norm',
+  None,
+  tuple(online_networks.NORMS),
+  "Of the online networks; by default the method's, and of fedema conv_mean with "
+  '--scaler, l2 without.',
 )
 THRESHOLD = flags.DEFINE_float(
   'threshold',
   None,
   'Of fedu: divergence from which on a client keeps its predictor. Of fixmatch, fedrgd '
   'and fedmatch: least probability of a pseudo-label.',
+)
+THRESHOLD_QUANTILE = flags.DEFINE_float(
+  'threshold_quantile',
+  None,
+  "In the place of fedu's --threshold, the share of the clients that take the global "
+  'predictor: those of the smallest divergences.',
 )
 AVERAGED = flags.DEFINE_enum(
   'averaged',

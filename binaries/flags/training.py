@@ -52,6 +52,13 @@ _ACCUMULATE = flags.DEFINE_integer(
   'Gradients of a step: 8 of 32 examples are one of 256.',
   lower_bound=1,
 )
+DROP_LAST = flags.DEFINE_enum(
+  'drop_last_batch',
+  local_training.SMALL,
+  local_training.DROP_LAST,
+  "When the last batch of a client's epoch is left out: small: with batch norm, where "
+  'it has fewer than a quarter of --batch_size; always: where it is incomplete; never.',
+)
 _OPTIMIZER = flags.DEFINE_enum('client_optimizer', None, local.NAMES, 'Of the clients.')
 _MOMENTUM = flags.DEFINE_float('client_momentum', 0.0, "Of the clients' sgd.")
 _NESTEROV = flags.DEFINE_bool('client_nesterov', False, "Of the clients' momentum.")
@@ -68,6 +75,7 @@ OF_CLIENTS = (
   'local_epochs',
   'batch_size',
   'accumulate',
+  'drop_last_batch',
   'client_optimizer',
   'client_momentum',
   'client_nesterov',
@@ -112,7 +120,12 @@ def plan() -> local_training.LocalPlan:
     _OPTIMIZER.value, _MOMENTUM.value, _NESTEROV.value, _WEIGHT_DECAY.value
   )
   return local_training.LocalPlan(
-    EPOCHS.value, BATCH_SIZE.value, _ACCUMULATE.value, PROXIMAL.value, optimizer
+    EPOCHS.value,
+    BATCH_SIZE.value,
+    _ACCUMULATE.value,
+    PROXIMAL.value,
+    optimizer,
+    DROP_LAST.value,
   )
 
 

@@ -19,6 +19,7 @@ from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import checks
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.runtime import alarm
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import personal_models
 from tff_ssl.runtime import run_config
@@ -50,6 +51,8 @@ class Algorithm:
     numbered: Whether examples name the number of their client.
     personal: (what the round loop runs, objective, the clients' data) -> clients' own
       models, where they have any.
+    mixing: () -> what warns of the shares of their own networks that clients keep,
+      where they keep any.
   """
 
   build: Callable[..., Any]
@@ -60,6 +63,7 @@ class Algorithm:
   federated: bool = True
   numbered: bool = False
   personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
+  mixing: Callable[[], alarm.MixingAlarm] | None = None
 
 
 def with_server(

@@ -18,8 +18,10 @@ from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import la_ssfl
 from tff_ssl.algorithms import maml_ssfl
+from tff_ssl.algorithms import mixing
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.federated import online_networks
+from tff_ssl.runtime import alarm
 from tff_ssl.runtime import personal_models
 
 
@@ -33,7 +35,7 @@ def _fedema_config() -> fedema.FedEMAConfig:
   for flag in (methods.CONSTANT_MU, methods.SCALER):
     if flag.value is not None and flags.FLAGS[methods.TAU.name].present:
       raise ValueError(f'--tau is given with --{flag.name}; leave one of them out.')
-  return fedema.FedEMAConfig(
+  config = fedema.FedEMAConfig(
     training.client_config(),
     methods.TAU.value,
     methods.SCALER.value,
@@ -41,6 +43,36 @@ def _fedema_config() -> fedema.FedEMAConfig:
     methods.DIVERGENCE_NORM.value,
     methods.EMA_ON.value,
     _exchange(),
+    methods.AUTOSCALER.value,
+  )
+  # The run folder says which norm it was.
+  common.fill({methods.DIVERGENCE_NORM.name: config.used_norm})
+  return config
+
+
+def _mixing_of_fedema() -> alarm.MixingAlarm:
+  """Builds what warns of mu = 1 for all, unless the flags ask for it, and of mu = 0."""
+  asked = methods.CONSTANT_MU.value is not None
+  alone = methods.REPLACED.value in (online_networks.NONE, online_networks.TARGET)
+  return alarm.MixingAlarm(
+    None
+    if asked or alone
+    else 'mu is 1 for every returning client: they keep their online networks whole, '
+    'take nothing of the global ones, and may never do so again. Lower --scaler or '
+    '--tau; --scaler goes with --divergence_norm=conv_mean.',
+    'mu was 0 for every client in every round: each took the global networks, and the '
+    'run is that of --method=fed_byol to the bit. Raise --tau or --scaler, and have '
+    'clients take part more than once.',
+  )
+
+
+def _mixing_of_fedu() -> alarm.MixingAlarm:
+  """Builds what warns where all clients have taken the global predictor."""
+  return alarm.MixingAlarm(
+    None,
+    'no divergence came to the threshold: each client took the global predictor in '
+    'every round, and the run is that of --method=fed_byol to the bit. Take '
+    '--threshold_quantile=0.5, or a --threshold below the divergences of clients.csv.',
   )
 
 
@@ -55,11 +87,18 @@ def _fed_byol(objective: Any, element_spec: Any) -> Any:
 
 
 def _fedu_config() -> fedu.FedUConfig:
+  quantile = methods.THRESHOLD_QUANTILE
+  if quantile.value is not None and flags.FLAGS[methods.THRESHOLD.name].present:
+    raise ValueError(
+      f'--{methods.THRESHOLD.name} is given with --{quantile.name}; leave one of them '
+      'out.'
+    )
   return fedu.FedUConfig(
     training.client_config(),
     methods.THRESHOLD.value,
     methods.DIVERGENCE_NORM.value,
     _exchange(),
+    quantile.value,
   )
 
 
@@ -112,7 +151,7 @@ def _adapted(flag: flags.FlagHolder[float]) -> Callable[[Any, Any, Any], Any]:
 def _online(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:
   """Returns the online networks that clients keep."""
   del objective, data
-  return personal_models.kept(process, fedema.online)
+  return personal_models.kept(process, mixing.online)
 
 
 def _kept(process: Any, objective: Any, data: Any) -> personal_models.PersonalModel:
@@ -151,9 +190,16 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'fedu': _of(
     fedu.build_fedu,
     _fedu_config,
-    takes=(*_EXCHANGE, 'divergence_norm', 'threshold', *own_encoders.NAMES),
+    takes=(
+      *_EXCHANGE,
+      'divergence_norm',
+      'threshold',
+      'threshold_quantile',
+      *own_encoders.NAMES,
+    ),
     defaults={'divergence_norm': 'conv_mean', 'threshold': 0.4},
     personal=_online,
+    mixing=_mixing_of_fedu,
   ),
   'fedema': _of(
     fedema.build_fedema,
@@ -162,13 +208,15 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
       *_EXCHANGE,
       'tau',
       'scaler',
+      'autoscaler',
       'constant_mu',
       'ema_on',
       'divergence_norm',
       *own_encoders.NAMES,
     ),
-    defaults={'divergence_norm': 'l2'},
+    # Without a default: the norm follows from --scaler.
     personal=_online,
+    mixing=_mixing_of_fedema,
   ),
   'la': _of(
     fedavg.build_fedavg,

@@ -1,6 +1,7 @@
 """Tests of algorithms over networks with batch norm: what becomes of its statistics."""
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
@@ -42,8 +43,8 @@ _OBJECTIVE = _supervised()
 _PIXELS = 'encoder/pixels/population'
 
 
-def _fedavg(optimizer=harness.ADAM, packed=False):
-  config = fedavg.FedAvgConfig(_PLAN, _RATE, seed=harness.SEED)
+def _fedavg(optimizer=harness.ADAM, packed=False, plan=_PLAN):
+  config = fedavg.FedAvgConfig(plan, _RATE, seed=harness.SEED)
   return harness.build_fedavg(_OBJECTIVE, optimizer, config, packed)
 
 
@@ -180,3 +181,38 @@ def test_dcco_refuses_batch_norm():
       optimizers.build_optimizer(harness.SGD),
       dcco.DCCOConfig(),
     )
+
+
+def test_a_last_batch_is_left_out_packed_and_centralized_too(tff_context):
+  """Six examples in batches of five: one is less than a quarter."""
+  plan = local_training.LocalPlan(epochs=2, batch_size=5)
+  one = optimizers.OptimizerConfig('sgd', 1.0)
+  apart, packed = (_fedavg(one, is_packed, plan) for is_packed in (False, True))
+  central = centralized_training.CentralizedTraining(
+    _OBJECTIVE, plan, lambda _: tf.constant(_RATE), harness.SEED
+  )
+  found = []
+  for process, cohort in (
+    (apart, harness.cohort([range(6)])),
+    (packed, harness.packed_cohort([range(6)])),
+    (central, harness.cohort([range(6)])),
+  ):
+    states, metrics = harness.rounds_of(process, [cohort])
+    work = metrics[0]['client_work']
+    # The client counts by what it holds.
+    assert work['examples'] == 6
+    found.append((harness.weights(process, states[-1]), work['loss']))
+  batch = harness.tensors(harness.take(harness.arrays(), range(6)))
+  params = states[0].global_model_weights.trainable
+  params = collections.OrderedDict((k, tf.constant(v)) for k, v in params.items())
+  trained = local_training.train(
+    _OBJECTIVE, plan, params, batch, harness.round_seed(0), _RATE
+  )
+  for weights, loss in found:
+    np.testing.assert_allclose(weights, harness.flat(trained.params), rtol=1e-4)
+    assert float(loss) == pytest.approx(float(trained.metrics['loss']), rel=1e-4)
+  never = dataclasses.replace(plan, drop_last='never')
+  other = local_training.train(
+    _OBJECTIVE, never, params, batch, harness.round_seed(0), _RATE
+  )
+  assert harness.relative(harness.flat(other.params), found[0][0]) > 1e-3

@@ -35,12 +35,15 @@ CONFIGS = {
   'autoscaler': ema(),
   'a large constant scaler': ema(scaler=8.0, norm='conv_mean'),
   'of the encoder alone': ema(scaler=0.8, applied_to='encoder'),
+  'a constant scaler by l2': ema(scaler=0.8, norm='l2'),
+  'set in the first round': ema(autoscaler='first_round'),
   'constant, of the predictor alone': ema(constant_mu=0.4, applied_to='predictor'),
   'starting afresh': _exchanged(restart=True),
   'starting afresh with a target': _exchanged('target', 'both', True, tau=0.5),
   'averaged targets as targets': _exchanged('target', 'target'),
   'alone': _exchanged(replaced='none'),
   'fedu': fedu.FedUConfig(TRAINING, threshold=0.1),
+  'fedu by a quantile': fedu.FedUConfig(TRAINING, quantile=0.3),
 }
 
 
@@ -51,12 +54,17 @@ class Reference:
     self.config = config
     self.model = {name: np.array(v) for name, v in follower.START.items()}
     self.clients, self.scalers, self.last, self.log = {}, {}, {}, {}
+    # Of the running quantile: its ratio, and the mean divergence of the last round.
+    self.ratio, self.mean, self.thresholds = 1.0, np.inf, []
 
   def shares(self, k, distance):
     """Returns mu of W and of the predictor."""
     config = self.config
     if isinstance(config, fedu.FedUConfig):
-      return 0.0, float(distance >= config.threshold)
+      threshold = config.threshold
+      if config.quantile is not None:
+        threshold = self.ratio * self.mean
+      return 0.0, float(distance >= threshold)
     if config.constant_mu is not None:
       mu = config.constant_mu
     else:
@@ -71,7 +79,10 @@ class Reference:
 
   def distance(self, own):
     gaps = {name: self.model[name] - own[name] for name in _W}
-    if self.config.norm == 'conv_mean':
+    config = self.config
+    # The authors' constant scaler goes with their norm.
+    is_constant = isinstance(config, fedema.FedEMAConfig) and config.scaler
+    if (config.norm or ('conv_mean' if is_constant else 'l2')) == 'conv_mean':
       return np.linalg.norm(gaps[follower.ENCODER])
     return np.linalg.norm(np.concatenate([gaps[name] for name in _W]))
 
@@ -106,6 +117,7 @@ class Reference:
 
   def round(self, number, cohort):
     total, mean = sum(SIZES[k] for k in cohort), {}
+    new = [k for k in cohort if k not in self.clients]
     for k in cohort:
       images = harness.take(harness.arrays(), MEMBERS[k])['image']
       client = follower.Client(
@@ -118,3 +130,22 @@ class Reference:
         sent = client.networks[f'target/{name}' if of_target else name]
         mean[name] = mean.get(name, 0) + SIZES[k] / total * sent
     self.model = mean
+    if getattr(self.config, 'autoscaler', None) == 'first_round':
+      for k in new:
+        self.scalers[k] = self.config.tau / self.distance(self.clients[k])
+        self.log[number, k]['lambda'] = self.scalers[k]
+    if getattr(self.config, 'quantile', None) is not None:
+      self.follow({k: self.log[number, k]['divergence'] for k in cohort})
+
+  def follow(self, divergences):
+    """Brings the running quantile after a round (Andrew et al. 2021, geometric)."""
+    self.thresholds.append(self.ratio * self.mean)
+    known = {k: d for k, d in divergences.items() if d is not None}
+    if not known:
+      return
+    weights = [SIZES[k] for k in known]
+    below = [d < self.thresholds[-1] for d in known.values()]
+    if np.isfinite(self.mean):
+      share = np.average(below, weights=weights)
+      self.ratio *= np.exp(-0.2 * (share - self.config.quantile))
+    self.mean = np.average([*known.values()], weights=weights)

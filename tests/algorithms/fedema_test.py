@@ -10,6 +10,7 @@ from tests.algorithms import follower
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedu
+from tff_ssl.algorithms import mixing
 from tff_ssl.encoders import projector
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import optimizers
@@ -17,7 +18,12 @@ from tff_ssl.objectives import byol
 from tff_ssl.objectives import simsiam
 
 _SERVER = optimizers.OptimizerConfig('sgd', 1.0)
-_PACKED = ('autoscaler', 'starting afresh')
+_PACKED = (
+  'autoscaler',
+  'starting afresh',
+  'set in the first round',
+  'fedu by a quantile',
+)
 
 
 def _build(config, objective=None, packed=False):
@@ -67,6 +73,8 @@ def test_rounds_against_numpy(tff_context, name, packed):
     work = metrics['client_work']
     total = sum(diverging.SIZES[k] for k in cohort)
     assert work['returning'] == pytest.approx(size / total)
+    if reference.thresholds:
+      assert work['threshold'] == pytest.approx(reference.thresholds[number], rel=1e-4)
     for number_name in ('mu', 'divergence'):
       summed = sum(diverging.SIZES[k] * wanted[k][number_name] for k in old)
       mean = summed / max(size, 1)
@@ -92,6 +100,17 @@ def test_the_reference_is_not_of_one_case():
   assert any(mu == pytest.approx(0.7) for mu in shares)
   assert 1.0 in [v['mu'] for v in _reference('a large constant scaler').log.values()]
   assert {v['mu'] for v in _reference('fedu').log.values()} == {0.0, 1.0}
+  assert {v['mu'] for v in _reference('fedu by a quantile').log.values()} == {0.0, 1.0}
+  assert np.ptp(_reference('fedu by a quantile').thresholds[2:]) > 0
+
+
+def test_when_lambda_is_set_matters_to_those_who_were_away():
+  """Client 1 is away for a round: its lambda is of another model, that of 0 is not."""
+  late, first = (_reference(n) for n in ('autoscaler', 'set in the first round'))
+  assert first.scalers[0] == pytest.approx(late.scalers[0])
+  assert abs(first.scalers[1] / late.scalers[1] - 1) > 1e-3
+  assert first.log[2, 1]['mu'] != pytest.approx(0.7, rel=1e-3)
+  assert late.log[2, 1]['mu'] == pytest.approx(0.7)
 
 
 def _predictor():
@@ -160,10 +179,50 @@ def test_networks_that_are_kept_are_no_communication(tff_context):
   assert work['bytes_up'] == wanted['bytes_up'] + 2 * 4 * 4
 
 
+def test_the_second_exchange_is_counted_where_clients_are_new(tff_context):
+  """Encoder and projector once more, of 2 x 2 float32; up a weight and a count."""
+  cohorts = [_cohort([0, 1]), _cohort([0, 1, 2])]
+  plain, more = (
+    harness.rounds_of(_build(config), cohorts)[1]
+    for config in (diverging.ema(), diverging.ema(autoscaler='first_round'))
+  )
+  for number, (clients, new) in enumerate(((2, 2), (3, 1))):
+    before, after = (m[number]['client_work'] for m in (plain, more))
+    assert after['bytes_down'] == before['bytes_down'] + new * 2 * 2 * 4
+    assert after['bytes_up'] == before['bytes_up'] + clients * (4 + 4)
+    assert (after['clients'], after['new_clients']) == (clients, new)
+
+
+def test_a_discarded_client_is_discarded_in_both_exchanges(tff_context):
+  process = _build(diverging.ema(autoscaler='first_round'))
+  cohort = [*_cohort([0]), harness.broken([5])]
+  states, metrics = harness.rounds_of(process, [cohort])
+  work = metrics[0]['client_work']
+  assert (work['nonfinite_clients'], work['new_clients']) == (1, 1)
+  assert states[-1].clients[105].last_round == -1
+  assert states[-1].clients[_key(0)].last_round == 0
+
+
+def test_the_quantile_costs_a_number_each_way(tff_context):
+  cohorts = [_cohort([0, 1])]
+  plain, more = (
+    harness.rounds_of(_build(config), cohorts)[1][0]['client_work']
+    for config in (diverging.CONFIGS['fedu'], diverging.CONFIGS['fedu by a quantile'])
+  )
+  assert more['bytes_down'] == plain['bytes_down'] + 2 * 4
+  assert more['bytes_up'] == plain['bytes_up'] + 2 * 4
+
+
+def test_a_constant_scaler_goes_with_the_authors_norm():
+  assert diverging.ema(scaler=0.8).used_norm == 'conv_mean'
+  assert diverging.ema(scaler=0.8, norm='l2').used_norm == 'l2'
+  assert diverging.ema().used_norm == 'l2'
+
+
 def test_what_is_not_measured_is_not_told():
   update = fedema.online_update_of(diverging.ema())
   kept = {'mu': 0.0, 'divergence': 0.0, 'lambda': 0.0, 'returning': 0.0}
-  tell = fedema.numbers_of_client(update)
+  tell = mixing.numbers_of_client(update)
   assert tell(kept) == {'mu': 0.0, 'divergence': None, 'lambda': None}
   returned = {**kept, 'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0, 'returning': 1.0}
   assert tell(returned) == {'mu': 0.7, 'divergence': 1.5, 'lambda': 2.0}
@@ -180,6 +239,12 @@ def test_what_is_not_measured_is_not_told():
     (lambda: diverging.ema(applied_to='all'), "applied_to is 'all'"),
     (lambda: online_networks.Exchange('both'), "averaged is 'both'"),
     (lambda: fedu.FedUConfig(threshold=float('nan')), 'threshold is nan'),
+    (lambda: fedu.FedUConfig(quantile=1.0), 'quantile is 1.0; it must be between'),
+    (lambda: diverging.ema(autoscaler='late'), "autoscaler is 'late'; allowed are ret"),
+    (
+      lambda: diverging.ema(autoscaler='first_round', scaler=0.5),
+      "autoscaler is 'first_round'; with a scaler",
+    ),
   ],
 )
 def test_bad_settings(make, message):

@@ -47,7 +47,7 @@ def examples(n, first_id=0):
 
 def train(plan, examples, seed=SEED, objective=None):
   objective = objective or LinearObjective()
-  trained = tf.function(local_training.train)(
+  trained = tf.function(local_training.train, autograph=False)(
     objective,
     plan,
     objective.init(seed, tf.float64),

@@ -74,7 +74,7 @@ def test_the_second_order_goes_through_the_networks():
     tf.constant([3, 4]),
   )
 
-  @tf.function
+  @tf.function(autograph=False)
   def loss_and_gradient(params):
     with tf.GradientTape() as tape:
       tape.watch(params)

@@ -11,6 +11,7 @@ from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import la_ssfl
+from tff_ssl.algorithms import mixing
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import client_functions
@@ -92,15 +93,15 @@ def test_each_of_two_models_has_the_population_that_it_makes(name):
 def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
   config = fedema.FedEMAConfig(_CONFIG, exchange=online_networks.Exchange(averaged))
   networks = online_networks.Networks(_BYOL, config.exchange)
-  function = fedema.client_function(networks, _CONFIG, fedema.online_update_of(config))
+  function = mixing.client_function(networks, _CONFIG, fedema.online_update_of(config))
   shared, examples = _shared(_BYOL), _examples(range(5))
   first = function.first(shared)
-  _assert_same(fedema.online(first), population.initial(_BYOL))
+  _assert_same(mixing.online(first), population.initial(_BYOL))
   means, kept = function.each(shared, _state(first), examples)
   sent = _after(shared, means['update'])
   _assert_same(means['statistics'], population.compute(_BYOL, sent, examples))
   # A client's own encoder is the online one, with the population that it makes.
-  own = fedema.online(kept)
+  own = mixing.online(kept)
   assert set(own) == set(kept['networks']) | set(population.initial(_BYOL))
   _assert_same(own, population.compute(_BYOL, kept['networks'], examples))
   if averaged == online_networks.TARGET:
@@ -110,7 +111,7 @@ def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
     assert any(different)
   _, again = function.each(shared, _state(kept), _examples([5, 6]))
   later = population.compute(_BYOL, again['networks'], _examples([5, 6]))
-  _assert_same(fedema.online(again), later)
+  _assert_same(mixing.online(again), later)
 
 
 def test_an_adapted_model_has_the_population_of_its_client():

@@ -1,6 +1,7 @@
 """The benchmark with models and cohorts so small that only its bookkeeping shows."""
 
 import collections
+import dataclasses
 import functools
 import itertools
 import json
@@ -150,6 +151,23 @@ def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
   ids = [[int(e['example_id']) for e in batch] for batch in batches]
   assert [len(batch) for batch in ids] == sizes
   assert [*itertools.chain(*ids)] == [*tiny.arrays()['example_id']] * epochs
+
+
+def test_centralized_batches_lack_what_clients_with_batch_norm_leave_out():
+  """Clients of four and five in batches of four: one is a quarter, and is kept."""
+  encoder = resnet.build_encoder(
+    'resnet8', tiny.IMAGE_SHAPE, width=0.25, normalization='batch'
+  )
+  for drop_last, sizes in (('small', [4, 4, 1]), ('always', [4, 4])):
+    plan = local_training.LocalPlan(2, batch_size=4, drop_last=drop_last)
+    case = problem(plan)
+    case = dataclasses.replace(
+      case, model=dataclasses.replace(case.model, encoder=encoder)
+    )
+    batches = experiments.centralized_batches(case, round=0)
+    assert [len([*batch]) for batch in batches] == sizes * 2
+    assert experiments.visited_examples(case, round=0) == 2 * sum(sizes)
+    assert experiments.held_examples(case, round=0) == 9
 
 
 @pytest.mark.parametrize('name', experiments.EXPERIMENTS)

@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from binaries import evaluate
 from binaries import fedavg_ssl
+from binaries.experiment import running
+from binaries.flags import common
+from binaries.methods import choice
 from tests.binaries import in_process
 from tff_ssl.encoders import resnet
 from tff_ssl.runtime import checkpoints
@@ -162,3 +165,27 @@ def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
   assert all(np.any(layer.moving_mean.numpy()) for layer in layers)
   with pytest.raises(ValueError, match='is a run of fedbn: its checkpoints have no'):
     in_process.call(evaluate, f'--run={run.folder}')
+
+
+@pytest.mark.parametrize(
+  ('flags', 'said'),
+  [
+    # Of 66 in batches of 32 the last two are left out, for they are few.
+    ('--encoder_norm=batch --batch_size=32', 'on 1 of 4 clients (the smallest: 2)'),
+    ('--encoder_norm=batch --batch_size=32 --drop_last_batch=never', 'on 2 of 4'),
+    # Of 26 and 66 in batches of 20 the last six, which are more than a quarter.
+    ('--encoder_norm=batch --batch_size=20', 'on 3 of 4 clients (the smallest: 2)'),
+    ('--encoder_norm=batch --batch_size=20 --drop_last_batch=always', 'on 1 of 4'),
+    ('--encoder_norm=batch', 'on 1 of 4 clients (the smallest: 2)'),
+    ('--encoder_norm=group --batch_size=20', ''),
+  ],
+)
+def test_small_batches_under_batch_norm_are_told(capsys, flags, said):
+  with in_process.parsed('--run_dir=unused', *flags.split()):
+    chosen = choice.read('fedavg_ssl')
+    encoder = common.build_encoder_of_shape((8, 8, 1))
+    objective = chosen.objective.build(encoder, 10)
+    running.warn_of_small_batches(chosen, objective, [2, 26, 64, 66])
+  told = capsys.readouterr().err
+  assert bool(told) == bool(said)
+  assert said in told

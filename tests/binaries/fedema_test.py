@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from binaries import fedema
 from binaries.experiment import results
+from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import resnet
@@ -149,6 +150,61 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
     assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
 
 
+@pytest.mark.parametrize(
+  ('flags', 'norm'),
+  [
+    ((), 'l2'),
+    (('--scaler=0.8',), 'conv_mean'),
+    (('--scaler=0.8', '--divergence_norm=l2'), 'l2'),
+    (('--divergence_norm=conv_mean',), 'conv_mean'),
+    (('--method=fedu',), 'conv_mean'),
+    (('--method=fed_byol',), 'l2'),
+  ],
+)
+def test_the_norm_goes_with_the_scaler(flags, norm):
+  with in_process.parsed(*flags):
+    assert choice.read('fedema').values().get('divergence_norm') == norm
+
+
+_SHORT = (
+  '--task=digits',
+  '--encoder_width=0.25',
+  '--projector=8,8',
+  '--predictor_width=8',
+  '--partition=iid:clients=5',
+  '--examples_per_client_at_most=8',
+  '--participation=1',
+  '--rounds=3',
+  '--evaluation_methods=knn',
+)
+
+
+@pytest.mark.parametrize(
+  ('flags', 'said'),
+  [
+    # A first divergence of more than a thousandth makes mu 1.
+    (('--scaler=1000',), 'warning: in round 2 mu is 1 for every returning client'),
+    (('--tau=0',), 'the run is that of --method=fed_byol to the bit'),
+    (('--method=fedu',), 'the run is that of --method=fed_byol to the bit'),
+    (('--method=fedu', '--threshold_quantile=0.5'), ''),
+  ],
+)
+def test_what_mixes_nothing_or_all_is_told(tmp_path, flags, said):
+  folder = tmp_path / 'run'
+  ended = in_process.run(fedema, *_SHORT, *flags, f'--run_dir={folder}', folder=folder)
+  assert ended.status == 0, ended.stderr
+  warned = [line for line in ended.stderr.splitlines() if line.startswith('warning')]
+  mixing = [line for line in warned if 'mu is 1' in line or 'to the bit' in line]
+  assert len(mixing) == bool(said)
+  assert not said or said in mixing[0]
+  if '--threshold_quantile=0.5' in flags:
+    # All take the global predictor in the first round with divergences, and then not
+    # all: by the paper's threshold, above, no client keeps its own.
+    keep = [float(row['client_work/mu']) for row in _rows(folder, 'metrics.csv')]
+    assert keep[:2] == [0, 0]
+    assert keep[2] > 0
+
+
 def _base_run(folder, rounds=2, norm='group'):
   """Makes what is read of a run, after its second round."""
   (folder / 'checkpoints').mkdir(parents=True)
@@ -170,6 +226,11 @@ def test_wrong_flags_are_one_sentence(tmp_path):
   wrong = {
     '--tau=0.5 --scaler=0.8': '--tau is given with --scaler; leave one of them out.',
     '--dictionary_size=3': '--dictionary_size is given with --method=fedema; it is',
+    '--scaler=0.8 --autoscaler=first_round': "autoscaler is 'first_round'; with a sca",
+    '--method=fedu --threshold=0.2 --threshold_quantile=0.5': (
+      '--threshold is given with --threshold_quantile; leave one of them out.'
+    ),
+    '--method=fedu --threshold_quantile=2': 'quantile is 2.0; it must be between 0',
     '--method=fed_byol --personal_methods=logistic': (
       '--personal_methods is given with --method=fed_byol; it is for fedu, fedema only.'
     ),

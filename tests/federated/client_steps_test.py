@@ -98,7 +98,9 @@ class _Client:
     )
     self.params = server.initial_weights(self.objective, harness.SEED).trainable
     self.visit = tf.function(
-      self._visit, input_signature=[_SPEC, tf.TensorSpec([2], tf.int32)]
+      self._visit,
+      input_signature=[_SPEC, tf.TensorSpec([2], tf.int32)],
+      autograph=False,
     )
 
   def shared(self, seed):
@@ -204,7 +206,7 @@ def test_a_pack_is_the_mean_of_its_clients(name):
   zero = tf.nest.map_structure(tf.zeros_like, sums)
   together = packing.computed_together(client.function, client.protocol)
 
-  @tf.function
+  @tf.function(autograph=False)
   def run(pack):
     visit = functools.partial(client_functions.visit, client.function, client.protocol)
     shared = client.shared(tf.constant((5, 6)))

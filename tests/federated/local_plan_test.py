@@ -13,8 +13,10 @@ from tff_ssl.federated import local_training
     ('accumulate', 0),
     ('accumulate', 2),
     ('proximal_weight', -1.0),
+    ('drop_last', 'often'),
+    ('drop_last', 'always'),
   ],
 )
 def test_plan_names_what_is_out_of_range(field, value):
-  with pytest.raises(ValueError, match=f'{field} is {value}'):
+  with pytest.raises(ValueError, match=f'{field} is {value!r}'):
     local_training.LocalPlan(**{field: value})

@@ -2,6 +2,8 @@
 
 import dataclasses
 import itertools
+import math
+import types
 
 import numpy as np
 import pytest
@@ -172,3 +174,75 @@ def test_the_proximal_term_holds_to_the_anchor():
   plain, _ = linear_model.numpy_epoch(linear_model.START, examples, range(5), 5)
   expected = plain - linear_model.RATE * 0.5 * (linear_model.START - anchor)
   np.testing.assert_allclose(trained.params['w'], expected, rtol=1e-12)
+
+
+class _BatchNorm(linear_model.LinearObjective):
+  """The linear model, said to have batch norm."""
+
+  @property
+  def networks(self):
+    return {'encoder': types.SimpleNamespace(mixes_examples=True)}
+
+
+@pytest.mark.parametrize(
+  ('drop_last', 'objective', 'n', 'batch_size', 'sizes'),
+  [
+    # One of six is less than a quarter of five; one of five is a quarter of four.
+    ('small', _BatchNorm(), 6, 5, [5]),
+    ('small', _BatchNorm(), 5, 4, [4, 1]),
+    ('small', linear_model.LinearObjective(), 6, 5, [5, 1]),
+    ('never', _BatchNorm(), 6, 5, [5, 1]),
+    ('always', linear_model.LinearObjective(), 5, 3, [3]),
+    # What a client has is not left out where it is less than a batch.
+    ('small', _BatchNorm(), 1, 5, [1]),
+    ('always', linear_model.LinearObjective(), 2, 3, [2]),
+  ],
+)
+def test_the_last_batch_is_left_out(drop_last, objective, n, batch_size, sizes):
+  examples = linear_model.examples(n)
+  plan = local_training.LocalPlan(batch_size=batch_size, drop_last=drop_last)
+  w, metrics = linear_model.train(plan, examples, objective=objective)
+  found = [
+    order
+    for order in itertools.permutations(range(n), sum(sizes))
+    if np.allclose(
+      linear_model.numpy_epoch(linear_model.START, examples, order, batch_size)[0],
+      w,
+      rtol=1e-10,
+    )
+  ]
+  # The orders within a batch, of the same examples.
+  assert len(found) == np.prod([math.factorial(size) for size in sizes])
+  _, loss = linear_model.numpy_epoch(linear_model.START, examples, found[0], batch_size)
+  assert metrics['loss'] == pytest.approx(loss, rel=1e-9)
+  visited = examples['y'][list(found[0])]
+  assert metrics['target'] == pytest.approx(visited.mean(), rel=1e-9)
+  batch_norm = isinstance(objective, _BatchNorm)
+  assert plan.batch_sizes(n, batch_norm) == sizes
+  tensors = tf.nest.map_structure(tf.constant, examples)
+  assert int(local_training.num_batches(objective, plan, tensors)) == len(sizes)
+
+
+def test_each_epoch_leaves_out_others():
+  """The same six examples and seed, one epoch and two: another one is left out."""
+  examples = linear_model.examples(6)
+
+  def train(epochs):
+    plan = local_training.LocalPlan(epochs, batch_size=5)
+    return linear_model.train(plan, examples, objective=_BatchNorm())[0]
+
+  def steps_from(w):
+    return [
+      linear_model.numpy_epoch(w, examples, np.delete(np.arange(6), left_out), 5)[0]
+      for left_out in range(6)
+    ]
+
+  missing, start = [], linear_model.START
+  for epochs in range(1, 5):
+    after = train(epochs)
+    (found,) = np.flatnonzero(
+      [np.allclose(w, after, rtol=1e-10) for w in steps_from(start)]
+    )
+    missing.append(found)
+    start = after
+  assert len(set(missing)) > 1

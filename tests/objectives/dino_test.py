@@ -123,7 +123,7 @@ def test_the_round_may_be_unknown_until_a_graph_runs():
   objective = _objective(local_crops=_LOCAL)
   params, state, batch = _start(objective, dtype=tf.float32)
 
-  @tf.function
+  @tf.function(autograph=False)
   def step(round):
     current = base.at_round(objective, round, 20)
     loss, _, carry = current.loss_with_state(params, state, batch, _SEED)

@@ -123,7 +123,7 @@ def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
   params, state, _ = _start(objective)
   batch = networks.tensors(networks.examples(5))
 
-  @tf.function
+  @tf.function(autograph=False)
   def train(sizes):
     def body(i, state):
       taken = {name: value[: sizes[i]] for name, value in batch.items()}

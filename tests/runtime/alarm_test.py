@@ -1,4 +1,4 @@
-"""Tests of the collapse alarm."""
+"""Tests of the alarms."""
 
 import io
 
@@ -33,3 +33,37 @@ def test_it_does_not_warn_of_what_is_no_collapse(spreads):
 
 def test_rounds_without_examples_are_passed_over():
   assert len(_said([0.04, 0.0, None, 0.04])) == 1
+
+
+def _mixing(rounds, all_kept='all are kept'):
+  """Returns what is said of (mu, returning) of each round, and at the end."""
+  stream = io.StringIO()
+  watch = alarm.Alarms([alarm.MixingAlarm(all_kept, 'none was kept', stream)])
+  rows = [{'client_work/mu': mu, 'client_work/returning': r} for mu, r in rounds]
+  for round, row in enumerate(rows, start=1):
+    watch.update(round, row)
+  during = stream.getvalue().splitlines()
+  text = [{name: str(value) for name, value in row.items()} for row in rows]
+  alarm.MixingAlarm(all_kept, 'none was kept', stream).finish(text)
+  return during, stream.getvalue().splitlines()[len(during) :]
+
+
+def test_mu_of_1_for_all_is_told_once():
+  during, after = _mixing([(0.0, 0.0), (0.7, 1.0), (1.0, 1.0), (1.0, 1.0)])
+  assert during == ['warning: in round 3 all are kept']
+  assert not after
+
+
+@pytest.mark.parametrize('rounds', [[(0.0, 0.0), (0.99, 1.0)], [(1.0, 0.0)]])
+def test_other_mus_are_not_told(rounds):
+  assert not _mixing(rounds)[0]
+
+
+def test_mu_of_1_that_is_asked_for_is_not_told():
+  assert not _mixing([(1.0, 1.0)], all_kept=None)[0]
+
+
+def test_a_run_that_kept_nothing_is_told_at_its_end():
+  assert _mixing([(0.0, 0.0), (0.0, 1.0)]) == ([], ['warning: none was kept'])
+  assert _mixing([(0.0, 0.0), (0.0, 1.0), (0.1, 1.0)]) == ([], [])
+  assert _mixing([]) == ([], [])

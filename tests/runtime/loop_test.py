@@ -17,6 +17,7 @@ import tensorflow as tf
 from tests.runtime import counting
 from tests.runtime import processes
 from tests.runtime import toy
+from tff_ssl.runtime import context
 from tff_ssl.runtime import files
 from tff_ssl.runtime import interruption
 from tff_ssl.runtime import table as table_lib
@@ -24,6 +25,13 @@ from tff_ssl.runtime import table as table_lib
 ROOT = pathlib.Path(__file__).parents[2]
 # What must not depend on how often a run was interrupted.
 DETERMINISTIC = ('metrics.csv', 'evaluation.json')
+
+
+@pytest.fixture(scope='module')
+def tff_context():
+  """As the processes have it that are stopped: their bytes are compared with these."""
+  with context.local(concurrency=2) as execution:
+    yield execution
 
 
 @pytest.fixture(scope='module')

@@ -9,6 +9,7 @@ returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a pr
   Fed-BYOL, Fed-MoCo     fed_ssl              Zhuang et al. 2022, section 3
   FedEMA                 fedema               Zhuang et al. 2022, section 4
   FedU                   fedu                 Zhuang et al. 2021
+  both of these          mixing               their framework
   FedCA                  fedca                Zhang et al. 2023
   SCAFFOLD               scaffold             Karimireddy et al. 2020
   L-DAWA                 l_dawa               Rehman et al. 2023

@@ -3,14 +3,21 @@
 "Collaborative Unsupervised Visual Representation Learning from Decentralized Data",
 Weiming Zhuang, Xin Gan, Yonggang Wen, Shuai Zhang, Shuai Yi, ICCV 2021; over BYOL.
 
-A round is that of the framework in `fedema`. Client k takes the global encoder and
+A round is that of the framework in `mixing`. Client k takes the global encoder and
 projector, and the global predictor where its networks have diverged from the global
 ones by less than a threshold; else it goes on with its own predictor. With an infinite
 threshold it is Fed-BYOL (`fed_ssl`), to the bit.
 
 Deviations: the divergence is that of FedEMA, of the global networks to those that the
 client was left with. In the authors' code, of which the threshold is, it is between the
-networks before and after the client's own training.
+networks before and after the client's own training. The paper's threshold of 0.4 is for
+its ResNet-18 and five epochs a round: with a small encoder or few steps no divergence
+comes near it, and FedU is Fed-BYOL. `FedUConfig.quantile` has a threshold that follows
+the run's own divergences: the share of the clients that are below it (by weight) goes
+to the quantile. It takes no exchange of its own, and costs one number down, the
+threshold, and one up, whether the client was below it (see
+`federated.running_quantile`, after Andrew et al. 2021). In the first round in which
+clients have a divergence, there is no threshold yet, and all take the global predictor.
 """
 
 import dataclasses
@@ -21,9 +28,11 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
+from tff_ssl.algorithms import mixing
+from tff_ssl.federated import client_functions
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import processes
+from tff_ssl.federated import running_quantile
 from tff_ssl.objectives import base
 
 
@@ -33,8 +42,10 @@ class FedUConfig:
 
   Attributes:
     training: How a client trains, how clients are weighted, and the seed.
-    threshold: The divergence from which on a client keeps its predictor; infinite:
-      never, as Fed-BYOL; 0: always.
+    threshold: The divergence from which on a client keeps its predictor, the paper's
+      0.4; infinite: never, as Fed-BYOL; 0: always.
+    quantile: In the threshold's place, the share of the returning clients that take the
+      global predictor: those of the smallest divergences; None: the threshold.
     norm: Of the divergence; the threshold's 0.4 is of 'conv_mean' (see
       `online_networks`).
     exchange: Which networks are averaged, and which replaced.
@@ -46,21 +57,30 @@ class FedUConfig:
   exchange: online_networks.Exchange = dataclasses.field(
     default_factory=online_networks.Exchange
   )
+  quantile: float | None = None
 
   def __post_init__(self):
     if not self.threshold >= 0:
       raise ValueError(f'threshold is {self.threshold}; it must be at least 0.')
+    if self.quantile is not None:
+      running_quantile.RunningQuantile(self.quantile)
     online_networks.check_norm(self.norm)
 
 
-def online_update_of(config: FedUConfig) -> fedema.OnlineUpdate:
+def online_update_of(config: FedUConfig) -> mixing.OnlineUpdate:
   """Builds the rule: mu is 0 of the encoder, and 0 or 1 of the predictor."""
+  quantile = None
+  if config.quantile is not None:
+    quantile = running_quantile.RunningQuantile(config.quantile)
 
-  def shares(divergence: tf.Tensor, scaler: tf.Tensor) -> fedema.Shares:
-    keeps = tf.cast(divergence >= config.threshold, divergence.dtype)
-    return fedema.Shares(tf.zeros_like(keeps), keeps, scaler)
+  def shares(
+    divergence: tf.Tensor, scaler: tf.Tensor, told: client_functions.Shared
+  ) -> mixing.Shares:
+    threshold = config.threshold if quantile is None else told[mixing.THRESHOLD]
+    keeps = tf.cast(divergence >= threshold, divergence.dtype)
+    return mixing.Shares(tf.zeros_like(keeps), keeps, scaler)
 
-  return fedema.OnlineUpdate(shares, config.norm, has_scaler=False)
+  return mixing.OnlineUpdate(shares, config.norm, has_scaler=False, quantile=quantile)
 
 
 def build_fedu(
@@ -82,14 +102,15 @@ def build_fedu(
 
   Returns:
     A process whose metrics are those of `fed_ssl.build_fed_ssl` with `mu`, here the
-    share of clients that keep their predictor, and `divergence`.
+    share of clients that keep their predictor, and `divergence`; with a quantile also
+    the `threshold` of the round and the share of the clients `below` it.
 
   Raises:
     ValueError: If the elements are not single examples with an `example_id`, or the
       objective has not the networks that the configuration names.
   """
   config = config or FedUConfig()
-  return fedema.build(
+  return mixing.build(
     objective,
     element_spec,
     server_optimizer,

@@ -12,7 +12,7 @@ rate = 0: the global model, Global-SSFL; with batch norm in the client's populat
 
 Deviations: the paper does not say of how many examples the step is. Here it is of all
 that the client has, its gradient accumulated over batches, so that nothing is drawn but
-the views.
+the views; with batch norm without a last batch that is small (see `local_training`).
 """
 
 import collections

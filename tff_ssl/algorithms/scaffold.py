@@ -29,6 +29,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
@@ -86,8 +87,8 @@ def describe(objective, server_optimizer, config: ScaffoldConfig) -> phases.Algo
     corrected = dataclasses.replace(plan, optimizer=optimizer)
     training = dataclasses.replace(config.training, local=corrected)
     sent = fedavg.client_function(objective, training).each(shared, examples)
-    n, size = base.example_count(examples), plan.batch_size
-    steps = tf.cast(plan.epochs * (-(-n // size) if size else 1), tf.float32)
+    batches = local_training.num_batches(objective, plan, examples)
+    steps = tf.cast(plan.epochs * batches, tf.float32)
     a = tf.math.divide_no_nan(1.0, steps * shared['rate'])
     sent['control'] = tf.nest.map_structure(lambda u, c: a * u - c, sent['update'], c)
     return sent, tf.nest.map_structure(tf.add, state.kept, sent['control'])

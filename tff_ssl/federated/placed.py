@@ -1,7 +1,7 @@
 """Values at the server: the state of a process, and metrics in groups."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow_federated as tff
@@ -60,11 +60,23 @@ def add_metrics(
   """
   new = output['metrics']
   for group in tff.structure.name_list(new.type_signature.member):
-    metrics[group] = new[group]
+    parts = [metrics[group], new[group]] if group in metrics else [new[group]]
+    metrics[group] = parts[0] if len(parts) == 1 else _merged(parts)
   if measurements is not None and communication.has_tensors(
     measurements.type_signature.member
   ):
     metrics.setdefault(AGGREGATOR, {})[name] = measurements
+
+
+def _merged(groups: Sequence[tff.Value]) -> tff.Value:
+  """Returns the metrics of some groups at the server as those of one."""
+  return tff.federated_zip(
+    collections.OrderedDict(
+      (name, group[name])
+      for group in groups
+      for name in tff.structure.name_list(group.type_signature.member)
+    )
+  )
 
 
 def zipped_metrics(metrics: Mapping[str, Any]) -> tff.Value:

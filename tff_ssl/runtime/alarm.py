@@ -1,14 +1,76 @@
-"""The collapse alarm: says when encodings no longer differ."""
+"""Alarms: what is said on the terminal of numbers that tell of a run gone wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 import sys
-from typing import TextIO
+from typing import Protocol, TextIO
 
 import tqdm
 
 from tff_ssl.runtime import metrics as metrics_lib
 
 _METRIC = 'encoding_std'
+_MU, _RETURNING = 'mu', 'returning'
+
+
+class Alarm(Protocol):
+  """What looks at each round's metrics."""
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics."""
+
+
+class Alarms:
+  """Several alarms as one."""
+
+  def __init__(self, alarms: Sequence[Alarm]):
+    """Holds them."""
+    self._alarms = alarms
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Has each look at a round's flat metrics."""
+    for alarm in self._alarms:
+      alarm.update(round, metrics)
+
+
+class MixingAlarm:
+  """Warns where clients keep all of their own networks, or in a whole run nothing.
+
+  Clients mix their networks with the global ones by mu, the share of their own; of
+  those that take part again a round has the mean.
+  """
+
+  def __init__(
+    self, all_kept: str | None, none_kept: str, stream: TextIO | None = None
+  ):
+    """Watches nothing yet.
+
+    Args:
+      all_kept: What is said once, in the first round with mu = 1 for every returning
+        client; None: nothing is.
+      none_kept: What is said after a run in which mu was 0 throughout.
+      stream: Where to warn; None: stderr.
+    """
+    self._all_kept = all_kept
+    self._none_kept = none_kept
+    self._stream = stream or sys.stderr
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics."""
+    mu, returning = (metrics_lib.find(metrics, name) for name in (_MU, _RETURNING))
+    # A mean of ones is 1 but for rounding, where sums are in another order.
+    if self._all_kept and mu is not None and returning and mu >= 1 - 1e-6:
+      tqdm.tqdm.write(f'warning: in round {round} {self._all_kept}', file=self._stream)
+      self._all_kept = None
+
+  def finish(self, rows: Iterable[Mapping[str, str]]) -> None:
+    """Looks at the metrics of all rounds, as they are in the run's table."""
+    found = [
+      [float(value) for name, value in row.items() if name.rpartition('/')[2] == _MU]
+      for row in rows
+    ]
+    shares = [share for row in found for share in row]
+    if shares and not any(shares):
+      print(f'warning: {self._none_kept}', file=self._stream, flush=True)
 
 
 class CollapseAlarm:

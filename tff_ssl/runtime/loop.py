@@ -86,7 +86,7 @@ def run(
   checkpoint_every: int = 10,
   progress: bool = True,
   execution: context.Context | None = None,
-  alarm: alarm_lib.CollapseAlarm | None = None,
+  alarm: alarm_lib.Alarm | None = None,
   keep_fn: Callable[[Any], None] | None = None,
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.

@@ -1,0 +1,78 @@
+"""A running estimate of a quantile of the clients' divergences, at the server.
+
+"Differentially Private Learning with Adaptive Clipping", Galen Andrew, Om Thakkar,
+H. Brendan McMahan, Swaroop Ramaswamy, NeurIPS 2021, Algorithm 1 with the geometric
+update: the server tells the clients a threshold C; each sends whether its number is
+below it; of the share b of clients that are, the server makes
+
+  C <- C exp(-rate (b - quantile)),
+
+so that b goes to the quantile. No client sends its number for this, and there is no
+exchange of its own: C goes down with the model, and the one number comes up with the
+update, through the same aggregation as the metrics.
+
+Deviations: C is a ratio times the mean divergence of the last round that had one, which
+is reported anyway, and the ratio alone is updated. Divergences fall with the learning
+rate by a factor of 40 in 20 rounds, and at the paper's rate of 0.2 a threshold of its
+own would fall by at most 10 % a round, so that all clients would soon be below it.
+There is no guess of C before the first divergences, but infinity: all are below. Shares
+are of the clients' weights in the mean, as all metrics are; noise is that of the
+aggregation that is given.
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class RunningQuantile:
+  """What is estimated.
+
+  Attributes:
+    quantile: gamma, the share of the clients whose numbers are below the threshold.
+    rate: eta_C, of the update; the paper's 0.2.
+  """
+
+  quantile: float
+  rate: float = 0.2
+
+  def __post_init__(self) -> None:
+    if not 0 < self.quantile < 1:
+      raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
+    if not 0 < self.rate < float('inf'):
+      raise ValueError(f'rate is {self.rate}; it must be positive and finite.')
+
+  def initial(self) -> collections.OrderedDict[str, Any]:
+    """Returns what the server keeps before round 0."""
+    return collections.OrderedDict(
+      ratio=tf.constant(1.0), mean=tf.constant(np.inf, tf.float32)
+    )
+
+  def threshold(self, kept: Mapping[str, Any]) -> tf.Tensor:
+    """Returns C, float32; infinite before the first round with numbers."""
+    return kept['ratio'] * kept['mean']
+
+  def updated(
+    self, kept: Mapping[str, Any], below: tf.Tensor, mean: tf.Tensor, known: tf.Tensor
+  ) -> collections.OrderedDict[str, Any]:
+    """Returns what the server keeps after a round.
+
+    Args:
+      kept: Before it.
+      below: b, share of the clients with a number whose number was below C.
+      mean: Of these clients' numbers.
+      known: Share of the clients with a number; 0: nothing changes.
+    """
+    factor = tf.exp(-self.rate * (below - self.quantile))
+    # Of an infinite threshold nothing is learnt.
+    compared = tf.math.is_finite(kept['mean'])
+    ratio = tf.where(compared, kept['ratio'] * factor, kept['ratio'])
+    return collections.OrderedDict(
+      ratio=tf.where(known > 0, ratio, kept['ratio']),
+      mean=tf.where(known > 0, mean, kept['mean']),
+    )
