@@ -4,6 +4,7 @@ import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import dataclasses
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import methods
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
@@ -22,6 +24,7 @@ from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import fixmatch
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.runtime import alarm
@@ -33,6 +36,7 @@ from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runtime import table
 
 
 def check_flags(chosen: choice.Choice) -> None:
@@ -208,6 +212,8 @@ def execute(prepared: Prepared) -> None:
         alarm=_build_alarm(prepared.objective),
         keep_fn=keep,
       )
+      if (warning := _warning(folder)) is not None:
+        print(warning, file=sys.stderr, flush=True)
       weights = prepared.weights(state)
       if own is not None:
         with _after_training(path):
@@ -229,6 +235,24 @@ def _after_training(path: str) -> Iterator[None]:
       f'The training is finished and saved, with encoder.keras, in {path}, but its '
       f'evaluation failed, which the same command repeats: {error}'
     ) from error
+
+
+def _warning(folder: run_folder.RunFolder) -> str | None:
+  """Returns what is to be said of a run as a whole, which its metrics tell."""
+  rows = table.Table(folder.path / 'metrics.csv').rows()
+  shares = [
+    float(row[name])
+    for row in rows
+    for name in row
+    if name.rpartition('/')[2] == fixmatch.PSEUDO_LABELLED and row[name]
+  ]
+  if not shares or any(shares):
+    return None
+  return (
+    f'Warning: in none of {len(shares)} rounds did an image of a client have a pseudo-'
+    f'label, so that the clients have learnt nothing: no probability reached '
+    f'--threshold={methods.THRESHOLD.value:g}.'
+  )
 
 
 def _build_alarm(objective: Any) -> alarm.CollapseAlarm | None:

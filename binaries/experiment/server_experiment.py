@@ -174,8 +174,10 @@ class _Measure:
         for score in _SCORES if self._evaluator.balanced else _SCORES[:1]:
           numbers[f'{name}/{score}'] = found[f'{suite.CLASSIFIER}/{score}']
     if _is_due(round, common.EVALUATE_EVERY.value):
-      weights = self._process.get_model_weights(state).trainable
-      params: network.Params = network.select(weights, dual_encoder.ENCODER)
+      weights = self._process.get_model_weights(state)
+      # With the population statistics of batch norm.
+      everything = {**weights.trainable, **weights.non_trainable}
+      params: network.Params = network.select(everything, dual_encoder.ENCODER)
       numbers.update(self._evaluator.evaluate(params))
     return numbers
 

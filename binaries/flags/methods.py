@@ -44,6 +44,12 @@ PREDICTOR_WIDTH = flags.DEFINE_integer(
 TARGET_MOMENTUM = flags.DEFINE_float(
   'target_momentum', None, 'Of the target or key network; of DINO in the first round.'
 )
+RESET_TARGET = flags.DEFINE_bool(
+  'reset_target',
+  False,
+  'Whether the target or key network that a client keeps (fed_ssl) starts each round '
+  'as the global one; a queue stays.',
+)
 QUEUE_SIZE = flags.DEFINE_integer(
   'queue_size', 1024, 'Keys in the queue.', lower_bound=1
 )

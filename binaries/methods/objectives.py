@@ -225,7 +225,9 @@ def _fedsup(encoder: network.Network, _: int) -> Any:
   return fedsup.FedSupObjective(
     model,
     predictor.build_predictor(
-      model.projector.output_dim, methods.PREDICTOR_WIDTH.value
+      model.projector.output_dim,
+      methods.PREDICTOR_WIDTH.value,
+      projector.like(encoder),
     ),
     methods.CONSISTENCY.value,
     methods.STAGES.value,
@@ -246,6 +248,8 @@ _VIEWS = ('projector', 'augmentation')
 OF_SOME = _VIEWS
 # The papers' heads are for ResNet-50: a quarter as wide for small encoders.
 _WIDE = {'projector': ['256', '256', '256']}
+# As in the papers; with group norm encodings collapse (DCCO, appendix C, and digits).
+_BATCH = {'encoder_norm': 'batch'}
 _CONTRASTIVE = {'projector': ['256', '256', '128']}
 _MOCO_FLAGS = (*_VIEWS, 'temperature', 'target_momentum', 'queue_size')
 _BYOL_FLAGS = (*_VIEWS, 'predictor_width', 'target_momentum')
@@ -267,8 +271,8 @@ OBJECTIVES: Mapping[str, Objective] = {
     _MOCO_FLAGS,
     {'projector': ['256', '128'], 'temperature': 0.2, 'target_momentum': 0.999},
   ),
-  'simsiam': Objective(_simsiam, (*_VIEWS, 'predictor_width'), _WIDE),
-  'byol': Objective(_byol, _BYOL_FLAGS, {**_WIDE, 'target_momentum': 0.99}),
+  'simsiam': Objective(_simsiam, (*_VIEWS, 'predictor_width'), {**_WIDE, **_BATCH}),
+  'byol': Objective(_byol, _BYOL_FLAGS, {**_WIDE, **_BATCH, 'target_momentum': 0.99}),
   'swav': Objective(
     _swav,
     (*_VIEWS, 'temperature', 'prototypes'),

@@ -52,7 +52,12 @@ _CONTRASTIVE = ['256', '256', '128']
 # What the programs' flags were by default when each program had its own (of README's
 # tables), and what the papers say of the rest.
 _VALUES = {
-  ('dcco', 'dcco'): {**_DCCO_SERVER, 'projector': _WIDE, 'loss': 'cco'},
+  ('dcco', 'dcco'): {
+    **_DCCO_SERVER,
+    'projector': _WIDE,
+    'loss': 'cco',
+    'encoder_norm': 'group',
+  },
   ('dcco', 'fedavg_cco'): {**_DCCO_SERVER, 'local_epochs': 1, 'projector': _WIDE},
   ('dcco', 'fedavg_nt_xent'): {
     **_DCCO_SERVER,
@@ -84,16 +89,37 @@ _VALUES = {
     'tau': 0.7,
     'personal_methods': [],
   },
+  ('fedema', 'fed_simsiam'): {'encoder_norm': 'batch'},
+  # The FedEMA authors' momentum; their key network starts each round as the global one.
+  ('fedema', 'fed_moco_v1'): {
+    'encoder_norm': 'batch',
+    'target_momentum': 0.99,
+    'reset_target': True,
+  },
+  ('fedavg_ssl', 'fed_ssl byol'): {'encoder_norm': 'batch', 'reset_target': False},
+  ('fedavg_ssl', 'fedavg cco'): {'encoder_norm': 'group'},
   ('fedema', 'fedu'): {'divergence_norm': 'conv_mean', 'threshold': 0.4},
-  ('fedema', 'fedca'): {'temperature': 0.5, 'dictionary_size': 16},
+  ('fedema', 'fedca'): {
+    'temperature': 0.5,
+    'dictionary_size': 16,
+    'encoder_norm': 'batch',
+  },
   ('ssfl', 'per'): {
     **_AS_IT_IS,
     'clients_per_round': 10,
     'personal_methods': ['logistic'],
   },
   ('fedsup', 'fedsup'): {**_AT_SERVER, 'predictor_width': 128},
-  ('fedsup', 'fixmatch'): {**_AT_SERVER, 'threshold': 0.95},
-  ('fedsup', 'fedmatch'): {'threshold': 0.75},
+  ('fedsup', 'fixmatch'): {**_AT_SERVER, 'threshold': 0.95, 'encoder_norm': 'batch'},
+  ('fedsup', 'finetuned_byol'): {'encoder_norm': 'batch'},
+  # FedRGD's advice is group norm; FedMatch's clients have SGD.
+  ('fedsup', 'fedrgd'): {**_AT_SERVER, 'encoder_norm': 'group'},
+  ('fedsup', 'fedmatch'): {
+    'threshold': 0.75,
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 1e-3,
+    'encoder_norm': 'group',
+  },
   ('fedsup', 'finetuned_simclr'): {'temperature': 0.5, 'projector': ['128', '128']},
   ('fedsup', 'labelled_only'): {'partition': 'iid:clients=100'},
 }
@@ -152,14 +178,16 @@ def test_an_alias_says_what_it_is_and_is_stored_as_that(capsys):
   assert values == _read('fedsup', '--method=finetuned_simclr')
   _read('fedema', '--method=fed_simclr')
   assert (
-    'fed_simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr\n'
-    in capsys.readouterr().out
+    'fed_simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr, by other '
+    'defaults\n' in capsys.readouterr().out
   )
 
 
 def test_fed_simclr_and_fedavg_with_simclr_have_the_same_flags_and_values():
   one = _read('fedema', '--method=fed_simclr')
-  other = _read('fedavg_ssl', '--algorithm=fedavg', '--objective=simclr')
+  # The FedEMA paper's networks have batch norm.
+  batch = '--encoder_norm=batch'
+  other = _read('fedavg_ssl', '--algorithm=fedavg', '--objective=simclr', batch)
   del one['method'], other['algorithm'], other['objective']
   assert one == other
 

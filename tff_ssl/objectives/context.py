@@ -58,6 +58,7 @@ class Given:
     """
     self._objective = objective
     self._context = tf.nest.map_structure(tf.stop_gradient, context)
+    self.networks = objective.networks if isinstance(objective, base.Networked) else {}
     self.init = objective.init
     self.summarize = objective.summarize
 

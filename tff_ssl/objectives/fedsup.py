@@ -168,9 +168,11 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
     metrics: base.Metrics = collections.OrderedDict()
     if self.consistency:
       views = tf.concat(self.model.views(examples, seed), axis=0)
-      z = self.model.project(params, views)
-      p1, p2 = tf.split(online.predict(params, self.predictor, z), 2)
-      targets = tf.stop_gradient(self.model.project(context[TEACHER], views))
+      # Batch norm takes each view by itself.
+      z = self.model.project(params, views, batches=2)
+      p1, p2 = tf.split(online.predict(params, self.predictor, z, batches=2), 2)
+      targets = self.model.project(context[TEACHER], views, batches=2)
+      targets = tf.stop_gradient(targets)
       consistency = similarity.simsiam_loss(p1, p2, *tf.split(targets, 2))
       loss += consistency
       metrics['consistency'] = consistency
