@@ -12,6 +12,7 @@ from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import methods
 from binaries.flags import own_encoders
+from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
 from binaries.methods import table
@@ -94,6 +95,7 @@ def read(program: str) -> Choice:
   _leave_unused(chosen)
   _rename(chosen.method.renamed)
   common.fill({**table.values(chosen.program, chosen.method), **common.of_task()})
+  training.settle()
   if chosen.method.alias:
     print(f'{chosen.name} is {chosen.method.alias}', flush=True)
   chosen.program.check()

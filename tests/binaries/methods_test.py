@@ -11,6 +11,7 @@ import pytest
 from binaries.methods import choice
 from binaries.methods import table
 from tests.binaries import in_process
+from tff_ssl.encoders import mlp
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _ROWS = [
@@ -108,7 +109,14 @@ _VALUES = {
     **_AS_IT_IS,
     'clients_per_round': 10,
     'personal_methods': ['logistic'],
+    # Section 5.4.1: batches of 32, 8 of them a step; SGD with momentum.
+    'batch_size': 32,
+    'accumulate': 8,
+    'client_momentum': 0.9,
+    'consensus_weight': 0.1,
+    'encoder_norm': 'batch',
   },
+  ('ssfl', 'global'): {'batch_size': 32, 'accumulate': 8, 'client_momentum': 0.9},
   ('fedsup', 'fedsup'): {**_AT_SERVER, 'predictor_width': 128},
   ('fedsup', 'fixmatch'): {**_AT_SERVER, 'threshold': 0.95, 'encoder_norm': 'batch'},
   ('fedsup', 'finetuned_byol'): {'encoder_norm': 'batch'},
@@ -201,6 +209,36 @@ def test_a_value_that_is_given_is_that_of_the_table_if_it_is_the_same():
   assert _read('fedavg_ssl', *simclr, '--temperature=0.4') != _read(
     'fedavg_ssl', *simclr
   )
+
+
+def test_another_optimizer_than_sgd_has_no_momentum_of_the_table():
+  adam = '--client_optimizer=adam'
+  assert _read('ssfl', adam)['client_momentum'] == 0
+  with pytest.raises(ValueError, match='only sgd takes it, not adam'):
+    _read('ssfl', adam, '--client_momentum=0.9')
+
+
+@pytest.mark.parametrize('chosen', ['--method=fed_simsiam', '--method=fed_byol'])
+def test_predictor_and_stop_gradient_can_be_left_out(chosen):
+  """Figure 2 of the FedEMA paper, of SimSiam as of BYOL."""
+  encoder = mlp.build_encoder('mlp', (4,), normalization='batch')
+  with in_process.parsed(chosen, '--nopredictor', '--nostop_gradient'):
+    objective = choice.read('fedema').objective.build(encoder, 3)
+  assert objective.predictor is None
+  assert not objective.stop_gradient
+  with in_process.parsed(chosen):
+    objective = choice.read('fedema').objective.build(encoder, 3)
+  assert objective.predictor is not None
+  assert objective.stop_gradient
+
+
+def test_the_queue_of_swav_and_the_raw_teacher_are_flags():
+  with in_process.parsed('--objective=swav', '--swav_queue=12'):
+    row = choice.read('fedavg_ssl').objective
+    assert row.build(mlp.build_encoder('mlp', (4,)), 3).queue_size == 12
+  assert _read('fedavg_ssl', '--objective=swav')['swav_queue'] == 0
+  assert not _read('fedsup', '--method=fedsup')['raw_teacher']
+  assert _read('fedsup', '--method=fedsup', '--raw_teacher')['raw_teacher']
 
 
 def test_local_steps_are_local_epochs_of_fedavg():
