@@ -236,6 +236,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
   'fedbn': Algorithm(
     with_server(fedbn.build_fedbn, training.client_config),
     FEDAVG,
+    # Without batch norm there is nothing to keep on the client.
+    {'encoder_norm': 'batch'},
     check=checked(_fedbn_config),
   ),
   'fed_ssl': Algorithm(

@@ -60,7 +60,9 @@ _WRONG = {
   'scaffold, l_dawa only',
   '--algorithm=fedprox': 'proximal_weight is 0',
   '--algorithm=scaffold --client_momentum=0.9': "momentum, accumulate are ('sgd', 0.9",
-  '--algorithm=fedbn': 'encoder_norm is group; --algorithm=fedbn needs batch',
+  '--algorithm=fedbn --encoder_norm=group': (
+    'encoder_norm is group; --algorithm=fedbn needs batch'
+  ),
   '--participation=1.5': 'participation is 1.5',
   '--client_schedule=steps': "client_schedule_steps is ''",
 }

@@ -20,7 +20,6 @@ _ROWS = [
 # Without these, no row of theirs can be run.
 _NEEDED = {
   'fedprox': ('--proximal_weight=0.1',),
-  'fedbn': ('--encoder_norm=batch',),
 }
 _DCCO_SERVER = {
   'server_optimizer': 'adam',
@@ -99,6 +98,7 @@ _VALUES = {
   },
   ('fedavg_ssl', 'fed_ssl byol'): {'encoder_norm': 'batch', 'reset_target': False},
   ('fedavg_ssl', 'fedavg cco'): {'encoder_norm': 'group'},
+  ('fedavg_ssl', 'fedbn simclr'): {'encoder_norm': 'batch'},
   ('fedema', 'fedu'): {'divergence_norm': 'conv_mean', 'threshold': 0.4},
   ('fedema', 'fedca'): {
     'temperature': 0.5,
