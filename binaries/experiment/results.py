@@ -164,7 +164,7 @@ def finetuning(results: Mapping[str, Numbers]) -> list[str]:
         continue
       rate, steps = numbers[f'{start}/learning_rate'], numbers[f'{start}/steps']
       held_out = int(numbers[f'{start}/validated'])
-      how = f'chosen on {held_out:,} of the labels'
+      how = f'chosen on {held_out:,} held-out labels'
       if not held_out:
         how = 'not chosen, for no class has two labels'
       lines.append(

@@ -32,7 +32,8 @@ _FINETUNE_RATE = flags.DEFINE_float(
   'finetune_learning_rate',
   None,
   'Initial rate of the method finetune; by default it is chosen on a fifth of the '
-  'training labels, of 0.001, 0.003 and 0.01, at the cost of four times the steps.',
+  'training labels, of 0.001, 0.003 and 0.01, at the cost of four times the steps, or '
+  'of ten where labels are few.',
 )
 BASELINES = flags.DEFINE_bool(
   'baselines', False, 'Evaluate the random encoder and supervised training too.'

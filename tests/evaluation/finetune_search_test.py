@@ -1,6 +1,7 @@
 """The choice of rate and steps of fine-tuning on held-out training labels."""
 
 import collections
+import itertools
 
 import numpy as np
 import pytest
@@ -41,8 +42,8 @@ def test_a_rate_that_learns_nothing_or_too_much_is_not_chosen(bad, good):
   run = finetune.build_finetune(_apply, 3, _CONFIG, search=_search(bad, good))
   result = run(_params(), images, labels, images, seed=0)
   assert result.chosen.learning_rate == good
-  # Of 40 of each class a fifth: 8.
-  assert result.chosen.validated == 24
+  # Of 40 of each class a fifth: 8. That is fewer than 30 in all: twice.
+  assert result.chosen.validated == 48
   alone = finetune.FinetuneConfig(good, batch_size=32, num_steps=20)
   expected = finetune.build_finetune(_apply, 3, alone)(
     _params(), images, labels, images, seed=0
@@ -58,15 +59,17 @@ def test_the_choice_is_that_of_the_held_out_accuracy():
   images, labels = _images(60, seed=0)
   labels = np.where(np.random.default_rng(1).random(60) < 0.3, (labels + 1) % 3, labels)
   search = finetune_search.Search((1e-3, 0.02, 0.5))
-  held = finetune_search.hold_out(labels, search, seed=4)
-  kept = np.setdiff1d(np.arange(60), held)
-  found = {}
-  for rate in search.learning_rates:
+  parts = finetune_search.parts(labels, search, seed=4)
+  # Three parts of 12: fewer than 30 would be too few to choose on.
+  assert [part.size for part in parts] == [12, 12, 12]
+  found = dict.fromkeys(search.learning_rates, 0.0)
+  for rate, held in itertools.product(search.learning_rates, parts):
+    kept = np.setdiff1d(np.arange(60), held)
     config = finetune.FinetuneConfig(rate, batch_size=32, num_steps=20)
     result = finetune.build_finetune(_apply, 3, config)(
       _params(), images[kept], labels[kept], images[held], seed=4
     )
-    found[rate] = np.mean(result.predictions == labels[held])
+    found[rate] += np.sum(result.predictions == labels[held])
   run = finetune.build_finetune(
     _apply, 3, _CONFIG, search=finetune_search.Search(search.learning_rates, (1.0,))
   )
@@ -124,6 +127,17 @@ def test_of_each_class_a_fifth_is_held_out(counts, held):
   )
 
 
+def test_small_parts_are_several_and_have_other_examples():
+  labels = np.arange(30) % 10
+  first, second, third = finetune_search.parts(labels, finetune_search.Search(), 0)
+  assert sorted([*first, *second, *third]) == list(range(30))
+  for part in (first, second, third):
+    assert sorted(labels[part]) == list(range(10))
+  (one,) = finetune_search.parts(np.arange(500) % 10, finetune_search.Search(), 0)
+  assert one.size == 100
+  assert not finetune_search.parts(np.arange(10), finetune_search.Search(), 0)
+
+
 def test_no_more_is_held_out_than_is_allowed():
   search = finetune_search.Search(at_most=7)
   got = finetune_search.hold_out(np.arange(100) % 4, search, seed=0)
@@ -147,7 +161,7 @@ def test_cases_are_held_out_whole():
   result = run(
     _params(), images[cases], noise[cases], images, seed=0, train_cases=cases
   )
-  assert result.chosen.validated == 6
+  assert result.chosen.validated == 3 * 6
 
 
 def test_scores_prefer_accuracy_then_the_cross_entropy_and_drop_what_is_not_finite():
@@ -171,6 +185,8 @@ def test_scores_prefer_accuracy_then_the_cross_entropy_and_drop_what_is_not_fini
     ('stops', (0.5,)),
     ('share', 1.0),
     ('at_most', 0),
+    ('few', 0),
+    ('splits', 0),
     ('fallback', 0.0),
   ],
 )

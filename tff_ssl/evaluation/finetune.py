@@ -189,26 +189,25 @@ class _Finetuner:
     seed: int,
   ) -> finetune_search.Chosen:
     """Tries each rate on a part of the labels, and tests it on the others."""
-    held_out = finetune_search.hold_out(units.labels, search, seed)
-    if not held_out.size:
+    parts = finetune_search.parts(units.labels, search, seed)
+    if not parts:
       return finetune_search.Chosen(search.fallback, self.config.num_steps, 0)
-    kept = np.setdiff1d(np.arange(len(units.labels)), held_out)
-    seen, of_seen = units.take(kept)
-    others, of_others = units.take(held_out)
-    stops = [max(1, round(stop * self.config.num_steps)) for stop in search.stops]
-    scored = []
-    for rate in search.learning_rates:
-      tried = self.train(initial, images[seen], of_seen, seed, rate, stops)
-      for steps, trained in zip(stops, tried, strict=True):
-        _, logits = self._test(trained, images[seen], images[others], of_others.cases)
-        scored.append(
-          (
-            finetune_search.score(logits, of_others.labels),
-            finetune_search.Chosen(rate, steps, held_out.size),
-          )
-        )
+    validated = sum(part.size for part in parts)
+    scores = collections.defaultdict(list)
+    for part in parts:
+      kept = np.setdiff1d(np.arange(len(units.labels)), part)
+      seen, of_seen = units.take(kept)
+      others, of_others = units.take(part)
+      stops = [max(1, round(stop * self.config.num_steps)) for stop in search.stops]
+      for rate in search.learning_rates:
+        tried = self.train(initial, images[seen], of_seen, seed, rate, stops)
+        for steps, trained in zip(stops, tried, strict=True):
+          _, logits = self._test(trained, images[seen], images[others], of_others.cases)
+          scores[rate, steps].append(finetune_search.score(logits, of_others.labels))
+    means = {choice: tuple(np.mean(found, axis=0)) for choice, found in scores.items()}
     # Of equals the first: the lowest rate, if they are in order.
-    return max(scored, key=lambda row: row[0])[1]
+    rate, steps = max(means, key=lambda choice: means[choice])
+    return finetune_search.Chosen(rate, steps, validated)
 
 
 class _Units:

@@ -17,7 +17,9 @@ class Search:
   Each rate is tried once, with the steps of the configuration, on the labelled images
   but for the validation part, and is tested at each stop; what was best is then trained
   on all labelled images. That is `1 + len(learning_rates)` times the steps (four by
-  default), and an encoding of the validation part for each rate and stop.
+  default), and an encoding of the validation part for each rate and stop. Where few
+  labels are held out, the trials are made for several parts: up to ten times the steps
+  by default, in batches of as few labels.
 
   Attributes:
     learning_rates: The rates that are tried.
@@ -26,6 +28,8 @@ class Search:
     share: Of the labelled images (or cases) of each class, what is held out: rounded
       half up and at least one, but nothing of a class that has one alone.
     at_most: Images (or cases) that are held out at most, drawn from those.
+    few: Where a part has fewer than these, there are several, and scores are averaged.
+    splits: The most of them: other images (or cases) of each class, as far as it goes.
     fallback: The rate where no class has two labels, so that nothing can be held out.
   """
 
@@ -33,6 +37,8 @@ class Search:
   stops: tuple[float, ...] = (0.5, 1.0)
   share: float = 0.2
   at_most: int = 2000
+  few: int = 30
+  splits: int = 3
   fallback: float = 3e-3
 
   def __post_init__(self) -> None:
@@ -48,8 +54,9 @@ class Search:
       )
     if not 0 < self.share < 1:
       raise ValueError(f'share is {self.share}; it must be in (0, 1).')
-    if self.at_most < 1:
-      raise ValueError(f'at_most is {self.at_most}; it must be at least 1.')
+    for name in ('at_most', 'few', 'splits'):
+      if getattr(self, name) < 1:
+        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
     if not self.fallback > 0:
       raise ValueError(f'fallback is {self.fallback}; it must be above 0.')
 
@@ -60,7 +67,8 @@ class Chosen(NamedTuple):
   Attributes:
     learning_rate: The rate.
     steps: The steps after which training stops.
-    validated: Images (or cases) that it was chosen on; 0: it is the fallback.
+    validated: Images (or cases) that it was chosen on, in all parts; 0: it is the
+      fallback.
   """
 
   learning_rate: float
@@ -68,13 +76,31 @@ class Chosen(NamedTuple):
   validated: int
 
 
-def hold_out(labels: np.ndarray, search: Search, seed: int) -> np.ndarray:
-  """Draws the validation part of labelled images (or cases).
+def parts(labels: np.ndarray, search: Search, seed: int) -> list[np.ndarray]:
+  """Draws the validation parts: one, or several where it is small; none if it is empty.
 
   Args:
     labels: int [n], all with a class.
     search: Says how much is held out.
     seed: Non-negative integer.
+  """
+  size = hold_out(labels, search, seed).size
+  if not size:
+    return []
+  number = min(search.splits, -(-search.few // size))
+  return [hold_out(labels, search, seed, k) for k in range(number)]
+
+
+def hold_out(
+  labels: np.ndarray, search: Search, seed: int, number: int = 0
+) -> np.ndarray:
+  """Draws a validation part of labelled images (or cases).
+
+  Args:
+    labels: int [n], all with a class.
+    search: Says how much is held out.
+    seed: Non-negative integer.
+    number: Of the part, from 0: the next of each class's, which begin again at its end.
 
   Returns:
     int64, increasing positions: at least one of each class that has two labels or more,
@@ -85,7 +111,8 @@ def hold_out(labels: np.ndarray, search: Search, seed: int) -> np.ndarray:
   for name in np.unique(labels):
     members = random.permutation(np.flatnonzero(labels == name))
     wanted = max(1, int(np.floor(search.share * members.size + 0.5)))
-    drawn.append(members[: min(wanted, members.size - 1)])
+    wanted = min(wanted, members.size - 1)
+    drawn.append(np.roll(members, -number * wanted)[:wanted])
   positions = np.concatenate(drawn)
   if positions.size > search.at_most:
     positions = random.permutation(positions)[: search.at_most]
