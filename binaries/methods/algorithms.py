@@ -43,7 +43,6 @@ class Algorithm:
       numbered, (objective, element_spec, how many there are). Where the server has
       data, (objective, `server_algorithms.Problem`).
     takes: Flags that it reads, besides those that every run has.
-    without: Of those that every run has, the ones that it does not take.
     defaults: Values of flags where the command line gives none; of a flag that it does
       not take, the value it has.
     check: Raises ValueError where flags that it takes do not fit each other.
@@ -57,7 +56,6 @@ class Algorithm:
   build: Callable[..., Any]
   takes: tuple[str, ...] = ()
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  without: tuple[str, ...] = ()
   check: Callable[[], Any] = _nothing
   federated: bool = True
   numbered: bool = False

@@ -148,8 +148,7 @@ def _of_every_run() -> set[str]:
 
 def _taken(method: table.Method) -> set[str]:
   """Returns the flags that a run of a method depends on, but for what names it."""
-  without = table.ALGORITHMS[method.algorithm].without
-  return (_of_every_run() - set(without)) | set(method.flags()) - set(method.renamed)
+  return _of_every_run() | set(method.flags()) - set(method.renamed)
 
 
 def _leave_unused(chosen: Choice) -> None:
