@@ -6,11 +6,10 @@ r"""Pretrains an encoder with FedAvg over any objective, or centrally with the s
       --client_momentum=0.9 --client_schedule=cosine --rounds=100 --run_dir=runs/simsiam
 
 The algorithms: `fedavg`; `fedprox` (with --proximal_weight); `fedbn` (batch norm stays
-on the client; with --encoder_norm=batch); `fed_ssl` (FedAvg where
-BYOL's target, or MoCo's key networks and queue, stay with their client between rounds);
-`centralized` (the same local training on as many examples a round, drawn from all). The
-objective `supervised` is given all labels: federated it is Dec-SL, and the probes of
-its encoder Dec-SLRep.
+on the client); `fed_ssl` (FedAvg where BYOL's target, or MoCo's key networks and queue,
+stay with their client between rounds); `centralized` (the same local training on as
+many examples a round, drawn from all). The objective `supervised` is given all labels:
+federated it is Dec-SL, and the probes of its encoder Dec-SLRep.
 """
 
 from binaries.experiment import running

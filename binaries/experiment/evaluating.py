@@ -18,6 +18,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import population
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
@@ -65,7 +66,9 @@ class Evaluator:
     self._fractions = evaluation.fractions()
     self._encode = features.build_encode(encoder.infer)
     self._complete = population.build_complete(encoder)
-    self._finetune = self._build_finetune(evaluation.finetune_config())
+    self._finetune = self._build_finetune(
+      evaluation.finetune_config(), evaluation.finetune_choice()
+    )
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
   def evaluate(self, params: network.Params) -> results.Numbers:
@@ -157,7 +160,9 @@ class Evaluator:
     return numbers
 
   def _build_finetune(
-    self, config: finetune.FinetuneConfig
+    self,
+    config: finetune.FinetuneConfig,
+    search: finetune_search.Search | None = None,
   ) -> Callable[..., finetune.Finetuned]:
     return finetune.build_finetune(
       self._encoder.apply,
@@ -165,6 +170,7 @@ class Evaluator:
       config,
       self._encoder.infer,
       self._complete,
+      search,
     )
 
   def _evaluate(
@@ -237,6 +243,8 @@ def report(
   print(results.table(found, evaluator.balanced))
   if (own := results.own_classifier(found[name], evaluator.balanced)) is not None:
     print(own)
+  for line in results.finetuning(found):
+    print(line)
   if any(map(results.has_fairness, found.values())):
     print(results.fairness_table(found))
   if not results.write(folder, round, name, found, prefix):

@@ -150,6 +150,30 @@ def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
   return f'Its own classifier, tested directly: {", ".join(found)}' if found else None
 
 
+def finetuning(results: Mapping[str, Numbers]) -> list[str]:
+  """Returns a line for each rate of fine-tuning that was chosen, if any was.
+
+  Args:
+    results: Numbers by the name of the encoder.
+  """
+  lines = []
+  for share in _shares(results):
+    for encoder, numbers in results.items():
+      start = f'finetune/{share}'
+      if f'{start}/learning_rate' not in numbers:
+        continue
+      rate, steps = numbers[f'{start}/learning_rate'], numbers[f'{start}/steps']
+      held_out = int(numbers[f'{start}/validated'])
+      how = f'chosen on {held_out:,} held-out labels'
+      if not held_out:
+        how = 'not chosen, for no class has two labels'
+      lines.append(
+        f'Fine-tuning of {encoder} with {labels(share, numbers)} labels: '
+        f'rate {rate:g}, {steps:.0f} steps, {how}'
+      )
+  return lines
+
+
 def has_fairness(numbers: Numbers) -> bool:
   """Returns whether fairness over clients is among the numbers."""
   return _CLIENTS in numbers

@@ -15,6 +15,7 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import methods
 from binaries.flags import training
 from binaries.methods import choice
 from tasks import task as task_lib
@@ -24,6 +25,7 @@ from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import population
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
@@ -224,6 +226,7 @@ def execute(prepared: Prepared) -> None:
       )
       if mixing is not None:
         mixing.finish(folder.metrics.rows())
+      _warn_of_no_pseudo_label(folder.metrics.rows())
       weights = prepared.weights(state)
       if own is not None:
         with _after_training(path):
@@ -280,6 +283,28 @@ def _batch_of_all(sizes: Sequence[int]) -> int:
   """Returns the examples of a round of centralized training."""
   # As many as the federated algorithms see in the mean.
   return max(1, round(common.cohort_size(len(sizes)) * float(np.mean(sizes))))
+
+
+def _warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
+  """Says on stderr if the clients of a whole run had nothing to learn from.
+
+  Args:
+    rows: Of metrics.csv.
+  """
+  shares = [
+    float(row[name])
+    for row in rows
+    for name in row
+    if name.rpartition('/')[2] == fixmatch.PSEUDO_LABELLED and row[name]
+  ]
+  if shares and not any(shares):
+    print(
+      f'Warning: in none of {len(shares)} rounds did an image of a client have a '
+      f'pseudo-label, so that the clients have learnt nothing: no probability reached '
+      f'--threshold={methods.THRESHOLD.value:g}.',
+      file=sys.stderr,
+      flush=True,
+    )
 
 
 def _build_alarms(objective: Any) -> list[alarm.Alarm]:

@@ -82,6 +82,9 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     grouping,
   )
   objective = chosen.objective.of_task(encoder, task)
+  if algorithm.has_clients:
+    sizes = [len(members) for members in partition.values()]
+    running.warn_of_small_batches(chosen, objective, sizes)
   process = algorithm.build(objective, problem)
   evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)
@@ -174,8 +177,10 @@ class _Measure:
         for score in _SCORES if self._evaluator.balanced else _SCORES[:1]:
           numbers[f'{name}/{score}'] = found[f'{suite.CLASSIFIER}/{score}']
     if _is_due(round, common.EVALUATE_EVERY.value):
-      weights = self._process.get_model_weights(state).trainable
-      params: network.Params = network.select(weights, dual_encoder.ENCODER)
+      weights = self._process.get_model_weights(state)
+      # With the population statistics of batch norm.
+      everything = {**weights.trainable, **weights.non_trainable}
+      params: network.Params = network.select(everything, dual_encoder.ENCODER)
       numbers.update(self._evaluator.evaluate(params))
     return numbers
 

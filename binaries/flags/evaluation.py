@@ -1,10 +1,12 @@
 """Flags of how an encoder is evaluated."""
 
 from collections.abc import Sequence
+import dataclasses
 
 from absl import flags
 
 from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import suite
 
 METHODS = flags.DEFINE_list(
@@ -21,12 +23,17 @@ SCRATCH_STEPS = flags.DEFINE_integer(
 )
 
 _FINETUNE_STEPS = flags.DEFINE_integer(
-  'finetune_steps', 100, 'Steps of the method finetune.', lower_bound=1
+  'finetune_steps',
+  100,
+  'Steps of the method finetune; the most of them, where the rate is chosen.',
+  lower_bound=1,
 )
 _FINETUNE_RATE = flags.DEFINE_float(
   'finetune_learning_rate',
-  finetune.FinetuneConfig.learning_rate,
-  'Initial rate of the method finetune.',
+  None,
+  'Initial rate of the method finetune; by default it is chosen on a fifth of the '
+  'training labels, of 0.001, 0.003 and 0.01, at the cost of four times the steps, or '
+  'of ten where labels are few.',
 )
 BASELINES = flags.DEFINE_bool(
   'baselines', False, 'Evaluate the random encoder and supervised training too.'
@@ -77,10 +84,16 @@ def check(more_methods: Sequence[str] = ()) -> None:
 
 
 def finetune_config() -> finetune.FinetuneConfig:
-  """Returns how the method finetune trains."""
-  return finetune.FinetuneConfig(
-    learning_rate=_FINETUNE_RATE.value, num_steps=_FINETUNE_STEPS.value
-  )
+  """Returns how the method finetune trains; the rate counts without a search."""
+  config = finetune.FinetuneConfig(num_steps=_FINETUNE_STEPS.value)
+  if _FINETUNE_RATE.value is None:
+    return config
+  return dataclasses.replace(config, learning_rate=_FINETUNE_RATE.value)
+
+
+def finetune_choice() -> finetune_search.Search | None:
+  """Returns how the rate of finetune is chosen; None: it is given."""
+  return finetune_search.Search() if _FINETUNE_RATE.value is None else None
 
 
 def fractions() -> tuple[float, ...]:

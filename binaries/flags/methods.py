@@ -44,8 +44,21 @@ PREDICTOR_WIDTH = flags.DEFINE_integer(
 TARGET_MOMENTUM = flags.DEFINE_float(
   'target_momentum', None, 'Of the target or key network; of DINO in the first round.'
 )
+RESET_TARGET = flags.DEFINE_bool(
+  'reset_target',
+  False,
+  'Whether the target or key network that a client keeps (fed_ssl) starts each round '
+  'as the global one; a queue stays.',
+)
 QUEUE_SIZE = flags.DEFINE_integer(
   'queue_size', 1024, 'Keys in the queue.', lower_bound=1
+)
+SWAV_QUEUE = flags.DEFINE_integer(
+  'swav_queue',
+  0,
+  'Earlier images of a client whose encodings are assigned to prototypes with those of '
+  'a small batch; 0: none.',
+  lower_bound=0,
 )
 PROTOTYPES = flags.DEFINE_integer(
   'prototypes', 256, 'Prototypes of SwAV and DINO.', lower_bound=1
@@ -194,6 +207,11 @@ SERVER_WEIGHT = flags.DEFINE_float(
 )
 CONSISTENCY = flags.DEFINE_bool(
   'consistency', True, 'Whether FedSup has its consistency loss.'
+)
+RAW_TEACHER = flags.DEFINE_bool(
+  'raw_teacher',
+  False,
+  'Whether the teacher of FedSup projects images as they are, not the augmented views.',
 )
 STAGES = flags.DEFINE_integer(
   'stages',

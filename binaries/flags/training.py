@@ -110,6 +110,16 @@ def build_server_optimizer() -> Any:
   return optimizers.build_optimizer(server_config())
 
 
+def settle() -> None:
+  """Leaves out a method's momentum where another optimizer than SGD is given.
+
+  One that is given with it is refused, by `plan`.
+  """
+  momentum = flags.FLAGS[_MOMENTUM.name]
+  if _OPTIMIZER.value not in (None, 'sgd') and not momentum.present:
+    momentum.value = 0.0
+
+
 def plan() -> local_training.LocalPlan:
   """Returns how a client trains, as the flags say.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 import dataclasses
+import functools
 import pathlib
 from typing import Any
 
@@ -19,6 +20,7 @@ from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import checks
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import target
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import personal_models
@@ -42,7 +44,6 @@ class Algorithm:
       numbered, (objective, element_spec, how many there are). Where the server has
       data, (objective, `server_algorithms.Problem`).
     takes: Flags that it reads, besides those that every run has.
-    without: Of those that every run has, the ones that it does not take.
     defaults: Values of flags where the command line gives none; of a flag that it does
       not take, the value it has.
     check: Raises ValueError where flags that it takes do not fit each other.
@@ -58,7 +59,6 @@ class Algorithm:
   build: Callable[..., Any]
   takes: tuple[str, ...] = ()
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  without: tuple[str, ...] = ()
   check: Callable[[], Any] = _nothing
   federated: bool = True
   numbered: bool = False
@@ -108,6 +108,12 @@ def _fedbn_config() -> fedavg.FedAvgConfig:
       'keeps on the client.'
     )
   return training.client_config()
+
+
+def _fed_ssl(objective: Any, element_spec: Any) -> Any:
+  reset = (target.TARGET,) if methods.RESET_TARGET.value else ()
+  build = functools.partial(fed_ssl.build_fed_ssl, reset=reset)
+  return with_server(build, training.client_config)(objective, element_spec)
 
 
 def _scaffold_config(population: int) -> scaffold.ScaffoldConfig:
@@ -188,10 +194,11 @@ def _base_params() -> Mapping[str, Any] | None:
   folder = pathlib.Path(methods.ALIGNMENT_RUN.value)
   stored = run_config.read(folder)['flags']
   # Its parameters alone do not tell.
-  if stored.get(common.NORM.name) == 'batch':
+  norm = stored.get(common.NORM.name)
+  if norm != common.NORM.value:
     raise ValueError(
-      f'{folder} is a run with --encoder_norm=batch; the base model must have group '
-      'norm, as the clients have.'
+      f'{folder} is a run with --encoder_norm={norm}; the base model must have '
+      f'{common.NORM.value} norm, as the clients have.'
     )
   round, params = checkpoints.read_newest(folder / 'checkpoints', ENCODER)
   rounds = stored.get(common.ROUNDS.name)
@@ -231,11 +238,13 @@ ALGORITHMS: Mapping[str, Algorithm] = {
   'fedbn': Algorithm(
     with_server(fedbn.build_fedbn, training.client_config),
     FEDAVG,
+    # Without batch norm there is nothing to keep on the client.
+    {'encoder_norm': 'batch'},
     check=checked(_fedbn_config),
   ),
   'fed_ssl': Algorithm(
-    with_server(fed_ssl.build_fed_ssl, training.client_config),
-    FEDAVG,
+    _fed_ssl,
+    (*FEDAVG, 'reset_target'),
     check=checked(training.client_config),
   ),
   'scaffold': Algorithm(
@@ -277,8 +286,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
   'fedca': Algorithm(
     _fedca,
     (*FEDAVG, 'dictionary_size', 'alignment_run'),
-    # An entry of its dictionary is that of one example alone.
-    without=('encoder_norm',),
     check=_check_fedca,
     numbered=True,
   ),

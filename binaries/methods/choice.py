@@ -12,6 +12,7 @@ from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import methods
 from binaries.flags import own_encoders
+from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
 from binaries.methods import table
@@ -94,6 +95,7 @@ def read(program: str) -> Choice:
   _leave_unused(chosen)
   _rename(chosen.method.renamed)
   common.fill({**table.values(chosen.program, chosen.method), **common.of_task()})
+  training.settle()
   if chosen.method.alias:
     print(f'{chosen.name} is {chosen.method.alias}', flush=True)
   chosen.program.check()
@@ -146,8 +148,7 @@ def _of_every_run() -> set[str]:
 
 def _taken(method: table.Method) -> set[str]:
   """Returns the flags that a run of a method depends on, but for what names it."""
-  without = table.ALGORITHMS[method.algorithm].without
-  return (_of_every_run() - set(without)) | set(method.flags()) - set(method.renamed)
+  return _of_every_run() | set(method.flags()) - set(method.renamed)
 
 
 def _leave_unused(chosen: Choice) -> None:

@@ -155,13 +155,23 @@ def _moco(build: Callable[..., moco.MocoObjective]) -> Callable[..., Any]:
   return build_with_flags
 
 
+def _ablated(built: Any) -> Any:
+  """Returns SimSiam or BYOL without predictor or stop-gradient, as the flags say."""
+  return dataclasses.replace(
+    built,
+    predictor=built.predictor if methods.PREDICTOR.value else None,
+    stop_gradient=methods.STOP_GRADIENT.value,
+  )
+
+
 def _simsiam(encoder: network.Network, _: int) -> Any:
-  return simsiam.build_simsiam(
+  built = simsiam.build_simsiam(
     encoder,
     augmentation(),
     common.projector_widths(),
     methods.PREDICTOR_WIDTH.value,
   )
+  return _ablated(built)
 
 
 def _byol(encoder: network.Network, _: int) -> Any:
@@ -172,18 +182,18 @@ def _byol(encoder: network.Network, _: int) -> Any:
     methods.PREDICTOR_WIDTH.value,
     methods.TARGET_MOMENTUM.value,
   )
-  return dataclasses.replace(
-    built,
-    predictor=built.predictor if methods.PREDICTOR.value else None,
-    stop_gradient=methods.STOP_GRADIENT.value,
-  )
+  return _ablated(built)
 
 
 def _swav(encoder: network.Network, _: int) -> Any:
   objective = swav.build_swav(
     encoder, augmentation(), common.projector_widths(), methods.PROTOTYPES.value
   )
-  return dataclasses.replace(objective, temperature=methods.TEMPERATURE.value)
+  return dataclasses.replace(
+    objective,
+    temperature=methods.TEMPERATURE.value,
+    queue_size=methods.SWAV_QUEUE.value,
+  )
 
 
 def _statistics(
@@ -225,10 +235,13 @@ def _fedsup(encoder: network.Network, _: int) -> Any:
   return fedsup.FedSupObjective(
     model,
     predictor.build_predictor(
-      model.projector.output_dim, methods.PREDICTOR_WIDTH.value
+      model.projector.output_dim,
+      methods.PREDICTOR_WIDTH.value,
+      projector.like(encoder),
     ),
     methods.CONSISTENCY.value,
     methods.STAGES.value,
+    methods.RAW_TEACHER.value,
   )
 
 
@@ -246,6 +259,8 @@ _VIEWS = ('projector', 'augmentation')
 OF_SOME = _VIEWS
 # The papers' heads are for ResNet-50: a quarter as wide for small encoders.
 _WIDE = {'projector': ['256', '256', '256']}
+# As in the papers; with group norm encodings collapse (DCCO, appendix C, and digits).
+_BATCH = {'encoder_norm': 'batch'}
 _CONTRASTIVE = {'projector': ['256', '256', '128']}
 _MOCO_FLAGS = (*_VIEWS, 'temperature', 'target_momentum', 'queue_size')
 _BYOL_FLAGS = (*_VIEWS, 'predictor_width', 'target_momentum')
@@ -267,11 +282,15 @@ OBJECTIVES: Mapping[str, Objective] = {
     _MOCO_FLAGS,
     {'projector': ['256', '128'], 'temperature': 0.2, 'target_momentum': 0.999},
   ),
-  'simsiam': Objective(_simsiam, (*_VIEWS, 'predictor_width'), _WIDE),
-  'byol': Objective(_byol, _BYOL_FLAGS, {**_WIDE, 'target_momentum': 0.99}),
+  'simsiam': Objective(
+    _simsiam,
+    (*_VIEWS, 'predictor_width', 'predictor', 'stop_gradient'),
+    {**_WIDE, **_BATCH},
+  ),
+  'byol': Objective(_byol, _BYOL_FLAGS, {**_WIDE, **_BATCH, 'target_momentum': 0.99}),
   'swav': Objective(
     _swav,
-    (*_VIEWS, 'temperature', 'prototypes'),
+    (*_VIEWS, 'temperature', 'prototypes', 'swav_queue'),
     {'projector': ['256', '128'], 'temperature': 0.1},
   ),
   'cco': Objective(
@@ -299,7 +318,14 @@ OBJECTIVES: Mapping[str, Objective] = {
   'fixmatch': Objective(_fixmatch, ('augmentation', 'threshold'), {'threshold': 0.95}),
   'fedsup': Objective(
     _fedsup,
-    (*_VIEWS, 'predictor_width', 'consistency', 'stages', 'feature_weight'),
+    (
+      *_VIEWS,
+      'predictor_width',
+      'consistency',
+      'stages',
+      'feature_weight',
+      'raw_teacher',
+    ),
     {'projector': ['128', '128'], 'predictor_width': 128},
   ),
   'fedmatch': Objective(_fedmatch, ('augmentation', 'threshold'), {'threshold': 0.75}),

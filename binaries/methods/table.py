@@ -144,6 +144,7 @@ _DCCO = Program(
     'server_learning_rate': 2e-3,
     'server_schedule': 'cosine',
     'client_learning_rate': 1.0,
+    'encoder_norm': 'group',
   },
   check=_check_norm,
 )
@@ -181,33 +182,35 @@ _FEDAVG_SSL = Program(
 )
 
 
-def _as_in_fedavg_ssl(algorithm: str, objective: str) -> Method:
+def _as_in_fedavg_ssl(algorithm: str, objective: str, **defaults: Any) -> Method:
   """Returns a row that `binaries.fedavg_ssl` has too, under the names of its parts."""
-  return Method(
-    algorithm,
-    objective,
-    alias=f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}',
-  )
+  alias = f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}'
+  if defaults:
+    alias += ', by other defaults'
+  return Method(algorithm, objective, defaults, alias=alias)
 
 
+# The authors' key network starts each round as the global one, with this momentum.
+_FED_MOCO = {'encoder_norm': 'batch', 'target_momentum': 0.99, 'reset_target': True}
+# The networks of the FedEMA paper have batch norm, whatever the objective.
 _FEDEMA = Program(
   'fedema',
   ('method',),
   'fedema',
   {
-    'fed_simclr': _as_in_fedavg_ssl('fedavg', 'simclr'),
+    'fed_simclr': _as_in_fedavg_ssl('fedavg', 'simclr', encoder_norm='batch'),
     'fed_simsiam': _as_in_fedavg_ssl('fedavg', 'simsiam'),
-    'fed_moco_v1': _as_in_fedavg_ssl('fed_ssl', 'moco_v1'),
-    'fed_moco_v2': _as_in_fedavg_ssl('fed_ssl', 'moco_v2'),
+    'fed_moco_v1': _as_in_fedavg_ssl('fed_ssl', 'moco_v1', **_FED_MOCO),
+    'fed_moco_v2': _as_in_fedavg_ssl('fed_ssl', 'moco_v2', **_FED_MOCO),
     # With flags of its own for the networks that are shared.
     'fed_byol': Method('fed_byol', 'byol'),
     'fedu': Method('fedu', 'byol'),
     'fedema': Method('fedema', 'byol'),
-    'fedca': Method('fedca', 'fedca'),
+    'fedca': Method('fedca', 'fedca', {'encoder_norm': 'batch'}),
   },
 )
 
-# Ten clients a round are the paper's.
+# The paper's: ten clients a round, SGD with momentum, steps of 8 batches of 32.
 _SSFL = Program(
   'ssfl',
   ('method',),
@@ -221,14 +224,22 @@ _SSFL = Program(
     'la': Method('la', 'simsiam'),
     'maml': Method('maml', 'simsiam'),
     'bilevel': Method('bilevel', 'simsiam'),
-    'per': Method('per', 'simsiam'),
+    # Of the paper's {10, 1, 0.1, 0.01, 0.001}, which does not say what was best.
+    'per': Method('per', 'simsiam', {'consensus_weight': 0.1}),
   },
-  defaults={'clients_per_round': 10, 'personal_methods': ['logistic']},
+  defaults={
+    'clients_per_round': 10,
+    'batch_size': 32,
+    'accumulate': 8,
+    'client_momentum': 0.9,
+    'personal_methods': ['logistic'],
+  },
   title='{} ssfl',
   personal=True,
 )
 
-# The thesis's heads of 512 are for ResNet-18: a quarter as wide for small encoders.
+# The thesis's heads of 512 are for ResNet-18: a quarter as wide for small encoders. Its
+# ResNet-18 has batch norm: one norm for all that are compared, but for two papers.
 _HEADS = {'projector': ['128', '128'], 'predictor_width': 128}
 _FEDSUP = Program(
   'fedsup',
@@ -240,8 +251,12 @@ _FEDSUP = Program(
     'finetuned_simclr': Method('server_finetuned', 'simclr', _HEADS),
     'finetuned_simsiam': Method('server_finetuned', 'simsiam', _HEADS),
     'finetuned_byol': Method('server_finetuned', 'byol', _HEADS),
-    'fedrgd': Method('fedrgd', 'fixmatch'),
-    'fedmatch': Method('fedmatch', 'fedmatch'),
+    # Group norm is FedRGD's own advice.
+    'fedrgd': Method('fedrgd', 'fixmatch', {'encoder_norm': 'group'}),
+    # Of the published program: SGD at 1e-3, and a network without batch norm.
+    'fedmatch': Method(
+      'fedmatch', 'fedmatch', {'encoder_norm': 'group', 'client_optimizer': 'sgd'}
+    ),
     'finetuned_supervised': Method('server_finetuned', 'supervised'),
     # Its clients, which do nothing, are told of in partition.csv.
     'labelled_only': Method(
@@ -261,6 +276,7 @@ _FEDSUP = Program(
     'batch_size': 128,
     'client_optimizer': 'adam',
     'client_learning_rate': 1e-3,
+    'encoder_norm': 'batch',
     'evaluation_methods': ['knn', 'logistic', 'finetune'],
     'label_fractions': ['1'],
   },

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import communication
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
@@ -56,14 +57,17 @@ def _cohort(round, packed=False):
 
 
 @functools.cache
-def _by_hand(objective):
+def _by_hand(objective, reset=()):
   """FedSSL with plain gradients; returns the weights and each client's state."""
   params = objective.init(tf.constant([harness.SEED, 0]))
   states = {}
   for number, round in enumerate(_ROUNDS):
     seed, mean = harness.round_seed(number), collections.Counter()
     for k in round:
-      own, state = params, states.get(k, objective.init_state(params))
+      own, state = params, dict(states.get(k, objective.init_state(params)))
+      for name, value in objective.init_state(params).items():
+        if name.split('/')[0] in reset:
+          state[name] = value
       batch = harness.tensors(harness.take(harness.arrays(), _MEMBERS[k]))
       for epoch in range(_EPOCHS):
         epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
@@ -102,6 +106,42 @@ def test_states_follow_the_client(tff_context, objective, packed):
   assert harness.relative(
     harness.weights(plain, forgotten[-1]) - start, end - start
   ) > (1e-2)
+
+
+def test_key_networks_can_start_each_round_as_the_global_ones(tff_context):
+  """The authors' Fed-MoCo; the queue stays on the client."""
+  reset = ('target',)
+  build = functools.partial(fed_ssl.build_fed_ssl, reset=reset)
+  process = harness.build_with_states(build, _moco(), _SERVER, _CONFIG)
+  states, _ = harness.rounds_of(process, [_cohort(round) for round in _ROUNDS])
+  weights, expected = _by_hand(_moco(), reset)
+  other, _ = _by_hand(_moco())
+  start, end = (harness.weights(process, s) for s in (states[0], states[-1]))
+  assert harness.relative(end - start, weights - start) < 1e-3
+  assert harness.relative(end - start, other - start) > 1e-3
+  for k, kept in expected.items():
+    own = states[-1].clients[100 + _MEMBERS[k][0]].kept
+    assert set(own) == set(kept)
+    assert int(own['count']) == int(kept['count']) > _SIZES[k]
+    for name in kept:
+      np.testing.assert_allclose(own[name], kept[name], rtol=1e-3, atol=1e-4)
+
+
+def test_all_reset_is_fedavg_and_what_is_not_kept_cannot_be(tff_context):
+  build = functools.partial(fed_ssl.build_fed_ssl, reset=('target', 'queue', 'count'))
+  cohorts = [_cohort(round) for round in _ROUNDS[:3]]
+  process = harness.build_with_states(build, _moco(), _SERVER, _CONFIG)
+  states, _ = harness.rounds_of(process, cohorts)
+  plain = harness.build_fedavg(_moco(), _SERVER, _CONFIG)
+  expected, _ = harness.rounds_of(plain, cohorts)
+  for state, other in zip(states, expected, strict=True):
+    np.testing.assert_allclose(
+      harness.weights(process, state), harness.weights(plain, other), rtol=1e-4
+    )
+  with pytest.raises(ValueError, match="reset has 'queue'; of what a client keeps, it"):
+    fed_ssl.build_fed_ssl(
+      _byol(), harness.ELEMENT, optimizers.build_optimizer(_SERVER), reset=('queue',)
+    )
 
 
 @pytest.mark.parametrize('objective', [_byol, _moco])

@@ -63,7 +63,9 @@ _WRONG = {
   'scaffold, l_dawa only',
   '--algorithm=fedprox': 'proximal_weight is 0',
   '--algorithm=scaffold --client_momentum=0.9': "momentum, accumulate are ('sgd', 0.9",
-  '--algorithm=fedbn': 'encoder_norm is group; --algorithm=fedbn needs batch',
+  '--algorithm=fedbn --encoder_norm=group': (
+    'encoder_norm is group; --algorithm=fedbn needs batch'
+  ),
   '--participation=1.5': 'participation is 1.5',
   '--client_schedule=steps': "client_schedule_steps is ''",
 }
@@ -134,6 +136,22 @@ def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   assert after['knn/10%/accuracy'] == before['knn/10%/accuracy']
   assert after['random_encoder/knn/10%/accuracy'] > 0.3
   assert 'finetune/10%/accuracy' in after
+  # By default the rate is chosen, on a fifth of 145 labels, with at most two steps.
+  assert after['finetune/10%/learning_rate'] in (1e-3, 3e-3, 1e-2)
+  assert after['finetune/10%/steps'] in (1, 2)
+  assert 20 < after['finetune/10%/validated'] < 80
+  assert 'supervised_from_scratch/finetune/10%/learning_rate' not in after
+  shown = capsys.readouterr().out
+  assert 'Fine-tuning of fedprox with 10% (145) labels: rate 0.0' in shown
+  in_process.call(
+    evaluate,
+    f'--run={run.folder}',
+    '--evaluation_methods=finetune',
+    '--finetune_steps=2',
+    '--finetune_learning_rate=0.01',
+    '--label_fractions=0.05',
+  )
+  assert 'finetune/5%/learning_rate' not in json.loads(path.read_text())
 
 
 def test_wrong_flags_are_refused_before_the_folder_is_made(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from binaries.methods import choice
 from binaries.methods import table
 from tests.binaries import in_process
+from tff_ssl.encoders import mlp
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _ROWS = [
@@ -19,7 +20,6 @@ _ROWS = [
 # Without these, no row of theirs can be run.
 _NEEDED = {
   'fedprox': ('--proximal_weight=0.1',),
-  'fedbn': ('--encoder_norm=batch',),
 }
 _DCCO_SERVER = {
   'server_optimizer': 'adam',
@@ -52,7 +52,12 @@ _CONTRASTIVE = ['256', '256', '128']
 # What the programs' flags were by default when each program had its own (of README's
 # tables), and what the papers say of the rest.
 _VALUES = {
-  ('dcco', 'dcco'): {**_DCCO_SERVER, 'projector': _WIDE, 'loss': 'cco'},
+  ('dcco', 'dcco'): {
+    **_DCCO_SERVER,
+    'projector': _WIDE,
+    'loss': 'cco',
+    'encoder_norm': 'group',
+  },
   ('dcco', 'fedavg_cco'): {**_DCCO_SERVER, 'local_epochs': 1, 'projector': _WIDE},
   ('dcco', 'fedavg_nt_xent'): {
     **_DCCO_SERVER,
@@ -84,16 +89,45 @@ _VALUES = {
     'tau': 0.7,
     'personal_methods': [],
   },
+  ('fedema', 'fed_simsiam'): {'encoder_norm': 'batch'},
+  # The FedEMA authors' momentum; their key network starts each round as the global one.
+  ('fedema', 'fed_moco_v1'): {
+    'encoder_norm': 'batch',
+    'target_momentum': 0.99,
+    'reset_target': True,
+  },
+  ('fedavg_ssl', 'fed_ssl byol'): {'encoder_norm': 'batch', 'reset_target': False},
+  ('fedavg_ssl', 'fedavg cco'): {'encoder_norm': 'group'},
+  ('fedavg_ssl', 'fedbn simclr'): {'encoder_norm': 'batch'},
   ('fedema', 'fedu'): {'divergence_norm': 'conv_mean', 'threshold': 0.4},
-  ('fedema', 'fedca'): {'temperature': 0.5, 'dictionary_size': 16},
+  ('fedema', 'fedca'): {
+    'temperature': 0.5,
+    'dictionary_size': 16,
+    'encoder_norm': 'batch',
+  },
   ('ssfl', 'per'): {
     **_AS_IT_IS,
     'clients_per_round': 10,
     'personal_methods': ['logistic'],
+    # Section 5.4.1: batches of 32, 8 of them a step; SGD with momentum.
+    'batch_size': 32,
+    'accumulate': 8,
+    'client_momentum': 0.9,
+    'consensus_weight': 0.1,
+    'encoder_norm': 'batch',
   },
+  ('ssfl', 'global'): {'batch_size': 32, 'accumulate': 8, 'client_momentum': 0.9},
   ('fedsup', 'fedsup'): {**_AT_SERVER, 'predictor_width': 128},
-  ('fedsup', 'fixmatch'): {**_AT_SERVER, 'threshold': 0.95},
-  ('fedsup', 'fedmatch'): {'threshold': 0.75},
+  ('fedsup', 'fixmatch'): {**_AT_SERVER, 'threshold': 0.95, 'encoder_norm': 'batch'},
+  ('fedsup', 'finetuned_byol'): {'encoder_norm': 'batch'},
+  # FedRGD's advice is group norm; FedMatch's clients have SGD.
+  ('fedsup', 'fedrgd'): {**_AT_SERVER, 'encoder_norm': 'group'},
+  ('fedsup', 'fedmatch'): {
+    'threshold': 0.75,
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 1e-3,
+    'encoder_norm': 'group',
+  },
   ('fedsup', 'finetuned_simclr'): {'temperature': 0.5, 'projector': ['128', '128']},
   ('fedsup', 'labelled_only'): {'partition': 'iid:clients=100'},
 }
@@ -152,14 +186,16 @@ def test_an_alias_says_what_it_is_and_is_stored_as_that(capsys):
   assert values == _read('fedsup', '--method=finetuned_simclr')
   _read('fedema', '--method=fed_simclr')
   assert (
-    'fed_simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr\n'
-    in capsys.readouterr().out
+    'fed_simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr, by other '
+    'defaults\n' in capsys.readouterr().out
   )
 
 
 def test_fed_simclr_and_fedavg_with_simclr_have_the_same_flags_and_values():
   one = _read('fedema', '--method=fed_simclr')
-  other = _read('fedavg_ssl', '--algorithm=fedavg', '--objective=simclr')
+  # The FedEMA paper's networks have batch norm.
+  batch = '--encoder_norm=batch'
+  other = _read('fedavg_ssl', '--algorithm=fedavg', '--objective=simclr', batch)
   del one['method'], other['algorithm'], other['objective']
   assert one == other
 
@@ -173,6 +209,36 @@ def test_a_value_that_is_given_is_that_of_the_table_if_it_is_the_same():
   assert _read('fedavg_ssl', *simclr, '--temperature=0.4') != _read(
     'fedavg_ssl', *simclr
   )
+
+
+def test_another_optimizer_than_sgd_has_no_momentum_of_the_table():
+  adam = '--client_optimizer=adam'
+  assert _read('ssfl', adam)['client_momentum'] == 0
+  with pytest.raises(ValueError, match='only sgd takes it, not adam'):
+    _read('ssfl', adam, '--client_momentum=0.9')
+
+
+@pytest.mark.parametrize('chosen', ['--method=fed_simsiam', '--method=fed_byol'])
+def test_predictor_and_stop_gradient_can_be_left_out(chosen):
+  """Figure 2 of the FedEMA paper, of SimSiam as of BYOL."""
+  encoder = mlp.build_encoder('mlp', (4,), normalization='batch')
+  with in_process.parsed(chosen, '--nopredictor', '--nostop_gradient'):
+    objective = choice.read('fedema').objective.build(encoder, 3)
+  assert objective.predictor is None
+  assert not objective.stop_gradient
+  with in_process.parsed(chosen):
+    objective = choice.read('fedema').objective.build(encoder, 3)
+  assert objective.predictor is not None
+  assert objective.stop_gradient
+
+
+def test_the_queue_of_swav_and_the_raw_teacher_are_flags():
+  with in_process.parsed('--objective=swav', '--swav_queue=12'):
+    row = choice.read('fedavg_ssl').objective
+    assert row.build(mlp.build_encoder('mlp', (4,)), 3).queue_size == 12
+  assert _read('fedavg_ssl', '--objective=swav')['swav_queue'] == 0
+  assert not _read('fedsup', '--method=fedsup')['raw_teacher']
+  assert _read('fedsup', '--method=fedsup', '--raw_teacher')['raw_teacher']
 
 
 def test_local_steps_are_local_epochs_of_fedavg():

@@ -67,6 +67,31 @@ def test_each_view_predicts_the_other_s_assignment(n):
   np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
+def test_earlier_examples_take_part_in_assignments_alone():
+  """The queue of the paper (Appendix): assigned together, predicted by none."""
+  first, second = _scores(3), _scores(3, seed=100)
+  earlier = _scores(7), _scores(7, seed=100)
+  got = swav.swapped_prediction(
+    tf.constant(first), tf.constant(second), earlier=tuple(map(tf.constant, earlier))
+  )
+  q_first, q_second = (
+    _sinkhorn(np.concatenate([x, e]), 0.05, 3)[:3]
+    for x, e in ((first, earlier[0]), (second, earlier[1]))
+  )
+  expected = (
+    _cross_entropy(q_second, first, 0.1) + _cross_entropy(q_first, second, 0.1)
+  ) / 2
+  np.testing.assert_allclose(got, expected, rtol=1e-9)
+  alone = swav.swapped_prediction(tf.constant(first), tf.constant(second))
+  assert abs(float(alone) - expected) > 1e-3
+  none = tuple(tf.zeros([0, 5], tf.float64) for _ in range(2))
+  np.testing.assert_allclose(
+    swav.swapped_prediction(tf.constant(first), tf.constant(second), earlier=none),
+    alone,
+    rtol=1e-12,
+  )
+
+
 def test_no_gradient_flows_through_the_assignments():
   """The gradient of a softmax cross-entropy with constant labels, (p - q) / tau."""
   first, second = (tf.constant(_scores(3, seed=s)) for s in (0, 100))

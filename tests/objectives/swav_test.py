@@ -110,6 +110,38 @@ def test_no_example_gives_loss_zero_and_no_gradient():
     assert not np.any(value)
 
 
+def test_a_queue_holds_the_last_encodings_of_both_views():
+  """Three steps with a queue of six, batches of four: the last six, newest first."""
+  objective = _objective(queue_size=6)
+  params, _ = _start(objective)
+  state = objective.init_state(params)
+  assert objective.local_prefixes == ('queue', 'count')
+  assert set(state) == {'queue', 'count'}
+  kept = np.zeros([0, 4])
+  for step in range(3):
+    batch = networks.examples(4)
+    batch['image'] = np.roll(batch['image'], step + 1, axis=-1)
+    loss, _, carry = objective.loss_with_state(
+      params, state, networks.tensors(batch), _SEED
+    )
+    views = networks.numpy_views(objective.model, batch, _SEED)
+    z = [networks.numpy_linear(params, 'projector', x) for x in views]
+    z = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in z]
+    kernel = params[_KERNEL].numpy()
+    scores = [x @ kernel for x in z]
+    earlier = [kept[:, :2] @ kernel, kept[:, 2:] @ kernel]
+    expected = 0.0
+    for a, b, e in ((scores[0], scores[1], earlier[1]), (*scores[::-1], earlier[0])):
+      log_p = a / 0.1 - np.log(np.exp(a / 0.1).sum(axis=1, keepdims=True))
+      q = _assigned(np.concatenate([b, e]))[:4]
+      expected -= (q * log_p).sum(axis=1).mean() / 2
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    params, state = objective.after_step(params, state, carry)
+    kept = np.concatenate([np.concatenate(z, axis=1)[::-1], kept])[:6]
+    assert int(state['count']) == len(kept)
+    np.testing.assert_allclose(state['queue'][: len(kept)], kept, rtol=1e-5)
+
+
 def test_everything_is_shared():
   objective = _objective()
   params, _ = _start(objective, dtype=tf.float32)
@@ -128,7 +160,13 @@ def test_the_paper_s_head_and_prototypes():
 
 @pytest.mark.parametrize(
   ('field', 'value'),
-  [('num_prototypes', 0), ('temperature', 0.0), ('epsilon', -1.0), ('iterations', -1)],
+  [
+    ('num_prototypes', 0),
+    ('temperature', 0.0),
+    ('epsilon', -1.0),
+    ('iterations', -1),
+    ('queue_size', -1),
+  ],
 )
 def test_a_field_out_of_range_is_named(field, value):
   with pytest.raises(ValueError, match=f'{field} is {value}'):

@@ -11,14 +11,19 @@ A round:
      the first time, begins one from them; it trains for E epochs and sends its update;
   3. the server averages the updates weighted by n_k and applies its optimizer.
 
-In `fedavg` the state starts afresh in every round.
+In `fedavg` the state starts afresh in every round. With `reset` a part of it does: the
+authors' Fed-MoCo begins each round with the global networks as key networks, and keeps
+the queue.
 
 Deviations: the framework's options, of what to share and how to update the online
 networks, are other algorithms: FedU, FedEMA.
 """
 
+import collections
+from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
@@ -32,13 +37,16 @@ from tff_ssl.objectives import base
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: fedavg.FedAvgConfig
+  objective: base.Objective | base.Stateful,
+  config: fedavg.FedAvgConfig,
+  reset: Sequence[str] = (),
 ) -> client_functions.StatefulFunction:
   """Builds step 2: training on a client's examples, from the state it was left with.
 
   Args:
     objective: What is minimised; its state is what the client keeps.
     config: How, and how clients are weighted.
+    reset: First parts of the names of what starts each round afresh.
 
   Returns:
     A function that sends what `fedavg.sent` returns.
@@ -49,6 +57,10 @@ def client_function(
     return stateful.init_state(shared['params'])
 
   def each(shared, state, examples):
+    kept = collections.OrderedDict(state.kept)
+    if reset:
+      fresh = stateful.init_state(shared['params'])
+      kept.update((n, value) for n, value in fresh.items() if _first_part(n) in reset)
     trained = local_training.train(
       fedavg.in_round(stateful, shared, config),
       config.local,
@@ -56,7 +68,7 @@ def client_function(
       examples,
       shared['seed'],
       shared['rate'],
-      state.kept,
+      kept,
     )
     sent = fedavg.sent(shared, stateful, trained.params, trained.metrics, examples)
     return sent, trained.state
@@ -68,8 +80,10 @@ def describe(
   objective: base.Objective | base.Stateful,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig,
+  reset: Sequence[str] = (),
 ) -> phases.Algorithm:
   """Returns the state and phases; see `build_fed_ssl` for the arguments."""
+  _check_reset(objective, reset)
 
   def initial():
     weights = server.initial_weights(objective, config.seed)
@@ -77,7 +91,7 @@ def describe(
 
   return fedavg.with_states(
     initial,
-    client_function(objective, config),
+    client_function(objective, config, reset),
     fedavg.sent_kinds(objective),
     server_optimizer,
     config,
@@ -91,6 +105,7 @@ def build_fed_ssl(
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
   aggregation: aggregation_lib.Aggregation | None = None,
+  reset: Sequence[str] = (),
 ) -> processes.StatefulProcess:
   """Builds FedSSL over an objective.
 
@@ -101,12 +116,39 @@ def build_fed_ssl(
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters, those of FedAvg; the defaults when None.
     aggregation: What everything that leaves a client goes through; plain when None.
+    reset: What of a client's state starts each round afresh, by the first part of its
+      names, as `target.TARGET`; all of it: FedAvg.
 
   Returns:
     A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`.
 
   Raises:
-    ValueError: If the elements are not single examples with an `example_id`.
+    ValueError: If the elements are not single examples with an `example_id`, or
+      `reset` names nothing that a client keeps.
   """
-  algorithm = describe(objective, server_optimizer, config or fedavg.FedAvgConfig())
+  algorithm = describe(
+    objective, server_optimizer, config or fedavg.FedAvgConfig(), reset
+  )
   return processes.build_stateful_process(algorithm, element_spec, aggregation)
+
+
+def _check_reset(
+  objective: base.Objective | base.Stateful, reset: Sequence[str]
+) -> None:
+  """Refuses names of what a client does not keep."""
+  if not reset:
+    return
+  stateful = base.with_state(objective)
+  with tf.Graph().as_default():
+    state = stateful.init_state(stateful.init(tf.constant([0, 0], tf.int32)))
+  known = {_first_part(name) for name in state}
+  for name in reset:
+    if name not in known:
+      raise ValueError(
+        f'reset has {name!r}; of what a client keeps, it can be '
+        f'{", ".join(sorted(known)) or "nothing"}.'
+      )
+
+
+def _first_part(name: str) -> str:
+  return name.split('/', 1)[0]

@@ -36,6 +36,8 @@ What both add to the loss: see `objectives.fedca`. Of the federation was decided
   The server's optimizer is an argument; SGD at rate 1.0 is plain averaging.
   A client names its number in the population. Its rows go through the same sums as
     statistics do, in a table of zeros but for its place, [N, m, d].
+  Batch norm: its statistics are averaged as in `fedavg`; the m images of a client are
+    one batch, so that clients should have several (see `objectives.fedca`).
   Bytes: up, the rows that a client has and its number, not the zeros; down, the
     dictionary's filled rows, and each round the base model, which a device could keep.
 """
@@ -60,6 +62,7 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedca
+from tff_ssl.objectives import population
 
 # What clients are given, and what they send of it: the dictionary.
 CONTEXT, ENTRIES = 'context', 'entries'
@@ -261,7 +264,8 @@ def describe(
     state, metrics = averaged(state, arrived)
     return state.keeping(**{CONTEXT: context}), metrics
 
-  kinds = {**server.sent_kinds(), ENTRIES: combine.Sum()}
+  has_statistics = bool(population.initial(objective))
+  kinds = {**server.sent_kinds(has_statistics), ENTRIES: combine.Sum()}
   train = phases.Exchange(
     'train', share, client_function(objective, config), kinds, receive, traffic
   )

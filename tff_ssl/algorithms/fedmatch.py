@@ -19,6 +19,8 @@ Deviations:
     and embeds them with its present sigma, not with that of when they came.
   Initially theta is what the other algorithms start from, psi a part of it: the program
     adds a psi of that size to a whole sigma.
+  Batch norm's scales and shifts are sums of two parts like all weights (see
+    `server_training` for the statistics).
   Bytes: sigma goes down whole; of psi what is not 0, with its place, 8 bytes each.
 """
 
@@ -158,8 +160,12 @@ def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
   return collections.OrderedDict(helped_clients=helped, received=helped * numbers)
 
 
-def find_helpers(objective, config, sigma, models, known, round):
-  """Returns the context of the clients, with the helpers of each: step 2."""
+def find_helpers(objective, config, sigma, models, known, round, statistics=None):
+  """Returns the context of the clients, with the helpers of each: step 2.
+
+  With batch norm, models are compared by the population `statistics` of the global one:
+  the image of noise is alone, and a client's models have none of their own.
+  """
   population, count = config.population, config.helpers
   shape = objective.encoder.input_shape
   # One image for all rounds and runs.
@@ -169,7 +175,8 @@ def find_helpers(objective, config, sigma, models, known, round):
 
   def embed(psi):
     theta = fedmatch.add(sigma, collections.OrderedDict(psi))
-    logits = fixmatch.logits(objective.encoder, objective.head, theta, noise)
+    theta.update(statistics or {})
+    logits = fixmatch.infer(objective.encoder, objective.head, theta, noise)
     return tf.nn.softmax(logits)[0]
 
   def nearest():
@@ -247,17 +254,17 @@ def describe(
   config: FedMatchConfig,
 ) -> phases.Algorithm:
   """Returns the state and phases; see `build_fedmatch` for the arguments."""
-  server_training.check_networks(objective)
   labelled = server_training.Labelled(server_objective, server_spec, config.server)
   population, seed = config.population, config.clients.seed
 
   def initial():
-    theta = server.initial_weights(objective, seed).trainable
+    weights = server.initial_weights(objective, seed)
+    theta = weights.trainable
     psi = tf.nest.map_structure(lambda x: config.psi_share * x, theta)
     sigma = tf.nest.map_structure(tf.subtract, theta, psi)
     models = tf.nest.map_structure(lambda x: tf.zeros([population, *x.shape]), theta)
     return server.initial_state(
-      server.as_weights(theta),
+      weights,
       seed,
       labelled.initial_optimizer(sigma),
       **{SIGMA: sigma, PSI: psi, MODELS: models},
@@ -275,7 +282,13 @@ def describe(
   def share(state):
     kept = state.kept
     context = find_helpers(
-      objective, config, kept[SIGMA], kept[MODELS], kept[KNOWN], state.round
+      objective,
+      config,
+      kept[SIGMA],
+      kept[MODELS],
+      kept[KNOWN],
+      state.round,
+      state.global_model_weights.non_trainable,
     )
     return collections.OrderedDict(
       params=kept[PSI],
@@ -292,7 +305,7 @@ def describe(
     state = state.keeping(**{PSI: psi, MODELS: models, KNOWN: known})
     theta = fedmatch.add(state.kept[SIGMA], psi)
     return (
-      state._replace(global_model_weights=server.as_weights(theta)),
+      server.with_params(state, theta),
       {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
     )
 
@@ -306,7 +319,11 @@ def describe(
   )
   return phases.Algorithm(
     initial,
-    [phases.AtServer('train_sigma', server_spec, train_sigma), train],
+    [
+      phases.AtServer('train_sigma', server_spec, train_sigma),
+      train,
+      *server_training.statistics_phases(server_objective, server_spec),
+    ],
     client_numbers=[context_lib.CLIENT],
     keeps_table=True,
   )

@@ -12,7 +12,8 @@ A round:
 
 Deviations: where the paper sends each group's mean back to a group and takes the mean
 over groups at last, all clients start from it here, as in FedSup's (Gill, 2023)
-comparison. Networks have group norm, which is the paper's own advice.
+comparison. Group norm is the paper's own advice; batch norm is possible (see
+`server_training`).
 """
 
 import dataclasses
@@ -82,7 +83,7 @@ def describe(
   def receive(state, arrived):
     params = both.average(state, arrived, state.kept[_REPLICA])
     return (
-      state._replace(global_model_weights=server.as_weights(params)),
+      server.with_params(state, params),
       {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
     )
 
@@ -97,7 +98,11 @@ def describe(
   )
   return phases.Algorithm(
     initial,
-    [phases.AtServer(_REPLICA, server_spec, train_replica), train],
+    [
+      phases.AtServer(_REPLICA, server_spec, train_replica),
+      train,
+      *server_training.statistics_phases(server_objective, server_spec),
+    ],
     config.grouping.client_numbers,
   )
 

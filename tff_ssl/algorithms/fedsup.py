@@ -15,6 +15,9 @@ Deviations and decisions:
   How long the server trains in a round is open in the thesis: one epoch by default. The
     state of its optimizer lives on, as its training does.
   lambda_s^(t/T) counts rounds from 0: the first has weight 1.
+  With batch norm student and teacher normalise by the batch of a client, as BYOL's
+    target does; on the images as they are and on each view by itself. The statistics
+    of both by which they are tested are the server's images' (`server_training`).
   Without a loss clients have nothing to train; the student then only follows the
     teacher, whose encoder and head are those of training with the labels alone.
 """
@@ -37,11 +40,14 @@ from tff_ssl.federated import server_training
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fedsup
+from tff_ssl.objectives import population
 from tff_ssl.objectives import supervised
 from tff_ssl.optimization import schedules
 
-# What the server keeps of the teacher: its parameters.
+# What the server keeps of the teacher: its parameters, and with batch norm its
+# population statistics.
 TEACHER = 'teacher'
+TEACHER_STATISTICS = 'teacher_statistics'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +98,9 @@ def describe(
   """Returns the state and phases; see `build_fedsup` for the arguments."""
   if student.consistency and teacher.projector is None:
     raise ValueError('The teacher has no projector; the consistency loss needs one.')
-  server_training.check_networks(student)
   labelled = server_training.Labelled(teacher, server_spec, config.server)
   tau, seed = config.grouping.server_weight, config.clients.seed
+  has_statistics = population.mixes_examples(teacher)
 
   def initial():
     weights = server.initial_weights(student, seed)
@@ -102,11 +108,18 @@ def describe(
     # Averages of the two mean something only if they begin with the same weights.
     own.update((name, w) for name, w in weights.trainable.items() if name in own)
     optimizer = labelled.initial_optimizer(own)
-    return server.initial_state(weights, seed, optimizer, **{TEACHER: own})
+    kept = {TEACHER: own}
+    if has_statistics:
+      kept[TEACHER_STATISTICS] = population.initial(teacher)
+    return server.initial_state(weights, seed, optimizer, **kept)
 
   def teach(state, examples):
     params, optimizer, metrics = labelled.train(state.kept[TEACHER], state, examples)
     state = state._replace(optimizer=optimizer).keeping(**{TEACHER: params})
+    if has_statistics:
+      before = state.kept[TEACHER_STATISTICS]
+      found = server_training.statistics(teacher, params, examples, before)
+      state = state.keeping(**{TEACHER_STATISTICS: found})
     return state, {phases.SERVER_WORK: metrics}
 
   def share(state):
@@ -126,7 +139,7 @@ def describe(
     common = _select(own, student.shared_prefixes) if tau else {}
     params = grouping_lib.average(state.global_model_weights.trainable, arrived, common)
     return (
-      state._replace(global_model_weights=server.as_weights(params)),
+      server.with_params(state, params),
       {phases.CLIENT_WORK: grouping_lib.report(arrived, student.summarize)},
     )
 
@@ -139,7 +152,11 @@ def describe(
   )
   return phases.Algorithm(
     initial,
-    [phases.AtServer('teach', server_spec, teach), train],
+    [
+      phases.AtServer('teach', server_spec, teach),
+      train,
+      *server_training.statistics_phases(teacher, server_spec),
+    ],
     config.grouping.client_numbers,
   )
 
@@ -175,10 +192,11 @@ def build_fedsup(
 
   def classifiers(state):
     own = _select(state.kept[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
+    own.update(state.kept.get(TEACHER_STATISTICS, {}))
+    weights = state.global_model_weights
     followed = collections.OrderedDict(own)
-    followed.update(
-      _select(state.global_model_weights.trainable, (dual_encoder.ENCODER,))
-    )
+    followed.update(_select(weights.trainable, (dual_encoder.ENCODER,)))
+    followed.update(weights.non_trainable)
     return collections.OrderedDict(student=followed, teacher=own)
 
   return processes.build_server_data_process(

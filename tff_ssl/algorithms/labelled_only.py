@@ -44,13 +44,17 @@ def build_labelled_only(
   def train(state, examples):
     params = state.global_model_weights.trainable
     params, optimizer, metrics = labelled.train(params, state, examples)
-    state = state._replace(
-      global_model_weights=server.as_weights(params), optimizer=optimizer
-    )
+    state = server.with_params(state, params)._replace(optimizer=optimizer)
     return state, {phases.SERVER_WORK: metrics}
 
   return processes.build_server_data_process(
-    phases.Algorithm(initial, [phases.AtServer('train', server_spec, train)]),
+    phases.Algorithm(
+      initial,
+      [
+        phases.AtServer('train', server_spec, train),
+        *server_training.statistics_phases(objective, server_spec),
+      ],
+    ),
     None,
     None,
     server_training.student_of(objective),

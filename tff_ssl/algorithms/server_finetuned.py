@@ -70,16 +70,14 @@ def describe(
   def receive(state, arrived):
     params = both.average(state, arrived)
     return (
-      state._replace(global_model_weights=server.as_weights(params)),
+      server.with_params(state, params),
       {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
     )
 
   def finetune(state, examples):
     params = state.global_model_weights.trainable
     params, optimizer, metrics = labelled.train(params, state, examples)
-    state = state._replace(
-      global_model_weights=server.as_weights(params), optimizer=optimizer
-    )
+    state = server.with_params(state, params)._replace(optimizer=optimizer)
     return state, {phases.SERVER_WORK: metrics}
 
   train = phases.Exchange(
@@ -93,7 +91,11 @@ def describe(
   )
   return phases.Algorithm(
     both.initial,
-    [train, phases.AtServer('finetune', server_spec, finetune)],
+    [
+      train,
+      phases.AtServer('finetune', server_spec, finetune),
+      *server_training.statistics_phases(server_objective, server_spec),
+    ],
     config.grouping.client_numbers,
   )
 

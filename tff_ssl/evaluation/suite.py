@@ -8,6 +8,9 @@ Names of the numbers (fractions are written in per cent):
   lars/1%/recall/3              linear probe by the LARS protocol; recall of class 3
   federated_linear/1%/accuracy  linear probe trained by FedAvg over clients
   finetune/1%/accuracy          full fine-tuning
+  finetune/1%/learning_rate     its rate, where it was chosen on held-out labels
+  finetune/1%/steps             its steps, chosen with the rate
+  finetune/1%/validated         labels that were held out; 0: too few, the rate is fixed
   classifier/accuracy           the model's own classifier, tested directly
 Each method has accuracy, balanced_accuracy, and recall/CLASS for the classes that the
 test labels hold. Where test examples are dealt to clients, also (see `fairness`):
@@ -112,7 +115,11 @@ def evaluate(
       prefix = f'{_PREFIXES.get(method, method)}/{percent}'
       if method == 'finetune':
         assert finetune is not None
-        predictions = _finetuned(finetune, train, train_set, kept, test, seed, field)
+        tuned = _finetuned(finetune, train, train_set, kept, test, seed, field)
+        predictions = tuned.predictions
+        if tuned.chosen is not None:
+          for name, value in tuned.chosen._asdict().items():
+            results[f'{prefix}/{name}'] = float(value)
       else:
         predictions, converged = _frozen(
           method, train_set, kept, test_set.features, num_classes, seed, federated
@@ -186,16 +193,15 @@ def _finetuned(
   test: encoded.Examples,
   seed: int,
   field: str,
-) -> np.ndarray:
-  """Returns the predictions of fine-tuning on the images of what was kept."""
+) -> finetune_lib.Finetuned:
+  """Returns the result of fine-tuning on the images of what was kept."""
   inputs, test_inputs = train[field], test[field]
   if not train_set.case_level:
-    result = finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)
-    return result.predictions
+    return finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)
   used = np.flatnonzero(np.isin(train.case, train_set.cases[kept]))
   # An image without a label of its own has its case's; cases are in increasing order.
   labels = train_set.labels[np.searchsorted(train_set.cases, train.case[used])]
-  result = finetune(
+  return finetune(
     inputs[used],
     labels,
     test_inputs,
@@ -203,7 +209,6 @@ def _finetuned(
     train_cases=train.case[used],
     test_cases=test.case,
   )
-  return result.predictions
 
 
 def _check_methods(

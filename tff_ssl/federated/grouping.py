@@ -81,6 +81,8 @@ def client_function(
     # Without examples a client is in none: 0 stands for it.
     group = tf.reduce_sum(own.pop(GROUP)[:1]) if groups > 1 else tf.constant(0)
     sent = collections.OrderedDict(train.each(shared, own))
+    # A server with data takes the statistics of batch norm itself (`server_training`).
+    sent.pop(server.STATISTICS, None)
     member = tf.one_hot(group, groups)
     weight = train.weigh(base.example_count(examples))
     squares = [tf.reduce_sum(tf.square(u)) for u in sent[server.UPDATE].values()]

@@ -172,15 +172,16 @@ def build_server_data_process(
   """Builds an algorithm whose server has data.
 
   Args:
-    algorithm: As the two that follow, see `builder.build_learning_process`; one of its
-      phases is `phases.AtServer`, and perhaps none is an exchange.
+    algorithm: As the two that follow, see `builder.build_learning_process`; at
+      least one of its phases is `phases.AtServer`, all such on the same data, and
+      perhaps none is an exchange.
     element_spec: Of one example of the clients; None where there are no clients.
     aggregation: What leaves a client goes through it; plain when None.
     get_classifiers: State -> parameters of an encoder and a head that classify
       together, by the name of the model.
   """
   graph = builder.Graph(algorithm, element_spec, aggregation)
-  (at_server,) = (p for p in algorithm.phases if isinstance(p, phases.AtServer))
+  at_server = next(p for p in algorithm.phases if isinstance(p, phases.AtServer))
   server_data = tff.FederatedType(
     tff.SequenceType(tff.types.tensorflow_to_type(at_server.element_spec)), tff.SERVER
   )

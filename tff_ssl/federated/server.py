@@ -44,6 +44,14 @@ def as_weights(params: base.Params) -> tff.learning.models.ModelWeights:
   return tff.learning.models.ModelWeights(params, collections.OrderedDict())
 
 
+def with_params(state: phases.ServerState, params: base.Params) -> phases.ServerState:
+  """Returns a state with other parameters, and the population statistics it had."""
+  weights = state.global_model_weights
+  return state._replace(
+    global_model_weights=tff.learning.models.ModelWeights(params, weights.non_trainable)
+  )
+
+
 def initial_round_seed(seed: int) -> tf.Tensor:
   """Returns the seed of round 0, int32 [2]."""
   return _full_range(tf.constant([seed, _ROUNDS], tf.int32))

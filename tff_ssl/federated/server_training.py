@@ -1,4 +1,12 @@
-"""What a server with labels does in a round: training on them, as clients train."""
+"""What a server with labels does in a round: training on them, as clients train.
+
+Batch norm: scales and shifts are weights like others, trained and averaged as these
+are, and all training normalises by its own batch. The population statistics of a model
+are those of the server's labelled images at the weights with which the round ends: the
+server holds images that it may see, and a mean of the clients' statistics would be that
+of weights which no model has after an average. They are taken anew in each round, are
+not sent, and are no part of any average.
+"""
 
 import collections
 from collections.abc import Callable, Iterable, Mapping
@@ -6,6 +14,7 @@ import dataclasses
 from typing import Any
 
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_ssl.federated import clients
 from tff_ssl.federated import grouping
@@ -69,10 +78,8 @@ class Labelled:
       plan: How.
 
     Raises:
-      ValueError: If elements have no scalar `example_id`, or no `label`, or a network
-        has batch norm.
+      ValueError: If elements have no scalar `example_id`, or no `label`.
     """
-    check_networks(objective)
     clients.check_element(element_spec)
     if 'label' not in element_spec:
       raise ValueError(
@@ -136,16 +143,48 @@ class Labelled:
     return select(params, self.names)
 
 
-def check_networks(objective: Any) -> None:
-  """Raises ValueError if a network has batch norm.
+def statistics(
+  objective: base.Objective | context_lib.Contextual,
+  params: base.Params,
+  examples: base.Examples,
+  before: base.State,
+) -> base.State:
+  """Returns the population statistics of the server's examples.
 
-  The server's training and the clients' would each have population statistics of their
-  own data, and no rule says whose a model has.
+  Args:
+    objective: What the server minimises, with the encoder that they are of.
+    params: Of the model, as training has left them.
+    examples: n >= 0 labelled examples.
+    before: Those that stay where there is no example, or one is not finite; empty
+      without batch norm.
   """
-  if population.mixes_examples(objective):
-    raise ValueError(
-      'A network has batch norm; with labels at the server all must have group norm.'
-    )
+  found = population.compute(objective, params, examples)
+  usable = clients.is_finite(found) & (base.example_count(examples) > 0)
+  return clients.choose(usable, found, before) if found else before
+
+
+def statistics_phases(
+  objective: base.Objective | context_lib.Contextual, element_spec: Any
+) -> list[phases.AtServer]:
+  """Returns the last phase of a round with batch norm: the model's statistics.
+
+  Args:
+    objective: What the server minimises.
+    element_spec: Of one labelled example.
+
+  Returns:
+    The phase alone; nothing without batch norm.
+  """
+
+  def measure(state, examples):
+    weights = state.global_model_weights
+    found = statistics(objective, weights.trainable, examples, weights.non_trainable)
+    weights = tff.learning.models.ModelWeights(weights.trainable, found)
+    return state._replace(global_model_weights=weights), {}
+
+  if not population.mixes_examples(objective):
+    return []
+  return [phases.AtServer(server.STATISTICS, element_spec, measure)]
 
 
 class OneModel:
@@ -158,18 +197,14 @@ class OneModel:
     server_objective: base.Objective,
     seed: int,
   ):
-    """Checks the clients' networks.
+    """Finds the names of the parameters that clients train.
 
     Args:
       objective: What a client minimises.
       labelled: The server's part.
       server_objective: What it minimises: the same encoder, with a head.
       seed: Of the run.
-
-    Raises:
-      ValueError: If a network has batch norm.
     """
-    check_networks(objective)
     self._objective = objective
     self._labelled = labelled
     self._server_objective = server_objective
@@ -180,10 +215,11 @@ class OneModel:
   def initial(self) -> phases.ServerState:
     """Returns the state before round 0; what both sides have is drawn once."""
     params = server.initial_weights(self._objective, self._seed).trainable
-    own = server.initial_weights(self._server_objective, self._seed).trainable
-    params.update((name, w) for name, w in own.items() if name not in params)
+    own = server.initial_weights(self._server_objective, self._seed)
+    params.update((name, w) for name, w in own.trainable.items() if name not in params)
     optimizer = self._labelled.initial_optimizer(params)
-    return server.initial_state(server.as_weights(params), self._seed, optimizer)
+    weights = tff.learning.models.ModelWeights(params, own.non_trainable)
+    return server.initial_state(weights, self._seed, optimizer)
 
   def share(self, state: phases.ServerState, rate: tf.Tensor) -> Mapping[str, Any]:
     """Returns what clients are told: the networks that they train, seed and rate."""
@@ -221,6 +257,8 @@ def student_of(
 ) -> Callable[[phases.ServerState], Mapping[str, base.Params]]:
   """Returns state -> the model's encoder and head, by the name 'student'.
 
+  With batch norm its population statistics are among them.
+
   Args:
     objective: What the server minimises, which says their names.
   """
@@ -228,8 +266,10 @@ def student_of(
     names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
 
   def classifiers(state):
-    params = state.global_model_weights.trainable
-    return collections.OrderedDict(student=select(params, names))
+    weights = state.global_model_weights
+    student = select(weights.trainable, names)
+    student.update(weights.non_trainable)
+    return collections.OrderedDict(student=student)
 
   return classifiers
 

@@ -54,6 +54,7 @@ def swapped_prediction(
   temperature: float = 0.1,
   epsilon: float = 0.05,
   iterations: int = 3,
+  earlier: tuple[tf.Tensor, tf.Tensor] | None = None,
 ) -> tf.Tensor:
   """Mean cross-entropy of each view's softmax against the other's assignments.
 
@@ -64,6 +65,8 @@ def swapped_prediction(
     temperature: tau, divides the scores that predict; above 0.
     epsilon: See `assignments`, as `iterations`.
     iterations: Of Sinkhorn-Knopp.
+    earlier: [m, K] scores of either view of earlier examples, which are assigned with
+      the batch and predicted by none (the paper's queue); None: there are none.
 
   Returns:
     Scalar, the mean over examples of (l(z_1, q_2) + l(z_2, q_1)) / 2; 0 for n = 0.
@@ -82,10 +85,22 @@ def swapped_prediction(
       f'The scores of both views must be [n, K], got shapes {scores_1.shape} and '
       f'{scores_2.shape}.'
     )
-  q_1 = assignments(scores_1, epsilon, iterations)
-  q_2 = assignments(scores_2, epsilon, iterations)
+  q_1, q_2 = (
+    _assigned(scores, None if earlier is None else earlier[view], epsilon, iterations)
+    for view, scores in enumerate((scores_1, scores_2))
+  )
   log_p_1 = tf.nn.log_softmax(scores_1 / temperature, axis=1)
   log_p_2 = tf.nn.log_softmax(scores_2 / temperature, axis=1)
   total = -tf.reduce_sum(q_2 * log_p_1 + q_1 * log_p_2)
   count = tf.cast(tf.shape(scores_1)[0], total.dtype)
   return tf.math.divide_no_nan(total, 2.0 * count)
+
+
+def _assigned(
+  scores: tf.Tensor, earlier: tf.Tensor | None, epsilon: float, iterations: int
+) -> tf.Tensor:
+  """Returns the assignments of a batch, made with those of earlier examples if any."""
+  if earlier is None:
+    return assignments(scores, epsilon, iterations)
+  together = tf.concat([scores, earlier], axis=0)
+  return assignments(together, epsilon, iterations)[: tf.shape(scores)[0]]

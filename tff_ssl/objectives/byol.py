@@ -6,10 +6,11 @@ New Approach to Self-Supervised Learning. NeurIPS 2020.
 Shared: encoder, projector, predictor. On the client stays the target network: encoder
 and projector under 'target/'.
 
-Deviations: the heads are normalized as the encoder is: by default group norm and weight
-standardization in the place of batch norm, with which BYOL can collapse (DCCO, appendix
-C). The target's momentum is 0.99 and constant, as in federated use (FedEMA), where the
-paper's grows from 0.996 to 1 over a run that one client never sees the whole of.
+Deviations: the heads are normalized as the encoder is. With batch norm, the programs'
+default, as in the paper; with group norm and weight standardization BYOL can collapse
+(DCCO, appendix C). The target's momentum is 0.99 and constant, as in federated use
+(FedEMA), where the paper's grows from 0.996 to 1 over a run that one client never sees
+the whole of.
 """
 
 import collections

@@ -17,6 +17,10 @@ contrastive. Decided here: entries are projections; they are negatives alone, ea
 much as another view is; a client's own are left out, for it has what they were made of;
 alignment is of features, not of projections, for these are what an encoder is kept for,
 and what a base model has whatever it was trained by.
+
+With batch norm the entries of a client are projections of one batch, normalised by its
+own moments, as MoCo's keys and the views are; so are the features of the base model, on
+the batch whose features they are compared with.
 """
 
 import collections
@@ -67,11 +71,6 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
       raise ValueError(
         f'alignment_weight is {self.alignment_weight}; it must be at least 0.'
       )
-    if any(net.mixes_examples for net in self.networks.values()):
-      raise ValueError(
-        'A network has batch norm; in FedCA all must have group norm, for an entry of '
-        'the dictionary is that of one example alone.'
-      )
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -120,7 +119,10 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
     return result
 
   def entries(self, params: base.Params, examples: base.Examples) -> tf.Tensor:
-    """Returns what a dictionary has of n examples: unit projections [n, d]."""
+    """Returns what a dictionary has of n examples: unit projections [n, d].
+
+    With batch norm those of one batch of them.
+    """
     image = augment.to_float(examples[self.model.encoder.field])
     return tf.math.l2_normalize(self.model.project(params, image), axis=1)
 

@@ -137,7 +137,7 @@ class UnlabelledObjective:
       examples[self.encoder.field], examples['example_id'], seed, self.augmentation
     )
     both = fixmatch.logits(
-      self.encoder, self.head, theta, tf.concat([image, strong], axis=0)
+      self.encoder, self.head, theta, tf.concat([image, strong], axis=0), batches=2
     )
     plain, strong_logits = tf.split(both, 2)
     constant = tf.stop_gradient(plain)
@@ -152,9 +152,8 @@ class UnlabelledObjective:
       confident,
     )
     share = pseudo_labels.masked_mean(confident, confident)
-    return loss + self._penalty(params, context[SIGMA]), collections.OrderedDict(
-      pseudo_labelled=share
-    )
+    metrics = collections.OrderedDict([(fixmatch.PSEUDO_LABELLED, share)])
+    return loss + self._penalty(params, context[SIGMA]), metrics
 
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Returns the averaged share of pseudo-labels as it is."""

@@ -14,6 +14,8 @@ Deviations, where the thesis is silent:
     drawn, is trained by a linear classifier of its own on features held constant: the
     labels shape what the student is to predict, and encoder and head of the teacher are
     those of training with the labels alone.
+  The teacher sees the student's augmented views, as BYOL's target does; Figure 4.1
+    names raw images too, which are the option `raw_teacher`.
   The student has no classifier (Section 2.4): its accuracy is with the teacher's.
 """
 
@@ -119,15 +121,22 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
       predictor is there.
     stages: N, the first residual stages whose feature maps are compared; None: all; 0:
       none.
+    raw_teacher: Whether the teacher projects the image as it is, which both views then
+      predict; else each view predicts its projection of the other.
   """
 
   model: dual_encoder.Siamese
   predictor: network.Network
   consistency: bool = True
   stages: int | None = None
+  raw_teacher: bool = False
 
   def __post_init__(self) -> None:
     online.check(self.model, self.predictor)
+    if self.raw_teacher and not self.consistency:
+      raise ValueError(
+        'raw_teacher is True; without a consistency loss it must be False.'
+      )
     known = len(self.model.encoder.tap_shapes)
     if self.stages is not None and not 0 <= self.stages <= known:
       raise ValueError(
@@ -168,10 +177,11 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
     metrics: base.Metrics = collections.OrderedDict()
     if self.consistency:
       views = tf.concat(self.model.views(examples, seed), axis=0)
-      z = self.model.project(params, views)
-      p1, p2 = tf.split(online.predict(params, self.predictor, z), 2)
-      targets = tf.stop_gradient(self.model.project(context[TEACHER], views))
-      consistency = similarity.simsiam_loss(p1, p2, *tf.split(targets, 2))
+      # Batch norm takes each view by itself.
+      z = self.model.project(params, views, batches=2)
+      p1, p2 = tf.split(online.predict(params, self.predictor, z, batches=2), 2)
+      targets = self._targets(context[TEACHER], views, examples)
+      consistency = similarity.simsiam_loss(p1, p2, *targets)
       loss += consistency
       metrics['consistency'] = consistency
       metrics.update(collapse.spread_metrics(tf.split(z, 2)[0]))
@@ -196,6 +206,18 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
     if self.consistency:
       result.update(collapse.summarize_spread(metrics))
     return result
+
+  def _targets(
+    self, teacher: base.Params, views: tf.Tensor, examples: base.Examples
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what the second and the first view predict: the teacher's projections."""
+    if self.raw_teacher:
+      image = augment.to_float(examples[self.model.encoder.field])
+      target = tf.stop_gradient(self.model.project(teacher, image))
+      return target, target
+    targets = tf.stop_gradient(self.model.project(teacher, views, batches=2))
+    first, second = tf.split(targets, 2)
+    return first, second
 
   def _feature_maps(self, params: base.Params, image: tf.Tensor) -> list[tf.Tensor]:
     """Returns the feature maps of the first stages."""

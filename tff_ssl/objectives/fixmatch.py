@@ -22,6 +22,9 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 
+# The metric: the share of examples that have a pseudo-label.
+PSEUDO_LABELLED = 'pseudo_labelled'
+
 
 @dataclasses.dataclass(frozen=True)
 class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
@@ -67,13 +70,14 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
       weak_strong.weak_view(*arguments),
       weak_strong.strong_view(*arguments),
     )
-    # No layer mixes examples: one pass over both views.
-    weak, strong = tf.split(self.logits(params, tf.concat(views, axis=0)), 2)
+    # One pass over both views; batch norm takes each by itself.
+    both = logits(self.encoder, self.head, params, tf.concat(views, axis=0), batches=2)
+    weak, strong = tf.split(both, 2)
     return collections.OrderedDict(weak=tf.stop_gradient(weak), strong=strong)
 
   def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
     """Returns the logits [n, classes] of images (see `base.Classifier`)."""
-    return logits(self.encoder, self.head, params, images)
+    return infer(self.encoder, self.head, params, images)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
@@ -85,7 +89,7 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
     )
     confident = pseudo_labels.confident(encodings['weak'], self.threshold)
     share = pseudo_labels.masked_mean(confident, confident)
-    return loss, collections.OrderedDict(pseudo_labelled=share)
+    return loss, collections.OrderedDict([(PSEUDO_LABELLED, share)])
 
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Returns the averaged share of pseudo-labels as it is."""
@@ -97,10 +101,38 @@ def logits(
   head: network.Network,
   params: base.Params,
   images: tf.Tensor,
+  batches: int = 1,
 ) -> tf.Tensor:
-  """Returns the logits [n, classes] of images [n, H, W, C] in [0, 1]."""
-  features = encoder.apply(network.select(params, dual_encoder.ENCODER), images)
-  return head.apply(network.select(params, supervised.HEAD), features)
+  """Returns the logits [n, classes] of images [n, H, W, C] in [0, 1], as in training.
+
+  Args:
+    encoder: Images to features.
+    head: Features to logits.
+    params: Of both.
+    images: So many batches of equal size one after another.
+    batches: Batch norm normalizes each by itself.
+  """
+  own = network.select(params, dual_encoder.ENCODER)
+  features = encoder.apply(own, images, batches=batches)
+  return head.apply(network.select(params, supervised.HEAD), features, batches=batches)
+
+
+def infer(
+  encoder: network.Network,
+  head: network.Network,
+  params: base.Params,
+  images: tf.Tensor,
+) -> tf.Tensor:
+  """Returns the logits of images as `logits` does, each image by itself.
+
+  Args:
+    encoder: Images to features.
+    head: Features to logits.
+    params: Of both, with the encoder's population statistics if it has any.
+    images: [n, H, W, C] in [0, 1].
+  """
+  features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)
+  return head.infer(network.select(params, supervised.HEAD), features)
 
 
 def check_threshold(threshold: float) -> None:

@@ -19,7 +19,9 @@ from tff_ssl.objectives import dual_encoder
 _ENCODERS = (dual_encoder.ENCODER, dual_encoder.LEFT, dual_encoder.RIGHT)
 
 
-def mixes_examples(objective: base.Objective | base.Stateful) -> bool:
+def mixes_examples(
+  objective: base.Objective | base.Stateful | context.Contextual,
+) -> bool:
   """Returns whether an example's encoding depends on its batch, as by batch norm."""
   return any(net.mixes_examples for net in _networks(objective).values())
 
@@ -45,7 +47,7 @@ def initial(
 
 
 def compute(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective | base.Stateful | context.Contextual,
   params: base.Params,
   examples: base.Examples,
 ) -> base.State:

@@ -4,8 +4,9 @@ Xinlei Chen, Kaiming He. Exploring Simple Siamese Representation Learning. CVPR 
 
 Shared: encoder, projector, predictor. Nothing stays on the client.
 
-Deviations: the heads are normalized as the encoder is: by default group norm and weight
-standardization in the place of batch norm. There is no norm on the projector's output.
+Deviations: the heads are normalized as the encoder is. With batch norm, the programs'
+default, as in the paper; with group norm and weight standardization encodings collapse.
+There is no norm on the projector's output.
 """
 
 import collections

@@ -4,11 +4,13 @@ Mathilde Caron, Ishan Misra, Julien Mairal, Priya Goyal, Piotr Bojanowski, Arman
 Joulin. Unsupervised Learning of Visual Features by Contrasting Cluster Assignments.
 NeurIPS 2020.
 
-Shared: encoder, projector, prototypes. Nothing stays on the client: the rule after a
-step needs no state.
+Shared: encoder, projector, prototypes. On the client stays the queue, if there is one:
+encodings of both views of its last images, `queue` and `count`.
 
-Deviations: two global views, no multi-crop. No queue of earlier scores, which the paper
-adds for small batches, and prototypes are trained from the first step on. By default
+Deviations: two global views, no multi-crop. The queue of earlier encodings, which the
+paper adds for small batches, is off by default; it is used from the second step on, as
+far as it is filled, where the authors wait for epochs, and begins empty with the state.
+Prototypes are trained from the first step on. By default
 group norm and weight standardization in the place of batch norm. The loss divides the
 prototypes by their length, a constant to the gradient: nothing changes where it is 1,
 as after each step, but the mean of clients' prototypes is shorter. Crops have at least
@@ -24,10 +26,12 @@ import tensorflow as tf
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
+from tff_ssl.losses import moco as moco_loss
 from tff_ssl.losses import swav
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import moco
 
 PROTOTYPES = 'prototypes'
 _KERNEL = f'{PROTOTYPES}/dense0/kernel'
@@ -38,10 +42,10 @@ AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
-class SwavObjective(base.SharesAll, collapse.SpreadReported):
+class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
   """Swapped prediction of Sinkhorn-Knopp assignments.
 
-  It is `base.Stateful`, with an empty state.
+  It is `base.Stateful`, with an empty state where there is no queue.
 
   Attributes:
     model: Encoder, projector and views.
@@ -49,6 +53,8 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
     temperature: tau of the predictions.
     epsilon: The weight of the assignments' entropy.
     iterations: Of Sinkhorn-Knopp.
+    queue_size: Earlier images whose encodings take part in the assignments of a batch
+      (the paper's 3840 for batches of 256); they are predicted by none. 0: no queue.
   """
 
   model: dual_encoder.Siamese
@@ -56,6 +62,7 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
   temperature: float = 0.1
   epsilon: float = 0.05
   iterations: int = 3
+  queue_size: int = 0
 
   def __post_init__(self) -> None:
     if self.num_prototypes < 1:
@@ -67,6 +74,13 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
         raise ValueError(f'{name} is {getattr(self, name)}; it must be positive.')
     if self.iterations < 0:
       raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
+    if self.queue_size < 0:
+      raise ValueError(f'queue_size is {self.queue_size}; it must be at least 0.')
+
+  @property
+  def local_prefixes(self) -> tuple[str, ...]:
+    """The queue stays, if there is one."""
+    return (moco.QUEUE, moco.COUNT) if self.queue_size else ()
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -83,9 +97,14 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
     return _normalised(dual_encoder.init_networks(seed, dtype, self.networks))
 
   def init_state(self, params: base.Params) -> base.State:
-    """Returns the empty state."""
-    del params
-    return collections.OrderedDict()
+    """Returns an empty queue, if there is one: rows of both views' encodings."""
+    state: base.State = collections.OrderedDict()
+    if self.queue_size:
+      both = 2 * self.model.projector.output_dim
+      dtype = next(iter(params.values())).dtype
+      state[moco.QUEUE] = tf.zeros([self.queue_size, both], dtype)
+      state[moco.COUNT] = tf.constant(0)
+    return state
 
   def loss_with_state(
     self,
@@ -95,26 +114,37 @@ class SwavObjective(base.SharesAll, collapse.SpreadReported):
     seed: tf.Tensor,
   ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
     """Returns the mean loss of the examples; 0 if there is none."""
-    del state
     views = tf.concat(self.model.views(examples, seed), axis=0)
     z = self.model.project(params, views, batches=2)
     prototypes = tf.math.divide_no_nan(
       params[_KERNEL], tf.stop_gradient(tf.norm(params[_KERNEL], axis=0))
     )
-    scores = tf.matmul(tf.math.l2_normalize(z, axis=1), prototypes)
-    first, second = tf.split(scores, 2)
+    unit = tf.math.l2_normalize(z, axis=1)
+    first, second = tf.split(tf.matmul(unit, prototypes), 2)
+    carry: base.Carry = collections.OrderedDict()
+    earlier: tuple[tf.Tensor, tf.Tensor] | None = None
+    if self.queue_size:
+      rows = state[moco.QUEUE][: state[moco.COUNT]]
+      # Scored by the prototypes as they are now.
+      of_first, of_second = tf.split(rows, 2, axis=1)
+      earlier = tf.matmul(of_first, prototypes), tf.matmul(of_second, prototypes)
+      carry['encodings'] = tf.stop_gradient(tf.concat(tf.split(unit, 2), axis=1))
     loss = swav.swapped_prediction(
-      first, second, self.temperature, self.epsilon, self.iterations
+      first, second, self.temperature, self.epsilon, self.iterations, earlier
     )
-    metrics = collapse.spread_metrics(tf.split(z, 2)[0])
-    return loss, metrics, collections.OrderedDict()
+    return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry
 
   def after_step(
     self, params: base.Params, state: base.State, carry: base.Carry
   ) -> tuple[base.Params, base.State]:
-    """Brings every prototype back to length 1."""
-    del carry
-    return _normalised(params), state
+    """Brings every prototype back to length 1, and enqueues the encodings."""
+    if not self.queue_size:
+      return _normalised(params), state
+    queue, count = moco_loss.enqueue(
+      state[moco.QUEUE], state[moco.COUNT], carry['encodings']
+    )
+    moved = collections.OrderedDict([(moco.QUEUE, queue), (moco.COUNT, count)])
+    return _normalised(params), moved
 
 
 def build_swav(

@@ -1,0 +1,195 @@
+"""The choice of rate and steps of fine-tuning on held-out training labels."""
+
+import collections
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import finetune_search
+
+_CONFIG = finetune.FinetuneConfig(batch_size=32, num_steps=20)
+
+
+def _apply(params, images):
+  pixels = tf.reshape(images, [tf.shape(images)[0], 16])
+  return tf.tanh(tf.matmul(pixels, params['kernel']))
+
+
+def _params(scale=1.0):
+  kernel = np.random.default_rng(7).normal(size=[16, 6]) * scale
+  return collections.OrderedDict(kernel=tf.constant(kernel, tf.float32))
+
+
+def _images(count, seed):
+  """Class c lights row c, which no flip from left to right changes."""
+  random = np.random.default_rng(seed)
+  labels = np.arange(count) % 3
+  images = random.integers(0, 60, [count, 4, 4, 1])
+  images[np.arange(count), labels] += 150
+  return images.astype(np.uint8), labels.astype(np.int32)
+
+
+def _search(*rates):
+  return finetune_search.Search(rates)
+
+
+@pytest.mark.parametrize('bad, good', [(1e-6, 0.05), (1e4, 0.05)])
+def test_a_rate_that_learns_nothing_or_too_much_is_not_chosen(bad, good):
+  images, labels = _images(120, seed=0)
+  run = finetune.build_finetune(_apply, 3, _CONFIG, search=_search(bad, good))
+  result = run(_params(), images, labels, images, seed=0)
+  assert result.chosen.learning_rate == good
+  # Of 40 of each class a fifth: 8. That is fewer than 30 in all: twice.
+  assert result.chosen.validated == 48
+  alone = finetune.FinetuneConfig(good, batch_size=32, num_steps=20)
+  expected = finetune.build_finetune(_apply, 3, alone)(
+    _params(), images, labels, images, seed=0
+  )
+  if result.chosen.steps == 20:
+    # What is chosen is trained on all labels, as if it had been given.
+    np.testing.assert_array_equal(result.params['kernel'], expected.params['kernel'])
+  assert expected.chosen is None
+
+
+def test_the_choice_is_that_of_the_held_out_accuracy():
+  """Every candidate is trained by hand on what is not held out."""
+  images, labels = _images(60, seed=0)
+  labels = np.where(np.random.default_rng(1).random(60) < 0.3, (labels + 1) % 3, labels)
+  search = finetune_search.Search((1e-3, 0.02, 0.5))
+  parts = finetune_search.parts(labels, search, seed=4)
+  # Three parts of 12: fewer than 30 would be too few to choose on.
+  assert [part.size for part in parts] == [12, 12, 12]
+  found = dict.fromkeys(search.learning_rates, 0.0)
+  for rate, held in itertools.product(search.learning_rates, parts):
+    kept = np.setdiff1d(np.arange(60), held)
+    config = finetune.FinetuneConfig(rate, batch_size=32, num_steps=20)
+    result = finetune.build_finetune(_apply, 3, config)(
+      _params(), images[kept], labels[kept], images[held], seed=4
+    )
+    found[rate] += np.sum(result.predictions == labels[held])
+  run = finetune.build_finetune(
+    _apply, 3, _CONFIG, search=finetune_search.Search(search.learning_rates, (1.0,))
+  )
+  chosen = run(_params(), images, labels, images, seed=4).chosen
+  assert len(set(found.values())) > 1
+  assert found[chosen.learning_rate] == max(found.values())
+
+
+def test_the_test_images_and_labels_of_the_choice_are_not_the_test_set():
+  images, labels = _images(60, seed=0)
+  run = finetune.build_finetune(_apply, 3, _CONFIG, search=finetune_search.Search())
+  chosen = [
+    run(_params(), images, labels, images[:n] * 0, seed=0).chosen for n in (1, 40)
+  ]
+  assert chosen[0] == chosen[1]
+
+
+def test_a_stop_on_the_way_is_the_prefix_of_the_training():
+  """With a rate that overshoots at once, and labels of noise, half may be enough."""
+  images, labels = _images(90, seed=0)
+  search = finetune_search.Search((0.05,), (0.1, 1.0))
+  run = finetune.build_finetune(_apply, 3, _CONFIG, search=search)
+  # Labels of noise: the longer it trains, the worse is its cross-entropy.
+  noise = np.random.default_rng(0).permutation(labels)
+  result = run(_params(3.0), images, noise, images, seed=0)
+  assert result.chosen.steps in (2, 20)
+  again = run(_params(3.0), images, noise, images, seed=0)
+  assert again.chosen == result.chosen
+  np.testing.assert_array_equal(again.params['kernel'], result.params['kernel'])
+  full = finetune.build_finetune(
+    _apply, 3, finetune.FinetuneConfig(0.05, batch_size=32, num_steps=20)
+  )(_params(3.0), images, noise, images, seed=0)
+  same = np.array_equal(full.params['kernel'], result.params['kernel'])
+  assert same == (result.chosen.steps == 20)
+
+
+@pytest.mark.parametrize(
+  'counts, held',
+  [
+    # 2 % of digits: 30 labels, three of each class; one of each is held out.
+    ([3] * 10, [1] * 10),
+    ([10, 5, 2], [2, 1, 1]),
+    # A class with one label keeps it for training.
+    ([1, 4], [0, 1]),
+    ([1, 1, 1], [0, 0, 0]),
+  ],
+)
+def test_of_each_class_a_fifth_is_held_out(counts, held):
+  labels = np.random.default_rng(0).permutation(np.repeat(range(len(counts)), counts))
+  got = finetune_search.hold_out(labels, finetune_search.Search(), seed=3)
+  assert np.all(np.diff(got) > 0)
+  assert list(np.bincount(labels[got], minlength=len(counts))) == held
+  np.testing.assert_array_equal(
+    got, finetune_search.hold_out(labels, finetune_search.Search(), seed=3)
+  )
+
+
+def test_small_parts_are_several_and_have_other_examples():
+  labels = np.arange(30) % 10
+  first, second, third = finetune_search.parts(labels, finetune_search.Search(), 0)
+  assert sorted([*first, *second, *third]) == list(range(30))
+  for part in (first, second, third):
+    assert sorted(labels[part]) == list(range(10))
+  (one,) = finetune_search.parts(np.arange(500) % 10, finetune_search.Search(), 0)
+  assert one.size == 100
+  assert not finetune_search.parts(np.arange(10), finetune_search.Search(), 0)
+
+
+def test_no_more_is_held_out_than_is_allowed():
+  search = finetune_search.Search(at_most=7)
+  got = finetune_search.hold_out(np.arange(100) % 4, search, seed=0)
+  assert len(set(got)) == 7
+
+
+def test_one_label_a_class_has_the_fallback():
+  images, labels = _images(3, seed=0)
+  run = finetune.build_finetune(_apply, 3, _CONFIG, search=finetune_search.Search())
+  result = run(_params(), images, labels, images, seed=0)
+  assert result.chosen == finetune_search.Chosen(3e-3, 20, 0)
+
+
+def test_cases_are_held_out_whole():
+  """Images of a case are equal: were one held out alone, noise could be learnt."""
+  images, labels = _images(30, seed=0)
+  noise = np.random.default_rng(1).permutation(labels)
+  search = _search(1e-4, 0.05)
+  run = finetune.build_finetune(_apply, 3, _CONFIG, search=search)
+  cases = np.repeat(np.arange(30), 2)[::-1]
+  result = run(
+    _params(), images[cases], noise[cases], images, seed=0, train_cases=cases
+  )
+  assert result.chosen.validated == 3 * 6
+
+
+def test_scores_prefer_accuracy_then_the_cross_entropy_and_drop_what_is_not_finite():
+  labels = np.array([0, 1])
+  sure = np.array([[2.0, 0.0], [0.0, 2.0]])
+  unsure = sure / 2
+  half = np.array([[2.0, 0.0], [2.0, 0.0]])
+  broken = np.full([2, 2], np.nan)
+  scores = [finetune_search.score(x, labels) for x in (sure, unsure, half, broken)]
+  assert scores == sorted(scores, reverse=True)
+  # log(1 + e^-2) of two examples.
+  assert scores[0] == pytest.approx((1.0, -np.log1p(np.exp(-2.0))))
+
+
+@pytest.mark.parametrize(
+  'name, value',
+  [
+    ('learning_rates', ()),
+    ('learning_rates', (0.1, -1.0)),
+    ('stops', (1.0, 0.5)),
+    ('stops', (0.5,)),
+    ('share', 1.0),
+    ('at_most', 0),
+    ('few', 0),
+    ('splits', 0),
+    ('fallback', 0.0),
+  ],
+)
+def test_refuses_bad_searches(name, value):
+  with pytest.raises(ValueError, match=f'{name} is'):
+    finetune_search.Search(**{name: value})

@@ -1,0 +1,133 @@
+"""The choice of rate and steps of fine-tuning, on held-out training labels.
+
+No rate suits all encoders (see `finetune`), and test labels must not choose it.
+"""
+
+import dataclasses
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+  """How rate and steps are chosen: by the accuracy on held-out training labels.
+
+  Each rate is tried once, with the steps of the configuration, on the labelled images
+  but for the validation part, and is tested at each stop; what was best is then trained
+  on all labelled images. That is `1 + len(learning_rates)` times the steps (four by
+  default), and an encoding of the validation part for each rate and stop. Where few
+  labels are held out, the trials are made for several parts: up to ten times the steps
+  by default, in batches of as few labels.
+
+  Attributes:
+    learning_rates: The rates that are tried.
+    stops: Where a trial is tested, as increasing shares of the steps, the last 1: what
+      is chosen stops there, at the rate that the cosine has then.
+    share: Of the labelled images (or cases) of each class, what is held out: rounded
+      half up and at least one, but nothing of a class that has one alone.
+    at_most: Images (or cases) that are held out at most, drawn from those.
+    few: Where a part has fewer than these, there are several, and scores are averaged.
+    splits: The most of them: other images (or cases) of each class, as far as it goes.
+    fallback: The rate where no class has two labels, so that nothing can be held out.
+  """
+
+  learning_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
+  stops: tuple[float, ...] = (0.5, 1.0)
+  share: float = 0.2
+  at_most: int = 2000
+  few: int = 30
+  splits: int = 3
+  fallback: float = 3e-3
+
+  def __post_init__(self) -> None:
+    if not self.learning_rates or not all(rate > 0 for rate in self.learning_rates):
+      raise ValueError(
+        f'learning_rates is {self.learning_rates}; it must be rates above 0.'
+      )
+    bounds = itertools.pairwise((0.0, *self.stops))
+    if not all(a < b for a, b in bounds) or self.stops[-1:] != (1.0,):
+      raise ValueError(
+        f'stops is {self.stops}; it must be increasing shares of the steps in (0, 1], '
+        'the last 1.'
+      )
+    if not 0 < self.share < 1:
+      raise ValueError(f'share is {self.share}; it must be in (0, 1).')
+    for name in ('at_most', 'few', 'splits'):
+      if getattr(self, name) < 1:
+        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
+    if not self.fallback > 0:
+      raise ValueError(f'fallback is {self.fallback}; it must be above 0.')
+
+
+class Chosen(NamedTuple):
+  """What a search has chosen.
+
+  Attributes:
+    learning_rate: The rate.
+    steps: The steps after which training stops.
+    validated: Images (or cases) that it was chosen on, in all parts; 0: it is the
+      fallback.
+  """
+
+  learning_rate: float
+  steps: int
+  validated: int
+
+
+def parts(labels: np.ndarray, search: Search, seed: int) -> list[np.ndarray]:
+  """Draws the validation parts: one, or several where it is small; none if it is empty.
+
+  Args:
+    labels: int [n], all with a class.
+    search: Says how much is held out.
+    seed: Non-negative integer.
+  """
+  size = hold_out(labels, search, seed).size
+  if not size:
+    return []
+  number = min(search.splits, -(-search.few // size))
+  return [hold_out(labels, search, seed, k) for k in range(number)]
+
+
+def hold_out(
+  labels: np.ndarray, search: Search, seed: int, number: int = 0
+) -> np.ndarray:
+  """Draws a validation part of labelled images (or cases).
+
+  Args:
+    labels: int [n], all with a class.
+    search: Says how much is held out.
+    seed: Non-negative integer.
+    number: Of the part, from 0: the next of each class's, which begin again at its end.
+
+  Returns:
+    int64, increasing positions: at least one of each class that has two labels or more,
+    unless that is more than `at_most`; none of a class that has one.
+  """
+  random = np.random.default_rng([seed, len(labels)])
+  drawn = []
+  for name in np.unique(labels):
+    members = random.permutation(np.flatnonzero(labels == name))
+    wanted = max(1, int(np.floor(search.share * members.size + 0.5)))
+    wanted = min(wanted, members.size - 1)
+    drawn.append(np.roll(members, -number * wanted)[:wanted])
+  positions = np.concatenate(drawn)
+  if positions.size > search.at_most:
+    positions = random.permutation(positions)[: search.at_most]
+  return np.sort(positions)
+
+
+def score(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+  """Returns the accuracy, and minus the cross-entropy, which decides between equals.
+
+  Of few labels many rates have the same accuracy. What is not finite comes last.
+  """
+  logits = logits.astype(np.float64)
+  highest = np.max(logits, axis=1, keepdims=True)
+  log_sum = np.log(np.sum(np.exp(logits - highest), axis=1)) + highest[:, 0]
+  entropy = np.mean(log_sum - logits[np.arange(len(labels)), labels])
+  if not np.isfinite(entropy):
+    return -1.0, -np.inf
+  return float(np.mean(np.argmax(logits, axis=1) == labels)), float(-entropy)
