@@ -149,12 +149,17 @@ _DCCO = Program(
   check=_check_norm,
 )
 
+_PLAIN_SGD = {'client_learning_rate': 0.1, 'client_momentum': 0.0}
+# Five clients that differ, as in Dec-SSL. Its Adam at 1e-3 suits SimCLR; the papers of
+# the other objectives and algorithms have SGD with momentum.
 _FEDAVG_SSL = Program(
   'fedavg_ssl',
   ('algorithm', 'objective'),
   'fedavg simsiam',
   {
-    f'{algorithm} {objective}': Method(algorithm, objective)
+    f'{algorithm} {objective}': Method(
+      algorithm, objective, _PLAIN_SGD if algorithm == 'scaffold' else {}
+    )
     for algorithm in (
       'fedavg',
       'fedprox',
@@ -179,14 +184,22 @@ _FEDAVG_SSL = Program(
       'supervised',
     )
   },
+  defaults={
+    'partition': 'shares:alpha=0.1,clients=5',
+    'clients_per_round': 5,
+    'batch_size': 128,
+    'client_learning_rate': 0.03,
+    'client_momentum': 0.9,
+  },
 )
 
 
 def _as_in_fedavg_ssl(algorithm: str, objective: str, **defaults: Any) -> Method:
   """Returns a row that `binaries.fedavg_ssl` has too, under the names of its parts."""
-  alias = f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}'
-  if defaults:
-    alias += ', by other defaults'
+  alias = (
+    f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}, by other '
+    'defaults'
+  )
   return Method(algorithm, objective, defaults, alias=alias)
 
 
@@ -208,9 +221,21 @@ _FEDEMA = Program(
     'fedema': Method('fedema', 'byol'),
     'fedca': Method('fedca', 'fedca', {'encoder_norm': 'batch'}),
   },
+  # Section 5.1 and appendix A: five clients of two classes each, all in every round.
+  defaults={
+    'partition': 'classes:per_client=2,clients=5',
+    'clients_per_round': 5,
+    'local_epochs': 5,
+    'batch_size': 128,
+    'client_learning_rate': 0.032,
+    'client_momentum': 0.9,
+    'client_weight_decay': 5e-4,
+    'client_schedule': 'cosine',
+  },
 )
 
-# The paper's: ten clients a round, SGD with momentum, steps of 8 batches of 32.
+# The paper's: ten clients a round of Dirichlet 0.1, SGD with momentum and one of four
+# rates, steps of 8 batches of 32. How many clients there are it does not say: all ten.
 _SSFL = Program(
   'ssfl',
   ('method',),
@@ -228,10 +253,13 @@ _SSFL = Program(
     'per': Method('per', 'simsiam', {'consensus_weight': 0.1}),
   },
   defaults={
+    'partition': 'shares:alpha=0.1,clients=10',
     'clients_per_round': 10,
     'batch_size': 32,
     'accumulate': 8,
+    'client_learning_rate': 0.03,
     'client_momentum': 0.9,
+    'client_schedule': 'cosine',
     'personal_methods': ['logistic'],
   },
   title='{} ssfl',

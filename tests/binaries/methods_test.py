@@ -67,7 +67,10 @@ _VALUES = {
   ('dcco', 'centralized_supervised'): {'supervised_labels': 0.1},
   ('fedavg_ssl', 'fedavg simclr'): {
     **_AS_IT_IS,
-    'clients_per_round': 64,
+    'partition': 'shares:alpha=0.1,clients=5',
+    'clients_per_round': 5,
+    'batch_size': 128,
+    'client_momentum': 0.9,
     'temperature': 0.5,
     'projector': _CONTRASTIVE,
   },
@@ -82,8 +85,21 @@ _VALUES = {
     'local_crops': 4,
   },
   ('fedavg_ssl', 'fedavg vicreg'): {'loss': 'vicreg', 'projector': _WIDE},
+  ('fedavg_ssl', 'scaffold simclr'): {
+    'client_learning_rate': 0.1,
+    'client_momentum': 0.0,
+  },
+  # Section 5.1 and appendix A of its paper.
   ('fedema', 'fedema'): {
     **_AS_IT_IS,
+    'partition': 'classes:per_client=2,clients=5',
+    'clients_per_round': 5,
+    'local_epochs': 5,
+    'batch_size': 128,
+    'client_learning_rate': 0.032,
+    'client_momentum': 0.9,
+    'client_weight_decay': 5e-4,
+    'client_schedule': 'cosine',
     'divergence_norm': 'l2',
     'target_momentum': 0.99,
     'tau': 0.7,
@@ -193,9 +209,18 @@ def test_an_alias_says_what_it_is_and_is_stored_as_that(capsys):
 
 def test_fed_simclr_and_fedavg_with_simclr_have_the_same_flags_and_values():
   one = _read('fedema', '--method=fed_simclr')
-  # The FedEMA paper's networks have batch norm.
-  batch = '--encoder_norm=batch'
-  other = _read('fedavg_ssl', '--algorithm=fedavg', '--objective=simclr', batch)
+  # What the FedEMA paper sets (its section 5.1 and appendix A).
+  other = _read(
+    'fedavg_ssl',
+    '--algorithm=fedavg',
+    '--objective=simclr',
+    '--encoder_norm=batch',
+    '--partition=classes:per_client=2,clients=5',
+    '--local_epochs=5',
+    '--client_learning_rate=0.032',
+    '--client_weight_decay=5e-4',
+    '--client_schedule=cosine',
+  )
   del one['method'], other['algorithm'], other['objective']
   assert one == other
 
@@ -253,7 +278,7 @@ def test_local_steps_are_local_epochs_of_fedavg():
   [
     ('dcco', ['--algorithm=fedema'], "algorithm is 'fedema'; binaries.dcco has dcco, "),
     ('dcco', ['--method=dcco'], '--method is given, which binaries.dcco does not have'),
-    ('dcco', ['--tau=0.5'], 'it is for fedema (binaries.fedema) only.'),
+    ('dcco', ['--tau=0.5'], 'it is for binaries.fedema only.'),
     ('dcco', ['--plot=x.png'], 'it is for another program only.'),
     ('ssfl', ['--objective=simclr'], 'there --method says what is run.'),
     (
