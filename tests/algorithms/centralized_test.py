@@ -71,3 +71,14 @@ def test_an_empty_cohort_is_refused():
   process = _process()
   with pytest.raises(ValueError, match='cohort is empty'):
     process.next(process.initialize(), [])
+
+
+def test_a_single_example_is_a_step():
+  """Of rate 1 and gradient 1 / total at its first round: see `warming`."""
+  process = centralized.Centralized(
+    warming.Warming(),
+    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
+  )
+  states, metrics = harness.rounds_of(process, [harness.cohort([[3]])])
+  assert harness.weights(process, states[1]) < harness.weights(process, states[0])
+  assert int(metrics[0]['client_work']['examples']) == 1

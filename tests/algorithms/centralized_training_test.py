@@ -80,3 +80,12 @@ def test_there_is_no_round_without_a_data_set():
   process = _centralized()
   with pytest.raises(ValueError, match='The cohort is empty'):
     process.next(process.initialize(), [])
+
+
+def test_a_single_example_is_a_step():
+  process = centralized_training.CentralizedTraining(
+    warming.Warming(), local_training.LocalPlan(), schedules.Constant(1.0)
+  )
+  states, metrics = harness.rounds_of(process, [harness.cohort([[3]])])
+  assert harness.weights(process, states[1]) < harness.weights(process, states[0])
+  assert int(metrics[0]['client_work']['examples']) == 1

@@ -157,6 +157,10 @@ def test_cosines_are_of_all_tensors_of_a_layer():
   assert list(cosines) == ['a/b', 'a', 'w']
   np.testing.assert_allclose([*cosines.values()], [9 / 25, -1.0, 1.0], rtol=1e-6)
   np.testing.assert_allclose(l_dawa.cosines(y, x)['w'], 1.0)
+  # However short a layer is, it has an angle.
+  short = {name: 1e-3 * value for name, value in x.items()}
+  np.testing.assert_allclose(l_dawa.cosines(short, short)['a/b'], 1.0, rtol=1e-6)
+  np.testing.assert_allclose(l_dawa.cosines(short, y)['a'], -1.0, rtol=1e-6)
 
 
 def test_a_layer_without_a_positive_sum_keeps_its_weights():

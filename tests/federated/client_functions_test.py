@@ -129,3 +129,11 @@ def test_a_state_that_is_not_finite_is_not_kept():
 def test_weights_are_the_function_s():
   result, _ = _visit(_blank(), [1.0, 2.0], _function(client_functions.uniformly))
   assert float(result.weight) == 1
+
+
+def test_a_value_is_clipped_by_the_norm_of_its_kind():
+  kinds = {'update': combine.UPDATE, 'metrics': combine.METRICS, 'n': combine.TOTAL}
+  protocol = client_functions.Protocol(kinds, counted=False)
+  norms = {'update': 2.0}
+  found = {name: protocol.clip_norm(name, norms) for name in kinds}
+  assert found == {'update': 2.0, 'metrics': None, 'n': None}

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
+from tff_ssl.aggregators import aggregation
 from tff_ssl.federated import clients
 
 
@@ -99,3 +100,10 @@ def test_zeros_of_a_type():
   assert list(made) == ['b', 'a']
   np.testing.assert_array_equal(made['b'], [0.0, 0.0])
   assert made['a']['c'].dtype == tf.int64
+
+
+def test_noise_in_a_table_is_refused_and_plain_sums_are_not():
+  clients.check_not_noised(None)
+  clients.check_not_noised(aggregation.plain())
+  with pytest.raises(ValueError, match='The aggregation adds noise'):
+    clients.check_not_noised(aggregation.private(1.0, 1.0, 1.0))

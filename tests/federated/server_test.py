@@ -56,3 +56,22 @@ def test_an_update_of_nothing_is_left_unused(update, rejected):
       harness.flat(after.optimizer).astype(np.float32),
       harness.flat(state.optimizer).astype(np.float32),
     )
+
+
+@pytest.mark.parametrize(('counted', 'expected'), [(0.0, 7.0), (3.0, 5.0)])
+def test_statistics_of_nobody_leave_the_old_ones(counted, expected):
+  optimizer = tff.learning.optimizers.build_sgdm(1.0)
+  weights = tff.learning.models.ModelWeights(
+    {'a': tf.ones([2])}, {'mean': tf.constant([7.0])}
+  )
+  state = server.initial_state(weights, 0, optimizer)
+  arrived = {
+    'update': {'a': tf.constant([1.0, 0.0])},
+    'statistics': {
+      'statistics': {'mean': tf.constant([5.0])},
+      'num_examples': tf.constant(counted),
+    },
+  }
+  after, _ = server.apply(optimizer, state, arrived)
+  found = after.global_model_weights.non_trainable
+  np.testing.assert_array_equal(harness.flat(found), [expected])

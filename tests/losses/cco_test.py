@@ -94,7 +94,8 @@ def test_statistics_of_union_are_weighted_mean_of_parts(sizes):
 
 
 @pytest.mark.parametrize(
-  ('f_shape', 'g_shape'), [((2, 3), (4, 3)), ((2, 3, 1), (2, 3, 1))]
+  ('f_shape', 'g_shape'),
+  [((2, 3), (4, 3)), ((2, 3, 1), (2, 3, 1)), ((2, 3), (2, 3, 1)), ((2, 3, 1), (2, 3))],
 )
 def test_statistics_reject_unpaired_encodings(f_shape, g_shape):
   with pytest.raises(ValueError, match='same n'):

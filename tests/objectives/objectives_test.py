@@ -9,6 +9,7 @@ import tensorflow as tf
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
+from tff_ssl.losses import cco
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contrastive
@@ -156,6 +157,23 @@ def test_the_summary_of_statistics_follows_numpy():
     },
     rel=1e-9,
   )
+
+
+def test_the_rank_of_statistics_is_that_of_the_centred_cross_covariance():
+  """Of encodings far from 0, in all of four directions."""
+  generator = np.random.default_rng(0)
+  f = 3.0 + generator.normal(size=(50, 4)) * [1.0, 2.0, 0.5, 1.5]
+  g = f + 0.3 * generator.normal(size=f.shape)
+  sent = cco.statistics(tf.constant(f), tf.constant(g))
+  objective = statistics.StatisticsObjective(networks.towers())
+  summary = objective.summarize_statistics(sent)
+  cross = (f - f.mean(axis=0)).T @ (g - g.mean(axis=0)) / 50
+  eigenvalues = np.linalg.eigvalsh((cross + cross.T) / 2)
+  assert np.all(eigenvalues > 0)
+  p = eigenvalues / eigenvalues.sum()
+  rank = np.exp(-np.sum(p * np.log(p)))
+  assert 2 < rank < 4
+  assert float(summary['effective_rank']) == pytest.approx(rank, rel=1e-9)
 
 
 def test_the_summary_shows_a_collapse():

@@ -1,0 +1,44 @@
+"""What each kind of value costs, and how a sum arrives."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation
+from tff_ssl.aggregators import combine
+
+_FIVE = tff.to_type((np.float32, [5, 3]))
+
+
+@pytest.mark.parametrize(
+  ('kind', 'expected'),
+  [
+    (combine.UPDATE, 60),
+    (combine.METRICS, 60),
+    (combine.STATISTICS, 60),
+    (combine.Sum(), 60),
+    # Of five places a client fills one.
+    (combine.Sum(slots=5), 12),
+    (combine.TOTAL, 60),
+    (combine.LOCAL, 0),
+    (combine.GroupMean(2), 60),
+  ],
+)
+def test_bytes_of_one_client(kind, expected):
+  assert kind.num_bytes(_FIVE) == expected
+
+
+def test_a_sum_arrives_whole():
+  """Each client sends its value over its weight: 30 of weight 3 is a mean of 10."""
+  result = {'statistics': {'x': tf.constant([10.0])}, 'num_examples': tf.constant(3.0)}
+  np.testing.assert_array_equal(combine.Sum().arrived(result)['x'], [30.0])
+
+
+def test_the_server_has_no_share_in_a_group_unless_given():
+  assert combine.GroupMean(2).server_weight == 0.0
+
+
+def test_what_stays_on_the_client_is_not_combined():
+  with pytest.raises(TypeError, match='is not combined'):
+    combine.LOCAL.create(aggregation.plain(), _FIVE)
