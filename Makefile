@@ -19,7 +19,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
-.PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth format lock clean venv
+.PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
+.PHONY: format lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'

@@ -68,11 +68,22 @@ class Figure:
 
   Attributes:
     run: The run.
-    column: Of `evaluation.json`, or of the last row of `metrics.csv`.
+    column: Of `evaluation.json`, or of the last row of `metrics.csv`. One that begins
+      with `transfer/TASK/` is of an evaluation on that task, which follows the run.
   """
 
   run: Run
   column: str = LINEAR
+
+
+def transfer_task(column: str) -> str | None:
+  """Returns the task that a column is of, where it is another than the run's.
+
+  Args:
+    column: Of a figure.
+  """
+  parts = column.split('/')
+  return parts[1] if parts[0] == 'transfer' else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ _NICE = 10
 _GRACE_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _SET_PARENT_DEATH_SIGNAL = 1
+_TASK = '--task='
 
 # What starts a command: (arguments after `python`, file of its output) -> process.
 Start = Callable[[Sequence[str], TextIO], 'subprocess.Popen[bytes]']
@@ -35,13 +36,13 @@ class Job:
     run: The run.
     seed: The seed.
     folder: Of the run; its output goes to a file of this name with `.log`.
-    more: Flags that do not change its numbers.
+    data: Where the data of tasks are, by task, in pairs.
   """
 
   run: claim_lib.Run
   seed: int
   folder: pathlib.Path
-  more: tuple[str, ...] = ()
+  data: tuple[tuple[str, str], ...] = ()
 
   @property
   def log(self) -> pathlib.Path:
@@ -50,6 +51,26 @@ class Job:
 
   def __str__(self) -> str:
     return f'{self.run.name}, seed {self.seed}'
+
+  def command(self, columns: Sequence[str]) -> list[str]:
+    """Returns what follows `python`: the run, or an evaluation once that is complete.
+
+    Args:
+      columns: That claims need of it.
+    """
+    own = [name for name in columns if claim_lib.transfer_task(name) is None]
+    where = dict(self.data)
+    tasks = [flag.removeprefix(_TASK) for flag in self.run.flags if _TASK in flag]
+    data = [f'--data_dir={where[task]}' for task in tasks if task in where]
+    if len(own) == len(columns) or store_lib.read_folder(self.folder, own) is None:
+      return [*self.run.arguments(self.seed, str(self.folder)), *data]
+    missing = [
+      name for name in columns if store_lib.read_folder(self.folder, [name]) is None
+    ]
+    task = claim_lib.transfer_task(missing[0]) if missing else None
+    data += [f'--transfer_data_dir={where[task]}'] if task in where else []
+    evaluate = ['-m', 'binaries.evaluate', f'--run={self.folder}']
+    return [*evaluate, f'--transfer_task={task}', *data]
 
 
 def job(
@@ -64,9 +85,7 @@ def job(
     data: Where the data of tasks are, by task.
   """
   folder = runs / f'{run.name}-{run.key}' / f'seed_{seed}'
-  given = [flag.partition('=')[2] for flag in run.flags if flag.startswith('--task=')]
-  more = tuple(f'--data_dir={data[task]}' for task in given if task in data)
-  return Job(run, seed, folder, more)
+  return Job(run, seed, folder, tuple(data.items()))
 
 
 def start(arguments: Sequence[str], log: TextIO) -> 'subprocess.Popen[bytes]':
@@ -115,6 +134,7 @@ class Runner:
     self._at_a_time = jobs
     self._start = start
     self._stream = stream or sys.stderr
+    self._begun: dict[Job, list[str]] = {}
 
   def run(self, jobs: Sequence[Job]) -> list[str]:
     """Runs what has no figures yet.
@@ -141,7 +161,11 @@ class Runner:
           each for each, process in running.items() if process.poll() is not None
         ]
         for each in ended:
-          failure = self._end(each, running.pop(each).returncode)
+          status = running.pop(each).returncode
+          if self._goes_on(each, status):
+            waiting.insert(0, each)
+            continue
+          failure = self._end(each, status)
           failures += [failure] if failure else []
           progress.update(failure or str(each))
         if not ended:
@@ -161,11 +185,20 @@ class Runner:
     self._store.add(each.run, each.seed, numbers)
     return True
 
+  def _goes_on(self, each: Job, status: int) -> bool:
+    """Returns whether a command that has ended well is to be followed by another."""
+    begun = self._begun[each]
+    columns = self._store.columns(each.run)
+    if status or self._is_done(each):
+      return False
+    return each.command(columns) != begun
+
   def _begin(self, each: Job) -> 'subprocess.Popen[bytes]':
     each.folder.parent.mkdir(parents=True, exist_ok=True)
+    command = each.command(self._store.columns(each.run))
+    self._begun[each] = command
     with each.log.open('a', encoding='utf-8') as log:
-      arguments = each.run.arguments(each.seed, str(each.folder))
-      return self._start([*arguments, *each.more], log)
+      return self._start(command, log)
 
   def _end(self, each: Job, status: int) -> str:
     """Takes the figures of a run that has ended; returns what failed, '' if nothing."""

@@ -12,6 +12,7 @@ from binaries.flags import dealing
 from binaries.methods import choice
 from binaries.methods import table
 from tasks import digits
+from tasks import registry
 from tests.binaries import in_process
 
 _RUNS = {
@@ -61,6 +62,9 @@ def test_the_columns_are_those_that_the_flags_ask_for(tmp_path):
       known = in_process.flags.FLAGS.flag_values_dict()
     parts = figure.column.split('/')
     where = (claim.id, figure.column)
+    if claim_lib.transfer_task(figure.column):
+      assert parts[1] in registry.TASKS, where
+      parts = parts[2:]
     if parts[0] in ('random_encoder', 'supervised_from_scratch'):
       assert known['baselines'], where
       # Supervised training is evaluated end to end, whatever the methods are.

@@ -50,6 +50,15 @@ numbers = {'round': 4, 'linear/10%/accuracy': accuracy + seed / 100}
 (folder / 'evaluation.json').write_text(json.dumps(numbers))
 """
 
+# What `binaries.evaluate` does with a finished run.
+_EVALUATE = """
+import json, pathlib, sys
+path = pathlib.Path(sys.argv[1], 'evaluation.json')
+numbers = json.loads(path.read_text())
+numbers[f'transfer/{sys.argv[2]}/accuracy'] = numbers['linear/10%/accuracy'] / 2
+path.write_text(json.dumps(numbers))
+"""
+
 
 def _claim(one='--accuracy=0.75', column=claim_lib.LINEAR):
   figures = {
@@ -70,10 +79,15 @@ class _Fake:
 
   def __call__(self, arguments, log):
     flags = dict(word.lstrip('-').split('=', 1) for word in arguments[2:])
+    python = [sys.executable, '-I', '-S', '-c']
+    if arguments[1] == 'binaries.evaluate':
+      self.started.append(('evaluate', flags['transfer_task']))
+      own = [flags['run'], flags['transfer_task']]
+      return subprocess.Popen([*python, _EVALUATE, *own], stdout=log, stderr=log)
     name = pathlib.Path(flags['run_dir']).parent.name.partition('-')[0]
     self.started.append((name, int(flags['seed'])))
     own = [flags['accuracy'], flags['seed'], flags['run_dir']]
-    command = [sys.executable, '-I', '-S', '-c', _PROGRAM, *own]
+    command = [*python, _PROGRAM, *own]
     how = self._how.get(name, 'well')
     return subprocess.Popen([*command, how], stdout=log, stderr=log)
 
@@ -174,6 +188,38 @@ def test_a_figure_that_is_new_is_read_of_the_folder(tmp_path):
   assert store.values(claim)['one'] == {0: 0.5, 1: 1.5, 2: 2.5}
 
 
+def test_a_figure_of_another_task_is_evaluated_after_the_run(tmp_path):
+  fake, claim = _Fake(), _claim(column='transfer/stl10/accuracy')
+  store, failures, said = _run(tmp_path, claim, fake, seeds=2)
+  assert failures == []
+  assert fake.started.count(('evaluate', 'stl10')) == 2
+  assert store.values(claim)['one'] == {0: 0.375, 1: 0.38}
+  assert said.count('\n') == 4
+  # Of a run that was there before, the evaluation alone.
+  fake, other = _Fake(), _claim(column='transfer/cifar10/accuracy')
+  _run(tmp_path, other, fake, seeds=1)
+  assert fake.started == [('evaluate', 'cifar10')]
+
+
+def test_where_the_data_of_both_tasks_are_is_told(tmp_path):
+  run = claim_lib.run('a', 'dcco', '--task=cifar10 --rounds=4')
+  data = {'cifar10': '/ten', 'cifar100': '/hundred'}
+  job = runner.job(tmp_path, run, 0, data)
+  columns = ['transfer/cifar100/accuracy']
+  assert job.command(columns)[1] == 'binaries.dcco'
+  fabricate.run(
+    job.folder, {'rounds': 4}, {'loss': [1.0] * 4}, evaluation={'linear': 0.5}
+  )
+  assert job.command(columns) == [
+    '-m',
+    'binaries.evaluate',
+    f'--run={job.folder}',
+    '--transfer_task=cifar100',
+    '--data_dir=/ten',
+    '--transfer_data_dir=/hundred',
+  ]
+
+
 def test_a_figure_that_a_run_does_not_leave_is_told(tmp_path):
   _, failures, _ = _run(tmp_path, _claim(column='knn/1%/accuracy'), _Fake(), seeds=1)
   assert len(failures) == 1
@@ -206,10 +252,11 @@ def test_a_file_that_is_not_one_of_figures_is_refused(tmp_path):
 def test_data_are_for_the_runs_of_their_task():
   run = claim_lib.run('a', 'dcco', '--task=cifar10 --rounds=3')
   found = runner.job(pathlib.Path('runs'), run, 1, {'cifar10': '/data', 'stl10': '/x'})
-  assert found.more == ('--data_dir=/data',)
+  assert found.command(['loss'])[-1] == '--data_dir=/data'
   assert str(found.folder) == f'runs/a-{run.key}/seed_1'
   other = claim_lib.run('b', 'dcco', '--task=digits')
-  assert runner.job(pathlib.Path('runs'), other, 1, {'cifar10': '/data'}).more == ()
+  command = runner.job(pathlib.Path('runs'), other, 1, {'cifar10': '/data'}).command([])
+  assert command[-1].startswith('--run_dir=')
 
 
 _SLEEPER = """
