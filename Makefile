@@ -19,11 +19,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
-.PHONY: help demo byol-collapse test check bench bench-growth format lock clean venv
+.PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
+.PHONY: format lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
 	@echo 'make byol-collapse  BYOL with group and batch norm; draws docs/figures'
+	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
+	@echo 'make claims-cifar the same on CIFAR-10 (days); both go on where they stopped'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round, against a centralized step'
@@ -51,6 +54,13 @@ byol-collapse: venv
 	  --metric='knn/10%/accuracy,linear/10%/accuracy' \
 	  --runs='$(RUNS)_*_group,$(RUNS)_*_batch' --out=$(RUNS)_collapse
 	cp $(RUNS)_collapse/curves.png $(FIGURE)
+
+# ARGS='--claims=dcco-centralized --jobs=1'; --data=cifar10=FOLDER where the data are.
+claims: venv
+	$(BIN)/python -m binaries.claims --budget=digits $(ARGS)
+
+claims-cifar: venv
+	$(BIN)/python -m binaries.claims --budget=cifar $(ARGS)
 
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)

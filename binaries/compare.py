@@ -27,6 +27,7 @@ import sys
 
 from absl import flags
 
+from binaries.flags import outputs
 from binaries.flags import program
 from tff_ssl.reporting import caveats as caveats_lib
 from tff_ssl.reporting import columns
@@ -40,10 +41,7 @@ from tff_ssl.reporting import table
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 
-_RUNS = flags.DEFINE_list(
-  'runs', None, "Run folders, or patterns of them such as 'runs/*'."
-)
-_OUT = flags.DEFINE_string('out', 'runs/comparison', 'Folder of what is written.')
+_OUT = 'runs/comparison'
 _METRIC = flags.DEFINE_list(
   'metric',
   [],
@@ -62,7 +60,7 @@ _OVER = flags.DEFINE_list(
 
 def main() -> None:
   """Compares."""
-  out = pathlib.Path(_OUT.value).expanduser()
+  out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
   _check_out(out)
   for kind in _CURVES.value:
     if kind not in curves.KINDS:
@@ -99,10 +97,10 @@ def _folders() -> Iterable[pathlib.Path]:
 
   What a pattern matches need not be a run with a round; what is named itself must.
   """
-  if not _RUNS.value:
+  if not outputs.RUNS.value:
     raise ValueError("runs is not given; it must name run folders, as in 'runs/*'.")
   folders: list[pathlib.Path] = []
-  for name in _RUNS.value:
+  for name in outputs.RUNS.value:
     path = pathlib.Path(name).expanduser()
     if path.exists() or not _is_pattern(name):
       folders.append(path)

@@ -26,7 +26,7 @@ FLOORS = (
   ('tasks',),
   ('binaries.flags',),
   ('binaries.methods',),
-  ('binaries.experiment', 'binaries.benchmarking'),
+  ('binaries.experiment', 'binaries.benchmarking', 'binaries.evidence'),
   ('binaries',),
   ('tests',),
 )

@@ -1,9 +1,21 @@
-"""Files that binaries write where a flag says: `--plot`, and checks of their paths."""
+"""Flags that name what programs read and write: run folders, pages, figures."""
 
 import pathlib
 
 from absl import flags
 
+RUNS = flags.DEFINE_list(
+  'runs',
+  None,
+  "Of compare: run folders, or patterns of them such as 'runs/*'. Of claims: the "
+  'folder of its run folders, by default runs/claims.',
+)
+OUT = flags.DEFINE_string(
+  'out',
+  None,
+  'What is written: of compare a folder, by default runs/comparison; of claims the '
+  'page, by default docs/claims.md, next to the folder with its figures.',
+)
 PLOT = flags.DEFINE_string('plot', None, 'PNG file for a figure of what is printed.')
 
 

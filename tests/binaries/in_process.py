@@ -20,6 +20,7 @@ import tensorflow_federated as tff
 
 # isort: split
 from binaries import benchmark  # noqa: F401
+from binaries import claims  # noqa: F401
 from binaries import compare  # noqa: F401
 from binaries import dcco  # noqa: F401
 from binaries import evaluate  # noqa: F401

@@ -1,0 +1,141 @@
+r"""Runs what the papers' claims need, and writes the verdicts to docs/claims.md.
+
+  python -m binaries.claims --budget=digits
+  python -m binaries.claims --budget=digits --claims=dcco-centralized --seeds=1
+  python -m binaries.claims --budget=digits --list
+
+Each run is a command of its own, as it stands in the page, in a process of its own. The
+figures that claims need of it go to docs/claims/BUDGET.csv, next to the page: a run
+that is in that file, by its program, flags and seed, is not run again, nor is one whose
+folder is complete. Stopped by Ctrl-C, or killed, the same command goes on.
+
+The page has all claims of all budgets, whichever are run.
+"""
+
+import os
+import pathlib
+import sys
+
+from absl import flags
+
+from binaries.evidence import catalogue
+from binaries.evidence import claim as claim_lib
+from binaries.evidence import page
+from binaries.evidence import runner
+from binaries.evidence import store as store_lib
+from binaries.evidence import verdicts
+from binaries.flags import outputs
+from binaries.flags import program
+from tff_ssl.runtime import files
+
+_BUDGET = flags.DEFINE_enum(
+  'budget',
+  'digits',
+  claim_lib.BUDGETS,
+  'Which claims: digits, minutes each; cifar, hours each, on CIFAR-10.',
+)
+_CLAIMS = flags.DEFINE_list(
+  'claims', [], 'Ids of claims; by default all of the budget.'
+)
+_JOBS = flags.DEFINE_integer(
+  'jobs', None, 'Runs at a time; by default one a core.', lower_bound=1
+)
+_DATA = flags.DEFINE_list(
+  'data',
+  [],
+  'Where the data of tasks are, as in cifar10=/data/tfds,ham10000=/data/ham.tar: '
+  '--data_dir of their runs, which is not part of what a run is.',
+)
+_RUNS = 'runs/claims'
+_OUT = 'docs/claims.md'
+_LIST = flags.DEFINE_bool('list', False, 'Tell the claims and what is done of them.')
+_SEEDS = flags.DEFINE_integer(
+  'seeds',
+  None,
+  'Seeds that are run; a verdict needs those of the budget.',
+  lower_bound=1,
+)
+_START = flags.DEFINE_bool(
+  'start', True, 'Start what is missing; else write the page of what is there.'
+)
+
+
+def main() -> None:
+  """Runs claims, or lists them."""
+  claims = {budget: catalogue.claims(budget) for budget in claim_lib.BUDGETS}
+  chosen = catalogue.choose(claims[_BUDGET.value], _CLAIMS.value)
+  out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
+  if out.suffix != '.md':
+    raise ValueError(f'out is {outputs.OUT.value!r}; it must end in .md.')
+  stores = {
+    budget: store_lib.Store(out.with_suffix('') / f'{budget}.csv', own)
+    for budget, own in claims.items()
+  }
+  store = stores[_BUDGET.value]
+  if _LIST.value:
+    print(_listed(chosen, store))
+    return
+  failures = []
+  try:
+    if _START.value:
+      failures = _run(chosen, store)
+  finally:
+    judged = [
+      (claim, stores[budget].values(claim))
+      for budget, own in claims.items()
+      for claim in own
+    ]
+    store.write()
+    with files.atomic(out) as aside:
+      aside.write_text(page.build(judged), encoding='utf-8')
+  for claim in chosen:
+    print(f'{claim.id}: {verdicts.judge(claim, store.values(claim)).text}')
+  print(f'Page: {out}')
+  if failures:
+    raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
+
+
+def _run(chosen: list[claim_lib.Claim], store: store_lib.Store) -> list[str]:
+  """Runs what claims need; returns what failed."""
+  seeds = _SEEDS.value or claim_lib.SEEDS[_BUDGET.value]
+  names = outputs.RUNS.value or [_RUNS]
+  if len(names) != 1:
+    raise ValueError(f'runs is {",".join(names)!r}; it must be one folder.')
+  folder = pathlib.Path(names[0]).expanduser() / _BUDGET.value
+  data = _data()
+  # All claims with one seed come before any with two.
+  jobs = [
+    runner.job(folder, run, seed, data)
+    for seed in range(seeds)
+    for run in catalogue.runs(chosen)
+  ]
+  at_a_time = _JOBS.value or len(os.sched_getaffinity(0))
+  return runner.Runner(store, at_a_time, stream=sys.stderr).run(jobs)
+
+
+def _data() -> dict[str, str]:
+  """Returns where the data of each task are."""
+  found = {}
+  for text in _DATA.value:
+    task, _, path = text.partition('=')
+    if not task or not path:
+      raise ValueError(f'data has {text!r}; it must be a task and a path, TASK=PATH.')
+    found[task] = str(pathlib.Path(path).expanduser())
+  return found
+
+
+def _listed(chosen: list[claim_lib.Claim], store: store_lib.Store) -> str:
+  """Returns a line a claim: its id, how many runs are done, and the sentence."""
+  lines = []
+  for claim in chosen:
+    done = [store.has(run, k) for run in claim.runs for k in range(claim.seeds)]
+    lines.append(
+      f'{claim.id}: {sum(done)} of {len(done)} runs, '
+      f'{verdicts.judge(claim, store.values(claim)).text}; {claim.paper}, '
+      f'{claim.source}: {claim.sentence}'
+    )
+  return '\n'.join(lines)
+
+
+if __name__ == '__main__':
+  program.run(main)

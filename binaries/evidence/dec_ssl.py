@@ -1,0 +1,215 @@
+"""Claims of Dec-SSL.
+
+"Does Learning from Decentralized Non-IID Unlabeled Data Benefit from Self Supervision?"
+"""
+
+from binaries.evidence import claim as claim_lib
+
+_PAPER = 'Dec-SSL'
+_COMMON = {
+  'digits': '--task=digits --encoder_width=0.5 --augmentation=mild '
+  '--client_learning_rate=2e-3',
+  'cifar': '--task=cifar10 --image_size=16 --examples_per_client_at_most=2000 '
+  '--client_learning_rate=1e-3',
+}
+_PLAN = (
+  '--algorithm=fedavg --encoder_norm=batch --batch_size=64 --client_optimizer=adam '
+  '--label_fractions=0.1,1'
+)
+# Clients of equal size, each with class proportions of its own.
+_EXAMPLES = {
+  'digits': {5: 287, 20: 71},
+  'cifar': {5: 10000, 20: 2500},
+}
+# Local epochs in all, and of a round where they are many.
+_EPOCHS = 40
+_MANY = 20
+_EVEN, _UNEVEN = '5', '0.02'
+_ALL_LABELS = 'linear/100%/accuracy'
+# Each title with its objective and its column.
+_TITLES = {
+  'Dec-SSL': ('simclr', _ALL_LABELS),
+  'Dec-SLRep': ('supervised', _ALL_LABELS),
+  'Dec-SL': ('supervised', 'classifier/accuracy'),
+}
+
+
+def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
+  """Returns the claims of a budget.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+  """
+  one, many = ('--local_epochs=1', _EPOCHS), (f'--local_epochs={_MANY}', 2)
+  return (
+    _robust(
+      budget,
+      'dec-ssl-alpha',
+      'Figure 6 (a)',
+      'Uneven classes (alpha = 0.02 against 5) cost Dec-SSL less than Dec-SLRep, and '
+      'that less than Dec-SL.',
+      {
+        f'alpha = {_EVEN}': (_EVEN, *one, 5, 1.0),
+        f'alpha = {_UNEVEN}': (_UNEVEN, *one, 5, 1.0),
+      },
+      claim_lib.Range(f'Dec-SLRep, alpha = {_EVEN}', 'random encoder'),
+    ),
+    _robust(
+      budget,
+      'dec-ssl-epochs',
+      'Figure 6 (c)',
+      f'With alpha = 0.02, {_MANY} local epochs a round in place of one cost Dec-SSL '
+      'less than Dec-SLRep, and that less than Dec-SL.',
+      {
+        'E = 1': (_UNEVEN, *one, 5, 1.0),
+        f'E = {_MANY}': (_UNEVEN, *many, 5, 1.0),
+      },
+    ),
+    _robust(
+      budget,
+      'dec-ssl-participation',
+      'Figure 6 (d)',
+      'With alpha = 0.02 and 20 clients, a fifth of them a round in place of all costs '
+      'Dec-SSL less than Dec-SLRep, and that less than Dec-SL.',
+      {
+        'p = 1': (_UNEVEN, *one, 20, 1.0),
+        'p = 0.2': (_UNEVEN, *one, 20, 0.2),
+      },
+    ),
+    _representation(budget),
+    *(
+      [_transfer('cifar10', 'cifar100'), _transfer('cifar100', 'cifar10')]
+      if budget == 'cifar'
+      else []
+    ),
+  )
+
+
+def _run(
+  budget: str,
+  objective: str,
+  alpha: str,
+  epochs: str,
+  rounds: int,
+  clients: int,
+  participation: float,
+) -> claim_lib.Run:
+  deal = f'dirichlet:alpha={alpha},examples={_EXAMPLES[budget][clients]}'
+  where = f'{alpha}_{epochs.rpartition("=")[2]}x{rounds}_{clients}_{participation:g}'
+  # The lower bound of all.
+  is_first = (objective, alpha) == ('simclr', _EVEN)
+  return claim_lib.run(
+    f'dec_{objective}_{where}',
+    'fedavg_ssl',
+    _COMMON[budget],
+    _PLAN,
+    f'--objective={objective} --partition={deal} --participation={participation:g}',
+    f'{epochs} --rounds={rounds}',
+    '--baselines --supervised_steps=1' if is_first else '',
+  )
+
+
+def _figure(budget: str, title: str, setting: tuple) -> claim_lib.Figure:
+  objective, column = _TITLES[title]
+  return claim_lib.Figure(_run(budget, objective, *setting), column)
+
+
+def _random(budget: str) -> claim_lib.Figure:
+  run = _run(budget, 'simclr', _EVEN, '--local_epochs=1', _EPOCHS, 5, 1.0)
+  return claim_lib.Figure(run, f'random_encoder/{_ALL_LABELS}')
+
+
+def _robust(
+  budget: str,
+  name: str,
+  source: str,
+  sentence: str,
+  settings: dict[str, tuple],
+  bounds: claim_lib.Range | None = None,
+) -> claim_lib.Claim:
+  """Returns a claim on what the second of two settings costs.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    name: Of the claim.
+    source: Table or figure.
+    sentence: The claim.
+    settings: The arguments of `_run` after the objective, by name.
+    bounds: As `Claim.range`.
+  """
+  easy, hard = settings
+  figures = {
+    f'{title}, {how}': _figure(budget, title, setting)
+    for title in _TITLES
+    for how, setting in settings.items()
+  }
+  if bounds is not None:
+    figures['random encoder'] = _random(budget)
+
+  def fall(title: str) -> tuple[str, str]:
+    return f'{title}, {easy}', f'{title}, {hard}'
+
+  return claim_lib.Claim(
+    name,
+    _PAPER,
+    source,
+    sentence,
+    budget,
+    figures,
+    (
+      claim_lib.wider(fall('Dec-SLRep'), fall('Dec-SSL')),
+      claim_lib.wider(fall('Dec-SL'), fall('Dec-SLRep')),
+    ),
+    bounds,
+  )
+
+
+def _representation(budget: str) -> claim_lib.Claim:
+  setting = (_UNEVEN, '--local_epochs=1', _EPOCHS, 5, 1.0)
+  return claim_lib.Claim(
+    'dec-ssl-representation',
+    _PAPER,
+    'Figure 6 (a)',
+    'With alpha = 0.02 the encoder of Dec-SL, probed (Dec-SLRep), is ahead of its own '
+    'classifier, and that of Dec-SSL ahead of both.',
+    budget,
+    {title: _figure(budget, title, setting) for title in _TITLES},
+    (
+      claim_lib.ahead('Dec-SLRep', 'Dec-SL'),
+      claim_lib.ahead('Dec-SSL', 'Dec-SLRep'),
+    ),
+  )
+
+
+def _transfer(source: str, target: str) -> claim_lib.Claim:
+  """Returns the claim on encoders of one task that are probed on another.
+
+  Args:
+    source: The task that they are trained on.
+    target: The task that they are evaluated on.
+  """
+  figures = {}
+  for title, objective in (('Dec-SSL', 'simclr'), ('Dec-SLRep', 'supervised')):
+    for alpha in (_EVEN, _UNEVEN):
+      run = _run('cifar', objective, alpha, '--local_epochs=1', _EPOCHS, 5, 1.0)
+      if source != 'cifar10':
+        name = f'{run.name}_{source}'
+        run = claim_lib.run(name, run.program, *run.flags, f'--task={source}')
+      column = f'transfer/{target}/{_ALL_LABELS}'
+      figures[f'{title}, alpha = {alpha}'] = claim_lib.Figure(run, column)
+  return claim_lib.Claim(
+    f'dec-ssl-transfer-{target}',
+    _PAPER,
+    'Tables 2 and 4',
+    f'Trained on {source} and probed on {target}, with alpha = 0.02 the encoder of '
+    'Dec-SSL is ahead of that of Dec-SLRep, and loses less by it.',
+    'cifar',
+    figures,
+    (
+      claim_lib.ahead(f'Dec-SSL, alpha = {_UNEVEN}', f'Dec-SLRep, alpha = {_UNEVEN}'),
+      claim_lib.wider(
+        (f'Dec-SLRep, alpha = {_EVEN}', f'Dec-SLRep, alpha = {_UNEVEN}'),
+        (f'Dec-SSL, alpha = {_EVEN}', f'Dec-SSL, alpha = {_UNEVEN}'),
+      ),
+    ),
+  )

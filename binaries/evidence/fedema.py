@@ -1,0 +1,225 @@
+"""Claims of FedEMA: "Divergence-aware Federated Self-Supervised Learning"."""
+
+from collections.abc import Mapping
+
+from binaries.evidence import claim as claim_lib
+
+_PAPER = 'FedEMA'
+_COMMON = {
+  'digits': '--task=digits --encoder_norm=batch --encoder_width=0.5 '
+  '--projector=64,32 --predictor_width=64 --augmentation=mild --batch_size=32 '
+  '--rounds=10',
+  'cifar': '--task=cifar10 --image_size=16 --encoder_norm=batch --projector=256,128 '
+  '--predictor_width=256 --batch_size=128 --rounds=20',
+}
+_PLAN = (
+  '--participation=1 --local_epochs=5 --client_learning_rate=0.032 '
+  '--client_momentum=0.9 --client_weight_decay=5e-4 --client_schedule=cosine '
+  '--label_fractions=0.1'
+)
+# Two classes a client, as in Table 3.
+_CLASSES = 2
+_MOMENTUM = '--target_momentum=0.99'
+_NORM = '--divergence_norm=l2'
+_METHODS = {
+  'FedEMA': f'--method=fedema --tau=0.7 {_NORM} {_MOMENTUM}',
+  'Fed-BYOL': f'--method=fed_byol {_MOMENTUM}',
+  'FedU': f'--method=fedu --threshold=0.4 --divergence_norm=conv_mean {_MOMENTUM}',
+  'mu = 0.5': f'--method=fedema --constant_mu=0.5 {_NORM} {_MOMENTUM}',
+  'mu = 1': f'--method=fedema --constant_mu=1 {_NORM} {_MOMENTUM} '
+  '--personal_methods=logistic',
+  'FedEMA, encoder only': f'--method=fedema --tau=0.7 {_NORM} {_MOMENTUM} '
+  '--ema_on=encoder',
+  'FedEMA, predictor only': f'--method=fedema --tau=0.7 {_NORM} {_MOMENTUM} '
+  '--ema_on=predictor',
+  'Fed-BYOL without predictor': f'--method=fed_byol {_MOMENTUM} --nopredictor',
+  'Fed-BYOL without stop-gradient': f'--method=fed_byol {_MOMENTUM} --nostop_gradient',
+  'Fed-BYOL without EMA': '--method=fed_byol --target_momentum=0',
+  'Fed-SimSiam': '--method=fed_simsiam',
+  'Fed-SimCLR': '--method=fed_simclr',
+}
+
+
+def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
+  """Returns the claims of a budget.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+  """
+  return (
+    _table_1(budget),
+    _table_3(budget),
+    _claim(
+      budget,
+      'fedema-constant-mu',
+      'Figure 7 (b)',
+      'A constant mu of 0.5 is ahead of Fed-BYOL, and mu by divergence ahead of that.',
+      claim_lib.ahead('mu = 0.5', 'Fed-BYOL'),
+      claim_lib.ahead('FedEMA', 'mu = 0.5'),
+    ),
+    _claim(
+      budget,
+      'fedema-mu-1',
+      'Figure 7 (a)',
+      'With mu = 1 clients never take the global model, and the global encoder is far '
+      'worse.',
+      claim_lib.ahead('FedEMA', 'mu = 1', by=0.05),
+    ),
+    _claim(
+      budget,
+      'fedema-parts',
+      'Figure 5',
+      'Mixing the encoder or the predictor alone is ahead of Fed-BYOL, and mixing both '
+      'ahead of either.',
+      claim_lib.ahead('FedEMA, encoder only', 'Fed-BYOL'),
+      claim_lib.ahead('FedEMA, predictor only', 'Fed-BYOL'),
+      claim_lib.ahead('FedEMA', 'FedEMA, encoder only'),
+      claim_lib.ahead('FedEMA', 'FedEMA, predictor only'),
+    ),
+    _claim(
+      budget,
+      'fedema-predictor',
+      'Figure 2',
+      'Without its predictor Fed-BYOL fails.',
+      claim_lib.ahead('Fed-BYOL', 'Fed-BYOL without predictor', by=0.08),
+    ),
+    _claim(
+      budget,
+      'fedema-stop-gradient',
+      'Figure 2',
+      'Without stop-gradient Fed-BYOL stays competitive.',
+      claim_lib.level('Fed-BYOL', 'Fed-BYOL without stop-gradient', within=0.04),
+    ),
+    _claim(
+      budget,
+      'fedema-target',
+      'Figure 3',
+      'A target that follows the online network slowly (EMA) is better than one that '
+      'is the online network.',
+      claim_lib.ahead('Fed-BYOL', 'Fed-BYOL without EMA'),
+    ),
+    *([_figure_7c(budget)] if budget == 'cifar' else []),
+  )
+
+
+def _run(budget: str, title: str, classes: int = _CLASSES) -> claim_lib.Run:
+  """Returns the run of a method.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    title: Of the method.
+    classes: Of each client.
+  """
+  name = title.lower().replace(' = ', '_').replace(', ', '_').replace(' ', '_')
+  # The heads of BYOL's predictor are no one else's.
+  common = _COMMON[budget]
+  if title == 'Fed-SimCLR':
+    common = ' '.join(
+      flag for flag in common.split() if not flag.startswith('--predictor_width')
+    )
+  return claim_lib.run(
+    f'{name}_{classes}_classes',
+    'fedema',
+    common,
+    _PLAN,
+    f'--partition=classes:per_client={classes},clients=5',
+    _METHODS[title],
+  )
+
+
+def _figures(budget: str) -> dict[str, claim_lib.Figure]:
+  return {title: claim_lib.Figure(_run(budget, title)) for title in _METHODS}
+
+
+def _claim(
+  budget: str,
+  name: str,
+  source: str,
+  sentence: str,
+  *comparisons: claim_lib.Comparison,
+  more: Mapping[str, claim_lib.Figure] | None = None,
+  bounds: claim_lib.Range | None = None,
+) -> claim_lib.Claim:
+  """Returns a claim on methods at two classes a client.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    name: Of the claim.
+    source: Table or figure.
+    sentence: The claim.
+    *comparisons: Of methods.
+    more: Figures that are no method's.
+    bounds: As `Claim.range`.
+  """
+  named = {title for comparison in comparisons for title in comparison.terms}
+  figures = {
+    title: figure for title, figure in _figures(budget).items() if title in named
+  }
+  return claim_lib.Claim(
+    name,
+    _PAPER,
+    source,
+    sentence,
+    budget,
+    {**figures, **(more or {})},
+    comparisons,
+    bounds,
+  )
+
+
+def _table_1(budget: str) -> claim_lib.Claim:
+  return _claim(
+    budget,
+    'fedema-generalized',
+    'Table 1',
+    'Of the methods without mixing Fed-BYOL is best and Fed-SimSiam worst.',
+    claim_lib.ahead('Fed-BYOL', 'Fed-SimCLR'),
+    claim_lib.ahead('Fed-BYOL', 'Fed-SimSiam'),
+    claim_lib.ahead('Fed-SimCLR', 'Fed-SimSiam'),
+  )
+
+
+def _table_3(budget: str) -> claim_lib.Claim:
+  central = claim_lib.run(
+    'byol_centralized_as_fedema',
+    'fedavg_ssl',
+    _COMMON[budget],
+    _PLAN,
+    f'--algorithm=centralized --objective=byol {_MOMENTUM}',
+    '--partition=iid:clients=5 --baselines --supervised_steps=1',
+  )
+  alone = claim_lib.Figure(_run(budget, 'mu = 1'), 'personal/linear/10%/accuracy')
+  return _claim(
+    budget,
+    'fedema-byol',
+    'Table 3',
+    'FedEMA is ahead of Fed-BYOL and of FedU, with two classes a client.',
+    claim_lib.ahead('FedEMA', 'Fed-BYOL'),
+    claim_lib.ahead('FedEMA', 'FedU'),
+    more={
+      'centralized BYOL': claim_lib.Figure(central),
+      'stand-alone, own images': alone,
+      'random encoder': claim_lib.Figure(central, 'random_encoder/linear/10%/accuracy'),
+    },
+    bounds=claim_lib.Range('centralized BYOL', 'random encoder'),
+  )
+
+
+def _figure_7c(budget: str) -> claim_lib.Claim:
+  figures = {
+    f'{title}, {classes} classes': claim_lib.Figure(_run(budget, title, classes))
+    for classes in (2, 6, 10)
+    for title in ('FedEMA', 'Fed-BYOL')
+  }
+  return claim_lib.Claim(
+    'fedema-classes',
+    _PAPER,
+    'Figure 7 (c)',
+    'FedEMA is ahead of Fed-BYOL whatever the number of classes a client has.',
+    budget,
+    figures,
+    tuple(
+      claim_lib.ahead(f'FedEMA, {classes} classes', f'Fed-BYOL, {classes} classes')
+      for classes in (2, 6, 10)
+    ),
+  )

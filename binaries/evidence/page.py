@@ -1,0 +1,212 @@
+"""`docs/claims.md`: a row a claim, written from the figures of its runs alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import statistics
+
+from binaries.evidence import claim as claim_lib
+from binaries.evidence import verdicts
+
+_TITLE = """# The claims of the papers
+
+Written by `make claims` (digits) and `make claims-cifar` from `docs/claims/*.csv`, the
+figures of the runs; the runs and what decides are in
+[`binaries/evidence`](../binaries/evidence). Nothing here is typed by hand.
+
+Figures are the mean and the standard deviation over seeds; differences are taken seed
+by seed, and stand with their standard error. A claim *agrees* where each of its
+differences is more than two standard errors on the paper's side, and as large as the
+claim asks for; of figures that are to be level, the difference is within its error and
+below a margin. It is *refuted* where one is as clearly on the other side. It is *not
+seen in this budget* where neither is so, and has *no range* where the bounds that it
+needs are not far enough apart to tell. These are short runs: a claim that is not seen
+may hold in longer ones.
+"""
+_COLUMNS = (
+  'claim',
+  'paper',
+  'shown in',
+  'sentence',
+  'command',
+  'budget',
+  'seeds',
+  'figures',
+  'verdict',
+  'cause',
+)
+# What stands for the flags in which the runs of a claim differ.
+_METHOD = 'METHOD'
+_PROGRAM = 'PROGRAM'
+
+
+def build(judged: Iterable[tuple[claim_lib.Claim, verdicts.Values]]) -> str:
+  """Returns the page.
+
+  Args:
+    judged: Each claim with the values of its figures.
+
+  Returns:
+    The page; a claim of two budgets stands where the first does.
+  """
+  judged = list(judged)
+  ids = [claim.id for claim, _ in judged]
+  judged.sort(key=lambda each: ids.index(each[0].id))
+  results = [(claim, values, verdicts.judge(claim, values)) for claim, values in judged]
+  rows = [_row(*result) for result in results]
+  parts = [_TITLE, _table(_COLUMNS, rows)]
+  parts += [_details(*result) for result in results]
+  return '\n'.join(parts)
+
+
+def command(claim: claim_lib.Claim) -> str:
+  """Returns the command of a claim's runs, with METHOD for what differs.
+
+  Args:
+    claim: The claim.
+  """
+  runs = claim.runs
+  programs = {run.program for run in runs}
+  program = programs.pop() if len(programs) == 1 else _PROGRAM
+  different = any(own(claim, run) for run in runs)
+  rest = [*_shared(claim), *([_METHOD] if different else [])]
+  return ' '.join(['python -m', f'binaries.{program}', *rest])
+
+
+def own(claim: claim_lib.Claim, run: claim_lib.Run) -> str:
+  """Returns what stands for METHOD (and PROGRAM) in the command of one run.
+
+  Args:
+    claim: The claim.
+    run: One of its runs.
+  """
+  shared = _shared(claim)
+  flags = ' '.join(flag for flag in run.flags if flag not in shared)
+  if len({each.program for each in claim.runs}) == 1:
+    return flags
+  return f'binaries.{run.program} {flags}'.strip()
+
+
+def difference(comparison: claim_lib.Comparison) -> str:
+  """Returns what is compared, such as 'dcco - fedavg'.
+
+  Args:
+    comparison: The comparison.
+  """
+  text = ''
+  for name, weight in comparison.terms.items():
+    if not weight:
+      continue
+    sign = '-' if weight < 0 else '+' if text else ''
+    factor = '' if abs(weight) == 1 else f'{abs(weight):g} x '
+    text += f' {sign} {factor}{name}' if text else f'{sign}{factor}{name}'
+  return text
+
+
+def _shared(claim: claim_lib.Claim) -> list[str]:
+  runs = claim.runs
+  return [flag for flag in runs[0].flags if all(flag in run.flags for run in runs)]
+
+
+def _row(
+  claim: claim_lib.Claim, values: verdicts.Values, verdict: verdicts.Verdict
+) -> list[str]:
+  done = len(verdict.seeds)
+  shown = [
+    f'{name} {text}' for name in claim.figures if (text := _figure(claim, values[name]))
+  ]
+  shown += [
+    f'{difference(comparison)}: {_with_error(claim, found)}'
+    for comparison, found in zip(
+      claim.comparisons, verdict.differences, strict=bool(verdict.differences)
+    )
+  ]
+  return [
+    f'[{claim.id}](#{_anchor(claim)})',
+    claim.paper,
+    claim.source,
+    claim.sentence,
+    f'`{command(claim)}`',
+    claim.budget,
+    f'{claim.seeds}' if done == claim.seeds else f'{done} of {claim.seeds}',
+    '; '.join(shown),
+    verdict.text,
+    claim.cause,
+  ]
+
+
+def _details(
+  claim: claim_lib.Claim, values: verdicts.Values, verdict: verdicts.Verdict
+) -> str:
+  """Returns the section of a claim: each figure, its run, and each comparison."""
+  figures = [
+    [
+      name,
+      f'`{figure.column}`',
+      _figure(claim, values[name]),
+      f'`{own(claim, figure.run)}`' if own(claim, figure.run) else '',
+    ]
+    for name, figure in claim.figures.items()
+  ]
+  comparisons = [
+    [
+      difference(comparison),
+      _needed(claim, comparison),
+      _with_error(claim, verdict.differences[k]) if verdict.differences else '',
+      _holds(verdict.differences[k]) if verdict.differences else '',
+    ]
+    for k, comparison in enumerate(claim.comparisons)
+  ]
+  lead = f'{claim.paper}, {claim.source}: {claim.sentence}'
+  parts = [
+    f'\n## {_anchor(claim)}\n\n{lead} Verdict: {verdict.text}.\n',
+    f'    {command(claim)}\n',
+    _table(('figure', 'column', 'mean ± deviation', _METHOD), figures),
+    _table(('difference', 'needed', 'mean ± error', 'holds'), comparisons),
+  ]
+  if claim.range is not None:
+    parts.append(
+      f'Range: {claim.range.upper} at least {_number(claim, claim.range.least)} above '
+      f'{claim.range.lower}.\n'
+    )
+  if claim.cause:
+    parts.append(f'Cause: {claim.cause}\n')
+  return '\n'.join(parts)
+
+
+def _anchor(claim: claim_lib.Claim) -> str:
+  """Returns the heading of a claim's section, which two budgets do not share."""
+  return f'{claim.id}-{claim.budget}'
+
+
+def _needed(claim: claim_lib.Claim, comparison: claim_lib.Comparison) -> str:
+  margin = _number(claim, comparison.margin)
+  if comparison.level:
+    return f'0, within {margin}'
+  return f'at least {margin}' if comparison.margin else 'above 0'
+
+
+def _holds(found: verdicts.Difference) -> str:
+  return 'yes' if found.holds else 'the reverse' if found.reversed else 'no'
+
+
+def _figure(claim: claim_lib.Claim, of_seeds: Mapping[int, float]) -> str:
+  """Returns mean and deviation over seeds; '' without a seed."""
+  numbers = list(of_seeds.values())
+  if not numbers:
+    return ''
+  mean = _number(claim, statistics.fmean(numbers))
+  if len(numbers) < 2:
+    return mean
+  return f'{mean} ± {_number(claim, statistics.stdev(numbers))}'
+
+
+def _with_error(claim: claim_lib.Claim, found: verdicts.Difference) -> str:
+  return f'{_number(claim, found.mean)} ± {_number(claim, found.error)}'
+
+
+def _number(claim: claim_lib.Claim, number: float) -> str:
+  return f'{100 * number:.1f}' if claim.percent else f'{number:.3g}'
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  lines = [header, ['---'] * len(header), *rows]
+  return ''.join(f'| {" | ".join(line)} |\n' for line in lines)

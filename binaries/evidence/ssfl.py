@@ -1,0 +1,235 @@
+"""Claims of SSFL.
+
+"Tackling Label Deficiency in Federated Learning via Personalized Self-Supervision".
+"""
+
+from binaries.evidence import claim as claim_lib
+
+_PAPER = 'SSFL'
+_NETWORKS = {
+  'digits': '--task=digits --encoder_norm=batch --encoder_width=0.5 '
+  '--augmentation=mild',
+  'cifar': '--task=cifar10 --image_size=16 --encoder_norm=batch',
+}
+_PLAN = {
+  'digits': '--participation=1 --local_epochs=5 --batch_size=32 --accumulate=1 '
+  '--client_learning_rate=0.03 --client_momentum=0.9 --client_schedule=cosine '
+  '--rounds=15',
+  'cifar': '--participation=1 --local_epochs=5 --batch_size=32 --accumulate=1 '
+  '--client_learning_rate=0.03 --client_momentum=0.9 --client_schedule=cosine '
+  '--rounds=30 --examples_per_client_at_most=2000',
+}
+# Of the personal encoders: an uneven deal that leaves each client some of most classes.
+_UNEVEN = '--partition=shares:alpha=0.3,clients=5'
+_ALL_LABELS = 'linear/100%/accuracy'
+_PERSONAL_LINEAR = 'personal/linear/10%/accuracy'
+_PERSONAL_KNN = 'personal/knn/10%/accuracy'
+_METHODS = {
+  'global': 'global',
+  'LA': 'la',
+  'MAML': 'maml',
+  'BiLevel': 'bilevel',
+  'Per': 'per',
+}
+_LAMBDAS = (10, 0.1, 0.001)
+
+
+def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
+  """Returns the claims of a budget.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+  """
+  return (
+    _table_1(budget),
+    _table_2(budget, 'ssfl-personal-linear', 'a linear probe', _PERSONAL_LINEAR),
+    _table_2(budget, 'ssfl-personal-knn', 'kNN', _PERSONAL_KNN),
+    _maml(budget),
+    _figure_4(budget),
+    _figure_5(budget),
+    _lambda(budget),
+  )
+
+
+def _global(budget: str, objective: str, deal: str, *more: str) -> claim_lib.Run:
+  """Returns a run of FedAvg.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    objective: simsiam or supervised.
+    deal: 'iid', or alpha.
+    *more: Other flags.
+  """
+  kind = 'iid:clients=5' if deal == 'iid' else f'shares:alpha={deal},clients=5'
+  return claim_lib.run(
+    f'fedavg_{objective}_{deal}',
+    'fedavg_ssl',
+    _NETWORKS[budget],
+    _PLAN[budget],
+    f'--algorithm=fedavg --objective={objective} --partition={kind}',
+    '--label_fractions=0.1,1',
+    *more,
+  )
+
+
+def _table_1(budget: str) -> claim_lib.Claim:
+  baselines = '--baselines --supervised_steps=1'
+  even = _global(budget, 'simsiam', 'iid', baselines)
+  figures = {
+    'supervised, IID': claim_lib.Figure(
+      _global(budget, 'supervised', 'iid'), 'classifier/accuracy'
+    ),
+    'supervised, alpha = 0.1': claim_lib.Figure(
+      _global(budget, 'supervised', '0.1'), 'classifier/accuracy'
+    ),
+    'SimSiam, IID': claim_lib.Figure(even, _ALL_LABELS),
+    'SimSiam, alpha = 0.1': claim_lib.Figure(
+      _global(budget, 'simsiam', '0.1'), _ALL_LABELS
+    ),
+    'random encoder': claim_lib.Figure(even, f'random_encoder/{_ALL_LABELS}'),
+  }
+  return claim_lib.Claim(
+    'ssfl-supervised',
+    _PAPER,
+    'Table 1',
+    'Supervised FedAvg is ahead of SimSiam under FedAvg, IID and with alpha = 0.1, and '
+    'both lose by the uneven classes.',
+    budget,
+    figures,
+    (
+      claim_lib.ahead('supervised, IID', 'SimSiam, IID'),
+      claim_lib.ahead('supervised, alpha = 0.1', 'SimSiam, alpha = 0.1'),
+      claim_lib.ahead('supervised, IID', 'supervised, alpha = 0.1'),
+      claim_lib.ahead('SimSiam, IID', 'SimSiam, alpha = 0.1'),
+    ),
+    claim_lib.Range('supervised, IID', 'random encoder'),
+  )
+
+
+def _method(budget: str, name: str, *more: str) -> claim_lib.Run:
+  """Returns a run of a personal method.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    name: Of the run, after `ssfl_`; up to an underscore the method.
+    *more: Other flags.
+  """
+  method = name.split('_')[0]
+  weights = {'per': '--consensus_weight=0.1', 'bilevel': '--proximity_weight=0.1'}
+  return claim_lib.run(
+    f'ssfl_{name}',
+    'ssfl',
+    _NETWORKS[budget],
+    _PLAN[budget],
+    f'--method={method} {_UNEVEN} --label_fractions=0.1 --personal_methods=logistic',
+    weights.get(method, ''),
+    *more,
+  )
+
+
+def _table_2(budget: str, claim: str, title: str, column: str) -> claim_lib.Claim:
+  return claim_lib.Claim(
+    claim,
+    _PAPER,
+    'Table 2',
+    f"Each client's own encoder, by {title} on its own test images: Per is ahead of "
+    'BiLevel, BiLevel of LA, LA of the global encoder.',
+    budget,
+    {
+      title: claim_lib.Figure(_method(budget, method), column)
+      for title, method in _METHODS.items()
+      if method != 'maml'
+    },
+    (
+      claim_lib.ahead('Per', 'BiLevel'),
+      claim_lib.ahead('BiLevel', 'LA'),
+      claim_lib.ahead('LA', 'global'),
+    ),
+  )
+
+
+def _maml(budget: str) -> claim_lib.Claim:
+  return claim_lib.Claim(
+    'ssfl-maml',
+    _PAPER,
+    'Table 2',
+    "MAML's personal encoders are between those of Per and of BiLevel.",
+    budget,
+    {
+      title: claim_lib.Figure(_method(budget, _METHODS[title]), _PERSONAL_LINEAR)
+      for title in ('Per', 'MAML', 'BiLevel')
+    },
+    (claim_lib.ahead('Per', 'MAML'), claim_lib.ahead('MAML', 'BiLevel')),
+  )
+
+
+def _figure_4(budget: str) -> claim_lib.Claim:
+  # The rate in proportion to the batch, of as many epochs; the paper tunes it for each.
+  batches = {
+    '32': '--batch_size=32 --accumulate=1 --client_learning_rate=0.03',
+    '32 x 8': '--batch_size=32 --accumulate=8 --client_learning_rate=0.24',
+    '256': '--batch_size=256 --accumulate=1 --client_learning_rate=0.24',
+  }
+  figures = {
+    title: claim_lib.Figure(
+      _method(budget, f'global_batch_{title.replace(" ", "")}', flags)
+    )
+    for title, flags in batches.items()
+    if title != '32'
+  }
+  figures['32'] = claim_lib.Figure(_method(budget, 'global'))
+  return claim_lib.Claim(
+    'ssfl-batch',
+    _PAPER,
+    'Figure 4',
+    'SimSiam needs large batches: 256 are better than 32, and 8 gradients of 32 '
+    'accumulated do as well.',
+    budget,
+    figures,
+    (
+      claim_lib.ahead('256', '32'),
+      claim_lib.ahead('32 x 8', '32'),
+      claim_lib.level('32 x 8', '256', within=0.03),
+    ),
+  )
+
+
+def _figure_5(budget: str) -> claim_lib.Claim:
+  return claim_lib.Claim(
+    'ssfl-alpha',
+    _PAPER,
+    'Figure 5',
+    'The more uneven the classes, the worse the global encoder: alpha = 0.5 is better '
+    'than 0.1.',
+    budget,
+    {
+      f'alpha = {alpha}': claim_lib.Figure(_global(budget, 'simsiam', alpha))
+      for alpha in ('0.5', '0.1')
+    },
+    (claim_lib.ahead('alpha = 0.5', 'alpha = 0.1'),),
+  )
+
+
+def _lambda(budget: str) -> claim_lib.Claim:
+  figures = {
+    f'lambda = {weight}': claim_lib.Figure(
+      _method(budget, 'per')
+      if weight == 0.1
+      else _method(budget, f'per_lambda_{weight}', f'--consensus_weight={weight}'),
+      _PERSONAL_LINEAR,
+    )
+    for weight in _LAMBDAS
+  }
+  return claim_lib.Claim(
+    'ssfl-lambda',
+    _PAPER,
+    'Section 5.3',
+    "Per's lambda must be tuned over {10, 1, 0.1, 0.01, 0.001}: 0.1 is better than "
+    'either end.',
+    budget,
+    figures,
+    (
+      claim_lib.ahead('lambda = 0.1', 'lambda = 10'),
+      claim_lib.ahead('lambda = 0.1', 'lambda = 0.001'),
+    ),
+  )

@@ -1,0 +1,161 @@
+"""What lasts of the runs: a small CSV file of figures for each budget.
+
+Run folders are large and go with their machine. A row says which run it is of, by the
+hash of program and flags: a row whose hash no run has any more is left out.
+"""
+
+from collections.abc import Iterable, Mapping
+import csv
+import io
+import json
+import math
+import os
+import pathlib
+
+from binaries.evidence import claim as claim_lib
+from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.runtime import files
+
+_HEADER = ['run', 'hash', 'seed', 'figure', 'value']
+_DIGITS = 6
+
+# Figures of one run and seed, by column.
+Numbers = Mapping[str, float]
+
+
+class Store:
+  """The figures of one budget's runs, in memory and in their file."""
+
+  def __init__(self, path: str | os.PathLike[str], claims: Iterable[claim_lib.Claim]):
+    """Reads the file, if there is one.
+
+    Args:
+      path: The CSV file.
+      claims: All claims of the budget: what they do not need is not kept.
+
+    Raises:
+      ValueError: If the file is not one of figures.
+    """
+    self._path = pathlib.Path(path)
+    self._columns: dict[claim_lib.Run, list[str]] = {}
+    for claim in claims:
+      for figure in claim.figures.values():
+        columns = self._columns.setdefault(figure.run, [])
+        if figure.column not in columns:
+          columns.append(figure.column)
+    self._numbers = self._read()
+
+  @property
+  def runs(self) -> list[claim_lib.Run]:
+    """All runs of the budget, each once."""
+    return list(self._columns)
+
+  def columns(self, run: claim_lib.Run) -> list[str]:
+    """Returns the columns that claims need of a run."""
+    return self._columns[run]
+
+  def has(self, run: claim_lib.Run, seed: int) -> bool:
+    """Returns whether all that claims need of a run and seed is there."""
+    known = self._numbers.get((run.key, seed), {})
+    return all(column in known for column in self._columns[run])
+
+  def add(self, run: claim_lib.Run, seed: int, numbers: Numbers) -> None:
+    """Adds the figures of a finished run, and writes the file.
+
+    Args:
+      run: The run.
+      seed: Its seed.
+      numbers: By column, at least those that claims need.
+    """
+    needed = self._columns[run]
+    rounded = {column: float(f'{numbers[column]:.{_DIGITS}g}') for column in needed}
+    self._numbers[run.key, seed] = rounded
+    self.write()
+
+  def values(self, claim: claim_lib.Claim) -> dict[str, dict[int, float]]:
+    """Returns the values of a claim's figures: by figure, by seed."""
+    return {
+      name: {
+        seed: self._numbers[figure.run.key, seed][figure.column]
+        for seed in range(claim.seeds)
+        if figure.column in self._numbers.get((figure.run.key, seed), {})
+      }
+      for name, figure in claim.figures.items()
+    }
+
+  def write(self) -> None:
+    """Writes what the present runs have, in their order."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator='\n')
+    writer.writerow(_HEADER)
+    for run, columns in self._columns.items():
+      for seed in sorted(seed for key, seed in self._numbers if key == run.key):
+        known = self._numbers[run.key, seed]
+        writer.writerows(
+          [run.name, run.key, seed, column, repr(known[column])]
+          for column in columns
+          if column in known
+        )
+    self._path.parent.mkdir(parents=True, exist_ok=True)
+    with files.atomic(self._path) as aside:
+      aside.write_text(lines.getvalue(), encoding='utf-8')
+
+  def _read(self) -> dict[tuple[str, int], dict[str, float]]:
+    numbers: dict[tuple[str, int], dict[str, float]] = {}
+    if not self._path.exists():
+      return numbers
+    rows = list(csv.reader(self._path.read_text(encoding='utf-8').splitlines()))
+    if rows[:1] != [_HEADER]:
+      raise ValueError(
+        f'{self._path} has another header; it must be {",".join(_HEADER)}.'
+      )
+    for number, row in enumerate(rows[1:], start=2):
+      try:
+        _, key, seed, column, value = row
+        numbers.setdefault((key, int(seed)), {})[column] = float(value)
+      except ValueError as error:
+        raise ValueError(
+          f'{self._path}, line {number}, is {",".join(row)!r}; it must be a run, its '
+          'hash, a seed, a column and a number.'
+        ) from error
+    return numbers
+
+
+def read_folder(
+  folder: str | os.PathLike[str], columns: Iterable[str]
+) -> Numbers | None:
+  """Returns the figures of a run folder; None unless the run is complete.
+
+  Args:
+    folder: The run folder, which need not exist.
+    columns: Of `evaluation.json`, or where it has none of the name, of the last row of
+      `metrics.csv`.
+  """
+  try:
+    run = runs_lib.read(folder)
+    rounds = run.flags['rounds']
+  except (ValueError, KeyError):
+    # Killed before its first round, or in one of its first files.
+    return None
+  # The evaluation comes last, and says of which round it is.
+  if run.evaluation.get('round') != rounds or run.last_round != rounds:
+    return None
+  known = {**run.metrics[-1], **run.evaluation}
+  found = {column: known[column] for column in columns if column in known}
+  return found if len(found) == len(list(columns)) else None
+
+
+def describe_missing(folder: str | os.PathLike[str], columns: Iterable[str]) -> str:
+  """Returns why the folder of a run that has ended well is not complete."""
+  path = pathlib.Path(folder) / 'evaluation.json'
+  try:
+    known = json.loads(path.read_text())
+  except (OSError, ValueError):
+    return f'{path} cannot be read'
+  missing = [name for name in columns if name not in known]
+  return f'{path} and metrics.csv have no {", ".join(missing) or "last round"}'
+
+
+def is_finite(numbers: Numbers) -> bool:
+  """Returns whether all figures are numbers."""
+  return all(math.isfinite(number) for number in numbers.values())
