@@ -11,6 +11,7 @@ Deviations:
 
 import collections
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -103,7 +104,8 @@ def fit(
     tf.TensorSpec([None, None], tf.int64),
     tf.TensorSpec([None], tf.float32),
     tf.TensorSpec([], tf.float32),
-  ]
+  ],
+  autograph=False,
 )
 def _minimize(
   features: tf.Tensor,
@@ -117,8 +119,8 @@ def _minimize(
   head = collections.OrderedDict(
     kernel=tf.zeros([tf.shape(features)[1], num_classes]), bias=tf.zeros([num_classes])
   )
-  velocity = lars.init(head)
-  for step in tf.range(tf.shape(positions)[0]):
+
+  def body(step: tf.Tensor, head: Any, velocity: Any) -> tuple[tf.Tensor, Any, Any]:
     batch = tf.gather(features, positions[step])
     with tf.GradientTape() as tape:
       tape.watch(head)
@@ -129,5 +131,11 @@ def _minimize(
         )
       )
     grads = tape.gradient(loss, head)
-    head, velocity = lars.update(head, velocity, grads, rates[step], momentum)
+    return step + 1, *lars.update(head, velocity, grads, rates[step], momentum)
+
+  _, head, _ = tf.while_loop(
+    lambda step, *_: step < tf.shape(positions)[0],
+    body,
+    (tf.constant(0), head, lars.init(head)),
+  )
   return head['kernel'], head['bias']
