@@ -229,3 +229,4 @@ def test_other_steps_than_plain_sgd_are_refused(plan, used):
 def test_a_population_of_nobody_is_refused():
   with pytest.raises(ValueError, match='population is 0; it must be at least 1'):
     scaffold.ScaffoldConfig(0)
+  assert scaffold.ScaffoldConfig(1).population == 1

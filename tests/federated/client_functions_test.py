@@ -137,3 +137,9 @@ def test_a_value_is_clipped_by_the_norm_of_its_kind():
   norms = {'update': 2.0}
   found = {name: protocol.clip_norm(name, norms) for name in kinds}
   assert found == {'update': 2.0, 'metrics': None, 'n': None}
+
+
+def test_weights_of_clients_by_their_sizes():
+  sizes = tf.constant([0, 1, 5])
+  np.testing.assert_array_equal(client_functions.by_examples(sizes), [0, 1, 5])
+  np.testing.assert_array_equal(client_functions.uniformly(sizes), [0, 1, 1])

@@ -5,9 +5,12 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
+from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import grouping
+from tff_ssl.runtime import context
 
 
 def _client(weigh):
@@ -36,3 +39,26 @@ def test_the_energy_is_the_square_of_the_weighted_update(weigh, weight):
   sent = grouping.client_function(_client(weigh), 3).each({}, examples)
   np.testing.assert_array_equal(sent[grouping.GROUP], [0, 1, 0])
   np.testing.assert_allclose(sent[grouping.ENERGY], [0, 40 * weight**2, 0])
+
+
+def test_what_a_client_weighs_in_its_group():
+  """Of four clients of a pack one is empty and one not finite: two count."""
+  kinds = {'update': combine.GroupMean(3)}
+  counts = collections.OrderedDict(
+    clients=np.int32,
+    examples=np.int32,
+    empty_clients=np.int32,
+    nonfinite_clients=np.int32,
+  )
+  sent = collections.OrderedDict(
+    update=(np.float32, [2]), group=(np.float32, [3]), weight=np.float32, counts=counts
+  )
+  to_weight = grouping.build_to_weight(kinds, tff.to_type(sent))
+  values = {'clients': 4, 'examples': 9, 'empty_clients': 1, 'nonfinite_clients': 1}
+  with context.local(concurrency=1, optimize_graphs=False):
+    got = to_weight(7.5, values, np.array([0, 1, 0], np.float32))
+  assert (got['examples'], got['clients'], got['group']) == (7.5, 2, 1)
+
+
+def test_without_a_grouped_mean_there_is_no_weight_of_a_group():
+  assert grouping.build_to_weight({'update': combine.UPDATE}, None) is None

@@ -21,6 +21,16 @@ def test_seeds_are_a_function_of_the_run_and_the_round():
   assert len(set(seeds(1)) | set(seeds(2))) == 40
 
 
+def test_a_round_is_one_more_and_draws_another_seed():
+  optimizer = tff.learning.optimizers.build_sgdm(1.0)
+  state = server.initial_state(server.as_weights({'a': tf.ones([2])}), 3, optimizer)
+  after = server.next_round(state)
+  assert (int(state.round), int(after.round)) == (0, 1)
+  np.testing.assert_array_equal(state.round_seed, server.initial_round_seed(3))
+  expected = server.next_round_seed(state.round_seed)
+  np.testing.assert_array_equal(after.round_seed, expected)
+
+
 def test_initial_weights_are_all_trainable_and_follow_the_seed():
   one, same, other = (server.initial_weights(harness.cco(), s) for s in (1, 1, 2))
   assert not one.non_trainable
