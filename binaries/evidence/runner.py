@@ -172,7 +172,9 @@ class Runner:
           time.sleep(_POLL_SECONDS)
     finally:
       progress.close()
-      _stop(running)
+      if running:
+        self._stream.write('stopping the runs; once more to kill them\n')
+        _stop(running)
     return failures
 
   def _is_done(self, each: Job) -> bool:
@@ -212,8 +214,6 @@ class Runner:
 
 def _stop(running: Mapping[Job, 'subprocess.Popen[bytes]']) -> None:
   """Ends runs: they are asked to save their state, then killed."""
-  if not running:
-    return
   for process in running.values():
     process.send_signal(signal.SIGINT)
   deadline = time.monotonic() + _GRACE_SECONDS

@@ -12,11 +12,12 @@ _NETWORKS = {
   'cifar': '--task=cifar10 --image_size=16 --encoder_norm=batch',
 }
 _PLAN = {
+  # At a rate of 0.03 15 rounds are too few for any, at 0.1 Per's own encoders suffer.
   'digits': '--participation=1 --local_epochs=5 --batch_size=32 --accumulate=1 '
-  '--client_learning_rate=0.03 --client_momentum=0.9 --client_schedule=cosine '
+  '--client_learning_rate=0.05 --client_momentum=0.9 --client_schedule=cosine '
   '--rounds=15',
   'cifar': '--participation=1 --local_epochs=5 --batch_size=32 --accumulate=1 '
-  '--client_learning_rate=0.03 --client_momentum=0.9 --client_schedule=cosine '
+  '--client_learning_rate=0.05 --client_momentum=0.9 --client_schedule=cosine '
   '--rounds=30 --examples_per_client_at_most=2000',
 }
 # Of the personal encoders: an uneven deal that leaves each client some of most classes.
@@ -164,18 +165,17 @@ def _maml(budget: str) -> claim_lib.Claim:
 
 
 def _figure_4(budget: str) -> claim_lib.Claim:
-  # The rate in proportion to the batch, of as many epochs; the paper tunes it for each.
+  # Of as many epochs. The paper tunes the rate for each; here larger batches, which
+  # take an eighth of the steps, have four times the rate.
   batches = {
-    '32': '--batch_size=32 --accumulate=1 --client_learning_rate=0.03',
-    '32 x 8': '--batch_size=32 --accumulate=8 --client_learning_rate=0.24',
-    '256': '--batch_size=256 --accumulate=1 --client_learning_rate=0.24',
+    '32 x 8': '--batch_size=32 --accumulate=8 --client_learning_rate=0.2',
+    '256': '--batch_size=256 --accumulate=1 --client_learning_rate=0.2',
   }
   figures = {
     title: claim_lib.Figure(
       _method(budget, f'global_batch_{title.replace(" ", "")}', flags)
     )
     for title, flags in batches.items()
-    if title != '32'
   }
   figures['32'] = claim_lib.Figure(_method(budget, 'global'))
   return claim_lib.Claim(

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 import csv
 import io
 import json
-import math
 import os
 import pathlib
 
@@ -154,8 +153,3 @@ def describe_missing(folder: str | os.PathLike[str], columns: Iterable[str]) -> 
     return f'{path} cannot be read'
   missing = [name for name in columns if name not in known]
   return f'{path} and metrics.csv have no {", ".join(missing) or "last round"}'
-
-
-def is_finite(numbers: Numbers) -> bool:
-  """Returns whether all figures are numbers."""
-  return all(math.isfinite(number) for number in numbers.values())
