@@ -8,7 +8,11 @@ import pytest
 from binaries.benchmarking import experiments
 from binaries.benchmarking import problems
 from binaries.benchmarking import workloads
+from tff_ssl.augment import configs
+from tff_ssl.encoders import projector
+from tff_ssl.encoders import resnet
 from tff_ssl.federated import local_training
+from tff_ssl.objectives import dual_encoder
 
 
 @pytest.mark.parametrize(
@@ -77,8 +81,12 @@ def flat(lists) -> list[int]:
 
 def test_both_sides_have_the_examples_of_the_cohort_that_is_drawn():
   clients = registered(clients=3, examples_per_client=2, population=40)
+  encoder = resnet.build_encoder('resnet8', (8, 8, 3), width=0.25)
+  model = dual_encoder.Siamese(
+    encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
+  )
   problem = problems.Problem(
-    None, clients, local_training.LocalPlan(epochs=2, batch_size=4), seed=0
+    model, clients, local_training.LocalPlan(epochs=2, batch_size=4), seed=0
   )
   seen = []
   for round in range(2):

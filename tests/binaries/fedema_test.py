@@ -185,7 +185,7 @@ _SHORT = (
   [
     # A first divergence of more than a thousandth makes mu 1.
     (('--scaler=1000',), 'warning: in round 2 mu is 1 for every returning client'),
-    (('--method=fedu',), 'the run is that of --method=fed_byol to the bit'),
+    (('--tau=0',), 'the run is that of --method=fed_byol to the bit'),
   ],
 )
 def test_what_mixes_nothing_or_all_is_told(tmp_path, flags, said):
