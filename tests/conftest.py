@@ -12,7 +12,7 @@ import pytest
 from tff_ssl.runtime import context
 
 context.remove_default()
-# Tracing makes many objects that stay: a tenth of the time went to look for garbage.
+# Tracing makes many objects that stay: to look for garbage after each few is waste.
 gc.set_threshold(50_000, 20, 100)
 # They share the runs of tests/binaries/conftest.py, which take minutes.
 _SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')

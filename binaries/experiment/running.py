@@ -224,9 +224,10 @@ def execute(prepared: Prepared) -> None:
         alarm=alarm.Alarms(alarms),
         keep_fn=keep,
       )
+      rows = folder.metrics.rows()
       if mixing is not None:
-        mixing.finish(folder.metrics.rows())
-      _warn_of_no_pseudo_label(folder.metrics.rows())
+        mixing.finish(rows)
+      _warn_of_no_pseudo_label(rows)
       weights = prepared.weights(state)
       if own is not None:
         with _after_training(path):

@@ -28,6 +28,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
+from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -60,7 +61,9 @@ def client_function(
     kept = collections.OrderedDict(state.kept)
     if reset:
       fresh = stateful.init_state(shared['params'])
-      kept.update((n, value) for n, value in fresh.items() if _first_part(n) in reset)
+      kept.update(
+        (n, value) for n, value in fresh.items() if network.prefix_of(n) in reset
+      )
     trained = local_training.train(
       fedavg.in_round(stateful, shared, config),
       config.local,
@@ -141,14 +144,10 @@ def _check_reset(
   stateful = base.with_state(objective)
   with tf.Graph().as_default():
     state = stateful.init_state(stateful.init(tf.constant([0, 0], tf.int32)))
-  known = {_first_part(name) for name in state}
+  known = {network.prefix_of(name) for name in state}
   for name in reset:
     if name not in known:
       raise ValueError(
         f'reset has {name!r}; of what a client keeps, it can be '
         f'{", ".join(sorted(known)) or "nothing"}.'
       )
-
-
-def _first_part(name: str) -> str:
-  return name.split('/', 1)[0]

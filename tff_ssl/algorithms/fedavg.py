@@ -34,6 +34,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import base
+from tff_ssl.objectives import context
 from tff_ssl.objectives import population
 from tff_ssl.optimization import schedules
 
@@ -176,7 +177,9 @@ def sent(
   return result
 
 
-def sent_kinds(objective: base.Objective | base.Stateful) -> dict[str, Any]:
+def sent_kinds(
+  objective: base.Objective | base.Stateful | context.Contextual,
+) -> dict[str, Any]:
   """Returns how what `sent` returns is combined."""
   return server.sent_kinds(bool(population.initial(objective)))
 

@@ -62,7 +62,6 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedca
-from tff_ssl.objectives import population
 
 # What clients are given, and what they send of it: the dictionary.
 CONTEXT, ENTRIES = 'context', 'entries'
@@ -264,8 +263,7 @@ def describe(
     state, metrics = averaged(state, arrived)
     return state.keeping(**{CONTEXT: context}), metrics
 
-  has_statistics = bool(population.initial(objective))
-  kinds = {**server.sent_kinds(has_statistics), ENTRIES: combine.Sum()}
+  kinds = {**fedavg.sent_kinds(objective), ENTRIES: combine.Sum()}
   train = phases.Exchange(
     'train', share, client_function(objective, config), kinds, receive, traffic
   )

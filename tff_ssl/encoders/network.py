@@ -142,8 +142,7 @@ class Network:
     params = collections.OrderedDict()
     for name, spec in self.specs.items():
       own_seed = None
-      # Half of the parameters are constants: to fold seeds for them too was half of the
-      # graph that initializes.
+      # A folded seed is a dozen operations, which a constant does not need.
       if not isinstance(spec.initializer, parameters.Constant):
         own_seed = tf.random.experimental.stateless_fold_in(
           seed, zlib.crc32(name.encode()) & 0x7FFFFFFF, alg='philox'
@@ -272,6 +271,11 @@ def with_prefix(params: Mapping[str, Any], prefix: str) -> Params:
   return collections.OrderedDict(
     (f'{prefix}/{name}', value) for name, value in params.items()
   )
+
+
+def prefix_of(name: str) -> str:
+  """Returns the prefix of a parameter's name, which says whose it is."""
+  return name.split('/', 1)[0]
 
 
 def select(params: Mapping[str, Any], prefix: str) -> Params:

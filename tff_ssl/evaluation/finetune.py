@@ -269,7 +269,8 @@ def _build_train(
         tf.constant(schedule(number), tf.float32),
         tf.constant([seed, number], tf.int32),
       )
-      stopped[number + 1] = trained if number + 1 in stops else None
+      if number + 1 in stops:
+        stopped[number + 1] = trained
     return [stopped[stop] for stop in stops]
 
   return train

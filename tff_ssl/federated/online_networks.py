@@ -12,6 +12,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.encoders import network
 from tff_ssl.federated import clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import online
@@ -85,7 +86,9 @@ class Networks:
   def shared(self, params: base.Params) -> base.Params:
     """Returns the parameters that the server averages."""
     return collections.OrderedDict(
-      (name, value) for name, value in params.items() if _prefix(name) in self._shared
+      (name, value)
+      for name, value in params.items()
+      if network.prefix_of(name) in self._shared
     )
 
   def measured(self, params: base.Params) -> base.Params:
@@ -93,7 +96,7 @@ class Networks:
     return collections.OrderedDict(
       (name, value)
       for name, value in params.items()
-      if _prefix(name) in self._followed_prefixes
+      if network.prefix_of(name) in self._followed_prefixes
     )
 
   def begin(self, received: base.Params) -> base.Params:
@@ -137,7 +140,7 @@ class Networks:
     if replaced in (TARGET, BOTH):
       networks.update(target.copy(received, self._followed_prefixes))
     for name, value in received.items():
-      if _prefix(name) == online.PREDICTOR:
+      if network.prefix_of(name) == online.PREDICTOR:
         share = predictor if replaced != NONE else tf.ones([])
       else:
         share = encoder if replaced in (ONLINE, BOTH) else tf.ones([])
@@ -151,7 +154,7 @@ class Networks:
     result = self.shared(networks)
     if self._exchange.averaged == TARGET:
       for name in result:
-        if _prefix(name) in self._followed_prefixes:
+        if network.prefix_of(name) in self._followed_prefixes:
           result[name] = networks[f'{target.TARGET}/{name}']
     return result
 
@@ -180,10 +183,6 @@ class Networks:
 def _mixed(own: tf.Tensor, received: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
   share = tf.cast(share, received.dtype)
   return share * own + (1.0 - share) * received
-
-
-def _prefix(name: str) -> str:
-  return name.split('/', 1)[0]
 
 
 # Kernels of convolutions: height, width, channels in and out.

@@ -60,8 +60,8 @@ def add_metrics(
   """
   new = output['metrics']
   for group in tff.structure.name_list(new.type_signature.member):
-    parts = [metrics[group], new[group]] if group in metrics else [new[group]]
-    metrics[group] = parts[0] if len(parts) == 1 else _merged(parts)
+    known = metrics.get(group)
+    metrics[group] = new[group] if known is None else _merged([known, new[group]])
   if measurements is not None and communication.has_tensors(
     measurements.type_signature.member
   ):

@@ -33,7 +33,7 @@ def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.Sta
     {
       name: tf.identity(value)
       for name, value in params.items()
-      if name.split('/', 1)[0] in prefixes
+      if network.prefix_of(name) in prefixes
     },
     TARGET,
   )

@@ -66,8 +66,8 @@ def local(
       alone; None: start one here. It has no authentication: use a trusted network.
     log_path: File for the started worker's output; None: kept only while it runs.
     optimize_graphs: Whether TensorFlow's Grappler optimizes a computation before its
-      first call. That takes seconds and saves about a tenth of each round: leave it out
-      where few small rounds are run, as in tests.
+      first call. That takes seconds, and makes each round faster: leave it out where
+      few small rounds are run, as in tests.
 
   Returns:
     The open context.
