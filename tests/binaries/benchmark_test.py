@@ -23,15 +23,21 @@ from tests import tiny
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import configs
+from tff_ssl.encoders import cnn
 from tff_ssl.encoders import projector
-from tff_ssl.encoders import resnet
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 
-SMALL = ('--encoder_width=0.25', '--projector=8,8', '--rounds=2', '--image_size=8')
+SMALL = (
+  '--encoder=conv2',
+  '--encoder_width=0.125',
+  '--projector=8,8',
+  '--rounds=2',
+  '--image_size=8',
+)
 
 
 def started(*flags) -> launch.Ended:
@@ -51,7 +57,7 @@ def environment_of(pid: int) -> str:
 
 
 def problem(local=None) -> problems.Problem:
-  encoder = resnet.build_encoder('resnet8', tiny.IMAGE_SHAPE, width=0.25)
+  encoder = cnn.build_encoder('conv2', tiny.IMAGE_SHAPE, 0.125)
   model = dual_encoder.Siamese(
     encoder, projector.build_projector(encoder.output_dim, (8, 8)), configs.FLIP
   )
@@ -155,9 +161,7 @@ def test_centralized_batches_hold_what_clients_visit(epochs, batch_size, sizes):
 
 def test_centralized_batches_lack_what_clients_with_batch_norm_leave_out():
   """Clients of four and five in batches of four: one is a quarter, and is kept."""
-  encoder = resnet.build_encoder(
-    'resnet8', tiny.IMAGE_SHAPE, width=0.25, normalization='batch'
-  )
+  encoder = cnn.build_encoder('conv2', tiny.IMAGE_SHAPE, 0.125, 'batch')
   for drop_last, sizes in (('small', [4, 4, 1]), ('always', [4, 4])):
     plan = local_training.LocalPlan(2, batch_size=4, drop_last=drop_last)
     case = problem(plan)

@@ -16,7 +16,7 @@ from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.runtime import processes
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import cnn
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import encoder_file
 
@@ -131,7 +131,7 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
     timeout=120,
   )
   features = np.load(tmp_path / 'out.npy')
-  encoder = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125)
   _, params = checkpoints.read_newest(
     runs.small['dcco'].folder / 'checkpoints', results.ENCODER
   )

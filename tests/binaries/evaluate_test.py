@@ -12,7 +12,7 @@ from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import cnn
 from tff_ssl.runtime import checkpoints
 
 
@@ -74,7 +74,7 @@ def test_random_encoder_is_the_one_that_every_algorithm_starts_from(runs, algori
       if name.startswith(start)
     }
   task = registry.load('digits')
-  encoder = resnet.build_encoder('resnet8', task.image_shape, width=0.25)
+  encoder = cnn.build_encoder('conv2', task.image_shape, 0.125)
   with in_process.parsed('--seed=0', '--label_fractions=0.1'):
     initial = evaluating.Evaluator(task, encoder).initial_params()
   assert stored.keys() == initial.keys()

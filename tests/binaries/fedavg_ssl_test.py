@@ -18,8 +18,10 @@ from tff_ssl.runtime import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
 _LOCAL = ('--batch_size=64', '--client_momentum=0.9', '--client_schedule=cosine')
+_CONV2 = ('--encoder=conv2', '--encoder_width=0.125')
 _RUNS = {
   'byol': (
+    *_CONV2,
     '--objective=byol',
     '--algorithm=fed_ssl',
     '--projector=16,8',
@@ -27,6 +29,7 @@ _RUNS = {
     *_LOCAL,
   ),
   'fedprox': (
+    '--encoder_width=0.25',
     '--objective=moco_v2',
     '--algorithm=fedprox',
     '--proximal_weight=0.1',
@@ -37,14 +40,22 @@ _RUNS = {
     *_LOCAL,
   ),
   'fedbn': (
+    *_CONV2,
     '--objective=simclr',
     '--algorithm=fedbn',
     '--encoder_norm=batch',
     '--projector=16,8',
     *_LOCAL,
   ),
-  'mae': ('--objective=mae', '--encoder=vit_micro', '--encoder_patch=4', *_LOCAL),
+  'mae': (
+    '--objective=mae',
+    '--encoder=vit_micro',
+    '--encoder_patch=4',
+    '--encoder_width=0.25',
+    *_LOCAL,
+  ),
   'centralized': (
+    *_CONV2,
     '--objective=supervised',
     '--algorithm=centralized',
     '--client_optimizer=adam',
@@ -75,7 +86,6 @@ def _run(folder, *flags):
   return in_process.run(
     fedavg_ssl,
     '--task=digits',
-    '--encoder_width=0.25',
     '--rounds=2',
     f'--run_dir={folder}',
     *flags,

@@ -14,12 +14,13 @@ from binaries.experiment import results
 from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import cnn
 
 _FLAGS = (
   '--task=digits',
   '--encoder_norm=group',
-  '--encoder_width=0.25',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
   '--projector=8,8',
   '--predictor_width=8',
   '--partition=classes:per_client=2,clients=5',
@@ -126,7 +127,7 @@ def test_an_exported_encoder_is_the_online_one_that_the_client_keeps(whole):
     for name, value in _stored(whole.folder, 'client_3').items()
     if prefix in name
   }
-  encoder = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25)
+  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125)
   expected = encoder.to_keras(params).get_weights()
   got, shared = (
     tf.keras.models.load_model(path / 'encoder.keras', compile=False).get_weights()
@@ -169,7 +170,8 @@ def test_the_norm_goes_with_the_scaler(flags, norm):
 
 _SHORT = (
   '--task=digits',
-  '--encoder_width=0.25',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
   '--projector=8,8',
   '--predictor_width=8',
   '--partition=iid:clients=5',
@@ -203,7 +205,7 @@ def _base_run(folder, rounds=2, norm='batch'):
   (folder / 'checkpoints').mkdir(parents=True)
   flags = {'rounds': rounds, 'encoder_norm': norm}
   (folder / 'config.json').write_text(json.dumps({'flags': flags}))
-  encoder = resnet.build_encoder('resnet8', (8, 8, 1), width=0.25, normalization=norm)
+  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
   arrays = {
     f'state/{results.ENCODER}/{name}': value.numpy()
     for name, value in encoder.init((1, 2)).items()
@@ -238,14 +240,17 @@ def test_wrong_flags_are_one_sentence(tmp_path):
       f'--alignment_run={narrow} is given without --alignment_weight; it must be above'
     ),
   }
-  aligned = '--method=fedca --clients_per_round=5 --alignment_weight=1 --alignment_run='
+  aligned = (
+    '--method=fedca --clients_per_round=5 --encoder=conv2 --alignment_weight=1 '
+    '--alignment_run='
+  )
   wrong |= {
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',
     f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must be that',
     f'{aligned}{group}': f'{group} is a run with --encoder_norm=group; the base model ',
     f'{aligned}{narrow}': (
-      f'parameter stem/conv/kernel of the encoder of {narrow} must have shape '
-      '(3, 3, 1, 16), got (3, 3, 1, 4)'
+      f'parameter stage1/conv/kernel of the encoder of {narrow} must have shape '
+      '(3, 3, 1, 64), got (3, 3, 1, 8)'
     ),
   }
   said = in_process.said(

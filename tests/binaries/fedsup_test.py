@@ -18,7 +18,8 @@ from tests.binaries import launch
 _SMALL = (
   '--task=digits',
   '--augmentation=mild',
-  '--encoder_width=0.25',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
   '--partition=iid:clients=20',
   '--local_epochs=1',
   '--batch_size=32',

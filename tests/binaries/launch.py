@@ -10,7 +10,12 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).parents[2]
 SECONDS = 300
 # All of digits is loaded and evaluated: what is small is the model and the rounds.
-SMALL = ('--task=digits', '--clients_per_round=4', '--encoder_width=0.25')
+SMALL = (
+  '--task=digits',
+  '--clients_per_round=4',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
+)
 
 
 class Ended(NamedTuple):

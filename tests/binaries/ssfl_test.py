@@ -13,7 +13,8 @@ from tests.binaries import in_process
 _FLAGS = (
   '--method=per',
   '--task=digits',
-  '--encoder_width=0.25',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
   '--projector=16,8',
   '--predictor_width=8',
   '--partition=classes:per_client=2,clients=5',

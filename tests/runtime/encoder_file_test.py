@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.runtime import encoder_files
+from tff_ssl.encoders import cnn
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
@@ -64,6 +65,7 @@ def edit_card(path, change):
     resnet.build_encoder('resnet8', (8, 8, 2), 0.25, 'cifar', 'batch'),
     resnet.build_encoder('resnet14', (9, 8, 1), 0.25, 'imagenet', 'none'),
     resnet.build_encoder('resnet8', (8, 8, 1), 0.5, groups=2),
+    cnn.build_encoder('conv2', (9, 8, 1), 0.25, 'batch'),
     vit.build_encoder('vit_micro', (8, 8, 1), patch_size=4),
     vit.from_config(vit.ViTConfig(8, 1, 2, 2), (8, 4, 3)),
     mlp.build_encoder('mlp', (5,), 0.25, 'batch'),
@@ -125,7 +127,7 @@ def add_link(file, link):
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].update(family='os')),
-      r"must name its family, one of \('resnet', 'vit', 'mlp'\)",
+      r"must name its family, one of \('resnet', 'cnn', 'vit', 'mlp'\)",
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),

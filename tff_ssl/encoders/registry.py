@@ -5,16 +5,18 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 
+from tff_ssl.encoders import cnn
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 
-NAMES = (*resnet.NAMES, *vit.NAMES, *mlp.NAMES)
+NAMES = (*resnet.NAMES, *cnn.NAMES, *vit.NAMES, *mlp.NAMES)
 # Those that take a normalization.
-NORMALIZED = (*resnet.NAMES, *mlp.NAMES)
+NORMALIZED = (*resnet.NAMES, *cnn.NAMES, *mlp.NAMES)
 _FAMILIES: Mapping[str, tuple[type[Any], Any]] = {
   'resnet': (resnet.ResNetConfig, resnet.from_config),
+  'cnn': (cnn.CnnConfig, cnn.from_config),
   'vit': (vit.ViTConfig, vit.from_config),
   'mlp': (mlp.MlpConfig, mlp.from_config),
 }
@@ -35,10 +37,11 @@ def build_encoder(
     name: One of `NAMES`.
     shape: Of an example: (height, width, channels) of an image; of a vector, which an
       MLP takes, (features,).
-    width: Factor on the channels of a ResNet, or on the units of a ViT or an MLP.
+    width: Factor on the channels of a ResNet or a plain convolutional network, or on
+      the units of a ViT or an MLP.
     stem: First layers of a ResNet, see `resnet.ResNetConfig`; others have none.
     patch_size: Side of the patches of a ViT in pixels; others have none.
-    normalization: Of a ResNet or an MLP, 'group' when None; a ViT has layer norm alone.
+    normalization: Of all but a ViT, which has layer norm alone; 'group' when None.
     field: Of an example, that the encoder reads.
 
   Returns:
@@ -63,6 +66,8 @@ def build_encoder(
   encoder: network.Network
   if name in vit.NAMES:
     encoder = vit.build_encoder(name, shape, width, patch_size)
+  elif name in cnn.NAMES:
+    encoder = cnn.build_encoder(name, shape, width, normalization or 'group')
   elif name in mlp.NAMES:
     encoder = mlp.build_encoder(name, shape, width, normalization or 'group')
   else:

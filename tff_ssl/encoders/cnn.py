@@ -1,0 +1,121 @@
+"""Plain convolutional networks of two or four blocks, for small images and devices.
+
+A block is a 3 x 3 convolution, norm, relu and a max pooling of stride 2; the maps of
+the last one are averaged over positions.
+
+Source: Oriol Vinyals, Charles Blundell, Timothy Lillicrap, Koray Kavukcuoglu, Daan
+Wierstra. Matching Networks for One Shot Learning. NeurIPS 2016, section 4.1, whose
+network is `conv4`.
+
+Deviations: group norm, or batch norm; a mean over positions in the place of a list of
+them, so that an image of any size has as many features.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import functools
+import math
+from typing import Any
+
+from tff_ssl.encoders import network
+from tff_ssl.encoders import ops as ops_lib
+
+_BLOCKS = {'conv2': 2, 'conv4': 4}
+_CHANNELS = 64
+NAMES = tuple(_BLOCKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class CnnConfig:
+  """Configuration of a plain convolutional network.
+
+  Attributes:
+    blocks: blocks, each of which halves the height and the width.
+    channels: of each convolution, and features of an image.
+    normalization: 'group', 'batch' or 'none'.
+    groups: groups of a group norm where the channels allow it.
+  """
+
+  blocks: int
+  channels: int = _CHANNELS
+  normalization: str = 'group'
+  groups: int = 32
+
+  def __post_init__(self) -> None:
+    """Checks the fields."""
+    for name in ('blocks', 'channels', 'groups'):
+      if getattr(self, name) < 1:
+        raise ValueError(f'{name} must be at least 1, got {getattr(self, name)!r}')
+    if self.normalization not in ('group', 'batch', 'none'):
+      raise ValueError(
+        f"normalization must be 'group', 'batch' or 'none', got {self.normalization!r}"
+      )
+
+
+def build_encoder(
+  name: str,
+  image_shape: Sequence[int],
+  width: float = 1.0,
+  normalization: str = 'group',
+) -> network.Network:
+  """Builds a plain convolutional network.
+
+  Args:
+    name: one of `NAMES`.
+    image_shape: (height, width, channels).
+    width: factor on the 64 channels of all blocks (rounded).
+    normalization: see `CnnConfig`.
+
+  Returns:
+    A network [n, *image_shape] -> [n, 64 * width], whose blocks are tapped as 'stage1',
+    'stage2', ...
+
+  Raises:
+    ValueError: an argument is not allowed.
+  """
+  if name not in NAMES:
+    raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
+  if not (math.isfinite(width) and width >= 1 / _CHANNELS):
+    raise ValueError(f'width must be a number of at least 1/{_CHANNELS}, got {width!r}')
+  config = CnnConfig(_BLOCKS[name], round(_CHANNELS * width), normalization)
+  return from_config(config, image_shape, name)
+
+
+def from_config(
+  config: CnnConfig, image_shape: Sequence[int], name: str
+) -> network.Network:
+  """Builds a plain convolutional network of any size.
+
+  Args:
+    config: its configuration.
+    image_shape: (height, width, channels).
+    name: name of the network.
+
+  Raises:
+    ValueError: the shape is not of an image.
+  """
+  shape = tuple(int(size) for size in image_shape)
+  if len(shape) != 3 or min(shape) < 1:
+    raise ValueError(
+      f'image_shape must be (height, width, channels) of at least 1, got {image_shape}'
+    )
+  encoder = network.Network(name, shape, functools.partial(_forward, config), config)
+  encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
+  return encoder
+
+
+def _forward(config: CnnConfig, ops: ops_lib.Operations, x: Any) -> Any:
+  """The whole network."""
+  for index in range(1, config.blocks + 1):
+    with ops.scope(f'stage{index}'):
+      x = ops.conv2d(
+        x,
+        'conv',
+        filters=config.channels,
+        kernel_size=3,
+        use_bias=config.normalization == 'none',
+      )
+      x = ops.relu(ops.norm(x, 'norm', config.normalization, config.groups))
+      x = ops.max_pool(x, size=2, strides=2)
+    x = ops.tap(x, f'stage{index}')
+  return ops.global_average_pool(x)
