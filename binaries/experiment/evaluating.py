@@ -64,7 +64,7 @@ class Evaluator:
     self._deal = deal
     self._classify = logits and features.build_encode(logits)
     self._fractions = evaluation.fractions()
-    self._encode = features.build_encode(encoder.infer)
+    self._encode = features.build_encode(encoder.infer, encoder.batch_in_cache())
     self._complete = population.build_complete(encoder)
     self._finetune = self._build_finetune(
       evaluation.finetune_config(), evaluation.finetune_choice()

@@ -206,3 +206,20 @@ def test_inputs_that_do_not_fit_the_parameters_are_refused(shape):
   net = registry.build_encoder('resnet8', (16, 16, 3), 0.25)
   with pytest.raises(ValueError, match=r'resnet8 of inputs \(16, 16, 3\) cannot take'):
     net.for_inputs(shape)
+
+
+@pytest.mark.parametrize(
+  ('name', 'shape', 'views', 'expected'),
+  [
+    # 16 channels of 32 x 32 floats are 64 KiB.
+    ('resnet8', (32, 32, 3), 2, 32),
+    ('resnet8', (32, 32, 3), 1, 64),
+    # 256 KiB; larger maps do not make fewer than 16.
+    ('resnet18', (32, 32, 3), 1, 16),
+    ('resnet18', (128, 128, 3), 2, 16),
+    ('resnet8', (8, 8, 1), 2, 256),
+    ('mlp', (5,), 2, 256),
+  ],
+)
+def test_a_batch_leaves_the_maps_of_a_layer_in_4_mib(name, shape, views, expected):
+  assert registry.build_encoder(name, shape).batch_in_cache(views) == expected

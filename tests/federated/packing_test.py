@@ -20,7 +20,7 @@ _SHARED = tff.types.to_type(
 )
 
 
-def _function(additive=False, of_equal_clients=None):
+def _function(additive=False, of_equal_clients=None, together=64):
   """Sends the mean of pixels plus a parameter, and the mean's square.
 
   The first is additive over examples, the second is not.
@@ -36,7 +36,9 @@ def _function(additive=False, of_equal_clients=None):
       sent['metrics'] = tf.square(value)
     return sent
 
-  return client_functions.ClientFunction(each, additive, of_equal_clients)
+  return client_functions.ClientFunction(
+    each, additive, of_equal_clients, together=together
+  )
 
 
 def _of_equal_clients(shared, examples, num_clients):
@@ -106,6 +108,18 @@ def test_the_sums_of_a_pack(tff_context, form, sizes, broken):
     'empty_clients': sizes.count(0),
     'nonfinite_clients': len(bad),
   }
+
+
+def test_so_many_examples_as_are_said_go_together(tff_context):
+  def each(shared, examples):
+    del shared
+    count = tf.shape(examples['image'])[0]
+    return collections.OrderedDict(update=tf.cast(count, tf.float32))
+
+  function = client_functions.ClientFunction(each, additive=True, together=32)
+  sent, _ = _run(function, [1] * 100)
+  # Three chunks of 32 and one of 4, weighted by their examples.
+  assert sent['update'] == pytest.approx((3 * 32**2 + 4**2) / 100)
 
 
 def test_what_is_private_is_clipped_for_each_client(tff_context):

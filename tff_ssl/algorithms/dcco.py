@@ -44,6 +44,7 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.losses import cco
+from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
@@ -92,7 +93,9 @@ def encode(
     local = objective.statistics(shared['params'], examples, shared['seed'])
     return collections.OrderedDict([(_STATISTICS, local)])
 
-  return client_functions.ClientFunction(each, additive=True)
+  return client_functions.ClientFunction(
+    each, additive=True, together=base.batch_in_cache(objective)
+  )
 
 
 def train(
@@ -142,7 +145,11 @@ def train(
 
   # Appendix A: where S is fixed, the gradient is linear in the client's statistics,
   # which are means. A second step starts where only this client is.
-  return client_functions.ClientFunction(each, additive=config.local_steps == 1)
+  return client_functions.ClientFunction(
+    each,
+    additive=config.local_steps == 1,
+    together=base.batch_in_cache(objective),
+  )
 
 
 def describe(
@@ -230,7 +237,7 @@ def _stale_exchange(
   return phases.Exchange(
     'train',
     lambda state: phases.model(state, **state.kept),
-    client_functions.ClientFunction(each, additive=config.local_steps == 1),
+    dataclasses.replace(training, each=each),
     {_STATISTICS: combine.STATISTICS, server.UPDATE: combine.UPDATE},
     receive,
   )

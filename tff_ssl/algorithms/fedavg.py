@@ -146,6 +146,7 @@ def client_function(
     each,
     of_equal_clients=side_by_side.only_step(objective, config.local),
     weigh=config.weigh,
+    together=base.batch_in_cache(objective),
   )
 
 

@@ -17,6 +17,7 @@ class Describe(ops.Operations):
     specs: name -> spec of what is trained, in the order of use.
     statistics: name -> spec of population statistics.
     taps: name -> shape of one example.
+    largest: scalars of the largest result of a layer with weights, for one example.
   """
 
   def __init__(self) -> None:
@@ -28,6 +29,7 @@ class Describe(ops.Operations):
       collections.OrderedDict()
     )
     self.taps: dict[str, tuple[int, ...]] = {}
+    self.largest = 0
 
   def shape(self, x: tuple[int, ...]) -> tuple[int, ...]:
     """Returns `x`."""
@@ -104,11 +106,11 @@ class Describe(ops.Operations):
     # The channels of the result are those of the kernel just recorded.
     del kernel, bias
     filters = self.specs[self.path('kernel')].shape[-1]
-    return (math.ceil(x[0] / strides), math.ceil(x[1] / strides), filters)
+    return self._result((math.ceil(x[0] / strides), math.ceil(x[1] / strides), filters))
 
   def _dense(self, x: tuple[int, ...], kernel: Any, bias: Any) -> tuple[int, ...]:
     del kernel, bias
-    return (*x[:-1], self.specs[self.path('kernel')].shape[-1])
+    return self._result((*x[:-1], self.specs[self.path('kernel')].shape[-1]))
 
   def _group_norm(
     self, x: tuple[int, ...], gamma: Any, beta: Any, groups: int
@@ -131,3 +133,8 @@ class Describe(ops.Operations):
   ) -> tuple[int, ...]:
     del qkv, output, heads
     return x
+
+  def _result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Notes the size of what a layer returns."""
+    self.largest = max(self.largest, math.prod(shape))
+    return shape

@@ -12,15 +12,17 @@ Structure = Any
 
 def build_encode(
   apply: Callable[[Structure, tf.Tensor], tf.Tensor],
+  default_batch_size: int = 256,
 ) -> Callable[..., np.ndarray]:
   """Compiles a network once, to encode with many params (one set per round).
 
   Args:
     apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d]; each
       image's features must not depend on the other images.
+    default_batch_size: Images at a time; `Network.batch_in_cache` knows what is fast.
 
   Returns:
-    A function (params, images uint8 [N, H, W, C], batch_size=256) to features, float32
+    A function (params, images uint8 [N, H, W, C], batch_size) to features, float32
     [N, d]. It traces `apply` once per image shape: N and the last batch may be of any
     size. In place of images it takes vectors, floating [N, d], as they are.
   """
@@ -30,7 +32,7 @@ def build_encode(
     return tf.cast(apply(params, scale(images)), tf.float32)
 
   def encode_with(
-    params: Structure, images: np.ndarray, batch_size: int = 256
+    params: Structure, images: np.ndarray, batch_size: int = default_batch_size
   ) -> np.ndarray:
     _check_images(images)
     if batch_size < 1:

@@ -55,12 +55,15 @@ class ClientFunction:
       `num_clients` clients of equal size n >= 1, whose examples follow one another;
       None: it is not known how to compute it but one by one.
     weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
+    together: Examples that go through the networks at a time, where those of several
+      clients may; see `base.batch_in_cache`. A client's own are never divided.
   """
 
   each: Callable[[Shared, base.Examples], Sent]
   additive: bool = False
   of_equal_clients: EqualClients | None = None
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
+  together: int = 256
 
 
 class ClientState(NamedTuple):

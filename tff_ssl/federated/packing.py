@@ -8,7 +8,8 @@ to the order of floating-point sums:
 
   - Clients whose mean is known to be that of their union (`ClientFunction.additive`),
     or that can be computed side by side (`of_equal_clients`), go through the networks
-    together, in chunks. No client's result depends on another's examples.
+    together, in chunks of `ClientFunction.together` examples: a chunk's maps stay until
+    its gradient is taken. No client's result depends on another's examples.
   - All others are computed one after another.
   - So are those of a chunk that gives anything not finite: the client whose values
     are not finite must be discarded, and the others must not.
@@ -33,10 +34,6 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
-
-# Examples that go through the networks together. More is not faster, and takes memory:
-# a chunk's activations stay until its gradient is taken.
-_CHUNK = 256
 
 # (shared, state, examples) -> what leaves one client, its state after.
 Visit = Callable[
@@ -284,7 +281,7 @@ class ClientLoop:
   def _chunk_end(self, together, first):
     """Returns the client after the last that goes together with `first`."""
     begin = self._ends[first] - self._sizes[first]
-    after = tf.searchsorted(self._ends, [begin + _CHUNK], side='right')[0]
+    after = tf.searchsorted(self._ends, [begin + together.together], side='right')[0]
     if not together.additive:
       equal = tf.searchsorted(self._sizes, [self._sizes[first]], side='right')[0]
       after = tf.minimum(after, equal)

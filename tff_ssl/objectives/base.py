@@ -206,6 +206,17 @@ class Scheduled(Protocol):
     """
 
 
+def batch_in_cache(objective: object, views: int = 2) -> int:
+  """Returns how many examples to compute at a time; see `Network.batch_in_cache`.
+
+  Args:
+    objective: What is minimised; 256 where it is not made of networks.
+    views: Of each example.
+  """
+  networks = objective.networks.values() if isinstance(objective, Networked) else ()
+  return min((net.batch_in_cache(views) for net in networks), default=256)
+
+
 class SharesNetworks:
   """An objective that shares its networks (see `Placed` and `Networked`)."""
 

@@ -78,7 +78,7 @@ class PersonalEncoders:
     """
     self._personal = personal
     self._prefix = dual_encoder.encoder_prefix(encoder)
-    self._encode = features.build_encode(encoder.infer)
+    self._encode = features.build_encode(encoder.infer, encoder.batch_in_cache())
 
   def params(self, weights: base.Params, client_id: str) -> network.Params:
     """Returns the parameters of a client's encoder, as NumPy arrays.
