@@ -340,7 +340,8 @@ def _build_cohorts(
     data: What the clients hold.
     partition: Who they are.
     take: Client ids -> what the algorithm is given; None: batches drawn from all.
-    label_share: Share of the labelled examples that batches are drawn from; None: all.
+    label_share: Share of the clients' labelled examples that batches are drawn from;
+      None: all.
   """
   seed = common.SEED.value
   cohort_size = common.cohort_size(len(partition))
@@ -349,9 +350,9 @@ def _build_cohorts(
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))
   if label_share is not None:
-    pool = labels.label_fraction(
-      task.train.label, label_share, seed, groups=task.train.case
-    )
+    # Of what the clients hold: an upper bound of theirs has seen nothing else.
+    own = task.train.label[pool], label_share, seed
+    pool = pool[labels.label_fraction(*own, groups=task.train.case[pool])]
   size = _batch_of_all([len(positions) for positions in partition.values()])
   batches = sampling.Batches(pool, size, seed)
   return lambda round: [data.create_tf_dataset_for_positions(batches(round))]

@@ -217,3 +217,24 @@ def test_small_batches_under_batch_norm_are_told(capsys, flags, said):
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
+
+
+def test_a_supervised_bound_sees_only_what_clients_hold():
+  flags = (
+    '--task=digits',
+    '--run_dir=unused',
+    '--algorithm=centralized',
+    '--objective=supervised',
+    '--partition=iid:clients=5',
+    '--examples_per_client_at_most=8',
+    '--participation=1',
+    *_CONV2,
+  )
+  with in_process.parsed(*flags):
+    prepared = running.prepare(choice.read('fedavg_ssl'))
+    held = np.concatenate(list(common.build_partition(prepared.task).values()))
+    assert len(held) == 40
+    batches = [prepared.cohort_fn(round)[0] for round in (1, 2, 3)]
+  drawn = [int(x['example_id']) for batch in batches for x in batch]
+  assert len(drawn) == 3 * 40
+  assert set(drawn) == set(prepared.task.train.example_id[held])

@@ -34,7 +34,7 @@ def test_local_epochs_are_part_of_the_budget(tmp_path):
   )
   assert caveat == (
     'This is not a fair comparison, as budgets (rounds x clients_per_round x '
-    'local_epochs) differ: 3 x 4 x 1 for local_epochs=1; 3 x 4 x 5 for local_epochs=5.'
+    'local passes) differ: 3 x 4 x 1 for local_epochs=1; 3 x 4 x 5 for local_epochs=5.'
   )
 
 
@@ -55,6 +55,27 @@ def test_a_budget_that_is_not_known_is_not_compared(tmp_path):
     fabricate.run(tmp_path / 'a'),
     fabricate.run(tmp_path / 'b', {'clients_per_round': None}),
   )
+
+
+def test_what_clients_have_seen_is_compared_where_it_is_known(tmp_path):
+  def run(name, examples, **flags):
+    seen = {'client_work/loss': [1.0] * 3, 'client_work/examples': examples}
+    return fabricate.run(tmp_path / name, flags, seen)
+
+  # With --participation, --clients_per_round says nothing.
+  said = found(
+    run('a', [98.0, 101.0, 100.0]),
+    run('b', [100.0, 101.0, 102.0], participation=1.0, clients_per_round=999),
+  )
+  assert not any('fair' in sentence for sentence in said)
+  (caveat,) = found(
+    run('c', [100.0] * 3, local_steps=2),
+    run('d', [50.0] * 3, local_steps=2, examples_per_client_at_most=50),
+  )
+  assert '(rounds x examples a round x local passes) differ: 3 x 100 x 2 for ' in caveat
+  assert '; 3 x 50 x 2 for ' in caveat
+  # The same clients, which take more steps.
+  assert found(run('e', [9.0] * 3), run('f', [9.0] * 3, local_steps=3))
 
 
 @pytest.mark.parametrize('other', ['a finished run', 'nothing'])

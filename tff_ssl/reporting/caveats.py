@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import math
+from typing import NamedTuple
 
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
@@ -32,25 +33,65 @@ def find(groups: Sequence[groups_lib.Group]) -> list[str]:
   return sentences
 
 
+# Budgets within this factor are one: cohorts differ by chance.
+_EQUAL = 1.05
+
+
+class _Budget(NamedTuple):
+  """What a run has computed: its product is compared."""
+
+  rounds: int
+  each_round: int
+  passes: int
+
+
 def _unequal_budgets(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
-  """Compares the visits of clients: rounds times clients a round times local epochs."""
-  names: dict[tuple[int, int, int], dict[str, None]] = {}
-  for group in groups:
-    for run in group.counted:
-      clients = run.flags.get('clients_per_round')
-      epochs = run.flags.get('local_epochs', 1)
-      if isinstance(clients, int) and isinstance(epochs, int):
-        key = run.last_round, clients, epochs
-        names.setdefault(key, {})[group.name] = None
-  if len({math.prod(key) for key in names}) > 1:
-    with_epochs = any(epochs > 1 for _, _, epochs in names)
+  """Compares rounds times examples (or clients) a round times passes over them."""
+  counted = [(run, group) for group in groups for run in group.counted]
+  examples = [_mean(run, 'examples') for run, _ in counted]
+  # What has been measured says more than a flag, which --participation overrides.
+  measured = all(examples)
+  names: dict[_Budget, dict[str, None]] = {}
+  for (run, group), seen in zip(counted, examples, strict=True):
+    clients = None if run.flags.get('participation') else _clients(run)
+    each_round = round(seen) if measured and seen else clients
+    if each_round is not None:
+      budget = _Budget(run.last_round, each_round, _passes(run))
+      names.setdefault(budget, {})[group.name] = None
+  products = [math.prod(budget) for budget in names]
+  if products and max(products) > _EQUAL * min(products):
+    with_passes = any(budget.passes > 1 for budget in names)
     budgets = '; '.join(
-      f'{" x ".join(f"{n:,}" for n in key[: 3 if with_epochs else 2])} '
+      f'{" x ".join(f"{n:,}" for n in budget[: 3 if with_passes else 2])} '
       f'for {_which(list(found))}'
-      for key, found in names.items()
+      for budget, found in names.items()
     )
-    what = 'rounds x clients_per_round' + (' x local_epochs' if with_epochs else '')
+    what = 'rounds x examples a round' if measured else 'rounds x clients_per_round'
+    what += ' x local passes' if with_passes else ''
     yield f'This is not a fair comparison, as budgets ({what}) differ: {budgets}.'
+
+
+def _mean(run: runs_lib.Run, name: str) -> float | None:
+  """Returns the mean over rounds of what clients report under a name, if they do."""
+  found = [
+    row[column]
+    for row in run.metrics
+    for column in row
+    if column.rpartition('/')[2] == name and math.isfinite(row[column])
+  ]
+  return sum(found) / len(found) if found else None
+
+
+def _clients(run: runs_lib.Run) -> int | None:
+  clients = run.flags.get('clients_per_round')
+  return clients if isinstance(clients, int) else None
+
+
+def _passes(run: runs_lib.Run) -> int:
+  """Returns how often a client goes over its examples in a round."""
+  # A method has one of the two; the other is 1.
+  flags = (run.flags.get(name, 1) for name in ('local_epochs', 'local_steps'))
+  return math.prod(number for number in flags if isinstance(number, int))
 
 
 def _which(names: Sequence[str]) -> str:
