@@ -11,7 +11,10 @@ def _said(spreads, threshold=0.05):
   stream = io.StringIO()
   watch = alarm.CollapseAlarm(threshold, stream)
   for round, spread in enumerate(spreads, start=1):
-    watch.update(round, {} if spread is None else {'client_work/encoding_std': spread})
+    metrics = {} if spread is None else {'client_work/encoding_std': abs(spread)}
+    # Minus zero: of a round without examples.
+    metrics['client_work/examples'] = 0 if str(spread) == '-0.0' else 9
+    watch.update(round, metrics)
   return stream.getvalue().splitlines()
 
 
@@ -26,13 +29,18 @@ def test_it_warns_again_after_a_recovery():
   assert len(_said([0.04, 0.03, 0.2, 0.04])) == 2
 
 
-@pytest.mark.parametrize('spreads', [[1.0, 0.05], [None, None], [0.5, 0.0, 0.5]])
+@pytest.mark.parametrize('spreads', [[1.0, 0.05], [None, None], [0.5, -0.0, 0.5]])
 def test_it_does_not_warn_of_what_is_no_collapse(spreads):
   assert not _said(spreads)
 
 
 def test_rounds_without_examples_are_passed_over():
-  assert len(_said([0.04, 0.0, None, 0.04])) == 1
+  assert len(_said([0.04, -0.0, None, 0.04])) == 1
+
+
+def test_a_spread_of_exactly_0_is_a_collapse():
+  (line,) = _said([0.5, 0.0, 0.0])
+  assert 'round 2' in line
 
 
 def _mixing(rounds, all_kept='all are kept'):

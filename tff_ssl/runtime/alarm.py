@@ -9,6 +9,7 @@ import tqdm
 from tff_ssl.runtime import metrics as metrics_lib
 
 _METRIC = 'encoding_std'
+_EXAMPLES = 'examples'
 _MU, _RETURNING = 'mu', 'returning'
 
 
@@ -95,8 +96,10 @@ class CollapseAlarm:
     spread = metrics_lib.find(metrics, _METRIC)
     if spread is None:
       return
-    # A round without examples has a spread of exactly 0, and says nothing.
-    collapsed = 0 < spread < self._threshold
+    if metrics_lib.find(metrics, _EXAMPLES) == 0:
+      # The 0 of a round without examples says nothing.
+      return
+    collapsed = spread < self._threshold
     if collapsed and not self._collapsed:
       # Not `write`: a progress bar may stand on the line.
       tqdm.tqdm.write(
@@ -104,5 +107,4 @@ class CollapseAlarm:
         f'{self._threshold:g}: they may have collapsed to a point',
         file=self._stream,
       )
-    if spread:
-      self._collapsed = collapsed
+    self._collapsed = collapsed
