@@ -36,6 +36,8 @@ _METHODS = {
   'Fed-BYOL without stop-gradient': f'--method=fed_byol {_MOMENTUM} --nostop_gradient',
   'Fed-BYOL without EMA': '--method=fed_byol --target_momentum=0',
   'Fed-SimSiam': '--method=fed_simsiam',
+  'Fed-SimSiam without predictor': '--method=fed_simsiam --nopredictor',
+  'Fed-SimSiam without stop-gradient': '--method=fed_simsiam --nostop_gradient',
   'Fed-SimCLR': '--method=fed_simclr',
 }
 
@@ -80,15 +82,17 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
       budget,
       'fedema-predictor',
       'Figure 2',
-      'Without its predictor Fed-BYOL fails.',
+      'Without their predictors Fed-BYOL and Fed-SimSiam fail.',
       claim_lib.ahead('Fed-BYOL', 'Fed-BYOL without predictor', by=0.08),
+      claim_lib.ahead('Fed-SimSiam', 'Fed-SimSiam without predictor', by=0.08),
     ),
     _claim(
       budget,
       'fedema-stop-gradient',
       'Figure 2',
-      'Without stop-gradient Fed-BYOL stays competitive.',
+      'Without stop-gradient Fed-BYOL stays competitive and Fed-SimSiam fails.',
       claim_lib.level('Fed-BYOL', 'Fed-BYOL without stop-gradient', within=0.04),
+      claim_lib.ahead('Fed-SimSiam', 'Fed-SimSiam without stop-gradient', by=0.08),
     ),
     _claim(
       budget,
