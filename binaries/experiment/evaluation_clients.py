@@ -77,7 +77,7 @@ def open_context() -> contextlib.AbstractContextManager[Any]:
   """Opens what executes TFF's computations, if the methods of the flags need it."""
   if not _is_federated():
     return contextlib.nullcontext()
-  return context.local()
+  return common.open_context()
 
 
 def build_federated(task: task_lib.Task) -> suite.Federated | None:
