@@ -21,7 +21,6 @@ from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import spec
-from tff_ssl.runtime import context
 from tff_ssl.runtime import federated_probe
 
 _DEFAULTS = federated_linear.FederatedLinearConfig()

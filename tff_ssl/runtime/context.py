@@ -124,9 +124,7 @@ def in_process(
     concurrency = max(1, len(os.sched_getaffinity(0)) // len(devices))
   concurrency = _checked(concurrency, intra_op_threads)
   return InProcessContext(
-    in_process_lib.InProcess(
-      devices, concurrency, intra_op_threads, _compiler(optimize_graphs)
-    )
+    in_process_lib.InProcess(devices, concurrency, intra_op_threads, optimize_graphs)
   )
 
 
@@ -160,12 +158,6 @@ def _transform_to_native(
   return tff.backends.native.transform_to_native_form(
     tff.framework.ConcreteComputation.from_building_block(block)
   )
-
-
-def _compiler(optimize_graphs: bool) -> in_process_lib.Compile:
-  if optimize_graphs:
-    return tff.backends.native.desugar_and_transform_to_native
-  return _transform_to_native
 
 
 class Context:
@@ -280,7 +272,9 @@ class WorkerContext(Context):
     super().__init__(
       tff.framework.SyncExecutionContext(
         executor_fn=self._executors,
-        compiler_fn=_compiler(optimize_graphs),
+        compiler_fn=tff.backends.native.desugar_and_transform_to_native
+        if optimize_graphs
+        else _transform_to_native,
         transform_args=tff.tensorflow.transform_args,
         transform_result=tff.tensorflow.transform_result,
       )

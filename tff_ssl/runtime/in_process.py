@@ -27,10 +27,6 @@ _KINDS = ('CPU', 'GPU')
 # their loops, and one that has none is left behind.
 _STOP_SECONDS = 1.5
 
-Compile = Callable[
-  [tff.framework.ConcreteComputation], tff.framework.ConcreteComputation
-]
-
 
 def device_names(device: str | Sequence[str] | None) -> list[str]:
   """Returns the names of devices.
@@ -42,7 +38,8 @@ def device_names(device: str | Sequence[str] | None) -> list[str]:
   Raises:
     ValueError: If there is no such device.
   """
-  gpus = [f'/device:GPU:{k}' for k in range(len(tf.config.list_physical_devices('GPU')))]
+  seen = tf.config.list_physical_devices('GPU')
+  gpus = [f'/device:GPU:{k}' for k in range(len(seen))]
   if device is None:
     return gpus or ['/device:CPU:0']
   if device == 'cpu':
@@ -74,6 +71,21 @@ def _device_name(name: str) -> str:
   return found
 
 
+def _optimized(
+  comp: tff.framework.ConcreteComputation,
+) -> tff.framework.ComputationBuildingBlock:
+  """Compiles as for the worker."""
+  return tff.backends.native.desugar_and_transform_to_native(comp).to_building_block()
+
+
+def _reduced(
+  comp: tff.framework.ConcreteComputation,
+) -> tff.framework.ComputationBuildingBlock:
+  """Compiles without the optimization of TensorFlow's graphs."""
+  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(comp.to_building_block())
+  return tff.framework.to_call_dominant(block)
+
+
 class InProcess(tff.framework.SyncContext):
   """Executes computations here; any thread may call, one computation at a time."""
 
@@ -82,7 +94,7 @@ class InProcess(tff.framework.SyncContext):
     devices: Sequence[str],
     concurrency: int,
     intra_op_threads: int,
-    compile_fn: Compile,
+    optimize_graphs: bool,
   ):
     """Starts the threads that compute.
 
@@ -91,7 +103,7 @@ class InProcess(tff.framework.SyncContext):
         number, and what is at the server on the first.
       concurrency: Clients computed at the same time on each.
       intra_op_threads: Threads per operation.
-      compile_fn: TFF's compiler.
+      optimize_graphs: Whether Grappler optimizes computations.
     """
     for name, value in _ENVIRONMENT.items():
       os.environ.setdefault(name, value)
@@ -100,7 +112,7 @@ class InProcess(tff.framework.SyncContext):
     self._config = local_graph.session_config(
       devices, concurrency * len(devices), intra_op_threads
     )
-    self._compile = compile_fn
+    self._compile = _optimized if optimize_graphs else _reduced
     self._clients = client_threads.ClientThreads(len(devices), concurrency)
     # By the identity of a computation: to hash one, all of it is serialised.
     self._programs: dict[int, tuple[Any, interpreter.Interpreter]] = {}
@@ -108,6 +120,11 @@ class InProcess(tff.framework.SyncContext):
     self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
     self._closed = False
     threading.Thread(target=self._work, name='tff_ssl_server', daemon=True).start()
+
+  @property
+  def num_computations(self) -> int:
+    """How many computations have sessions: those that somebody still has."""
+    return len(self._programs)
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     """Executes a computation; see `tff.framework.SyncContext`."""
@@ -168,20 +185,18 @@ class InProcess(tff.framework.SyncContext):
     if known is not None:
       known[1].close()
 
-  def _open_graph(
-    self, graph: internals.Graph, device: int
-  ) -> local_graph.LocalGraph:
+  def _open_graph(self, graph: internals.Graph, device: int) -> local_graph.LocalGraph:
     return local_graph.LocalGraph(graph, self._devices[device], self._config)
 
   def _abandon(self, call: '_Call') -> None:
     """Stops a call whose caller does not wait for it."""
-    stopping = threading.Thread(target=self._close_programs, daemon=True)
-    stopping.start()
+    # A session that is closed while it runs waits for it.
+    threading.Thread(target=self._close_programs, daemon=True).start()
     call.wait(_STOP_SECONDS)
 
   def _close_programs(self) -> None:
-    while self._programs:
-      gone, program = self._programs.popitem()[1]
+    programs, self._programs = self._programs, {}
+    for gone, program in programs.values():
       gone.detach()
       program.close()
 

@@ -68,7 +68,7 @@ class Interpreter:
 
   def __init__(
     self,
-    computation: tff.framework.ConcreteComputation,
+    computation: tff.framework.ComputationBuildingBlock,
     threads: client_threads.ClientThreads,
     open_graph: OpenGraph,
   ):
@@ -98,7 +98,7 @@ class Interpreter:
       tff.framework.FEDERATED_ZIP_AT_CLIENTS.uri: self._zip_at_clients,
       tff.framework.FEDERATED_ZIP_AT_SERVER.uri: self._zip_at_server,
     }
-    self._run = self._translate(computation.to_building_block())
+    self._run = self._translate(computation)
 
   def __call__(self, argument: Any, num_clients: int) -> Any:
     """Executes the computation.
@@ -137,10 +137,10 @@ class Interpreter:
       return self._translate_block(block)
     if isinstance(block, tff.framework.CompiledComputation):
       local = self._local(block)
-      return lambda scope: local
+      return lambda _: local
     if isinstance(block, tff.framework.Literal):
       value = block.value
-      return lambda scope: value
+      return lambda _: value
     raise ValueError(
       f'the computation has {block.compact_representation()}, which the runtime '
       f'in_process does not execute; it knows {", ".join(self._intrinsics)}'
@@ -207,12 +207,14 @@ class Interpreter:
     return OnClients(self._map_clients(function, values))
 
   def _aggregate(self, argument: Any, scope: _Scope) -> AtServer:
+    del scope
     on_clients, total, accumulate, _, report = argument
     for value in on_clients.values:
       total = accumulate((total, value), _SERVER)
     return AtServer(report(total, _SERVER))
 
   def _apply(self, argument: Any, scope: _Scope) -> AtServer:
+    del scope
     function, at_server = argument
     return AtServer(function(at_server.value, _SERVER))
 
@@ -223,6 +225,7 @@ class Interpreter:
     return self._over_clients(function, [None] * scope.num_clients)
 
   def _eval_at_server(self, function: Any, scope: _Scope) -> AtServer:
+    del scope
     return AtServer(function(None, _SERVER))
 
   def _map(self, argument: Any, scope: _Scope) -> AtServer | OnClients:
@@ -235,12 +238,14 @@ class Interpreter:
     return OnClients([argument] * scope.num_clients)
 
   def _value_at_server(self, argument: Any, scope: _Scope) -> AtServer:
+    del scope
     return AtServer(argument)
 
   def _zip_at_clients(self, argument: Any, scope: _Scope) -> OnClients:
     return OnClients([_of_client(argument, k) for k in range(scope.num_clients)])
 
   def _zip_at_server(self, argument: Any, scope: _Scope) -> AtServer:
+    del scope
     return AtServer(_of_server(argument))
 
 

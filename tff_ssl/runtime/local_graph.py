@@ -19,6 +19,7 @@ from tff_ssl.runtime import internals
 # TensorFlow reads it for each device that it makes; once one was made with it, all
 # later ones have threads of their own, as many as their session asks for.
 _OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
+_OF_CALL = 'config_proto'
 # By its name the pool of threads that start operations is one for all sessions.
 _POOL = 'tff_ssl_in_process_{}'
 
@@ -56,6 +57,8 @@ def session_config(
   )
   # TFF has had the graphs optimized, where that is wanted.
   config.graph_options.rewrite_options.disable_meta_optimizer = True
+  level = tf.compat.v1.OptimizerOptions.L0
+  config.graph_options.optimizer_options.opt_level = level
   config.gpu_options.allow_growth = True
   of_cpu = [tf.DeviceSpec.from_string(name) for name in devices]
   config.device_count['CPU'] = 1 + max(
@@ -95,7 +98,7 @@ class LocalGraph:
       for place, bound in enumerate(bounds):
         if bound.is_dataset:
           keys[place], variants[bound.name] = _dataset()
-      _place(graph.graph_def, device)
+      _prepare(graph.graph_def, device)
       tf.graph_util.import_graph_def(graph.graph_def, input_map=variants, name='')
 
       def tensor(name):
@@ -187,11 +190,16 @@ def _dataset() -> tuple[tf.Tensor, tf.Tensor]:
   return number, variant
 
 
-def _place(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
+def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
   """Places every operation, those in functions too, on a device."""
   for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
     for node in nodes:
       node.device = device
+      if _OF_CALL in node.attr:
+        # A call of a function would have it optimized, whatever the session says.
+        config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        node.attr[_OF_CALL].s = config.SerializeToString()
 
 
 def _flat(nested: Any) -> Any:

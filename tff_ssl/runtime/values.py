@@ -1,4 +1,4 @@
-"""Between what a TFF computation is called with and returns, and `interpreter`'s values.
+"""What a TFF computation is called with and returns, as values of `interpreter`.
 
 A caller gives arrays, numbers, data sets and Python's containers of them, and gets
 arrays in the containers that the type names: as from TFF's own contexts.
@@ -108,7 +108,10 @@ def returned(value: Any, type_spec: tff.Type) -> Any:
     if type_spec.placement is tff.SERVER:
       return returned(value.value, type_spec.member)
     values = [returned(each, type_spec.member) for each in value.values]
-    return values[0] if type_spec.all_equal else values
+    if not type_spec.all_equal:
+      return values
+    # With no client nobody has it.
+    return values[0] if values else None
   return value
 
 
@@ -131,8 +134,7 @@ def _elements(value: Any, type_spec: tff.StructType) -> list[Any]:
   found = tff.structure.to_elements(value)
   names = [name for name, _ in tff.structure.iter_elements(type_spec)]
   if len(found) != len(names) or any(
-    name not in (None, wanted)
-    for (name, _), wanted in zip(found, names, strict=True)
+    name not in (None, wanted) for (name, _), wanted in zip(found, names, strict=True)
   ):
     raise TypeError(
       f'the elements of an argument are {[name for name, _ in found]}; they must be '
