@@ -43,8 +43,8 @@ _PACKED = (
 )
 
 
-# Over the union of clients, one by one, with data at the server, in two exchanges.
-_IN_PROCESS = ('dcco', 'fedavg_batch_norm', 'fedsup', 'fedca')
+# Over the union of clients, with states, with data at the server, with two payloads.
+_IN_PROCESS = ('dcco', 'fedbn_simsiam', 'fedsup', 'fedca')
 
 
 @dataclasses.dataclass(frozen=True)
