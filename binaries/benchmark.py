@@ -16,6 +16,8 @@ DCCO's floor is 4/3, for its clients encode twice. Others have 1: `fedema` and
 batches of 50; C, 512 of 1; D, 256 cases of 1 to 6. `--growth` measures a list of
 cohorts, or of populations from which 64 clients are drawn each round.
 
+`--runtime=in_process` measures rounds without a worker.
+
 `--format=json` prints one JSON object, with all numbers and the machine, and nothing
 else; `--format=table` a line for each cohort.
 """
@@ -44,7 +46,7 @@ def main() -> None:
   settings.check()
   model = _build_model()
   growth = settings.GROWTH.value
-  with context.local() as execution:
+  with common.open_context() as execution:
     results = []
     for workload in settings.cohorts():
       results.append(_measure(execution, model, workload))
@@ -139,6 +141,7 @@ def _configuration() -> dict[str, Any]:
     image_shape=[_image_size(), _image_size(), 3],
     seed=common.SEED.value,
     packs=common.PACKS.value,
+    runtime=common.RUNTIME.value,
     rounds=common.ROUNDS.value,
     warm_up_rounds=measure.WARM_UP_ROUNDS,
   )

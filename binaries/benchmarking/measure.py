@@ -71,7 +71,7 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
   """Measures rounds against centralized steps, one after the other.
 
   Args:
-    execution: The context, with a worker of its own.
+    execution: The context; if it has a worker, one of its own.
     runner: What is measured.
     rounds: How often; at least 1.
 
@@ -94,9 +94,9 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
       cpu_between['driver'] - cpu_before['driver']
     )
     # The worker has no part in the centralized step: what it does then, it does after
-    # a round, such as freeing its values.
+    # a round, such as freeing its values. In process there is none.
     samples['federated_worker_cpu_seconds'].append(
-      cpu_after['worker'] - cpu_before['worker']
+      cpu_after.get('worker', 0.0) - cpu_before.get('worker', 0.0)
     )
     samples['federated_cpu_seconds'].append(
       samples['federated_driver_cpu_seconds'][-1]
@@ -122,7 +122,7 @@ def memory_growth(execution: context.Context, runner: Runner, rounds: int) -> Nu
   """Runs federated rounds and compares the memory after 20 of them and after all.
 
   Args:
-    execution: The context, with a worker of its own.
+    execution: The context; if it has a worker, one of its own.
     runner: What is run, from its first round.
     rounds: More than `MEMORY_SETTLED_ROUNDS`.
 

@@ -35,7 +35,8 @@ def line(result: Mapping[str, Any]) -> str:
   if 'memory_rounds' in result:
     text += (
       '  memory after {memory_rounds} rounds / after {settled}:'
-      ' driver {driver_growth:.3f}, worker {worker_growth:.3f}'
+      ' driver {driver_growth:.3f}'
+      + (', worker {worker_growth:.3f}' if 'worker_growth' in result else '')
     ).format(settled=measure.MEMORY_SETTLED_ROUNDS, **result)
   return text
 

@@ -29,6 +29,7 @@ TAKEN = (
   'augmentation',
   'rounds',
   'packs',
+  'runtime',
   'seed',
   'experiment',
   'objective',

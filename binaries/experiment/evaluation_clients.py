@@ -21,7 +21,6 @@ from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import suite
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import spec
-from tff_ssl.runtime import context
 from tff_ssl.runtime import federated_probe
 
 _DEFAULTS = federated_linear.FederatedLinearConfig()
@@ -77,7 +76,7 @@ def open_context() -> contextlib.AbstractContextManager[Any]:
   """Opens what executes TFF's computations, if the methods of the flags need it."""
   if not _is_federated():
     return contextlib.nullcontext()
-  return context.local()
+  return common.open_context()
 
 
 def build_federated(task: task_lib.Task) -> suite.Federated | None:

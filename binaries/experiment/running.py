@@ -321,9 +321,7 @@ def _open_context(
   """Opens what executes TFF's computations; centralized training has none."""
   if not federated:
     return contextlib.nullcontext()
-  return context.local(
-    worker_address=common.WORKER_ADDRESS.value, log_path=folder.worker_log
-  )
+  return common.open_context(folder.worker_log)
 
 
 def _build_cohorts(

@@ -5,6 +5,7 @@ from them; library code never sees a flag.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+import pathlib
 
 from absl import flags
 
@@ -101,6 +102,13 @@ SEED = flags.DEFINE_integer(
 RUN_DIR = flags.DEFINE_string(
   'run_dir', None, 'Folder of the run; the same command goes on where it stopped.'
 )
+RUNTIME = flags.DEFINE_enum(
+  'runtime',
+  'worker',
+  ('worker', 'in_process'),
+  "What executes TFF's computations: a worker; or this process, on the GPUs that "
+  'TensorFlow sees, else on the CPU. Their numbers differ in the last digits.',
+)
 WORKER_ADDRESS = flags.DEFINE_string(
   'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
 )
@@ -138,6 +146,17 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   program.run(main, taken)
 
 
+def open_context(log_path: pathlib.Path | None = None) -> context.Context:
+  """Opens what executes TFF's computations.
+
+  Args:
+    log_path: File for the output of a worker that is started; None: none.
+  """
+  if RUNTIME.value == 'in_process':
+    return context.in_process()
+  return context.local(worker_address=WORKER_ADDRESS.value, log_path=log_path)
+
+
 def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
   """Refuses a flag that was given where it would do nothing.
 
@@ -163,6 +182,7 @@ def check_flags() -> None:
     ValueError: If one is malformed, or does nothing for the task.
   """
   refuse_stray('data_dir', 'task', WITH_DATA_DIR)
+  refuse_stray('worker_address', 'runtime', ('worker',))
   refuse_stray('download', 'task', DOWNLOADED)
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)

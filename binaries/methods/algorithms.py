@@ -215,6 +215,7 @@ _COHORTS = (
   'clients_per_round',
   'participation',
   'packs',
+  'runtime',
   'worker_address',
 )
 # Flags among those of every run that only some algorithms take.

@@ -20,6 +20,7 @@ from tests.algorithms import with_states
 from tff_ssl import algorithms
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import labelled_only
+from tff_ssl.runtime import context
 
 _TABLE = table.TABLE
 _WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
@@ -40,6 +41,10 @@ _PACKED = (
   'fedsup',
   'fedmatch',
 )
+
+
+# Over the union of clients, with states, with data at the server, with two payloads.
+_IN_PROCESS = ('dcco', 'fedbn_simsiam', 'fedsup', 'fedca')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,3 +274,16 @@ def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
   assert packed_metrics == pytest.approx(apart_metrics, rel=1e-4, abs=1e-6)
   assert packed_metrics['nonfinite_clients'] == broken
   assert packed_metrics['empty_clients'] == 1
+
+
+@pytest.mark.parametrize('name', _IN_PROCESS)
+def test_rounds_without_a_worker_are_the_same(trained, name):
+  """Up to the last digits: TensorFlow has been compiled otherwise for the worker."""
+  run = trained(name)
+  expected, expected_metrics = run.after
+  with context.in_process('cpu', concurrency=2, optimize_graphs=False):
+    got, metrics = run.next(_cohort())
+  step = run.weights(got) - run.weights(run.state)
+  expected_step = run.weights(expected) - run.weights(run.state)
+  assert harness.relative(step, expected_step) < 1e-4
+  assert metrics == pytest.approx(expected_metrics, rel=1e-4, abs=1e-6)

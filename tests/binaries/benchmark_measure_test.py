@@ -30,6 +30,21 @@ class FakeRunner:
     self.execution.worker += 0.5
 
 
+class FakeContextInProcess(FakeContext):
+  """Counts the same where there is no worker."""
+
+  def cpu_seconds(self):
+    return {'driver': self.driver + self.worker}
+
+
+def test_without_a_worker_all_is_the_drivers():
+  execution = FakeContextInProcess()
+  result = measure.compare(execution, FakeRunner(execution), rounds=3)
+  assert result['federated_driver_cpu_seconds'] == 3.5
+  assert result['federated_worker_cpu_seconds'] == 0.0
+  assert result['centralized_cpu_seconds'] == 2.5
+
+
 def test_cpu_time_is_that_of_the_side_that_caused_it():
   execution = FakeContext()
   runner = FakeRunner(execution)

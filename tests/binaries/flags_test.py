@@ -27,6 +27,10 @@ def other_run(tmp_path):
     (['--algorithm=centralized_cco', '--local_steps=2'], '--local_steps is given with'),
     (['--encoder_norm=batch'], 'encoder_norm is batch; DCCO and what it is compared'),
     (['--task=digits', '--data_dir=/data'], '--data_dir is given with --task=digits'),
+    (
+      ['--runtime=in_process', '--worker_address=there:1'],
+      '--worker_address is given with --runtime=in_process; it is for worker only.',
+    ),
     (['--supervised_steps=3'], 'supervised_steps is given without --baselines'),
     (['--server_momentum=0.5'], 'momentum is 0.5; only sgd and lars'),
     (['--server_weight_decay=0.5'], 'weight_decay is 0.5; only lars'),

@@ -200,3 +200,11 @@ def test_without_any_worker_a_sentence_says_so(tmp_path, monkeypatch):
 
   with pytest.raises(RuntimeError, match=r'no worker binary at .*reinstall'):
     context.local(concurrency=1)
+
+
+def test_graphs_that_are_kept_in_another_way_are_refused_in_a_sentence():
+  class Block:
+    proto = object()
+
+  with pytest.raises(RuntimeError, match=r'in another way than 0\.87 \(.*worker'):
+    internals.graph_of(Block())

@@ -105,6 +105,8 @@ def run(folder, execution=None, seconds_per_round=0.0, **flags):
 
 
 if __name__ == '__main__':
-  with context.local(concurrency=1) as execution:
+  in_process = sys.argv[3:] == ['in_process']
+  open_context = context.in_process if in_process else context.local
+  with open_context(concurrency=1) as execution:
     print(os.getpid(), execution.worker_pid, flush=True)
     run(sys.argv[1], execution, seconds_per_round=float(sys.argv[2]))

@@ -21,6 +21,7 @@ NEUTRAL = (
   'packs',
   'personal_methods',
   'run_dir',
+  'runtime',
   'supervised_steps',
   'worker_address',
 )

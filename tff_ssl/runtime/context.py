@@ -1,4 +1,4 @@
-"""One context manager owns TFF's execution context and the worker behind it.
+"""One context manager owns TFF's execution context and what is behind it.
 
 Typical use::
 
@@ -10,10 +10,12 @@ Typical use::
 
 Inside, every TFF computation called from this thread runs on the worker; afterwards the
 worker is gone, and a computation called by mistake fails instead of starting another.
+
+`in_process` has no worker: computations run in this process, as TensorFlow's sessions.
 """
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import os
 import threading
 import time
@@ -23,6 +25,7 @@ from typing import Self
 import grpc
 import tensorflow_federated as tff
 
+from tff_ssl.runtime import in_process as in_process_lib
 from tff_ssl.runtime import internals
 from tff_ssl.runtime import resources
 from tff_ssl.runtime import worker as worker_lib
@@ -51,7 +54,7 @@ def local(
   worker_address: str | None = None,
   log_path: str | os.PathLike[str] | None = None,
   optimize_graphs: bool = True,
-) -> 'Context':
+) -> 'WorkerContext':
   """Makes a worker TFF's default execution context.
 
   The result is a context manager; without `with`, call `close()`.
@@ -77,19 +80,63 @@ def local(
     RuntimeError: If the worker does not start, or ends.
     ConnectionError: If nothing answers at the address.
   """
+  concurrency = _checked(concurrency, intra_op_threads)
+  if worker_address is None:
+    worker = worker_lib.Worker(concurrency, intra_op_threads, log_path)
+    return WorkerContext(worker.address, worker, optimize_graphs)
+  host, _, port = worker_address.rpartition(':')
+  if not host or not port.isdecimal():
+    raise ValueError(f"worker_address is '{worker_address}': it must be host:port")
+  return WorkerContext(worker_address, None, optimize_graphs)
+
+
+def in_process(
+  device: str | Sequence[str] | None = None,
+  concurrency: int | None = None,
+  intra_op_threads: int = 1,
+  optimize_graphs: bool = True,
+) -> 'InProcessContext':
+  """Makes this process TFF's default execution context.
+
+  The result is a context manager; without `with`, call `close()`. On the CPU the
+  numbers are those of `local` with the same arguments, to the bit.
+
+  Args:
+    device: 'cpu'; 'gpu', all that TensorFlow sees; a list of names of TensorFlow's
+      devices; None: the GPUs where there are some, else the CPU. Of several devices
+      each computes a client (or pack) in turn.
+    concurrency: Clients computed at the same time on each device; None: on a GPU 1, on
+      CPUs together the number of cores this process may use.
+    intra_op_threads: Threads per TensorFlow operation, see `local`. Everything else in
+      this process has TensorFlow's own.
+    optimize_graphs: See `local`.
+
+  Returns:
+    The open context.
+
+  Raises:
+    ValueError: If an argument is out of range, or there is no such device.
+  """
+  devices = in_process_lib.device_names(device)
+  if concurrency is None and 'GPU' in devices[0]:
+    concurrency = 1
+  elif concurrency is None:
+    concurrency = max(1, len(os.sched_getaffinity(0)) // len(devices))
+  concurrency = _checked(concurrency, intra_op_threads)
+  return InProcessContext(
+    in_process_lib.InProcess(devices, concurrency, intra_op_threads, optimize_graphs)
+  )
+
+
+def _checked(concurrency: int | None, intra_op_threads: int) -> int:
+  """Returns the number of clients that are computed at the same time."""
   if concurrency is None:
     concurrency = len(os.sched_getaffinity(0))
   if concurrency < 1:
     raise ValueError(f'concurrency is {concurrency}: it must be at least 1')
   if intra_op_threads < 1:
     raise ValueError(f'intra_op_threads is {intra_op_threads}: it must be at least 1')
-  if worker_address is None:
-    worker = worker_lib.Worker(concurrency, intra_op_threads, log_path)
-    return Context(worker.address, worker, optimize_graphs)
-  host, _, port = worker_address.rpartition(':')
-  if not host or not port.isdecimal():
-    raise ValueError(f"worker_address is '{worker_address}': it must be host:port")
-  return Context(worker_address, None, optimize_graphs)
+  return concurrency
 
 
 def remove_default() -> None:
@@ -114,7 +161,89 @@ def _transform_to_native(
 
 
 class Context:
-  """An open execution context; see `local`."""
+  """An open execution context; see `local` and `in_process`."""
+
+  def __init__(self, context: tff.framework.SyncContext):
+    """Becomes TFF's default context.
+
+    Args:
+      context: What executes computations.
+    """
+    self._context = context
+    self._closed = False
+    # `import tensorflow_federated` has set a default context of its own that would
+    # start a worker at the first call and never end it; this replaces it.
+    tff.framework.set_default_context(self._context)
+    _open_here().append(self)
+
+  @property
+  def worker_pid(self) -> int | None:
+    """Process id of the worker, None where it runs elsewhere or there is none."""
+    return None
+
+  def memory(self) -> collections.OrderedDict[str, float]:
+    """Returns resident MiB now of `driver` and, when it is ours, `worker`."""
+    return resources.memory(self._pids())
+
+  def peak_memory(self) -> collections.OrderedDict[str, float]:
+    """Returns the highest resident MiB so far of `driver` and `worker`."""
+    return resources.peak_memory(self._pids())
+
+  def cpu_seconds(self) -> collections.OrderedDict[str, float]:
+    """Returns CPU seconds so far, all threads, of `driver` and `worker`."""
+    return resources.cpu_seconds(self._pids())
+
+  def close(self) -> None:
+    """Ends what is behind it and removes the context; idempotent.
+
+    The context that was open around it, if there is one, is the default again.
+    """
+    if self._closed:
+      return
+    self._closed = True
+    outer = _open_here()
+    if self in outer:
+      outer.remove(self)
+    # Contexts are per thread, and another one may have become the default since.
+    if tff.framework.get_context_stack().current is self._context:
+      if outer:
+        tff.framework.set_default_context(outer[-1]._context)
+      else:
+        tff.test.set_no_default_context()
+    self._end()
+
+  def __enter__(self) -> Self:
+    return self
+
+  def __exit__(
+    self,
+    exception_type: type[BaseException] | None,
+    exception: BaseException | None,
+    traceback: types.TracebackType | None,
+  ) -> None:
+    self.close()
+
+  def _end(self) -> None:
+    """Ends what is behind the context."""
+
+  def _pids(self) -> collections.OrderedDict[str, int]:
+    return collections.OrderedDict(driver=os.getpid())
+
+
+class InProcessContext(Context):
+  """A context of this process; see `in_process`."""
+
+  def __init__(self, context: in_process_lib.InProcess):
+    """Becomes TFF's default context."""
+    self._in_process = context
+    super().__init__(context)
+
+  def _end(self) -> None:
+    self._in_process.close()
+
+
+class WorkerContext(Context):
+  """A context of a worker; see `local`."""
 
   def __init__(
     self, address: str, worker: worker_lib.Worker | None, optimize_graphs: bool = True
@@ -135,78 +264,36 @@ class Context:
     self._executors = _Executors(self._make_executor)
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
-    self._context = tff.framework.SyncExecutionContext(
-      executor_fn=self._executors,
-      compiler_fn=tff.backends.native.desugar_and_transform_to_native
-      if optimize_graphs
-      else _transform_to_native,
-      transform_args=tff.tensorflow.transform_args,
-      transform_result=tff.tensorflow.transform_result,
-    )
-    self._closed = False
     try:
       self._wait_until_ready()
     except BaseException:
-      self.close()
+      self._end()
       raise
-    # `import tensorflow_federated` has set a default context of its own that would
-    # start a worker at the first call and never end it; this replaces it.
-    tff.framework.set_default_context(self._context)
-    _open_here().append(self)
+    super().__init__(
+      tff.framework.SyncExecutionContext(
+        executor_fn=self._executors,
+        compiler_fn=tff.backends.native.desugar_and_transform_to_native
+        if optimize_graphs
+        else _transform_to_native,
+        transform_args=tff.tensorflow.transform_args,
+        transform_result=tff.tensorflow.transform_result,
+      )
+    )
 
   @property
   def worker_pid(self) -> int | None:
     """Process id of the worker, None where it runs elsewhere."""
     return None if self._worker is None else self._worker.pid
 
-  def memory(self) -> collections.OrderedDict[str, float]:
-    """Returns resident MiB now of `driver` and, when it is ours, `worker`."""
-    return resources.memory(self._pids())
-
-  def peak_memory(self) -> collections.OrderedDict[str, float]:
-    """Returns the highest resident MiB so far of `driver` and `worker`."""
-    return resources.peak_memory(self._pids())
-
-  def cpu_seconds(self) -> collections.OrderedDict[str, float]:
-    """Returns CPU seconds so far, all threads, of `driver` and `worker`."""
-    return resources.cpu_seconds(self._pids())
-
-  def close(self) -> None:
-    """Ends the worker (when ours) and removes the context; idempotent.
-
-    The context that was open around it, if there is one, is the default again.
-    """
-    if self._closed:
-      return
-    self._closed = True
-    outer = _open_here()
-    if self in outer:
-      outer.remove(self)
-    # Contexts are per thread, and another one may have become the default since.
-    if tff.framework.get_context_stack().current is self._context:
-      if outer:
-        tff.framework.set_default_context(outer[-1]._context)
-      else:
-        tff.test.set_no_default_context()
+  def _end(self) -> None:
     if self._worker is None:
       self._executors.close()
     else:
       self._worker.stop()
     self._channel.close()
 
-  def __enter__(self) -> Self:
-    return self
-
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
-    self.close()
-
   def _pids(self) -> collections.OrderedDict[str, int]:
-    pids = collections.OrderedDict(driver=os.getpid())
+    pids = super()._pids()
     if self._worker is not None and not self._closed:
       pids['worker'] = self._worker.pid
     return pids

@@ -1,0 +1,79 @@
+"""Programs that execute computations without a worker."""
+
+import csv
+import json
+
+import numpy as np
+import psutil
+import pytest
+
+from binaries import dcco
+from binaries import evaluate
+from tests.binaries import in_process
+from tests.binaries import launch
+from tff_ssl.runtime import context
+
+_FLAGS = (*launch.SMALL, '--projector=8,8', '--evaluation_methods=knn')
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  """A run of two rounds, which starts no process."""
+  folder = tmp_path_factory.mktemp('in_process') / 'run'
+  before = set(psutil.Process().children())
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(context, 'local', pytest.fail)
+    ended = _run(folder, 'in_process', '--rounds=2')
+  assert ended.status == 0, ended.stderr
+  assert set(psutil.Process().children()) <= before
+  return ended
+
+
+def _run(folder, runtime, *flags):
+  return in_process.run(
+    dcco, *_FLAGS, f'--runtime={runtime}', *flags, f'--run_dir={folder}', folder=folder
+  )
+
+
+def _rows(folder, name='metrics.csv'):
+  with (folder / name).open() as file:
+    return list(csv.DictReader(file))
+
+
+def test_its_numbers_are_those_of_a_worker(run, tmp_path):
+  worker = _run(tmp_path / 'run', 'worker', '--rounds=2')
+  assert worker.status == 0, worker.stderr
+  for row, expected in zip(_rows(run.folder), _rows(worker.folder), strict=True):
+    assert row.keys() == expected.keys()
+    for name in row:
+      if name.startswith('client_work'):
+        np.testing.assert_allclose(float(row[name]), float(expected[name]), rtol=1e-4)
+
+
+def test_its_memory_is_that_of_the_driver(run):
+  row = _rows(run.folder, 'system.csv')[-1]
+  assert float(row['driver_mib']) > 0
+  assert float(row['cpu_seconds']) > 0
+  assert 'worker_mib' not in row
+
+
+def test_it_does_not_resume_with_a_worker(run):
+  """The last digits of its numbers are others."""
+  with pytest.raises(
+    ValueError, match='is a run with --runtime=in_process, not --runtime=worker: '
+  ):
+    in_process.call(dcco, *_FLAGS, '--rounds=2', f'--run_dir={run.folder}')
+
+
+def test_it_is_evaluated_without_a_worker(run, monkeypatch):
+  monkeypatch.setattr(context, 'local', pytest.fail)
+  ended = in_process.run(
+    evaluate,
+    f'--run={run.folder}',
+    '--evaluation_methods=federated_linear',
+    '--federated_rounds=2',
+    '--label_fractions=1',
+  )
+  assert ended.status == 0, ended.stderr
+  found = json.loads((run.folder / 'evaluation.json').read_text())
+  assert any('federated_linear' in name for name in found)

@@ -1,0 +1,106 @@
+"""The devices that computations without a worker are placed on, and their threads."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tff_ssl.runtime import client_threads
+from tff_ssl.runtime import context
+from tff_ssl.runtime import local_graph
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Placements are logged as lines such as 'matmul_0: (MatMul): /job:.../device:CPU:1'.
+_DEVICES = """
+import numpy as np, tensorflow as tf, tensorflow_federated as tff
+(cpu,) = tf.config.list_physical_devices('CPU')
+two = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, two)
+from tff_ssl.runtime import context, local_graph
+
+config = local_graph.session_config
+def logging_config(*arguments):
+  made = config(*arguments)
+  made.log_device_placement = True
+  return made
+local_graph.session_config = logging_config
+
+matrix = tff.TensorType(np.float32, [8, 8])
+square = tff.tensorflow.computation(
+  lambda x: tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, x @ y), (0, x))[1],
+  matrix,
+)
+total = tff.federated_computation(
+  lambda values: tff.federated_sum(tff.federated_map(square, values)),
+  tff.FederatedType(matrix, tff.CLIENTS),
+)
+given = list(np.random.default_rng(1).normal(size=[3, 8, 8]).astype(np.float32))
+for devices in (['CPU:0'], ['CPU:0', '/device:CPU:1']):
+  print('devices', len(devices), flush=True)
+  with context.in_process(devices):
+    print('sum', total(given).tobytes().hex(), flush=True)
+"""
+
+
+@pytest.fixture(scope='module')
+def on_devices():
+  """Returns what one and two logical CPUs, in the place of GPUs, have said."""
+  ended = subprocess.run(
+    [sys.executable, '-c', _DEVICES],
+    capture_output=True,
+    text=True,
+    cwd=ROOT,
+    env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '0'},
+  )
+  assert ended.returncode == 0, ended.stderr
+  return ended
+
+
+def test_two_devices_give_the_numbers_of_one(on_devices):
+  one, two = re.findall('^sum (.*)', on_devices.stdout, re.M)
+  assert one == two
+
+
+def test_clients_are_computed_on_the_devices_in_turn(on_devices):
+  placed = on_devices.stdout + on_devices.stderr
+  assert 'MatMul' in placed
+  used = set(re.findall(r'\(MatMul\): .*device:(CPU:\d)', placed))
+  assert used == {'CPU:0', 'CPU:1'}
+
+
+def test_client_k_is_on_device_k_modulo_their_number():
+  threads = client_threads.ClientThreads(3, 2)
+  try:
+    got = threads.map(lambda value, device: (value, device), range(8))
+  finally:
+    threads.stop()
+  assert got == [(k, k % 3) for k in range(8)]
+
+
+@pytest.mark.parametrize(
+  ('device', 'message'),
+  [
+    ('gpu', 'device is gpu; it must be cpu, for TensorFlow sees no GPU'),
+    ('tpu', "device is 'tpu'; it must be cpu, gpu or a list"),
+    ([], 'it must be cpu, gpu or a list'),
+    (['CPU:7'], "device has 'CPU:7'; TensorFlow has /device:CPU:0"),
+    (['nonsense'], "device has 'nonsense'; TensorFlow has /device:CPU:0"),
+  ],
+)
+def test_devices_that_are_not_there(device, message):
+  if device == 'gpu' and tf.config.list_physical_devices('GPU'):
+    pytest.skip('TensorFlow sees a GPU')
+  with pytest.raises(ValueError, match=re.escape(message)):
+    context.in_process(device)
+
+
+def test_operations_have_as_many_threads_as_asked():
+  """The rest of this process keeps TensorFlow's own number."""
+  config = local_graph.session_config(['/device:CPU:0'], 2, 3)
+  assert config.intra_op_parallelism_threads == 3
+  assert config.device_count['CPU'] == 1
+  assert tf.config.threading.get_intra_op_parallelism_threads() == 0

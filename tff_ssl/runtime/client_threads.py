@@ -1,0 +1,102 @@
+"""The threads that compute clients, each on a device in turn."""
+
+from collections.abc import Callable, Sequence
+import queue
+import threading
+from typing import Any
+
+# A function of a client's value and the number of its device.
+Function = Callable[[Any, int], Any]
+
+
+class ClientThreads:
+  """A few threads a device; client k is computed on device k modulo their number.
+
+  They are daemons: one that is deep in a computation does not keep the process.
+  """
+
+  def __init__(self, num_devices: int, threads_per_device: int):
+    """Starts them.
+
+    Args:
+      num_devices: At least 1.
+      threads_per_device: Clients computed at the same time on one device; at least 1.
+    """
+    self._queues: list[queue.SimpleQueue[_Task | None]] = [
+      queue.SimpleQueue() for _ in range(num_devices)
+    ]
+    self._threads = [
+      threading.Thread(
+        target=_work, args=(tasks, device), name=f'tff_ssl_{device}', daemon=True
+      )
+      for device, tasks in enumerate(self._queues)
+      for _ in range(threads_per_device)
+    ]
+    for thread in self._threads:
+      thread.start()
+
+  def map(self, function: Function, values: Sequence[Any]) -> list[Any]:
+    """Returns what a function gives of each value, in their order.
+
+    Args:
+      function: Of a value and the number of its device.
+      values: Of the clients.
+
+    Raises:
+      Exception: The first that a client has raised, in their order; those that have
+        not begun by then are not computed.
+    """
+    job = _Job(function, len(values))
+    for k, value in enumerate(values):
+      self._queues[k % len(self._queues)].put(_Task(job, k, value))
+    return job.results()
+
+  def stop(self) -> None:
+    """Ends them when what is queued is done."""
+    for tasks in self._queues:
+      for _ in self._threads:
+        tasks.put(None)
+
+
+class _Job:
+  """One function over all clients."""
+
+  def __init__(self, function: Function, count: int):
+    self._function = function
+    self._results: list[Any] = [None] * count
+    self._errors: dict[int, BaseException] = {}
+    self._done: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+  def run(self, place: int, value: Any, device: int) -> None:
+    """Computes one client, unless another has failed."""
+    try:
+      if not self._errors:
+        self._results[place] = self._function(value, device)
+    except BaseException as error:
+      self._errors[place] = error
+    self._done.put(None)
+
+  def results(self) -> list[Any]:
+    """Waits for all; see `ClientThreads.map`."""
+    for _ in self._results:
+      self._done.get()
+    if self._errors:
+      raise self._errors[min(self._errors)]
+    return self._results
+
+
+class _Task:
+  """One client of a job."""
+
+  def __init__(self, job: _Job, place: int, value: Any):
+    self._job, self._place, self._value = job, place, value
+
+  def run(self, device: int) -> None:
+    self._job.run(self._place, self._value, device)
+
+
+def _work(tasks: 'queue.SimpleQueue[_Task | None]', device: int) -> None:
+  while (task := tasks.get()) is not None:
+    task.run(device)
+    # Not to keep a client's value while waiting.
+    del task

@@ -1,0 +1,217 @@
+"""A local computation of TFF's as a TensorFlow session in this process.
+
+TFF's worker executes each TensorFlow part of a computation in a session of its own,
+with the threads of its environment. So does this: with the same graph and the same
+number of threads per operation, the numbers are the worker's to the bit, whatever
+threads TensorFlow uses for everything else in this process.
+"""
+
+from collections.abc import Sequence
+import itertools
+import os
+import threading
+from typing import Any
+
+import tensorflow as tf
+
+from tff_ssl.runtime import internals
+
+# TensorFlow reads it for each device that it makes; once one was made with it, all
+# later ones have threads of their own, as many as their session asks for.
+_OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
+_OF_CALL = 'config_proto'
+# By its name the pool of threads that start operations is one for all sessions.
+_POOL = 'tff_ssl_in_process_{}'
+
+
+def allow_own_threads() -> None:
+  """Lets each session have its own number of threads per operation, from now on."""
+  before = os.environ.get(_OWN_THREADS)
+  os.environ[_OWN_THREADS] = '1'
+  try:
+    tf.compat.v1.Session(graph=tf.Graph()).close()
+  finally:
+    if before is None:
+      del os.environ[_OWN_THREADS]
+    else:
+      os.environ[_OWN_THREADS] = before
+
+
+def session_config(
+  devices: Sequence[str], concurrency: int, intra_op_threads: int
+) -> tf.compat.v1.ConfigProto:
+  """Returns how sessions are made.
+
+  Args:
+    devices: Names of all that are used.
+    concurrency: Operations that may be started at the same time, in all sessions.
+    intra_op_threads: Threads of one operation.
+  """
+  config = tf.compat.v1.ConfigProto(
+    intra_op_parallelism_threads=intra_op_threads,
+    # Where a data set is read there is no kernel of a GPU.
+    allow_soft_placement=True,
+  )
+  config.session_inter_op_thread_pool.add(
+    num_threads=concurrency, global_name=_POOL.format(concurrency)
+  )
+  # TFF has had the graphs optimized, where that is wanted.
+  config.graph_options.rewrite_options.disable_meta_optimizer = True
+  level = tf.compat.v1.OptimizerOptions.L0
+  config.graph_options.optimizer_options.opt_level = level
+  config.gpu_options.allow_growth = True
+  of_cpu = [tf.DeviceSpec.from_string(name) for name in devices]
+  config.device_count['CPU'] = 1 + max(
+    (spec.device_index for spec in of_cpu if spec.device_type == 'CPU'), default=0
+  )
+  if all(spec.device_type == 'CPU' for spec in of_cpu):
+    config.device_count['GPU'] = 0
+  return config
+
+
+class LocalGraph:
+  """The graph of one local computation, on one device."""
+
+  def __init__(
+    self, graph: internals.Graph, device: str, config: tf.compat.v1.ConfigProto
+  ):
+    """Opens a session.
+
+    Args:
+      graph: What is executed.
+      device: Where.
+      config: From `session_config`.
+
+    Raises:
+      ValueError: If it returns a data set.
+    """
+    self._results = graph.results
+    results = list(_flat(graph.results))
+    if any(bound.is_dataset for bound in results):
+      raise ValueError(
+        'the computation returns a data set; in_process must be given those that '
+        'return tensors'
+      )
+    with tf.Graph().as_default() as imported:
+      bounds = [] if graph.arguments is None else list(_flat(graph.arguments))
+      keys, variants = {}, {}
+      for place, bound in enumerate(bounds):
+        if bound.is_dataset:
+          keys[place], variants[bound.name] = _dataset()
+      _prepare(graph.graph_def, device)
+      tf.graph_util.import_graph_def(graph.graph_def, input_map=variants, name='')
+
+      def tensor(name):
+        return imported.get_tensor_by_name(name)
+
+      self._feeds = [
+        keys[place] if place in keys else tensor(bound.name)
+        for place, bound in enumerate(bounds)
+      ]
+      self._datasets = sorted(keys)
+      self._fetches = [tensor(bound.name) for bound in results]
+      self._constant = {tensor(graph.token): b''} if graph.token else {}
+      self._initialize = (
+        imported.get_operation_by_name(graph.initialize_op)
+        if graph.initialize_op
+        else None
+      )
+    # What is initialized is the session's: one call at a time.
+    self._variables = threading.Lock()
+    self._session = tf.compat.v1.Session(graph=imported, config=config)
+
+  def __call__(self, argument: Any) -> Any:
+    """Executes the computation; from any thread.
+
+    Args:
+      argument: In the form of the parameter: arrays and data sets in nested tuples.
+
+    Returns:
+      Arrays in nested tuples. They may share memory with the argument's.
+    """
+    values = list(_flat(argument)) if self._feeds else []
+    given = []
+    try:
+      for place in self._datasets:
+        given.append(_given.add(values[place]))
+        values[place] = given[-1]
+      feeds = {**self._constant, **dict(zip(self._feeds, values, strict=True))}
+      if self._initialize is None:
+        fetched = self._session.run(self._fetches, feeds)
+      else:
+        with self._variables:
+          self._session.run(self._initialize, feeds)
+          fetched = self._session.run(self._fetches, feeds)
+    finally:
+      for key in given:
+        _given.remove(key)
+    return _nested(self._results, iter(fetched))
+
+  def close(self) -> None:
+    """Cancels what runs, at the next step of its loops, and frees the session."""
+    self._session.close()
+
+
+class _Given:
+  """The data sets that sessions are reading, by number.
+
+  A session is fed arrays alone. A data set is fetched from here by a function of
+  Python's, as the tensor it is: its examples are neither serialised nor copied.
+  """
+
+  def __init__(self) -> None:
+    self._numbers = itertools.count()
+    self._datasets: dict[int, tf.data.Dataset] = {}
+
+  def add(self, dataset: tf.data.Dataset) -> int:
+    """Returns the number of a data set, until it is removed."""
+    number = next(self._numbers)
+    self._datasets[number] = dataset
+    return number
+
+  def remove(self, number: int) -> None:
+    """Forgets a data set."""
+    del self._datasets[number]
+
+  def variant(self, number: tf.Tensor) -> tf.Tensor:
+    """Returns the tensor of a data set."""
+    return tf.data.experimental.to_variant(self._datasets[int(number)])
+
+
+_given = _Given()
+
+
+def _dataset() -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns where the number of a data set is fed, and the data set's tensor."""
+  with tf.device('/device:CPU:0'):
+    number = tf.compat.v1.placeholder(tf.int64, [])
+    variant = tf.py_function(_given.variant, [number], tf.variant)
+  variant.set_shape([])
+  return number, variant
+
+
+def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
+  """Places every operation, those in functions too, on a device."""
+  for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
+    for node in nodes:
+      node.device = device
+      if _OF_CALL in node.attr:
+        # A call of a function would have it optimized, whatever the session says.
+        config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        node.attr[_OF_CALL].s = config.SerializeToString()
+
+
+def _flat(nested: Any) -> Any:
+  """Yields what is in nested tuples, unless they are those of a `Bound`."""
+  if type(nested) is tuple:
+    for each in nested:
+      yield from _flat(each)
+  else:
+    yield nested
+
+
+def _nested(form: Any, flat: Any) -> Any:
+  if type(form) is tuple:
+    return tuple(_nested(each, flat) for each in form)
+  return next(flat)
