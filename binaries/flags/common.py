@@ -101,6 +101,14 @@ SEED = flags.DEFINE_integer(
 RUN_DIR = flags.DEFINE_string(
   'run_dir', None, 'Folder of the run; the same command goes on where it stopped.'
 )
+HOSTS = 'hosts'
+RUNTIME = flags.DEFINE_enum(
+  'runtime',
+  'worker',
+  ('worker', HOSTS),
+  'What executes TFF computations: one worker, here or at --worker_address; or workers '
+  'on many hosts, at --worker_addresses, of which any may die.',
+)
 WORKER_ADDRESS = flags.DEFINE_string(
   'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
 )
@@ -109,17 +117,27 @@ WORKER_ADDRESS = flags.DEFINE_string(
 DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 
 # Flags that may change when a run is resumed: they do not change its numbers.
-MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
+MAY_DIFFER = (
+  'checkpoint_every',
+  'data_dir',
+  'download',
+  'run_dir',
+  'runtime',
+  'worker_address',
+)
 
 # Paths that a program which reads a run needs again on its command line, and what it
 # has no use for: neither is taken from the run.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
 NOT_ADOPTED = (
   'alignment_run',
+  'i_trust_this_network',
   'run',
   'run_dir',
+  'runtime',
   'transfer_data_dir',
   'worker_address',
+  'worker_addresses',
 )
 
 # Tasks that take --data_dir, and those that take --download.

@@ -110,9 +110,7 @@ def build_parts(
       sums do, or the server trains between two exchanges. And as
       `builder.build_learning_process`.
   """
-  return of_graph(
-    builder.Graph(algorithm, element_spec, aggregation, tells_again=True)
-  )
+  return of_graph(builder.Graph(algorithm, element_spec, aggregation, tells_again=True))
 
 
 def of_graph(graph: builder.Graph) -> Parts:
@@ -147,7 +145,7 @@ def of_graph(graph: builder.Graph) -> Parts:
       (
         phase.name,
         _build(graph, received, phase.name, clip_norms)
-        if phase.name in graph.steps
+        if isinstance(phase, phases.Exchange)
         else _build_at_server(received, phase),
       )
       for phase in graph.algorithm.phases

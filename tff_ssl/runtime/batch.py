@@ -14,7 +14,7 @@ TRIES = 3
 Task = Callable[[], Any]
 
 
-class Failed(RuntimeError):
+class FailedError(RuntimeError):
   """A task that no host can do."""
 
 
@@ -53,7 +53,7 @@ class Batch:
     """Returns the results in the order of the tasks.
 
     Raises:
-      Failed: If some task cannot be done.
+      FailedError: If some task cannot be done.
     """
     if self._error is not None:
       raise self._error
@@ -108,7 +108,7 @@ class Batch:
       return
     self._losses[place] += 1
     if self._losses[place] > self._max_losses:
-      self._error = Failed(
+      self._error = FailedError(
         f'Part {place + 1} of {len(self.tasks)} was given out {self._losses[place]} '
         f'times, and each host was lost, at last {host}: it may be too large for them.'
       )
@@ -120,7 +120,7 @@ class Batch:
       return
     self._failed[place].append(host)
     if len(self._failed[place]) >= TRIES:
-      failed = Failed(
+      failed = FailedError(
         f'Part {place + 1} of {len(self.tasks)} failed on '
         f'{", ".join(self._failed[place])}: {type(error).__name__}: {error}'
       )

@@ -1,11 +1,11 @@
 """One host: a TFF worker at an address, which may die, freeze, or come back.
 
 Every wait for it ends. TFF itself repeats a call on a dead connection for ever; here a
-call that has lost its connection raises `Lost`, and closing the connection from another
-thread ends a call that waits for an answer. Whether a host that computes for long is
-alive is asked by another call of the same connection, the standard health check of
-gRPC. TFF's worker does not implement it, and says so at once, from another thread than
-those that compute: any answer will do.
+call that has lost its connection raises `LostError`, and closing the connection from
+another thread ends a call that waits for an answer. Whether a host that computes for
+long is alive is asked by another call of the same connection, the standard health check
+of gRPC. TFF's worker does not implement it, and says so at once, from another thread
+than those that compute: any answer will do.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _LOST = (
 Compile = Callable[[Any], Any]
 
 
-class Lost(Exception):
+class LostError(Exception):
   """The host does not answer, or the connection was closed."""
 
 
@@ -90,7 +90,7 @@ class Host:
       seconds: How long to wait for an answer.
 
     Raises:
-      Lost: If there is none.
+      LostError: If there is none.
     """
     self.disconnect()
     # Those of a worker that has ended are unknown to the next one.
@@ -100,18 +100,18 @@ class Host:
       grpc.channel_ready_future(channel).result(seconds)
     except grpc.FutureTimeoutError:
       channel.close()
-      raise Lost(f'{self.address} does not answer') from None
+      raise LostError(f'{self.address} does not answer') from None
     with self._lock:
       self._channel = channel
       self._stub = _Stub(tff.framework.RemoteExecutorGrpcStub(channel))
     try:
       self.check(seconds)
-    except Lost:
+    except LostError:
       self.disconnect()
       raise
 
   def disconnect(self) -> None:
-    """Closes the connection, if there is one: calls that wait for it raise `Lost`."""
+    """Closes the connection; calls that wait for an answer raise `LostError`."""
     with self._lock:
       channel, self._channel, self._stub = self._channel, None, None
     if channel is not None:
@@ -119,7 +119,7 @@ class Host:
 
   def close(self) -> None:
     """Frees what the host holds for this process, if it is alive, and disconnects."""
-    with contextlib.suppress(Lost):
+    with contextlib.suppress(LostError):
       self.check(_CLOSE_SECONDS)
       self._executors.close()
     self.disconnect()
@@ -131,19 +131,19 @@ class Host:
       seconds: How long to wait for the answer.
 
     Raises:
-      Lost: If there is none.
+      LostError: If there is none.
     """
     channel = self._channel
     if channel is None:
-      raise Lost(f'there is no connection to {self.address}')
+      raise LostError(f'there is no connection to {self.address}')
     self._asked = time.monotonic()
     try:
       channel.unary_unary(_HEALTH_CHECK)(b'', timeout=seconds)
     except grpc.RpcError as error:
       if error.code() != grpc.StatusCode.UNIMPLEMENTED:
-        raise Lost(f'{self.address}: {error.code().name}') from None
+        raise LostError(f'{self.address}: {error.code().name}') from None
     except ValueError:
-      raise Lost(f'the connection to {self.address} was closed') from None
+      raise LostError(f'the connection to {self.address} was closed') from None
     finally:
       self._asked = None
 
@@ -155,7 +155,7 @@ class Host:
         computations is the host from then on.
 
     Raises:
-      Lost: If the host is lost meanwhile.
+      LostError: If the host is lost meanwhile.
       TypeError: If a result is not of the type of its computation.
     """
     tff.framework.set_default_context(_Checked(self._context))
@@ -166,7 +166,7 @@ class Host:
   ) -> tff.framework.RemoteExecutor:
     stub = self._stub
     if stub is None:
-      raise Lost(f'there is no connection to {self.address}')
+      raise LostError(f'there is no connection to {self.address}')
     # See `context.Context`.
     executor = internals.RemoteExecutor(stub, dispose_batch_size=3)
     executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
@@ -174,7 +174,7 @@ class Host:
 
 
 class _Stub:
-  """TFF's stub, whose errors of a lost connection are `Lost`: TFF does not try again.
+  """TFF's stub, which raises `LostError`, after which TFF does not try again.
 
   What only frees values never fails: values may be freed after their connection.
   """
@@ -193,13 +193,13 @@ def _call(method: Callable[[Any], Any], name: str, request: Any) -> Any:
     if name.startswith('dispose'):
       return None
     if error.code() in _LOST:
-      raise Lost(f'{name}: {error.code().name} {error.details()}') from None
+      raise LostError(f'{name}: {error.code().name} {error.details()}') from None
     raise
   except ValueError as error:
     # gRPC's name for a call of a channel that was closed.
     if name.startswith('dispose'):
       return None
-    raise Lost(f'{name}: {error}') from None
+    raise LostError(f'{name}: {error}') from None
 
 
 class _Checked(tff.framework.SyncContext):
@@ -239,5 +239,5 @@ def check_type(value: Any, type_spec: tff.Type) -> None:
     array = np.asarray(value)
     if not type_spec.is_assignable_from(tff.TensorType(array.dtype.type, array.shape)):
       raise TypeError(
-        f'a result is an array {array.dtype} {list(array.shape)}; it must be {type_spec}'
+        f'a result is {array.dtype}{list(array.shape)}; it must be {type_spec}'
       )

@@ -41,7 +41,7 @@ _LOOPBACK = re.compile(r'localhost|127\.\d+\.\d+\.\d+|\[::1\]')
 _JOIN_SECONDS = 5.0
 
 
-class NoHostLeft(ConnectionError):
+class NoHostLeftError(ConnectionError):
   """None of the hosts has answered for too long."""
 
 
@@ -154,7 +154,7 @@ class Hosts:
       What they return, in their order.
 
     Raises:
-      NoHostLeft: If no host has answered for the time given.
+      NoHostLeftError: If no host has answered for the time given.
       RuntimeError: If three hosts have answered a task with an error.
     """
     with self._one_batch, self._changed:
@@ -229,7 +229,7 @@ class Hosts:
       else:
         return
     self.close()
-    raise NoHostLeft(
+    raise NoHostLeftError(
       f'No TFF worker answers at {", ".join(self.addresses)} in '
       f'{_CONNECT_SECONDS:.0f} s.'
     )
@@ -237,7 +237,7 @@ class Hosts:
   def _check_that_some_host_is_left(self) -> None:
     silent = time.monotonic() - self._answered
     if not self._connected and silent > self._timeout:
-      raise NoHostLeft(
+      raise NoHostLeftError(
         f'No host is left: of {", ".join(self.addresses)} none has answered for '
         f'{silent:.0f} s.'
       )
@@ -248,7 +248,7 @@ class Hosts:
     while not self._closed.is_set():
       try:
         host.connect(min(self._timeout, _LONGEST_PAUSE))
-      except host_lib.Lost as error:
+      except host_lib.LostError as error:
         if was_there:
           logging.warning('Host %s; the others go on.', error)
         was_there = False
@@ -285,7 +285,7 @@ class Hosts:
         return useful
       try:
         result = host.run(batch.tasks[place])
-      except host_lib.Lost:
+      except host_lib.LostError:
         with self._changed:
           batch.lost(place, host.address)
         return useful
@@ -326,7 +326,7 @@ class Hosts:
         continue
       try:
         host.check(self._timeout)
-      except host_lib.Lost:
+      except host_lib.LostError:
         host.disconnect()
         with self._changed:
           self._changed.notify_all()

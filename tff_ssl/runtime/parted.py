@@ -3,10 +3,10 @@
     process = parted.in_parts(dcco.build_dcco(...), parts=8)
     state, metrics = process.next(state, cohort)
 
-With `context.hosts` the parts are executed by all hosts at the same time, with any other
-context one after another: the numbers are the same to the bit. They are those of the
-process itself up to the rounding of sums, with one part too: its sums are divided by
-the weights that they are multiplied by again when they are received.
+With `context.hosts` the parts are executed by all hosts at the same time, with any
+other context one after another: the numbers are the same to the bit. They are those of
+the process itself up to the rounding of sums, with one part too: its sums are divided
+by the weights that they are multiplied by again when they are received.
 
 What differs from run to run is when parts come back and from whom; sums are added in
 the order of the parts when all of an exchange are there. The states of clients stay
@@ -14,7 +14,9 @@ with the caller: a part brings those of its own, and takes them home.
 """
 
 from collections.abc import Sequence
-from typing import Any
+import functools
+import itertools
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -25,7 +27,7 @@ from tff_ssl.federated import placed
 from tff_ssl.federated import processes
 from tff_ssl.runtime import hosts
 
-Process = (
+Process: TypeAlias = (
   tff.learning.templates.LearningProcess
   | processes.StatefulProcess
   | processes.ServerDataProcess
@@ -88,7 +90,6 @@ class PartedProcess:
       What the process's `next` returns.
     """
     is_stateful = isinstance(self._process, processes.StatefulProcess)
-    labelled = given[0] if isinstance(self._process, processes.ServerDataProcess) else None
     data = given[-1] if self._built.exchanges else []
     cuts = _cut(len(data), len(data) if self._built.in_groups else self._parts)
     states = given[0] if is_stateful else None
@@ -97,7 +98,8 @@ class PartedProcess:
       if isinstance(phase, parts_lib.ExchangeParts):
         state, metrics, states = self._exchange(phase, state, states, data, cuts)
       else:
-        state, metrics = phase(state, labelled)
+        # Of the server's data, which come first.
+        state, metrics = phase(state, given[0])
       told.append(metrics)
     joined = placed.joined_metrics(told)
     if is_stateful:
@@ -124,7 +126,7 @@ class PartedProcess:
         )
       return output
 
-    done = hosts.run_tasks([lambda cut=cut: task(cut) for cut in cuts])
+    done = hosts.run_tasks([functools.partial(task, cut) for cut in cuts])
     sums = [output.sums for output in done]
     if not self._built.in_groups:
       # In the order of the parts: sums in another would be rounded otherwise.
@@ -141,6 +143,4 @@ class PartedProcess:
 def _cut(count: int, parts: int) -> list[slice]:
   """Returns where values are cut into parts of equal numbers, but for one at most."""
   ends = [count * k // parts for k in range(parts + 1)] if parts else []
-  return [
-    slice(start, end) for start, end in zip(ends, ends[1:], strict=False) if start < end
-  ]
+  return [slice(start, end) for start, end in itertools.pairwise(ends) if start < end]
