@@ -90,7 +90,8 @@ class Batch:
       if len(runners) != 1 or host in runners or host in self._failed[place]:
         continue
       ((other, since),) = runners.items()
-      if other in silent or now - since > max(patience, 3 * self._longest):
+      is_slow = self._results and now - since > max(patience, 3 * self._longest)
+      if other in silent or is_slow:
         self.repeated += 1
         return self._give(place, host, now)
     return None

@@ -10,7 +10,6 @@ than those that compute: any answer will do.
 
 from collections.abc import Callable
 import contextlib
-import functools
 import threading
 import time
 from typing import Any
@@ -96,16 +95,11 @@ class Host:
     # Those of a worker that has ended are unknown to the next one.
     self._executors.close()
     channel = grpc.insecure_channel(self.address, _OPTIONS)
-    try:
-      grpc.channel_ready_future(channel).result(seconds)
-    except grpc.FutureTimeoutError:
-      channel.close()
-      raise LostError(f'{self.address} does not answer') from None
     with self._lock:
       self._channel = channel
-      self._stub = _Stub(tff.framework.RemoteExecutorGrpcStub(channel))
+      self._stub = tff.framework.RemoteExecutorGrpcStub(_Channel(channel))
     try:
-      self.check(seconds)
+      self.check(seconds, wait_for_ready=True)
     except LostError:
       self.disconnect()
       raise
@@ -124,11 +118,12 @@ class Host:
       self._executors.close()
     self.disconnect()
 
-  def check(self, seconds: float) -> None:
+  def check(self, seconds: float, wait_for_ready: bool = False) -> None:
     """Asks whether the host is alive, while it computes too.
 
     Args:
       seconds: How long to wait for the answer.
+      wait_for_ready: Whether to wait for a host that does not listen yet.
 
     Raises:
       LostError: If there is none.
@@ -138,10 +133,12 @@ class Host:
       raise LostError(f'there is no connection to {self.address}')
     self._asked = time.monotonic()
     try:
-      channel.unary_unary(_HEALTH_CHECK)(b'', timeout=seconds)
+      channel.unary_unary(_HEALTH_CHECK)(
+        b'', timeout=seconds, wait_for_ready=wait_for_ready
+      )
     except grpc.RpcError as error:
       if error.code() != grpc.StatusCode.UNIMPLEMENTED:
-        raise LostError(f'{self.address}: {error.code().name}') from None
+        raise LostError(f'{self.address} does not answer') from None
     except ValueError:
       raise LostError(f'the connection to {self.address} was closed') from None
     finally:
@@ -173,33 +170,48 @@ class Host:
     return executor
 
 
-class _Stub:
-  """TFF's stub, which raises `LostError`, after which TFF does not try again.
+class _Channel:
+  """A gRPC channel as TFF's stub uses it, whose calls raise `LostError`.
 
-  What only frees values never fails: values may be freed after their connection.
+  Raised here, TFF neither sees an error that it would repeat the call after, nor tells
+  of each in the log. What only frees values never fails: values may be freed after
+  their connection.
   """
 
-  def __init__(self, stub: Any):
-    self._stub = stub
+  def __init__(self, channel: grpc.Channel):
+    self._channel = channel
 
-  def __getattr__(self, name: str) -> Any:
-    return functools.partial(_call, getattr(self._stub, name), name)
+  def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
+    """Does nothing: `check` asks; a thread that polls the state is not needed."""
 
+  def unary_unary(
+    self,
+    method: str,
+    request_serializer: Any,
+    response_deserializer: Any,
+    **others: Any,
+  ) -> Callable[[Any], Any]:
+    """Returns the call of a method."""
+    call = self._channel.unary_unary(
+      method, request_serializer, response_deserializer, **others
+    )
+    frees = method.rpartition('/')[2].startswith('Dispose')
 
-def _call(method: Callable[[Any], Any], name: str, request: Any) -> Any:
-  try:
-    return method(request)
-  except grpc.RpcError as error:
-    if name.startswith('dispose'):
-      return None
-    if error.code() in _LOST:
-      raise LostError(f'{name}: {error.code().name} {error.details()}') from None
-    raise
-  except ValueError as error:
-    # gRPC's name for a call of a channel that was closed.
-    if name.startswith('dispose'):
-      return None
-    raise LostError(f'{name}: {error}') from None
+    def answered(request: Any) -> Any:
+      try:
+        return call(request)
+      except grpc.RpcError as error:
+        if not frees and error.code() not in _LOST:
+          raise
+        text = f'{error.code().name} {error.details()}'
+      except ValueError as error:
+        # What gRPC raises when its channel was closed.
+        text = str(error)
+      if frees:
+        return response_deserializer(b'')
+      raise LostError(f'{method}: {text}')
+
+    return answered
 
 
 class _Checked(tff.framework.SyncContext):

@@ -34,7 +34,7 @@ TIMEOUT = 30.0
 _CONNECT_SECONDS = 60.0
 _CHECK_EVERY = 1.0
 # What a host that is silent for so long is at is given to another one too.
-_SILENT = 3.0
+_SILENT = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _LOOPBACK = re.compile(r'localhost|127\.\d+\.\d+\.\d+|\[::1\]')
 # gRPC waits for whatever is still in flight when its channel is closed.
