@@ -1,4 +1,4 @@
-"""Runs whose hosts are killed and frozen while they compute, against one undisturbed."""
+"""Runs whose hosts are killed and frozen at work, against one left in peace."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import psutil
 
 from tasks import registry
@@ -60,12 +61,12 @@ class Settings:
   timeout: float = 10.0
   seed: int = 0
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if self.workers < 3:
       raise ValueError(f'workers is {self.workers}; it must be at least 3.')
     if not 0 <= self.frozen <= self.rounds:
       raise ValueError(
-        f'frozen_rounds is {self.frozen}; it must be from 0 to the {self.rounds} rounds.'
+        f'frozen_rounds is {self.frozen}; it must be at most {self.rounds}.'
       )
 
 
@@ -233,7 +234,7 @@ def _problem(settings: Settings) -> tuple[Any, Callable[[int], Any]]:
   train = registry.load('digits', None, None, False, seed=0).train
   images = train.fields['image']
   clients = {
-    f'client_{k:03d}': list(range(_EXAMPLES * k, _EXAMPLES * (k + 1)))
+    f'client_{k:03d}': np.arange(_EXAMPLES * k, _EXAMPLES * (k + 1))
     for k in range(_CLIENTS)
   }
   data = client_data.ArrayClientData(images, train.example_id, clients)

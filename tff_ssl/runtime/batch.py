@@ -70,15 +70,16 @@ class Batch:
     """Gives a host its next task, if there is one for it.
 
     Where none is left, it is one that another host is at: a host that has not answered
-    for some seconds, or takes so long that it may never answer. Nothing is taken from
-    that one; whichever result comes first counts.
+    for some seconds, or takes so much longer than others did that it may never end.
+    Nothing is taken from that one; whichever result comes first counts.
 
     Args:
       host: Who asks.
       connected: All hosts that have a connection.
       silent: Those of them that have not answered for some seconds.
       now: Seconds.
-      patience: Seconds that every task may take.
+      patience: Seconds that every task may take; after that, three times as long as any
+        other of the batch.
     """
     for place in self._pending:
       # One that has failed in a task gets it again where there is no other.
@@ -98,7 +99,7 @@ class Batch:
 
   def succeeded(self, place: int, host: str, result: Any, now: float) -> set[str]:
     """Keeps a result, if it is the first; returns the hosts still at the task."""
-    since = self._running[place].pop(host)
+    since = self._running.get(place, {}).pop(host, now)
     self._longest = max(self._longest, now - since)
     self._results.setdefault(place, result)
     return set(self._running.pop(place, ()))

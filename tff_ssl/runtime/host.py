@@ -249,7 +249,12 @@ def check_type(value: Any, type_spec: tff.Type) -> None:
       check_type(element, own)
   elif isinstance(type_spec, tff.TensorType) and type_spec.dtype is not np.str_:
     array = np.asarray(value)
-    if not type_spec.is_assignable_from(tff.TensorType(array.dtype.type, array.shape)):
+    shape = type_spec.shape
+    fits = shape is None or (
+      len(shape) == array.ndim
+      and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+    )
+    if array.dtype != type_spec.dtype or not fits:
       raise TypeError(
         f'a result is {array.dtype}{list(array.shape)}; it must be {type_spec}'
       )

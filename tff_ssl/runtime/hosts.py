@@ -202,6 +202,10 @@ class Hosts:
       function()
     with self._changed:
       self._changed.notify_all()
+      for host in self._hosts:
+        if host.address not in self._connected:
+          # It would be waited for.
+          host.disconnect()
     deadline = time.monotonic() + _JOIN_SECONDS
     for thread in self._threads:
       thread.join(max(0.0, deadline - time.monotonic()))
