@@ -43,8 +43,8 @@ MAY_DIFFER = NAMES
 
 def settle() -> None:
   """Gives `--parts` its value where hosts compute a round."""
-  if common.RUNTIME.value == common.HOSTS and PARTS.value is None:
-    PARTS.value = _DEFAULT_PARTS
+  if common.RUNTIME.value == common.HOSTS:
+    common.fill({PARTS.name: _DEFAULT_PARTS})
 
 
 def check() -> None:
