@@ -62,7 +62,8 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
 class PartedProcess:
   """A process in parts; what `in_parts` returns.
 
-  Attributes: those of the process that it was made of, but for `next`.
+  It has the attributes of the process that it was made of, but for
+  `set_model_weights`: the state of its aggregators may be of another type.
   """
 
   def __init__(self, process: Process, built: parts_lib.Parts, parts: int):
