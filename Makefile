@@ -20,7 +20,7 @@ RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
-.PHONY: format lock clean venv
+.PHONY: kill-campaign format lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -31,6 +31,7 @@ help:
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round, against a centralized step'
 	@echo 'make bench-growth how it grows; draws docs/figures'
+	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make format       format, and mend what the linter can'
 	@echo 'make lock         resolve requirements.in into requirements.txt'
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
@@ -86,6 +87,10 @@ bench-growth: venv
 	@for growth in clients examples population; do \
 	  $(BENCHMARK) --growth=$$growth --rounds=5 \
 	    --plot=docs/figures/growth_$$growth.png $(ARGS) || exit; done
+
+# Twenty minutes on two cores; ARGS='--kill_rounds=20 --frozen_rounds=3' takes four.
+kill-campaign: venv
+	$(BIN)/python -m binaries.kill_campaign $(ARGS)
 
 format: venv
 	$(BIN)/ruff check --fix .

@@ -15,6 +15,7 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import training
 from binaries.methods import choice
@@ -32,7 +33,9 @@ from tff_ssl.partition import describe
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
+from tff_ssl.runtime import hosts as hosts_lib
 from tff_ssl.runtime import loop
+from tff_ssl.runtime import parted
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import sampling
@@ -55,6 +58,7 @@ def check_flags(chosen: choice.Choice) -> None:
   if not common.RUN_DIR.value:
     raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
   common.check_flags()
+  hosts.check()
   evaluation.check()
   run_config.check_flags(common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER)
 
@@ -132,7 +136,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
-  clients = simulation.Clients(data, num_packs=common.PACKS.value)
+  clients = simulation.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
@@ -143,7 +147,10 @@ def prepare(chosen: choice.Choice) -> Prepared:
   counted = (len(partition),) if algorithm.numbered else ()
   process = algorithm.build(objective, spec, *counted)
   take: Callable[[Iterable[str]], Any] = clients.cohort
-  if isinstance(process, processes.StatefulProcess):
+  is_stateful = isinstance(process, processes.StatefulProcess)
+  if algorithm.federated:
+    process = in_parts(process)
+  if is_stateful:
     process = stateful_rounds.StatefulRounds(process, clients)
     take = process.cohort
   own = None
@@ -211,7 +218,10 @@ def execute(prepared: Prepared) -> None:
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
       print(f'{path}: going on after round {done} of {rounds}', flush=True)
-    with _open_context(prepared.chosen.algorithm.federated, folder) as execution:
+    with (
+      _telling_what_is_saved(folder, rounds),
+      _open_context(prepared.chosen.algorithm.federated, folder) as execution,
+    ):
       state = loop.run(
         prepared.algorithm,
         prepared.cohort_fn,
@@ -249,6 +259,29 @@ def _after_training(path: str) -> Iterator[None]:
       f'The training is finished and saved, with encoder.keras, in {path}, but its '
       f'evaluation failed, which the same command repeats: {error}'
     ) from error
+
+
+@contextlib.contextmanager
+def _telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
+  """Says of a run that no host is left for where it goes on."""
+  try:
+    yield
+  except hosts_lib.NoHostLeftError as error:
+    saved = max(folder.checkpoints.rounds(), default=0)
+    raise hosts_lib.NoHostLeftError(
+      f'{error} Round {saved} of {rounds} is saved in {folder.path}: the same command '
+      'goes on from there.'
+    ) from error
+
+
+def in_parts(process: Any) -> Any:
+  """Returns what the flags say of a process: itself, or its rounds in parts.
+
+  Args:
+    process: A federated one.
+  """
+  parts = hosts.PARTS.value
+  return process if parts is None else parted.in_parts(process, parts)
 
 
 def warn_of_small_batches(
@@ -317,10 +350,12 @@ def _build_alarms(objective: Any) -> list[alarm.Alarm]:
 
 def _open_context(
   federated: bool, folder: run_folder.RunFolder
-) -> contextlib.AbstractContextManager[context.Context | None]:
+) -> contextlib.AbstractContextManager[context.Execution | None]:
   """Opens what executes TFF's computations; centralized training has none."""
   if not federated:
     return contextlib.nullcontext()
+  if common.RUNTIME.value == common.HOSTS:
+    return hosts.connect()
   return common.open_context(folder.worker_log)
 
 

@@ -12,6 +12,7 @@ from binaries.experiment import evaluating
 from binaries.experiment import running
 from binaries.flags import common
 from binaries.flags import dealing
+from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.methods import choice
 from binaries.methods import server_algorithms
@@ -85,7 +86,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   if algorithm.has_clients:
     sizes = [len(members) for members in partition.values()]
     running.warn_of_small_batches(chosen, objective, sizes)
-  process = algorithm.build(objective, problem)
+  process = running.in_parts(algorithm.build(objective, problem))
   evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)
   return running.Prepared(
@@ -125,8 +126,8 @@ def _build_cohorts(
   seed = common.SEED.value
   cohorts = sampling.Cohorts(data.client_ids, clients_per_round, seed)
   if groups > 1:
-    return server_data.Grouped(data, cohorts, groups, seed, common.PACKS.value)
-  return _Cohorts(simulation.Clients(data, num_packs=common.PACKS.value), cohorts)
+    return server_data.Grouped(data, cohorts, groups, seed, hosts.num_packs())
+  return _Cohorts(simulation.Clients(data, num_packs=hosts.num_packs()), cohorts)
 
 
 class _Cohorts:

@@ -102,12 +102,15 @@ SEED = flags.DEFINE_integer(
 RUN_DIR = flags.DEFINE_string(
   'run_dir', None, 'Folder of the run; the same command goes on where it stopped.'
 )
+WORKER, IN_PROCESS, HOSTS = 'worker', 'in_process', 'hosts'
 RUNTIME = flags.DEFINE_enum(
   'runtime',
-  'worker',
-  ('worker', 'in_process'),
-  "What executes TFF's computations: a worker; or this process, on the GPUs that "
-  'TensorFlow sees, else on the CPU. Their numbers differ in the last digits.',
+  WORKER,
+  (WORKER, IN_PROCESS, HOSTS),
+  "What executes TFF's computations: a worker, here or at --worker_address; this "
+  'process, on the GPUs that TensorFlow sees, else on the CPU, with numbers that are '
+  "not a worker's in their last digits; or workers on many hosts, at "
+  '--worker_addresses, of which any may die.',
 )
 WORKER_ADDRESS = flags.DEFINE_string(
   'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
@@ -117,17 +120,25 @@ WORKER_ADDRESS = flags.DEFINE_string(
 DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 
 # Flags that may change when a run is resumed: they do not change its numbers.
-MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
+MAY_DIFFER = (
+  'checkpoint_every',
+  'data_dir',
+  'download',
+  'run_dir',
+  'worker_address',
+)
 
 # Paths that a program which reads a run needs again on its command line, and what it
 # has no use for: neither is taken from the run.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
 NOT_ADOPTED = (
   'alignment_run',
+  'i_trust_this_network',
   'run',
   'run_dir',
   'transfer_data_dir',
   'worker_address',
+  'worker_addresses',
 )
 
 # Tasks that take --data_dir, and those that take --download.
@@ -152,7 +163,7 @@ def open_context(log_path: pathlib.Path | None = None) -> context.Context:
   Args:
     log_path: File for the output of a worker that is started; None: none.
   """
-  if RUNTIME.value == 'in_process':
+  if RUNTIME.value == IN_PROCESS:
     return context.in_process()
   return context.local(worker_address=WORKER_ADDRESS.value, log_path=log_path)
 

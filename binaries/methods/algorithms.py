@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 from binaries.flags import common
+from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import training
 from tff_ssl.algorithms import centralized
@@ -210,13 +211,15 @@ def _base_params() -> Mapping[str, Any] | None:
   return params
 
 
+# How TFF computations are executed.
+RUNTIME = ('runtime', 'worker_address', *hosts.NAMES)
 _COHORTS = (
   'partition',
   'clients_per_round',
   'participation',
   'packs',
-  'runtime',
-  'worker_address',
+  'parts',
+  *RUNTIME,
 )
 # Flags among those of every run that only some algorithms take.
 OF_SOME = _COHORTS

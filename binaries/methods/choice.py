@@ -10,6 +10,7 @@ from absl import flags
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import own_encoders
 from binaries.flags import training
@@ -21,6 +22,7 @@ from binaries.methods import table
 MAY_DIFFER = (
   *common.MAY_DIFFER,
   *evaluation.MAY_DIFFER,
+  *hosts.MAY_DIFFER,
   *own_encoders.MAY_DIFFER,
 )
 # The modules whose flags every run has, but for those that only some methods take.
@@ -78,7 +80,11 @@ class Choice:
     known = flags.FLAGS
     fixed = table.fixed(self.method)
     names = {*_taken(self.method), *self.program.choosers, *fixed}
-    return {name: known[name].value for name in sorted(names) if name in known}
+    values = {name: known[name].value for name in sorted(names) if name in known}
+    if values.get(common.RUNTIME.name) == common.HOSTS:
+      # Hosts are workers: a run may go on with the one or the other.
+      values[common.RUNTIME.name] = common.WORKER
+    return values
 
 
 def read(program: str) -> Choice:
@@ -96,6 +102,7 @@ def read(program: str) -> Choice:
   _rename(chosen.method.renamed)
   common.fill({**table.values(chosen.program, chosen.method), **common.of_task()})
   training.settle()
+  hosts.settle()
   if chosen.method.alias:
     print(f'{chosen.name} is {chosen.method.alias}', flush=True)
   chosen.program.check()

@@ -210,10 +210,11 @@ _CLIENTS = (
   'clients_per_round',
   'participation',
   'packs',
+  'parts',
   *training.OF_CLIENTS,
   'proximal_weight',
 )
-_TRAINING = ('runtime', 'worker_address', *methods.OF_SERVER_DATA, *_CLIENTS)
+_TRAINING = (*algorithms.RUNTIME, *methods.OF_SERVER_DATA, *_CLIENTS)
 
 ALGORITHMS: Mapping[str, ServerAlgorithm] = {
   'server_finetuned': ServerAlgorithm(_finetuned, _TRAINING, check=_check),
@@ -237,7 +238,7 @@ ALGORITHMS: Mapping[str, ServerAlgorithm] = {
   ),
   'labelled_only': ServerAlgorithm(
     _labelled_only,
-    ('runtime', 'worker_address', *methods.OF_SERVER_DATA),
+    (*algorithms.RUNTIME, *methods.OF_SERVER_DATA),
     check=_check_server_data,
     has_clients=False,
   ),

@@ -14,7 +14,6 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedrgd
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import parts
 from tff_ssl.federated import single
 
 _FORMS = (
@@ -101,6 +100,5 @@ def test_what_has_no_place_in_a_form_is_refused():
   at_server = fedrgd.describe(
     labels.pseudo_labels(), labels.labelled(), harness.ELEMENT, fedrgd.FedRGDConfig()
   )
-  for build in (single.build_single_phases, parts.build_parts):
-    with pytest.raises(ValueError, match='data at the server'):
-      build(at_server, harness.ELEMENT)
+  with pytest.raises(ValueError, match='data at the server'):
+    single.build_single_phases(at_server, harness.ELEMENT)

@@ -84,11 +84,11 @@ def test_a_round_is_that_of_numpy_in_the_containers_of_the_worker(
   assert got['after'].second == pytest.approx(update.sum(), rel=1e-6)
   assert (got['each'], got['most'], got['zero']) == (sizes, 4, 0)
 
-  tff.framework.set_default_context(tff_context._context)
+  tff.framework.set_default_context(tff_context.tff_context)
   try:
     expected = _round(mean, _datasets(sizes))
   finally:
-    tff.framework.set_default_context(execution._context)
+    tff.framework.set_default_context(execution.tff_context)
   assert _form(got) == _form(expected)
 
 
@@ -223,7 +223,7 @@ def test_it_is_a_context_like_that_of_a_worker(tff_context):
     assert 0 < inner.memory()['driver'] <= inner.peak_memory()['driver']
   assert tff.framework.get_context_stack().current is outer
   with pytest.raises(RuntimeError, match='context is closed'):
-    inner._context.invoke(three, None)
+    inner.tff_context.invoke(three, None)
   inner.close()
 
 
@@ -296,7 +296,7 @@ def test_memory_is_flat_over_rounds_and_computations():
     # One client's vector kept of each round would be 120 MB.
     assert resident() - settled < 30
     gc.collect()
-    assert execution._context.num_computations == 1
+    assert execution.tff_context.num_computations == 1
 
 
 def _killed_toy(folder):

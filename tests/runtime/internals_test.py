@@ -5,8 +5,10 @@ The messages that are sent to the worker are TFF's own, to the byte.
 
 import collections
 import importlib
+import importlib.util
 import pathlib
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.runtime import context
 from tff_ssl.runtime import internals
+from tff_ssl.runtime import worker
 
 _STATE = tff.types.to_type(
   collections.OrderedDict(
@@ -178,24 +181,30 @@ def test_messages_that_are_not_those_of_tff_are_not_sent(missing, monkeypatch):
 
 
 def test_the_worker_is_that_of_the_wheel():
-  path = internals.worker_binary()
+  path = worker.binary()
 
   assert path.is_relative_to(pathlib.Path(tff.__file__).parent)
   assert path.is_file()
 
 
+def _install(monkeypatch, folder):
+  """Has TFF be installed in a folder, where its files are not."""
+  spec = types.SimpleNamespace(origin=str(folder / '__init__.py'))
+  monkeypatch.setattr(importlib.util, 'find_spec', lambda _: spec)
+
+
 def test_without_it_the_worker_is_one_on_the_path(tmp_path, monkeypatch):
-  monkeypatch.setattr(tff, '__file__', str(tmp_path / 'empty' / '__init__.py'))
+  _install(monkeypatch, tmp_path / 'empty')
   program = tmp_path / 'worker_binary'
   program.write_text('')
   program.chmod(0o700)
   monkeypatch.setenv('PATH', str(tmp_path))
 
-  assert internals.worker_binary() == program
+  assert worker.binary() == program
 
 
 def test_without_any_worker_a_sentence_says_so(tmp_path, monkeypatch):
-  monkeypatch.setattr(tff, '__file__', str(tmp_path / '__init__.py'))
+  _install(monkeypatch, tmp_path)
   monkeypatch.setenv('PATH', '')
 
   with pytest.raises(RuntimeError, match=r'no worker binary at .*reinstall'):

@@ -58,16 +58,17 @@ def build_learning_process(
   def set_model_weights(state, weights):
     return state._replace(global_model_weights=weights)
 
-  return tff.learning.templates.LearningProcess(
-    graph.initialize, next_fn, graph.get_model_weights, set_model_weights
-  )
+  return placed.Process(graph, next_fn, set_model_weights)
 
 
 class Graph:
   """The computations of an algorithm's phases, and their types.
 
   Attributes:
+    algorithm: What is built; this and `element_spec`, `aggregation`, `tells_again` are
+      as given, the aggregation plain where none was.
     cohort: How clients are laid out; None where there are none.
+    at_server: The phases at the server, by name: (state, data) -> `state`, `metrics`.
     steps: The exchanges of a round, by name, in order.
     initialize: () -> `placed.ProcessState` at the server.
     state_type: Its type.
@@ -85,19 +86,20 @@ class Graph:
     """Builds all computations.
 
     Args:
-      algorithm: What is built.
-      element_spec: Of one example of the clients, or the `packs.PackSpec` of it.
-      aggregation: What everything that leaves a client goes through; plain when None.
+      algorithm: See `build_learning_process`, as the two that follow.
+      element_spec: Of the clients.
+      aggregation: Of what leaves them.
       tells_again: Whether each exchange is a computation by itself, in which clients
         are told again what earlier ones have told them; for the count of bytes.
 
     Raises:
       ValueError: See `build_learning_process`.
     """
-    self._algorithm = algorithm
+    self.algorithm, self.element_spec = algorithm, element_spec
+    self.aggregation = aggregation = aggregation or aggregation_lib.plain()
+    self.tells_again = tells_again
     self.cohort: Any = None
     if algorithm.exchanges:
-      aggregation = aggregation or aggregation_lib.plain()
       clients.check_numbers(element_spec, algorithm.client_numbers)
       if algorithm.keeps_table:
         clients.check_not_noised(aggregation)
@@ -106,11 +108,11 @@ class Graph:
     self._server_type = initial.type_signature.result
     self.weights_type = self._server_type.global_model_weights
     self._advance = tff.tensorflow.computation(server.next_round, self._server_type)
-    self._at_server: dict[str, tff.Computation] = {}
+    self.at_server: dict[str, tff.Computation] = {}
     self.steps: dict[str, Step] = {}
     for phase in algorithm.phases:
       if isinstance(phase, phases.AtServer):
-        self._at_server[phase.name] = self._build_at_server(phase)
+        self.at_server[phase.name] = self._build_at_server(phase)
       else:
         is_last = phase is algorithm.exchanges[-1]
         self.steps[phase.name] = Step(
@@ -150,9 +152,9 @@ class Graph:
     told: dict[str, tff.Value] = {}
     metrics: dict[str, Any] = {}
     aggregators: dict[str, tff.Value] = {}
-    for phase in self._algorithm.phases:
+    for phase in self.algorithm.phases:
       if isinstance(phase, phases.AtServer):
-        output = tff.federated_map(self._at_server[phase.name], (current, server_data))
+        output = tff.federated_map(self.at_server[phase.name], (current, server_data))
         placed.add_metrics(metrics, output)
       else:
         step = self.steps[phase.name]

@@ -8,10 +8,13 @@ computed again by itself: it depends on the server's state and the part's client
     for exchange in parts.exchanges.values():
       sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
+
+`runtime.parted` runs whole rounds so, of any process.
 """
 
 import collections
 from collections.abc import Mapping
+import dataclasses
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -22,6 +25,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
+from tff_ssl.federated import placed
 from tff_ssl.federated import single
 
 
@@ -57,15 +61,29 @@ class Parts(NamedTuple):
 
   Attributes:
     initialize: () -> state@SERVER.
-    exchanges: Of a round, by name, in order.
+    phases: Of a round, by name, in order: the parts of an exchange, or of training at
+      the server (state@SERVER, its data@SERVER) -> (state, metrics)@SERVER.
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
     client_state_type: Of the state of one client; None where clients keep none.
+    in_groups: Whether models are averaged in groups of clients. Then all values of a
+      part must be of one group, and sums are not to be merged: `receive` takes those of
+      each part.
   """
 
   initialize: tff.Computation
-  exchanges: Mapping[str, ExchangeParts]
+  phases: Mapping[str, ExchangeParts | tff.Computation]
   get_model_weights: tff.Computation
   client_state_type: tff.StructType | None
+  in_groups: bool
+
+  @property
+  def exchanges(self) -> Mapping[str, ExchangeParts]:
+    """The exchanges of a round, by name, in order."""
+    return collections.OrderedDict(
+      (name, phase)
+      for name, phase in self.phases.items()
+      if isinstance(phase, ExchangeParts)
+    )
 
 
 def build_parts(
@@ -73,7 +91,7 @@ def build_parts(
   element_spec: Any,
   aggregation: aggregation_lib.Aggregation | None = None,
 ) -> Parts:
-  """Builds the computations of an algorithm whose server has no data.
+  """Builds the computations of an algorithm.
 
   Args:
     algorithm: As `describe` of the algorithm's module returns it.
@@ -84,39 +102,96 @@ def build_parts(
 
   Returns:
     The computations. Their rounds are those of the process, up to the order of
-    floating-point sums.
+    floating-point sums; but each exchange tells clients again what earlier ones of the
+    round have told them, and counts those bytes.
 
   Raises:
-    ValueError: If the server has data, or the aggregation acts on each client where
-      only sums arrive, as secure sums do. And as `builder.build_learning_process`.
+    ValueError: If the aggregation acts on each client where only sums arrive, as secure
+      sums do, or the server trains between two exchanges. And as
+      `builder.build_learning_process`.
   """
-  if len(algorithm.exchanges) < len(algorithm.phases):
-    raise ValueError(
-      'The algorithm has data at the server; in parts it must have exchanges alone.'
-    )
-  aggregation = aggregation or aggregation_lib.plain()
+  return of_graph(builder.Graph(algorithm, element_spec, aggregation, tells_again=True))
+
+
+def of_graph(graph: builder.Graph) -> Parts:
+  """Builds the computations in parts of what a process was built of.
+
+  Args:
+    graph: The process's; states and bytes are those of the process.
+
+  Raises:
+    ValueError: See `build_parts`.
+  """
+  aggregation = graph.aggregation
   if aggregation.packs is None:
     raise ValueError(
       'The aggregation has no `packs`, for it acts on each client; it must be one that '
       'can be given sums over clients.'
     )
+  _check_order(graph.algorithm)
   # What combines packs of clients combines parts.
   of_parts = aggregation.packs.aggregation
-  graph = builder.Graph(algorithm, element_spec, aggregation, tells_again=True)
-  # Its values are parts; of clients it needs the types alone.
-  one_client = getattr(element_spec, 'element_spec', element_spec)
-  received = builder.Graph(algorithm, one_client, of_parts, tells_again=True)
   # In packs each client is clipped inside.
-  packed = graph.cohort.aggregation is of_parts
+  packed = graph.cohort is not None and graph.cohort.aggregation is of_parts
   clip_norms = {} if packed else aggregation.packs.clip_norms
+  received = graph
+  if not packed and _factories(aggregation) != _factories(of_parts):
+    # Its values are parts; of clients it needs the types alone.
+    one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
+    received = builder.Graph(graph.algorithm, one_client, of_parts, graph.tells_again)
   return Parts(
     received.initialize,
     collections.OrderedDict(
-      (name, _build(graph, received, name, clip_norms)) for name in graph.steps
+      (
+        phase.name,
+        _build(graph, received, phase.name, clip_norms)
+        if isinstance(phase, phases.Exchange)
+        else _build_at_server(received, phase),
+      )
+      for phase in graph.algorithm.phases
     ),
     received.get_model_weights,
     graph.client_state_type,
+    any(
+      isinstance(kind, combine.GroupMean) and kind.groups > 1
+      for exchange in graph.algorithm.exchanges
+      for kind in exchange.sent.values()
+    ),
   )
+
+
+def _check_order(algorithm: phases.Algorithm) -> None:
+  """Raises ValueError if the server trains between two exchanges.
+
+  The second tells clients again what the first has told, which must not have changed.
+  """
+  places = [k for k, p in enumerate(algorithm.phases) if p in algorithm.exchanges]
+  if places and places[-1] - places[0] >= len(places):
+    raise ValueError(
+      'The server trains between two exchanges of a round; in parts it must train '
+      'before the first or after the last one.'
+    )
+
+
+def _factories(aggregation: aggregation_lib.Aggregation) -> aggregation_lib.Aggregation:
+  return dataclasses.replace(aggregation, packs=None)
+
+
+def _build_at_server(graph: builder.Graph, phase: phases.AtServer) -> tff.Computation:
+  """Returns the computation of a phase at the server."""
+  train = graph.at_server[phase.name]
+  data_type = tff.FederatedType(train.type_signature.parameter[1], tff.SERVER)
+  is_last = phase is graph.algorithm.phases[-1]
+
+  @tff.federated_computation(graph.state_type, data_type)
+  def run(state, data):
+    output = tff.federated_map(train, (graph.server_state(state), data))
+    metrics: dict[str, Any] = {}
+    placed.add_metrics(metrics, output)
+    after = graph.advanced(output['state']) if is_last else output['state']
+    return graph.process_state(after, state, {}), placed.zipped_metrics(metrics)
+
+  return run
 
 
 def _build(

@@ -1,4 +1,4 @@
-"""Values at the server: the state of a process, and metrics in groups."""
+"""Processes and their values at the server: the state, and metrics in groups."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,23 @@ class ProcessState(NamedTuple):
   round: Any
   round_seed: Any
   aggregators: Any
+
+
+class Process(tff.learning.templates.LearningProcess):
+  """A process that knows what it was built of.
+
+  Attributes:
+    graph: Its `builder.Graph`, of which `parts` makes other computations.
+  """
+
+  def __init__(
+    self, graph: Any, next_fn: tff.Computation, set_model_weights: tff.Computation
+  ):
+    """Takes all other computations from the graph."""
+    super().__init__(
+      graph.initialize, next_fn, graph.get_model_weights, set_model_weights
+    )
+    self.graph = graph
 
 
 class Done(NamedTuple):
@@ -101,3 +118,19 @@ def _zipped(values: Mapping[str, Any]) -> tff.Value:
       for name, value in values.items()
     )
   )
+
+
+def joined_metrics(
+  of_phases: Sequence[Mapping[str, Any]],
+) -> collections.OrderedDict[str, Any]:
+  """Returns the metrics of a round, from those of phases computed one by one.
+
+  Args:
+    of_phases: Metrics by group, as a phase's computation returns them, in order.
+  """
+  joined: collections.OrderedDict[str, Any] = collections.OrderedDict()
+  for group in _GROUPS:
+    for metrics in of_phases:
+      if group in metrics:
+        joined.setdefault(group, collections.OrderedDict()).update(metrics[group])
+  return joined

@@ -54,6 +54,7 @@ class StatefulProcess:
       that a simulation is evaluated by; None: the server's own.
     describe: Numbers that a simulation records of each client of a round, read from
       the state it was left with; None: none. Elsewhere they stay on the device.
+    graph: What it was built of, for `parts`; None: not known.
   """
 
   initialize: tff.Computation
@@ -62,6 +63,7 @@ class StatefulProcess:
   client_state_type: tff.StructType
   evaluated: Evaluated | None = None
   describe: Describe | None = None
+  graph: builder.Graph | None = None
 
   def __post_init__(self):
     signature = self.next.type_signature
@@ -90,12 +92,14 @@ class ServerDataProcess(NamedTuple):
       the round's result, of FedSup the student.
     get_classifier_weights: state -> parameters by name: those of an encoder and a head
       that classify together, by the name of the model ('student', 'teacher').
+    graph: What it was built of, for `parts`; None: not known.
   """
 
   initialize: tff.Computation
   next: tff.Computation
   get_model_weights: tff.Computation
   get_classifier_weights: tff.Computation
+  graph: builder.Graph | None = None
 
 
 class Paired:
@@ -160,6 +164,7 @@ def build_stateful_process(
     graph.client_state_type,
     evaluated,
     describe,
+    graph,
   )
 
 
@@ -207,5 +212,9 @@ def build_server_data_process(
     return get_classifiers(placed.server_state(state))
 
   return ServerDataProcess(
-    graph.initialize, next_fn, graph.get_model_weights, get_classifier_weights
+    graph.initialize,
+    next_fn,
+    graph.get_model_weights,
+    get_classifier_weights,
+    graph,
   )

@@ -122,7 +122,7 @@ def receive(
   Returns:
     The state after, and metrics by group, both at the server.
   """
-  step, is_last = graph.steps[name], name == next(reversed(graph.steps))
+  step, is_last = graph.steps[name], name == graph.algorithm.phases[-1].name
   combined = step.combine(state.aggregators[name], sent)
   output = step.receive(graph.server_state(state), combined.result)
   metrics: dict[str, Any] = {}

@@ -17,13 +17,17 @@ NEUTRAL = (
   'evaluate_every',
   'evaluation_methods',
   'export_clients',
+  'host_timeout',
+  'i_trust_this_network',
   'label_fractions',
   'packs',
+  'parts',
   'personal_methods',
   'run_dir',
   'runtime',
   'supervised_steps',
   'worker_address',
+  'worker_addresses',
 )
 _SEED = 'seed'
 # Two data sets of one name, such as two folders of images, have other examples.

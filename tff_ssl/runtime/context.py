@@ -12,10 +12,11 @@ Inside, every TFF computation called from this thread runs on the worker; afterw
 worker is gone, and a computation called by mistake fails instead of starting another.
 
 `in_process` has no worker: computations run in this process, as TensorFlow's sessions.
+`hosts` has computations executed by workers on many machines.
 """
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import os
 import threading
 import time
@@ -25,23 +26,14 @@ from typing import Self
 import grpc
 import tensorflow_federated as tff
 
+from tff_ssl.runtime import executors
+from tff_ssl.runtime import hosts as hosts_lib
 from tff_ssl.runtime import in_process as in_process_lib
 from tff_ssl.runtime import internals
 from tff_ssl.runtime import resources
 from tff_ssl.runtime import worker as worker_lib
 
 _CONNECT_SECONDS = 60.0
-_MAX_EXECUTORS = 10
-_MAX_MESSAGE_BYTES = 2_000_000_000
-_CHANNEL_OPTIONS = (
-  ('grpc.max_message_length', _MAX_MESSAGE_BYTES),
-  ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
-  ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
-  # gRPC waits a second before it tries a port again that was not listening yet.
-  ('grpc.initial_reconnect_backoff_ms', 50),
-  ('grpc.min_reconnect_backoff_ms', 50),
-  ('grpc.max_reconnect_backoff_ms', 500),
-)
 
 
 # TFF's default context is one of a thread.
@@ -139,6 +131,50 @@ def _checked(concurrency: int | None, intra_op_threads: int) -> int:
   return concurrency
 
 
+def hosts(
+  addresses: Sequence[str],
+  timeout: float = hosts_lib.TIMEOUT,
+  trusts_network: bool = False,
+  optimize_graphs: bool = True,
+) -> hosts_lib.Hosts:
+  """Makes workers on many machines TFF's default execution context.
+
+  The result is a context manager; without `with`, call `close()`. Whatever TFF
+  computation is called inside is executed by one of the hosts, and by another if that
+  one dies, freezes or answers with garbage. For the clients of a round to be shared out
+  among all of them, have the process run in parts::
+
+    with context.hosts(['a:1', 'b:1'], trusts_network=True):
+      process = parted.in_parts(dcco.build_dcco(...), parts=8)
+      state = process.initialize()
+      state, metrics = process.next(state, cohort)
+
+  The numbers are those of the same process in as many parts in any other context, to
+  the bit if the processors are of one kind, whichever hosts there are and in whatever
+  order they answer.
+
+  Args:
+    addresses: 'host:port' of each worker; see `binaries.worker`. They are left alone.
+    timeout: Seconds after which a host that does not answer is given up. Hosts answer
+      while they compute, for however long.
+    trusts_network: Whether addresses may be those of other machines: TFF's workers
+      execute what anyone sends them, and nothing is encrypted.
+    optimize_graphs: See `local`.
+
+  Returns:
+    The open context.
+
+  Raises:
+    ValueError: If an argument is out of range, or an address not allowed.
+    ConnectionError: If no host answers; later, from any call, if none is left.
+  """
+  hosts_lib.check_addresses(addresses, trusts_network)
+  execution = hosts_lib.Hosts(addresses, timeout, optimize_graphs)
+  execution.call_on_close(lambda: _leave(execution))
+  _enter(execution)
+  return execution
+
+
 def remove_default() -> None:
   """Removes the default context that `import tensorflow_federated` has set.
 
@@ -148,20 +184,12 @@ def remove_default() -> None:
   tff.test.set_no_default_context()
 
 
-def _transform_to_native(
-  computation: tff.framework.ConcreteComputation,
-) -> tff.framework.ConcreteComputation:
-  """Compiles as TFF does, but for the optimization of TensorFlow's graphs."""
-  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-    computation.to_building_block()
-  )
-  return tff.backends.native.transform_to_native_form(
-    tff.framework.ConcreteComputation.from_building_block(block)
-  )
-
-
 class Context:
-  """An open execution context; see `local` and `in_process`."""
+  """An open execution context; see `local` and `in_process`.
+
+  Attributes:
+    tff_context: What TFF is given.
+  """
 
   def __init__(self, context: tff.framework.SyncContext):
     """Becomes TFF's default context.
@@ -169,12 +197,9 @@ class Context:
     Args:
       context: What executes computations.
     """
-    self._context = context
+    self.tff_context = context
     self._closed = False
-    # `import tensorflow_federated` has set a default context of its own that would
-    # start a worker at the first call and never end it; this replaces it.
-    tff.framework.set_default_context(self._context)
-    _open_here().append(self)
+    _enter(self)
 
   @property
   def worker_pid(self) -> int | None:
@@ -201,15 +226,7 @@ class Context:
     if self._closed:
       return
     self._closed = True
-    outer = _open_here()
-    if self in outer:
-      outer.remove(self)
-    # Contexts are per thread, and another one may have become the default since.
-    if tff.framework.get_context_stack().current is self._context:
-      if outer:
-        tff.framework.set_default_context(outer[-1]._context)
-      else:
-        tff.test.set_no_default_context()
+    _leave(self)
     self._end()
 
   def __enter__(self) -> Self:
@@ -261,8 +278,8 @@ class WorkerContext(Context):
     """
     self.address = address
     self._worker = worker
-    self._executors = _Executors(self._make_executor)
-    self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+    self._executors = executors.Executors(self._make_executor)
+    self._channel = grpc.insecure_channel(address, executors.CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
     try:
       self._wait_until_ready()
@@ -274,7 +291,7 @@ class WorkerContext(Context):
         executor_fn=self._executors,
         compiler_fn=tff.backends.native.desugar_and_transform_to_native
         if optimize_graphs
-        else _transform_to_native,
+        else executors.transform_to_native,
         transform_args=tff.tensorflow.transform_args,
         transform_result=tff.tensorflow.transform_result,
       )
@@ -328,64 +345,33 @@ class WorkerContext(Context):
     return executor
 
 
-def _open_here() -> list[Context]:
+Execution = Context | hosts_lib.Hosts
+
+
+def _enter(execution: Execution) -> None:
+  """Makes an open context TFF's default."""
+  # `import tensorflow_federated` has set a default context of its own that would start
+  # a worker at the first call and never end it; this replaces it.
+  tff.framework.set_default_context(execution.tff_context)
+  _open_here().append(execution)
+
+
+def _leave(execution: Execution) -> None:
+  """Makes the context around one that is closed TFF's default, or none."""
+  outer = _open_here()
+  if execution in outer:
+    outer.remove(execution)
+  # Contexts are per thread, and another one may have become the default since.
+  if tff.framework.get_context_stack().current is execution.tff_context:
+    if outer:
+      tff.framework.set_default_context(outer[-1].tff_context)
+    else:
+      tff.test.set_no_default_context()
+
+
+def _open_here() -> list[Execution]:
   """Returns the open contexts of this thread, the innermost last."""
   if not hasattr(_threads, 'contexts'):
     _threads.contexts = []
-  contexts: list[Context] = _threads.contexts
+  contexts: list[Execution] = _threads.contexts
   return contexts
-
-
-class _Executors(tff.framework.ExecutorFactory):
-  """Keeps the executors of the last few cohort sizes.
-
-  TFF's own factory drops the oldest without closing it, so the worker's memory grows
-  with every new cohort size.
-  """
-
-  def __init__(
-    self,
-    make_executor: Callable[
-      [dict[tff.framework.PlacementLiteral, int]], tff.framework.RemoteExecutor
-    ],
-  ):
-    """Initializes the factory.
-
-    Args:
-      make_executor: Makes an executor for numbers of clients by placement.
-    """
-    self._make_executor = make_executor
-    self._executors: collections.OrderedDict[
-      frozenset[tuple[str, int]], tff.framework.RemoteExecutor
-    ] = collections.OrderedDict()
-
-  def create_executor(
-    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
-  ) -> tff.framework.RemoteExecutor:
-    """Returns the executor for these numbers of clients, made if there is none."""
-    key = _key(cardinalities)
-    if key not in self._executors:
-      self._executors[key] = self._make_executor(cardinalities)
-    self._executors.move_to_end(key)
-    if len(self._executors) > _MAX_EXECUTORS:
-      self._executors.popitem(last=False)[1].close()
-    return self._executors[key]
-
-  def clean_up_executor(
-    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
-  ) -> None:
-    """Closes the executor for these numbers of clients, as TFF asks after an error."""
-    executor = self._executors.pop(_key(cardinalities), None)
-    if executor is not None:
-      executor.close()
-
-  def close(self) -> None:
-    """Closes all executors."""
-    while self._executors:
-      self._executors.popitem()[1].close()
-
-
-def _key(
-  cardinalities: dict[tff.framework.PlacementLiteral, int],
-) -> frozenset[tuple[str, int]]:
-  return frozenset((str(name), count) for name, count in cardinalities.items())

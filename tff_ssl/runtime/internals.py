@@ -2,21 +2,18 @@
 
 TFF's last release is behind its head: what is not public may be gone in the next one.
 So nothing else of this project touches it (tests/floors_test.py), and where some of it
-is missing a plain way is taken, which gives the same numbers:
+is missing a plain way is taken, which gives the same numbers.
 
 - The messages that values are sent in. TFF makes the message of a structure from those
   of its elements, and copies each of them twice at every level: 380 MB of client states
   cost 2.3 s of user time. Here a message is filled where it is, in 0.1 s; without the
   internals, TFF's executor sends its own.
-- The place of the worker's program in TFF's wheel; without it, one on the PATH.
 - The TensorFlow graph in a local computation; without it nothing can be executed in
   this process, and an error names the worker, which can.
 """
 
 import functools
 import importlib
-import pathlib
-import shutil
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -29,27 +26,8 @@ MESSAGES = 'tensorflow_federated.proto.v0.executor_pb2'
 EXECUTOR = 'tensorflow_federated.python.core.impl.executors.remote_executor'
 # Of TFF's remote executor, what is not public.
 _ATTRIBUTES = ('_check_has_executor_id', '_executor_id', '_stub')
-_WORKER = 'worker_binary'
 # The kind of computations that hold a graph.
 TENSORFLOW = 'tensorflow'
-
-
-def worker_binary() -> pathlib.Path:
-  """Returns the path of TFF's worker: that of the installed wheel, or on the PATH.
-
-  Raises:
-    RuntimeError: If there is none.
-  """
-  path = pathlib.Path(tff.__file__).parent / 'data' / _WORKER
-  if path.is_file():
-    return path
-  found = shutil.which(_WORKER)
-  if found is None:
-    raise RuntimeError(
-      f'TensorFlow Federated has no worker binary at {path} and there is no {_WORKER} '
-      f'on the PATH: reinstall its wheel'
-    )
-  return pathlib.Path(found)
 
 
 class RemoteExecutor(tff.framework.RemoteExecutor):

@@ -3,23 +3,29 @@
 TensorFlow Federated starts the same binary by itself, lazily, and leaks it: the process
 survives its parent and keeps the parent's stdout open, so that pipes and CI jobs hang.
 Here the worker cannot outlive the process that started it, whatever ends that process.
+Nothing here imports TFF, which takes seconds and hundreds of megabytes: it is also what
+`binaries.worker` runs on a host.
 """
 
+from collections.abc import Callable
+import importlib.util
 import os
 import pathlib
 import queue
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from typing import BinaryIO
 
-from tff_ssl.runtime import internals
-
+_NAME = 'worker_binary'
 _STOP_SECONDS = 5.0
 _LOG_TAIL_BYTES = 2000
+_POLL_SECONDS = 0.05
 
 # Runs in a fresh interpreter which then becomes the worker: a `preexec_fn` would run
 # Python between fork and exec in a process full of TensorFlow's and gRPC's threads. The
@@ -41,6 +47,7 @@ class Worker:
     concurrency: int,
     intra_op_threads: int,
     log_path: str | os.PathLike[str] | None = None,
+    port: int = 0,
   ):
     """Starts the worker; it listens a moment later (see `context.Context`).
 
@@ -48,18 +55,20 @@ class Worker:
       concurrency: Computations (clients) executed at the same time.
       intra_op_threads: Threads that one TensorFlow operation may use.
       log_path: File that receives the worker's output; None: an unnamed one.
+      port: That it listens on, on all addresses of the machine; 0: a free one.
 
     Raises:
       RuntimeError: If TFF's installation has no worker binary, or it cannot start.
+      OSError: If the port is taken.
     """
     self._log = _open_log(log_path)
     # A bound socket that does not listen keeps the port from being given to anybody
     # else, and gRPC servers set SO_REUSEPORT, so the worker can still listen on it.
-    self._reservation = _reserve_port()
+    self._reservation = _reserve_port(port)
     port = self._reservation.getsockname()[1]
     self.address = f'localhost:{port}'
     self._command = [
-      str(internals.worker_binary()),
+      str(binary()),
       f'--port={port}',
       f'--max_concurrent_computation_calls={concurrency}',
     ]
@@ -98,6 +107,22 @@ class Worker:
       return
     started.put(process)
     process.wait()
+
+  def wait_until_it_listens(self, stopped: Callable[[], bool] = bool) -> bool:
+    """Returns whether it listens: False when it has ended or waiting was stopped.
+
+    Args:
+      stopped: Asked now and then; True stops it.
+    """
+    port = int(self.address.rpartition(':')[2])
+    while self.is_alive() and not stopped():
+      try:
+        socket.create_connection(('localhost', port), _POLL_SECONDS).close()
+      except OSError:
+        time.sleep(_POLL_SECONDS)
+      else:
+        return True
+    return False
 
   def is_alive(self) -> bool:
     """Returns whether the process is running."""
@@ -142,10 +167,39 @@ def _open_log(log_path: str | os.PathLike[str] | None) -> BinaryIO:
   return pathlib.Path(log_path).open('a+b')
 
 
-def _reserve_port() -> socket.socket:
+def binary() -> pathlib.Path:
+  """Returns the path of TFF's worker: that of the installed wheel, or on the PATH.
+
+  Raises:
+    RuntimeError: If there is none.
+  """
+  spec = importlib.util.find_spec('tensorflow_federated')
+  folder = pathlib.Path(spec.origin).parent if spec and spec.origin else pathlib.Path()
+  path = folder / 'data' / _NAME
+  if path.is_file():
+    return path
+  found = shutil.which(_NAME)
+  if found is None:
+    raise RuntimeError(
+      f'TensorFlow Federated has no worker binary at {path} and there is no {_NAME} '
+      f'on the PATH: reinstall its wheel'
+    )
+  return pathlib.Path(found)
+
+
+def _reserve_port(port: int) -> socket.socket:
+  if port:
+    # One that is taken is shared with SO_REUSEPORT, and each worker given every other
+    # connection; SO_REUSEADDR finds it taken only where somebody listens.
+    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+      probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+      try:
+        probe.bind(('', port))
+      except OSError as error:
+        raise OSError(f'port {port} cannot be used: {error.strerror}') from error
   reservation = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
   reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-  reservation.bind(('', 0))
+  reservation.bind(('', port))
   return reservation
 
 

@@ -1,0 +1,76 @@
+"""Flags of rounds that many hosts compute, each a part of the cohort.
+
+    python -m binaries.dcco --runtime=hosts --worker_addresses=localhost:7001,b:7001 ...
+
+On each host runs `python -m binaries.worker`; docs/hosts.md tells the whole.
+"""
+
+import os
+
+from absl import flags
+
+from binaries.flags import common
+from binaries.flags import trust
+from tff_ssl.runtime import context
+from tff_ssl.runtime import hosts
+
+# Independent of the hosts, so that the numbers of a run are.
+_DEFAULT_PARTS = 8
+
+ADDRESSES = flags.DEFINE_list(
+  'worker_addresses', None, 'host:port of each worker, of --runtime=hosts.'
+)
+PARTS = flags.DEFINE_integer(
+  'parts',
+  None,
+  'Parts that the clients of a round are computed in, several for each host; with '
+  f'--runtime=hosts {_DEFAULT_PARTS} by default, else the round as a whole. The '
+  'rounding of its numbers depends on it, and on neither runtime nor hosts.',
+  lower_bound=1,
+)
+TIMEOUT = flags.DEFINE_float(
+  'host_timeout',
+  hosts.TIMEOUT,
+  'Seconds after which a host that does not answer is given up, and a run of which '
+  'none does. Hosts answer while they compute, for however long.',
+  lower_bound=1.0,
+)
+# Those that any algorithm with a worker takes.
+NAMES = ('worker_addresses', 'host_timeout', 'i_trust_this_network')
+# They do not change the numbers of a run.
+MAY_DIFFER = NAMES
+
+
+def settle() -> None:
+  """Gives `--parts` its value where hosts compute a round."""
+  if common.RUNTIME.value == common.HOSTS:
+    common.fill({PARTS.name: _DEFAULT_PARTS})
+
+
+def check() -> None:
+  """Checks the flags of hosts.
+
+  Raises:
+    ValueError: If an address is missing, malformed, or not allowed, or a flag does
+      nothing.
+  """
+  for name in ('worker_addresses', 'host_timeout'):
+    common.refuse_stray(name, common.RUNTIME.name, (common.HOSTS,))
+  common.refuse_stray(common.WORKER_ADDRESS.name, common.RUNTIME.name, ('worker',))
+  if common.RUNTIME.value == common.HOSTS:
+    hosts.check_addresses(ADDRESSES.value or [], trust.TRUSTED.value)
+  elif common.WORKER_ADDRESS.value is not None:
+    name = common.WORKER_ADDRESS.name
+    hosts.check_addresses([common.WORKER_ADDRESS.value], trust.TRUSTED.value, name)
+
+
+def connect() -> hosts.Hosts:
+  """Opens the execution context of `--runtime=hosts`."""
+  return context.hosts(ADDRESSES.value, TIMEOUT.value, trust.TRUSTED.value)
+
+
+def num_packs() -> int | None:
+  """Returns the TFF values of a round: by default one a core for each part."""
+  if PARTS.value is None or common.PACKS.value is not None:
+    return common.PACKS.value
+  return PARTS.value * len(os.sched_getaffinity(0))

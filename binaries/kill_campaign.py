@@ -1,0 +1,43 @@
+r"""Kills a worker in every round of a run on several of them, and freezes others.
+
+  python -m binaries.kill_campaign --workers=8 --kill_rounds=100 --frozen_rounds=10
+
+All are on this machine. It says what was lost or changed against the same run left in
+peace, and ends with status 1 if anything was.
+"""
+
+import pathlib
+import sys
+
+from absl import flags
+
+from binaries.benchmarking import killing
+from binaries.flags import program
+from tff_ssl.runtime import context
+
+_WORKERS = flags.DEFINE_integer('workers', 8, 'Hosts.', lower_bound=3)
+_ROUNDS = flags.DEFINE_integer(
+  'kill_rounds', 100, 'Rounds, in each of which a worker is killed.', lower_bound=1
+)
+_FROZEN = flags.DEFINE_integer(
+  'frozen_rounds', 10, 'Rounds in which another worker is frozen.', lower_bound=0
+)
+_FOLDER = flags.DEFINE_string(
+  'campaign_dir', 'runs/kill_campaign', 'For the two runs, which are replaced.'
+)
+
+
+def main() -> None:
+  """Runs the campaign."""
+  settings = killing.Settings(_WORKERS.value, _ROUNDS.value, _FROZEN.value)
+  found = killing.measure(settings, pathlib.Path(_FOLDER.value))
+  width = max(map(len, found))
+  for name, value in found.items():
+    print(f'{name.ljust(width)}  {value}')
+  if not killing.is_good(found):
+    sys.exit(1)
+
+
+if __name__ == '__main__':
+  context.remove_default()
+  program.run(main)

@@ -1,0 +1,76 @@
+r"""Runs TFF's worker on this machine, for runs that are driven from another one.
+
+  python -m binaries.worker --port=7001 --i_trust_this_network
+
+It computes what runs with `--runtime=hosts --worker_addresses=HOST:7001,...` send it,
+with the same settings as the worker that a run starts by itself, and ends with this
+program: by SIGTERM, Ctrl-C, or however this program ends.
+
+TFF's worker listens on all addresses of its machine, has no authentication and executes
+whatever it is sent. It cannot be told to listen on localhost alone: the firewall has to
+keep others from its port (docs/hosts.md has it for systemd and docker).
+"""
+
+import os
+import signal
+import threading
+
+from absl import flags
+
+from binaries.flags import program
+from binaries.flags import trust
+from tff_ssl.runtime import worker as worker_lib
+
+_PORT = flags.DEFINE_integer(
+  'port', None, 'That it listens on.', lower_bound=1, upper_bound=65535
+)
+_CONCURRENCY = flags.DEFINE_integer(
+  'concurrency',
+  None,
+  'Computations executed at the same time; by default the number of cores.',
+  lower_bound=1,
+)
+_INTRA_OP_THREADS = flags.DEFINE_integer(
+  'intra_op_threads', 1, 'Threads of one TensorFlow operation.', lower_bound=1
+)
+_LOG = flags.DEFINE_string('log_path', None, "File of the worker's output.")
+_POLL_SECONDS = 0.5
+
+
+def main() -> None:
+  """Starts the worker, and waits until it or this program ends.
+
+  Raises:
+    ValueError: If there is no port, or nobody says that strangers are kept from it.
+    OSError: If the port is taken, or the worker ends by itself.
+  """
+  if _PORT.value is None:
+    raise ValueError('port is not given; it must be that of --worker_addresses.')
+  if not trust.TRUSTED.value:
+    raise ValueError(
+      f"TFF's worker listens on port {_PORT.value} of all addresses of this machine "
+      'and executes whatever anyone sends it; --i_trust_this_network must be given, '
+      'which says that no stranger reaches it (docs/hosts.md).'
+    )
+  worker = worker_lib.Worker(
+    _CONCURRENCY.value or len(os.sched_getaffinity(0)),
+    _INTRA_OP_THREADS.value,
+    _LOG.value,
+    _PORT.value,
+  )
+  stop = threading.Event()
+  for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda *_: stop.set())
+  try:
+    if worker.wait_until_it_listens(stop.is_set):
+      print(f'TFF worker {worker.pid} listens on port {_PORT.value}', flush=True)
+    while worker.is_alive() and not stop.wait(_POLL_SECONDS):
+      pass
+    if not stop.is_set():
+      raise ChildProcessError(worker.describe_death())
+  finally:
+    worker.stop()
+
+
+if __name__ == '__main__':
+  program.run(main)

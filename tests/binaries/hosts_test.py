@@ -1,0 +1,84 @@
+"""The flags of hosts, and the program that starts a worker for them."""
+
+import signal
+
+import pytest
+
+from binaries import dcco
+from binaries.flags import common
+from binaries.flags import hosts
+from binaries.methods import choice
+from tests.binaries import in_process
+from tests.binaries import launch
+from tests.runtime import processes
+from tff_ssl.runtime import worker as worker_lib
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ('--runtime=hosts', 'worker_addresses is empty'),
+    ('--worker_addresses=localhost:1', 'with --runtime=worker; it is for hosts only'),
+    ('--host_timeout=5', '--host_timeout is given with --runtime=worker'),
+    ('--runtime=hosts --worker_addresses=b:1', "'b:1', which is not of this machine"),
+    ('--worker_address=b:1', "worker_address has 'b:1', which is not of this machine"),
+    (
+      '--runtime=hosts --worker_address=localhost:1',
+      '--worker_address is given with --runtime=hosts; it is for worker only',
+    ),
+    ('--algorithm=centralized_cco --parts=2', '--parts is given with --algorithm='),
+  ],
+)
+def test_flags_that_are_refused_before_data_are_loaded(
+  tmp_path, monkeypatch, arguments, message
+):
+  monkeypatch.setattr(common, 'load_task', pytest.fail)
+  folder = tmp_path / 'run'
+  with pytest.raises(ValueError, match=message):
+    in_process.call(dcco, f'--run_dir={folder}', *arguments.split())
+  assert not folder.exists()
+
+
+def test_the_parts_of_a_run_on_hosts_are_recorded_and_not_the_hosts_number():
+  given = '--runtime=hosts', '--i_trust_this_network', '--worker_addresses=a:1,b:1'
+  with in_process.parsed(*given):
+    chosen = choice.read('dcco')
+    hosts.check()
+    assert chosen.values()['parts'] == 8
+    # A run may go on with hosts or with one worker, not in the driver's process.
+    assert chosen.values()['runtime'] == 'worker'
+    assert hosts.num_packs() % 8 == 0
+  with in_process.parsed():
+    assert choice.read('dcco').values()['parts'] is None
+    assert hosts.num_packs() is None
+  assert {'worker_addresses', 'host_timeout'} <= {*choice.MAY_DIFFER}
+  assert not {'parts', 'runtime'} & {*choice.MAY_DIFFER}
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
+def test_the_worker_ends_with_its_program(number):
+  # A port that was free a moment ago.
+  free = worker_lib.Worker(1, 1)
+  port = free.address.rpartition(':')[2]
+  free.stop()
+  arguments = f'--port={port}', '--concurrency=1', '--i_trust_this_network'
+  started = launch.start('worker', *arguments)
+  line = started.stdout.readline()
+  assert line.endswith(f'listens on port {port}\n')
+  worker_pid = int(line.split()[2])
+  assert not processes.gone(worker_pid, seconds=0)
+  if number == signal.SIGTERM:
+    taken = launch.start('worker', *arguments)
+    assert 'cannot be used: Address already in use' in taken.communicate()[1]
+    assert taken.returncode == 1
+  started.send_signal(number)
+  started.communicate(timeout=30)
+  assert processes.gone(worker_pid)
+  assert started.returncode == (0 if number == signal.SIGTERM else -number)
+
+
+def test_a_worker_that_strangers_may_reach_is_refused():
+  ended = launch.start('worker', '--port=7001')
+  _, errors = ended.communicate(timeout=30)
+  assert ended.returncode == 1
+  assert errors.startswith("Error: TFF's worker listens on port 7001 of all addresses")

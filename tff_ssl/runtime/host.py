@@ -1,0 +1,260 @@
+"""One host: a TFF worker at an address, which may die, freeze, or come back.
+
+Every wait for it ends. TFF itself repeats a call on a dead connection for ever; here a
+call that has lost its connection raises `LostError`, and closing the connection from
+another thread ends a call that waits for an answer. Whether a host that computes for
+long is alive is asked by another call of the same connection, the standard health check
+of gRPC. TFF's worker does not implement it, and says so at once, from another thread
+than those that compute: any answer will do.
+"""
+
+from collections.abc import Callable
+import contextlib
+import threading
+import time
+from typing import Any
+
+import grpc
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_ssl.runtime import executors
+from tff_ssl.runtime import internals
+
+_CLOSE_SECONDS = 1.0
+_HEALTH_CHECK = '/grpc.health.v1.Health/Check'
+_OPTIONS = (
+  *executors.CHANNEL_OPTIONS,
+  # A connection that is made again waits for no back-off of the one before.
+  ('grpc.use_local_subchannel_pool', 1),
+)
+# What a host that is gone, or has started again meanwhile, ends a call with; also what
+# a call ends with when its connection is closed.
+_LOST = (
+  grpc.StatusCode.UNAVAILABLE,
+  grpc.StatusCode.CANCELLED,
+  grpc.StatusCode.DEADLINE_EXCEEDED,
+  grpc.StatusCode.FAILED_PRECONDITION,
+)
+
+Compile = Callable[[Any], Any]
+
+
+class LostError(Exception):
+  """The host does not answer, or the connection was closed."""
+
+
+class Host:
+  """A connection to one host, which is made again as often as it is lost.
+
+  Attributes:
+    address: 'host:port'.
+  """
+
+  def __init__(self, address: str, compile_fn: Compile):
+    """Connects to nothing yet.
+
+    Args:
+      address: 'host:port'.
+      compile_fn: Compiles a computation for TFF's runtime.
+    """
+    self.address = address
+    self._lock = threading.Lock()
+    self._channel: grpc.Channel | None = None
+    self._stub: Any = None
+    self._asked: float | None = None
+    self._executors = executors.Executors(self._make_executor)
+    self._context = tff.framework.SyncExecutionContext(
+      executor_fn=self._executors,
+      compiler_fn=compile_fn,
+      transform_args=tff.tensorflow.transform_args,
+      transform_result=tff.tensorflow.transform_result,
+    )
+
+  @property
+  def is_connected(self) -> bool:
+    """Whether there is a connection; the host behind it may be lost all the same."""
+    return self._channel is not None
+
+  @property
+  def silent_seconds(self) -> float:
+    """How long the health check that was sent last has had no answer; 0: it has."""
+    asked = self._asked
+    return 0.0 if asked is None else time.monotonic() - asked
+
+  def connect(self, seconds: float) -> None:
+    """Makes a new connection.
+
+    Args:
+      seconds: How long to wait for an answer.
+
+    Raises:
+      LostError: If there is none.
+    """
+    self.disconnect()
+    # Those of a worker that has ended are unknown to the next one.
+    self._executors.close()
+    channel = grpc.insecure_channel(self.address, _OPTIONS)
+    with self._lock:
+      self._channel = channel
+      self._stub = tff.framework.RemoteExecutorGrpcStub(_Channel(channel))
+    try:
+      self.check(seconds, wait_for_ready=True)
+    except LostError:
+      self.disconnect()
+      raise
+
+  def disconnect(self) -> None:
+    """Closes the connection; calls that wait for an answer raise `LostError`."""
+    with self._lock:
+      channel, self._channel, self._stub = self._channel, None, None
+    if channel is not None:
+      channel.close()
+
+  def close(self) -> None:
+    """Frees what the host holds for this process, if it is alive, and disconnects."""
+    with contextlib.suppress(LostError):
+      self.check(_CLOSE_SECONDS)
+      self._executors.close()
+    self.disconnect()
+
+  def check(self, seconds: float, wait_for_ready: bool = False) -> None:
+    """Asks whether the host is alive, while it computes too.
+
+    Args:
+      seconds: How long to wait for the answer.
+      wait_for_ready: Whether to wait for a host that does not listen yet.
+
+    Raises:
+      LostError: If there is none.
+    """
+    channel = self._channel
+    if channel is None:
+      raise LostError(f'there is no connection to {self.address}')
+    self._asked = time.monotonic()
+    try:
+      channel.unary_unary(_HEALTH_CHECK)(
+        b'', timeout=seconds, wait_for_ready=wait_for_ready
+      )
+    except grpc.RpcError as error:
+      if error.code() != grpc.StatusCode.UNIMPLEMENTED:
+        raise LostError(f'{self.address} does not answer') from None
+    except ValueError:
+      raise LostError(f'the connection to {self.address} was closed') from None
+    finally:
+      self._asked = None
+
+  def run(self, task: Callable[[], Any]) -> Any:
+    """Calls a function; the TFF computations that it calls are executed by the host.
+
+    Args:
+      task: The function. It is called in this thread, whose default context for TFF
+        computations is the host from then on.
+
+    Raises:
+      LostError: If the host is lost meanwhile.
+      TypeError: If a result is not of the type of its computation.
+    """
+    tff.framework.set_default_context(_Checked(self._context))
+    return task()
+
+  def _make_executor(
+    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
+  ) -> tff.framework.RemoteExecutor:
+    stub = self._stub
+    if stub is None:
+      raise LostError(f'there is no connection to {self.address}')
+    # See `context.Context`.
+    executor = internals.RemoteExecutor(stub, dispose_batch_size=3)
+    executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
+    return executor
+
+
+class _Channel:
+  """A gRPC channel as TFF's stub uses it, whose calls raise `LostError`.
+
+  Raised here, TFF neither sees an error that it would repeat the call after, nor tells
+  of each in the log. What only frees values never fails: values may be freed after
+  their connection.
+  """
+
+  def __init__(self, channel: grpc.Channel):
+    self._channel = channel
+
+  def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
+    """Does nothing: `check` asks; a thread that polls the state is not needed."""
+
+  def unary_unary(
+    self,
+    method: str,
+    request_serializer: Any,
+    response_deserializer: Any,
+    **others: Any,
+  ) -> Callable[[Any], Any]:
+    """Returns the call of a method."""
+    call = self._channel.unary_unary(
+      method, request_serializer, response_deserializer, **others
+    )
+    frees = method.rpartition('/')[2].startswith('Dispose')
+
+    def answered(request: Any) -> Any:
+      try:
+        return call(request)
+      except grpc.RpcError as error:
+        if not frees and error.code() not in _LOST:
+          raise
+        text = f'{error.code().name} {error.details()}'
+      except ValueError as error:
+        # What gRPC raises when its channel was closed.
+        text = str(error)
+      if frees:
+        return response_deserializer(b'')
+      raise LostError(f'{method}: {text}')
+
+    return answered
+
+
+class _Checked(tff.framework.SyncContext):
+  """An execution context whose results are of the type that they should be."""
+
+  def __init__(self, context: tff.framework.SyncContext):
+    self._context = context
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    """Invokes a computation."""
+    result = self._context.invoke(comp, arg)
+    check_type(result, comp.type_signature.result)
+    return result
+
+
+def check_type(value: Any, type_spec: tff.Type) -> None:
+  """Refuses a value that is not of a type; of data sets nothing is checked.
+
+  Args:
+    value: As TFF returns it from a computation.
+    type_spec: The type.
+
+  Raises:
+    TypeError: If structure, shape or type of an array is another.
+  """
+  if isinstance(type_spec, tff.FederatedType):
+    for each in [value] if type_spec.all_equal else value:
+      check_type(each, type_spec.member)
+  elif isinstance(type_spec, tff.StructType):
+    elements = tff.structure.to_elements(tff.structure.from_container(value))
+    expected = tff.structure.to_elements(type_spec)
+    if [name for name, _ in elements] != [name for name, _ in expected]:
+      raise TypeError(f'a result is a {type(value).__name__}; it must be {type_spec}')
+    for (_, element), (_, own) in zip(elements, expected, strict=True):
+      check_type(element, own)
+  elif isinstance(type_spec, tff.TensorType) and type_spec.dtype is not np.str_:
+    array = np.asarray(value)
+    shape = type_spec.shape
+    fits = shape is None or (
+      len(shape) == array.ndim
+      and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+    )
+    if array.dtype != type_spec.dtype or not fits:
+      raise TypeError(
+        f'a result is {array.dtype}{list(array.shape)}; it must be {type_spec}'
+      )

@@ -1,0 +1,398 @@
+"""Many hosts that execute TFF computations, of which any may die, freeze or return.
+
+    with context.hosts(['a:1', 'b:1']) as execution:
+      process = parted.in_parts(dcco.build_dcco(...), parts=8)
+      state = process.initialize()
+      state, metrics = process.next(state, cohort)
+
+Each host is a TFF worker (`python -m binaries.worker`). Any one executes a computation
+that is called inside; the parts of a round (`parted`) are executed by all of them, one
+part by a host at a time. What a lost host was at is given to another, which computes
+the same; a host that is back is used again. So nothing that is computed depends on
+which hosts there are, if their processors are of one kind.
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+import os
+import re
+import threading
+import time
+import types
+from typing import Any, Self
+
+from absl import logging
+import tensorflow_federated as tff
+
+from tff_ssl.runtime import batch as batch_lib
+from tff_ssl.runtime import executors
+from tff_ssl.runtime import host as host_lib
+from tff_ssl.runtime import resources
+
+TIMEOUT = 30.0
+# Of the first connection: a worker takes seconds to listen.
+_CONNECT_SECONDS = 60.0
+_CHECK_EVERY = 1.0
+# What a host that is silent for so long is at is given to another one too.
+_SILENT = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_LOOPBACK = re.compile(r'localhost|127\.\d+\.\d+\.\d+|\[::1\]')
+# gRPC waits for whatever is still in flight when its channel is closed.
+_JOIN_SECONDS = 5.0
+
+
+class NoHostLeftError(ConnectionError):
+  """None of the hosts has answered for too long."""
+
+
+def check_addresses(
+  addresses: Sequence[str], trusted: bool, name: str = 'worker_addresses'
+) -> None:
+  """Refuses addresses that are none, or those of other machines on no trusted network.
+
+  TFF's worker executes whatever it is sent, by anyone, in the clear.
+
+  Args:
+    addresses: Of workers.
+    trusted: Whether the network between the machines is trusted.
+    name: What they are called in messages.
+
+  Raises:
+    ValueError: If there is none, one twice, or one that is not allowed.
+  """
+  if not addresses:
+    raise ValueError(f'{name} is empty; it must be at least one host:port.')
+  for address in addresses:
+    host, _, port = address.rpartition(':')
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+      raise ValueError(f'{name} has {address!r}; each must be host:port.')
+    if addresses.count(address) > 1:
+      raise ValueError(f'{name} has {address!r} twice; each must be another host.')
+    if not trusted and not _LOOPBACK.fullmatch(host):
+      raise ValueError(
+        f'{name} has {address!r}, which is not of this machine; TFF has no encryption '
+        'and no authentication, so that it must be the end of a tunnel on localhost, '
+        'or --i_trust_this_network (trusts_network=True) must be given.'
+      )
+
+
+class Hosts:
+  """Open connections to hosts; see `context.hosts`, which makes TFF use them.
+
+  Attributes:
+    addresses: Of all hosts.
+    tff_context: Executes each computation on some host.
+    repeated: How many tasks had to be given out again so far.
+  """
+
+  def __init__(
+    self,
+    addresses: Sequence[str],
+    timeout: float = TIMEOUT,
+    optimize_graphs: bool = True,
+  ):
+    """Connects to all hosts, and waits for the first.
+
+    Args:
+      addresses: 'host:port' of each.
+      timeout: Seconds after which a host that does not answer is given up, and after
+        which, when none has answered, there is none left. A host answers while it
+        computes, for however long.
+      optimize_graphs: See `context.local`.
+
+    Raises:
+      ValueError: If `timeout` is not positive.
+      ConnectionError: If none answers.
+    """
+    if not timeout > 0:
+      raise ValueError(f'host_timeout is {timeout}; it must be positive.')
+    self.addresses = list(addresses)
+    self.tff_context = Failover(self)
+    self.repeated = 0
+    self._timeout = timeout
+    compile_fn = _Compiler(
+      tff.backends.native.desugar_and_transform_to_native
+      if optimize_graphs
+      else executors.transform_to_native
+    )
+    self._hosts = [host_lib.Host(address, compile_fn) for address in self.addresses]
+    self._changed = threading.Condition()
+    self._one_batch = threading.RLock()
+    self._batch: batch_lib.Batch | None = None
+    self._connected: dict[str, host_lib.Host] = {}
+    self._answered = time.monotonic()
+    self._closed = threading.Event()
+    self._on_close: list[Callable[[], None]] = []
+    self._threads = [
+      threading.Thread(target=target, args=(host,), name=host.address, daemon=True)
+      for host in self._hosts
+      for target in (self._serve, self._watch)
+    ]
+    for thread in self._threads:
+      thread.start()
+    self._wait_for_the_first()
+
+  @property
+  def worker_pid(self) -> None:
+    """None: the workers run elsewhere."""
+    return None
+
+  @property
+  def connected(self) -> list[str]:
+    """The addresses of the hosts that answer now."""
+    with self._changed:
+      return [host.address for host in self._hosts if host.address in self._connected]
+
+  def run(self, tasks: Sequence[batch_lib.Task]) -> list[Any]:
+    """Calls functions whose TFF computations are executed by the hosts.
+
+    Args:
+      tasks: Each is called in a thread of a host, perhaps again in another's: it must
+        do nothing else.
+
+    Returns:
+      What they return, in their order.
+
+    Raises:
+      NoHostLeftError: If no host has answered for the time given.
+      RuntimeError: If three hosts have answered a task with an error.
+    """
+    with self._one_batch, self._changed:
+      if self._closed.is_set():
+        raise RuntimeError('the execution context is closed')
+      batch = batch_lib.Batch(tasks, max_losses=3 * len(self._hosts) + 3)
+      self._batch = batch
+      self._changed.notify_all()
+      try:
+        while not batch.is_done:
+          self._check_that_some_host_is_left()
+          # Short, so that Ctrl-C is seen.
+          self._changed.wait(0.2)
+        return batch.results()
+      finally:
+        self._batch = None
+        self.repeated += batch.repeated
+        for runners in batch.running().values():
+          for address in runners:
+            # What it is at is of no use any more.
+            self._disconnect(address)
+
+  def memory(self) -> collections.OrderedDict[str, float]:
+    """Returns resident MiB now of the driver."""
+    return resources.memory(_driver())
+
+  def peak_memory(self) -> collections.OrderedDict[str, float]:
+    """Returns the highest resident MiB so far of the driver."""
+    return resources.peak_memory(_driver())
+
+  def cpu_seconds(self) -> collections.OrderedDict[str, float]:
+    """Returns CPU seconds so far of the driver."""
+    return resources.cpu_seconds(_driver())
+
+  def call_on_close(self, function: Callable[[], None]) -> None:
+    """Has a function called when the hosts are closed."""
+    self._on_close.append(function)
+
+  def close(self) -> None:
+    """Closes the connections, and leaves the workers alone; idempotent."""
+    if self._closed.is_set():
+      return
+    self._closed.set()
+    for function in self._on_close:
+      function()
+    with self._changed:
+      self._changed.notify_all()
+      for host in self._hosts:
+        if host.address not in self._connected:
+          # It would be waited for.
+          host.disconnect()
+    deadline = time.monotonic() + _JOIN_SECONDS
+    for thread in self._threads:
+      thread.join(max(0.0, deadline - time.monotonic()))
+    for host in self._hosts:
+      host.disconnect()
+
+  def __enter__(self) -> Self:
+    return self
+
+  def __exit__(
+    self,
+    exception_type: type[BaseException] | None,
+    exception: BaseException | None,
+    traceback: types.TracebackType | None,
+  ) -> None:
+    self.close()
+
+  def _wait_for_the_first(self) -> None:
+    deadline = time.monotonic() + _CONNECT_SECONDS
+    with self._changed:
+      while not self._connected:
+        if time.monotonic() > deadline:
+          break
+        self._changed.wait(0.1)
+      else:
+        return
+    self.close()
+    raise NoHostLeftError(
+      f'No TFF worker answers at {", ".join(self.addresses)} in '
+      f'{_CONNECT_SECONDS:.0f} s.'
+    )
+
+  def _check_that_some_host_is_left(self) -> None:
+    silent = time.monotonic() - self._answered
+    if not self._connected and silent > self._timeout:
+      raise NoHostLeftError(
+        f'No host is left: of {", ".join(self.addresses)} none has answered for '
+        f'{silent:.0f} s.'
+      )
+
+  def _serve(self, host: host_lib.Host) -> None:
+    """Connects to a host, has it do tasks, and connects again when it is lost."""
+    pause, was_there = _FIRST_PAUSE, True
+    while not self._closed.is_set():
+      try:
+        host.connect(min(self._timeout, _LONGEST_PAUSE))
+      except host_lib.LostError as error:
+        if was_there:
+          logging.warning('Host %s; the others go on.', error)
+        was_there = False
+        self._closed.wait(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+        continue
+      if not was_there:
+        logging.warning('Host %s is back.', host.address)
+      was_there = True
+      with self._changed:
+        self._connected[host.address] = host
+        self._answered = time.monotonic()
+        self._changed.notify_all()
+      if self._work(host):
+        pause = _FIRST_PAUSE
+      with self._changed:
+        self._connected.pop(host.address, None)
+        self._changed.notify_all()
+      if self._closed.is_set():
+        break
+      logging.warning('Host %s is lost; what it was at is repeated.', host.address)
+      # One that answers with errors must not take every task before others do.
+      self._closed.wait(pause)
+      pause = min(2 * pause, _LONGEST_PAUSE)
+    host.close()
+
+  def _work(self, host: host_lib.Host) -> bool:
+    """Has a host do tasks until it is lost; returns whether it has done any."""
+    useful = False
+    while True:
+      with self._changed:
+        batch, place = self._next_task(host)
+      if batch is None or place is None:
+        return useful
+      try:
+        result = host.run(batch.tasks[place])
+      except host_lib.LostError:
+        with self._changed:
+          batch.lost(place, host.address)
+        return useful
+      except BaseException as error:
+        logging.warning('Host %s: %s: %s', host.address, type(error).__name__, error)
+        with self._changed:
+          batch.failed(place, host.address, error)
+          self._changed.notify_all()
+        host.disconnect()
+        return useful
+      useful = True
+      with self._changed:
+        self._answered = time.monotonic()
+        for other in batch.succeeded(place, host.address, result, self._answered):
+          self._disconnect(other)
+        self._changed.notify_all()
+
+  def _next_task(
+    self, host: host_lib.Host
+  ) -> tuple[batch_lib.Batch | None, int | None]:
+    """Waits for a task of a host; None when it is lost or all is over."""
+    while host.is_connected and not self._closed.is_set():
+      if self._batch is not None:
+        now = time.monotonic()
+        silent = [h.address for h in self._hosts if h.silent_seconds > _SILENT]
+        place = self._batch.take(
+          host.address, self._connected, silent, now, self._timeout
+        )
+        if place is not None:
+          return self._batch, place
+      self._changed.wait(0.5)
+    return None, None
+
+  def _watch(self, host: host_lib.Host) -> None:
+    """Asks a host whether it is alive, and closes its connection when it is not."""
+    while not self._closed.wait(min(_CHECK_EVERY, self._timeout / 3)):
+      if not host.is_connected:
+        continue
+      try:
+        host.check(self._timeout)
+      except host_lib.LostError:
+        host.disconnect()
+        with self._changed:
+          self._changed.notify_all()
+      else:
+        self._answered = time.monotonic()
+
+  def _disconnect(self, address: str) -> None:
+    for host in self._hosts:
+      if host.address == address:
+        host.disconnect()
+
+
+class Failover(tff.framework.SyncContext):
+  """A TFF context that executes each computation on some host of several.
+
+  Attributes:
+    hosts: Which.
+  """
+
+  def __init__(self, hosts: Hosts):
+    """Executes nothing yet."""
+    self.hosts = hosts
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    """Invokes a computation on one host, and on another if that one is lost."""
+
+    def task() -> Any:
+      return tff.framework.get_context_stack().current.invoke(comp, arg)
+
+    return self.hosts.run([task])[0]
+
+
+def run_tasks(tasks: Sequence[batch_lib.Task]) -> list[Any]:
+  """Calls functions that call TFF computations, on all hosts if there are some.
+
+  Args:
+    tasks: See `Hosts.run`.
+
+  Returns:
+    What they return, in their order: called one after another where this thread's
+    context for TFF computations is not that of hosts.
+  """
+  current = tff.framework.get_context_stack().current
+  if isinstance(current, Failover):
+    return current.hosts.run(tasks)
+  return [task() for task in tasks]
+
+
+def _driver() -> dict[str, int]:
+  return {'driver': os.getpid()}
+
+
+class _Compiler:
+  """Compiles each computation once, for all hosts."""
+
+  def __init__(self, compile_fn: host_lib.Compile):
+    self._compile_fn = compile_fn
+    self._lock = threading.Lock()
+    self._compiled: dict[Any, Any] = {}
+
+  def __call__(self, computation: Any) -> Any:
+    with self._lock:
+      if computation not in self._compiled:
+        self._compiled[computation] = self._compile_fn(computation)
+      return self._compiled[computation]

@@ -1,0 +1,147 @@
+"""Rounds of a process in parts: each part of the cohort by itself, merged in order.
+
+    process = parted.in_parts(dcco.build_dcco(...), parts=8)
+    state, metrics = process.next(state, cohort)
+
+With `context.hosts` the parts are executed by all hosts at the same time, with any
+other context one after another: the numbers are the same to the bit. They are those of
+the process itself up to the rounding of sums, with one part too: its sums are divided
+by the weights that they are multiplied by again when they are received.
+
+What differs from run to run is when parts come back and from whom; sums are added in
+the order of the parts when all of an exchange are there. The states of clients stay
+with the caller: a part brings those of its own, and takes them home.
+"""
+
+from collections.abc import Sequence
+import functools
+import itertools
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.federated import parts as parts_lib
+from tff_ssl.federated import placed
+from tff_ssl.federated import processes
+from tff_ssl.runtime import hosts
+
+Process: TypeAlias = (
+  tff.learning.templates.LearningProcess
+  | processes.StatefulProcess
+  | processes.ServerDataProcess
+)
+
+
+def in_parts(process: Process, parts: int) -> 'PartedProcess':
+  """Returns a process whose rounds are computed in parts.
+
+  Args:
+    process: From a builder of this library: `next` takes and returns the same.
+    parts: Into how many parts the values (clients, or packs of them) of a round are
+      cut, at least 1; of fewer values each is a part. The numbers of a round depend on
+      it, up to rounding, and not on the hosts: take several for each host. Where
+      models are averaged in groups of clients, each value is a part.
+
+  Raises:
+    ValueError: If `parts` is below 1, or the process cannot be computed so: it is of
+      none of our builders, or its aggregation acts on each client, as secure sums do.
+  """
+  if parts < 1:
+    raise ValueError(f'parts is {parts}; it must be at least 1.')
+  graph = getattr(process, 'graph', None)
+  if graph is None:
+    raise ValueError(
+      f'The process is a {type(process).__name__} that does not know what it was built '
+      'of; in parts it must be one of `federated.builder` or `federated.processes`.'
+    )
+  return PartedProcess(process, parts_lib.of_graph(graph), parts)
+
+
+class PartedProcess:
+  """A process in parts; what `in_parts` returns.
+
+  It has the attributes of the process that it was made of, but for
+  `set_model_weights`: the state of its aggregators may be of another type.
+  """
+
+  def __init__(self, process: Process, built: parts_lib.Parts, parts: int):
+    """Holds the computations."""
+    self._process = process
+    self._built = built
+    self._parts = parts
+    self.initialize = built.initialize
+    self.get_model_weights = built.get_model_weights
+
+  def __getattr__(self, name: str) -> Any:
+    if name.startswith('_') or name == 'set_model_weights':
+      raise AttributeError(name)
+    return getattr(self._process, name)
+
+  def next(self, state: Any, *given: Any) -> Any:
+    """Runs one round.
+
+    Args:
+      state: Of the server.
+      *given: What the process's `next` takes: the client states, or the data at the
+        server, where there are some; then the clients' data, as lists.
+
+    Returns:
+      What the process's `next` returns.
+    """
+    is_stateful = isinstance(self._process, processes.StatefulProcess)
+    data = given[-1] if self._built.exchanges else []
+    cuts = _cut(len(data), len(data) if self._built.in_groups else self._parts)
+    states = given[0] if is_stateful else None
+    told: list[Any] = []
+    for phase in self._built.phases.values():
+      if isinstance(phase, parts_lib.ExchangeParts):
+        state, metrics, states = self._exchange(phase, state, states, data, cuts)
+      else:
+        # Of the server's data, which come first.
+        state, metrics = phase(state, given[0])
+      told.append(metrics)
+    joined = placed.joined_metrics(told)
+    if is_stateful:
+      return processes.StatefulOutput(state, states, joined)
+    return tff.learning.templates.LearningProcessOutput(state, joined)
+
+  def _exchange(
+    self,
+    exchange: parts_lib.ExchangeParts,
+    state: Any,
+    states: Sequence[Any] | None,
+    data: Sequence[Any],
+    cuts: Sequence[slice],
+  ) -> tuple[Any, Any, Sequence[Any] | None]:
+    """Runs one exchange; returns state, metrics and the clients' states after it."""
+    keeps = states is not None and len(exchange.partial.type_signature.parameter) > 2
+
+    def task(cut: slice) -> Any:
+      own = (states[cut],) if keeps else ()  # type: ignore[index]
+      output = exchange.partial(state, *own, data[cut])
+      if keeps and len(output.client_states) != len(own[0]):
+        raise ValueError(
+          f'{len(output.client_states)} states came back of {len(own[0])} values'
+        )
+      return output
+
+    done = hosts.run_tasks([functools.partial(task, cut) for cut in cuts])
+    sums = [output.sums for output in done]
+    if not self._built.in_groups:
+      # In the order of the parts: sums in another would be rounded otherwise.
+      merged = sums[0]
+      for one in sums[1:]:
+        merged = tf.nest.map_structure(np.add, merged, one)
+      sums = [merged]
+    state, metrics = exchange.receive(state, sums)
+    if keeps:
+      states = [own for output in done for own in output.client_states]
+    return state, metrics, states
+
+
+def _cut(count: int, parts: int) -> list[slice]:
+  """Returns where values are cut into parts of equal numbers, but for one at most."""
+  ends = [count * k // parts for k in range(parts + 1)] if parts else []
+  return [slice(start, end) for start, end in itertools.pairwise(ends) if start < end]
