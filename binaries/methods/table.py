@@ -268,7 +268,7 @@ _SSFL = Program(
   personal=True,
 )
 
-# Appendix C.1: SGD for these two; of its momentum it says nothing, and 0.9 is SimSiam's.
+# Appendix C.1: SGD for these two. It gives no momentum: 0.9 is SimSiam's.
 _SGD = {
   'client_optimizer': 'sgd',
   'client_learning_rate': 0.03,
