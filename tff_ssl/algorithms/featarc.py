@@ -46,6 +46,7 @@ Deviations and decisions:
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -289,8 +290,7 @@ def receive(
   """
   summarize = objective.summarize
   if config.alignment_weight:
-    # What it is aligned to does not matter here.
-    summarize = featarc.Aligned(objective, {}, config.alignment_weight).summarize
+    summarize = functools.partial(featarc.summarize, objective)
 
   def of_cluster(state, arrived, scale, weight, j):
     """Returns a cluster's model and optimizer after the round, and `rejected`."""
@@ -299,7 +299,7 @@ def receive(
     statistics = collections.OrderedDict(
       (name, value) for name, value in before.items() if name not in params
     )
-    mean = {server.UPDATE: _scaled(arrived[server.UPDATE], j, scale)}
+    mean: dict[str, Any] = {server.UPDATE: _scaled(arrived[server.UPDATE], j, scale)}
     if server.STATISTICS in arrived:
       means = arrived[server.STATISTICS]['statistics']
       mean[server.STATISTICS] = {

@@ -21,7 +21,7 @@ Decisions:
 
 import collections
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -58,9 +58,7 @@ class Aligned:
   With a weight of 0 it would be the objective: do without it.
   """
 
-  def __init__(
-    self, objective: base.Objective | base.Stateful, fixed: base.Params, weight: float
-  ):
+  def __init__(self, objective: Any, fixed: base.Params, weight: float):
     """Holds the fixed model.
 
     Args:
@@ -76,11 +74,11 @@ class Aligned:
     self._model: dual_encoder.Siamese = objective.model
     self._predictor: network.Network | None = getattr(objective, 'predictor', None)
     self._step = _step_of(objective)
-    self._fixed = {
-      name: tf.stop_gradient(value)
+    self._fixed = collections.OrderedDict(
+      (name, tf.stop_gradient(value))
       for name, value in fixed.items()
       if network.prefix_of(name) in self._model.networks
-    }
+    )
     self._weight = weight
     self.networks = objective.networks
     self.init = self._objective.init
@@ -108,14 +106,26 @@ class Aligned:
     return step.loss + self._weight * alignment, metrics, step.carry
 
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the two parts of the loss, `ssl_loss` and `alignment`, and the rest."""
-    rest = collections.OrderedDict(metrics)
-    summary = collections.OrderedDict((name, rest.pop(name)) for name in _PARTS)
-    summary.update(self._objective.summarize(rest))
-    return summary
+    """Returns what a round reports (see `summarize`)."""
+    return summarize(self._objective, metrics)
 
 
-def check(objective: base.Objective | base.Stateful) -> None:
+def summarize(
+  objective: base.Objective | base.Stateful, metrics: base.Metrics
+) -> base.Metrics:
+  """Returns the two parts of the loss, `ssl_loss` and `alignment`, and the rest.
+
+  Args:
+    objective: L_ssl, which summarizes its own.
+    metrics: Averaged, of `Aligned`.
+  """
+  rest = collections.OrderedDict(metrics)
+  summary = collections.OrderedDict((name, rest.pop(name)) for name in _PARTS)
+  summary.update(objective.summarize(rest))
+  return summary
+
+
+def check(objective: Any) -> None:
   """Raises ValueError if an objective has no predictions that could be aligned.
 
   Args:
@@ -134,11 +144,13 @@ def check(objective: base.Objective | base.Stateful) -> None:
     )
 
 
-def _step_of(objective: base.Objective | base.Stateful) -> _StepFn:
+def _step_of(objective: Any) -> _StepFn:
   """Returns what computes the loss of a batch with the predictions of its views."""
   if isinstance(objective, byol.ByolObjective):
 
-    def of_byol(params, state, examples, seed):
+    def of_byol(
+      params: base.Params, state: base.State, examples: base.Examples, seed: tf.Tensor
+    ) -> _Step:
       loss, metrics, predictions = objective.loss_with_predictions(
         params, state, examples, seed
       )
@@ -148,7 +160,9 @@ def _step_of(objective: base.Objective | base.Stateful) -> _StepFn:
   is_pair = isinstance(objective, dual_encoder.LossOfPairs)
   names = _OF_PAIRS if is_pair else _OF_SIMSIAM
 
-  def of_encodings(params, state, examples, seed):
+  def of_encodings(
+    params: base.Params, state: base.State, examples: base.Examples, seed: tf.Tensor
+  ) -> _Step:
     del state
     encodings = objective.encode(params, examples, seed)
     loss, metrics = objective.loss_of_encodings(encodings, examples)
