@@ -21,6 +21,7 @@ from tff_ssl.algorithms import la_ssfl
 from tff_ssl.algorithms import maml_ssfl
 from tff_ssl.algorithms import mixing
 from tff_ssl.algorithms import per_ssfl
+from tff_ssl.federated import cluster_models
 from tff_ssl.federated import online_networks
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import personal_models
@@ -188,7 +189,7 @@ def _featarc(*takes: str, **defaults: Any) -> algorithms.Algorithm:
     takes=(*algorithms.FEDAVG, *own_encoders.NAMES, *takes),
     defaults=defaults,
     personal=_of_cluster,
-    models=featarc.models,
+    models=cluster_models.models,
   )
 
 

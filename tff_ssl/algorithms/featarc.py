@@ -24,7 +24,7 @@ C = 1 without alignment is FedAvg, to the bit with clients apart. C = 1 is the p
 The model that is reported, evaluated and exported as the global one is, of the last
 round that had a client, the cluster with the most examples (the first of equals):
 that which most data has trained, which the server knows from sums alone. All C are in
-the model weights as `CLUSTERS` (see `models`).
+the model weights too (see `cluster_models`).
 
 Deviations and decisions:
   All theta_j begin equal. From different weights their features could not be compared,
@@ -44,7 +44,6 @@ Deviations and decisions:
 """
 
 import collections
-from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -55,26 +54,21 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
+from tff_ssl.federated import cluster_models
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import featarc
 from tff_ssl.objectives import population
 
-# All cluster models: in the model weights by the first part of their names, and what
-# clients are told; each tensor [C, ...].
-CLUSTERS = 'clusters'
 # What a client sends of its choice, integers of which the server has the sums.
 CHOICE = 'choice'
-_CLIENTS, _WEIGHT, _SWITCHES = 'clients', 'weight', 'switches'
 # What a client keeps.
 MODEL, CLUSTER, DISTANCES = 'model', 'cluster', 'distances'
 _RETURNING, _SWITCHED = 'returning', 'switched'
@@ -104,20 +98,6 @@ class FeatARCConfig:
       )
 
 
-def models(weights: Mapping[str, Any]) -> collections.OrderedDict[str, base.Params]:
-  """Returns the cluster models by name, 'cluster_0' and so on.
-
-  Args:
-    weights: The process's model weights, trainable or not.
-
-  Returns:
-    Parameters of each with, where there is batch norm, its statistics.
-  """
-  stacked = network.select(weights, CLUSTERS)
-  count = len(next(iter(stacked.values())))
-  return collections.OrderedDict((_name(j), _at(stacked, j)) for j in range(count))
-
-
 def cluster_of(state: client_functions.ClientState, clusters: int) -> int:
   """Returns the cluster of a client's last round, or what its first will be.
 
@@ -130,42 +110,6 @@ def cluster_of(state: client_functions.ClientState, clusters: int) -> int:
   return int(state.kept[CLUSTER])
 
 
-def distances(
-  encoder: network.Network,
-  clusters: Sequence[base.Params],
-  own: base.Params,
-  inputs: tf.Tensor,
-) -> tf.Tensor:
-  """Returns mean_x D(f_j(x), f_k(x)) for each cluster j, float32 [C]; 0 for n = 0.
-
-  Args:
-    encoder: f.
-    clusters: Parameters and statistics of the encoder of each cluster model.
-    own: Those of the client's local model.
-    inputs: n >= 0 images as they are.
-  """
-  count, size = tf.shape(inputs)[0], encoder.batch_in_cache()
-
-  def body(start, total):
-    x = augment.to_float(inputs[start : start + size])
-    features = encoder.infer(own, x)
-    found = [
-      similarity.negative_cosine(encoder.infer(params, x), features)
-      for params in clusters
-    ]
-    examples = tf.cast(tf.shape(x)[0], tf.float32)
-    return start + size, total + examples * tf.cast(tf.stack(found), tf.float32)
-
-  _, total = tf.while_loop(
-    lambda start, _: start < count,
-    body,
-    (tf.constant(0), tf.zeros([len(clusters)])),
-    # One batch after another: side by side they would need the memory of all.
-    parallel_iterations=1,
-  )
-  return tf.math.divide_no_nan(total, tf.cast(count, tf.float32))
-
-
 def client_function(
   objective: base.Objective | base.Stateful, config: FeatARCConfig
 ) -> client_functions.StatefulFunction:
@@ -176,22 +120,26 @@ def client_function(
     config: Hyperparameters.
 
   Returns:
-    A function of `CLUSTERS`, of `seed`, `rate` and `round`. It sends what FedAvg's
-    does, update and statistics in the place of the cluster, [C, ...], and `CHOICE`; it
-    keeps its local model and what `numbers_of_client` reads.
+    A function of all cluster models, of `seed`, `rate` and `round`. It sends what
+    FedAvg's does, update and statistics in the place of the cluster, [C, ...], and
+    `CHOICE`; it keeps its local model and what `numbers_of_client` reads.
   """
   count, training = config.clusters, config.training
 
   def first(shared):
-    kept = collections.OrderedDict([(MODEL, _at(shared[CLUSTERS], 0))])
+    kept = collections.OrderedDict()
+    kept[MODEL] = cluster_models.at(shared[cluster_models.CLUSTERS], 0)
     kept[CLUSTER] = tf.constant(0)
     kept[DISTANCES] = tf.zeros([count])
     kept.update((name, tf.zeros([])) for name in (_RETURNING, _SWITCHED))
     return kept
 
   def each(shared, state, examples):
-    cluster, found = _choose(objective, shared[CLUSTERS], state, examples)
-    params = population.without_statistics(objective, _at(shared[CLUSTERS], cluster))
+    stacked = shared[cluster_models.CLUSTERS]
+    cluster, found = _choose(objective, stacked, state, examples)
+    params = population.without_statistics(
+      objective, cluster_models.at(stacked, cluster)
+    )
     minimised = fedavg.in_round(objective, shared, training)
     if config.alignment_weight:
       minimised = featarc.Aligned(minimised, params, config.alignment_weight)
@@ -205,18 +153,18 @@ def client_function(
     )
     place = tf.one_hot(cluster, count)
     update = tf.nest.map_structure(tf.subtract, params, trained.params)
-    sent = collections.OrderedDict(
-      [(server.UPDATE, _placed(update, place)), (server.METRICS, trained.metrics)]
-    )
+    sent = collections.OrderedDict()
+    sent[server.UPDATE] = cluster_models.placed(update, place)
+    sent[server.METRICS] = trained.metrics
     statistics = population.compute(objective, trained.params, examples)
     if statistics:
-      sent[server.STATISTICS] = _placed(statistics, place)
+      sent[server.STATISTICS] = cluster_models.placed(statistics, place)
     returning = tf.cast(state.last_round >= 0, tf.float32)
     switched = returning * tf.cast(
       tf.not_equal(cluster, state.kept[CLUSTER]), tf.float32
     )
     weight = training.weigh(base.example_count(examples))
-    sent[CHOICE] = _choice(cluster, count, weight, switched)
+    sent[CHOICE] = cluster_models.choice(cluster, count, weight, switched)
     kept = collections.OrderedDict(
       [
         (MODEL, collections.OrderedDict(**trained.params, **statistics)),
@@ -248,38 +196,18 @@ def _choose(
   count = int(next(iter(stacked.values())).shape[0])
   if count == 1:
     return tf.constant(0), tf.zeros([1])
-  is_new, encoder = state.last_round < 0, _encoder(objective)
+  is_new, encoder = state.last_round < 0, cluster_models.encoder_of(objective)
   # A new client has nothing to compare with.
   compared = tf.where(is_new, 0, base.example_count(examples))
-  found = distances(
+  of_encoder = network.select(stacked, dual_encoder.ENCODER)
+  found = cluster_models.distances(
     encoder,
-    [network.select(_at(stacked, j), dual_encoder.ENCODER) for j in range(count)],
+    [cluster_models.at(of_encoder, j) for j in range(count)],
     network.select(state.kept[MODEL], dual_encoder.ENCODER),
     examples[encoder.field][:compared],
   )
   nearest = tf.argmin(found, output_type=tf.int32)
   return tf.where(is_new, state.client % count, nearest), found
-
-
-def _choice(
-  cluster: tf.Tensor, count: int, weight: tf.Tensor, switched: tf.Tensor
-) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns what a client tells of its choice, integers to be summed.
-
-  Args:
-    cluster: int32 scalar.
-    count: C.
-    weight: Of the client, a whole number.
-    switched: 1 where it has changed its cluster.
-  """
-  member = tf.one_hot(cluster, count, dtype=tf.int32)
-  return collections.OrderedDict(
-    [
-      (_CLIENTS, member),
-      (_WEIGHT, member * tf.cast(tf.round(weight), tf.int32)),
-      (_SWITCHES, tf.cast(switched, tf.int32)),
-    ]
-  )
 
 
 def numbers_of_client(kept: Any) -> dict[str, float | None]:
@@ -319,31 +247,33 @@ def receive(
 
   def of_cluster(state, arrived, scale, weight, j):
     """Returns a cluster's model and optimizer after the round, and `rejected`."""
-    before = _at(network.select(_everything(state), CLUSTERS), j)
+    before = cluster_models.at(cluster_models.stack_of(state.global_model_weights), j)
     params = population.without_statistics(objective, before)
     statistics = collections.OrderedDict(
       (name, value) for name, value in before.items() if name not in params
     )
-    mean: dict[str, Any] = {server.UPDATE: _scaled(arrived[server.UPDATE], j, scale)}
+    mean: dict[str, Any] = {}
+    mean[server.UPDATE] = cluster_models.scaled(arrived[server.UPDATE], j, scale)
     if server.STATISTICS in arrived:
       means = arrived[server.STATISTICS]['statistics']
       mean[server.STATISTICS] = {
-        'statistics': _scaled(means, j, scale),
+        'statistics': cluster_models.scaled(means, j, scale),
         'num_examples': weight,
       }
     after, measured = server.apply(
       optimizer,
       state._replace(
         global_model_weights=tff.learning.models.ModelWeights(params, statistics),
-        optimizer=state.optimizer[_name(j)],
+        optimizer=state.optimizer[cluster_models.name(j)],
       ),
       mean,
     )
-    return _everything(after), after.optimizer, measured['update_rejected']
+    model = cluster_models.everything(after.global_model_weights)
+    return model, after.optimizer, measured['update_rejected']
 
   def run(state, arrived):
     chosen = arrived[CHOICE]
-    weights = tf.cast(chosen[_WEIGHT], tf.float32)
+    weights = tf.cast(chosen[cluster_models.WEIGHT], tf.float32)
     total = tf.reduce_sum(weights)
     # What arrives are means over all clients. Exactly 1 where all are of one cluster;
     # 0 without any, so that no noise of a sum passes for an update.
@@ -358,20 +288,22 @@ def receive(
     stacked = tf.nest.map_structure(lambda *values: tf.stack(values), *after)
     largest = tf.argmax(weights, output_type=tf.int32)
     reported = clients.choose(
-      total > 0, _at(stacked, largest), _reported(state.global_model_weights)
+      total > 0,
+      cluster_models.at(stacked, largest),
+      cluster_models.reported_of(state.global_model_weights),
     )
     state = state._replace(
-      global_model_weights=_weights(objective, reported, stacked),
+      global_model_weights=cluster_models.weights_of(objective, reported, stacked),
       optimizer=collections.OrderedDict(
-        (_name(j), own) for j, own in enumerate(optimizers)
+        (cluster_models.name(j), own) for j, own in enumerate(optimizers)
       ),
     )
     work = server.report(arrived[server.METRICS], summarize)
     for j in range(config.clusters):
-      work[f'{_name(j)}_clients'] = chosen[_CLIENTS][j]
+      work[f'{cluster_models.name(j)}_clients'] = chosen[cluster_models.CLIENTS][j]
     work['empty_clusters'] = tf.math.count_nonzero(tf.equal(weights, 0), dtype=tf.int32)
     work['largest_cluster'] = largest
-    work[_SWITCHES] = chosen[_SWITCHES]
+    work[cluster_models.SWITCHES] = chosen[cluster_models.SWITCHES]
     return state, {
       phases.CLIENT_WORK: work,
       phases.FINALIZER: {'update_rejected': tf.reduce_min(tf.stack(rejected))},
@@ -389,7 +321,7 @@ def describe(
   if config.alignment_weight:
     featarc.check(objective)
   if config.clusters > 1:
-    _encoder(objective)
+    cluster_models.encoder_of(objective)
   training = config.training
 
   def initial():
@@ -398,21 +330,19 @@ def describe(
     stacked = tf.nest.map_structure(lambda x: tf.stack([x] * config.clusters), model)
     state = server.initial_state(weights, training.seed, server_optimizer)
     return state._replace(
-      global_model_weights=_weights(objective, model, stacked),
+      global_model_weights=cluster_models.weights_of(objective, model, stacked),
       optimizer=collections.OrderedDict(
-        (_name(j), state.optimizer) for j in range(config.clusters)
+        (cluster_models.name(j), state.optimizer) for j in range(config.clusters)
       ),
     )
 
   def share(state):
-    return collections.OrderedDict(
-      [
-        (CLUSTERS, network.select(_everything(state), CLUSTERS)),
-        ('seed', state.round_seed),
-        ('rate', training.rate(state.round)),
-        ('round', state.round),
-      ]
-    )
+    told = collections.OrderedDict()
+    told[cluster_models.CLUSTERS] = cluster_models.stack_of(state.global_model_weights)
+    told['seed'] = state.round_seed
+    told['rate'] = training.rate(state.round)
+    told['round'] = state.round
+    return told
 
   kinds: dict[str, combine.Kind] = {
     server.UPDATE: dataclasses.replace(combine.UPDATE, slots=config.clusters),
@@ -467,78 +397,3 @@ def build_featarc(
   return processes.build_stateful_process(
     algorithm, element_spec, aggregation, describe=numbers_of_client
   )
-
-
-def _name(j: int) -> str:
-  return f'cluster_{j}'
-
-
-def _at(stacked: Mapping[str, Any], j: Any) -> base.Params:
-  """Returns the model at a place of a stack."""
-  return collections.OrderedDict((name, value[j]) for name, value in stacked.items())
-
-
-def _placed(values: base.Params, place: tf.Tensor) -> base.Params:
-  """Returns tensors [C, ...] that are 0 but at a place.
-
-  Args:
-    values: By name.
-    place: One-hot, [C].
-  """
-  # No product of matrices, which a GPU may round.
-  return collections.OrderedDict(
-    (
-      name,
-      tf.reshape(tf.cast(place, x.dtype), [-1, *[1] * x.shape.rank]) * x[tf.newaxis],
-    )
-    for name, x in values.items()
-  )
-
-
-def _scaled(values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor) -> base.Params:
-  """Returns a cluster's mean from that over all clients."""
-  return collections.OrderedDict(
-    (name, x[j] * tf.cast(scale, x.dtype)) for name, x in values.items()
-  )
-
-
-def _everything(state: phases.ServerState) -> base.Params:
-  """Returns all model weights, trainable or not."""
-  weights = state.global_model_weights
-  return collections.OrderedDict(**weights.trainable, **weights.non_trainable)
-
-
-def _reported(weights: tff.learning.models.ModelWeights) -> base.Params:
-  """Returns the model that is reported, with its statistics."""
-  every = collections.OrderedDict(**weights.trainable, **weights.non_trainable)
-  return collections.OrderedDict(
-    (name, value)
-    for name, value in every.items()
-    if network.prefix_of(name) != CLUSTERS
-  )
-
-
-def _weights(
-  objective: base.Objective | base.Stateful,
-  reported: base.Params,
-  stacked: base.Params,
-) -> tff.learning.models.ModelWeights:
-  """Returns the model weights of the model that is reported, and of all clusters."""
-  params = population.without_statistics(objective, reported)
-  others = collections.OrderedDict(
-    (name, value) for name, value in reported.items() if name not in params
-  )
-  others.update(network.with_prefix(stacked, CLUSTERS))
-  return tff.learning.models.ModelWeights(params, others)
-
-
-def _encoder(objective: base.Objective | base.Stateful) -> network.Network:
-  """Returns the encoder by whose features clusters are chosen."""
-  networks = objective.networks if isinstance(objective, base.Networked) else {}
-  if dual_encoder.ENCODER not in networks:
-    raise ValueError(
-      f'The objective is a {type(objective).__name__} of the networks '
-      f'{", ".join(networks) or "none"}; clusters need one named '
-      f'{dual_encoder.ENCODER!r}.'
-    )
-  return networks[dual_encoder.ENCODER]

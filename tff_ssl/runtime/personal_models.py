@@ -19,6 +19,7 @@ from tff_ssl.algorithms import la_ssfl
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import cluster_models
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import client_data
@@ -62,7 +63,7 @@ def of_cluster(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
   """
 
   def of_client(weights: base.Params, client_id: str) -> base.Params:
-    models = list(featarc.models(weights).values())
+    models = list(cluster_models.models(weights).values())
     state = rounds.states_of([client_id])[client_id]
     return models[featarc.cluster_of(state, len(models))]
 
