@@ -30,7 +30,8 @@ Deviations and decisions:
   All theta_j begin equal. From different weights their features could not be compared,
     and each client would for ever be nearest to the cluster that it began with. They
     part in round 0, for the first choice is by the client's index (Algorithm 1 compares
-    with a local model that has not been trained).
+    with a local model that has not been trained). That choice tends to stay: a local
+    model comes from its cluster's, and is in its mean. Look at `switches`.
   Updates are weighted by n_k as in FedAvg, where the paper's mean is plain; its sources
     are of equal size. `fedavg.FedAvgConfig.weighting` has the plain one.
   The server's optimizer is applied to each cluster by itself; SGD at rate 1.0 is the
