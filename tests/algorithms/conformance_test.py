@@ -44,7 +44,7 @@ _PACKED = (
 
 
 # Over the union of clients, with states, with data at the server, with two payloads.
-_IN_PROCESS = ('dcco', 'fedbn_simsiam', 'fedsup', 'fedca')
+_WITH_A_WORKER = ('dcco', 'fedbn_simsiam', 'fedsup', 'fedca')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,12 +276,12 @@ def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
   assert packed_metrics['empty_clients'] == 1
 
 
-@pytest.mark.parametrize('name', _IN_PROCESS)
-def test_rounds_without_a_worker_are_the_same(trained, name):
+@pytest.mark.parametrize('name', _WITH_A_WORKER)
+def test_rounds_of_a_worker_are_the_same(trained, name):
   """Up to the last digits: TensorFlow has been compiled otherwise for the worker."""
   run = trained(name)
   expected, expected_metrics = run.after
-  with context.in_process('cpu', concurrency=2, optimize_graphs=False):
+  with context.local(concurrency=2, optimize_graphs=False):
     got, metrics = run.next(_cohort())
   step = run.weights(got) - run.weights(run.state)
   expected_step = run.weights(expected) - run.weights(run.state)
