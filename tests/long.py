@@ -59,9 +59,12 @@ _TESTS = {
   'tests/algorithms/fedema_test.py': (
     'test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit',
   ),
+  'tests/algorithms/fedbn_test.py': ('test_rounds_equal_rounds_by_hand[True]',),
+  'tests/algorithms/maml_ssfl_test.py': ('test_inner_rate_0_is_fedavg[True]',),
   'tests/algorithms/scaffold_test.py': ('test_clients_that_differ_do_not_drift_apart',),
   'tests/binaries/benchmark_test.py': ('test_growth_measures_every_point_and_draws',),
   'tests/binaries/runtime_test.py': ('test_its_numbers_are_those_of_a_worker',),
+  'tests/federated/parts_test.py': ('test_sums_of_two_parts_are_a_round[True-False]',),
   'tests/runtime/fed_ssl_rounds_test.py': ('test_fed_byol_resumed',),
 }
 
@@ -71,7 +74,10 @@ def is_long(item: pytest.Item) -> bool:
   file, _, test = item.nodeid.partition('::')
   name, _, row = test.partition('[')
   rows = row.rstrip(']').split('-')
-  return name in _TESTS.get(file, ()) or not set(rows).isdisjoint(_ROWS.get(file, ()))
+  own = _TESTS.get(file, ())
+  return not {name, test}.isdisjoint(own) or not set(rows).isdisjoint(
+    _ROWS.get(file, ())
+  )
 
 
 def entries() -> list[tuple[str, str]]:

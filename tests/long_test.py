@@ -20,4 +20,4 @@ _TABLES = {
 @pytest.mark.parametrize(('file', 'name'), long.entries())
 def test_what_it_lists_is_there(file, name):
   text = (_ROOT / _TABLES.get(file, file)).read_text(encoding='utf-8')
-  assert re.search(rf'\b{name}\b', text)
+  assert re.search(rf'\b{name.partition("[")[0]}\b', text)
