@@ -177,13 +177,15 @@ def test_metrics_say_loss_and_examples(trained, name):
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_metrics_say_clients_and_bytes(trained, name):
   run = trained(name)
-  metrics = run.metrics
+  metrics, messages = run.metrics, _TABLE[name].messages
   assert metrics['clients'] == 2
   assert metrics['empty_clients'] == metrics['nonfinite_clients'] == 0
   model = 4 * run.weights(run.state).size
   for direction in ('bytes_down', 'bytes_up'):
     # A dense model, and a sparse one with as many places, for each of two clients.
-    least, most = (0, 6 * model) if _TABLE[name].sparse else (2 * model, 4 * model)
+    least, most = messages * model, 2 * messages * model
+    if _TABLE[name].sparse:
+      least, most = 0, 6 * model
     assert least < metrics[direction] < most + 2000
     assert metrics[direction] % 2 == 0
 
