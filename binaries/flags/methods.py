@@ -16,9 +16,11 @@ ALGORITHM = flags.DEFINE_string(
   'What is run; of fedavg_ssl, what minimises the objective.',
 )
 OBJECTIVE = flags.DEFINE_string(
-  'objective', None, 'What is minimised, of fedavg_ssl and benchmark.'
+  'objective', None, 'What is minimised, of fedavg_ssl, dec_ssl and benchmark.'
 )
-METHOD = flags.DEFINE_string('method', None, 'What is run, of fedema, ssfl and fedsup.')
+METHOD = flags.DEFINE_string(
+  'method', None, 'What is run, of fedema, ssfl, dec_ssl and fedsup.'
+)
 CHOOSERS = ('algorithm', 'objective', 'method')
 
 UNUSED_FLAGS = flags.DEFINE_enum(

@@ -149,6 +149,21 @@ _DCCO = Program(
   check=_check_norm,
 )
 
+# Of the methods that are a product of algorithm and objective.
+_OF_FEDAVG = (
+  'simclr',
+  'moco_v1',
+  'moco_v2',
+  'simsiam',
+  'byol',
+  'swav',
+  'dino',
+  'cco',
+  'vicreg',
+  'uniformity',
+  'mae',
+  'supervised',
+)
 _PLAIN_SGD = {'client_learning_rate': 0.1, 'client_momentum': 0.0}
 # Five clients that differ, as in Dec-SSL. Its Adam at 1e-3 suits SimCLR; the papers of
 # the other objectives and algorithms have SGD with momentum.
@@ -169,20 +184,7 @@ _FEDAVG_SSL = Program(
       'l_dawa',
       'centralized',
     )
-    for objective in (
-      'simclr',
-      'moco_v1',
-      'moco_v2',
-      'simsiam',
-      'byol',
-      'swav',
-      'dino',
-      'cco',
-      'vicreg',
-      'uniformity',
-      'mae',
-      'supervised',
-    )
+    for objective in _OF_FEDAVG
   },
   defaults={
     'partition': 'shares:alpha=0.1,clients=5',
@@ -266,6 +268,35 @@ _SSFL = Program(
   personal=True,
 )
 
+# Appendix C.1: SGD for these two. It gives no momentum: 0.9 is SimSiam's.
+_SGD = {
+  'client_optimizer': 'sgd',
+  'client_learning_rate': 0.03,
+  'client_momentum': 0.9,
+}
+_OF_DEC_SSL = {'simsiam': _SGD, 'byol': _SGD}
+# Appendix C.1: five sources of equal size, all in every round, five local epochs, Adam
+# at 1e-3 on batches of 256, SimCLR. Of its partitions the one with the classes apart.
+_DEC_SSL = Program(
+  'dec_ssl',
+  ('method', 'objective'),
+  'fedavg simclr',
+  {
+    f'fedavg {objective}': _as_in_fedavg_ssl(
+      'fedavg', objective, **_OF_DEC_SSL.get(objective, {})
+    )
+    for objective in _OF_FEDAVG
+  },
+  defaults={
+    'partition': 'skew:beta=0,clients=5',
+    'clients_per_round': 5,
+    'local_epochs': 5,
+    'batch_size': 256,
+    'client_optimizer': 'adam',
+    'client_learning_rate': 1e-3,
+  },
+)
+
 # The thesis's heads of 512 are for ResNet-18: a quarter as wide for small encoders. Its
 # ResNet-18 has batch norm: one norm for all that are compared, but for two papers.
 _HEADS = {'projector': ['128', '128'], 'predictor_width': 128}
@@ -311,7 +342,8 @@ _FEDSUP = Program(
 )
 
 PROGRAMS: Mapping[str, Program] = {
-  program.name: program for program in (_DCCO, _FEDAVG_SSL, _FEDEMA, _SSFL, _FEDSUP)
+  program.name: program
+  for program in (_DCCO, _FEDAVG_SSL, _FEDEMA, _SSFL, _DEC_SSL, _FEDSUP)
 }
 
 
