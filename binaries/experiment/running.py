@@ -30,6 +30,7 @@ from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import population
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
+from tff_ssl.reporting import graph
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
@@ -215,6 +216,8 @@ def execute(prepared: Prepared) -> None:
     path, prepared.chosen.values(), prepared.task.fingerprint(), choice.MAY_DIFFER
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
+    if (build_graph := prepared.chosen.algorithm.topology) is not None:
+      graph.write(build_graph(prepared.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
       print(f'{path}: going on after round {done} of {rounds}', flush=True)

@@ -20,6 +20,7 @@ from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import checks
+from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import target
 from tff_ssl.runtime import alarm
@@ -55,6 +56,7 @@ class Algorithm:
       models, where they have any.
     mixing: () -> what warns of the shares of their own networks that clients keep,
       where they keep any.
+    topology: Number of clients -> the graph in which they average, without a server.
   """
 
   build: Callable[..., Any]
@@ -65,6 +67,7 @@ class Algorithm:
   numbered: bool = False
   personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
   mixing: Callable[[], alarm.MixingAlarm] | None = None
+  topology: Callable[[int], topology_lib.Topology] | None = None
 
 
 def with_server(

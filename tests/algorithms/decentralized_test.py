@@ -58,9 +58,10 @@ def _nodes():
   return result
 
 
-def _cohort(packed=False, order=range(len(_SIZES))):
+def _cohort(packed=False, order=None):
   nodes = _nodes()
   if not packed:
+    order = order or range(len(nodes))
     return [tf.data.Dataset.from_tensor_slices(nodes[k]) for k in order]
   return [
     packs.pack_dataset(

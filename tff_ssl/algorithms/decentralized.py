@@ -1,9 +1,10 @@
 """Learning without a server: nodes train, and average with their neighbours.
 
-The fully decentralized case of "Does Learning from Decentralized Non-IID Unlabeled Data
-Benefit from Self Supervision?", Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian,
-Russ Tedrake, ICLR 2023, sections 6.1 and B.5; with the averaging of "A Scheme for Robust
-Distributed Sensor Fusion Based on Average Consensus", Xiao, Boyd, Lall, IPSN 2005.
+"Does Learning from Decentralized Non-IID Unlabeled Data Benefit from Self
+Supervision?", Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake, ICLR
+2023 (Dec-SSL), sections 6.1 and B.5: the fully decentralized case. The weights are
+those of "A Scheme for Robust Distributed Sensor Fusion Based on Average Consensus",
+Lin Xiao, Stephen Boyd, Sanjay Lall, IPSN 2005.
 
 K nodes, one a client, stand in a connected graph. Each has a model x_k of its own, all
 the same at first. A round:

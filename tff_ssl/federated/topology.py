@@ -18,9 +18,11 @@ import collections
 import csv
 import dataclasses
 import os
+import pathlib
 
 import numpy as np
 
+STAR, RING, TREE, COMPLETE = 'star', 'ring', 'tree', 'complete graph'
 # Draws of a random graph before it is given up.
 _MOST_DRAWS = 1000
 
@@ -102,23 +104,23 @@ class Topology:
 
 def star(nodes: int) -> Topology:
   """Returns the graph in which node 0 is the neighbour of all others."""
-  return Topology('star', nodes, tuple((0, k) for k in range(1, nodes)))
+  return Topology(STAR, nodes, tuple((0, k) for k in range(1, nodes)))
 
 
 def ring(nodes: int) -> Topology:
   """Returns the cycle; of two nodes, their one edge."""
   around = {tuple(sorted((k, (k + 1) % nodes))) for k in range(nodes)}
-  return Topology('ring', nodes, tuple(sorted((i, j) for i, j in around if i != j)))
+  return Topology(RING, nodes, tuple(sorted((i, j) for i, j in around if i != j)))
 
 
 def tree(nodes: int) -> Topology:
   """Returns the complete binary tree: the parent of node k is (k - 1) // 2."""
-  return Topology('tree', nodes, tuple(((k - 1) // 2, k) for k in range(1, nodes)))
+  return Topology(TREE, nodes, tuple(((k - 1) // 2, k) for k in range(1, nodes)))
 
 
 def complete(nodes: int) -> Topology:
   """Returns the graph in which all are neighbours."""
-  return Topology('complete', nodes, _pairs(nodes))
+  return Topology(COMPLETE, nodes, _pairs(nodes))
 
 
 def random_graph(nodes: int, probability: float = 0.7, seed: int = 0) -> Topology:
@@ -160,7 +162,7 @@ def read(path: str | os.PathLike[str], nodes: int) -> Topology:
       diagonal, of K nodes, or not connected.
     OSError: If there is no such file.
   """
-  with open(path, newline='', encoding='utf-8-sig') as file:
+  with pathlib.Path(path).open(newline='', encoding='utf-8-sig') as file:
     rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
   rows = [row for row in rows if any(row)]
   for i, row in enumerate(rows):

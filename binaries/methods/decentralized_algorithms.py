@@ -1,0 +1,89 @@
+"""Learning without a server: how it is built from flags, one algorithm a graph."""
+
+from collections.abc import Callable, Mapping
+import functools
+from typing import Any
+
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.flags import training
+from binaries.methods import algorithms
+from tff_ssl.algorithms import decentralized
+from tff_ssl.federated import topology
+
+# Number of nodes -> their graph.
+Build = Callable[[int], topology.Topology]
+
+
+def _random_graph(nodes: int) -> topology.Topology:
+  return topology.random_graph(nodes, methods.EDGE_PROBABILITY.value, common.SEED.value)
+
+
+def _graph(nodes: int) -> topology.Topology:
+  return topology.read(methods.GRAPH.value, nodes)
+
+
+def _process(graph: Build, objective: Any, element_spec: Any, nodes: int) -> Any:
+  config = decentralized.DecentralizedConfig(graph(nodes), training.client_config())
+  return decentralized.build_decentralized(objective, element_spec, config)
+
+
+def _check() -> None:
+  if common.PARTICIPATION.value < 1:
+    raise ValueError(
+      f'participation is {common.PARTICIPATION.value}; without a server it must be 1, '
+      'for the weights of the averages are those of the whole graph: where nodes were '
+      'absent their neighbours would average other weights, and lose the mean.'
+    )
+  training.client_config()
+
+
+def _check_random_graph() -> None:
+  _check()
+  # Of one node, for how many there are is known with the data.
+  topology.random_graph(1, methods.EDGE_PROBABILITY.value)
+
+
+def _check_graph() -> None:
+  _check()
+  if not methods.GRAPH.value:
+    raise ValueError(
+      '--graph is not given; with --method=graph it must name a CSV file, the '
+      'adjacency matrix of the clients.'
+    )
+
+
+def _algorithm(
+  graph: Build, *takes: str, check: Callable[[], None] = _check
+) -> algorithms.Algorithm:
+  """Returns the algorithm of a graph.
+
+  Args:
+    graph: Builds it.
+    *takes: Flags that it reads.
+    check: Of its flags.
+  """
+  return algorithms.Algorithm(
+    functools.partial(_process, graph),
+    (*_TAKES, *takes),
+    {common.PARTICIPATION.name: 1.0},
+    check=check,
+    numbered=True,
+    topology=graph,
+  )
+
+
+# Neither an optimizer of a server, nor weights of clients; and no size of a cohort.
+_NOT = {*training.OF_SERVER, 'weighting', 'clients_per_round'}
+_TAKES = tuple(name for name in algorithms.FEDAVG if name not in _NOT)
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  'star': _algorithm(topology.star),
+  'ring': _algorithm(topology.ring),
+  'tree': _algorithm(topology.tree),
+  'complete': _algorithm(topology.complete),
+  'random_graph': _algorithm(
+    _random_graph, 'edge_probability', check=_check_random_graph
+  ),
+  'graph': _algorithm(_graph, 'graph', check=_check_graph),
+}
