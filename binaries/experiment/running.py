@@ -101,10 +101,12 @@ class Prepared:
     return self.chosen.title
 
   def weights(self, state: Any) -> network.Params:
-    """Returns the parameters that are the result."""
+    """Returns the parameters that are the result, and what clients' own need."""
     found = self.algorithm.get_model_weights(state)
+    of_clients = self.chosen.algorithm.of_clients
+    own = {} if of_clients is None else of_clients(state)
     # Population statistics of batch norm are not trainable.
-    return collections.OrderedDict(**found.trainable, **found.non_trainable)
+    return collections.OrderedDict(**found.trainable, **found.non_trainable, **own)
 
   def of_encoder(self, weights: network.Params) -> network.Params:
     """Returns those of the encoder that is evaluated and left behind."""

@@ -57,6 +57,8 @@ class Algorithm:
     mixing: () -> what warns of the shares of their own networks that clients keep,
       where they keep any.
     topology: Number of clients -> the graph in which they average, without a server.
+    of_clients: State -> values by name that stand with the weights of the result where
+      `personal` makes the clients' own models of both; None: it needs none.
   """
 
   build: Callable[..., Any]
@@ -68,6 +70,7 @@ class Algorithm:
   personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
   mixing: Callable[[], alarm.MixingAlarm] | None = None
   topology: Callable[[int], topology_lib.Topology] | None = None
+  of_clients: Callable[[Any], Mapping[str, Any]] | None = None
 
 
 def with_server(

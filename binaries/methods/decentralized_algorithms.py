@@ -1,15 +1,21 @@
 """Learning without a server: how it is built from flags, one algorithm a graph."""
 
+import collections
 from collections.abc import Callable, Mapping
 import functools
 from typing import Any
 
 from binaries.flags import common
 from binaries.flags import methods
+from binaries.flags import own_encoders
 from binaries.flags import training
 from binaries.methods import algorithms
 from tff_ssl.algorithms import decentralized
+from tff_ssl.encoders import network
 from tff_ssl.federated import topology
+from tff_ssl.objectives import base
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import personal_models
 
 # Number of nodes -> their graph.
 Build = Callable[[int], topology.Topology]
@@ -26,6 +32,29 @@ def _graph(nodes: int) -> topology.Topology:
 def _process(graph: Build, objective: Any, element_spec: Any, nodes: int) -> Any:
   config = decentralized.DecentralizedConfig(graph(nodes), training.client_config())
   return decentralized.build_decentralized(objective, element_spec, config)
+
+
+def of_nodes(state: Any) -> dict[str, Any]:
+  """Returns the nodes' offsets from their mean, by names of their own."""
+  offsets = state.kept[decentralized.OFFSETS]
+  return {f'{decentralized.OFFSETS}/{name}': each for name, each in offsets.items()}
+
+
+def node_model(
+  process: Any, objective: Any, data: client_data.ArrayClientData
+) -> personal_models.PersonalModel:
+  """Returns what makes a node's model, of the weights that `of_nodes` adds to."""
+  del process, objective
+  numbers = {client_id: k for k, client_id in enumerate(data.client_ids)}
+
+  def of_client(weights: base.Params, client_id: str) -> base.Params:
+    offsets = network.select(weights, decentralized.OFFSETS)
+    node = numbers[client_id]
+    return collections.OrderedDict(
+      (name, weights[name] + each[node]) for name, each in offsets.items()
+    )
+
+  return of_client
 
 
 def _check() -> None:
@@ -69,13 +98,18 @@ def _algorithm(
     {common.PARTICIPATION.name: 1.0},
     check=check,
     numbered=True,
+    personal=node_model,
     topology=graph,
+    of_clients=of_nodes,
   )
 
 
 # Neither an optimizer of a server, nor weights of clients; and no size of a cohort.
 _NOT = {*training.OF_SERVER, 'weighting', 'clients_per_round'}
-_TAKES = tuple(name for name in algorithms.FEDAVG if name not in _NOT)
+_TAKES = (
+  *(name for name in algorithms.FEDAVG if name not in _NOT),
+  *own_encoders.NAMES,
+)
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   'star': _algorithm(topology.star),

@@ -21,8 +21,9 @@ simulation are K models, and there may be at most 100 nodes. A deployment needs 
 server and no TFF: a device needs the addresses and the degrees of its neighbours, a
 message with a model to and from each of them a round, and a common clock or a time-out
 for those that do not answer. Neighbours see each other's models: no secure sum hides
-them, and an aggregation that adds noise is refused. `bytes_up` and `bytes_down` are
-those of such a deployment: a model in each direction of each edge.
+them, and an aggregation that adds noise is refused. `bytes_up` is what all devices of
+such a deployment send, a model in each direction of each edge, and `bytes_down` what
+they receive, the same messages.
 
 Decisions, of what the paper does not say:
   The paper's star is its setting with a server, which is `fedavg`. Here the hub of a

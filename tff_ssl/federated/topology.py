@@ -136,7 +136,7 @@ def random_graph(nodes: int, probability: float = 0.7, seed: int = 0) -> Topolog
   """
   if not 0 < probability <= 1:
     raise ValueError(f'edge_probability is {probability}; it must be in (0, 1].')
-  rng, pairs = np.random.default_rng([seed, nodes]), _pairs(nodes)
+  rng, pairs = np.random.default_rng([nodes, seed]), _pairs(nodes)
   for _ in range(_MOST_DRAWS):
     drawn = rng.random(len(pairs)) < probability
     edges = tuple(pair for pair, there in zip(pairs, drawn, strict=True) if there)
