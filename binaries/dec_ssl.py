@@ -10,8 +10,9 @@ The methods, over any objective: `fedavg`, which is Dec-SSL itself.
 Without a server, `star`, `ring`, `tree` (binary), `complete`, `random_graph` (with
 --edge_probability) and `graph` (any, with --graph=FILE.csv): each client keeps a model
 of its own, trains it, and averages it with its neighbours'; the mean of all models is
-evaluated. The run folder has the graph, in `graph.png` and `graph.csv`, and each round
-tells how far the models are from their mean (`consensus_distance`).
+evaluated, and with --personal_methods, --personal_clients or --export_clients each
+client's own encoder too. The run folder has the graph, in `graph.png` and `graph.csv`,
+and each round tells how far the models are from their mean (`consensus_distance`).
 """
 
 from binaries.experiment import running

@@ -30,7 +30,7 @@ Decisions, of what the paper does not say:
     star is a client like others, and a model takes two rounds from leaf to leaf.
   The weights do not depend on how many examples a node has, as the paper's sources are
     of equal size.
-  What is evaluated and exported is the mean of the nodes' models, each counted equally.
+  The model that a run is evaluated by is the mean of the nodes', each counted equally.
     No node has it; `consensus_distance` says how far they are from it.
   All nodes take part in each round. One that is absent, has no examples or computes
     something that is not finite does not train in that round, and averages the model
