@@ -1,9 +1,17 @@
 r"""Pretrains an encoder with decentralized self-supervised learning (Dec-SSL).
 
-  python -m binaries.dec_ssl --method=fedavg --objective=simclr --task=cifar10 \
+  python -m binaries.dec_ssl --method=featarc --objective=simclr --task=cifar10 \
       --data_dir=~/tensorflow_datasets --partition=skew:beta=0,clients=5 \
       --local_epochs=5 --batch_size=256 --client_learning_rate=1e-3 --rounds=100 \
-      --run_dir=runs/dec_ssl
+      --run_dir=runs/featarc
+
+With `featarc` the server keeps --clusters models, of which each client takes the one
+whose features are nearest to its own, trains it, and is held near it by an alignment
+loss (--alignment_weight); `align_only` has one model, `cluster_only` no such loss. The
+run folder has each client's cluster and distances, by round, in `clients.csv`. Every
+cluster's encoder is evaluated (`clusters/...`); with --personal_methods or
+--export_clients also each client's, which is its cluster's, on test examples dealt to
+the clients as the training examples were. What is exported is the largest cluster's.
 
 The methods, over any objective: `fedavg`, which is Dec-SSL itself.
 

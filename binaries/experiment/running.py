@@ -210,6 +210,8 @@ def execute(prepared: Prepared) -> None:
       return prepared.evaluate(state, round)
     weights = prepared.weights(state)
     numbers = evaluator.evaluate_model(weights)
+    if (several := prepared.chosen.algorithm.models) is not None:
+      numbers.update(evaluator.evaluate_several(several(weights)))
     if own is not None:
       numbers.update(own.during(folder, weights, round))
     return numbers

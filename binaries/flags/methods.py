@@ -76,7 +76,10 @@ STOP_GRADIENT = flags.DEFINE_bool(
   'stop_gradient', True, 'Whether no gradient trains the target.'
 )
 ALIGNMENT_WEIGHT = flags.DEFINE_float(
-  'alignment_weight', 0.0, "beta, of the distance from the base model's features."
+  'alignment_weight',
+  0.0,
+  "Of fedca: beta, of the distance from the base model's features. Of featarc: lambda, "
+  "of the distance from the cluster's.",
 )
 
 # DCCO and centralized training.
@@ -94,7 +97,7 @@ SUPERVISED_LABELS = flags.DEFINE_float(
   'supervised_labels', 0.1, 'Share of the training labels that supervised has.'
 )
 
-# FedEMA, FedU and FedCA.
+# FedEMA, FedU, FeatARC and FedCA.
 TAU = flags.DEFINE_float(
   'tau', 0.7, "Of the autoscaler: mu in a client's second round."
 )
@@ -150,6 +153,9 @@ RESTART_ABSENT = flags.DEFINE_bool(
   'restart_absent',
   False,
   'Whether clients absent from the round before start again from the global model.',
+)
+CLUSTERS = flags.DEFINE_integer(
+  'clusters', 2, 'C, cluster models of featarc.', lower_bound=1
 )
 DICTIONARY_SIZE = flags.DEFINE_integer(
   'dictionary_size',

@@ -52,6 +52,8 @@ class Algorithm:
     federated: Whether its rounds take cohorts of clients; else batches drawn from all
       examples.
     numbered: Whether examples name the number of their client.
+    models: Model weights -> the models by name where the result is several, of which
+      each is evaluated besides the one that is left behind.
     personal: (what the round loop runs, objective, the clients' data) -> clients' own
       models, where they have any.
     mixing: () -> what warns of the shares of their own networks that clients keep,
@@ -67,6 +69,7 @@ class Algorithm:
   check: Callable[[], Any] = _nothing
   federated: bool = True
   numbered: bool = False
+  models: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
   personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
   mixing: Callable[[], alarm.MixingAlarm] | None = None
   topology: Callable[[int], topology_lib.Topology] | None = None

@@ -276,14 +276,27 @@ _SGD = {
   'client_learning_rate': 0.03,
   'client_momentum': 0.9,
 }
+# Of these FeatARC has predictions to align.
+_ALIGNED = ('simclr', 'simsiam', 'byol', 'cco', 'vicreg', 'uniformity')
 _OF_DEC_SSL = {'simsiam': _SGD, 'byol': _SGD}
 # Appendix C.1: five sources of equal size, all in every round, five local epochs, Adam
 # at 1e-3 on batches of 256, SimCLR. Of its partitions the one with the classes apart.
 _DEC_SSL = Program(
   'dec_ssl',
   ('method', 'objective'),
-  'fedavg simclr',
+  'featarc simclr',
   {
+    f'{algorithm} {objective}': Method(
+      algorithm, objective, _OF_DEC_SSL.get(objective, {})
+    )
+    for algorithm, objectives_of_it in (
+      ('featarc', _ALIGNED),
+      ('align_only', _ALIGNED),
+      ('cluster_only', _OF_FEDAVG),
+    )
+    for objective in objectives_of_it
+  }
+  | {
     f'fedavg {objective}': _as_in_fedavg_ssl(
       'fedavg', objective, **_OF_DEC_SSL.get(objective, {})
     )

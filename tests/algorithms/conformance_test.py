@@ -27,8 +27,9 @@ _WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
 # At least one of each way in which the builder computes packs: over the union of the
 # clients, over clients of equal size, one by one, with states, with numbers of the
-# clients, in slots of groups, with data at the server. SCAFFOLD, FedBN and Fed-BYOL are
-# checked packed in their own tests; the others share their client's part with a row.
+# clients, in slots of groups, with data at the server. SCAFFOLD, FedBN, FeatARC,
+# Fed-BYOL and those without a server are checked packed in their own tests; the others
+# share their client's part with a row.
 _PACKED = (
   'dcco',
   'fedavg_nt_xent',

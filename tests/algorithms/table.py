@@ -16,6 +16,7 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import decentralized
+from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
@@ -222,6 +223,16 @@ TABLE = collections.OrderedDict(
       _byol(),
       harness.ADAM,
       fedu.FedUConfig(_EPOCHS, threshold=0.01),
+      packed,
+    ),
+  ),
+  featarc=Algorithm(
+    featarc.build_featarc,
+    lambda packed: harness.build_with_states(
+      featarc.build_featarc,
+      _simsiam(batch_norm=True),
+      harness.ADAM,
+      featarc.FeatARCConfig(training=_EPOCHS),
       packed,
     ),
   ),
