@@ -147,7 +147,6 @@ _VALUES = {
   ('dec_ssl', 'random_graph simclr'): {
     'participation': 1.0,
     'local_epochs': 5,
-    'client_learning_rate': 1e-3,
     'edge_probability': 0.7,
   },
   ('dec_ssl', 'fedavg byol'): {
