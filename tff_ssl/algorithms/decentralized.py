@@ -106,7 +106,9 @@ def client_function(
   client = fedavg.client_function(objective, config.training)
 
   def each(shared, examples):
-    node = context_lib.client_of(examples)
+    place = context_lib.place_of(examples, config.topology.nodes)
+    # Not the number in the examples, which has not been checked.
+    node = tf.argmax(place)
     mean = _model(shared['params'], shared.get('population', {}))
     own = collections.OrderedDict(
       (name, value + shared[OFFSETS][name][node]) for name, value in mean.items()
@@ -116,7 +118,6 @@ def client_function(
     steps = collections.OrderedDict(sent[server.UPDATE])
     for name, value in sent.get(server.STATISTICS, {}).items():
       steps[name] = own[name] - value
-    place = context_lib.place_of(examples, config.topology.nodes)
     sent_steps = collections.OrderedDict(
       (name, tf.tensordot(tf.cast(place, value.dtype), value, axes=0))
       for name, value in steps.items()
