@@ -55,6 +55,11 @@ def _objective():
   return contrastive.ContrastiveObjective(model, _TEMPERATURE)
 
 
+def _simsiam():
+  head = predictor.build_predictor(harness.DIMENSION, 3)
+  return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
+
+
 def _examples(positions):
   generator = np.random.default_rng(3)
   features = generator.normal(size=(sum(_SIZES), 3)).astype(np.float32)
@@ -64,8 +69,8 @@ def _examples(positions):
   )
 
 
-def _config(clusters=2, weight=_WEIGHT, epochs=_EPOCHS):
-  plan = local_training.LocalPlan(epochs=epochs)
+def _config(clusters=2, weight=_WEIGHT):
+  plan = local_training.LocalPlan(epochs=_EPOCHS)
   training = fedavg.FedAvgConfig(plan, client_learning_rate=_RATE, seed=harness.SEED)
   return featarc.FeatARCConfig(clusters, weight, training)
 
@@ -265,18 +270,18 @@ def test_a_device_sends_one_place_and_is_told_all(tff_context):
   assert metrics[0]['client_work']['bytes_up'] == 2 * (model + 4 * numbers)
 
 
-def test_nothing_leaves_a_client_but_through_secure_sums():
-  # One step is traced in less time than a loop of them.
-  config = _config(weight=0.0, epochs=1)
-  secured = featarc.build_featarc(
-    _objective(),
-    _ELEMENT,
-    optimizers.build_optimizer(_SERVER),
-    config,
-    aggregation_lib.secure(value_bound=4096.0, max_examples_per_client=64),
-  ).next
-  tff.test.assert_not_contains_unsecure_aggregation(secured)
-  tff.test.assert_contains_secure_aggregation(secured)
+def test_all_that_a_client_sends_can_go_through_secure_sums():
+  """Its own kinds; that the builder takes kinds is tested of other algorithms."""
+  secure = aggregation_lib.secure(value_bound=4096.0, max_examples_per_client=64)
+  algorithm = featarc.describe(
+    _simsiam(), optimizers.build_optimizer(_SERVER), _config()
+  )
+  (train,) = algorithm.exchanges
+  assert list(train.sent) == ['update', 'metrics', 'statistics', 'choice']
+  for name, dtype in (('update', np.float32), ('choice', np.int32)):
+    process = train.sent[name].create(secure, tff.to_type((dtype, [2, 3])))
+    tff.test.assert_not_contains_unsecure_aggregation(process.next)
+    tff.test.assert_contains_secure_aggregation(process.next)
 
 
 def test_noise_in_the_place_of_an_empty_cluster_is_no_update():
@@ -344,16 +349,10 @@ def test_a_client_goes_where_its_own_features_are():
   assert featarc.cluster_of(state._replace(kept=after), 3) == 1
 
 
-def _simsiam():
-  head = predictor.build_predictor(harness.DIMENSION, 3)
-  return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
-
-
 def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
-  """With batch norm, momentum, absent clients, and Adam at the server."""
-  plan = local_training.LocalPlan(
-    epochs=2, batch_size=2, optimizer=local.LocalOptimizer(momentum=0.9)
-  )
+  """With batch norm, absent clients, and Adam at the server."""
+  # One step is traced in less time than a loop of them.
+  plan = local_training.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.9))
   training = fedavg.FedAvgConfig(plan, client_learning_rate=0.1, seed=harness.SEED)
   objective = _simsiam()
   process = harness.build_with_states(

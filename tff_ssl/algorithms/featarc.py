@@ -189,27 +189,8 @@ def client_function(
     kept.update((name, tf.zeros([])) for name in (_RETURNING, _SWITCHED))
     return kept
 
-  def choose(shared, state, examples):
-    """Returns the cluster and, of a client that is not new, the distances."""
-    if count == 1:
-      return tf.constant(0), tf.zeros([1])
-    is_new = state.last_round < 0
-    encoder = _encoder(objective)
-    found = distances(
-      encoder,
-      [
-        network.select(_at(shared[CLUSTERS], j), dual_encoder.ENCODER)
-        for j in range(count)
-      ],
-      network.select(state.kept[MODEL], dual_encoder.ENCODER),
-      # A new client has nothing to compare with.
-      examples[encoder.field][: tf.where(is_new, 0, base.example_count(examples))],
-    )
-    nearest = tf.argmin(found, output_type=tf.int32)
-    return tf.where(is_new, state.client % count, nearest), found
-
   def each(shared, state, examples):
-    cluster, found = choose(shared, state, examples)
+    cluster, found = _choose(objective, shared[CLUSTERS], state, examples)
     params = population.without_statistics(objective, _at(shared[CLUSTERS], cluster))
     minimised = fedavg.in_round(objective, shared, training)
     if config.alignment_weight:
@@ -234,15 +215,8 @@ def client_function(
     switched = returning * tf.cast(
       tf.not_equal(cluster, state.kept[CLUSTER]), tf.float32
     )
-    member = tf.cast(place, tf.int32)
     weight = training.weigh(base.example_count(examples))
-    sent[CHOICE] = collections.OrderedDict(
-      [
-        (_CLIENTS, member),
-        (_WEIGHT, member * tf.cast(tf.round(weight), tf.int32)),
-        (_SWITCHES, tf.cast(switched, tf.int32)),
-      ]
-    )
+    sent[CHOICE] = _choice(cluster, count, weight, switched)
     kept = collections.OrderedDict(
       [
         (MODEL, collections.OrderedDict(**trained.params, **statistics)),
@@ -255,6 +229,57 @@ def client_function(
     return sent, kept
 
   return client_functions.StatefulFunction(first, each, training.weigh)
+
+
+def _choose(
+  objective: base.Objective | base.Stateful,
+  stacked: base.Params,
+  state: client_functions.ClientState,
+  examples: base.Examples,
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns a client's cluster, int32, and the distances [C], 0 of a new client.
+
+  Args:
+    objective: L_ssl.
+    stacked: All cluster models.
+    state: Of the client.
+    examples: Those it holds.
+  """
+  count = int(next(iter(stacked.values())).shape[0])
+  if count == 1:
+    return tf.constant(0), tf.zeros([1])
+  is_new, encoder = state.last_round < 0, _encoder(objective)
+  # A new client has nothing to compare with.
+  compared = tf.where(is_new, 0, base.example_count(examples))
+  found = distances(
+    encoder,
+    [network.select(_at(stacked, j), dual_encoder.ENCODER) for j in range(count)],
+    network.select(state.kept[MODEL], dual_encoder.ENCODER),
+    examples[encoder.field][:compared],
+  )
+  nearest = tf.argmin(found, output_type=tf.int32)
+  return tf.where(is_new, state.client % count, nearest), found
+
+
+def _choice(
+  cluster: tf.Tensor, count: int, weight: tf.Tensor, switched: tf.Tensor
+) -> collections.OrderedDict[str, tf.Tensor]:
+  """Returns what a client tells of its choice, integers to be summed.
+
+  Args:
+    cluster: int32 scalar.
+    count: C.
+    weight: Of the client, a whole number.
+    switched: 1 where it has changed its cluster.
+  """
+  member = tf.one_hot(cluster, count, dtype=tf.int32)
+  return collections.OrderedDict(
+    [
+      (_CLIENTS, member),
+      (_WEIGHT, member * tf.cast(tf.round(weight), tf.int32)),
+      (_SWITCHES, tf.cast(switched, tf.int32)),
+    ]
+  )
 
 
 def numbers_of_client(kept: Any) -> dict[str, float | None]:
