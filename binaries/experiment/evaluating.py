@@ -1,7 +1,7 @@
 """Evaluates encoders as the flags say, in the binaries that train and evaluate."""
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import os
@@ -28,6 +28,8 @@ from tff_ssl.objectives import supervised
 
 # A test set is imbalanced where the largest class is so many times the smallest.
 _IMBALANCED = 2
+# What the names of the numbers of several models begin with.
+_CLUSTERS = 'clusters'
 
 
 class Evaluator:
@@ -103,6 +105,32 @@ class Evaluator:
           field=self._encoder.field,
         )
       )
+    return numbers
+
+  def evaluate_several(self, models: Mapping[str, network.Params]) -> results.Numbers:
+    """Evaluates the encoders of several models that are a method's result.
+
+    Args:
+      models: All of the objective's parameters, by the name of the model.
+
+    Returns:
+      Accuracies of each as `clusters/NAME/...`, their mean as `clusters/mean/...`, and
+      as `clusters/best/...` the largest, which is chosen by the test examples; nothing
+      of a single model.
+    """
+    numbers: results.Numbers = collections.OrderedDict()
+    if len(models) == 1:
+      return numbers
+    prefix = dual_encoder.encoder_prefix(self._encoder)
+    by_score: dict[str, list[float]] = collections.OrderedDict()
+    for model, params in models.items():
+      for name, value in self.evaluate(network.select(params, prefix)).items():
+        if name.rpartition('/')[2] in results.SCORES:
+          numbers[f'{_CLUSTERS}/{model}/{name}'] = value
+          by_score.setdefault(name, []).append(value)
+    for name, values in by_score.items():
+      numbers[f'{_CLUSTERS}/mean/{name}'] = float(np.mean(values))
+      numbers[f'{_CLUSTERS}/best/{name}'] = max(values)
     return numbers
 
   def baselines(self) -> tuple[results.Numbers, results.Numbers]:

@@ -16,9 +16,11 @@ ALGORITHM = flags.DEFINE_string(
   'What is run; of fedavg_ssl, what minimises the objective.',
 )
 OBJECTIVE = flags.DEFINE_string(
-  'objective', None, 'What is minimised, of fedavg_ssl and benchmark.'
+  'objective', None, 'What is minimised, of fedavg_ssl, dec_ssl and benchmark.'
 )
-METHOD = flags.DEFINE_string('method', None, 'What is run, of fedema, ssfl and fedsup.')
+METHOD = flags.DEFINE_string(
+  'method', None, 'What is run, of fedema, ssfl, dec_ssl and fedsup.'
+)
 CHOOSERS = ('algorithm', 'objective', 'method')
 
 UNUSED_FLAGS = flags.DEFINE_enum(
@@ -74,7 +76,10 @@ STOP_GRADIENT = flags.DEFINE_bool(
   'stop_gradient', True, 'Whether no gradient trains the target.'
 )
 ALIGNMENT_WEIGHT = flags.DEFINE_float(
-  'alignment_weight', 0.0, "beta, of the distance from the base model's features."
+  'alignment_weight',
+  0.0,
+  "Of fedca: beta, of the distance from the base model's features. Of featarc: lambda, "
+  "of the distance from the cluster's.",
 )
 
 # DCCO and centralized training.
@@ -92,7 +97,7 @@ SUPERVISED_LABELS = flags.DEFINE_float(
   'supervised_labels', 0.1, 'Share of the training labels that supervised has.'
 )
 
-# FedEMA, FedU and FedCA.
+# FedEMA, FedU, FeatARC and FedCA.
 TAU = flags.DEFINE_float(
   'tau', 0.7, "Of the autoscaler: mu in a client's second round."
 )
@@ -149,6 +154,9 @@ RESTART_ABSENT = flags.DEFINE_bool(
   False,
   'Whether clients absent from the round before start again from the global model.',
 )
+CLUSTERS = flags.DEFINE_integer(
+  'clusters', 2, 'C, cluster models of featarc.', lower_bound=1
+)
 DICTIONARY_SIZE = flags.DEFINE_integer(
   'dictionary_size',
   16,
@@ -159,6 +167,16 @@ ALIGNMENT_RUN = flags.DEFINE_string(
   'alignment_run',
   None,
   'Folder of the finished run, on public data, whose encoder is the base model.',
+)
+
+# Learning without a server.
+EDGE_PROBABILITY = flags.DEFINE_float(
+  'edge_probability', 0.7, 'Of random_graph, drawn by --seed until it is connected.'
+)
+GRAPH = flags.DEFINE_string(
+  'graph',
+  None,
+  'CSV file of the adjacency matrix, 0 and 1, of the clients in their order.',
 )
 
 # SSFL.

@@ -12,6 +12,7 @@ from binaries.flags import own_encoders
 from binaries.flags import training
 from binaries.methods import algorithms
 from tff_ssl.algorithms import bilevel_ssfl
+from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
@@ -124,6 +125,12 @@ def _la_config() -> fedavg.FedAvgConfig:
   return training.client_config()
 
 
+def _featarc_config() -> featarc.FeatARCConfig:
+  return featarc.FeatARCConfig(
+    methods.CLUSTERS.value, methods.ALIGNMENT_WEIGHT.value, training.client_config()
+  )
+
+
 def _check_at_least_0(flag: flags.FlagHolder[float]) -> None:
   if not 0 <= flag.value < float('inf'):
     raise ValueError(f'{flag.name} is {flag.value}; it must be at least 0.')
@@ -158,6 +165,31 @@ def _kept(process: Any, objective: Any, data: Any) -> personal_models.PersonalMo
   """Returns the personal models that clients keep."""
   del objective, data
   return personal_models.kept(process)
+
+
+def _of_cluster(
+  process: Any, objective: Any, data: Any
+) -> personal_models.PersonalModel:
+  """Returns the model of each client's cluster."""
+  del objective, data
+  return personal_models.of_cluster(process)
+
+
+def _featarc(*takes: str, **defaults: Any) -> algorithms.Algorithm:
+  """Returns FeatARC or one of its parts.
+
+  Args:
+    *takes: Of its two flags, those that it reads.
+    **defaults: Values of both.
+  """
+  return _of(
+    featarc.build_featarc,
+    _featarc_config,
+    takes=(*algorithms.FEDAVG, *own_encoders.NAMES, *takes),
+    defaults=defaults,
+    personal=_of_cluster,
+    models=featarc.models,
+  )
 
 
 _EXCHANGE = (
@@ -218,6 +250,9 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
     personal=_online,
     mixing=_mixing_of_fedema,
   ),
+  'featarc': _featarc('clusters', 'alignment_weight', clusters=2, alignment_weight=1.0),
+  'align_only': _featarc('alignment_weight', clusters=1, alignment_weight=1.0),
+  'cluster_only': _featarc('clusters', clusters=2, alignment_weight=0.0),
   'la': _of(
     fedavg.build_fedavg,
     _la_config,

@@ -16,12 +16,14 @@ from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import own_encoders
 from binaries.methods import algorithms
+from binaries.methods import decentralized_algorithms
 from binaries.methods import objectives
 from binaries.methods import personal_algorithms
 from binaries.methods import server_algorithms
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   **algorithms.ALGORITHMS,
+  **decentralized_algorithms.ALGORITHMS,
   **personal_algorithms.ALGORITHMS,
   **server_algorithms.ALGORITHMS,
 }
@@ -149,6 +151,21 @@ _DCCO = Program(
   check=_check_norm,
 )
 
+# Of the methods that are a product of algorithm and objective.
+_OF_FEDAVG = (
+  'simclr',
+  'moco_v1',
+  'moco_v2',
+  'simsiam',
+  'byol',
+  'swav',
+  'dino',
+  'cco',
+  'vicreg',
+  'uniformity',
+  'mae',
+  'supervised',
+)
 _PLAIN_SGD = {'client_learning_rate': 0.1, 'client_momentum': 0.0}
 # Five clients that differ, as in Dec-SSL. Its Adam at 1e-3 suits SimCLR; the papers of
 # the other objectives and algorithms have SGD with momentum.
@@ -169,20 +186,7 @@ _FEDAVG_SSL = Program(
       'l_dawa',
       'centralized',
     )
-    for objective in (
-      'simclr',
-      'moco_v1',
-      'moco_v2',
-      'simsiam',
-      'byol',
-      'swav',
-      'dino',
-      'cco',
-      'vicreg',
-      'uniformity',
-      'mae',
-      'supervised',
-    )
+    for objective in _OF_FEDAVG
   },
   defaults={
     'partition': 'shares:alpha=0.1,clients=5',
@@ -266,6 +270,53 @@ _SSFL = Program(
   personal=True,
 )
 
+# Appendix C.1: SGD for these two. It gives no momentum: 0.9 is SimSiam's.
+_SGD = {
+  'client_optimizer': 'sgd',
+  'client_learning_rate': 0.03,
+  'client_momentum': 0.9,
+}
+# Of these FeatARC has predictions to align.
+_ALIGNED = ('simclr', 'simsiam', 'byol', 'cco', 'vicreg', 'uniformity')
+_OF_DEC_SSL = {'simsiam': _SGD, 'byol': _SGD}
+# Appendix C.1: five sources of equal size, all in every round, five local epochs, Adam
+# at 1e-3 on batches of 256, SimCLR. Of its partitions the one with the classes apart.
+_DEC_SSL = Program(
+  'dec_ssl',
+  ('method', 'objective'),
+  'featarc simclr',
+  {
+    f'{algorithm} {objective}': Method(
+      algorithm, objective, _OF_DEC_SSL.get(objective, {})
+    )
+    for algorithm, objectives_of_it in (
+      ('featarc', _ALIGNED),
+      ('align_only', _ALIGNED),
+      ('cluster_only', _OF_FEDAVG),
+    )
+    for objective in objectives_of_it
+  }
+  | {
+    f'fedavg {objective}': _as_in_fedavg_ssl(
+      'fedavg', objective, **_OF_DEC_SSL.get(objective, {})
+    )
+    for objective in _OF_FEDAVG
+  }
+  | {
+    f'{graph} {objective}': Method(graph, objective, _OF_DEC_SSL.get(objective, {}))
+    for graph in decentralized_algorithms.ALGORITHMS
+    for objective in _OF_FEDAVG
+  },
+  defaults={
+    'partition': 'skew:beta=0,clients=5',
+    'clients_per_round': 5,
+    'local_epochs': 5,
+    'batch_size': 256,
+    'client_optimizer': 'adam',
+    'client_learning_rate': 1e-3,
+  },
+)
+
 # The thesis's heads of 512 are for ResNet-18: a quarter as wide for small encoders. Its
 # ResNet-18 has batch norm: one norm for all that are compared, but for two papers.
 _HEADS = {'projector': ['128', '128'], 'predictor_width': 128}
@@ -311,7 +362,8 @@ _FEDSUP = Program(
 )
 
 PROGRAMS: Mapping[str, Program] = {
-  program.name: program for program in (_DCCO, _FEDAVG_SSL, _FEDEMA, _SSFL, _FEDSUP)
+  program.name: program
+  for program in (_DCCO, _FEDAVG_SSL, _FEDEMA, _SSFL, _DEC_SSL, _FEDSUP)
 }
 
 

@@ -20,6 +20,8 @@ _FIVE = tff.to_type((np.float32, [5, 3]))
     (combine.Sum(), 60),
     # Of five places a client fills one.
     (combine.Sum(slots=5), 12),
+    (combine.Mean('updates', 'update', slots=5), 12),
+    (combine.Statistics(slots=5), 12),
     (combine.TOTAL, 60),
     (combine.LOCAL, 0),
     (combine.GroupMean(2), 60),

@@ -27,8 +27,9 @@ _WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
 # At least one of each way in which the builder computes packs: over the union of the
 # clients, over clients of equal size, one by one, with states, with numbers of the
-# clients, in slots of groups, with data at the server. SCAFFOLD, FedBN and Fed-BYOL are
-# checked packed in their own tests; the others share their client's part with a row.
+# clients, in slots of groups, with data at the server. SCAFFOLD, FedBN, FeatARC,
+# Fed-BYOL and those without a server are checked packed in their own tests; the others
+# share their client's part with a row.
 _PACKED = (
   'dcco',
   'fedavg_nt_xent',
@@ -177,13 +178,15 @@ def test_metrics_say_loss_and_examples(trained, name):
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_metrics_say_clients_and_bytes(trained, name):
   run = trained(name)
-  metrics = run.metrics
+  metrics, messages = run.metrics, _TABLE[name].messages
   assert metrics['clients'] == 2
   assert metrics['empty_clients'] == metrics['nonfinite_clients'] == 0
   model = 4 * run.weights(run.state).size
   for direction in ('bytes_down', 'bytes_up'):
     # A dense model, and a sparse one with as many places, for each of two clients.
-    least, most = (0, 6 * model) if _TABLE[name].sparse else (2 * model, 4 * model)
+    least, most = messages * model, 2 * messages * model
+    if _TABLE[name].sparse:
+      least, most = 0, 6 * model
     assert least < metrics[direction] < most + 2000
     assert metrics[direction] % 2 == 0
 

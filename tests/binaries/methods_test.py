@@ -20,6 +20,7 @@ _ROWS = [
 # Without these, no row of theirs can be run.
 _NEEDED = {
   'fedprox': ('--proximal_weight=0.1',),
+  'graph': ('--graph=graph.csv',),
 }
 _DCCO_SERVER = {
   'server_optimizer': 'adam',
@@ -131,6 +132,27 @@ _VALUES = {
     'client_momentum': 0.9,
     'consensus_weight': 0.1,
     'encoder_norm': 'batch',
+  },
+  # Appendix C.1 of its paper.
+  ('dec_ssl', 'fedavg simclr'): {
+    'partition': 'skew:beta=0,clients=5',
+    'clients_per_round': 5,
+    'local_epochs': 5,
+    'batch_size': 256,
+    'client_optimizer': 'adam',
+    'client_learning_rate': 1e-3,
+    'client_momentum': 0.0,
+    'temperature': 0.5,
+  },
+  ('dec_ssl', 'random_graph simclr'): {
+    'participation': 1.0,
+    'local_epochs': 5,
+    'edge_probability': 0.7,
+  },
+  ('dec_ssl', 'fedavg byol'): {
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 0.03,
+    'client_momentum': 0.9,
   },
   ('ssfl', 'global'): {'batch_size': 32, 'accumulate': 8, 'client_momentum': 0.9},
   ('fedsup', 'fedsup'): {**_AT_SERVER, 'predictor_width': 128},

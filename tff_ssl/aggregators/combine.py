@@ -25,9 +25,14 @@ class Kind(abc.ABC):
 
   Attributes:
     clipped_as: Which clip norm of `aggregation.Packs` is for it; None: none.
+    slots: Places of a value's first dimension, of which a client fills one, with zeros
+      in the others (`one_hot(number) x value`): values that are not to be mixed then
+      go through one sum, which may be secure or in packs. A device sends the one, and
+      its bytes are counted.
   """
 
   clipped_as: str | None = None
+  slots: int = 1
 
   @abc.abstractmethod
   def create(
@@ -40,8 +45,8 @@ class Kind(abc.ABC):
     return result
 
   def num_bytes(self, value_type: tff.Type) -> int:
-    """Returns the bytes that one client sends."""
-    return communication.num_bytes(value_type)
+    """Returns the bytes that one client sends: of one place, where there are slots."""
+    return communication.num_bytes(value_type) // self.slots
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,10 +56,12 @@ class Mean(Kind):
   Attributes:
     factory: The field of the aggregation: 'updates' or 'metrics'.
     clipped_as: See `Kind`.
+    slots: See `Kind`. The mean is over all clients, those of other places too.
   """
 
   factory: str
   clipped_as: str
+  slots: int = 1
 
   def create(self, aggregation, value_type):
     """See `Kind`."""
@@ -66,6 +73,7 @@ class Statistics(Kind):
   """The weighted mean, `statistics`, with the sum of the weights, `num_examples`."""
 
   clipped_as: str = 'statistics'
+  slots: int = 1
 
   def create(self, aggregation, value_type):
     """See `Kind`."""
@@ -76,12 +84,8 @@ class Statistics(Kind):
 class Sum(Kind):
   """The sum over clients, whatever their weights.
 
-  With a place for each client, group or cluster (`one_hot(number) x value`), it brings
-  values that are not to be mixed through a sum that may be secure or in packs.
-
   Attributes:
-    slots: Places of a value's first dimension, of which a client fills one: a device
-      sends that one, and its bytes are counted.
+    slots: See `Kind`.
     clipped_as: See `Kind`; what is clipped is the value itself.
   """
 
@@ -99,10 +103,6 @@ class Sum(Kind):
     return tf.nest.map_structure(
       lambda x: x * tf.cast(total, x.dtype), result['statistics']
     )
-
-  def num_bytes(self, value_type):
-    """Returns the bytes of one place."""
-    return communication.num_bytes(value_type) // self.slots
 
 
 @dataclasses.dataclass(frozen=True)

@@ -92,6 +92,24 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
     seed: tf.Tensor,
   ) -> tuple[tf.Tensor, base.Metrics, base.Carry]:
     """Returns the mean loss of the examples; 0 if there is none."""
+    loss, metrics, _ = self.loss_with_predictions(params, state, examples, seed)
+    return loss, metrics, collections.OrderedDict()
+
+  def loss_with_predictions(
+    self,
+    params: base.Params,
+    state: base.State,
+    examples: base.Examples,
+    seed: tf.Tensor,
+  ) -> tuple[tf.Tensor, base.Metrics, tuple[tf.Tensor, tf.Tensor]]:
+    """Returns the loss and metrics of a batch, and the predictions of both views.
+
+    Args:
+      params: As in `loss_with_state`, with the other arguments.
+      state: The target.
+      examples: n >= 0 examples.
+      seed: int32 [2], the round's.
+    """
     views = tf.concat(self.model.views(examples, seed), axis=0)
     z = self.model.project(params, views, batches=2)
     p1, p2 = tf.split(online.predict(params, self.predictor, z, batches=2), 2)
@@ -101,8 +119,7 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
     if self.stop_gradient:
       targets = tf.stop_gradient(targets)
     loss = similarity.byol_loss(p1, p2, *tf.split(targets, 2))
-    metrics = collapse.spread_metrics(tf.split(z, 2)[0])
-    return loss, metrics, collections.OrderedDict()
+    return loss, collapse.spread_metrics(tf.split(z, 2)[0]), (p1, p2)
 
   def after_step(
     self, params: base.Params, state: base.State, carry: base.Carry

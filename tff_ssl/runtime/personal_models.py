@@ -2,6 +2,7 @@
 
 personal = personal_models.kept(rounds)           # Per-SSFL, BiLevel-SSFL
 personal = personal_models.adapted(data, adapt)   # LA-SSFL, MAML-SSFL
+personal = personal_models.of_cluster(rounds)     # FeatARC
 params = personal(weights, client_id)
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import la_ssfl
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features
@@ -46,6 +48,23 @@ def kept(
   def of_client(weights: base.Params, client_id: str) -> base.Params:
     state = rounds.states_of([client_id])[client_id]
     return weights if state.last_round == client_functions.NEVER else select(state.kept)
+
+  return of_client
+
+
+def of_cluster(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
+  """Returns the model of the cluster that each client was in last.
+
+  Before its first round it is that of the cluster which it will be in.
+
+  Args:
+    rounds: Of FeatARC; the states must be open.
+  """
+
+  def of_client(weights: base.Params, client_id: str) -> base.Params:
+    models = list(featarc.models(weights).values())
+    state = rounds.states_of([client_id])[client_id]
+    return models[featarc.cluster_of(state, len(models))]
 
   return of_client
 

@@ -1,0 +1,98 @@
+"""A run of FeatARC, and what its program refuses."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from binaries import dec_ssl
+from tests.binaries import in_process
+from tff_ssl.runtime import checkpoints
+
+_FLAGS = (
+  '--method=featarc',
+  '--task=digits',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
+  '--projector=8,4',
+  '--partition=skew:beta=0,clients=5',
+  '--evaluation_methods=knn',
+  '--personal_clients=5',
+  # One step a round.
+  '--local_epochs=1',
+  '--batch_size=512',
+  '--rounds=2',
+  '--evaluate_every=0',
+)
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('dec_ssl') / 'featarc'
+  return in_process.run(dec_ssl, f'--run_dir={folder}', *_FLAGS, folder=folder)
+
+
+def _rows(run, name):
+  with (run.folder / name).open() as file:
+    return list(csv.DictReader(file))
+
+
+def test_rounds_tell_clusters_and_both_losses(run):
+  assert run.status == 0, run.stderr
+  rows = _rows(run, 'metrics.csv')
+  for row in rows:
+    work = {
+      name.removeprefix('client_work/'): float(value)
+      for name, value in row.items()
+      if name.startswith('client_work/')
+    }
+    assert work['cluster_0_clients'] + work['cluster_1_clients'] == 5
+    assert work['empty_clusters'] == 0
+    assert work['loss'] == pytest.approx(work['ssl_loss'] + work['alignment'], rel=1e-5)
+    assert -1 <= work['alignment'] < 0
+  assert float(rows[0]['client_work/cluster_0_clients']) == 3
+  clients = _rows(run, 'clients.csv')
+  assert [row['cluster'] for row in clients[:5]] == ['0.0', '1.0', '0.0', '1.0', '0.0']
+  assert all(row['distance_1'] == '' for row in clients[:5])
+  assert all(-1.001 < float(row['distance_1']) < 1 for row in clients[5:])
+
+
+def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
+  numbers = json.loads((run.folder / 'evaluation.json').read_text())
+  rows = _rows(run, 'metrics.csv')
+  largest = int(float(rows[-1]['client_work/largest_cluster']))
+  name = 'knn/10%/accuracy'
+  values = [numbers[f'clusters/cluster_{j}/{name}'] for j in range(2)]
+  assert numbers[name] == values[largest]
+  assert numbers[f'clusters/best/{name}'] == max(values)
+  assert numbers[f'clusters/mean/{name}'] == pytest.approx(np.mean(values))
+  assert 0 < numbers[f'personal/{name}'] <= 1
+  _, stored = checkpoints.read_newest(
+    run.folder / 'checkpoints', 'global_model_weights/trainable'
+  )
+  _, stacked = checkpoints.read_newest(
+    run.folder / 'checkpoints', 'global_model_weights/non_trainable/clusters'
+  )
+  assert stored.keys() == stacked.keys()
+  for name, value in stored.items():
+    np.testing.assert_array_equal(value, stacked[name][largest])
+  first, second = (
+    np.concatenate([value[j].ravel() for value in stacked.values()]) for j in range(2)
+  )
+  assert np.abs(first - second).max() > 1e-4
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+  expected = {
+    '--method=align_only --clusters=3': 'it is for featarc, cluster_only only',
+    '--method=cluster_only --alignment_weight=1': 'it is for featarc, align_only only',
+    '--method=fedavg --clusters=3': 'it is for featarc, cluster_only only',
+    '--alignment_weight=-1': 'alignment_weight is -1.0; it must be at least 0',
+    '--method=cluster_only --task=digits_halves': 'networks left, left_projector, rig',
+  }
+  run_dir = f'--run_dir={tmp_path / "none"}'
+  said = in_process.said(dec_ssl, [f'{run_dir} {line}' for line in expected])
+  for line, message in expected.items():
+    assert message in said[f'{run_dir} {line}'], line
+  assert not (tmp_path / 'none').exists()

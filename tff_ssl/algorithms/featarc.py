@@ -1,0 +1,544 @@
+"""Feature alignment regularization and clustering (FeatARC).
+
+Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake. Does Learning from
+Decentralized Non-IID Unlabeled Data Benefit from Self Supervision? ICLR 2023, section
+5, Algorithms 1 and 2; over SimCLR.
+
+A round, with C cluster models theta_j at the server:
+  1. the server broadcasts all theta_j;
+  2. client k takes the cluster whose features of its images, as they are, are nearest
+     to those of the local model that it was left with when it last took part:
+
+         argmin_j mean_x D(f_j(x), f_k(x)),
+
+     D the negative cosine, f the encoder. The first time it takes its index modulo C;
+  3. it trains from theta_j by L_ssl + lambda times the alignment to theta_j
+     (`objectives.featarc`), keeps the result as its local model, and sends its update
+     in the place of its cluster;
+  4. the server moves each theta_j by the mean of its clients' updates, weighted by n_k.
+     A cluster that has no client in the round stays as it is.
+
+C = 1 without alignment is FedAvg, to the bit with clients apart. C = 1 is the paper's
+"align only", lambda = 0 "cluster only".
+
+The model that is reported, evaluated and exported as the global one is, of the last
+round that had a client, the cluster with the most examples (the first of equals):
+that which most data has trained, which the server knows from sums alone. All C are in
+the model weights as `CLUSTERS` (see `models`).
+
+Deviations and decisions:
+  All theta_j begin equal. From different weights their features could not be compared,
+    and each client would for ever be nearest to the cluster that it began with. They
+    part in round 0, for the first choice is by the client's index (Algorithm 1 compares
+    with a local model that has not been trained).
+  Updates are weighted by n_k as in FedAvg, where the paper's mean is plain; its sources
+    are of equal size. `fedavg.FedAvgConfig.weighting` has the plain one.
+  The server's optimizer is applied to each cluster by itself; SGD at rate 1.0 is the
+    paper's.
+  Batch norm is averaged by cluster, statistics too; the paper's CIFAR-10 runs leave it
+    on the clients (FedBN). The choice compares features as in inference, by the
+    cluster's statistics and by those of the client's images.
+  What the objective keeps (BYOL's target) starts afresh each round, as in `fedavg`.
+  Bytes: down, all C models; up, one update and the number of its cluster. In a
+    simulation, and in a secure sum, the update goes as C places, zeros but for one.
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import fedavg
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import network
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+from tff_ssl.federated import local_training
+from tff_ssl.federated import phases
+from tff_ssl.federated import processes
+from tff_ssl.federated import server
+from tff_ssl.losses import similarity
+from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import featarc
+from tff_ssl.objectives import population
+
+# All cluster models: in the model weights by the first part of their names, and what
+# clients are told; each tensor [C, ...].
+CLUSTERS = 'clusters'
+# What a client sends of its choice, integers of which the server has the sums.
+CHOICE = 'choice'
+_CLIENTS, _WEIGHT, _SWITCHES = 'clients', 'weight', 'switches'
+# What a client keeps.
+MODEL, CLUSTER, DISTANCES = 'model', 'cluster', 'distances'
+_RETURNING, _SWITCHED = 'returning', 'switched'
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatARCConfig:
+  """Hyperparameters of FeatARC.
+
+  Attributes:
+    clusters: C; 1: there is nothing to choose.
+    alignment_weight: lambda; 0: clients train by their objective alone.
+    training: How a client trains, how clients are weighted, and the seed.
+  """
+
+  clusters: int = 2
+  alignment_weight: float = 1.0
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+
+  def __post_init__(self):
+    if self.clusters < 1:
+      raise ValueError(f'clusters is {self.clusters}; it must be at least 1.')
+    if not 0 <= self.alignment_weight < float('inf'):
+      raise ValueError(
+        f'alignment_weight is {self.alignment_weight}; it must be at least 0 and '
+        'finite.'
+      )
+
+
+def models(weights: Mapping[str, Any]) -> collections.OrderedDict[str, base.Params]:
+  """Returns the cluster models by name, 'cluster_0' and so on.
+
+  Args:
+    weights: The process's model weights, trainable or not.
+
+  Returns:
+    Parameters of each with, where there is batch norm, its statistics.
+  """
+  stacked = network.select(weights, CLUSTERS)
+  count = len(next(iter(stacked.values())))
+  return collections.OrderedDict((_name(j), _at(stacked, j)) for j in range(count))
+
+
+def cluster_of(state: client_functions.ClientState, clusters: int) -> int:
+  """Returns the cluster of a client's last round, or what its first will be.
+
+  Args:
+    state: Of the client.
+    clusters: C.
+  """
+  if state.last_round == client_functions.NEVER:
+    return int(state.client) % clusters
+  return int(state.kept[CLUSTER])
+
+
+def distances(
+  encoder: network.Network,
+  clusters: Sequence[base.Params],
+  own: base.Params,
+  inputs: tf.Tensor,
+) -> tf.Tensor:
+  """Returns mean_x D(f_j(x), f_k(x)) for each cluster j, float32 [C]; 0 for n = 0.
+
+  Args:
+    encoder: f.
+    clusters: Parameters and statistics of the encoder of each cluster model.
+    own: Those of the client's local model.
+    inputs: n >= 0 images as they are.
+  """
+  count, size = tf.shape(inputs)[0], encoder.batch_in_cache()
+
+  def body(start, total):
+    x = augment.to_float(inputs[start : start + size])
+    features = encoder.infer(own, x)
+    found = [
+      similarity.negative_cosine(encoder.infer(params, x), features)
+      for params in clusters
+    ]
+    examples = tf.cast(tf.shape(x)[0], tf.float32)
+    return start + size, total + examples * tf.cast(tf.stack(found), tf.float32)
+
+  _, total = tf.while_loop(
+    lambda start, _: start < count,
+    body,
+    (tf.constant(0), tf.zeros([len(clusters)])),
+    # One batch after another: side by side they would need the memory of all.
+    parallel_iterations=1,
+  )
+  return tf.math.divide_no_nan(total, tf.cast(count, tf.float32))
+
+
+def client_function(
+  objective: base.Objective | base.Stateful, config: FeatARCConfig
+) -> client_functions.StatefulFunction:
+  """Builds steps 2 and 3: choosing a cluster, and training from its model.
+
+  Args:
+    objective: L_ssl.
+    config: Hyperparameters.
+
+  Returns:
+    A function of `CLUSTERS`, of `seed`, `rate` and `round`. It sends what FedAvg's
+    does, update and statistics in the place of the cluster, [C, ...], and `CHOICE`; it
+    keeps its local model and what `numbers_of_client` reads.
+  """
+  count, training = config.clusters, config.training
+
+  def first(shared):
+    kept = collections.OrderedDict([(MODEL, _at(shared[CLUSTERS], 0))])
+    kept[CLUSTER] = tf.constant(0)
+    kept[DISTANCES] = tf.zeros([count])
+    kept.update((name, tf.zeros([])) for name in (_RETURNING, _SWITCHED))
+    return kept
+
+  def each(shared, state, examples):
+    cluster, found = _choose(objective, shared[CLUSTERS], state, examples)
+    params = population.without_statistics(objective, _at(shared[CLUSTERS], cluster))
+    minimised = fedavg.in_round(objective, shared, training)
+    if config.alignment_weight:
+      minimised = featarc.Aligned(minimised, params, config.alignment_weight)
+    trained = local_training.train(
+      minimised,
+      training.local,
+      params,
+      examples,
+      shared['seed'],
+      shared['rate'],
+    )
+    place = tf.one_hot(cluster, count)
+    update = tf.nest.map_structure(tf.subtract, params, trained.params)
+    sent = collections.OrderedDict(
+      [(server.UPDATE, _placed(update, place)), (server.METRICS, trained.metrics)]
+    )
+    statistics = population.compute(objective, trained.params, examples)
+    if statistics:
+      sent[server.STATISTICS] = _placed(statistics, place)
+    returning = tf.cast(state.last_round >= 0, tf.float32)
+    switched = returning * tf.cast(
+      tf.not_equal(cluster, state.kept[CLUSTER]), tf.float32
+    )
+    weight = training.weigh(base.example_count(examples))
+    sent[CHOICE] = _choice(cluster, count, weight, switched)
+    kept = collections.OrderedDict(
+      [
+        (MODEL, collections.OrderedDict(**trained.params, **statistics)),
+        (CLUSTER, cluster),
+        (DISTANCES, found),
+        (_RETURNING, returning),
+        (_SWITCHED, switched),
+      ]
+    )
+    return sent, kept
+
+  return client_functions.StatefulFunction(first, each, training.weigh)
+
+
+def _choose(
+  objective: base.Objective | base.Stateful,
+  stacked: base.Params,
+  state: client_functions.ClientState,
+  examples: base.Examples,
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns a client's cluster, int32, and the distances [C], 0 of a new client.
+
+  Args:
+    objective: L_ssl.
+    stacked: All cluster models.
+    state: Of the client.
+    examples: Those it holds.
+  """
+  count = int(next(iter(stacked.values())).shape[0])
+  if count == 1:
+    return tf.constant(0), tf.zeros([1])
+  is_new, encoder = state.last_round < 0, _encoder(objective)
+  # A new client has nothing to compare with.
+  compared = tf.where(is_new, 0, base.example_count(examples))
+  found = distances(
+    encoder,
+    [network.select(_at(stacked, j), dual_encoder.ENCODER) for j in range(count)],
+    network.select(state.kept[MODEL], dual_encoder.ENCODER),
+    examples[encoder.field][:compared],
+  )
+  nearest = tf.argmin(found, output_type=tf.int32)
+  return tf.where(is_new, state.client % count, nearest), found
+
+
+def _choice(
+  cluster: tf.Tensor, count: int, weight: tf.Tensor, switched: tf.Tensor
+) -> collections.OrderedDict[str, tf.Tensor]:
+  """Returns what a client tells of its choice, integers to be summed.
+
+  Args:
+    cluster: int32 scalar.
+    count: C.
+    weight: Of the client, a whole number.
+    switched: 1 where it has changed its cluster.
+  """
+  member = tf.one_hot(cluster, count, dtype=tf.int32)
+  return collections.OrderedDict(
+    [
+      (_CLIENTS, member),
+      (_WEIGHT, member * tf.cast(tf.round(weight), tf.int32)),
+      (_SWITCHES, tf.cast(switched, tf.int32)),
+    ]
+  )
+
+
+def numbers_of_client(kept: Any) -> dict[str, float | None]:
+  """Returns a client's cluster, whether it has changed it, and the distances.
+
+  Args:
+    kept: What the client keeps.
+  """
+  measured = kept[_RETURNING] > 0
+  numbers: dict[str, float | None] = {
+    CLUSTER: float(kept[CLUSTER]),
+    _SWITCHED: float(kept[_SWITCHED]) if measured else None,
+  }
+  if len(kept[DISTANCES]) > 1:
+    numbers.update(
+      (f'distance_{j}', float(value) if measured else None)
+      for j, value in enumerate(kept[DISTANCES])
+    )
+  return numbers
+
+
+def receive(
+  objective: base.Objective | base.Stateful,
+  optimizer: tff.learning.optimizers.Optimizer,
+  config: FeatARCConfig,
+) -> Any:
+  """Builds step 4: (state, arrived) -> the state after, and metrics.
+
+  Args:
+    objective: L_ssl.
+    optimizer: Of the server.
+    config: Hyperparameters.
+  """
+  summarize = objective.summarize
+  if config.alignment_weight:
+    summarize = functools.partial(featarc.summarize, objective)
+
+  def of_cluster(state, arrived, scale, weight, j):
+    """Returns a cluster's model and optimizer after the round, and `rejected`."""
+    before = _at(network.select(_everything(state), CLUSTERS), j)
+    params = population.without_statistics(objective, before)
+    statistics = collections.OrderedDict(
+      (name, value) for name, value in before.items() if name not in params
+    )
+    mean: dict[str, Any] = {server.UPDATE: _scaled(arrived[server.UPDATE], j, scale)}
+    if server.STATISTICS in arrived:
+      means = arrived[server.STATISTICS]['statistics']
+      mean[server.STATISTICS] = {
+        'statistics': _scaled(means, j, scale),
+        'num_examples': weight,
+      }
+    after, measured = server.apply(
+      optimizer,
+      state._replace(
+        global_model_weights=tff.learning.models.ModelWeights(params, statistics),
+        optimizer=state.optimizer[_name(j)],
+      ),
+      mean,
+    )
+    return _everything(after), after.optimizer, measured['update_rejected']
+
+  def run(state, arrived):
+    chosen = arrived[CHOICE]
+    weights = tf.cast(chosen[_WEIGHT], tf.float32)
+    total = tf.reduce_sum(weights)
+    # What arrives are means over all clients. Exactly 1 where all are of one cluster;
+    # 0 without any, so that no noise of a sum passes for an update.
+    scales = tf.math.divide_no_nan(total, weights)
+    after, optimizers, rejected = zip(
+      *(
+        of_cluster(state, arrived, scales[j], weights[j], j)
+        for j in range(config.clusters)
+      ),
+      strict=True,
+    )
+    stacked = tf.nest.map_structure(lambda *values: tf.stack(values), *after)
+    largest = tf.argmax(weights, output_type=tf.int32)
+    reported = clients.choose(
+      total > 0, _at(stacked, largest), _reported(state.global_model_weights)
+    )
+    state = state._replace(
+      global_model_weights=_weights(objective, reported, stacked),
+      optimizer=collections.OrderedDict(
+        (_name(j), own) for j, own in enumerate(optimizers)
+      ),
+    )
+    work = server.report(arrived[server.METRICS], summarize)
+    for j in range(config.clusters):
+      work[f'{_name(j)}_clients'] = chosen[_CLIENTS][j]
+    work['empty_clusters'] = tf.math.count_nonzero(tf.equal(weights, 0), dtype=tf.int32)
+    work['largest_cluster'] = largest
+    work[_SWITCHES] = chosen[_SWITCHES]
+    return state, {
+      phases.CLIENT_WORK: work,
+      phases.FINALIZER: {'update_rejected': tf.reduce_min(tf.stack(rejected))},
+    }
+
+  return run
+
+
+def describe(
+  objective: base.Objective | base.Stateful,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: FeatARCConfig,
+) -> phases.Algorithm:
+  """Returns the state and phases; see `build_featarc` for the arguments."""
+  if config.alignment_weight:
+    featarc.check(objective)
+  if config.clusters > 1:
+    _encoder(objective)
+  training = config.training
+
+  def initial():
+    weights = server.initial_weights(objective, training.seed)
+    model = collections.OrderedDict(**weights.trainable, **weights.non_trainable)
+    stacked = tf.nest.map_structure(lambda x: tf.stack([x] * config.clusters), model)
+    state = server.initial_state(weights, training.seed, server_optimizer)
+    return state._replace(
+      global_model_weights=_weights(objective, model, stacked),
+      optimizer=collections.OrderedDict(
+        (_name(j), state.optimizer) for j in range(config.clusters)
+      ),
+    )
+
+  def share(state):
+    return collections.OrderedDict(
+      [
+        (CLUSTERS, network.select(_everything(state), CLUSTERS)),
+        ('seed', state.round_seed),
+        ('rate', training.rate(state.round)),
+        ('round', state.round),
+      ]
+    )
+
+  kinds: dict[str, combine.Kind] = {
+    server.UPDATE: dataclasses.replace(combine.UPDATE, slots=config.clusters),
+    server.METRICS: combine.METRICS,
+  }
+  if population.initial(objective):
+    kinds[server.STATISTICS] = dataclasses.replace(
+      combine.STATISTICS, slots=config.clusters
+    )
+  kinds[CHOICE] = combine.TOTAL
+  train = phases.Exchange(
+    'train',
+    share,
+    client_function(objective, config),
+    kinds,
+    receive(objective, server_optimizer, config),
+  )
+  return phases.Algorithm(initial, [train])
+
+
+def build_featarc(
+  objective: base.Objective | base.Stateful,
+  element_spec: Any,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: FeatARCConfig | None = None,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> processes.StatefulProcess:
+  """Builds FeatARC.
+
+  Args:
+    objective: What a client minimises; with alignment one that
+      `objectives.featarc.check` allows, with more than one cluster one of an encoder.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
+      `packs.PackSpec` of them.
+    server_optimizer: Applied to the mean update of each cluster; SGD at rate 1.0 is the
+      paper's.
+    config: Hyperparameters; the defaults when None.
+    aggregation: What everything that leaves a client goes through; plain when None.
+
+  Returns:
+    A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`;
+    with alignment the parts of the loss, `ssl_loss` and `alignment`; the clients of
+    each cluster, `cluster_0_clients` and so on, `empty_clusters`, `largest_cluster`,
+    and `switches`, the clients that have changed their cluster. It tells the cluster
+    and the distances of each client.
+
+  Raises:
+    ValueError: If the elements are not single examples with an `example_id`, or the
+      objective cannot be aligned or clustered.
+  """
+  algorithm = describe(objective, server_optimizer, config or FeatARCConfig())
+  return processes.build_stateful_process(
+    algorithm, element_spec, aggregation, describe=numbers_of_client
+  )
+
+
+def _name(j: int) -> str:
+  return f'cluster_{j}'
+
+
+def _at(stacked: Mapping[str, Any], j: Any) -> base.Params:
+  """Returns the model at a place of a stack."""
+  return collections.OrderedDict((name, value[j]) for name, value in stacked.items())
+
+
+def _placed(values: base.Params, place: tf.Tensor) -> base.Params:
+  """Returns tensors [C, ...] that are 0 but at a place.
+
+  Args:
+    values: By name.
+    place: One-hot, [C].
+  """
+  # No product of matrices, which a GPU may round.
+  return collections.OrderedDict(
+    (
+      name,
+      tf.reshape(tf.cast(place, x.dtype), [-1, *[1] * x.shape.rank]) * x[tf.newaxis],
+    )
+    for name, x in values.items()
+  )
+
+
+def _scaled(values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor) -> base.Params:
+  """Returns a cluster's mean from that over all clients."""
+  return collections.OrderedDict(
+    (name, x[j] * tf.cast(scale, x.dtype)) for name, x in values.items()
+  )
+
+
+def _everything(state: phases.ServerState) -> base.Params:
+  """Returns all model weights, trainable or not."""
+  weights = state.global_model_weights
+  return collections.OrderedDict(**weights.trainable, **weights.non_trainable)
+
+
+def _reported(weights: tff.learning.models.ModelWeights) -> base.Params:
+  """Returns the model that is reported, with its statistics."""
+  every = collections.OrderedDict(**weights.trainable, **weights.non_trainable)
+  return collections.OrderedDict(
+    (name, value)
+    for name, value in every.items()
+    if network.prefix_of(name) != CLUSTERS
+  )
+
+
+def _weights(
+  objective: base.Objective | base.Stateful,
+  reported: base.Params,
+  stacked: base.Params,
+) -> tff.learning.models.ModelWeights:
+  """Returns the model weights of the model that is reported, and of all clusters."""
+  params = population.without_statistics(objective, reported)
+  others = collections.OrderedDict(
+    (name, value) for name, value in reported.items() if name not in params
+  )
+  others.update(network.with_prefix(stacked, CLUSTERS))
+  return tff.learning.models.ModelWeights(params, others)
+
+
+def _encoder(objective: base.Objective | base.Stateful) -> network.Network:
+  """Returns the encoder by whose features clusters are chosen."""
+  networks = objective.networks if isinstance(objective, base.Networked) else {}
+  if dual_encoder.ENCODER not in networks:
+    raise ValueError(
+      f'The objective is a {type(objective).__name__} of the networks '
+      f'{", ".join(networks) or "none"}; clusters need one named '
+      f'{dual_encoder.ENCODER!r}.'
+    )
+  return networks[dual_encoder.ENCODER]
