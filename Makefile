@@ -20,7 +20,7 @@ RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
-.PHONY: kill-campaign format lock clean venv
+.PHONY: test-long kill-campaign format lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -28,6 +28,7 @@ help:
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
 	@echo 'make claims-cifar the same on CIFAR-10 (days); both go on where they stopped'
 	@echo 'make test         run the tests (ARGS: for pytest)'
+	@echo 'make test-long    run those of more methods that take the most time'
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round, against a centralized step'
 	@echo 'make bench-growth how it grows; draws docs/figures'
@@ -64,7 +65,11 @@ claims-cifar: venv
 	$(BIN)/python -m binaries.claims --budget=cifar $(ARGS)
 
 test: venv
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long' $(ARGS)
+
+# What tests/long.py lists.
+test-long: venv
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(ARGS)
 
 check: venv
 	$(BIN)/ruff check .

@@ -14,6 +14,13 @@ cluster's encoder is evaluated (`clusters/...`); with --personal_methods or
 the clients as the training examples were. What is exported is the largest cluster's.
 
 The methods, over any objective: `fedavg`, which is Dec-SSL itself.
+
+Without a server, `star`, `ring`, `tree` (binary), `complete`, `random_graph` (with
+--edge_probability) and `graph` (any, with --graph=FILE.csv): each client keeps a model
+of its own, trains it, and averages it with its neighbours'; the mean of all models is
+evaluated, and with --personal_methods, --personal_clients or --export_clients each
+client's own encoder too. The run folder has the graph, in `graph.png` and `graph.csv`,
+and each round tells how far the models are from their mean (`consensus_distance`).
 """
 
 from binaries.experiment import running

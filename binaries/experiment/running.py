@@ -30,6 +30,7 @@ from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import population
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
+from tff_ssl.reporting import graph
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
@@ -100,10 +101,12 @@ class Prepared:
     return self.chosen.title
 
   def weights(self, state: Any) -> network.Params:
-    """Returns the parameters that are the result."""
+    """Returns the parameters that are the result, and what clients' own need."""
     found = self.algorithm.get_model_weights(state)
+    of_clients = self.chosen.algorithm.of_clients
+    own = {} if of_clients is None else of_clients(state)
     # Population statistics of batch norm are not trainable.
-    return collections.OrderedDict(**found.trainable, **found.non_trainable)
+    return collections.OrderedDict(**found.trainable, **found.non_trainable, **own)
 
   def of_encoder(self, weights: network.Params) -> network.Params:
     """Returns those of the encoder that is evaluated and left behind."""
@@ -217,6 +220,8 @@ def execute(prepared: Prepared) -> None:
     path, prepared.chosen.values(), prepared.task.fingerprint(), choice.MAY_DIFFER
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
+    if (build_graph := prepared.chosen.algorithm.topology) is not None:
+      graph.write(build_graph(prepared.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
       print(f'{path}: going on after round {done} of {rounds}', flush=True)

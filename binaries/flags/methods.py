@@ -169,6 +169,16 @@ ALIGNMENT_RUN = flags.DEFINE_string(
   'Folder of the finished run, on public data, whose encoder is the base model.',
 )
 
+# Learning without a server.
+EDGE_PROBABILITY = flags.DEFINE_float(
+  'edge_probability', 0.7, 'Of random_graph, drawn by --seed until it is connected.'
+)
+GRAPH = flags.DEFINE_string(
+  'graph',
+  None,
+  'CSV file of the adjacency matrix, 0 and 1, of the clients in their order.',
+)
+
 # SSFL.
 CONSENSUS = flags.DEFINE_float('consensus_weight', 1.0, 'lambda of per.')
 PROXIMITY = flags.DEFINE_float('proximity_weight', 0.1, 'lambda of bilevel.')

@@ -20,6 +20,7 @@ from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import checks
+from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import target
 from tff_ssl.runtime import alarm
@@ -57,6 +58,9 @@ class Algorithm:
       models, where they have any.
     mixing: () -> what warns of the shares of their own networks that clients keep,
       where they keep any.
+    topology: Number of clients -> the graph in which they average, without a server.
+    of_clients: State -> values by name that stand with the weights of the result where
+      `personal` makes the clients' own models of both; None: it needs none.
   """
 
   build: Callable[..., Any]
@@ -68,6 +72,8 @@ class Algorithm:
   models: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
   personal: Callable[[Any, Any, Any], personal_models.PersonalModel] | None = None
   mixing: Callable[[], alarm.MixingAlarm] | None = None
+  topology: Callable[[int], topology_lib.Topology] | None = None
+  of_clients: Callable[[Any], Mapping[str, Any]] | None = None
 
 
 def with_server(

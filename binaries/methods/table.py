@@ -16,12 +16,14 @@ from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import own_encoders
 from binaries.methods import algorithms
+from binaries.methods import decentralized_algorithms
 from binaries.methods import objectives
 from binaries.methods import personal_algorithms
 from binaries.methods import server_algorithms
 
 ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
   **algorithms.ALGORITHMS,
+  **decentralized_algorithms.ALGORITHMS,
   **personal_algorithms.ALGORITHMS,
   **server_algorithms.ALGORITHMS,
 }
@@ -298,6 +300,11 @@ _DEC_SSL = Program(
     f'fedavg {objective}': _as_in_fedavg_ssl(
       'fedavg', objective, **_OF_DEC_SSL.get(objective, {})
     )
+    for objective in _OF_FEDAVG
+  }
+  | {
+    f'{graph} {objective}': Method(graph, objective, _OF_DEC_SSL.get(objective, {}))
+    for graph in decentralized_algorithms.ALGORITHMS
     for objective in _OF_FEDAVG
   },
   defaults={

@@ -27,9 +27,9 @@ _WRAPPED = with_states.WithStates | labels.ClientsAlone | numbered.Numbered
 _FEDERATED = [name for name, row in _TABLE.items() if row.federated]
 # At least one of each way in which the builder computes packs: over the union of the
 # clients, over clients of equal size, one by one, with states, with numbers of the
-# clients, in slots of groups, with data at the server. SCAFFOLD, FedBN, FeatARC and
-# Fed-BYOL are checked packed in their own tests; the others share their client's part
-# with a row.
+# clients, in slots of groups, with data at the server. SCAFFOLD, FedBN, FeatARC,
+# Fed-BYOL and those without a server are checked packed in their own tests; the others
+# share their client's part with a row.
 _PACKED = (
   'dcco',
   'fedavg_nt_xent',
@@ -45,7 +45,7 @@ _PACKED = (
 
 
 # Over the union of clients, with states, with data at the server, with two payloads.
-_IN_PROCESS = ('dcco', 'fedbn_simsiam', 'fedsup', 'fedca')
+_WITH_A_WORKER = ('dcco', 'fedbn_simsiam', 'fedsup', 'fedca')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,13 +178,15 @@ def test_metrics_say_loss_and_examples(trained, name):
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_metrics_say_clients_and_bytes(trained, name):
   run = trained(name)
-  metrics = run.metrics
+  metrics, messages = run.metrics, _TABLE[name].messages
   assert metrics['clients'] == 2
   assert metrics['empty_clients'] == metrics['nonfinite_clients'] == 0
   model = 4 * run.weights(run.state).size
   for direction in ('bytes_down', 'bytes_up'):
     # A dense model, and a sparse one with as many places, for each of two clients.
-    least, most = (0, 6 * model) if _TABLE[name].sparse else (2 * model, 4 * model)
+    least, most = messages * model, 2 * messages * model
+    if _TABLE[name].sparse:
+      least, most = 0, 6 * model
     assert least < metrics[direction] < most + 2000
     assert metrics[direction] % 2 == 0
 
@@ -277,12 +279,12 @@ def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
   assert packed_metrics['empty_clients'] == 1
 
 
-@pytest.mark.parametrize('name', _IN_PROCESS)
-def test_rounds_without_a_worker_are_the_same(trained, name):
+@pytest.mark.parametrize('name', _WITH_A_WORKER)
+def test_rounds_of_a_worker_are_the_same(trained, name):
   """Up to the last digits: TensorFlow has been compiled otherwise for the worker."""
   run = trained(name)
   expected, expected_metrics = run.after
-  with context.in_process('cpu', concurrency=2, optimize_graphs=False):
+  with context.local(concurrency=2, optimize_graphs=False):
     got, metrics = run.next(_cohort())
   step = run.weights(got) - run.weights(run.state)
   expected_step = run.weights(expected) - run.weights(run.state)

@@ -1,6 +1,7 @@
 """A process whose clients have a number, in the form of one whose clients have none.
 
-The tests of algorithms then run both. A client's number is the id of its first example.
+The tests of algorithms then run both. A client's number is the id of its first example,
+modulo the population: those of the tests' cohorts differ.
 """
 
 import collections
@@ -11,8 +12,7 @@ import tensorflow as tf
 from tff_ssl.federated import packs
 from tff_ssl.objectives import context
 
-# More than there are ids of examples.
-POPULATION = 128
+POPULATION = 16
 SPEC = tf.TensorSpec([], tf.int32)
 
 
@@ -32,14 +32,16 @@ def numbered(dataset):
   """Adds the number to the examples of a client, or to those of a pack of them."""
   if packs.SIZES not in dataset.element_spec:
     numbers = [int(element['example_id']) for element in dataset] or [0]
-    number = tf.constant(numbers[0], tf.int32)
+    number = tf.constant(numbers[0] % POPULATION, tf.int32)
     return dataset.map(
       lambda element: collections.OrderedDict(element, **{context.CLIENT: number})
     )
   (pack,) = dataset.as_numpy_iterator()
   ids, sizes = pack[packs.EXAMPLES]['example_id'], pack[packs.SIZES]
   starts = np.cumsum(sizes) - sizes
-  held = [ids[start] for start, size in zip(starts, sizes, strict=True) if size]
+  held = [
+    ids[start] % POPULATION for start, size in zip(starts, sizes, strict=True) if size
+  ]
   numbers = np.repeat(held, sizes[sizes > 0]).astype(np.int32)
   examples = collections.OrderedDict(pack[packs.EXAMPLES], **{context.CLIENT: numbers})
   return packs.pack_dataset(examples, sizes)

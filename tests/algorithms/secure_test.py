@@ -50,9 +50,9 @@ def _plain(name):
 
 
 @pytest.fixture(scope='module')
-def secure_context(tff_context):
-  """Returns TFF's test context, which simulates secure sums, on the tests' worker."""
-  with grpc.insecure_channel(tff_context.address) as channel:
+def secure_context(worker_context):
+  """Returns TFF's test context, which simulates secure sums, on a worker."""
+  with grpc.insecure_channel(worker_context.address) as channel:
     stub = tff.framework.RemoteExecutorGrpcStub(channel)
 
     def executor(cardinalities):

@@ -9,11 +9,13 @@ from typing import Any
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import labels
+from tests.algorithms import numbered
 from tests.algorithms import ssfl
 from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import decentralized
 from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
@@ -33,7 +35,9 @@ from tff_ssl.encoders import predictor
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
+from tff_ssl.federated import topology
 from tff_ssl.objectives import byol as byol_lib
+from tff_ssl.objectives import context
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import simsiam
 from tff_ssl.optimization import local
@@ -72,6 +76,7 @@ class Algorithm:
       packed; Adam on the server.
     collects: Rounds before the first that changes the weights.
     sparse: Whether weights that are 0 are not sent, and the others with their place.
+    messages: Models that are sent in a round of two clients.
     describe: () -> its phases, of rows whose other forms are checked: at least one of
       each algorithm with stateless clients and no data at the server.
   """
@@ -80,6 +85,7 @@ class Algorithm:
   build: Callable[[bool], Any]
   collects: int = 0
   sparse: bool = False
+  messages: int = 2
   describe: Callable[[], phases.Algorithm] | None = None
 
   @property
@@ -110,6 +116,7 @@ def _centralized_training(objective):
   )
 
 
+_RING = decentralized.DecentralizedConfig(topology.ring(numbered.POPULATION), _EPOCHS)
 _STEPS = dcco.DCCOConfig(client_learning_rate=0.001, local_steps=3, seed=harness.SEED)
 _STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
 
@@ -187,6 +194,17 @@ TABLE = collections.OrderedDict(
       optimizers.build_optimizer(harness.ADAM),
       l_dawa.LDAWAConfig(_EPOCHS),
     ),
+  ),
+  decentralized=Algorithm(
+    decentralized.build_decentralized,
+    lambda packed: numbered.Numbered(
+      decentralized.build_decentralized(
+        _simsiam(batch_norm=True), labels.spec(context.CLIENT, packed=packed), _RING
+      )
+    ),
+    # Both ways over each edge.
+    messages=2 * numbered.POPULATION,
+    describe=lambda: decentralized.describe(_simsiam(batch_norm=True), _RING),
   ),
   fedema=Algorithm(
     fedema.build_fedema,

@@ -265,8 +265,10 @@ pathlib.Path(sys.argv[1], f'{os.getpid()}.pid').touch()
 time.sleep(600)
 """
 _RUNS_FOREVER = f"""
-import pathlib, sys
+import pathlib, signal, sys
 from binaries.evidence import claim, runner, store
+# A shell starts what is in its background with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = pathlib.Path(sys.argv[1])
 runs = [claim.run(name, 'fake', f'--a={{name}}') for name in 'bc']
 figures = {{run.name: claim.Figure(run) for run in runs}}

@@ -41,7 +41,7 @@ def _run(folder, *flags):
     f'--run_dir={folder}',
     *flags,
     folder=folder,
-    optimize_graphs=True,
+    with_worker=True,
   )
 
 

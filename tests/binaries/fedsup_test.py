@@ -59,13 +59,13 @@ def _flags(method):
   return (f'--method={method}', *kept, *_RUNS[method])
 
 
-def _run(folder, *flags, optimize_graphs=False):
+def _run(folder, *flags, with_worker=False):
   return in_process.run(
     fedsup,
     *flags,
     f'--run_dir={folder}',
     folder=folder,
-    optimize_graphs=optimize_graphs,
+    with_worker=with_worker,
   )
 
 
@@ -84,11 +84,9 @@ def _runs(tmp_path_factory):
   longer = (*_flags(_KILLED), f'--rounds={_ROUNDS}', '--checkpoint_every=1')
   with concurrent.futures.ThreadPoolExecutor(1) as pool:
     killed = pool.submit(_disturbed, base / 'killed', *longer)
-    made = {_KILLED: _run(base / _KILLED, *longer, optimize_graphs=True)}
-    for name in _RUNS:
-      if name != _KILLED:
-        made[name] = _run(base / name, *_flags(name), '--rounds=2')
-    resumed = killed.result(), _run(base / 'killed', *longer, optimize_graphs=True)
+    made = launch.Made(lambda name: _run(base / name, *_flags(name), '--rounds=2'))
+    made[_KILLED] = _run(base / _KILLED, *longer, with_worker=True)
+    resumed = killed.result(), _run(base / 'killed', *longer, with_worker=True)
   return made, resumed
 
 

@@ -6,7 +6,6 @@ have left them: what one does must not depend on which others were imported.
 
 from collections.abc import Iterable, Iterator
 import contextlib
-import functools
 import io
 import pathlib
 import types
@@ -65,7 +64,7 @@ def run(
   binary: types.ModuleType,
   *arguments: str,
   folder: pathlib.Path = pathlib.Path(),
-  optimize_graphs: bool = False,
+  with_worker: bool = False,
 ) -> launch.Ended:
   """Runs a program from its command line to its exit status.
 
@@ -75,13 +74,13 @@ def run(
     binary: The program.
     *arguments: Its command line.
     folder: Of its run, for the result.
-    optimize_graphs: Whether TensorFlow optimizes graphs first, as it does for users:
-      where the bytes are compared with those of a process. It takes longer than what is
-      run here.
+    with_worker: Whether `--runtime=worker` starts one and optimizes graphs, as for
+      users: where the bytes are compared with those of a process. Both take longer than
+      what is run here.
   """
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
-  opened = functools.partial(context.local, optimize_graphs=optimize_graphs)
+  opened = context.local if with_worker else _without_worker
   with (
     flagsaver.flagsaver(),
     mock.patch.object(context, 'local', opened),
@@ -97,6 +96,10 @@ def run(
   assert after is before or type(after) is type(before), (before, after)
   assert _workers() <= workers
   return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())
+
+
+def _without_worker(**_: object) -> context.Context:
+  return context.in_process('cpu', optimize_graphs=False)
 
 
 def _workers() -> set[int]:

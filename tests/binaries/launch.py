@@ -1,5 +1,6 @@
 """Starts the binaries as a person does, with runs that are as small as they can be."""
 
+from collections.abc import Callable
 import os
 import pathlib
 import subprocess
@@ -25,6 +26,18 @@ class Ended(NamedTuple):
   status: int
   stdout: str
   stderr: str
+
+
+class Made(dict[str, Ended]):
+  """Runs by name, each made when it is first asked for."""
+
+  def __init__(self, make: Callable[[str], Ended]):
+    super().__init__()
+    self._make = make
+
+  def __missing__(self, name: str) -> Ended:
+    self[name] = self._make(name)
+    return self[name]
 
 
 def start(

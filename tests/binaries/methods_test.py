@@ -20,6 +20,7 @@ _ROWS = [
 # Without these, no row of theirs can be run.
 _NEEDED = {
   'fedprox': ('--proximal_weight=0.1',),
+  'graph': ('--graph=graph.csv',),
 }
 _DCCO_SERVER = {
   'server_optimizer': 'adam',
@@ -142,6 +143,11 @@ _VALUES = {
     'client_learning_rate': 1e-3,
     'client_momentum': 0.0,
     'temperature': 0.5,
+  },
+  ('dec_ssl', 'random_graph simclr'): {
+    'participation': 1.0,
+    'local_epochs': 5,
+    'edge_probability': 0.7,
   },
   ('dec_ssl', 'fedavg byol'): {
     'client_optimizer': 'sgd',

@@ -81,7 +81,7 @@ def test_positions_must_fit(positions, message):
       read_positions(positions)
 
 
-def test_dataset_computation_gives_the_same_examples(tff_context):
+def test_dataset_computation_gives_the_same_examples(worker_context):
   clients = tiny.clients(labelled=True)
   computation = clients.dataset_computation
   assert computation.type_signature.result == tff.SequenceType(

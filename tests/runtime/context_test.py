@@ -109,11 +109,11 @@ def test_leaving_the_block_ends_worker_and_context():
   execution.close()
 
 
-def test_the_context_around_is_the_default_again(tff_context):
+def test_the_context_around_is_the_default_again(worker_context):
   three = tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))
   with context.local(concurrency=1) as inner:
     assert three() == 3
-    assert inner.worker_pid != tff_context.worker_pid
+    assert inner.worker_pid != worker_context.worker_pid
   assert three() == 3
 
 
@@ -150,9 +150,9 @@ def test_a_worker_that_dies_is_an_error_and_not_a_hang(tmp_path):
     in_thread(use)
 
 
-def test_a_worker_elsewhere_is_used_and_left_alone(tff_context):
+def test_a_worker_elsewhere_is_used_and_left_alone(worker_context):
   def use():
-    with context.local(worker_address=tff_context.address) as execution:
+    with context.local(worker_address=worker_context.address) as execution:
       assert execution.worker_pid is None
       assert list(execution.memory()) == ['driver']
       return two_dependent_sums()([1, 2, 3])
@@ -161,18 +161,18 @@ def test_a_worker_elsewhere_is_used_and_left_alone(tff_context):
   assert two_dependent_sums()([1, 2, 3]) == 24
 
 
-def test_more_cohort_sizes_than_executors_kept(tff_context):
+def test_more_cohort_sizes_than_executors_kept(worker_context):
   computation = two_dependent_sums()
   for repeat in range(2):
     for clients in range(1, 14):
       assert computation([1] * clients) == clients * (clients + 1), repeat
 
 
-def test_resources_of_driver_and_worker(tff_context):
-  before = tff_context.cpu_seconds()
+def test_resources_of_driver_and_worker(worker_context):
+  before = worker_context.cpu_seconds()
   two_dependent_sums()([1, 2])
-  after = tff_context.cpu_seconds()
-  memory, peak = tff_context.memory(), tff_context.peak_memory()
+  after = worker_context.cpu_seconds()
+  memory, peak = worker_context.memory(), worker_context.peak_memory()
   for name in ('driver', 'worker'):
     assert after[name] >= before[name]
     assert 0 < memory[name] <= peak[name]

@@ -105,7 +105,7 @@ def _run(folder, happens, execution=None, rounds=_ROUNDS):
 
 
 @pytest.mark.parametrize('parts', [1, 3])
-def test_rounds_in_parts_are_those_of_the_process(tff_context, parts):
+def test_rounds_in_parts_are_those_of_the_process(worker_context, parts):
   process = harness.build_dcco(optimizer=harness.ADAM)
   cohort = harness.cohort(_CLIENTS)
   states, metrics = harness.rounds_of(process, [cohort] * 2)
@@ -129,7 +129,7 @@ def _wait_until(condition):
 
 
 def test_a_run_is_undisturbed_by_hosts_that_die_freeze_and_return(
-  tff_context, machines, tmp_path, monkeypatch
+  worker_context, machines, tmp_path, monkeypatch
 ):
   expected = _run(tmp_path / 'worker', {})
   monkeypatch.setattr(hosts, '_SILENT', 0.3)
@@ -157,7 +157,7 @@ def test_a_run_is_undisturbed_by_hosts_that_die_freeze_and_return(
 
 
 def test_with_no_host_left_a_run_stops_and_goes_on_from_there(
-  tff_context, machines, tmp_path
+  worker_context, machines, tmp_path
 ):
   expected = _run(tmp_path / 'worker', {}, rounds=3)
 

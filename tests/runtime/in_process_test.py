@@ -74,7 +74,7 @@ def _datasets(sizes):
 
 
 def test_a_round_is_that_of_numpy_in_the_containers_of_the_worker(
-  execution, tff_context
+  execution, worker_context
 ):
   mean, sizes = np.array([1, -2], np.float32), [3, 1, 4]
   got = _round(mean, _datasets(sizes))
@@ -84,7 +84,7 @@ def test_a_round_is_that_of_numpy_in_the_containers_of_the_worker(
   assert got['after'].second == pytest.approx(update.sum(), rel=1e-6)
   assert (got['each'], got['most'], got['zero']) == (sizes, 4, 0)
 
-  tff.framework.set_default_context(tff_context.tff_context)
+  tff.framework.set_default_context(worker_context.tff_context)
   try:
     expected = _round(mean, _datasets(sizes))
   finally:
@@ -213,7 +213,7 @@ def test_an_error_of_a_client_is_raised_and_the_next_call_works(execution):
   assert each([1.0, 2.0]) == [1, 2]
 
 
-def test_it_is_a_context_like_that_of_a_worker(tff_context):
+def test_it_is_a_context_like_that_of_a_worker(worker_context):
   three = tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))
   outer = tff.framework.get_context_stack().current
   with context.in_process('cpu') as inner:

@@ -109,7 +109,7 @@ def _check_that_values_arrive():
     assert (result[1], result[2]) == (state['client'], total)
 
 
-def test_values_arrive_in_messages_of_ours(tff_context):
+def test_values_arrive_in_messages_of_ours(worker_context):
   assert internals.fills_messages()
   _check_that_values_arrive()
 
@@ -159,7 +159,9 @@ def missing(monkeypatch):
 
 
 @pytest.mark.parametrize('what', _MISSING)
-def test_values_arrive_without_the_internals(tff_context, missing, monkeypatch, what):
+def test_values_arrive_without_the_internals(
+  worker_context, missing, monkeypatch, what
+):
   missing(what)
   sent = []
   fill = internals.fill

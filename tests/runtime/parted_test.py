@@ -31,7 +31,7 @@ def _assert_same_round(got, expected):
   assert paths == _numbers(expected)[0]
 
 
-def test_states_stay_with_the_caller(tff_context):
+def test_states_stay_with_the_caller(worker_context):
   objective = byol.ByolObjective(harness.model(), None)
   config = fedavg.FedAvgConfig(client_learning_rate=0.1, seed=harness.SEED)
   process = fed_ssl.build_fed_ssl(objective, harness.ELEMENT, _OPTIMIZER, config)
@@ -52,7 +52,7 @@ def test_states_stay_with_the_caller(tff_context):
       np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-def test_data_at_the_server_and_groups_of_clients(tff_context):
+def test_data_at_the_server_and_groups_of_clients(worker_context):
   process = fedrgd.build_fedrgd(
     labels.pseudo_labels(),
     labels.labelled(),

@@ -81,7 +81,7 @@ def test_a_killed_process_leaves_nothing(tmp_path):
   assert [p for p in tmp_path.iterdir() if p.suffix != '.py'] == []
 
 
-def test_a_worker_reads_more_than_a_message_holds(tff_context):
+def test_a_worker_reads_more_than_a_message_holds(worker_context):
   sent = np.ones([30, 2**22], np.uint8)  # 120 MiB
   sent[-1, -1] = 7
 

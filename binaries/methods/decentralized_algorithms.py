@@ -1,0 +1,123 @@
+"""Learning without a server: how it is built from flags, one algorithm a graph."""
+
+import collections
+from collections.abc import Callable, Mapping
+import functools
+from typing import Any
+
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.flags import own_encoders
+from binaries.flags import training
+from binaries.methods import algorithms
+from tff_ssl.algorithms import decentralized
+from tff_ssl.encoders import network
+from tff_ssl.federated import topology
+from tff_ssl.objectives import base
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import personal_models
+
+# Number of nodes -> their graph.
+Build = Callable[[int], topology.Topology]
+
+
+def _random_graph(nodes: int) -> topology.Topology:
+  return topology.random_graph(nodes, methods.EDGE_PROBABILITY.value, common.SEED.value)
+
+
+def _graph(nodes: int) -> topology.Topology:
+  return topology.read(methods.GRAPH.value, nodes)
+
+
+def _process(graph: Build, objective: Any, element_spec: Any, nodes: int) -> Any:
+  config = decentralized.DecentralizedConfig(graph(nodes), training.client_config())
+  return decentralized.build_decentralized(objective, element_spec, config)
+
+
+def of_nodes(state: Any) -> dict[str, Any]:
+  """Returns the nodes' offsets from their mean, by names of their own."""
+  offsets = state.kept[decentralized.OFFSETS]
+  return {f'{decentralized.OFFSETS}/{name}': each for name, each in offsets.items()}
+
+
+def node_model(
+  process: Any, objective: Any, data: client_data.ArrayClientData
+) -> personal_models.PersonalModel:
+  """Returns what makes a node's model, of the weights that `of_nodes` adds to."""
+  del process, objective
+  numbers = {client_id: k for k, client_id in enumerate(data.client_ids)}
+
+  def of_client(weights: base.Params, client_id: str) -> base.Params:
+    offsets = network.select(weights, decentralized.OFFSETS)
+    node = numbers[client_id]
+    return collections.OrderedDict(
+      (name, weights[name] + each[node]) for name, each in offsets.items()
+    )
+
+  return of_client
+
+
+def _check() -> None:
+  if common.PARTICIPATION.value < 1:
+    raise ValueError(
+      f'participation is {common.PARTICIPATION.value}; without a server it must be 1, '
+      'for the weights of the averages are those of the whole graph: where nodes were '
+      'absent their neighbours would average other weights, and lose the mean.'
+    )
+  training.client_config()
+
+
+def _check_random_graph() -> None:
+  _check()
+  # Of one node, for how many there are is known with the data.
+  topology.random_graph(1, methods.EDGE_PROBABILITY.value)
+
+
+def _check_graph() -> None:
+  _check()
+  if not methods.GRAPH.value:
+    raise ValueError(
+      '--graph is not given; with --method=graph it must name a CSV file, the '
+      'adjacency matrix of the clients.'
+    )
+
+
+def _algorithm(
+  graph: Build, *takes: str, check: Callable[[], None] = _check
+) -> algorithms.Algorithm:
+  """Returns the algorithm of a graph.
+
+  Args:
+    graph: Builds it.
+    *takes: Flags that it reads.
+    check: Of its flags.
+  """
+  return algorithms.Algorithm(
+    functools.partial(_process, graph),
+    (*_TAKES, *takes),
+    {common.PARTICIPATION.name: 1.0},
+    check=check,
+    numbered=True,
+    personal=node_model,
+    topology=graph,
+    of_clients=of_nodes,
+  )
+
+
+# Neither an optimizer of a server, nor weights of clients; and no size of a cohort.
+_NOT = {*training.OF_SERVER, 'weighting', 'clients_per_round'}
+_TAKES = (
+  *(name for name in algorithms.FEDAVG if name not in _NOT),
+  *own_encoders.NAMES,
+)
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  'star': _algorithm(topology.star),
+  'ring': _algorithm(topology.ring),
+  'tree': _algorithm(topology.tree),
+  'complete': _algorithm(topology.complete),
+  'random_graph': _algorithm(
+    _random_graph, 'edge_probability', check=_check_random_graph
+  ),
+  'graph': _algorithm(_graph, 'graph', check=_check_graph),
+}

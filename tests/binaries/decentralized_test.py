@@ -1,0 +1,129 @@
+"""Dec-SSL's program without a server: a run with a graph, and what is refused."""
+
+import csv
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from binaries import dec_ssl
+from binaries.methods import choice
+from binaries.methods import decentralized_algorithms
+from tests.binaries import in_process
+from tff_ssl.federated import topology
+
+_FLAGS = (
+  '--task=digits',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
+  '--projector=8,8',
+  '--partition=iid:clients=4',
+  '--examples_per_client_at_most=64',
+  '--local_epochs=1',
+  '--batch_size=32',
+  '--rounds=2',
+  '--evaluation_methods=knn',
+)
+
+
+def test_a_run_without_a_server(tmp_path):
+  """Of a graph from a file; its folder has the graph, and each round its numbers.
+
+  Each node's own encoder is evaluated, and one is exported.
+  """
+  file, folder = tmp_path / 'mine.csv', tmp_path / 'run'
+  graph = topology.star(4)
+  file.write_text(topology.text(graph))
+  flags = (
+    *_FLAGS,
+    '--method=graph',
+    f'--graph={file}',
+    '--export_clients=client_2',
+    f'--run_dir={folder}',
+  )
+  ended = in_process.run(dec_ssl, *flags, folder=folder)
+  assert ended.status == 0, ended.stderr
+  assert 'graph simclr' in ended.stdout
+  assert (folder / 'graph.csv').read_text() == file.read_text()
+  assert (folder / 'graph.png').exists()
+  with (folder / 'metrics.csv').open(newline='') as rows:
+    metrics = list(csv.DictReader(rows))
+  assert len(metrics) == 2
+  for row in metrics:
+    assert int(row['client_work/clients']) == 4
+    assert int(row['client_work/examples']) == 4 * 64
+    assert int(row['finalizer/edges']) == 3
+    assert float(row['finalizer/spectral_gap']) == pytest.approx(graph.spectral_gap)
+    # Averaging brings the models nearer.
+    after, before = (
+      float(row[f'finalizer/{name}'])
+      for name in ('consensus_distance', 'distance_before_averaging')
+    )
+    assert 0 < after <= (1 - graph.spectral_gap) * before * (1 + 1e-5)
+  with (folder / 'clients.csv').open(newline='') as rows:
+    assert [row['client'] for row in csv.DictReader(rows)] == [
+      f'client_{k}' for k in range(4)
+    ]
+  mean, own = (
+    tf.keras.models.load_model(path, compile=False).get_weights()
+    for path in (folder / 'encoder.keras', folder / 'clients/client_2/encoder.keras')
+  )
+  assert max(np.abs(a - b).max() for a, b in zip(mean, own, strict=True)) > 1e-4
+  # The file has changed since: the run would go on with another graph.
+  file.write_text(topology.text(topology.ring(4)))
+  ended = in_process.run(dec_ssl, *flags, folder=folder)
+  assert ended.status == 1
+  assert 'graph.csv is another graph than the' in ended.stderr
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    (
+      ('--method=ring', '--participation=0.5'),
+      'participation is 0.5; without a server',
+    ),
+    (
+      ('--method=ring', '--clients_per_round=3'),
+      '--clients_per_round is given with --',
+    ),
+    (('--method=ring', '--server_learning_rate=1'), 'server_learning_rate is given w'),
+    (
+      ('--method=ring', '--weighting=uniform'),
+      '--weighting is given with --method=rin',
+    ),
+    (('--method=ring', '--edge_probability=0.5'), 'it is for random_graph only'),
+    (
+      ('--method=random_graph', '--edge_probability=0'),
+      'edge_probability is 0.0; it m',
+    ),
+    (('--method=graph',), '--graph is not given; with --method=graph it must name a'),
+  ],
+)
+def test_flags_that_do_not_fit_are_refused(flags, message):
+  with in_process.parsed(*flags), pytest.raises(ValueError, match=message):
+    choice.read('dec_ssl')
+
+
+def test_the_model_of_a_node_is_the_mean_and_its_offset():
+  state = types.SimpleNamespace(
+    kept={'offsets': {'w': np.array([[1.0, 0.0], [-1.0, 2.0]]), 'b': np.array([3, 4])}}
+  )
+  weights = {'w': np.array([10.0, 20.0]), 'b': np.array(5)}
+  data = types.SimpleNamespace(client_ids=['alice', 'bob'])
+  of_client = decentralized_algorithms.node_model(None, None, data)
+  own = of_client({**weights, **decentralized_algorithms.of_nodes(state)}, 'bob')
+  assert own.keys() == weights.keys()
+  np.testing.assert_array_equal(own['w'], [9.0, 22.0])
+  assert own['b'] == 9
+
+
+def test_the_random_graph_is_of_the_seed():
+  def drawn(*flags):
+    with in_process.parsed('--method=random_graph', *flags):
+      return choice.read('dec_ssl').algorithm.topology(12)
+
+  assert drawn('--seed=3') == topology.random_graph(12, 0.7, 3)
+  assert drawn('--seed=3') != drawn('--seed=4')
+  assert len(drawn('--edge_probability=1').edges) == 66

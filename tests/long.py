@@ -1,0 +1,90 @@
+"""Tests that `make test` leaves to `make test-long`: those that take the most time.
+
+Each takes seconds, and says of one more method, objective or form what the tests that
+stay say of their kind.
+"""
+
+import pytest
+
+# Of tests that are made of a table, rows by name: those whose client has the form of a
+# row that stays (`dcco`, `fedavg_nt_xent`, `l_dawa`, `scaffold`, `fedema`, `fedca` and
+# `fedsup`).
+_ALGORITHMS = (
+  'dcco_stale',
+  'dcco_local_steps',
+  'fedavg_cco',
+  'fedavg_batch_norm',
+  'fedbn_simsiam',
+  'fed_byol',
+  'fedu',
+  'per_ssfl',
+  'bilevel_ssfl',
+  'maml_ssfl',
+  'fedmatch',
+  'fedrgd',
+  'server_finetuned_fixmatch',
+)
+_ROWS = {
+  'tests/algorithms/conformance_test.py': _ALGORITHMS,
+  # `dcco` and `l_dawa` stay: two exchanges, and values of each client by name.
+  'tests/algorithms/forms_test.py': (
+    *_ALGORITHMS,
+    'scaffold',
+    'fedca',
+    'fedavg_nt_xent',
+  ),
+  # `byol`, `cco`, `nt_xent`, `mae` and `supervised` stay.
+  'tests/federated/client_steps_test.py': (
+    'dino',
+    'moco',
+    'simsiam',
+    'swav',
+    'uniformity',
+    'vicreg',
+  ),
+  'tests/algorithms/secure_test.py': ('stale',),
+  'tests/algorithms/server_batch_norm_test.py': ('fixmatch', 'simclr', 'fedrgd'),
+  'tests/algorithms/fed_ssl_test.py': ('_moco',),
+  'tests/binaries/dcco_test.py': ('fedavg_cco', 'centralized_cco'),
+  'tests/binaries/evaluate_test.py': ('fedavg_cco', 'centralized_cco'),
+  'tests/binaries/fedavg_ssl_test.py': ('byol',),
+  'tests/binaries/fedsup_test.py': ('fedrgd', 'labelled_only'),
+  'tests/binaries/fields_test.py': ('digits_halves',),
+  'tests/encoders/keras_export_test.py': ('resnet50',),
+  'tests/encoders/batch_norm_test.py': ('resnet50',),
+}
+# Whole tests, whose algorithms have others with other data or networks.
+_TESTS = {
+  'tests/algorithms/dcco_test.py': ('test_the_vicreg_variant_too',),
+  'tests/algorithms/fedema_test.py': (
+    'test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit',
+  ),
+  'tests/algorithms/fedbn_test.py': ('test_rounds_equal_rounds_by_hand[True]',),
+  'tests/algorithms/maml_ssfl_test.py': ('test_inner_rate_0_is_fedavg[True]',),
+  'tests/algorithms/scaffold_test.py': ('test_clients_that_differ_do_not_drift_apart',),
+  'tests/binaries/benchmark_test.py': ('test_growth_measures_every_point_and_draws',),
+  'tests/binaries/runtime_test.py': ('test_its_numbers_are_those_of_a_worker',),
+  'tests/federated/parts_test.py': ('test_sums_of_two_parts_are_a_round[True-False]',),
+  'tests/runtime/fed_ssl_rounds_test.py': ('test_fed_byol_resumed',),
+}
+
+
+def is_long(item: pytest.Item) -> bool:
+  """Returns whether a test is one of these."""
+  file, _, test = item.nodeid.partition('::')
+  name, _, row = test.partition('[')
+  rows = row.rstrip(']').split('-')
+  own = _TESTS.get(file, ())
+  return not {name, test}.isdisjoint(own) or not set(rows).isdisjoint(
+    _ROWS.get(file, ())
+  )
+
+
+def entries() -> list[tuple[str, str]]:
+  """Returns each file with what it must have: a test, or a row."""
+  return [
+    (file, name)
+    for table in (_ROWS, _TESTS)
+    for file, names in table.items()
+    for name in names
+  ]

@@ -1,0 +1,23 @@
+"""The list of tests that `make test` leaves out."""
+
+import pathlib
+import re
+
+import pytest
+
+from tests import long
+
+_ROOT = pathlib.Path(__file__).parents[1]
+# What a row is called where the table is.
+_TABLES = {
+  'tests/algorithms/conformance_test.py': 'tests/algorithms/table.py',
+  'tests/algorithms/forms_test.py': 'tests/algorithms/table.py',
+  'tests/binaries/dcco_test.py': 'tests/binaries/conftest.py',
+  'tests/binaries/evaluate_test.py': 'tests/binaries/conftest.py',
+}
+
+
+@pytest.mark.parametrize(('file', 'name'), long.entries())
+def test_what_it_lists_is_there(file, name):
+  text = (_ROOT / _TABLES.get(file, file)).read_text(encoding='utf-8')
+  assert re.search(rf'\b{name.partition("[")[0]}\b', text)

@@ -1,0 +1,283 @@
+"""Learning without a server: nodes train, and average with their neighbours.
+
+"Does Learning from Decentralized Non-IID Unlabeled Data Benefit from Self
+Supervision?", Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake, ICLR
+2023 (Dec-SSL), sections 6.1 and B.5: the fully decentralized case. The weights are
+those of "A Scheme for Robust Distributed Sensor Fusion Based on Average Consensus",
+Lin Xiao, Stephen Boyd, Sanjay Lall, IPSN 2005.
+
+K nodes, one a client, stand in a connected graph. Each has a model x_k of its own, all
+the same at first. A round:
+  1. node k trains x_k on its examples, as a client of FedAvg does, to y_k;
+  2. it sends y_k to its neighbours and takes x_k <- sum_j W_kj y_j, by the Metropolis
+     weights of the graph (`federated.topology`).
+W is doubly stochastic, so that averaging leaves the mean of all models as it is. With
+the complete graph all weights are 1/K: FedAvg with clients that count equally.
+
+This is a simulation, for TFF has a server. Its state holds all K models (the mean, and
+each node's offset from it), all of which a round tells to all clients; node k takes its
+own by its number, and sends y_k in slot k of a sum. Memory and messages of the
+simulation are K models, and there may be at most 100 nodes. A deployment needs no
+server and no TFF: a device needs the addresses and the degrees of its neighbours, a
+message with a model to and from each of them a round, and a common clock or a time-out
+for those that do not answer. Neighbours see each other's models: no secure sum hides
+them, and an aggregation that adds noise is refused. `bytes_up` is what all devices of
+such a deployment send, a model in each direction of each edge, and `bytes_down` what
+they receive, the same messages.
+
+Decisions, of what the paper does not say:
+  The paper's star is its setting with a server, which is `fedavg`. Here the hub of a
+    star is a client like others, and a model takes two rounds from leaf to leaf.
+  The weights do not depend on how many examples a node has, as the paper's sources are
+    of equal size.
+  The model that a run is evaluated by is the mean of the nodes', each counted equally.
+    No node has it; `consensus_distance` says how far they are from it.
+  All nodes take part in each round. One that is absent, has no examples or computes
+    something that is not finite does not train in that round, and averages the model
+    that it had; where this is so of all nodes the round changes nothing.
+  With batch norm a node takes the population statistics of its examples after its
+    training and averages them like weights.
+  What an objective keeps is made anew each round, as in `fedavg`.
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import builder
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+from tff_ssl.federated import topology as topology_lib
+from tff_ssl.objectives import base
+from tff_ssl.objectives import context as context_lib
+
+# What the state keeps and clients are told: each node's model minus the mean, [K, ...]
+# by name. What nodes send: in the slot of each its model before minus after training.
+OFFSETS, STEPS = 'offsets', 'steps'
+# Of a simulation, which tells and sums this many models.
+MOST_NODES = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class DecentralizedConfig:
+  """Hyperparameters of learning without a server.
+
+  Attributes:
+    topology: The graph; its nodes are the clients by their numbers.
+    training: How a node trains, and the seed. By its `weighting` only the metrics are
+      averaged, never the models.
+  """
+
+  topology: topology_lib.Topology
+  training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
+
+  def __post_init__(self):
+    if self.topology.nodes > MOST_NODES:
+      raise ValueError(
+        f'The {self.topology.name} has {self.topology.nodes} nodes; there may be at '
+        f'most {MOST_NODES}, for the simulation holds the models of all at one place.'
+      )
+
+
+def client_function(
+  objective: base.Objective | base.Stateful, config: DecentralizedConfig
+) -> client_functions.ClientFunction:
+  """Builds step 1: training a node's own model.
+
+  Args:
+    objective: What is minimised. Its state starts afresh each round.
+    config: The graph, and how a node trains.
+
+  Returns:
+    A function of what FedAvg's is, and of `OFFSETS`. It sends the objective's `metrics`
+    and as `STEPS` the model, with the statistics of batch norm, before minus after
+    training: [K, ...] by name, 0 but at the node's number.
+  """
+  client = fedavg.client_function(objective, config.training)
+
+  def each(shared, examples):
+    place = context_lib.place_of(examples, config.topology.nodes)
+    # Not the number in the examples, which has not been checked.
+    node = tf.argmax(place)
+    mean = _model(shared['params'], shared.get('population', {}))
+    own = collections.OrderedDict(
+      (name, value + shared[OFFSETS][name][node]) for name, value in mean.items()
+    )
+    params = collections.OrderedDict((name, own[name]) for name in shared['params'])
+    sent = client.each(collections.OrderedDict(shared, params=params), examples)
+    steps = collections.OrderedDict(sent[server.UPDATE])
+    for name, value in sent.get(server.STATISTICS, {}).items():
+      steps[name] = own[name] - value
+    sent_steps = collections.OrderedDict(
+      (name, tf.tensordot(tf.cast(place, value.dtype), value, axes=0))
+      for name, value in steps.items()
+    )
+    return collections.OrderedDict(
+      [(server.METRICS, sent[server.METRICS]), (STEPS, sent_steps)]
+    )
+
+  return client_functions.ClientFunction(each, weigh=config.training.weigh)
+
+
+def average(
+  weights: tff.learning.models.ModelWeights,
+  offsets: Mapping[str, Any],
+  steps: Mapping[str, Any],
+  mixing: np.ndarray,
+) -> tuple[
+  tff.learning.models.ModelWeights, collections.OrderedDict, collections.OrderedDict
+]:
+  """Averages the trained models of neighbours: step 2.
+
+  Args:
+    weights: The mean of the nodes' models before the round.
+    offsets: Of each node's model from it.
+    steps: Of each node, before minus after training; 0 of one that did not train.
+    mixing: W.
+
+  Returns:
+    The mean after the round, the offsets, and the offsets before averaging.
+  """
+  means = _model(weights.trainable, weights.non_trainable)
+  mixed, apart = collections.OrderedDict(), collections.OrderedDict()
+  for name, mean in means.items():
+    trained = offsets[name] - steps[name]
+    moved = tf.reduce_mean(trained, axis=0)
+    means[name] = mean + moved
+    # Rows of W add up to 1: to average what is left without the mean loses no digits.
+    apart[name] = trained - moved
+    mixed[name] = tf.tensordot(tf.constant(mixing, mean.dtype), apart[name], axes=1)
+  return (
+    tff.learning.models.ModelWeights(
+      *(
+        collections.OrderedDict((name, means[name]) for name in part)
+        for part in (weights.trainable, weights.non_trainable)
+      )
+    ),
+    mixed,
+    apart,
+  )
+
+
+def consensus_distance(offsets: Mapping[str, Any], names: Any) -> tf.Tensor:
+  """Returns the root mean square distance of the nodes' models from their mean.
+
+  Args:
+    offsets: Of each node's model from the mean, [K, ...] by name.
+    names: Of the trained parameters, which alone are measured.
+  """
+  squares = [
+    tf.reduce_sum(tf.square(offsets[name])) / offsets[name].shape[0] for name in names
+  ]
+  return tf.sqrt(tf.add_n(squares))
+
+
+def describe(
+  objective: base.Objective | base.Stateful, config: DecentralizedConfig
+) -> phases.Algorithm:
+  """Returns the state and the phase; see `build_decentralized` for the arguments."""
+  topology = config.topology
+  share = fedavg.share(objective, config.training)
+
+  def initial():
+    weights = server.initial_weights(objective, config.training.seed)
+    models = _model(weights.trainable, weights.non_trainable)
+    offsets = collections.OrderedDict(
+      (name, tf.zeros([topology.nodes, *value.shape], value.dtype))
+      for name, value in models.items()
+    )
+    return server.initial_state(weights, config.training.seed, **{OFFSETS: offsets})
+
+  def tell(state):
+    return collections.OrderedDict(share(state), **state.kept)
+
+  def receive(state, arrived):
+    weights = state.global_model_weights
+    means, mixed, apart = average(
+      weights, state.kept[OFFSETS], arrived[STEPS], topology.mixing
+    )
+    counts = arrived[phases.COUNTS]['examples'] > 0
+    means, mixed, apart = clients.choose(
+      counts,
+      (means, mixed, apart),
+      (weights, state.kept[OFFSETS], state.kept[OFFSETS]),
+    )
+    names = list(weights.trainable)
+    measured = collections.OrderedDict(
+      consensus_distance=consensus_distance(mixed, names),
+      distance_before_averaging=consensus_distance(apart, names),
+      spectral_gap=tf.constant(topology.spectral_gap, tf.float32),
+      edges=tf.constant(len(topology.edges), tf.int32),
+    )
+    after = state._replace(global_model_weights=means).keeping(**{OFFSETS: mixed})
+    return after, {
+      phases.CLIENT_WORK: server.report(arrived[server.METRICS], objective.summarize),
+      phases.FINALIZER: measured,
+    }
+
+  def traffic(state, arrived, sizes):
+    del arrived, sizes  # Of the simulation.
+    weights = state.global_model_weights
+    message = sum(
+      value.shape.num_elements() * value.dtype.size
+      for value in _model(weights.trainable, weights.non_trainable).values()
+    )
+    total = tf.constant(2 * len(topology.edges) * message, tf.int64)
+    return collections.OrderedDict(bytes_down=total, bytes_up=total)
+
+  kinds = {
+    server.METRICS: combine.METRICS,
+    STEPS: combine.Sum(slots=topology.nodes),
+  }
+  train = phases.Exchange(
+    'train', tell, client_function(objective, config), kinds, receive, traffic
+  )
+  return phases.Algorithm(
+    initial, [train], client_numbers=[context_lib.CLIENT], keeps_table=True
+  )
+
+
+def build_decentralized(
+  objective: base.Objective | base.Stateful,
+  element_spec: Any,
+  config: DecentralizedConfig,
+  aggregation: aggregation_lib.Aggregation | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Builds learning without a server over an objective.
+
+  Args:
+    objective: What a node minimises.
+    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, or the
+      `packs.PackSpec` of them, with an int32 `client`, the number of the node in
+      [0, K).
+    config: The graph, and how a node trains.
+    aggregation: What everything that leaves a client goes through; plain when None. It
+      must add no noise.
+
+  Returns:
+    A `LearningProcess` whose model weights are the mean of the nodes'. Its metrics are
+    those of `fedavg.build_fedavg` under `client_work`; under `finalizer`, after the
+    round, `consensus_distance` (see there), the same `distance_before_averaging`, the
+    graph's `spectral_gap` and its `edges`. `set_model_weights` moves all nodes, each of
+    which stays as far from the mean as it was.
+
+  Raises:
+    ValueError: If the elements lack what they need, or the aggregation adds noise.
+  """
+  algorithm = describe(objective, config)
+  return builder.build_learning_process(algorithm, element_spec, aggregation)
+
+
+def _model(params: Mapping[str, Any], statistics: Mapping[str, Any]):
+  """Returns parameters and population statistics, whose names differ, as one."""
+  return collections.OrderedDict([*params.items(), *statistics.items()])
