@@ -357,7 +357,7 @@ def _build_alarms(objective: Any) -> list[alarm.Alarm]:
 
 def _open_context(
   federated: bool, folder: run_folder.RunFolder
-) -> contextlib.AbstractContextManager[context.Execution | None]:
+) -> contextlib.AbstractContextManager[context.Context | None]:
   """Opens what executes TFF's computations; centralized training has none."""
   if not federated:
     return contextlib.nullcontext()

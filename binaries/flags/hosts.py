@@ -64,7 +64,7 @@ def check() -> None:
     hosts.check_addresses([common.WORKER_ADDRESS.value], trust.TRUSTED.value, name)
 
 
-def connect() -> hosts.Hosts:
+def connect() -> context.HostsContext:
   """Opens the execution context of `--runtime=hosts`."""
   return context.hosts(ADDRESSES.value, TIMEOUT.value, trust.TRUSTED.value)
 

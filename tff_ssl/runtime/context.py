@@ -29,7 +29,6 @@ import tensorflow_federated as tff
 from tff_ssl.runtime import executors
 from tff_ssl.runtime import hosts as hosts_lib
 from tff_ssl.runtime import in_process as in_process_lib
-from tff_ssl.runtime import internals
 from tff_ssl.runtime import resources
 from tff_ssl.runtime import worker as worker_lib
 
@@ -136,7 +135,7 @@ def hosts(
   timeout: float = hosts_lib.TIMEOUT,
   trusts_network: bool = False,
   optimize_graphs: bool = True,
-) -> hosts_lib.Hosts:
+) -> 'HostsContext':
   """Makes workers on many machines TFF's default execution context.
 
   The result is a context manager; without `with`, call `close()`. Whatever TFF
@@ -169,10 +168,7 @@ def hosts(
     ConnectionError: If no host answers; later, from any call, if none is left.
   """
   hosts_lib.check_addresses(addresses, trusts_network)
-  execution = hosts_lib.Hosts(addresses, timeout, optimize_graphs)
-  execution.call_on_close(lambda: _leave(execution))
-  _enter(execution)
-  return execution
+  return HostsContext(hosts_lib.Hosts(addresses, timeout, optimize_graphs))
 
 
 def remove_default() -> None:
@@ -259,6 +255,28 @@ class InProcessContext(Context):
     self._in_process.close()
 
 
+class HostsContext(Context):
+  """A context of workers on many machines, which it leaves alone; see `hosts`."""
+
+  def __init__(self, hosts: hosts_lib.Hosts):
+    """Becomes TFF's default context."""
+    self._hosts = hosts
+    super().__init__(hosts.tff_context)
+
+  @property
+  def connected(self) -> list[str]:
+    """The addresses of the hosts that answer now."""
+    return self._hosts.connected
+
+  @property
+  def repeated(self) -> int:
+    """How many tasks had to be given out again so far."""
+    return self._hosts.repeated
+
+  def _end(self) -> None:
+    self._hosts.close()
+
+
 class WorkerContext(Context):
   """A context of a worker; see `local`."""
 
@@ -287,14 +305,7 @@ class WorkerContext(Context):
       self._end()
       raise
     super().__init__(
-      tff.framework.SyncExecutionContext(
-        executor_fn=self._executors,
-        compiler_fn=tff.backends.native.desugar_and_transform_to_native
-        if optimize_graphs
-        else executors.transform_to_native,
-        transform_args=tff.tensorflow.transform_args,
-        transform_result=tff.tensorflow.transform_result,
-      )
+      executors.build_context(self._executors, executors.compiler(optimize_graphs))
     )
 
   @property
@@ -338,17 +349,10 @@ class WorkerContext(Context):
     if self._closed:
       raise RuntimeError('the execution context is closed')
     self._wait_until_ready()
-    # The worker drops values that are no longer used when there are so many; a round
-    # makes 3. By default it would keep the data and client states of six rounds.
-    executor = internals.RemoteExecutor(self._stub, dispose_batch_size=3)
-    executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
-    return executor
+    return executors.build_executor(self._stub, cardinalities)
 
 
-Execution = Context | hosts_lib.Hosts
-
-
-def _enter(execution: Execution) -> None:
+def _enter(execution: Context) -> None:
   """Makes an open context TFF's default."""
   # `import tensorflow_federated` has set a default context of its own that would start
   # a worker at the first call and never end it; this replaces it.
@@ -356,7 +360,7 @@ def _enter(execution: Execution) -> None:
   _open_here().append(execution)
 
 
-def _leave(execution: Execution) -> None:
+def _leave(execution: Context) -> None:
   """Makes the context around one that is closed TFF's default, or none."""
   outer = _open_here()
   if execution in outer:
@@ -369,9 +373,9 @@ def _leave(execution: Execution) -> None:
       tff.test.set_no_default_context()
 
 
-def _open_here() -> list[Execution]:
+def _open_here() -> list[Context]:
   """Returns the open contexts of this thread, the innermost last."""
   if not hasattr(_threads, 'contexts'):
     _threads.contexts = []
-  contexts: list[Execution] = _threads.contexts
+  contexts: list[Context] = _threads.contexts
   return contexts

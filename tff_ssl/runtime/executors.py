@@ -2,8 +2,11 @@
 
 import collections
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow_federated as tff
+
+from tff_ssl.runtime import internals
 
 _MAX_EXECUTORS = 10
 _MAX_MESSAGE_BYTES = 2_000_000_000
@@ -18,17 +21,57 @@ CHANNEL_OPTIONS = (
 )
 
 
-def transform_to_native(
-  computation: tff.framework.ConcreteComputation,
-) -> tff.framework.ConcreteComputation:
-  """Compiles as TFF does, but for the optimization of TensorFlow's graphs.
+Compile = Callable[[Any], Any]
+
+
+def compiler(optimize_graphs: bool) -> Compile:
+  """Returns what compiles a computation for a worker.
 
   Args:
-    computation: What is compiled.
-
-  Returns:
-    What TFF's native runtime executes.
+    optimize_graphs: Whether Grappler optimizes TensorFlow's graphs.
   """
+  if optimize_graphs:
+    return tff.backends.native.desugar_and_transform_to_native
+  return _transform_to_native
+
+
+def build_context(
+  factory: tff.framework.ExecutorFactory, compile_fn: Compile
+) -> tff.framework.SyncExecutionContext:
+  """Returns the context that TFF is given of a worker.
+
+  Args:
+    factory: Makes the worker's executors.
+    compile_fn: Compiles a computation.
+  """
+  return tff.framework.SyncExecutionContext(
+    executor_fn=factory,
+    compiler_fn=compile_fn,
+    transform_args=tff.tensorflow.transform_args,
+    transform_result=tff.tensorflow.transform_result,
+  )
+
+
+def build_executor(
+  stub: Any, cardinalities: dict[tff.framework.PlacementLiteral, int]
+) -> tff.framework.RemoteExecutor:
+  """Returns an executor for one number of clients.
+
+  Args:
+    stub: Of the worker.
+    cardinalities: Values by placement; a round without clients has none.
+  """
+  # The worker drops values that are no longer used when there are so many; a round
+  # makes 3. By default it would keep the data and client states of six rounds.
+  executor = internals.RemoteExecutor(stub, dispose_batch_size=3)
+  executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
+  return executor
+
+
+def _transform_to_native(
+  computation: tff.framework.ConcreteComputation,
+) -> tff.framework.ConcreteComputation:
+  """Compiles as TFF does, but for the optimization of TensorFlow's graphs."""
   block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
     computation.to_building_block()
   )

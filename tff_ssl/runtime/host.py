@@ -19,7 +19,6 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_ssl.runtime import executors
-from tff_ssl.runtime import internals
 
 _CLOSE_SECONDS = 1.0
 _HEALTH_CHECK = '/grpc.health.v1.Health/Check'
@@ -37,8 +36,6 @@ _LOST = (
   grpc.StatusCode.FAILED_PRECONDITION,
 )
 
-Compile = Callable[[Any], Any]
-
 
 class LostError(Exception):
   """The host does not answer, or the connection was closed."""
@@ -51,7 +48,7 @@ class Host:
     address: 'host:port'.
   """
 
-  def __init__(self, address: str, compile_fn: Compile):
+  def __init__(self, address: str, compile_fn: executors.Compile):
     """Connects to nothing yet.
 
     Args:
@@ -64,12 +61,7 @@ class Host:
     self._stub: Any = None
     self._asked: float | None = None
     self._executors = executors.Executors(self._make_executor)
-    self._context = tff.framework.SyncExecutionContext(
-      executor_fn=self._executors,
-      compiler_fn=compile_fn,
-      transform_args=tff.tensorflow.transform_args,
-      transform_result=tff.tensorflow.transform_result,
-    )
+    self._context = executors.build_context(self._executors, compile_fn)
 
   @property
   def is_connected(self) -> bool:
@@ -164,10 +156,7 @@ class Host:
     stub = self._stub
     if stub is None:
       raise LostError(f'there is no connection to {self.address}')
-    # See `context.Context`.
-    executor = internals.RemoteExecutor(stub, dispose_batch_size=3)
-    executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
-    return executor
+    return executors.build_executor(stub, cardinalities)
 
 
 class _Channel:

@@ -12,14 +12,11 @@ the same; a host that is back is used again. So nothing that is computed depends
 which hosts there are, if their processors are of one kind.
 """
 
-import collections
-from collections.abc import Callable, Sequence
-import os
+from collections.abc import Sequence
 import re
 import threading
 import time
-import types
-from typing import Any, Self
+from typing import Any
 
 from absl import logging
 import tensorflow_federated as tff
@@ -27,7 +24,6 @@ import tensorflow_federated as tff
 from tff_ssl.runtime import batch as batch_lib
 from tff_ssl.runtime import executors
 from tff_ssl.runtime import host as host_lib
-from tff_ssl.runtime import resources
 
 TIMEOUT = 30.0
 # Of the first connection: a worker takes seconds to listen.
@@ -110,11 +106,7 @@ class Hosts:
     self.tff_context = Failover(self)
     self.repeated = 0
     self._timeout = timeout
-    compile_fn = _Compiler(
-      tff.backends.native.desugar_and_transform_to_native
-      if optimize_graphs
-      else executors.transform_to_native
-    )
+    compile_fn = _Compiler(executors.compiler(optimize_graphs))
     self._hosts = [host_lib.Host(address, compile_fn) for address in self.addresses]
     self._changed = threading.Condition()
     self._one_batch = threading.RLock()
@@ -122,7 +114,6 @@ class Hosts:
     self._connected: dict[str, host_lib.Host] = {}
     self._answered = time.monotonic()
     self._closed = threading.Event()
-    self._on_close: list[Callable[[], None]] = []
     self._threads = [
       threading.Thread(target=target, args=(host,), name=host.address, daemon=True)
       for host in self._hosts
@@ -131,11 +122,6 @@ class Hosts:
     for thread in self._threads:
       thread.start()
     self._wait_for_the_first()
-
-  @property
-  def worker_pid(self) -> None:
-    """None: the workers run elsewhere."""
-    return None
 
   @property
   def connected(self) -> list[str]:
@@ -177,29 +163,11 @@ class Hosts:
             # What it is at is of no use any more.
             self._disconnect(address)
 
-  def memory(self) -> collections.OrderedDict[str, float]:
-    """Returns resident MiB now of the driver."""
-    return resources.memory(_driver())
-
-  def peak_memory(self) -> collections.OrderedDict[str, float]:
-    """Returns the highest resident MiB so far of the driver."""
-    return resources.peak_memory(_driver())
-
-  def cpu_seconds(self) -> collections.OrderedDict[str, float]:
-    """Returns CPU seconds so far of the driver."""
-    return resources.cpu_seconds(_driver())
-
-  def call_on_close(self, function: Callable[[], None]) -> None:
-    """Has a function called when the hosts are closed."""
-    self._on_close.append(function)
-
   def close(self) -> None:
     """Closes the connections, and leaves the workers alone; idempotent."""
     if self._closed.is_set():
       return
     self._closed.set()
-    for function in self._on_close:
-      function()
     with self._changed:
       self._changed.notify_all()
       for host in self._hosts:
@@ -211,17 +179,6 @@ class Hosts:
       thread.join(max(0.0, deadline - time.monotonic()))
     for host in self._hosts:
       host.disconnect()
-
-  def __enter__(self) -> Self:
-    return self
-
-  def __exit__(
-    self,
-    exception_type: type[BaseException] | None,
-    exception: BaseException | None,
-    traceback: types.TracebackType | None,
-  ) -> None:
-    self.close()
 
   def _wait_for_the_first(self) -> None:
     deadline = time.monotonic() + _CONNECT_SECONDS
@@ -379,14 +336,10 @@ def run_tasks(tasks: Sequence[batch_lib.Task]) -> list[Any]:
   return [task() for task in tasks]
 
 
-def _driver() -> dict[str, int]:
-  return {'driver': os.getpid()}
-
-
 class _Compiler:
   """Compiles each computation once, for all hosts."""
 
-  def __init__(self, compile_fn: host_lib.Compile):
+  def __init__(self, compile_fn: executors.Compile):
     self._compile_fn = compile_fn
     self._lock = threading.Lock()
     self._compiled: dict[Any, Any] = {}

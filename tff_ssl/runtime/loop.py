@@ -85,7 +85,7 @@ def run(
   evaluate_every: int = 0,
   checkpoint_every: int = 10,
   progress: bool = True,
-  execution: context.Execution | None = None,
+  execution: context.Context | None = None,
   alarm: alarm_lib.Alarm | None = None,
   keep_fn: Callable[[Any], None] | None = None,
 ) -> Any:
@@ -234,7 +234,7 @@ def _joined(
 class _Meter:
   """Time and memory of one round."""
 
-  def __init__(self, execution: context.Execution | None):
+  def __init__(self, execution: context.Context | None):
     self._execution = execution
     self._values: collections.OrderedDict[str, float] = collections.OrderedDict()
     self._started = self._cpu_started = 0.0
