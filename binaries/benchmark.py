@@ -32,6 +32,7 @@ from binaries.benchmarking import report
 from binaries.benchmarking import settings
 from binaries.benchmarking import workloads
 from binaries.flags import common
+from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import outputs
 from tff_ssl.objectives import dual_encoder
@@ -46,7 +47,7 @@ def main() -> None:
   settings.check()
   model = _build_model()
   growth = settings.GROWTH.value
-  with common.open_context() as execution:
+  with hosts.open_context() as execution:
     results = []
     for workload in settings.cohorts():
       results.append(_measure(execution, model, workload))

@@ -29,6 +29,7 @@ from binaries.experiment import results
 from binaries.experiment import transfer
 from binaries.flags import common
 from binaries.flags import evaluation
+from binaries.flags import hosts
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
@@ -63,6 +64,7 @@ def main() -> None:
       )
   common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
+  hosts.check()
   evaluation.check((suite.FEDERATED_LINEAR,))
   evaluation_clients.check()
   transfer.check()

@@ -15,6 +15,7 @@ import numpy as np
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import hosts
 from tasks import task as task_lib
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import scores
@@ -76,7 +77,7 @@ def open_context() -> contextlib.AbstractContextManager[Any]:
   """Opens what executes TFF's computations, if the methods of the flags need it."""
   if not _is_federated():
     return contextlib.nullcontext()
-  return common.open_context()
+  return hosts.open_context()
 
 
 def build_federated(task: task_lib.Task) -> suite.Federated | None:

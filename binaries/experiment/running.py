@@ -361,9 +361,7 @@ def _open_context(
   """Opens what executes TFF's computations; centralized training has none."""
   if not federated:
     return contextlib.nullcontext()
-  if common.RUNTIME.value == common.HOSTS:
-    return hosts.connect()
-  return common.open_context(folder.worker_log)
+  return hosts.open_context(folder.worker_log)
 
 
 def _build_cohorts(

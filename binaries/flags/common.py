@@ -5,7 +5,6 @@ from them; library code never sees a flag.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-import pathlib
 
 from absl import flags
 
@@ -120,13 +119,7 @@ WORKER_ADDRESS = flags.DEFINE_string(
 DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 
 # Flags that may change when a run is resumed: they do not change its numbers.
-MAY_DIFFER = (
-  'checkpoint_every',
-  'data_dir',
-  'download',
-  'run_dir',
-  'worker_address',
-)
+MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
 # Paths that a program which reads a run needs again on its command line, and what it
 # has no use for: neither is taken from the run.
@@ -157,17 +150,6 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   program.run(main, taken)
 
 
-def open_context(log_path: pathlib.Path | None = None) -> context.Context:
-  """Opens what executes TFF's computations.
-
-  Args:
-    log_path: File for the output of a worker that is started; None: none.
-  """
-  if RUNTIME.value == IN_PROCESS:
-    return context.in_process()
-  return context.local(worker_address=WORKER_ADDRESS.value, log_path=log_path)
-
-
 def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
   """Refuses a flag that was given where it would do nothing.
 
@@ -193,7 +175,6 @@ def check_flags() -> None:
     ValueError: If one is malformed, or does nothing for the task.
   """
   refuse_stray('data_dir', 'task', WITH_DATA_DIR)
-  refuse_stray('worker_address', 'runtime', ('worker',))
   refuse_stray('download', 'task', DOWNLOADED)
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)

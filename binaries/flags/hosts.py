@@ -6,6 +6,7 @@ On each host runs `python -m binaries.worker`; docs/hosts.md tells the whole.
 """
 
 import os
+import pathlib
 
 from absl import flags
 
@@ -56,7 +57,7 @@ def check() -> None:
   """
   for name in ('worker_addresses', 'host_timeout'):
     common.refuse_stray(name, common.RUNTIME.name, (common.HOSTS,))
-  common.refuse_stray(common.WORKER_ADDRESS.name, common.RUNTIME.name, ('worker',))
+  common.refuse_stray(common.WORKER_ADDRESS.name, common.RUNTIME.name, (common.WORKER,))
   if common.RUNTIME.value == common.HOSTS:
     hosts.check_addresses(ADDRESSES.value or [], trust.TRUSTED.value)
   elif common.WORKER_ADDRESS.value is not None:
@@ -64,9 +65,18 @@ def check() -> None:
     hosts.check_addresses([common.WORKER_ADDRESS.value], trust.TRUSTED.value, name)
 
 
-def connect() -> context.HostsContext:
-  """Opens the execution context of `--runtime=hosts`."""
-  return context.hosts(ADDRESSES.value, TIMEOUT.value, trust.TRUSTED.value)
+def open_context(log_path: pathlib.Path | None = None) -> context.Context:
+  """Opens what executes TFF's computations, as `--runtime` says.
+
+  Args:
+    log_path: File for the output of a worker that is started; None: none.
+  """
+  if common.RUNTIME.value == common.HOSTS:
+    return context.hosts(ADDRESSES.value, TIMEOUT.value, trust.TRUSTED.value)
+  if common.RUNTIME.value == common.IN_PROCESS:
+    return context.in_process()
+  address = common.WORKER_ADDRESS.value
+  return context.local(worker_address=address, log_path=log_path)
 
 
 def num_packs() -> int | None:

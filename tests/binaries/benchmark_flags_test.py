@@ -8,6 +8,7 @@ from binaries.benchmarking import settings
 from tests.binaries import in_process
 
 REFUSED = {
+  '--experiment=fedavg --runtime=hosts': 'runtime is hosts; it must be worker or in_p',
   '--experiment=dcco --batch_size=4': 'it is for fedavg, fedsup',
   '--experiment=fedsup --objective=byol': 'it is for fedavg only',
   '--memory_rounds=20': '--memory_rounds is 20; it must be 0 or more than 20.',

@@ -31,7 +31,7 @@ Params: TypeAlias = 'collections.OrderedDict[str, tf.Tensor]'
 
 
 # Bytes of one layer's maps that a core has near: they are written by one operation and
-# read by the next. Measured with a ResNet-8 of 32 x 32 images (docs/benchmarks.md).
+# read by the next.
 _CACHE_BYTES = 4 * 2**20
 _BATCHES = (16, 256)
 # The field that an encoder reads as a rule.

@@ -206,15 +206,16 @@ class Scheduled(Protocol):
     """
 
 
-def batch_in_cache(objective: object, views: int = 2) -> int:
-  """Returns how many examples to compute at a time; see `Network.batch_in_cache`.
+def batch_in_cache(objective: object) -> int:
+  """Returns how many examples to train on at a time, of two views each.
+
+  See `Network.batch_in_cache`.
 
   Args:
     objective: What is minimised; 256 where it is not made of networks.
-    views: Of each example.
   """
   networks = objective.networks.values() if isinstance(objective, Networked) else ()
-  return min((net.batch_in_cache(views) for net in networks), default=256)
+  return min((net.batch_in_cache(views=2) for net in networks), default=256)
 
 
 class SharesNetworks:
