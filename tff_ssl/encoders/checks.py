@@ -1,11 +1,13 @@
 """Checks of what a network is given: each error names the network and the thing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tff_ssl.encoders import parameters
+
+_NORMALIZATIONS = ('group', 'batch', 'none')
 
 
 def params(
@@ -41,6 +43,36 @@ def params(
       raise ValueError(
         f'parameter {name} of {network} must have shape {spec.shape}, got {shape}'
       )
+
+
+def normalization(kind: str) -> None:
+  """Checks the normalization of a network's layers.
+
+  Args:
+    kind: 'group', 'batch' or 'none'.
+
+  Raises:
+    ValueError: It is none of these.
+  """
+  if kind not in _NORMALIZATIONS:
+    raise ValueError(f'normalization must be one of {_NORMALIZATIONS}, got {kind!r}')
+
+
+def image_shape(given: Sequence[int]) -> tuple[int, ...]:
+  """Returns the shape of an image as integers.
+
+  Args:
+    given: (height, width, channels).
+
+  Raises:
+    ValueError: It is not of an image.
+  """
+  shape = tuple(int(size) for size in given)
+  if len(shape) != 3 or min(shape) < 1:
+    raise ValueError(
+      f'image_shape must be (height, width, channels) of at least 1, got {given}'
+    )
+  return shape
 
 
 def batch(network: str, input_shape: tuple[int, ...], x: Any) -> tf.Tensor:

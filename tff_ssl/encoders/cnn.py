@@ -17,6 +17,7 @@ import functools
 import math
 from typing import Any
 
+from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
 
@@ -46,10 +47,7 @@ class CnnConfig:
     for name in ('blocks', 'channels', 'groups'):
       if getattr(self, name) < 1:
         raise ValueError(f'{name} must be at least 1, got {getattr(self, name)!r}')
-    if self.normalization not in ('group', 'batch', 'none'):
-      raise ValueError(
-        f"normalization must be 'group', 'batch' or 'none', got {self.normalization!r}"
-      )
+    checks.normalization(self.normalization)
 
 
 def build_encoder(
@@ -94,11 +92,7 @@ def from_config(
   Raises:
     ValueError: the shape is not of an image.
   """
-  shape = tuple(int(size) for size in image_shape)
-  if len(shape) != 3 or min(shape) < 1:
-    raise ValueError(
-      f'image_shape must be (height, width, channels) of at least 1, got {image_shape}'
-    )
+  shape = checks.image_shape(image_shape)
   encoder = network.Network(name, shape, functools.partial(_forward, config), config)
   encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
   return encoder

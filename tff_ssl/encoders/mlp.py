@@ -13,6 +13,7 @@ import functools
 import math
 from typing import Any
 
+from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
 
@@ -40,10 +41,7 @@ class MlpConfig:
     object.__setattr__(self, 'widths', tuple(self.widths))
     if not self.widths or min(self.widths) < 1:
       raise ValueError(f'widths must be one or more, all at least 1, got {self.widths}')
-    if self.normalization not in ('group', 'batch', 'none'):
-      raise ValueError(
-        f"normalization must be 'group', 'batch' or 'none', got {self.normalization!r}"
-      )
+    checks.normalization(self.normalization)
 
 
 def build_encoder(

@@ -9,10 +9,9 @@ import dataclasses
 import functools
 from typing import Any
 
+from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
-
-_NORMALIZATIONS = ('group', 'batch', 'none')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +36,7 @@ class ProjectorConfig:
     """Checks the fields."""
     if any(width < 1 for width in self.widths):
       raise ValueError(f'widths must all be at least 1, got {self.widths}')
-    if self.normalization not in _NORMALIZATIONS:
-      raise ValueError(
-        f'normalization must be one of {_NORMALIZATIONS}, got {self.normalization!r}'
-      )
+    checks.normalization(self.normalization)
     if self.groups < 1:
       raise ValueError(f'groups must be at least 1, got {self.groups!r}')
 

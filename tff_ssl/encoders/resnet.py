@@ -22,6 +22,7 @@ import functools
 import math
 from typing import Any
 
+from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
 
@@ -34,7 +35,6 @@ _LAYOUTS: dict[int, tuple[tuple[int, ...], tuple[int, ...], bool]] = {
 }
 _EXPANSION = 4
 STEMS = ('cifar', 'imagenet')
-NORMALIZATIONS = ('group', 'batch', 'none')
 
 NAMES = tuple(f'resnet{depth}' for depth in _LAYOUTS)
 
@@ -71,10 +71,7 @@ class ResNetConfig:
       raise ValueError(f'width must be a number of at least 1/16, got {self.width!r}')
     if self.stem not in STEMS:
       raise ValueError(f'stem must be one of {STEMS}, got {self.stem!r}')
-    if self.normalization not in NORMALIZATIONS:
-      raise ValueError(
-        f'normalization must be one of {NORMALIZATIONS}, got {self.normalization!r}'
-      )
+    checks.normalization(self.normalization)
     if self.groups < 1:
       raise ValueError(f'groups must be at least 1, got {self.groups!r}')
 
@@ -129,11 +126,7 @@ def build_encoder(
   """
   if name not in NAMES:
     raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
-  shape = tuple(int(size) for size in image_shape)
-  if len(shape) != 3 or min(shape) < 1:
-    raise ValueError(
-      f'image_shape must be (height, width, channels) of at least 1, got {image_shape}'
-    )
+  shape = checks.image_shape(image_shape)
   config = ResNetConfig(
     depth=int(name.removeprefix('resnet')),
     width=width,

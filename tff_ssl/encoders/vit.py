@@ -23,6 +23,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.encoders import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import ops as ops_lib
 from tff_ssl.encoders import transformer
@@ -151,11 +152,7 @@ def build_encoder(
   """
   if name not in NAMES:
     raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
-  shape = tuple(int(size) for size in image_shape)
-  if len(shape) != 3 or min(shape) < 1:
-    raise ValueError(
-      f'image_shape must be (height, width, channels) of at least 1, got {image_shape}'
-    )
+  shape = checks.image_shape(image_shape)
   if not (math.isfinite(width) and width >= 1 / 16):
     raise ValueError(f'width must be a number of at least 1/16, got {width!r}')
   size, depth, heads = _LAYOUTS[name]
