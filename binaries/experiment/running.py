@@ -1,10 +1,9 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import contextlib
 import dataclasses
-import sys
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ import numpy as np
 from binaries.experiment import evaluating
 from binaries.experiment import personal
 from binaries.experiment import results
+from binaries.experiment import telling
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import hosts
-from binaries.flags import methods
-from binaries.flags import training
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
@@ -26,15 +24,12 @@ from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fixmatch
-from tff_ssl.objectives import population
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.reporting import graph
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
-from tff_ssl.runtime import hosts as hosts_lib
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import parted
 from tff_ssl.runtime import run_config
@@ -42,9 +37,6 @@ from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
-
-# Fewer examples are too few for batch norm.
-_FEW = 8
 
 
 def check_flags(chosen: choice.Choice) -> None:
@@ -144,7 +136,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
   sizes = [len(positions) for positions in partition.values()]
-  warn_of_small_batches(
+  telling.warn_of_small_batches(
     chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
   )
   counted = (len(partition),) if algorithm.numbered else ()
@@ -202,7 +194,7 @@ def execute(prepared: Prepared) -> None:
   def evaluate(state: Any, round: int) -> Mapping[str, float]:
     if round < rounds:
       return numbers_of(state, round)
-    with _after_training(path):
+    with telling.after_training(path):
       return numbers_of(state, round)
 
   def numbers_of(state: Any, round: int) -> Mapping[str, float]:
@@ -226,7 +218,7 @@ def execute(prepared: Prepared) -> None:
     if 0 < done < rounds:
       print(f'{path}: going on after round {done} of {rounds}', flush=True)
     with (
-      _telling_what_is_saved(folder, rounds),
+      telling.telling_what_is_saved(folder, rounds),
       _open_context(prepared.chosen.algorithm.federated, folder) as execution,
     ):
       state = loop.run(
@@ -244,41 +236,16 @@ def execute(prepared: Prepared) -> None:
       rows = folder.metrics.rows()
       if mixing is not None:
         mixing.finish(rows)
-      _warn_of_no_pseudo_label(rows)
+      telling.warn_of_no_pseudo_label(rows)
       weights = prepared.weights(state)
       if own is not None:
-        with _after_training(path):
+        with telling.after_training(path):
           own.finish(folder, weights, prepared.name, rounds)
     params = prepared.of_encoder(weights)
-    with _after_training(path):
+    with telling.after_training(path):
       known = results.read(path, rounds)
       evaluating.report(evaluator, path, rounds, prepared.name, params, known)
   print(f'Run folder: {path}')
-
-
-@contextlib.contextmanager
-def _after_training(path: str) -> Iterator[None]:
-  """Says of bad input to an evaluation that the training is saved all the same."""
-  try:
-    yield
-  except (ValueError, OSError) as error:
-    raise ValueError(
-      f'The training is finished and saved, with encoder.keras, in {path}, but its '
-      f'evaluation failed, which the same command repeats: {error}'
-    ) from error
-
-
-@contextlib.contextmanager
-def _telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
-  """Says of a run that no host is left for where it goes on."""
-  try:
-    yield
-  except hosts_lib.NoHostLeftError as error:
-    saved = max(folder.checkpoints.rounds(), default=0)
-    raise hosts_lib.NoHostLeftError(
-      f'{error} Round {saved} of {rounds} is saved in {folder.path}: the same command '
-      'goes on from there.'
-    ) from error
 
 
 def in_parts(process: Any) -> Any:
@@ -291,61 +258,10 @@ def in_parts(process: Any) -> Any:
   return process if parts is None else parted.in_parts(process, parts)
 
 
-def warn_of_small_batches(
-  chosen: choice.Choice, objective: Any, sizes: Sequence[int]
-) -> None:
-  """Says on stderr if batch norm would normalise batches of few examples.
-
-  Args:
-    chosen: The method; of one whose clients have no local batches nothing is said.
-    objective: What clients minimise.
-    sizes: Examples of each client.
-  """
-  if training.BATCH_SIZE.name not in chosen.method.flags():
-    return
-  if not population.mixes_examples(objective):
-    return
-  plan = training.plan()
-  least = [min(plan.batch_sizes(size, True)) for size in sizes if size]
-  small = [size for size in least if size < _FEW]
-  if small:
-    print(
-      f'Warning: batch norm normalises batches of fewer than {_FEW} examples on '
-      f'{len(small)} of {len(sizes)} clients (the smallest: {min(small)}), whose steps '
-      'may be many times too large: take larger clients or a larger --batch_size, '
-      '--drop_last_batch=always where these are the last of an epoch, or '
-      '--encoder_norm=group.',
-      file=sys.stderr,
-      flush=True,
-    )
-
-
 def _batch_of_all(sizes: Sequence[int]) -> int:
   """Returns the examples of a round of centralized training."""
   # As many as the federated algorithms see in the mean.
   return max(1, round(common.cohort_size(len(sizes)) * float(np.mean(sizes))))
-
-
-def _warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
-  """Says on stderr if the clients of a whole run had nothing to learn from.
-
-  Args:
-    rows: Of metrics.csv.
-  """
-  shares = [
-    float(row[name])
-    for row in rows
-    for name in row
-    if name.rpartition('/')[2] == fixmatch.PSEUDO_LABELLED and row[name]
-  ]
-  if shares and not any(shares):
-    print(
-      f'Warning: in none of {len(shares)} rounds did an image of a client have a '
-      f'pseudo-label, so that the clients have learnt nothing: no probability reached '
-      f'--threshold={methods.THRESHOLD.value:g}.',
-      file=sys.stderr,
-      flush=True,
-    )
 
 
 def _build_alarms(objective: Any) -> list[alarm.Alarm]:

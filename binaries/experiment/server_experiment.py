@@ -10,6 +10,7 @@ import numpy as np
 
 from binaries.experiment import evaluating
 from binaries.experiment import running
+from binaries.experiment import telling
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import hosts
@@ -85,7 +86,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   objective = chosen.objective.of_task(encoder, task)
   if algorithm.has_clients:
     sizes = [len(members) for members in partition.values()]
-    running.warn_of_small_batches(chosen, objective, sizes)
+    telling.warn_of_small_batches(chosen, objective, sizes)
   process = running.in_parts(algorithm.build(objective, problem))
   evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from binaries import evaluate
 from binaries import fedavg_ssl
 from binaries.experiment import running
+from binaries.experiment import telling
 from binaries.flags import common
 from binaries.methods import choice
 from tests.binaries import in_process
@@ -214,7 +215,7 @@ def test_small_batches_under_batch_norm_are_told(capsys, flags, said):
     chosen = choice.read('fedavg_ssl')
     encoder = common.build_encoder_of_shape((8, 8, 1))
     objective = chosen.objective.build(encoder, 10)
-    running.warn_of_small_batches(chosen, objective, [2, 26, 64, 66])
+    telling.warn_of_small_batches(chosen, objective, [2, 26, 64, 66])
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told

@@ -1,0 +1,93 @@
+"""What the user of a run is told: warnings, and what is saved when a run fails."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import sys
+from typing import Any
+
+from binaries.flags import methods
+from binaries.flags import training
+from binaries.methods import choice
+from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import population
+from tff_ssl.runtime import hosts
+from tff_ssl.runtime import run_folder
+
+# Fewer examples are too few for batch norm.
+_FEW = 8
+
+
+@contextlib.contextmanager
+def after_training(path: str) -> Iterator[None]:
+  """Says of bad input to an evaluation that the training is saved all the same."""
+  try:
+    yield
+  except (ValueError, OSError) as error:
+    raise ValueError(
+      f'The training is finished and saved, with encoder.keras, in {path}, but its '
+      f'evaluation failed, which the same command repeats: {error}'
+    ) from error
+
+
+@contextlib.contextmanager
+def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
+  """Says of a run that no host is left for where it goes on."""
+  try:
+    yield
+  except hosts.NoHostLeftError as error:
+    saved = max(folder.checkpoints.rounds(), default=0)
+    raise hosts.NoHostLeftError(
+      f'{error} Round {saved} of {rounds} is saved in {folder.path}: the same command '
+      'goes on from there.'
+    ) from error
+
+
+def warn_of_small_batches(
+  chosen: choice.Choice, objective: Any, sizes: Sequence[int]
+) -> None:
+  """Says on stderr if batch norm would normalise batches of few examples.
+
+  Args:
+    chosen: The method; of one whose clients have no local batches nothing is said.
+    objective: What clients minimise.
+    sizes: Examples of each client.
+  """
+  if training.BATCH_SIZE.name not in chosen.method.flags():
+    return
+  if not population.mixes_examples(objective):
+    return
+  plan = training.plan()
+  least = [min(plan.batch_sizes(size, True)) for size in sizes if size]
+  small = [size for size in least if size < _FEW]
+  if small:
+    print(
+      f'Warning: batch norm normalises batches of fewer than {_FEW} examples on '
+      f'{len(small)} of {len(sizes)} clients (the smallest: {min(small)}), whose steps '
+      'may be many times too large: take larger clients or a larger --batch_size, '
+      '--drop_last_batch=always where these are the last of an epoch, or '
+      '--encoder_norm=group.',
+      file=sys.stderr,
+      flush=True,
+    )
+
+
+def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
+  """Says on stderr if the clients of a whole run had nothing to learn from.
+
+  Args:
+    rows: Of metrics.csv.
+  """
+  shares = [
+    float(row[name])
+    for row in rows
+    for name in row
+    if name.rpartition('/')[2] == fixmatch.PSEUDO_LABELLED and row[name]
+  ]
+  if shares and not any(shares):
+    print(
+      f'Warning: in none of {len(shares)} rounds did an image of a client have a '
+      f'pseudo-label, so that the clients have learnt nothing: no probability reached '
+      f'--threshold={methods.THRESHOLD.value:g}.',
+      file=sys.stderr,
+      flush=True,
+    )

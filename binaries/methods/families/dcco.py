@@ -1,0 +1,51 @@
+"""Rows of `binaries.dcco`: DCCO and what its paper compares it with."""
+
+from binaries.flags import common
+from binaries.methods import row
+
+
+def _check_norm() -> None:
+  if common.NORM.value == 'batch':
+    raise ValueError(
+      'encoder_norm is batch; DCCO and what it is compared with take group, for their '
+      'layers must not depend on the batch. binaries.fedavg_ssl takes both.'
+    )
+
+
+# The DCCO paper's server (section 4), and its projectors on CIFAR-100, a quarter as
+# wide for small encoders.
+PROGRAM = row.Program(
+  'dcco',
+  ('algorithm',),
+  'dcco',
+  {
+    'dcco': row.Method('dcco', 'cco'),
+    'fedavg_cco': row.Method(
+      'fedavg',
+      'cco',
+      renamed={'local_steps': 'local_epochs'},
+      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=cco, by other defaults',
+    ),
+    'fedavg_nt_xent': row.Method(
+      'fedavg',
+      'simclr',
+      {'temperature': 0.1},
+      renamed={'local_steps': 'local_epochs'},
+      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=simclr, by other '
+      'defaults',
+    ),
+    'centralized_cco': row.Method('centralized_steps', 'cco'),
+    'centralized_supervised': row.Method(
+      'centralized_steps', 'supervised', takes=('supervised_labels',)
+    ),
+  },
+  {'supervised': 'centralized_supervised'},
+  {
+    'server_optimizer': 'adam',
+    'server_learning_rate': 2e-3,
+    'server_schedule': 'cosine',
+    'client_learning_rate': 1.0,
+    'encoder_norm': 'group',
+  },
+  check=_check_norm,
+)

@@ -1,0 +1,49 @@
+"""Rows of `binaries.fedavg_ssl`: every plain algorithm with every objective."""
+
+from binaries.methods import row
+
+# Of the methods that are a product of algorithm and objective.
+OBJECTIVES = (
+  'simclr',
+  'moco_v1',
+  'moco_v2',
+  'simsiam',
+  'byol',
+  'swav',
+  'dino',
+  'cco',
+  'vicreg',
+  'uniformity',
+  'mae',
+  'supervised',
+)
+_PLAIN_SGD = {'client_learning_rate': 0.1, 'client_momentum': 0.0}
+# Five clients that differ, as in Dec-SSL. Its Adam at 1e-3 suits SimCLR; the papers of
+# the other objectives and algorithms have SGD with momentum.
+PROGRAM = row.Program(
+  'fedavg_ssl',
+  ('algorithm', 'objective'),
+  'fedavg simsiam',
+  {
+    f'{algorithm} {objective}': row.Method(
+      algorithm, objective, _PLAIN_SGD if algorithm == 'scaffold' else {}
+    )
+    for algorithm in (
+      'fedavg',
+      'fedprox',
+      'fedbn',
+      'fed_ssl',
+      'scaffold',
+      'l_dawa',
+      'centralized',
+    )
+    for objective in OBJECTIVES
+  },
+  defaults={
+    'partition': 'shares:alpha=0.1,clients=5',
+    'clients_per_round': 5,
+    'batch_size': 128,
+    'client_learning_rate': 0.03,
+    'client_momentum': 0.9,
+  },
+)

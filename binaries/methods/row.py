@@ -1,0 +1,90 @@
+"""What a row of the table of methods says, and what a program that offers rows."""
+
+from collections.abc import Callable, Collection, Mapping
+import dataclasses
+from typing import Any
+
+from binaries.methods import algorithms
+from binaries.methods import decentralized_algorithms
+from binaries.methods import objectives
+from binaries.methods import personal_algorithms
+from binaries.methods import server_algorithms
+
+ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
+  **algorithms.ALGORITHMS,
+  **decentralized_algorithms.ALGORITHMS,
+  **personal_algorithms.ALGORITHMS,
+  **server_algorithms.ALGORITHMS,
+}
+OBJECTIVES = objectives.OBJECTIVES
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A row.
+
+  Attributes:
+    algorithm: Of `ALGORITHMS`.
+    objective: Of `OBJECTIVES`.
+    defaults: Values of flags where the command line gives none; of a flag that it does
+      not take, the value it has.
+    takes: Flags that it reads, besides those of algorithm and objective.
+    renamed: Flags that are another name of one that it takes, with that one.
+    alias: What other name the method has, to be told when it is run; None: none.
+    personal: As `algorithms.Algorithm.personal`, in place of the algorithm's.
+  """
+
+  algorithm: str
+  objective: str
+  defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  takes: tuple[str, ...] = ()
+  renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  alias: str | None = None
+  personal: Any = None
+
+  def flags(self) -> Collection[str]:
+    """Returns the names of the flags that it takes, besides those of every run."""
+    return {
+      *ALGORITHMS[self.algorithm].takes,
+      *OBJECTIVES[self.objective].takes,
+      *self.takes,
+      *self.renamed,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+  """The part of the table that a program offers.
+
+  Attributes:
+    name: Of the program in `binaries`.
+    choosers: Flags that name the method: its row, or of a product the algorithm and the
+      objective.
+    default: The row that is taken where no flag names one.
+    methods: The rows by name; of a product, by 'ALGORITHM OBJECTIVE'. What two programs
+      call the same is the same.
+    aliases: Other names of rows that `choosers` may have.
+    defaults: Values of flags in place of those of algorithm and objective.
+    title: How a run is called in tables and on the encoder's card.
+    personal: Whether clients' own encoders are evaluated unasked.
+    check: Raises ValueError where flags do not fit its experiments.
+  """
+
+  name: str
+  choosers: tuple[str, ...]
+  default: str
+  methods: Mapping[str, Method]
+  aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  title: str = '{}'
+  personal: bool = False
+  check: Callable[[], None] = lambda: None
+
+
+def as_in_fedavg_ssl(algorithm: str, objective: str, **defaults: Any) -> Method:
+  """Returns a row that `binaries.fedavg_ssl` has too, under the names of its parts."""
+  alias = (
+    f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}, by other '
+    'defaults'
+  )
+  return Method(algorithm, objective, defaults, alias=alias)
