@@ -16,7 +16,7 @@ DCCO's floor is 4/3, for its clients encode twice. Others have 1: `fedema` and
 batches of 50; C, 512 of 1; D, 256 cases of 1 to 6. `--growth` measures a list of
 cohorts, or of populations from which 64 clients are drawn each round.
 
-`--runtime=in_process` measures rounds without a worker.
+`--runtime=worker` measures rounds in TFF's worker.
 
 `--format=json` prints one JSON object, with all numbers and the machine, and nothing
 else; `--format=table` a line for each cohort.

@@ -64,6 +64,7 @@ def main() -> None:
       )
   common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
+  hosts.settle()
   hosts.check()
   evaluation.check((suite.FEDERATED_LINEAR,))
   evaluation_clients.check()

@@ -104,15 +104,17 @@ RUN_DIR = flags.DEFINE_string(
 WORKER, IN_PROCESS, HOSTS = 'worker', 'in_process', 'hosts'
 RUNTIME = flags.DEFINE_enum(
   'runtime',
-  WORKER,
-  (WORKER, IN_PROCESS, HOSTS),
-  "What executes TFF's computations: a worker, here or at --worker_address; this "
-  'process, on the GPUs that TensorFlow sees, else on the CPU, with numbers that are '
-  "not a worker's in their last digits; or workers on many hosts, at "
+  IN_PROCESS,
+  (IN_PROCESS, WORKER, HOSTS),
+  "What executes TFF's computations: this process, on the GPUs that TensorFlow sees, "
+  "else on the CPU; TFF's worker, a process of its own, here or at --worker_address, "
+  'with numbers that are others in their last digits; or workers on many hosts, at '
   '--worker_addresses, of which any may die.',
 )
 WORKER_ADDRESS = flags.DEFINE_string(
-  'worker_address', None, 'host:port of a TFF worker that runs elsewhere.'
+  'worker_address',
+  None,
+  'host:port of a TFF worker that runs elsewhere: --runtime=worker, without saying it.',
 )
 
 # Values of flags that no program has another of.

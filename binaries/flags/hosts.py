@@ -43,7 +43,9 @@ MAY_DIFFER = NAMES
 
 
 def settle() -> None:
-  """Gives `--parts` its value where hosts compute a round."""
+  """Gives `--runtime` and `--parts` the values that follow from other flags."""
+  if common.WORKER_ADDRESS.value is not None:
+    common.fill({common.RUNTIME.name: common.WORKER})
   if common.RUNTIME.value == common.HOSTS:
     common.fill({PARTS.name: _DEFAULT_PARTS})
 

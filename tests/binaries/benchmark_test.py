@@ -79,6 +79,7 @@ def experiment(name: str) -> tuple[problems.Problem, problems.Experiment]:
 def test_json_has_all_numbers_and_nothing_else_is_printed():
   ended = started(
     '--experiment=dcco',
+    '--runtime=worker',
     '--clients=3',
     '--examples_per_client=2',
     '--memory_rounds=21',

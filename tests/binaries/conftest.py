@@ -23,6 +23,7 @@ ALGORITHMS = (
 ROUNDS = 6
 _SEVERAL_ROUNDS = (
   *launch.SMALL,
+  '--runtime=worker',
   '--projector=8,8',
   f'--rounds={ROUNDS}',
   '--evaluate_every=2',
@@ -73,7 +74,7 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
     *flags,
     folder=folder,
     # The bytes of dcco are compared with those of processes.
-    with_worker=algorithm == 'dcco',
+    as_users=algorithm == 'dcco',
   )
 
 
@@ -110,5 +111,5 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     small = launch.Made(lambda name: _small(base / name, name))
     assert small['dcco'].status == 0, small['dcco'].stderr
     ended, rows, workers = disturbed.result()
-  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder, with_worker=True)
+  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder, as_users=True)
   yield Runs(small, Disturbed(*ended, resumed, rows, workers))

@@ -41,7 +41,7 @@ def _run(folder, *flags):
     f'--run_dir={folder}',
     *flags,
     folder=folder,
-    with_worker=True,
+    as_users=True,
   )
 
 

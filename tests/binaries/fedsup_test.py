@@ -59,13 +59,13 @@ def _flags(method):
   return (f'--method={method}', *kept, *_RUNS[method])
 
 
-def _run(folder, *flags, with_worker=False):
+def _run(folder, *flags, as_users=False):
   return in_process.run(
     fedsup,
     *flags,
     f'--run_dir={folder}',
     folder=folder,
-    with_worker=with_worker,
+    as_users=as_users,
   )
 
 
@@ -85,8 +85,8 @@ def _runs(tmp_path_factory):
   with concurrent.futures.ThreadPoolExecutor(1) as pool:
     killed = pool.submit(_disturbed, base / 'killed', *longer)
     made = launch.Made(lambda name: _run(base / name, *_flags(name), '--rounds=2'))
-    made[_KILLED] = _run(base / _KILLED, *longer, with_worker=True)
-    resumed = killed.result(), _run(base / 'killed', *longer, with_worker=True)
+    made[_KILLED] = _run(base / _KILLED, *longer, as_users=True)
+    resumed = killed.result(), _run(base / 'killed', *longer, as_users=True)
   return made, resumed
 
 

@@ -18,8 +18,11 @@ from tff_ssl.runtime import worker as worker_lib
   ('arguments', 'message'),
   [
     ('--runtime=hosts', 'worker_addresses is empty'),
-    ('--worker_addresses=localhost:1', 'with --runtime=worker; it is for hosts only'),
-    ('--host_timeout=5', '--host_timeout is given with --runtime=worker'),
+    (
+      '--worker_addresses=localhost:1',
+      'with --runtime=in_process; it is for hosts only',
+    ),
+    ('--host_timeout=5', '--host_timeout is given with --runtime=in_process'),
     ('--runtime=hosts --worker_addresses=b:1', "'b:1', which is not of this machine"),
     ('--worker_address=b:1', "worker_address has 'b:1', which is not of this machine"),
     (

@@ -33,6 +33,9 @@ from binaries.flags import program
 from tests.binaries import launch
 from tff_ssl.runtime import context
 
+# As it was before a test replaced it.
+_in_process = context.in_process
+
 
 @contextlib.contextmanager
 def parsed(*arguments: str) -> Iterator[None]:
@@ -64,7 +67,7 @@ def run(
   binary: types.ModuleType,
   *arguments: str,
   folder: pathlib.Path = pathlib.Path(),
-  with_worker: bool = False,
+  as_users: bool = False,
 ) -> launch.Ended:
   """Runs a program from its command line to its exit status.
 
@@ -74,16 +77,15 @@ def run(
     binary: The program.
     *arguments: Its command line.
     folder: Of its run, for the result.
-    with_worker: Whether `--runtime=worker` starts one and optimizes graphs, as for
-      users: where the bytes are compared with those of a process. Both take longer than
-      what is run here.
+    as_users: Whether graphs are optimized, as for users: where the bytes are compared
+      with those of a process. It takes longer than what is run here.
   """
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
-  opened = context.local if with_worker else _without_worker
+  opened = context.in_process if as_users else _quickly
   with (
     flagsaver.flagsaver(),
-    mock.patch.object(context, 'local', opened),
+    mock.patch.object(context, 'in_process', opened),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):
@@ -98,8 +100,8 @@ def run(
   return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())
 
 
-def _without_worker(**_: object) -> context.Context:
-  return context.in_process('cpu', optimize_graphs=False)
+def _quickly() -> context.Context:
+  return _in_process('cpu', optimize_graphs=False)
 
 
 def _workers() -> set[int]:

@@ -23,16 +23,14 @@ def run(tmp_path_factory):
   before = set(psutil.Process().children())
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(context, 'local', pytest.fail)
-    ended = _run(folder, 'in_process', '--rounds=2')
+    ended = _run(folder, '--rounds=2')
   assert ended.status == 0, ended.stderr
   assert set(psutil.Process().children()) <= before
   return ended
 
 
-def _run(folder, runtime, *flags):
-  return in_process.run(
-    dcco, *_FLAGS, f'--runtime={runtime}', *flags, f'--run_dir={folder}', folder=folder
-  )
+def _run(folder, *flags):
+  return in_process.run(dcco, *_FLAGS, *flags, f'--run_dir={folder}', folder=folder)
 
 
 def _rows(folder, name='metrics.csv'):
@@ -41,7 +39,7 @@ def _rows(folder, name='metrics.csv'):
 
 
 def test_its_numbers_are_those_of_a_worker(run, tmp_path):
-  worker = _run(tmp_path / 'run', 'worker', '--rounds=2')
+  worker = _run(tmp_path / 'run', '--runtime=worker', '--rounds=2')
   assert worker.status == 0, worker.stderr
   for row, expected in zip(_rows(run.folder), _rows(worker.folder), strict=True):
     assert row.keys() == expected.keys()
@@ -63,7 +61,9 @@ def test_it_does_not_resume_with_a_worker(run):
   with pytest.raises(
     ValueError, match='is a run with --runtime=in_process, not --runtime=worker: '
   ):
-    in_process.call(dcco, *_FLAGS, '--rounds=2', f'--run_dir={run.folder}')
+    in_process.call(
+      dcco, *_FLAGS, '--runtime=worker', '--rounds=2', f'--run_dir={run.folder}'
+    )
 
 
 def test_it_is_evaluated_without_a_worker(run, monkeypatch):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import psutil
 import pytest
 import tensorflow as tf
 
@@ -104,3 +105,26 @@ def test_operations_have_as_many_threads_as_asked():
   assert config.intra_op_parallelism_threads == 3
   assert config.device_count['CPU'] == 1
   assert tf.config.threading.get_intra_op_parallelism_threads() == 0
+
+
+def test_operations_take_one_thread_though_tensorflow_has_computed_before():
+  """Else its devices have one pool of threads for all sessions: those of all cores."""
+  tf.linalg.matmul(tf.ones([8, 8]), tf.ones([8, 8])).numpy()
+  assert local_graph.OWN_THREADS
+  with tf.Graph().as_default() as graph:
+    factor = product = tf.random.stateless_normal([600, 600], [1, 2])
+    for _ in range(20):
+      product = tf.linalg.matmul(product, factor) / 600
+    result = tf.reduce_sum(product)
+  config = local_graph.session_config(['/device:CPU:0'], 1, 1)
+  with tf.compat.v1.Session(graph=graph, config=config) as session:
+    session.run(result)
+    before = _cpu_seconds_by_thread()
+    session.run(result)
+    took = [now - before.get(k, 0) for k, now in _cpu_seconds_by_thread().items()]
+  assert max(took) > 0.8 * sum(took)
+
+
+def _cpu_seconds_by_thread():
+  """Returns the user time of each thread of this process."""
+  return {thread.id: thread.user_time for thread in psutil.Process().threads()}

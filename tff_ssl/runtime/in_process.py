@@ -8,6 +8,7 @@ import os
 import queue
 import threading
 from typing import Any
+import warnings
 import weakref
 
 import tensorflow as tf
@@ -107,7 +108,13 @@ class InProcess(tff.framework.SyncContext):
     """
     for name, value in _ENVIRONMENT.items():
       os.environ.setdefault(name, value)
-    local_graph.allow_own_threads()
+    if not local_graph.OWN_THREADS:
+      warnings.warn(
+        'TensorFlow has computed before tff_ssl.runtime was imported, so that each '
+        'operation takes the threads of all cores, and the last digits of results '
+        'depend on their number: import tff_ssl.runtime.context first.',
+        stacklevel=3,
+      )
     self._devices = devices
     self._config = local_graph.session_config(
       devices, concurrency * len(devices), intra_op_threads

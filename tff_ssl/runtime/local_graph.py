@@ -16,25 +16,40 @@ import tensorflow as tf
 
 from tff_ssl.runtime import internals
 
-# TensorFlow reads it for each device that it makes; once one was made with it, all
-# later ones have threads of their own, as many as their session asks for.
+# TensorFlow reads it once, when it makes its first device: with it, each device has
+# threads of its own, as many as its session asks for; without it all share as many as
+# there are cores, and the last digits of a convolution depend on their number.
 _OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
 _OF_CALL = 'config_proto'
 # By its name the pool of threads that start operations is one for all sessions.
 _POOL = 'tff_ssl_in_process_{}'
 
 
-def allow_own_threads() -> None:
-  """Lets each session have its own number of threads per operation, from now on."""
+def _allow_own_threads() -> bool:
+  """Lets each session have its own number of threads per operation, from now on.
+
+  Returns:
+    Whether it was in time: not after TensorFlow has made a device.
+  """
+  if internals.has_devices():
+    return False
   before = os.environ.get(_OWN_THREADS)
   os.environ[_OWN_THREADS] = '1'
   try:
-    tf.compat.v1.Session(graph=tf.Graph()).close()
+    # Of the CPU alone: which GPUs are seen may still be chosen after the import.
+    config = tf.compat.v1.ConfigProto(device_count={'GPU': 0})
+    tf.compat.v1.Session(graph=tf.Graph(), config=config).close()
   finally:
     if before is None:
       del os.environ[_OWN_THREADS]
     else:
       os.environ[_OWN_THREADS] = before
+  return True
+
+
+# On import, for a program computes a little before it opens a context: the numbers of a
+# run must not depend on what came first.
+OWN_THREADS = _allow_own_threads()
 
 
 def session_config(
