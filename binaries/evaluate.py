@@ -16,7 +16,8 @@ completes the run's `evaluation.json`.
 With --transfer_task the encoder is evaluated on another task than its own: classifiers
 are trained and tested on that task's splits, resized to what the encoder takes. The
 method federated_linear is a linear probe trained by FedAvg over the clients of the
-run's partition; --fairness tells how evenly accuracies are spread over clients.
+run's partition; one_round has LDA and ridge regression in closed form, of sums that
+these clients send once; --fairness tells how evenly accuracies are spread over clients.
 """
 
 import pathlib
@@ -95,6 +96,7 @@ def main() -> None:
     encoder,
     evaluation_clients.build_federated(task),
     evaluation_clients.build_deal(task),
+    collect=evaluation_clients.build_collect(task),
   )
   known = config['flags']
   name = str(known.get('algorithm', known.get('method', 'encoder')))

@@ -42,6 +42,7 @@ class Evaluator:
     federated: suite.Federated | None = None,
     deal: scores.Deal | None = None,
     logits: Callable[[network.Params, Any], Any] | None = None,
+    collect: suite.Collect | None = None,
   ):
     """Reads the flags.
 
@@ -51,6 +52,7 @@ class Evaluator:
       federated: For the method federated_linear.
       deal: Deals test examples to clients, for fairness; None: it is not measured.
       logits: Of an objective's own classifier (`base.Classifier`), if it has one.
+      collect: For the method one_round; None: its sums are taken of all examples.
 
     Raises:
       ValueError: If the task has no labels, or a flag is out of range.
@@ -63,6 +65,7 @@ class Evaluator:
     self._task = task
     self._encoder = encoder
     self._federated = federated
+    self._collect = collect
     self._deal = deal
     self._classify = logits and features.build_encode(logits)
     self._fractions = evaluation.fractions()
@@ -219,6 +222,7 @@ class Evaluator:
       seed=common.SEED.value,
       finetune=finetune_fn,
       federated=self._federated,
+      collect=self._collect,
       deal=self._deal,
       field=self._encoder.field,
     )

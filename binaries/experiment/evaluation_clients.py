@@ -1,7 +1,7 @@
-"""Evaluation that knows clients: the federated linear probe, and fairness over clients.
+"""Evaluation that knows clients: federated probes, and fairness over clients.
 
-Both apply the partition of the run: the probe to the training examples, fairness to the
-test examples.
+All apply the partition of the run: the linear probe by FedAvg and the one-round heads
+to the training examples, fairness to the test examples.
 """
 
 import collections
@@ -23,6 +23,7 @@ from tff_ssl.evaluation import suite
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import spec
 from tff_ssl.runtime import federated_probe
+from tff_ssl.runtime import one_round_heads
 
 _DEFAULTS = federated_linear.FederatedLinearConfig()
 FAIRNESS = flags.DEFINE_bool(
@@ -75,7 +76,7 @@ def check() -> None:
 
 def open_context() -> contextlib.AbstractContextManager[Any]:
   """Opens what executes TFF's computations, if the methods of the flags need it."""
-  if not _is_federated():
+  if not _is_federated() and not _is_one_round():
     return contextlib.nullcontext()
   return hosts.open_context()
 
@@ -91,14 +92,24 @@ def build_federated(task: task_lib.Task) -> suite.Federated | None:
   """
   if not _is_federated():
     return None
-  partition = common.build_partition(task)
-  if task.case_level:
-    partition = hold_cases(partition, task.train.case)
+  partition = _partition(task)
   size = common.cohort_size(len(partition))
   probe = federated_probe.FederatedProbe(
     partition, task.num_classes, size, _config(), common.PACKS.value
   )
   return probe.fit
+
+
+def build_collect(task: task_lib.Task) -> suite.Collect | None:
+  """Builds what collects the sums of one-round heads, if they are one of the methods.
+
+  Args and Raises are those of `build_federated`.
+  """
+  if not _is_one_round():
+    return None
+  return one_round_heads.OneRoundHeads(
+    _partition(task), task.num_classes, common.PACKS.value
+  ).collect
 
 
 def build_deal(task: task_lib.Task) -> scores.Deal | None:
@@ -145,13 +156,25 @@ def hold_cases(
     held = np.unique(index[positions])
     if np.any(is_held[held]):
       raise ValueError(
-        f'Case {ids[held[is_held[held]][0]]} has images at two clients; the method '
-        f'{suite.FEDERATED_LINEAR} classifies cases, and needs a partition that keeps '
-        'them together, such as case.'
+        f'Case {ids[held[is_held[held]][0]]} has images at two clients; the methods '
+        f'{suite.FEDERATED_LINEAR} and {suite.ONE_ROUND} classify cases, and need a '
+        'partition that keeps them together, such as case.'
       )
     is_held[held] = True
     result[client_id] = held
   return result
+
+
+def _partition(task: task_lib.Task) -> partition_lib.Partition:
+  """Returns the partition of the run, of cases where these are classified."""
+  partition = common.build_partition(task)
+  if task.case_level:
+    return hold_cases(partition, task.train.case)
+  return partition
+
+
+def _is_one_round() -> bool:
+  return suite.ONE_ROUND in evaluation.METHODS.value
 
 
 def _is_federated() -> bool:

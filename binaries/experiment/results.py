@@ -39,6 +39,8 @@ COLUMNS = {
   'linear': 'linear',
   'lars': 'LARS',
   'federated_linear': 'federated',
+  'lda': 'LDA',
+  'ridge': 'ridge',
   'finetune': 'end to end',
 }
 _FAIRNESS = {'mean': 'mean', 'std': 'deviation', 'worst_decile': 'worst decile'}

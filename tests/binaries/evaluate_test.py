@@ -99,7 +99,7 @@ def test_federated_probe_and_fairness_over_clients(run, capsys):
   in_process.call(
     evaluate,
     f'--run={run}',
-    '--evaluation_methods=logistic,federated_linear',
+    '--evaluation_methods=logistic,federated_linear,one_round',
     '--federated_rounds=2',
     '--fairness',
   )
@@ -107,7 +107,7 @@ def test_federated_probe_and_fairness_over_clients(run, capsys):
   numbers = read(run)
   # 359 digits in clients of four of one class each; 10 classes leave out up to three.
   assert 82 <= numbers['fairness/clients'] <= 89
-  for method in ('linear', 'federated_linear'):
+  for method in ('linear', 'federated_linear', 'lda', 'ridge'):
     assert 0.1 < numbers[f'{method}/10%/accuracy'] < 1
     found = {
       name: numbers[f'fairness/{method}/10%/accuracy/{name}']
@@ -117,10 +117,12 @@ def test_federated_probe_and_fairness_over_clients(run, capsys):
     assert found['mean'] == pytest.approx(numbers[f'{method}/10%/accuracy'], abs=0.05)
     assert 0 <= found['worst_decile'] < found['mean']
     assert found['std'] > 0
-  header = shown[-4].split()
+  header = shown[-6].split()
   assert header[:4] == ['encoder', 'labels', 'method', 'clients']
-  assert [row.split()[3] for row in shown[-2:]] == ['linear', 'federated']
-  assert shown[-1].split()[-1] == (
+  titles = ['linear', 'federated', 'LDA', 'ridge']
+  assert [row.split()[3] for row in shown[-4:]] == titles
+  assert 0 < numbers['lda/10%/shrinkage'] <= 1
+  assert shown[-3].split()[-1] == (
     f'{100 * numbers["fairness/federated_linear/10%/accuracy/worst_decile"]:.1f}%'
   )
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import linear
@@ -59,11 +60,17 @@ def test_names_and_numbers_of_a_solved_task():
     expected.append(f'labels/{percent}')
     expected.extend(f'knn/{percent}/{score}' for score in scores)
     expected.append(f'linear/{percent}/converged')
-    for prefix in ('linear', 'lars', 'finetune'):
+    for prefix in ('linear', 'lars', 'lda', 'ridge', 'finetune'):
+      strength = {'lda': 'shrinkage', 'ridge': 'penalty'}.get(prefix)
+      if strength:
+        expected.append(f'{prefix}/{percent}/{strength}')
       expected.extend(f'{prefix}/{percent}/{score}' for score in scores)
   assert list(results) == expected
   assert results['labels/10%'] == 6.0 and results['labels/100%'] == 60.0
-  assert all(value == 1.0 for name, value in results.items() if name[:6] != 'labels')
+  others = ('labels/10%', 'labels/100%')
+  strengths = ('shrinkage', 'penalty')
+  solved = [n for n in results if n not in others and not n.endswith(strengths)]
+  assert all(results[name] == 1.0 for name in solved)
   assert all(type(value) is float for value in results.values())
 
 
@@ -161,6 +168,25 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
     for name in ('accuracy', 'balanced_accuracy', 'recall/1'):
       found = results[f'federated_linear/{percent}/{name}']
       assert found == results[f'linear/{percent}/{name}']
+
+
+def test_one_round_heads_are_solved_of_the_sums_that_are_collected():
+  train, test = _examples(40, 2, seed=0), _examples(20, 2, seed=1)
+  evaluate = functools.partial(
+    suite.evaluate, _encode, train, test, num_classes=3, methods=['one_round']
+  )
+  plain = evaluate(fractions=(0.5,))
+
+  def collect(features, labels, kept):
+    # Class 0 has been swapped for class 1, and the other way round.
+    swapped = np.array([1, 0, 2])[labels[kept]]
+    return closed_form.moments(features[kept], swapped, 3)
+
+  other = evaluate(fractions=(0.5,), collect=collect)
+  for head in ('lda', 'ridge'):
+    assert plain[f'{head}/50%/accuracy'] == 1.0
+    assert other[f'{head}/50%/recall/2'] == 1.0
+    assert other[f'{head}/50%/recall/0'] == other[f'{head}/50%/recall/1'] == 0.0
 
 
 def test_fairness_is_over_the_clients_of_the_labelled_test_examples():

@@ -26,6 +26,7 @@ returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a pr
   fine-tuned at server   server_finetuned     Gill 2023, Algorithm 1
   labels alone           labelled_only        the lower bound, without clients
   linear probe           federated_linear     He et al. 2021: a classifier by FedAvg
+  one-round heads        one_round            Guan et al. 2025: LDA and ridge of sums
   centralized            centralized          one step a round on all examples
   centralized training   centralized_training epochs of one client that has all data
 

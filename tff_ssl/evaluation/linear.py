@@ -132,6 +132,13 @@ def standardization(
     raise ValueError('The linear probe got features that are not finite.')
   mean = np.mean(features, axis=0, dtype=np.float64)
   std = np.std(features, axis=0, dtype=np.float64)
-  # Rounding alone makes a constant feature vary: that must not be blown up to 1.
-  varies = std > 1e-6 * np.maximum(np.abs(mean), 1e-6)
+  varies = std > constant_below(mean)
   return mean.astype(np.float32), np.where(varies, std, 1.0).astype(np.float32)
+
+
+def constant_below(mean: np.ndarray) -> np.ndarray:
+  """Returns the deviation up to which a feature of this mean counts as constant.
+
+  Rounding alone makes a constant feature vary: that must not be blown up to 1.
+  """
+  return 1e-6 * np.maximum(np.abs(mean), 1e-6)

@@ -7,6 +7,10 @@ Names of the numbers (fractions are written in per cent):
   linear/1%/converged           1, or 0 where the regression ran out of iterations
   lars/1%/recall/3              linear probe by the LARS protocol; recall of class 3
   federated_linear/1%/accuracy  linear probe trained by FedAvg over clients
+  lda/1%/accuracy               one-round head: linear discriminant analysis
+  lda/1%/shrinkage              of its covariance, estimated of the same sums
+  ridge/1%/accuracy             one-round head: ridge regression on the classes
+  ridge/1%/penalty              chosen by generalised cross-validation
   finetune/1%/accuracy          full fine-tuning
   finetune/1%/learning_rate     its rate, where it was chosen on held-out labels
   finetune/1%/steps             its steps, chosen with the rate
@@ -21,11 +25,12 @@ test labels hold. Where test examples are dealt to clients, also (see `fairness`
 """
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
+from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import finetune as finetune_lib
 from tff_ssl.evaluation import knn
@@ -35,11 +40,18 @@ from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import scores
 
 # Methods that have the labels together, and the one whose labels stay on clients.
-METHODS = ('knn', 'logistic', 'lars', 'finetune')
+METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
 FEDERATED_LINEAR = 'federated_linear'
 # Not a method: what the encoder was trained with, tested directly.
 CLASSIFIER = 'classifier'
 _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
+# Two heads in closed form, of sums that clients send in one round: the solver of each,
+# and what its strength is called.
+ONE_ROUND = 'one_round'
+_HEADS = {
+  'lda': (closed_form.fit_lda, 'shrinkage'),
+  'ridge': (closed_form.fit_ridge, 'penalty'),
+}
 # What names a method's numbers, where it is not the method's own name.
 _PREFIXES = {'logistic': 'linear'}
 
@@ -59,6 +71,15 @@ class Federated(Protocol):
     """
 
 
+class Collect(Protocol):
+  """Method 'one_round': the sums over examples, collected from clients."""
+
+  def __call__(
+    self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
+  ) -> closed_form.Moments:
+    """Collects them; the arguments are those of `Federated`."""
+
+
 def evaluate(
   encode: Callable[[np.ndarray], np.ndarray],
   train: encoded.Examples,
@@ -71,6 +92,7 @@ def evaluate(
   seed: int = 0,
   finetune: Callable[..., finetune_lib.Finetuned] | None = None,
   federated: Federated | None = None,
+  collect: Collect | None = None,
   deal: scores.Deal | None = None,
   field: str = encoded.IMAGE,
 ) -> collections.OrderedDict[str, float]:
@@ -89,6 +111,8 @@ def evaluate(
     finetune: For method 'finetune': the function of `finetune.build_finetune` with its
       params already given.
     federated: For method 'federated_linear': what trains its classifier.
+    collect: For method 'one_round': what collects its sums from clients; None: they are
+      taken of the examples at hand, which gives the same.
     deal: Deals the labelled test images (or cases) to clients, for fairness over them;
       None: fairness is not measured.
     field: What the encoder reads of an example, by name.
@@ -113,6 +137,14 @@ def evaluate(
     results[f'labels/{percent}'] = float(kept.size)
     for method in methods:
       prefix = f'{_PREFIXES.get(method, method)}/{percent}'
+      if method == ONE_ROUND:
+        for head, predictions, numbers in _heads(
+          train_set, kept, test_set.features, num_classes, collect
+        ):
+          for name, value in numbers.items():
+            results[f'{head}/{percent}/{name}'] = value
+          results.update(score(f'{head}/{percent}', predictions))
+        continue
       if method == 'finetune':
         assert finetune is not None
         tuned = _finetuned(finetune, train, train_set, kept, test, seed, field)
@@ -183,6 +215,24 @@ def _frozen(
   else:
     classifier = linear.fit_logistic(features, labels, num_classes)
   return classifier.predict(test_features), classifier.converged
+
+
+def _heads(
+  train_set: encoded.EncodedSet,
+  kept: np.ndarray,
+  test_features: np.ndarray,
+  num_classes: int,
+  collect: Collect | None,
+) -> Iterator[tuple[str, np.ndarray, dict[str, float]]]:
+  """Yields each one-round head: its name, predictions, and own number by name."""
+  features, labels = train_set.features, train_set.labels
+  if collect is not None:
+    found = collect(features, labels, kept)
+  else:
+    found = closed_form.moments(features[kept], labels[kept], num_classes)
+  for name, (fit, strength) in _HEADS.items():
+    head = fit(found)
+    yield name, head.classifier.predict(test_features), {strength: head.strength}
 
 
 def _finetuned(

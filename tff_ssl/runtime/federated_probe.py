@@ -11,7 +11,6 @@ Deviations:
   one more round; the simulation has the features at hand, and takes them as they are.
 """
 
-import collections
 from collections.abc import Mapping
 
 import numpy as np
@@ -20,8 +19,7 @@ import tensorflow_federated as tff
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.evaluation import linear as probe_lib
 from tff_ssl.objectives import linear
-from tff_ssl.partition import positions as positions_lib
-from tff_ssl.runtime import client_data
+from tff_ssl.runtime import feature_clients
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 
@@ -81,17 +79,15 @@ class FederatedProbe:
     Raises:
       ValueError: No client holds a label, or features or labels are out of range.
     """
-    held = _held(self._partition, kept, len(features))
-    rows = np.concatenate(list(held.values()))
+    held = feature_clients.held(
+      self._partition, kept, len(features), 'a federated linear probe'
+    )
+    rows = feature_clients.rows_of(held)
     chosen = labels[rows]
     mean, scale = probe_lib.standardization(features[rows], chosen, self._num_classes)
     clients = simulation.Clients(
-      client_data.ArrayClientData(
-        ((features[rows] - mean) / scale).astype(np.float32),
-        rows,
-        _renumbered(held),
-        chosen.astype(np.int32),
-        field=linear.FEATURES,
+      feature_clients.build(
+        held, ((features[rows] - mean) / scale).astype(np.float32), chosen
       ),
       num_packs=self._num_packs,
     )
@@ -114,34 +110,3 @@ class FederatedProbe:
         num_features, self._num_classes, clients.element_spec, self._config
       )
     return self._processes[num_features]
-
-
-def _held(
-  partition: Mapping[str, np.ndarray], kept: np.ndarray, num_examples: int
-) -> collections.OrderedDict[str, np.ndarray]:
-  """Returns the kept positions of each client that has one."""
-  positions = positions_lib.ClientPositions(partition, num_examples)
-  is_kept = np.zeros([num_examples], bool)
-  is_kept[kept] = True
-  held: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
-  for client_id in positions.client_ids:
-    of_client = positions.of(client_id)
-    if np.any(is_kept[of_client]):
-      held[client_id] = of_client[is_kept[of_client]]
-  if not held:
-    raise ValueError(
-      f'None of the {len(partition)} clients holds one of the {len(kept)} labels; a '
-      'federated linear probe needs one.'
-    )
-  return held
-
-
-def _renumbered(
-  held: Mapping[str, np.ndarray],
-) -> collections.OrderedDict[str, np.ndarray]:
-  """Returns where each client's rows are when only these are there, one by one."""
-  ends = np.cumsum([len(rows) for rows in held.values()])
-  return collections.OrderedDict(
-    (client_id, np.arange(end - len(rows), end))
-    for (client_id, rows), end in zip(held.items(), ends, strict=True)
-  )

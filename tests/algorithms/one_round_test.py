@@ -1,0 +1,126 @@
+"""One-round heads: the sums of clients are those of all examples in one place."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import one_round
+from tff_ssl.evaluation import closed_form
+from tff_ssl.federated import packs
+
+_N, _D, _CLASSES = 30, 3, 4
+_ELEMENT = collections.OrderedDict(
+  features=tf.TensorSpec([_D], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+  label=tf.TensorSpec([], tf.int32),
+)
+_SIZES = [7, 1, 0, 12, 10]
+
+
+def _examples():
+  """Features far from 0; nobody has class 2, and the last example has no label."""
+  random = np.random.default_rng(0)
+  label = random.choice([0, 1, 3], _N).astype(np.int32)
+  label[-1] = -1
+  features = random.normal(size=(_N, _D)) + 2 * np.eye(_CLASSES, _D)[label] + 30
+  return collections.OrderedDict(
+    features=features.astype(np.float32),
+    example_id=np.arange(_N, dtype=np.int64),
+    label=label,
+  )
+
+
+def _pooled(rows=slice(None, -1)):
+  """The sums over some examples, by NumPy in float64."""
+  examples = _examples()
+  f = examples['features'][rows].astype(np.float64)
+  members = np.eye(_CLASSES)[examples['label'][rows]]
+  return closed_form.Moments(members.sum(axis=0), members.T @ f, f.T @ f)
+
+
+def _close(found, want, rtol=1e-12):
+  for a, b in zip(found, want, strict=True):
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+@pytest.fixture(scope='module')
+def process():
+  return one_round.build_one_round(_D, _CLASSES, _ELEMENT)
+
+
+def _collect(process, cohorts):
+  states, metrics = harness.rounds_of(process, cohorts)
+  return one_round.moments(process.get_model_weights(states[-1])), metrics
+
+
+def test_sums_and_heads_are_those_of_all_examples(tff_context, process):
+  clients = harness.split(_SIZES)
+  found, metrics = _collect(process, [harness.cohort(clients, _examples())])
+  _close(found, _pooled())
+  assert metrics[0]['finalizer']['labelled_examples'] == _N - 1
+  features = _examples()['features']
+  for fit in (closed_form.fit_lda, closed_form.fit_ridge):
+    ours, central = fit(found).classifier, fit(_pooled()).classifier
+    np.testing.assert_allclose(ours.kernel, central.kernel, atol=1e-5)
+    np.testing.assert_allclose(ours.bias, central.bias, atol=1e-5)
+    assert not np.any(ours.predict(features) == 2)
+
+
+def test_packs_and_several_rounds_give_the_same(tff_context):
+  packed = one_round.build_one_round(_D, _CLASSES, packs.PackSpec(_ELEMENT), together=8)
+  clients = harness.split(_SIZES)
+  cohorts = [
+    harness.packed_cohort(some, _examples()) for some in (clients[:2], clients[2:])
+  ]
+  found, metrics = _collect(packed, cohorts)
+  _close(found, _pooled())
+  assert [int(m['client_work']['clients']) for m in metrics] == [2, 3]
+
+
+def test_client_that_is_not_finite_is_left_out(tff_context, process):
+  clients = harness.split(_SIZES)
+  cohort = harness.cohort(clients[1:], _examples())
+  broken = harness.take(_examples(), clients[0])
+  broken['features'][0, 0] = np.nan
+  cohort.append(tf.data.Dataset.from_tensor_slices(broken))
+  found, metrics = _collect(process, [cohort])
+  assert metrics[0]['client_work']['nonfinite_clients'] == 1
+  _close(found, _pooled(slice(7, -1)))
+
+
+def test_encoder_of_an_own_reads_the_examples(tff_context):
+  def encode(params, examples):
+    return tf.matmul(examples['features'], params['kernel'])
+
+  kernel = np.random.default_rng(1).normal(size=[_D, 2]).astype(np.float32)
+  process = one_round.build_one_round(2, _CLASSES, _ELEMENT, encode, {'kernel': kernel})
+  found, _ = _collect(process, [harness.cohort(harness.split(_SIZES), _examples())])
+  labels, encoded = _examples()['label'], _examples()['features'] @ kernel
+  _close(found, closed_form.moments(encoded[:-1], labels[:-1], _CLASSES), rtol=1e-5)
+  with pytest.raises(ValueError, match=r'must be \[n, 5\], as num_features'):
+    one_round.build_one_round(5, _CLASSES, _ELEMENT, encode, {'kernel': kernel})
+
+
+def test_private_sums_swap_in(tff_context):
+  private = aggregation_lib.private(1e-9, update_clip=1.0, statistics_clip=1e5)
+  noised = one_round.build_one_round(_D, _CLASSES, _ELEMENT, aggregation=private)
+  cohort = harness.cohort(harness.split(_SIZES), _examples())
+  found, _ = _collect(noised, [cohort])
+  _close(found, _pooled(), rtol=5e-3)
+  assert np.any(found.counts != _pooled().counts)
+
+
+def test_secure_sums_swap_in():
+  secure = aggregation_lib.secure(value_bound=1e5, max_examples_per_client=64)
+  secured = one_round.build_one_round(_D, _CLASSES, _ELEMENT, aggregation=secure)
+  tff.test.assert_not_contains_unsecure_aggregation(secured.next)
+
+
+def test_sizes_below_1_are_named():
+  with pytest.raises(ValueError, match='num_features is 0; it must be at least 1'):
+    one_round.build_one_round(0, 2, _ELEMENT)

@@ -1,0 +1,250 @@
+"""Linear classifiers in closed form, from sums over examples alone: LDA and ridge.
+
+Whoever has the sums N_c, sum of f over class c, and sum of f f^T over all examples has
+the classifiers that the examples give, whichever clients hold them
+(`algorithms.one_round` collects the sums; `moments` takes them of examples at hand).
+
+  LDA    log pi_c + mu_c^T S^-1 f - mu_c^T S^-1 mu_c / 2, with class means mu_c, shares
+         pi_c = N_c / N, and S the covariance within classes, pooled over them and
+         shrunk: (1 - a) S + a tr(S) / d I.
+  ridge  W, b = argmin sum |W^T f + b - onehot(y)|^2 / N + penalty |W|^2.
+
+Both are of standardised features, whose mean and deviation the same sums tell: as for
+the other probes (see `linear`), so that a penalty means the same for every encoder.
+
+Sources:
+  Yilun Chen, Ami Wiesel, Yonina C. Eldar, Alfred O. Hero. Shrinkage Algorithms for MMSE
+  Covariance Estimation. IEEE Transactions on Signal Processing, 2010: the oracle
+  approximating shrinkage (OAS), of S, N and d alone.
+  Gene H. Golub, Michael Heath, Grace Wahba. Generalized Cross-Validation as a Method
+  for Choosing a Good Ridge Parameter. Technometrics, 1979: no validation part needed.
+
+Deviations:
+  OAS as scikit-learn has it, without the terms in 2 / d, which vanish for many
+    features; N counts all examples, though C means were estimated of them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tff_ssl.evaluation import linear
+
+# Penalties that generalised cross-validation chooses among, in units of the mean
+# variance of a standardised feature, which is 1.
+PENALTIES = tuple(10.0 ** (k / 2) for k in range(-12, 3))
+# A class has an example: with noise on the sums, more than nearly none.
+_PRESENT = 0.5
+# Eigenvalues that are rounding, or noise, relative to the largest.
+_RANK = 1e-10
+
+
+class Moments(NamedTuple):
+  """Sums over the labelled examples: all that the classifiers need.
+
+  Attributes:
+    counts: float64 [C], N_c.
+    sums: float64 [C, d], of the features of each class.
+    second: float64 [d, d], of f f^T over all classes.
+  """
+
+  counts: np.ndarray
+  sums: np.ndarray
+  second: np.ndarray
+
+
+class Head(NamedTuple):
+  """A classifier, and how strongly it was regularised.
+
+  Attributes:
+    classifier: Of features; a class without examples is never predicted.
+    strength: LDA's shrinkage, in [0, 1], or the penalty of ridge regression.
+  """
+
+  classifier: linear.LinearClassifier
+  strength: float
+
+
+def moments(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Moments:
+  """Sums what the classifiers need over examples at hand.
+
+  Args:
+    features: [N, d].
+    labels: int [N], each in [0, num_classes).
+    num_classes: C.
+
+  Raises:
+    ValueError: Lengths differ, or a label is out of range.
+  """
+  if len(features) != len(labels):
+    raise ValueError(
+      f'There are {len(features)} features and {len(labels)} labels; each example '
+      'needs one of each.'
+    )
+  if len(labels) and not 0 <= np.min(labels) <= np.max(labels) < num_classes:
+    raise ValueError(
+      f'The labels are {np.min(labels)} to {np.max(labels)}; they must be in '
+      f'[0, {num_classes}).'
+    )
+  features = features.astype(np.float64)
+  sums = np.zeros([num_classes, features.shape[1]])
+  np.add.at(sums, labels, features)
+  counts = np.bincount(labels, minlength=num_classes).astype(np.float64)
+  return Moments(counts, sums, features.T @ features)
+
+
+def fit_lda(found: Moments, shrinkage: float | None = None) -> Head:
+  """Solves linear discriminant analysis.
+
+  Args:
+    found: Sums over the examples; those with noise on them are taken as what they
+      tell: counts at least 0, covariances without negative eigenvalues.
+    shrinkage: a in [0, 1]; None: by OAS. With 0 a singular covariance has its
+      pseudo-inverse; without any variance within classes the nearest mean decides.
+
+  Returns:
+    The classifier, and the shrinkage.
+
+  Raises:
+    ValueError: The sums are not finite, do not fit together or hold no example, or
+      `shrinkage` is out of range.
+  """
+  if shrinkage is not None and not 0 <= shrinkage <= 1:
+    raise ValueError(f'shrinkage is {shrinkage}; it must be in [0, 1], or None.')
+  seen = _standardise(found)
+  weighted = seen.shares[:, np.newaxis] * seen.means
+  within = _positive(seen.covariance - seen.means.T @ weighted)
+  if shrinkage is None:
+    shrinkage = _oas(within, seen.examples)
+  size = len(within)
+  isotropic = np.trace(within) / size * np.eye(size)
+  shrunk = (1 - shrinkage) * within + shrinkage * isotropic
+  if not np.trace(within) > _RANK * max(np.trace(seen.covariance), _RANK):
+    shrunk = np.eye(size)
+  kernel = np.linalg.pinv(shrunk, rcond=_RANK, hermitian=True) @ seen.means.T
+  offsets = np.sum(seen.means.T * kernel, axis=0) / 2
+  with np.errstate(divide='ignore'):
+    return Head(_classifier(seen, kernel, np.log(seen.shares) - offsets), shrinkage)
+
+
+def fit_ridge(found: Moments, penalty: float | None = None) -> Head:
+  """Solves ridge regression on the classes, one-hot; the largest output decides.
+
+  Args:
+    found: See `fit_lda`.
+    penalty: Of |W|^2, above 0, beside the mean squared error of standardised features;
+      None: the one of `PENALTIES` with the least generalised cross-validation.
+
+  Returns:
+    The classifier, and the penalty.
+
+  Raises:
+    ValueError: See `fit_lda`.
+  """
+  if penalty is not None and not 0 < penalty < float('inf'):
+    raise ValueError(f'penalty is {penalty}; it must be positive and finite, or None.')
+  seen = _standardise(found)
+  values, vectors = np.linalg.eigh(_positive(seen.covariance))
+  # The covariance of features and one-hot labels, in the eigenvectors.
+  cross = vectors.T @ (seen.shares[:, np.newaxis] * seen.means).T
+  if penalty is None:
+    scores = [_cross_validation(seen, values, cross, p) for p in PENALTIES]
+    penalty = PENALTIES[int(np.argmin(scores))]
+  kernel = vectors @ (cross / (values + penalty)[:, np.newaxis])
+  return Head(_classifier(seen, kernel, seen.shares), penalty)
+
+
+class _Standardised(NamedTuple):
+  """The sums as moments of standardised features.
+
+  Attributes:
+    examples: N.
+    shares: [C], N_c / N.
+    mean: [d], of the features as they came.
+    scale: [d], their deviation; 1 of a constant feature.
+    means: [C, d], class means, standardised; 0 of an absent class.
+    covariance: [d, d], of all, standardised.
+  """
+
+  examples: float
+  shares: np.ndarray
+  mean: np.ndarray
+  scale: np.ndarray
+  means: np.ndarray
+  covariance: np.ndarray
+
+
+def _standardise(found: Moments) -> _Standardised:
+  counts, sums, second = (np.asarray(x, np.float64) for x in found)
+  size = sums.shape[-1]
+  if sums.shape != (len(counts), size) or second.shape != (size, size):
+    raise ValueError(
+      f'The moments have shapes {list(counts.shape)}, {list(sums.shape)} and '
+      f'{list(second.shape)}; they must be [C], [C, d] and [d, d].'
+    )
+  if not all(np.all(np.isfinite(x)) for x in (counts, sums, second)):
+    raise ValueError('The moments are not finite; a closed form needs finite ones.')
+  present = counts >= _PRESENT
+  if not np.any(present):
+    raise ValueError(
+      'The moments hold no labelled example; a closed form needs at least one.'
+    )
+  counts = np.where(present, counts, 0.0)
+  sums = np.where(present[:, np.newaxis], sums, 0.0)
+  count = float(np.sum(counts))
+  mean = np.sum(sums, axis=0) / count
+  covariance = second / count - np.outer(mean, mean)
+  std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+  varies = std > linear.constant_below(mean)
+  scale = np.where(varies, std, 1.0)
+  means = sums / np.maximum(counts, _PRESENT)[:, np.newaxis] - mean
+  means = np.where(present[:, np.newaxis] & varies, means / scale, 0.0)
+  covariance = np.where(np.outer(varies, varies), covariance, 0.0)
+  covariance = covariance / np.outer(scale, scale)
+  return _Standardised(count, counts / count, mean, scale, means, covariance)
+
+
+def _positive(matrix: np.ndarray) -> np.ndarray:
+  """Returns the nearest symmetric matrix without negative eigenvalues."""
+  values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+  return (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+def _oas(covariance: np.ndarray, count: float) -> float:
+  """Returns the shrinkage of the oracle approximating estimator, in [0, 1]."""
+  size = len(covariance)
+  mean_square = np.mean(covariance**2)
+  isotropic = (np.trace(covariance) / size) ** 2
+  above = (count + 1) * (mean_square - isotropic / size)
+  return float(min((mean_square + isotropic) / above, 1.0)) if above > 0 else 1.0
+
+
+def _cross_validation(
+  seen: _Standardised, values: np.ndarray, cross: np.ndarray, penalty: float
+) -> float:
+  """Returns the generalised cross-validation of a penalty; infinite where it has none.
+
+  Args:
+    seen: Of the examples.
+    values: [d], eigenvalues of the covariance.
+    cross: [d, C], covariance with the labels in its eigenvectors.
+    penalty: Of ridge regression.
+  """
+  shrunk = 1 / (values + penalty)
+  explained = np.sum(cross**2, axis=1) * (2 * shrunk - values * shrunk**2)
+  error = np.sum(seen.shares * (1 - seen.shares)) - np.sum(explained)
+  free = 1 - (1 + np.sum(values * shrunk)) / seen.examples
+  return float(error / free**2) if free > 0 else float('inf')
+
+
+def _classifier(
+  seen: _Standardised, kernel: np.ndarray, bias: np.ndarray
+) -> linear.LinearClassifier:
+  """Returns a classifier that never predicts a class without examples."""
+  present = seen.shares > 0
+  return linear.LinearClassifier(
+    seen.mean.astype(np.float32),
+    seen.scale.astype(np.float32),
+    np.where(present, kernel, 0.0).astype(np.float32),
+    np.where(present, bias, -np.inf).astype(np.float32),
+  )
