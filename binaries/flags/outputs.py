@@ -14,7 +14,8 @@ OUT = flags.DEFINE_string(
   'out',
   None,
   'What is written: of compare a folder, by default runs/comparison; of claims the '
-  'page, by default docs/claims.md, next to the folder with its figures.',
+  'page, by default docs/claims.md, next to the folder with its figures; of '
+  'linear_theory a PNG file, next to which it leaves a .csv.',
 )
 PLOT = flags.DEFINE_string('plot', None, 'PNG file for a figure of what is printed.')
 

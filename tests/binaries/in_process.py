@@ -27,6 +27,7 @@ from binaries import evaluate  # noqa: F401
 from binaries import fedavg_ssl  # noqa: F401
 from binaries import fedema  # noqa: F401
 from binaries import fedsup  # noqa: F401
+from binaries import linear_theory  # noqa: F401
 from binaries import partition  # noqa: F401
 from binaries import ssfl  # noqa: F401
 from binaries.flags import program

@@ -1,0 +1,286 @@
+"""What linear encoders learn of skewed clients: the theory of Dec-SSL, computed.
+
+"Does Learning from Decentralized Non-IID Unlabeled Data Benefit from Self Supervision?"
+(Dec-SSL), Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake, ICLR 2023:
+Sections 3.2 and 4.2, Theorem 3.2, Proposition 4.1, Appendix E.
+
+K sources share 2K classes in R^d, of which classes 2k-1 and 2k are nearly all that
+source k has, with tau = d^(1/5), mu = d^(-1/5), q uniform in {0, 1} and xi ~ N(0, I):
+
+  class 2k-1      e_k - sum_i q_i tau e_i + mu xi,   over i in [K] but k
+  class 2k       -e_k - sum_i q_i tau e_i + mu xi
+  class 2i-1      e_i + mu xi, of which source k has about d^beta for each other i; it
+                  has none of class 2i
+
+Self-supervised (E.1): with X the mean of x x^T, a source minimises
+  -E (w(x + xi))^T (w(x + xi')) + |w^T w|^2 / 2 = |X - w^T w|^2 / 2 + constant,
+so that the rows of w span the eigenvectors of the m largest eigenvalues of X; sources
+together have the mean of their X. Supervised (E.19): scores w x = v u x with margins of
+at least 1 and least norm, where u = S^(1/2) V^T of the singular values S of w.
+
+The representability of e_i is r_i = |Pi(e_i)|^2, by the projection Pi on the span of
+the rows of w, or of u (Definition 3.1). Theorem 3.2: for the K directions e_i that make
+the data, self-supervised, r_i >= 1 - O(d^(-4/5)) at source k for i other than k, and
+r_i >= 1 - O(d^(-2/5)) for all of them together. Proposition 4.1: supervised, |u e_i|^2
+<= O(d^(-1/10)) at source k for i other than k, and |u e_k|^2 >= 1 - O(d^(-1/10)).
+
+The constants, for these data: the eigenvalues of the directions that source k has
+besides e_k are at least tau^2 / 4, and noise turns them by at most mu tau sqrt(d / N)
+over that (Davis and Kahan), so 1 - r_i is about 16 d^(-4/5) d / N with N examples:
+`local_bound`.
+
+Deviations:
+  The proof has E X diagonal, with tau^2 in it. By the distribution that is stated, it
+    has tau^2 / 2 on the diagonal and tau^2 / 4 beside it: the same span, and the factor
+    above.
+  K = O(d^(1/20)) would be one source for any d that can be computed; K is given.
+  A margin of 1 cannot be had of more than about 2 d noisy examples, nor at all of those
+    of all sources together. What is minimised is |w|^2 / 2 + C / 2 times the squares of
+    what the margins lack: for large C the same where the margins can be had. Classes
+    that a source has nothing of compete as others do.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+_MAX_ITERATIONS = 2000
+# Distance from the least norm at most, as a share of it.
+_ACCURACY = 0.01
+# A singular value of this part of the largest is no feature, but the solver's rest.
+_RANK = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """The data of all sources, and the features that are learned of them.
+
+  Attributes:
+    dimension: d.
+    sources: K, at least 2.
+    features: m, in (K, d); None: 2K.
+    tau: Scale of what classes share; None: d^(1/5).
+    mu: Scale of the noise; None: d^(-1/5).
+    beta: In [0, 1): each rare class has d^beta examples, rounded.
+    frequent: Examples of each of a source's two classes; None: 4d.
+    hinge: C: a margin of 0 in place of 1 costs C / 2, beside |w|^2 / 2.
+    seed: Of the data.
+  """
+
+  dimension: int = 400
+  sources: int = 3
+  features: int | None = None
+  tau: float | None = None
+  mu: float | None = None
+  beta: float = 0.2
+  frequent: int | None = None
+  hinge: float = 1.0
+  seed: int = 0
+
+  def __post_init__(self) -> None:
+    if self.sources < 2:
+      raise ValueError(f'sources is {self.sources}; it must be at least 2.')
+    if self.dimension <= 2 * self.sources:
+      raise ValueError(
+        f'dimension is {self.dimension}; it must be above twice the sources, '
+        f'{2 * self.sources}.'
+      )
+    if self.features is not None and not self.sources < self.features < self.dimension:
+      raise ValueError(
+        f'features is {self.features}; it must be above the sources, {self.sources}, '
+        f'and below the dimension, {self.dimension}.'
+      )
+    for name in ('tau', 'mu', 'hinge'):
+      value = getattr(self, name)
+      if value is not None and not 0 < value < float('inf'):
+        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+    if not 0 <= self.beta < 1:
+      raise ValueError(f'beta is {self.beta}; it must be in [0, 1).')
+    if self.frequent is not None and self.frequent < 1:
+      raise ValueError(f'frequent is {self.frequent}; it must be at least 1.')
+    if self.seed < 0:
+      raise ValueError(f'seed is {self.seed}; it must be at least 0.')
+
+  @property
+  def rows(self) -> int:
+    """The number of features that an encoder has."""
+    return self.features or 2 * self.sources
+
+  @property
+  def scales(self) -> tuple[float, float]:
+    """The values of tau and mu."""
+    tau, mu = self.dimension**0.2, self.dimension**-0.2
+    return self.tau or tau, self.mu or mu
+
+  @property
+  def sizes(self) -> tuple[int, int]:
+    """Examples of each frequent class, and of each rare one, of a source."""
+    return self.frequent or 4 * self.dimension, max(1, round(self.dimension**self.beta))
+
+  @property
+  def local_bound(self) -> float:
+    """What 1 - r_i is at most at a source, up to a small factor; see the module."""
+    (tau, mu), (frequent, _) = self.scales, self.sizes
+    return (4 * mu / tau) ** 2 * self.dimension / (2 * frequent)
+
+
+class Learned(NamedTuple):
+  """What one objective learns of each direction.
+
+  Attributes:
+    representability: float64 [d], r_i in [0, 1].
+    strength: float64 [d], |w e_i|^2, or |u e_i|^2 of a supervised encoder.
+  """
+
+  representability: np.ndarray
+  strength: np.ndarray
+
+
+class Study(NamedTuple):
+  """What is learned at each source, and of all of them together.
+
+  Attributes:
+    ssl: By self-supervision, at each source.
+    ssl_together: Of the global objective.
+    sl: By supervision, at each source.
+    sl_together: Of the global objective.
+  """
+
+  ssl: list[Learned]
+  ssl_together: Learned
+  sl: list[Learned]
+  sl_together: Learned
+
+
+def study(setting: Setting) -> Study:
+  """Draws the data of all sources and learns from each, and from all together."""
+  found = [source_data(setting, k) for k in range(setting.sources)]
+  # Sources have equal sizes: the mean of their objectives is that of the union.
+  together = tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
+  classes = 2 * setting.sources
+
+  def supervised(x: np.ndarray, y: np.ndarray) -> Learned:
+    return supervised_features(x, y, classes, setting.hinge)
+
+  return Study(
+    [ssl_features(x, setting.rows) for x, _ in found],
+    ssl_features(together[0], setting.rows),
+    [supervised(x, y) for x, y in found],
+    supervised(*together),
+  )
+
+
+def source_data(setting: Setting, source: int) -> tuple[np.ndarray, np.ndarray]:
+  """Draws the data of a source.
+
+  Args:
+    setting: Sizes and scales.
+    source: k - 1, in [0, K).
+
+  Returns:
+    float64 [n, d] and the classes, int [n], numbered from 0: class 2k-1 is 2(k-1).
+  """
+  random = np.random.default_rng([setting.seed, source])
+  (tau, mu), (frequent, rare) = setting.scales, setting.sizes
+  others = [i for i in range(setting.sources) if i != source]
+  x, y = [], []
+  for sign, label in ((1.0, 2 * source), (-1.0, 2 * source + 1)):
+    signal = np.zeros([frequent, setting.dimension])
+    signal[:, source] = sign
+    signal[:, others] = -tau * random.integers(0, 2, [frequent, len(others)])
+    x.append(signal)
+    y.append(np.full([frequent], label))
+  for i in others:
+    signal = np.zeros([rare, setting.dimension])
+    signal[:, i] = 1.0
+    x.append(signal)
+    y.append(np.full([rare], 2 * i))
+  clean = np.concatenate(x)
+  return clean + mu * random.normal(size=clean.shape), np.concatenate(y)
+
+
+def ssl_features(x: np.ndarray, rows: int) -> Learned:
+  """Solves the self-supervised objective.
+
+  Args:
+    x: [n, d].
+    rows: m, features of the encoder.
+
+  Returns:
+    What w of least loss has: w^T w is the best approximation of X of rank m.
+  """
+  values, vectors = np.linalg.eigh(x.T @ x / len(x))
+  span, values = vectors[:, -rows:], values[-rows:]
+  return Learned(np.sum(span**2, axis=1), span**2 @ values)
+
+
+def supervised_features(
+  x: np.ndarray, y: np.ndarray, num_classes: int, hinge: float
+) -> Learned:
+  """Solves the supervised objective.
+
+  Args:
+    x: [n, d].
+    y: int [n], each in [0, num_classes).
+    num_classes: Of all sources.
+    hinge: C.
+
+  Returns:
+    What u has, the first of two layers of least norm.
+  """
+  weights = margin_classifier(x, y, num_classes, hinge)
+  _, values, rows = np.linalg.svd(weights, full_matrices=False)
+  learned = values > _RANK * values[0]
+  return Learned(
+    np.sum(rows[learned] ** 2, axis=0),
+    values[learned] @ rows[learned] ** 2,
+  )
+
+
+def margin_classifier(
+  x: np.ndarray, y: np.ndarray, num_classes: int, hinge: float
+) -> np.ndarray:
+  """Minimises |w|^2 / 2 + C / 2 sum_(n, j != y) max(0, 1 + w_j x - w_y x)^2.
+
+  Args:
+    x: [n, d].
+    y: int [n].
+    num_classes: All compete, also those without examples.
+    hinge: C.
+
+  Returns:
+    w, float64 [num_classes, d]: the only minimum, for the sum is strictly convex.
+
+  Raises:
+    ValueError: The solver stopped before it, by more than a hundredth of its norm.
+  """
+  rows, shape = np.arange(len(y)), (num_classes, x.shape[1])
+  # 1 of the other classes, whose scores must be that much smaller.
+  others = np.ones([len(y), num_classes])
+  others[rows, y] = 0.0
+
+  def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    scores = x @ flat.reshape(shape).T
+    lacking = np.maximum(0.0, others + scores - scores[rows, y][:, np.newaxis])
+    slope = hinge * lacking
+    slope[rows, y] = -np.sum(slope, axis=1)
+    value = (flat @ flat + hinge * np.sum(lacking**2)) / 2
+    return value, flat + np.ravel(slope.T @ x)
+
+  found = optimize.minimize(
+    loss,
+    np.zeros(num_classes * x.shape[1]),
+    jac=True,
+    method='L-BFGS-B',
+    options={'maxiter': _MAX_ITERATIONS, 'maxfun': 2 * _MAX_ITERATIONS, 'ftol': 1e-12},
+  )
+  # The curvature is at least 1: so far is the minimum at most.
+  distance = float(np.linalg.norm(found.jac))
+  if distance > _ACCURACY * float(np.linalg.norm(found.x)):
+    raise ValueError(
+      f'The classifier of hinge {hinge} was found to a distance of {distance:.2g} '
+      'alone; a smaller hinge is easier.'
+    )
+  return np.asarray(found.x).reshape(shape)
