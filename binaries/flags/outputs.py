@@ -7,13 +7,14 @@ from absl import flags
 RUNS = flags.DEFINE_list(
   'runs',
   None,
-  "Of compare: run folders, or patterns of them such as 'runs/*'. Of claims: the "
-  'folder of its run folders, by default runs/claims.',
+  "Of compare: run folders, or patterns of them such as 'runs/*'. Of study: run "
+  'folders. Of claims: the folder of its run folders, by default runs/claims.',
 )
 OUT = flags.DEFINE_string(
   'out',
   None,
-  'What is written: of compare a folder, by default runs/comparison; of claims the '
+  'What is written: of compare a folder, by default runs/comparison; of study a '
+  'folder, by default runs/study; of claims the '
   'page, by default docs/claims.md, next to the folder with its figures; of '
   'linear_theory a PNG file, next to which it leaves a .csv.',
 )

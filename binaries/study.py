@@ -1,0 +1,126 @@
+r"""Studies how far the clients of runs drift from the global model and each other.
+
+  python -m binaries.study --runs=runs/dec_ssl,runs/dec_slrep --out=runs/study
+  python -m binaries.study --runs=runs/dec_ssl --study_rounds=1,10,100
+
+Appendix B.3 and Figure 9 of "Does Learning from Decentralized Non-IID Unlabeled Data
+Benefit from Self Supervision?": w_k is a client's model after its local training in a
+round, w_g their mean, the global model after the round. Of runs of FedAvg or FedProx
+(`binaries.fedavg_ssl`, `binaries.dec_ssl --method=fedavg`), such as one of SimCLR
+(Dec-SSL) and one with labels (Dec-SLRep), it tells
+
+  distance   |w_g - w_k| and |w_j - w_k| of the encoder, by layer and in sum (d_w)
+  cka        linear CKA of w_g's and w_k's features of test images, by layer
+
+and draws both over rounds and layers, with a map of the features of w_g, w_1 and w_3 on
+the same two principal components. A run keeps no client's model: its rounds are
+repeated here from the first, in memory, with the same seeds; they take about as long as
+in the run. Where a checkpoint of the last one is there, it says how far from it the
+repeated model is. The folder --out has `study.csv`, `study.png` and `map.png`.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import csv
+import pathlib
+
+from absl import flags
+
+from binaries.experiment import drifting
+from binaries.flags import common
+from binaries.flags import outputs
+from tff_ssl.reporting import table
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
+
+_OUT = 'runs/study'
+_ROUNDS = flags.DEFINE_list(
+  'study_rounds',
+  [],
+  'Of study: rounds after which models are compared; by default five, to the last.',
+)
+_CLIENTS = flags.DEFINE_integer(
+  'study_clients',
+  5,
+  'Of study: clients of a cohort that are compared at most, the first ones.',
+  lower_bound=1,
+)
+_IMAGES = flags.DEFINE_integer(
+  'study_images', 256, 'Of study: test images that features are of.', lower_bound=3
+)
+_TAKEN = (
+  'runs',
+  'out',
+  'study_rounds',
+  'study_clients',
+  'study_images',
+  'data_dir',
+  'download',
+  'partition_encoder',
+)
+
+
+def main() -> None:
+  """Repeats the rounds of each run, and tells and draws what was found."""
+  for name in common.given():
+    if name not in _TAKEN:
+      raise ValueError(
+        f'--{name} is given; the flags are those of the runs, and only '
+        f'{", ".join(_TAKEN)} are taken.'
+      )
+  out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
+  if (out / run_config.NAME).exists() or out.is_file():
+    raise ValueError(f'out is {str(out)!r}; it must be a folder, new or of a study.')
+  if not outputs.RUNS.value:
+    raise ValueError('runs is not given; it must name run folders of FedAvg.')
+  wanted = _rounds()
+  found = []
+  for name in outputs.RUNS.value:
+    with _own_flags():
+      found.append(drifting.study(name, wanted, _CLIENTS.value, _IMAGES.value))
+  # Only here: the first import of matplotlib writes its cache, and may say so.
+  from tff_ssl.reporting import drift
+
+  print(table.text(drift.table_rows(found)))
+  out.mkdir(parents=True, exist_ok=True)
+  rows = drift.rows(found)
+  with (
+    files.atomic(out / 'study.csv') as aside,
+    aside.open('w', newline='', encoding='utf-8') as file,
+  ):
+    writer = csv.DictWriter(file, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+  drift.write(found, out / 'study.png')
+  drift.write_map(found, out / 'map.png')
+  print(f'Study: {out}')
+
+
+def _rounds() -> list[int]:
+  """Returns the rounds of the flag, counted from 1; none where it is not given.
+
+  Raises:
+    ValueError: If they are no such numbers.
+  """
+  if not all(text.isdecimal() and int(text) for text in _ROUNDS.value):
+    raise ValueError(
+      f'study_rounds is {",".join(_ROUNDS.value)!r}; it must be whole numbers from 1, '
+      'as in 1,10,100.'
+    )
+  return sorted({int(text) for text in _ROUNDS.value})
+
+
+@contextlib.contextmanager
+def _own_flags() -> Iterator[None]:
+  """Brings the flags back to what they were: each run sets its own."""
+  before = {name: flags.FLAGS[name] for name in common.flag_values()}
+  values = {name: (flag.value, flag.present) for name, flag in before.items()}
+  try:
+    yield
+  finally:
+    for name, flag in before.items():
+      flag.value, flag.present = values[name]
+
+
+if __name__ == '__main__':
+  common.run(main, _TAKEN)

@@ -1,0 +1,120 @@
+"""Rounds repeated in memory, with the model of each client in sight.
+
+In a process only what is combined leaves the clients. To study them, the same phases
+are run one client after another, in plain TensorFlow: the round's seed, the views and
+the order of the examples are those of the process, so that each client ends where it
+ended there, but for rounding. Many steps make more of that, above all those of Adam,
+whose first ones are as long however small a gradient is.
+"""
+
+import collections
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+from tff_ssl.objectives import base
+
+
+class Round(NamedTuple):
+  """One round.
+
+  Attributes:
+    state: Of the server after it.
+    clients: What each client has ended with, by the names of the model's parameters and
+      population statistics; as it began where it is discarded.
+  """
+
+  state: phases.ServerState
+  clients: list[base.Params]
+
+
+class Replay:
+  """The rounds of an algorithm whose clients send an update of the model."""
+
+  def __init__(self, algorithm: phases.Algorithm):
+    """Traces nothing yet.
+
+    Args:
+      algorithm: Of one exchange with stateless clients, as of `fedavg.describe`.
+
+    Raises:
+      ValueError: It is another.
+    """
+    kinds = algorithm.exchanges[0].sent if len(algorithm.phases) == 1 else {}
+    known = (combine.Mean, combine.Statistics)
+    if (
+      server.UPDATE not in kinds
+      or algorithm.is_stateful
+      or not all(isinstance(kind, known) for kind in kinds.values())
+    ):
+      raise ValueError(
+        'The algorithm has not one exchange in which stateless clients send their '
+        'update, such as FedAvg has; its clients cannot be replayed.'
+      )
+    self._algorithm = algorithm
+    self._exchange = algorithm.exchanges[0]
+    self._protocol = client_functions.Protocol(kinds, counted=True)
+    self._client: Any = None
+    self._receive = tf.function(self._combine, autograph=False)
+
+  def initialize(self) -> phases.ServerState:
+    """Returns the state before round 0."""
+    # Optimizers of TFF may have numbers in theirs.
+    return tf.nest.map_structure(tf.convert_to_tensor, self._algorithm.initial())
+
+  def next(self, state: phases.ServerState, cohort: Sequence[base.Examples]) -> Round:
+    """Runs a round.
+
+    Args:
+      state: From `initialize` or the round before.
+      cohort: The examples of each client, as arrays.
+    """
+    models, total = [], None
+    for examples in cohort:
+      tensors = tf.nest.map_structure(tf.convert_to_tensor, examples)
+      self._client = self._client or self._traced(state, tensors)
+      model, part = self._client(state, tensors)
+      models.append(model)
+      total = part if total is None else tf.nest.map_structure(tf.add, total, part)
+    return Round(self._receive(state, total), models)
+
+  def _traced(self, state: phases.ServerState, examples: base.Examples) -> Any:
+    """Returns what computes a client of any size."""
+    specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), state)
+    of_any_size = tf.nest.map_structure(
+      lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), examples
+    )
+    signature = [specs, of_any_size]
+    return tf.function(self._visit, input_signature=signature, autograph=False)
+
+  def _visit(self, state: phases.ServerState, examples: base.Examples) -> Any:
+    """Returns a client's model, and its part of the sums."""
+    shared = self._exchange.share(state)
+    result, _ = client_functions.visit(
+      self._exchange.client, self._protocol, shared, (), examples
+    )
+    update = result.means[server.UPDATE]
+    model = tf.nest.map_structure(tf.subtract, shared['params'], update)
+    model.update(result.means.get(server.STATISTICS, {}))
+    means = tf.nest.map_structure(
+      lambda x: x * tf.cast(result.weight, x.dtype), result.means
+    )
+    return model, (means, result.weight, result.totals)
+
+  def _combine(self, state: phases.ServerState, total: Any) -> phases.ServerState:
+    """Returns the state after the round."""
+    means, weight, totals = total
+    arrived = collections.OrderedDict(totals)
+    for name, value in means.items():
+      mean = tf.nest.map_structure(
+        lambda x: tf.math.divide_no_nan(x, tf.cast(weight, x.dtype)), value
+      )
+      if isinstance(self._exchange.sent[name], combine.Statistics):
+        mean = collections.OrderedDict(statistics=mean, num_examples=weight)
+      arrived[name] = mean
+    return server.next_round(self._exchange.receive(state, arrived)[0])
