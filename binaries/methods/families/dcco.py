@@ -20,6 +20,7 @@ PROGRAM = row.Program(
   'dcco',
   {
     'dcco': row.Method('dcco', 'cco'),
+    'fedsc': row.Method('fedsc', 'spectral'),
     'fedavg_cco': row.Method(
       'fedavg',
       'cco',
