@@ -65,7 +65,6 @@ _VALUES = {
     'temperature': 0.1,
     'projector': _CONTRASTIVE,
   },
-  ('dcco', 'fedsc'): {'spectral_mu': 4.0, 'projector': _WIDE},
   ('dcco', 'centralized_supervised'): {'supervised_labels': 0.1},
   ('fedavg_ssl', 'fedavg simclr'): {
     **_AS_IT_IS,
