@@ -5,10 +5,11 @@ r"""Pretrains an encoder with DCCO, or with one of the baselines that it compare
       --partition=dirichlet:alpha=0,examples=4 --clients_per_round=128 --rounds=1000 \
       --run_dir=runs/cifar10
 
-The algorithms: `dcco`; `fedavg_cco` and `fedavg_nt_xent` (FedAvg with the loss within
-each client); `centralized_cco` (batches of as many examples as a round has, drawn from
-all); `centralized_supervised` (from scratch, on a share of the labels; `supervised` for
-short).
+The algorithms: `dcco`, with the loss CCO, VICReg or spectral (`--loss`); `fedsc` (the
+spectral loss, with the others' correlation matrix of the round before); `fedavg_cco`
+and `fedavg_nt_xent` (FedAvg with the loss within each client); `centralized_cco`
+(batches of as many examples as a round has, drawn from all); `centralized_supervised`
+(from scratch, on a share of the labels; `supervised` for short).
 """
 
 from binaries.experiment import running

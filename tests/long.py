@@ -12,6 +12,7 @@ import pytest
 _ALGORITHMS = (
   'dcco_stale',
   'dcco_local_steps',
+  'fedsc',
   'fedavg_cco',
   'fedavg_batch_norm',
   'fedbn_simsiam',

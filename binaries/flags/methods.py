@@ -8,6 +8,7 @@ from absl import flags
 
 from tff_ssl.algorithms import fedema
 from tff_ssl.federated import online_networks
+from tff_ssl.objectives import spectral
 from tff_ssl.objectives import statistics
 
 ALGORITHM = flags.DEFINE_string(
@@ -33,7 +34,13 @@ UNUSED_FLAGS = flags.DEFINE_enum(
 
 # Objectives.
 LOSS = flags.DEFINE_enum(
-  'loss', None, statistics.LOSSES, 'Loss of the statistics, of dcco.'
+  'loss',
+  None,
+  (*statistics.LOSSES, spectral.NAME),
+  'Loss of the statistics, of dcco.',
+)
+SPECTRAL_MU = flags.DEFINE_float(
+  'spectral_mu', 4.0, 'Squared length of an encoding at most, of the spectral loss.'
 )
 OFF_DIAGONAL = flags.DEFINE_float('off_diagonal_weight', 20.0, "CCO's lambda.")
 TEMPERATURE = flags.DEFINE_float('temperature', None, 'Of the softmax.')
@@ -92,6 +99,12 @@ LOCAL_STEPS = flags.DEFINE_integer(
 )
 STALE = flags.DEFINE_bool(
   'stale_statistics', False, 'dcco with the statistics of the round before.'
+)
+FROZEN = flags.DEFINE_bool(
+  'frozen_statistics',
+  False,
+  'Whether all --local_steps of dcco have the statistics of the round as they were, in '
+  'place of statistics that move with the client; then they run away at most rates.',
 )
 SUPERVISED_LABELS = flags.DEFINE_float(
   'supervised_labels', 0.1, 'Share of the training labels that supervised has.'

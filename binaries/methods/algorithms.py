@@ -6,6 +6,8 @@ import functools
 import pathlib
 from typing import Any
 
+from absl import flags
+
 from binaries.flags import common
 from binaries.flags import hosts
 from binaries.flags import methods
@@ -17,11 +19,13 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedca
+from tff_ssl.algorithms import fedsc
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import checks
 from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import spectral
 from tff_ssl.objectives import target
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import checkpoints
@@ -144,8 +148,27 @@ def _dcco_config() -> dcco.DCCOConfig:
     training.CLIENT_RATE.value,
     methods.LOCAL_STEPS.value,
     methods.STALE.value,
-    seed=common.SEED.value,
+    common.SEED.value,
+    methods.FROZEN.value,
   )
+
+
+def _fedsc_config() -> fedsc.FedSCConfig:
+  return fedsc.FedSCConfig(
+    training.CLIENT_RATE.value, methods.LOCAL_STEPS.value, common.SEED.value
+  )
+
+
+def _check_dcco() -> None:
+  """Refuses flags of one loss given with another."""
+  is_spectral = methods.LOSS.value == spectral.NAME
+  other = methods.OFF_DIAGONAL if is_spectral else methods.SPECTRAL_MU
+  if flags.FLAGS[other.name].present:
+    raise ValueError(
+      f'--{other.name} is given with --loss={methods.LOSS.value}, which does not '
+      'use it.'
+    )
+  checked(_dcco_config)()
 
 
 def _centralized_steps(objective: Any, _: Any) -> Any:
@@ -286,9 +309,16 @@ ALGORITHMS: Mapping[str, Algorithm] = {
       'client_learning_rate',
       'local_steps',
       'stale_statistics',
+      'frozen_statistics',
       'loss',
+      'spectral_mu',
     ),
-    check=training.server_config,
+    check=_check_dcco,
+  ),
+  'fedsc': Algorithm(
+    with_server(fedsc.build_fedsc, _fedsc_config),
+    (*_COHORTS, *training.OF_SERVER, 'client_learning_rate', 'local_steps'),
+    check=checked(_fedsc_config),
   ),
   'centralized_steps': Algorithm(
     _centralized_steps,

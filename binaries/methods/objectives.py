@@ -27,6 +27,7 @@ from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import spectral
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
@@ -199,8 +200,21 @@ def _swav(encoder: network.Network, _: int) -> Any:
 def _statistics(
   encoder: network.Network, _: int, right: network.Network | None = None
 ) -> Any:
+  if methods.LOSS.value == spectral.NAME:
+    if right is not None:
+      raise ValueError(
+        f'loss is {spectral.NAME}, of two views by one network; of two modalities it '
+        f'is one of {", ".join(statistics.LOSSES)}.'
+      )
+    return _spectral(encoder, 0)
   return statistics.StatisticsObjective(
     _model(encoder, right), methods.LOSS.value, methods.OFF_DIAGONAL.value
+  )
+
+
+def _spectral(encoder: network.Network, _: int) -> Any:
+  return spectral.SpectralObjective(
+    common.build_siamese(encoder), methods.SPECTRAL_MU.value
   )
 
 
@@ -302,6 +316,7 @@ OBJECTIVES: Mapping[str, Objective] = {
   'vicreg': Objective(
     _statistics, _VIEWS, {**_WIDE, 'loss': 'vicreg'}, two_towers=True
   ),
+  'spectral': Objective(_spectral, (*_VIEWS, 'spectral_mu'), _WIDE),
   'dino': Objective(
     _dino,
     (*_VIEWS, 'temperature', 'target_momentum', 'prototypes', 'local_crops'),

@@ -129,7 +129,7 @@ def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
     gradient = tape.gradient(loss, moved)
     moved = tf.nest.map_structure(lambda p, g: p - 0.5 * g, moved, gradient)
   expected = harness.flat(params) - harness.flat(moved)
-  config = dcco.DCCOConfig(client_learning_rate=0.5, local_steps=local_steps)
+  config = dcco.DCCOConfig(0.5, local_steps, frozen_statistics=True)
   update, weight, _ = dcco_reference.client_update(
     objective, config, params, batch, seed, aggregated
   )
@@ -141,6 +141,48 @@ def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
     objective, first, params, batch, seed, aggregated
   )
   assert harness.relative(local_steps * harness.flat(one), expected) > 1e-3
+
+
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
+def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
+  """The loss of all encodings, of which all but the client's stay where they were."""
+  objective, params, seed = _start(loss_name)
+  batch, rest = _batches((5, 7), None)
+  aggregated = _cohort_statistics(objective, params, [batch, rest], seed)
+  others = objective.model.encode(params, rest, seed)
+  moved, rate = params, 0.01
+  for _ in range(3):
+    with tf.GradientTape() as tape:
+      tape.watch(moved)
+      own = objective.model.encode(moved, batch, seed)
+      f, g = (tf.concat(views, axis=0) for views in zip(own, others, strict=True))
+      within = loss_name == 'vicreg'
+      loss = 12 / 5 * objective.loss_of(cco.statistics(f, g, within))
+    gradient = tape.gradient(loss, moved)
+    moved = tf.nest.map_structure(lambda p, g: p - rate * g, moved, gradient)
+  expected = harness.flat(params) - harness.flat(moved)
+  update, _, _ = dcco_reference.client_update(
+    objective, dcco.DCCOConfig(rate, 3), params, batch, seed, aggregated
+  )
+  # The client's share of the examples, 5/12, is float32.
+  assert harness.relative(harness.flat(update), expected) < 1e-7
+
+
+def test_frozen_statistics_run_away_and_others_do_not():
+  objective, params, seed = _start('cco')
+  batches = _batches((1, 2, 5, 4), None)
+  aggregated = _cohort_statistics(objective, params, batches, seed)
+
+  def moved(frozen, steps):
+    config = dcco.DCCOConfig(0.01, steps, frozen_statistics=frozen)
+    update, _, _ = dcco_reference.client_update(
+      objective, config, params, batches[2], seed, aggregated
+    )
+    return np.linalg.norm(harness.flat(update))
+
+  # Three steps: 7e21 and 3.0; the weights themselves have a norm of 3.
+  assert moved(True, 3) > 1e4
+  assert moved(False, 3) < moved(False, 10) < 5.0
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf])
@@ -185,6 +227,7 @@ def test_an_empty_client_sends_zeros():
     ('client_learning_rate', 0.0),
     ('client_learning_rate', float('nan')),
     ('local_steps', 0),
+    ('frozen_statistics', True),
   ],
 )
 def test_config_names_what_is_out_of_range(field, value):

@@ -17,7 +17,7 @@ def client_statistics(objective, params, examples, seed):
   result, _ = harness.visit(
     dcco.encode(objective),
     {'statistics': combine.STATISTICS},
-    {'params': params, 'seed': seed},
+    {'params': params, 'seed': seed, 'reference': objective.no_reference()},
     examples,
   )
   return result.means['statistics'], result.weight
@@ -28,7 +28,13 @@ def client_update(objective, config, params, examples, seed, statistics):
   result, _ = harness.visit(
     dcco.train(objective, config),
     {'update': combine.UPDATE},
-    {'params': params, 'seed': seed, 'statistics': statistics},
+    {
+      'params': params,
+      'seed': seed,
+      'reference': objective.no_reference(),
+      'statistics': statistics,
+      'num_examples': tf.constant(float(harness.NUM_EXAMPLES)),
+    },
     examples,
   )
   return result.means['update'], result.weight, result.totals['counts']

@@ -109,7 +109,7 @@ def test_the_order_of_the_clients_does_not_matter(tff_context):
   assert _step_error(backwards, forwards) < 1e-5
 
 
-def test_local_steps_keep_the_statistics_of_the_round(tff_context):
+def test_local_steps_move_the_statistics_of_the_round(tff_context):
   config = dcco.DCCOConfig(seed=harness.SEED, local_steps=2, client_learning_rate=0.002)
   plain = optimizers.OptimizerConfig('sgd', 1.0)
   process = harness.build_dcco(optimizer=plain, config=config)
@@ -200,4 +200,6 @@ def test_bytes_are_the_paper_s_numbers(tff_context):
   # Section 3.3: beyond the update, d^2 + 4d statistics and the number of examples.
   uplink = d**2 + 4 * d + 1
   assert work['bytes_up'] == clients * 4 * (update_and_weight + counts + uplink)
-  assert work['bytes_down'] == clients * 4 * (model + seed + d**2 + 4 * d)
+  # What moments are taken around costs 2d, down alone.
+  downlink = d**2 + 4 * d + 2 * d
+  assert work['bytes_down'] == clients * 4 * (model + seed + downlink)

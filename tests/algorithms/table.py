@@ -24,6 +24,7 @@ from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedmatch
 from tff_ssl.algorithms import fedrgd
+from tff_ssl.algorithms import fedsc
 from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import l_dawa
@@ -40,6 +41,7 @@ from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import context
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import simsiam
+from tff_ssl.objectives import spectral
 from tff_ssl.optimization import local
 
 
@@ -158,6 +160,16 @@ TABLE = collections.OrderedDict(
   dcco=_dcco(described=True),
   dcco_stale=_dcco(config=_STALE, collects=1, described=True),
   dcco_local_steps=_dcco(config=_STEPS),
+  fedsc=Algorithm(
+    fedsc.build_fedsc,
+    lambda packed: harness.build_with_states(
+      fedsc.build_fedsc,
+      spectral.SpectralObjective(harness.model()),
+      harness.ADAM,
+      fedsc.FedSCConfig(0.1, 2, harness.SEED),
+      packed,
+    ),
+  ),
   fedavg_cco=_fedavg(harness.cco(), described=True),
   fedavg_nt_xent=_fedavg(_nt_xent()),
   fedavg_batch_norm=_fedavg(_simsiam(batch_norm=True), described=True),

@@ -31,6 +31,13 @@ def other_run(tmp_path):
       ['--runtime=in_process', '--worker_address=there:1'],
       '--worker_address is given with --runtime=in_process; it is for worker only.',
     ),
+    (
+      ['--loss=spectral', '--off_diagonal_weight=3'],
+      '--off_diagonal_weight is given with --loss=spectral',
+    ),
+    (['--spectral_mu=3'], '--spectral_mu is given with --loss=cco'),
+    (['--frozen_statistics'], 'frozen_statistics is True'),
+    (['--algorithm=fedsc', '--loss=cco'], '--loss is given with'),
     (['--supervised_steps=3'], 'supervised_steps is given without --baselines'),
     (['--server_momentum=0.5'], 'momentum is 0.5; only sgd and lars'),
     (['--server_weight_decay=0.5'], 'weight_decay is 0.5; only lars'),

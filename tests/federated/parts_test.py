@@ -56,10 +56,12 @@ def test_a_part_depends_on_its_clients_alone(tff_context):
   tf.nest.map_structure(np.testing.assert_array_equal, first, again)
   # Sums, not means: 3 examples.
   assert first['weight'] == 3
-  mean = harness.cco().statistics(
-    built.get_model_weights(state).trainable,
+  objective, params = harness.cco(), built.get_model_weights(state).trainable
+  mean = objective.statistics(
+    params,
     harness.tensors(harness.take(harness.arrays(), [*_CLIENTS[0], *_CLIENTS[1]])),
     harness.round_seed(0),
+    objective.reference(params),
   )
   np.testing.assert_allclose(
     first['statistics']['mean_f'], 3 * mean['mean_f'], rtol=1e-4

@@ -64,7 +64,7 @@ def test_the_model_is_sent_twice(tff_context):
   _, metrics = phases.exchanges['train'](state, _cohort())
   model = harness.flat(phases.get_model_weights(state).trainable).size
   seed, d = 2, harness.DIMENSION
-  expected = 4 * 4 * (2 * (model + seed) + d**2 + 4 * d)
+  expected = 4 * 4 * (2 * (model + seed + 2 * d) + d**2 + 4 * d)
   assert metrics['client_work']['bytes_down'] == expected
 
 

@@ -79,6 +79,61 @@ def test_statistics_of_no_example_are_zero(mask):
     np.testing.assert_array_equal(value, np.zeros(value.shape))
 
 
+def test_statistics_around_a_reference_are_those_of_moved_encodings():
+  f, g = _encodings(5)
+  reference = {
+    'f': np.array([1.0, -2.0, 3.0, 0.5]),
+    'g': np.array([4.0, 0.0, 1.0, 2.0]),
+  }
+  got = cco.statistics(tf.constant(f), tf.constant(g), True, reference=reference)
+  f, g = f - reference['f'], g - reference['g']
+  np.testing.assert_allclose(got['mean_f'], f.mean(axis=0), rtol=1e-12)
+  np.testing.assert_allclose(got['square_g'], (g**2).mean(axis=0), rtol=1e-12)
+  np.testing.assert_allclose(got['cross'], f.T @ g / 5, rtol=1e-12)
+  np.testing.assert_allclose(got['within_f'], f.T @ f / 5, rtol=1e-12)
+  # And so they are when moved afterwards.
+  shift = {name: -value for name, value in reference.items()}
+  back = cco.moved(got, {name: tf.constant(value) for name, value in shift.items()})
+  f, g = _encodings(5)
+  expected = cco.statistics(tf.constant(f), tf.constant(g), True)
+  assert list(back) == list(expected)
+  for name, value in expected.items():
+    np.testing.assert_allclose(back[name], value, rtol=1e-11, atol=1e-12, err_msg=name)
+
+
+def test_padding_does_not_count_around_a_reference():
+  f, g = (tf.constant(x) for x in _encodings(3))
+  reference = cco.means(f, g)
+  got = cco.statistics(f, g, mask=[1, 1, 0], reference=reference)
+  expected = cco.statistics(f[:2], g[:2], reference=reference)
+  for name, value in expected.items():
+    np.testing.assert_allclose(got[name], value, rtol=1e-12)
+
+
+@pytest.mark.parametrize('shift', [300.0, 1000.0])
+def test_float32_keeps_the_gradient_of_shifted_encodings_around_a_reference(shift):
+  """The gradient in the encodings, which the shift does not change, in NumPy's type."""
+  f, g = (x.astype(np.float32) for x in _encodings(64))
+  f, g = (np.round((x + shift) * 2**13) / 2**13 for x in (f, g))  # Exact in float32.
+
+  def gradient(dtype, reference):
+    x, y = tf.constant(f, dtype), tf.constant(g, dtype)
+    with tf.GradientTape() as tape:
+      tape.watch(x)
+      loss = cco.cco_loss(cco.statistics(x, y, reference=reference))
+    return tape.gradient(loss, x).numpy().astype(np.float64)
+
+  expected = gradient(np.float64, None)
+  # A mean of other examples, half a standard deviation off.
+  near = {'f': tf.fill([4], shift + 0.5), 'g': tf.fill([4], shift + 0.5)}
+
+  def error(got):
+    return np.linalg.norm(got - expected) / np.linalg.norm(expected)
+
+  assert error(gradient(np.float32, near)) < 1e-5
+  assert error(gradient(np.float32, None)) > 1e-2
+
+
 @pytest.mark.parametrize('sizes', [(1, 1, 1, 1, 1, 1), (1, 5), (0, 2, 4)])
 def test_statistics_of_union_are_weighted_mean_of_parts(sizes):
   f, g = _encodings(6)

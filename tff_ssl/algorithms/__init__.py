@@ -16,6 +16,7 @@ returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a pr
   L-DAWA                 l_dawa               Rehman et al. 2023
   without a server       decentralized        Wang et al. 2023 (Dec-SSL), section 6.1
   DCCO                   dcco                 Vemulapalli et al. 2022
+  FedSC                  fedsc                Jing et al. 2024
   Per-SSFL               per_ssfl             He et al. 2021
   BiLevel-SSFL           bilevel_ssfl         He et al. 2021, after Ditto
   MAML-SSFL              maml_ssfl            He et al. 2021, after perFedAvg

@@ -13,16 +13,31 @@ A round (section 3.3):
      gradient flows through its own statistics only;
   4. the server averages the updates weighted by n_k and applies its optimizer.
 
+Moments are taken around a reference near the encodings' means, which the server tells
+with the model: the mean encoding of a few inputs of noise. C does not depend on it,
+float32 does (see `losses.cco`): around 0 the gradient is off by 4 % where the means are
+100 standard deviations.
+
 With one local step a round is exactly one centralized step on the union of the clients'
 examples (appendix A), if no layer depends on the batch.
 
 Deviations and decisions:
   - Eq. 1 is not legible in the public text: the off-diagonal sum is divided by d - 1,
     which is how lambda = 20 fits d = 1024 (see `losses.cco`).
-  - `local_steps` > 1 keeps S fixed while the client's own statistics move, and takes
-    every step on the same views (the paper takes one step).
+  - `local_steps` > 1 (the paper takes one) are on the same views, and a client's S
+    moves with its own weights t, from the broadcast ones t0: it minimises
+      N/n_k L(S + n_k/N (S_k(t) - S_k(t0))),
+    the loss of the cohort's statistics if this client alone had moved. The gradient is
+    that of L at these statistics in S_k(t): at t0 the one of step 3, and one step is
+    DCCO's. As a loss of real examples it is bounded below. With `frozen_statistics`
+    every step has the S of the round: that loss is as good as linear in S_k(t), and
+    runs away to minus infinity at rates of a few hundredths.
   - `stale_statistics` is the single-communication variant that section 5 suggests: the
     clients use the S of the previous round; the first round only collects.
+  - The reference is no part of the paper. It costs 2d numbers down and none up, and the
+    server a few inputs through the network. It is not the last round's mean: at rate 1
+    means move by up to thousands of standard deviations a round, those of noise with
+    them. An aggregation that clips statistics clips smaller numbers.
   - Non-finite statistics or updates of a client count zero, and are reported.
 
 Phase by phase it runs as single computations, which deployment forms hold
@@ -30,6 +45,7 @@ Phase by phase it runs as single computations, which deployment forms hold
 """
 
 import collections
+from collections.abc import Callable
 import dataclasses
 from typing import Any
 
@@ -48,27 +64,24 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
-# S, and the number of examples behind it.
-_STATISTICS = 'statistics'
+# S, and the number of examples behind it; what moments are taken around, and what the S
+# of the round before are around.
+_STATISTICS, _NUM_EXAMPLES = 'statistics', 'num_examples'
+_REFERENCE, _CENTRE = 'reference', 'centre'
 
 
 @dataclasses.dataclass(frozen=True)
-class DCCOConfig:
-  """Hyperparameters of DCCO.
+class LocalSteps:
+  """How a client trains in a round.
 
   Attributes:
     client_learning_rate: Of the clients' SGD; 1.0 in the paper (B), where a round
       equals one centralized step whatever the server's optimizer.
     local_steps: SGD steps of a client on all its data; 1 in the paper.
-    stale_statistics: Whether clients use the statistics of the previous round, which
-      saves the first of the two communications.
-    seed: Of the initial weights and of every round's views.
   """
 
   client_learning_rate: float = 1.0
   local_steps: int = 1
-  stale_statistics: bool = False
-  seed: int = 0
 
   def __post_init__(self):
     if not 0 < self.client_learning_rate < float('inf'):
@@ -79,9 +92,69 @@ class DCCOConfig:
     if self.local_steps < 1:
       raise ValueError(f'local_steps is {self.local_steps}; it must be at least 1.')
 
+  def descend(
+    self, params: base.Params, gradient: Callable[[base.Params], base.Params]
+  ) -> base.Params:
+    """Takes the steps from some parameters.
+
+    Args:
+      params: Where they start.
+      gradient: Parameters -> gradient.
+
+    Returns:
+      The update: initial minus final parameters.
+    """
+
+    def step(update):
+      moved = tf.nest.map_structure(tf.subtract, params, update)
+      # The sum of steps, not the difference of weights, which would round small steps.
+      return tf.nest.map_structure(
+        lambda u, g: u + self.client_learning_rate * g, update, gradient(moved)
+      )
+
+    update = tf.nest.map_structure(tf.zeros_like, params)
+    if self.local_steps == 1:
+      return step(update)
+    (update,) = tf.while_loop(
+      cond=lambda _: True,
+      body=lambda u: (step(u),),
+      loop_vars=(update,),
+      maximum_iterations=self.local_steps,
+    )
+    return update
+
+
+@dataclasses.dataclass(frozen=True)
+class DCCOConfig(LocalSteps):
+  """Hyperparameters of DCCO.
+
+  Attributes:
+    stale_statistics: Whether clients use the statistics of the previous round, which
+      saves the first of the two communications.
+    seed: Of the initial weights and of every round's views.
+    frozen_statistics: Whether S stays as it is in all steps of a round.
+  """
+
+  stale_statistics: bool = False
+  seed: int = 0
+  frozen_statistics: bool = False
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.frozen_statistics and self.local_steps == 1:
+      raise ValueError(
+        'frozen_statistics is True; with one local step, whose statistics do not move, '
+        'it must be False.'
+      )
+
+  @property
+  def follows(self) -> bool:
+    """Whether S moves with the client in its steps."""
+    return self.local_steps > 1 and not self.frozen_statistics
+
 
 def encode(
-  objective: statistics.StatisticsObjective,
+  objective: statistics.OfStatistics,
 ) -> client_functions.ClientFunction:
   """Builds step 1: a function that sends the `statistics`, means over the examples.
 
@@ -90,7 +163,9 @@ def encode(
   """
 
   def each(shared, examples):
-    local = objective.statistics(shared['params'], examples, shared['seed'])
+    local = objective.statistics(
+      shared['params'], examples, shared['seed'], shared.get(_REFERENCE)
+    )
     return collections.OrderedDict([(_STATISTICS, local)])
 
   return client_functions.ClientFunction(
@@ -99,7 +174,7 @@ def encode(
 
 
 def train(
-  objective: statistics.StatisticsObjective, config: DCCOConfig
+  objective: statistics.OfStatistics, config: DCCOConfig
 ) -> client_functions.ClientFunction:
   """Builds step 3: minimising the loss of the aggregated statistics.
 
@@ -108,39 +183,39 @@ def train(
     config: Learning rate and number of steps.
 
   Returns:
-    A function of `params`, `seed` (the views are those of step 1) and `statistics`: S,
-    the cohort's. It sends the `update`, initial minus final weights.
+    A function of `params`, `seed` (the views are those of step 1), `reference`,
+    `statistics`: S, the cohort's, and where S follows `num_examples`: N, those behind
+    it. It sends the `update`, initial minus final weights.
   """
 
-  def gradient(params, examples, shared):
-    with tf.GradientTape() as tape:
-      tape.watch(params)
-      local = objective.statistics(params, examples, shared['seed'])
-      loss = objective.loss_of(cco.blend(local, shared[_STATISTICS]))
-    return tape.gradient(
-      loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
+  def statistics_at(params, examples, shared):
+    reference = shared.get(_REFERENCE)
+    return objective.statistics(params, examples, shared['seed'], reference)
 
   def each(shared, examples):
-    def step(update):
-      moved = tf.nest.map_structure(tf.subtract, shared['params'], update)
-      # The sum of steps, not the difference of weights, which would round small steps.
-      return tf.nest.map_structure(
-        lambda u, g: u + config.client_learning_rate * g,
-        update,
-        gradient(moved, examples, shared),
+    aggregated, share = shared[_STATISTICS], tf.zeros([])
+    if config.follows:
+      begin = statistics_at(shared['params'], examples, shared)
+      count = tf.cast(base.example_count(examples), tf.float32)
+      # Of the round before there may be fewer.
+      share = tf.minimum(tf.math.divide_no_nan(count, shared[_NUM_EXAMPLES]), 1.0)
+
+    def gradient(params):
+      with tf.GradientTape() as tape:
+        tape.watch(params)
+        local = statistics_at(params, examples, shared)
+        expected = aggregated
+        if config.follows:
+          expected = collections.OrderedDict(
+            (name, s + tf.cast(share, s.dtype) * (local[name] - begin[name]))
+            for name, s in aggregated.items()
+          )
+        loss = objective.loss_of(cco.blend(local, expected))
+      return tape.gradient(
+        loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
       )
 
-    update = tf.nest.map_structure(tf.zeros_like, shared['params'])
-    if config.local_steps == 1:
-      update = step(update)
-    else:
-      (update,) = tf.while_loop(
-        cond=lambda _: True,
-        body=lambda u: (step(u),),
-        loop_vars=(update,),
-        maximum_iterations=config.local_steps,
-      )
+    update = config.descend(shared['params'], gradient)
     return collections.OrderedDict([(server.UPDATE, update)])
 
   # Appendix A: where S is fixed, the gradient is linear in the client's statistics,
@@ -153,33 +228,34 @@ def train(
 
 
 def describe(
-  objective: statistics.StatisticsObjective,
+  objective: statistics.OfStatistics,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: DCCOConfig,
 ) -> phases.Algorithm:
   """Returns DCCO's state and phases; see `build_dcco` for the arguments."""
-  if population.mixes_examples(objective):
-    raise ValueError(
-      'DCCO is given networks with batch norm; they must have layers that do not '
-      'depend on the batch, as group norm, for a round to equal a centralized step.'
-    )
+  check_networks('DCCO', objective)
+  told = (_STATISTICS, _NUM_EXAMPLES) if config.follows else (_STATISTICS,)
 
   def initial():
     weights = server.initial_weights(objective, config.seed)
+    kept = {_CENTRE: objective.no_reference()} if config.stale_statistics else {}
     return server.initial_state(
       weights,
       config.seed,
       server_optimizer,
       statistics=objective.no_statistics(),
       num_examples=tf.zeros([]),
+      **kept,
     )
 
   def collected(state, arrived):
     return state.keeping(**arrived[_STATISTICS]), {}
 
   def trained(state, arrived):
+    work = objective.summarize_statistics(
+      state.kept[_STATISTICS], _reference(objective, state)
+    )
     state, measured = server.apply(server_optimizer, state, arrived)
-    work = objective.summarize_statistics(state.kept[_STATISTICS])
     return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   if config.stale_statistics:
@@ -191,14 +267,16 @@ def describe(
     [
       phases.Exchange(
         _STATISTICS,
-        phases.model,
+        lambda state: phases.model(
+          state, **_not_empty(reference=_reference(objective, state))
+        ),
         encode(objective),
         {_STATISTICS: combine.STATISTICS},
         collected,
       ),
       phases.Exchange(
         'train',
-        lambda state: {_STATISTICS: state.kept[_STATISTICS]},
+        lambda state: {name: state.kept[name] for name in told},
         train(objective, config),
         {server.UPDATE: combine.UPDATE},
         trained,
@@ -207,36 +285,71 @@ def describe(
   )
 
 
+def check_networks(name: str, objective: Any) -> None:
+  """Raises ValueError if the networks of an objective mix examples.
+
+  Args:
+    name: Of the algorithm.
+    objective: What it is given.
+  """
+  if population.mixes_examples(objective):
+    raise ValueError(
+      f'{name} is given networks with batch norm; they must have layers that do not '
+      'depend on the batch, as group norm, for a round to equal a centralized step.'
+    )
+
+
+def _reference(
+  objective: statistics.OfStatistics, state: phases.ServerState
+) -> statistics.Reference:
+  """Returns what clients take moments around in this round."""
+  return objective.reference(state.global_model_weights.trainable)
+
+
+def _not_empty(**told: Any) -> dict[str, Any]:
+  """Returns what there is to tell: a loss may know no reference."""
+  return {name: value for name, value in told.items() if tf.nest.flatten(value)}
+
+
 def _stale_exchange(
-  objective: statistics.StatisticsObjective,
+  objective: statistics.OfStatistics,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: DCCOConfig,
 ) -> phases.Exchange:
   """Returns the only exchange of the variant in which clients use the last round's S.
 
   Until a round has collected statistics of at least one example, no update is applied.
+  S is kept around its own mean, `centre`: so are the client's in training, to fit it.
   """
   encoding, training = encode(objective), train(objective, config)
 
   def each(shared, examples):
     sent = encoding.each(shared, examples)
-    update = training.each(shared, examples)[server.UPDATE]
-    sent[server.UPDATE] = clients.keep_if(shared['num_examples'] > 0, update)
+    around_those_told = {**shared, _REFERENCE: shared.get(_CENTRE)}
+    update = training.each(around_those_told, examples)[server.UPDATE]
+    sent[server.UPDATE] = clients.keep_if(shared[_NUM_EXAMPLES] > 0, update)
     return sent
 
   def receive(state, arrived):
-    update = {server.UPDATE: arrived[server.UPDATE]}
-    after, measured = server.apply(server_optimizer, state, update)
-    new = arrived[_STATISTICS]
-    after = after._replace(
-      kept=clients.choose(new['num_examples'] > 0, new, state.kept)
+    found, reference = arrived[_STATISTICS], _reference(objective, state)
+    work = objective.summarize_statistics(found[_STATISTICS], reference)
+    centre = objective.centre(found[_STATISTICS], reference)
+    shift = tf.nest.map_structure(tf.subtract, centre, reference)
+    found[_STATISTICS] = cco.moved(found[_STATISTICS], shift)
+    found[_CENTRE] = centre
+    after, measured = server.apply(
+      server_optimizer, state, {server.UPDATE: arrived[server.UPDATE]}
     )
-    work = objective.summarize_statistics(new[_STATISTICS])
+    after = after._replace(
+      kept=clients.choose(found[_NUM_EXAMPLES] > 0, found, state.kept)
+    )
     return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   return phases.Exchange(
     'train',
-    lambda state: phases.model(state, **state.kept),
+    lambda state: phases.model(
+      state, **_not_empty(reference=_reference(objective, state), **state.kept)
+    ),
     dataclasses.replace(training, each=each),
     {_STATISTICS: combine.STATISTICS, server.UPDATE: combine.UPDATE},
     receive,
@@ -244,7 +357,7 @@ def _stale_exchange(
 
 
 def build_dcco(
-  objective: statistics.StatisticsObjective,
+  objective: statistics.OfStatistics,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: DCCOConfig | None = None,

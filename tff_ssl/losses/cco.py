@@ -10,6 +10,12 @@ The loss sees its examples through means alone. Statistics of a union of clients
 therefore the weighted mean of the clients' statistics, and the loss of a large batch
 can be computed by clients that hold one example each.
 
+C does not depend on where the moments are taken: with any fixed r, E[(f - r)^2] less
+E[f - r]^2 is the variance of f, and likewise for covariances. In float32 it matters:
+with r = 0 and a mean of 300 standard deviations the variance is the difference of
+numbers 1e5 times as large, of seven digits. With r near the mean nothing is lost, so
+moments are taken around a `reference`, which all who add up moments must share.
+
 Deviations: the off-diagonal term is divided by d - 1, with which the published weight
 of 20 fits encodings of 1024 dimensions (the text of Eq. 1 does not fix the scale).
 """
@@ -25,6 +31,7 @@ def statistics(
   g: tf.Tensor,
   within: bool = False,
   mask: tf.Tensor | None = None,
+  reference: Mapping[str, tf.Tensor] | None = None,
 ) -> collections.OrderedDict[str, tf.Tensor]:
   """Means over examples from which CCO and VICReg are computed.
 
@@ -34,6 +41,8 @@ def statistics(
     within: Whether to add the second moments inside each view (VICReg needs them).
     mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
       padding and do not count, whatever their encodings hold.
+    reference: `f` [d_f] and `g` [d_g], which are subtracted from the encodings; zeros
+      when None. No gradient flows into them.
 
   Returns:
     OrderedDict of `mean_f` [d_f], `mean_g` [d_g], `square_f` [d_f], `square_g` [d_g],
@@ -53,6 +62,11 @@ def statistics(
     raise ValueError(
       f'The encodings f and g must be [n, d_f] and [n, d_g] with the same n, got '
       f'shapes {f.shape} and {g.shape}.'
+    )
+  if reference is not None:
+    f, g = (
+      x - tf.cast(tf.stop_gradient(reference[name]), x.dtype)
+      for name, x in (('f', f), ('g', g))
     )
   if mask is None:
     count = tf.cast(tf.shape(f)[0], f.dtype)
@@ -76,6 +90,54 @@ def statistics(
   if within:
     result['within_f'] = mean(tf.matmul(f, f, transpose_a=True))
     result['within_g'] = mean(tf.matmul(g, g, transpose_a=True))
+  return result
+
+
+def means(f: tf.Tensor, g: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:
+  """Returns the reference that is nearest to encodings: their means, 0 for n = 0.
+
+  Args:
+    f: [n, d_f].
+    g: [n, d_g].
+  """
+  count = tf.cast(tf.shape(f)[0], f.dtype)
+  return collections.OrderedDict(
+    (name, tf.math.divide_no_nan(tf.reduce_sum(x, axis=0), count))
+    for name, x in (('f', f), ('g', g))
+  )
+
+
+def moved(
+  statistics: Mapping[str, tf.Tensor], shift: Mapping[str, tf.Tensor]
+) -> collections.OrderedDict[str, tf.Tensor]:
+  """Statistics of the same encodings around another reference.
+
+  Args:
+    statistics: Around a reference r.
+    shift: `f` [d_f] and `g` [d_g]: the other reference less r.
+
+  Returns:
+    Those around r + shift, as `statistics` would give them.
+  """
+  mean = {name: statistics[f'mean_{name}'] for name in shift}
+  result = collections.OrderedDict(statistics)
+  for name, by in shift.items():
+    result[f'mean_{name}'] = mean[name] - by
+    result[f'square_{name}'] = statistics[f'square_{name}'] - by * (
+      2.0 * mean[name] - by
+    )
+  for second, a, b in (
+    ('cross', 'f', 'g'),
+    ('within_f', 'f', 'f'),
+    ('within_g', 'g', 'g'),
+  ):
+    if second in statistics:
+      # (a - s_a)(b - s_b) = ab - s_a b - (a - s_a) s_b
+      result[second] = (
+        statistics[second]
+        - tf.tensordot(shift[a], mean[b], axes=0)
+        - tf.tensordot(mean[a] - shift[a], shift[b], axes=0)
+      )
   return result
 
 

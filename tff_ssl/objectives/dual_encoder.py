@@ -262,6 +262,26 @@ def build_two_towers(
   return TwoTower(left, right, *heads)
 
 
+def noise_examples(
+  model: DualEncoder, n: int, seed: tuple[int, int]
+) -> collections.OrderedDict[str, tf.Tensor]:
+  """Returns examples of uniform noise in [0, 1), with the fields that a model reads.
+
+  Args:
+    model: What will encode them.
+    n: How many.
+    seed: Two integers.
+  """
+  examples: collections.OrderedDict[str, tf.Tensor] = collections.OrderedDict(
+    example_id=tf.range(n, dtype=tf.int64)
+  )
+  for prefix, net in model.networks.items():
+    if prefix in (ENCODER, LEFT, RIGHT):
+      field = net.field if prefix == ENCODER else prefix
+      examples[field] = tf.random.stateless_uniform([n, *net.input_shape], seed)
+  return examples
+
+
 def encoder_prefix(encoder: network.Network) -> str:
   """Returns the prefix of the parameters of what is evaluated and exported.
 

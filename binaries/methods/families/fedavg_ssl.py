@@ -13,6 +13,7 @@ OBJECTIVES = (
   'dino',
   'cco',
   'vicreg',
+  'spectral',
   'uniformity',
   'mae',
   'supervised',

@@ -1,0 +1,86 @@
+"""Tests of the spectral loss against NumPy float64 and its limits."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import spectral
+
+
+def _encodings(n, d=3, seed=0):
+  generator = np.random.default_rng(seed)
+  f = generator.normal(size=(n, d))
+  return f, f + 0.3 * generator.normal(size=(n, d))
+
+
+def _loss(f, g):
+  """By all pairs of views, in loops."""
+  views = np.concatenate([f, g])
+  pairs = [(a @ b) ** 2 for a in views for b in views]
+  return -2 * np.mean([a @ b for a, b in zip(f, g, strict=True)]) + np.mean(pairs)
+
+
+@pytest.mark.parametrize('n', [1, 2, 7])
+def test_the_loss_is_that_of_all_pairs(n):
+  f, g = _encodings(n)
+  loss = spectral.spectral_loss(spectral.statistics(tf.constant(f), tf.constant(g)))
+  np.testing.assert_allclose(loss, _loss(f, g), rtol=1e-12)
+
+
+def test_it_is_least_where_the_correlation_is_the_identity():
+  f = np.sqrt(2) * np.array([[1.0, 0.0], [0.0, 1.0]])
+  best = spectral.spectral_loss(spectral.statistics(tf.constant(f), tf.constant(f)))
+  # -2 d + d.
+  np.testing.assert_allclose(best, -2.0, rtol=1e-12)
+  for other in (0.9 * f, 1.1 * f, f[[0, 0]], f + 0.1):
+    statistics = spectral.statistics(tf.constant(other), tf.constant(other))
+    assert spectral.spectral_loss(statistics) > best
+
+
+def test_statistics_of_a_union_are_weighted_means():
+  f, g = (tf.constant(x) for x in _encodings(5))
+  whole = spectral.statistics(f, g)
+  parts = spectral.statistics(f[:2], g[:2]), spectral.statistics(f[2:], g[2:])
+  for name, value in whole.items():
+    mean = (2 * parts[0][name] + 3 * parts[1][name]) / 5
+    np.testing.assert_allclose(value, mean, rtol=1e-12, atol=1e-15)
+  for value in spectral.statistics(f[:0], g[:0]).values():
+    assert not np.any(value)
+
+
+def test_long_encodings_are_rescaled():
+  x = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+  got = spectral.bounded(tf.constant(x), 4.0)
+  expected = [[1.2, 1.6], [0.3, 0.4], [0.0, 0.0]]
+  np.testing.assert_allclose(got, expected, rtol=1e-12)
+  # One example's share of the matrix is mu at most.
+  share = spectral.statistics(got[:1], got[:1])['correlation']
+  assert np.linalg.norm(share) <= 4.0 * (1 + 1e-12)
+  point = tf.zeros([2, 3])
+  with tf.GradientTape() as tape:
+    tape.watch(point)
+    bounded = spectral.bounded(point, 1.0)
+    loss = spectral.spectral_loss(spectral.statistics(bounded, bounded))
+  assert np.isfinite(tape.gradient(loss, point)).all()
+
+
+@pytest.mark.parametrize('own', [1, 2, 5])
+def test_beside_others_the_gradient_is_that_of_the_union(own):
+  f, g = (tf.constant(x) for x in _encodings(5))
+  rest = spectral.statistics(f[own:], g[own:])['correlation']
+  with tf.GradientTape(persistent=True) as tape:
+    tape.watch([f, g])
+    whole = spectral.spectral_loss(spectral.statistics(f, g))
+    local = spectral.statistics(f[:own], g[:own])
+    share = tf.constant(own / 5, tf.float64)
+    beside = spectral.loss_beside_others(local, rest, share)
+  for x in (f, g):
+    expected = tape.gradient(whole, x)[:own]
+    got = own / 5 * tape.gradient(beside, x)[:own]
+    np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize(('f', 'g'), [((2, 3), (2, 4)), ((2, 3), (3, 3)), ((2,), (2,))])
+def test_encodings_must_be_of_one_shape(f, g):
+  with pytest.raises(ValueError, match='must both be'):
+    spectral.statistics(tf.zeros(f), tf.zeros(g))

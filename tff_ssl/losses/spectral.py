@@ -1,0 +1,106 @@
+"""Spectral contrastive loss from correlation matrices.
+
+Jeff Z. HaoChen, Colin Wei, Adrien Gaidon, Tengyu Ma. Provable Guarantees for
+Self-Supervised Deep Learning with Spectral Contrastive Loss. NeurIPS 2021. As a loss
+of correlation matrices: Shusen Jing, Anlan Yu, Shuai Zhang, Songyang Zhang. FedSC:
+Provable Federated Self-supervised Learning with Spectral Contrastive Objective over
+Non-i.i.d. Data. ICML 2024 (arXiv 2405.03949).
+
+  L = -2 E[z . z+] + E[(z . z')^2] = -2 tr(R+) + |R|_F^2,  R = E[z z^T], R+ = E[z z+^T]
+
+with z and z+ two views of one example, z and z' views of two independent ones. R is a
+mean over examples: that of a union of clients is the weighted mean of theirs.
+
+Deviations: the mean behind |R|_F^2 is over all pairs of views, those of one example
+too, as in FedSC's program; HaoChen et al. leave these out, and then it is no function
+of R. The mean encoding is sent too, from which a collapse is seen.
+"""
+
+import collections
+from collections.abc import Mapping
+import math
+
+import tensorflow as tf
+
+
+def bounded(encodings: tf.Tensor, mu: float) -> tf.Tensor:
+  """Encodings [n, d], those that are longer than sqrt(mu) rescaled to that length.
+
+  One example's share of a correlation matrix then is at most mu in Frobenius norm.
+
+  Args:
+    encodings: [n, d]; n may be 0.
+    mu: The squared length; above 0.
+  """
+  return tf.clip_by_norm(encodings, math.sqrt(mu), axes=[1])
+
+
+def statistics(f: tf.Tensor, g: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:
+  """Means over examples from which the loss is computed.
+
+  Args:
+    f: [n, d] encodings of the first view; n may be 0.
+    g: [n, d] encodings of the second view.
+
+  Returns:
+    OrderedDict of `correlation` [d, d] (R, over both views), `agreement`, a scalar
+    (tr R+), and `mean` [d] (over both views). All are zero if n is 0.
+
+  Raises:
+    ValueError: If f and g are not two matrices of one shape.
+
+  Source: Jing et al. 2024, Section 3.
+  """
+  if f.shape.rank != 2 or not f.shape.is_compatible_with(g.shape):
+    raise ValueError(
+      f'The encodings f and g must both be [n, d], got shapes {f.shape} and {g.shape}.'
+    )
+  count = tf.cast(tf.shape(f)[0], f.dtype)
+  both = tf.concat([f, g], axis=0)
+  return collections.OrderedDict(
+    correlation=tf.math.divide_no_nan(
+      tf.matmul(both, both, transpose_a=True), 2.0 * count
+    ),
+    agreement=tf.math.divide_no_nan(tf.reduce_sum(f * g), count),
+    mean=tf.math.divide_no_nan(tf.reduce_sum(both, axis=0), 2.0 * count),
+  )
+
+
+def spectral_loss(statistics: Mapping[str, tf.Tensor]) -> tf.Tensor:
+  """Returns -2 tr(R+) + |R|_F^2 of any statistics: a batch's own, or aggregated.
+
+  Args:
+    statistics: As `statistics` returns them.
+
+  Source: HaoChen et al. 2021, Eq. 6; Jing et al. 2024, Section 3.
+  """
+  return -2.0 * statistics['agreement'] + tf.reduce_sum(
+    tf.square(statistics['correlation'])
+  )
+
+
+def loss_beside_others(
+  statistics: Mapping[str, tf.Tensor], others: tf.Tensor, share: tf.Tensor
+) -> tf.Tensor:
+  """What a client minimises whose examples are a share of all.
+
+  Its gradient in the client's statistics is that of the loss of q R_k + (1 - q) R, the
+  correlation of all.
+
+  Args:
+    statistics: The client's own, R_k among them.
+    others: R [d, d], the correlation of all other examples, held fixed.
+    share: q, the client's share of all examples, in [0, 1].
+
+  Returns:
+    -2 tr(R_k+) + q |R_k|_F^2 + 2 (1 - q) tr(R_k R), a scalar.
+
+  Source: Jing et al. 2024, the local objective (alpha is q).
+  """
+  own = statistics['correlation']
+  fixed = tf.stop_gradient(others)
+  return (
+    -2.0 * statistics['agreement']
+    + share * tf.reduce_sum(tf.square(own))
+    + 2.0 * (1.0 - share) * tf.reduce_sum(own * fixed)
+  )
