@@ -42,7 +42,7 @@ _ROWS = {
     'uniformity',
     'vicreg',
   ),
-  'tests/algorithms/secure_test.py': ('stale',),
+  'tests/algorithms/secure_test.py': ('stale', 'l_dawa', 'fed_ssl'),
   'tests/algorithms/server_batch_norm_test.py': ('fixmatch', 'simclr', 'fedrgd'),
   'tests/algorithms/fed_ssl_test.py': ('_moco',),
   'tests/binaries/dcco_test.py': ('fedavg_cco', 'centralized_cco'),
