@@ -62,6 +62,7 @@ _TESTS = {
   'tests/algorithms/fedbn_test.py': ('test_rounds_equal_rounds_by_hand[True]',),
   'tests/algorithms/maml_ssfl_test.py': ('test_inner_rate_0_is_fedavg[True]',),
   'tests/algorithms/scaffold_test.py': ('test_clients_that_differ_do_not_drift_apart',),
+  'tests/binaries/privacy_test.py': ('test_a_secure_run_says_what_was_clipped',),
   'tests/binaries/benchmark_test.py': ('test_growth_measures_every_point_and_draws',),
   'tests/binaries/runtime_test.py': ('test_its_numbers_are_those_of_a_worker',),
   'tests/federated/parts_test.py': ('test_sums_of_two_parts_are_a_round[True-False]',),
