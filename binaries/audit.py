@@ -52,10 +52,10 @@ def main() -> None:
   folder = pathlib.Path(outputs.RUN.value)
   stored = run_config.read(folder)['flags']
   found = stored.get(privacy.AGGREGATION.name, privacy.PLAIN)
-  if found != privacy.PRIVATE:
+  if found not in (privacy.PRIVATE, privacy.DISTRIBUTED):
     raise ValueError(
       f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; an audit must be '
-      f'of one with {privacy.PRIVATE}.'
+      f'of one with {privacy.PRIVATE} or {privacy.DISTRIBUTED}.'
     )
   known = {**common.DEFAULTS, **stored}
   common.adopt({name: known[name] for name in _ADOPTED if name in known}, ())

@@ -18,13 +18,17 @@ _PROTECTED = (
   'encoder.keras, and in metrics.csv what is made of noised sums: loss, encodings, '
   'clip norms'
 )
+_TO_SERVER = (
+  'what the server sees: it is trusted with the clipped values of each client'
+)
+_SECRET = 'nobody knows who was in which cohort: --seed tells, and sizes of cohorts may'
 _NOT_PROTECTED = (
   'the numbers n_k of examples, and how many clients and examples a round had',
-  'what the server sees: it is trusted with the clipped values of each client',
+  _TO_SERVER,
   'what the simulation writes besides: partition.csv, clients.csv, evaluation.json',
 )
 _ASSUMED = (
-  'nobody knows who was in which cohort: --seed tells, and sizes of cohorts may',
+  _SECRET,
   'the folder was not copied and gone on with twice: each ledger counts its own',
   'noise is in floating point, of a generator that is not cryptographic',
 )
@@ -54,7 +58,11 @@ def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
   names = releases.of_round(graph.algorithm, graph.aggregation)
   cohort, rounds = common.cohort_size(population), common.ROUNDS.value
   delta, budget = privacy.DELTA.value, privacy.EPSILON.value
-  terms = accounting.Terms(population, cohort, dict.fromkeys(names, z), delta)
+  # Who is in a cohort is no secret to a server that noise is to protect from.
+  amplified = graph.aggregation.is_gaussian
+  terms = accounting.Terms(
+    population, cohort, dict.fromkeys(names, z), delta, amplified
+  )
   accountant = accounting.Accountant(terms)
   fitting = rounds if budget is None else accountant.rounds_within(budget, rounds)
   if not fitting:
@@ -85,8 +93,9 @@ def _check_statistics(graph: builder.Graph) -> None:
   name, given = privacy.STATISTICS_CLIP.name, privacy.STATISTICS_CLIP.value is not None
   if sent and not given:
     raise ValueError(
-      f'--aggregation=private is given without --{name}; it must be the norm to which '
-      "n_k times a client's statistics are clipped, which this method sends."
+      f'aggregation is {privacy.AGGREGATION.value} and --{name} is not given; it must '
+      "be the norm to which n_k times a client's statistics are clipped, which this "
+      'method sends.'
     )
   if given and not sent:
     raise ValueError(
@@ -120,7 +129,10 @@ def promised(algorithm: Any) -> Mapping[str, object]:
   terms = algorithm.terms
   return {
     'privacy': collections.OrderedDict(
-      aggregation='central differential privacy, Gaussian noise',
+      aggregation='distributed differential privacy, Skellam noise of the clients '
+      'under secure sums, simulated in one process'
+      if privacy.is_distributed()
+      else 'central differential privacy, Gaussian noise',
       epsilon=algorithm.epsilon,
       delta=terms.delta,
       unit='client',
@@ -130,11 +142,15 @@ def promised(algorithm: Any) -> Mapping[str, object]:
       noise=dict(terms.multipliers),
       clip_norms=privacy.clip_norms(),
       sampling=f'{terms.cohort} of {terms.population} clients a round, without '
-      'replacement',
+      f'replacement; {"counted" if terms.amplified else "not counted"}',
       accountant=accounting.NAME,
       protected=_PROTECTED,
-      not_protected=_NOT_PROTECTED,
-      assumed=_ASSUMED,
+      not_protected=[
+        each
+        for each in _NOT_PROTECTED
+        if each != _TO_SERVER or not privacy.is_distributed()
+      ],
+      assumed=[each for each in _ASSUMED if each != _SECRET or terms.amplified],
     )
   }
 

@@ -12,21 +12,23 @@ import math
 from typing import Any
 
 from absl import flags
+import tensorflow as tf
 
 from binaries.flags import common
 from binaries.flags import hosts
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.runtime import accounting
 
-PLAIN, SECURE, PRIVATE = 'plain', 'secure', 'private'
+PLAIN, SECURE, PRIVATE, DISTRIBUTED = 'plain', 'secure', 'private', 'distributed'
 
 AGGREGATION = flags.DEFINE_enum(
   'aggregation',
   PLAIN,
-  (PLAIN, SECURE, PRIVATE),
+  (PLAIN, SECURE, PRIVATE, DISTRIBUTED),
   'How what leaves the clients is combined: plain: sums in the clear; secure: sums of '
   'masked integers, of --runtime=in_process, a simulation; private: each client is '
-  'clipped and Gaussian noise added to the sums (central differential privacy).',
+  'clipped and Gaussian noise added to the sums (central differential privacy); '
+  'distributed: clients add the noise, under secure sums.',
 )
 SECURE_BOUND = flags.DEFINE_float(
   'secure_bound',
@@ -37,7 +39,7 @@ SECURE_BOUND = flags.DEFINE_float(
 SECURE_EXAMPLES = flags.DEFINE_integer(
   'secure_examples',
   4096,
-  'Of secure sums: examples that a client may have.',
+  'Of secure and distributed sums: examples that a client may have.',
   lower_bound=1,
 )
 SECURE_ROWS = flags.DEFINE_bool(
@@ -84,7 +86,9 @@ QUANTILE = flags.DEFINE_float(
   'The share of clients that clip norms should leave as they are; they follow it from '
   'round to round, beginning with those given. By default they stay.',
 )
-_OF_SECURE = (SECURE_BOUND.name, SECURE_EXAMPLES.name, SECURE_ROWS.name)
+_OF_SECURE = (SECURE_BOUND.name, SECURE_ROWS.name)
+_OF_BOTH = (SECURE_EXAMPLES.name,)
+_OF_CENTRAL = (QUANTILE.name,)
 _OF_PRIVATE = (
   NOISE.name,
   EPSILON.name,
@@ -92,12 +96,11 @@ _OF_PRIVATE = (
   UPDATE_CLIP.name,
   STATISTICS_CLIP.name,
   METRICS_CLIP.name,
-  QUANTILE.name,
 )
 # Those of algorithms that no noise is added to.
-OF_SUMS = (AGGREGATION.name, *_OF_SECURE)
+OF_SUMS = (AGGREGATION.name, *_OF_SECURE, *_OF_BOTH)
 # Those that any federated algorithm takes.
-NAMES = (*OF_SUMS, *_OF_PRIVATE)
+NAMES = (*OF_SUMS, *_OF_PRIVATE, *_OF_CENTRAL)
 
 
 def is_secure() -> bool:
@@ -106,15 +109,21 @@ def is_secure() -> bool:
 
 
 def is_private() -> bool:
-  """Returns whether noise is to be added."""
-  return AGGREGATION.value == PRIVATE
+  """Returns whether noise is to be added, by the server or by the clients."""
+  return AGGREGATION.value in (PRIVATE, DISTRIBUTED)
+
+
+def is_distributed() -> bool:
+  """Returns whether clients add the noise."""
+  return AGGREGATION.value == DISTRIBUTED
 
 
 def settle() -> None:
   """Gives flags the values that follow from the aggregation, where none is given."""
-  if is_secure():
+  masked = is_secure() or is_distributed()
+  if masked:
     common.fill({common.RUNTIME.name: common.IN_PROCESS})
-  if is_secure() or QUANTILE.value is not None:
+  if masked or QUANTILE.value is not None:
     # Each client is seen by itself.
     common.fill({common.PACKS.name: 0})
   if is_private():
@@ -131,33 +140,45 @@ def check(rows_of_one_client: bool = False) -> None:
   Raises:
     ValueError: If one is out of range, or does not fit another.
   """
-  for names, taker in ((_OF_SECURE, SECURE), (_OF_PRIVATE, PRIVATE)):
+  for names, takers in (
+    (_OF_SECURE, (SECURE,)),
+    (_OF_BOTH, (SECURE, DISTRIBUTED)),
+    (_OF_PRIVATE, (PRIVATE, DISTRIBUTED)),
+    (_OF_CENTRAL, (PRIVATE,)),
+  ):
     for name in names:
-      common.refuse_stray(name, AGGREGATION.name, (taker,))
+      common.refuse_stray(name, AGGREGATION.name, takers)
+  if is_secure() or is_distributed():
+    _check_masked()
   if is_secure():
-    _check_secure(rows_of_one_client)
+    _check_rows(rows_of_one_client)
+    aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():
     _check_private()
 
 
-def _check_secure(rows_of_one_client: bool) -> None:
+def _check_masked() -> None:
+  """Checks what all secure sums need."""
+  given = f'--{AGGREGATION.name}={AGGREGATION.value}'
   if common.RUNTIME.value != common.IN_PROCESS:
     raise ValueError(
-      f'--runtime={common.RUNTIME.value} is given with --aggregation=secure; it must '
+      f'--runtime={common.RUNTIME.value} is given with {given}; it must '
       "be in_process, for TFF's worker has no secure sums."
     )
-  _refuse_together('secure', hosts.PARTS, 'the parts of a round are sums')
+  _refuse_together(hosts.PARTS, 'the parts of a round are sums')
   if common.PACKS.value:
     raise ValueError(
-      f'--packs={common.PACKS.value} is given with --aggregation=secure; it must be 0, '
-      'for each client masks its own values.'
+      f'--packs={common.PACKS.value} is given with {given}; it must be 0, for each '
+      'client masks its own values.'
     )
   if common.PARTICIPATION.value is None and common.CLIENTS_PER_ROUND.value < 2:
     raise ValueError(
-      f'--clients_per_round={common.CLIENTS_PER_ROUND.value} is given with '
-      '--aggregation=secure; it must be at least 2, for a sum over one client is its '
-      'value.'
+      f'--clients_per_round={common.CLIENTS_PER_ROUND.value} is given with {given}; it '
+      'must be at least 2, for a sum over one client is its value.'
     )
+
+
+def _check_rows(rows_of_one_client: bool) -> None:
   if rows_of_one_client and not SECURE_ROWS.value:
     raise ValueError(
       '--aggregation=secure is given to an algorithm whose clients send rows that are '
@@ -170,28 +191,28 @@ def _check_secure(rows_of_one_client: bool) -> None:
       f'--{SECURE_ROWS.name} is given to an algorithm whose clients send no rows of '
       'their own; it is for FedCA and FedMatch only.'
     )
-  aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
 
 
 def _check_private() -> None:
+  given = f'--{AGGREGATION.name}={AGGREGATION.value}'
   if common.RUNTIME.value == common.HOSTS:
     raise ValueError(
-      '--runtime=hosts is given with --aggregation=private; it must be worker or '
+      f'--runtime=hosts is given with {given}; it must be worker or '
       'in_process, for a host that is given up may have drawn noise that nobody counts.'
     )
-  _refuse_together('private', hosts.PARTS, 'noise is counted for a round as a whole')
+  _refuse_together(hosts.PARTS, 'noise is counted for a round as a whole')
   if NOISE.value is None and EPSILON.value is None:
     raise ValueError(
-      '--aggregation=private is given without --privacy_epsilon or '
-      '--privacy_noise_multiplier; one of them must say how much noise there is.'
+      f'{given} is given without --privacy_epsilon or --privacy_noise_multiplier; one '
+      'of them must say how much noise there is.'
     )
   for flag in (NOISE, EPSILON):
     if flag.value is not None and not (math.isfinite(flag.value) and flag.value > 0):
       raise ValueError(f'{flag.name} is {flag.value}; it must be positive and finite.')
   if UPDATE_CLIP.value is None:
     raise ValueError(
-      f'--aggregation=private is given without --{UPDATE_CLIP.name}; it must be the '
-      "norm to which n_k times a client's update is clipped."
+      f'{given} is given without --{UPDATE_CLIP.name}; it must be the norm to which '
+      "n_k times a client's update is clipped."
     )
   if QUANTILE.value is not None and common.PACKS.value:
     raise ValueError(
@@ -201,13 +222,11 @@ def _check_private() -> None:
   _private(1.0, 2)
 
 
-def _refuse_together(
-  aggregation: str, flag: flags.FlagHolder[Any], reason: str
-) -> None:
+def _refuse_together(flag: flags.FlagHolder[Any], reason: str) -> None:
   if flag.value is not None:
     raise ValueError(
-      f'--{flag.name}={flag.value} is given with --aggregation={aggregation}; leave it '
-      f'out, for {reason}.'
+      f'--{flag.name}={flag.value} is given with --{AGGREGATION.name}='
+      f'{AGGREGATION.value}; leave it out, for {reason}.'
     )
 
 
@@ -220,12 +239,14 @@ def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
   Raises:
     ValueError: If the clients do not fit the flags.
   """
+  if (is_secure() or is_distributed()) and max(sizes) > SECURE_EXAMPLES.value:
+    raise ValueError(
+      f'{SECURE_EXAMPLES.name} is {SECURE_EXAMPLES.value}; a client has {max(sizes)} '
+      'examples, and it must be at least that.'
+    )
   if is_secure():
-    if max(sizes) > SECURE_EXAMPLES.value:
-      raise ValueError(
-        f'{SECURE_EXAMPLES.name} is {SECURE_EXAMPLES.value}; a client has {max(sizes)} '
-        'examples, and it must be at least that.'
-      )
+    # TFF traces assertions and leaves them, of which TensorFlow tells in ten lines each.
+    tf.get_logger().addFilter(lambda line: 'never used' not in line.getMessage())
     return aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():
     cohort = common.cohort_size(len(sizes))
@@ -243,7 +264,9 @@ def noise_of_round(population: int, cohort: int) -> float:
   if NOISE.value is not None:
     return float(NOISE.value)
   rounds = common.ROUNDS.value
-  return accounting.solve(population, cohort, rounds, EPSILON.value, DELTA.value)
+  return accounting.solve(
+    population, cohort, rounds, EPSILON.value, DELTA.value, not is_distributed()
+  )
 
 
 def clip_norms() -> dict[str, object]:
@@ -271,6 +294,15 @@ def _private(noise: float, cohort: int) -> aggregation_lib.Aggregation:
     adaptive = aggregation_lib.AdaptiveClip(QUANTILE.value, cohort)
   # An algorithm that sends statistics is refused without a norm for them (`terms`).
   statistics = 1.0 if STATISTICS_CLIP.value is None else STATISTICS_CLIP.value
+  if is_distributed():
+    return aggregation_lib.distributed_rounds(
+      noise,
+      UPDATE_CLIP.value,
+      statistics,
+      METRICS_CLIP.value,
+      cohort,
+      SECURE_EXAMPLES.value,
+    )
   return aggregation_lib.private_rounds(
     noise, UPDATE_CLIP.value, statistics, METRICS_CLIP.value, adaptive
   )

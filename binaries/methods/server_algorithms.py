@@ -185,8 +185,8 @@ def _labelled_only(objective: Any, problem: Problem) -> processes.ServerDataProc
 def _check_server_data() -> None:
   if privacy.is_private():
     raise ValueError(
-      f'aggregation is {privacy.PRIVATE}; with labels at the server it must be plain '
-      'or secure, for what clients are told of groups and counts would not be covered.'
+      f'aggregation is {privacy.AGGREGATION.value}; with labels at the server it must '
+      'be plain or secure, for what clients are told of groups would not be covered.'
     )
   common.refuse_stray('server_hospital', 'task', ('ham10000',))
   labels = methods.SERVER_LABELS

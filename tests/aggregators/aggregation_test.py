@@ -20,15 +20,16 @@ _ALL = {
   'plain': aggregation.plain,
   'secure': lambda: aggregation.secure(8.0, 16),
   'private': lambda: aggregation.private(1.0, 1.0, 1.0),
+  'distributed': lambda: aggregation.distributed(1.0, 1.0, 1.0, 1.0, 4, 16),
 }
 
 
 @pytest.mark.parametrize('name', _ALL)
 def test_every_factory_fits_its_place(name):
   made = _ALL[name]()
-  assert (made.packs is None) == (name == 'secure')
+  assert (made.packs is None) == (name in ('secure', 'distributed'))
   for each in [made, made.packs.aggregation] if made.packs else [made]:
-    assert each.noised == (name == 'private')
+    assert each.noised == (name in ('private', 'distributed'))
     for field in dataclasses.fields(each):
       factory = getattr(each, field.name)
       if not isinstance(factory, _FACTORIES):
@@ -38,7 +39,7 @@ def test_every_factory_fits_its_place(name):
       else:
         process = factory.create(_VALUE, _WEIGHT)
       assert isinstance(process, tff.templates.AggregationProcess)
-      if name == 'secure':
+      if name in ('secure', 'distributed'):
         tff.test.assert_not_contains_unsecure_aggregation(process.next)
 
 

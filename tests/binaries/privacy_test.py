@@ -19,6 +19,7 @@ from tff_ssl.runtime import privacy_ledger
 _RUN = '--run_dir=/nowhere/run'
 _SECURE = f'--aggregation=secure {_RUN}'
 _PRIVATE = f'--aggregation=private --privacy_update_clip=1 {_RUN}'
+_DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
 _REFUSED = {
   dcco: {
     f'--secure_bound=8 {_RUN}': 'is given with --aggregation=plain; it is for secure',
@@ -38,12 +39,17 @@ _REFUSED = {
       'must be worker or in_process, for a host that is given up may have drawn noise'
     ),
     f'--privacy_epsilon=8 --privacy_clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
+    f'--privacy_epsilon=8 --secure_bound=2 {_PRIVATE}': 'it is for secure only',
+    f'--privacy_epsilon=8 --packs=2 {_DISTRIBUTED}': 'must be 0, for each client masks',
+    f'--privacy_epsilon=8 --privacy_clip_quantile=0.5 {_DISTRIBUTED}': (
+      'is given with --aggregation=distributed; it is for private only'
+    ),
     f'--algorithm=centralized_cco {_SECURE}': '--aggregation is given with --algorithm',
   },
   fedema: {f'--method=fedca {_SECURE}': 'clients send rows that are one'},
   fedsup: {
     f'--method=fedmatch {_SECURE}': 'give --secure_rows_of_one_client',
-    f'--aggregation=private {_RUN}': 'with labels at the server it must be plain or',
+    f'--aggregation=private {_RUN}': 'with labels at the server it must be plain',
   },
   dec_ssl: {f'--method=ring {_SECURE}': '--aggregation is given with --method=ring'},
   fedavg_ssl: {f'--algorithm=centralized {_SECURE}': '--aggregation is given with'},

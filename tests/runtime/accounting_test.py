@@ -57,6 +57,15 @@ def test_without_sampling_it_is_not_below_the_exact_loss_of_a_gaussian():
   assert 0.05 * delta < exact <= delta
 
 
+def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
+  terms = accounting.Terms(1000, 10, {'x': 4.0}, 1e-4, amplified=False)
+  everybody = accounting.Terms(1000, 1000, {'x': 4.0}, 1e-4)
+  found = accounting.Accountant(terms).epsilon(9)
+  # By whole orders alone: never less, and hardly more.
+  assert 1 <= found / accounting.Accountant(everybody).epsilon(9) < 1.01
+  assert accounting.solve(1000, 10, 9, found, 1e-4, False) == pytest.approx(4, rel=0.01)
+
+
 def test_the_noise_that_a_budget_needs_is_enough_and_little_more():
   z = accounting.solve(500, 500, 20, 5.0, 1e-4)
   accountant = accounting.Accountant(_terms(500, 500, (z,), 1e-4))

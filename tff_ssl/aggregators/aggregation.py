@@ -4,6 +4,7 @@ An algorithm takes one `Aggregation`. `plain` sums in the clear; `secure` uses s
 sums throughout, so that the server learns only totals; `private` clips and noises what
 is computed from a client's examples (central differential privacy), all but the counts;
 `private_rounds` does so by a noise that is stated for all releases of a round together.
+`distributed` has the clients add the noise, under secure sums.
 """
 
 import collections
@@ -11,10 +12,12 @@ from collections.abc import Callable, Mapping
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
+from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
 from tff_ssl.aggregators import withheld
 
@@ -38,6 +41,8 @@ class Aggregation:
     noised: Whether noise is added, so that nothing that arrives is 0.
     noise_multiplier: Where noise is added, the standard deviation of it over the clip
       norm, of each value that is released.
+    is_gaussian: Where noise is added, whether it is Gaussian. Other noise is counted as
+      a Gaussian's without the help of sampling, which is not known of it.
     releases_metrics: Whether metrics leave the clients; else what arrives of them is 0.
     divided: Where noise is stated for a round, how many values a round releases -> the
       aggregation for such rounds. The builder calls it; None: there is nothing to
@@ -51,6 +56,7 @@ class Aggregation:
   packs: 'Packs | None' = None
   noised: bool = False
   noise_multiplier: float | None = None
+  is_gaussian: bool = True
   releases_metrics: bool = True
   divided: 'Callable[[int], Aggregation] | None' = None
 
@@ -234,10 +240,68 @@ def private_rounds(
     metrics_clip: Of metrics.
     adaptive: Of all clip norms.
   """
+  return _divided(
+    lambda z: private(z, update_clip, statistics_clip, metrics_clip, adaptive),
+    noise_multiplier,
+  )
+
+
+def distributed(
+  noise_multiplier: float,
+  update_clip: float,
+  statistics_clip: float,
+  metrics_clip: float | None,
+  clients_per_round: int,
+  max_examples_per_client: int,
+  max_count: int = 2**20,
+) -> Aggregation:
+  """Returns differential privacy that the server needs not be trusted with.
+
+  Each client adds its part of the noise before a secure sum (`skellam`): the server
+  sees noised sums alone. As in `private` counts and the n_k are summed without noise,
+  under secure sums too.
+
+  Args:
+    noise_multiplier: As of `private`, as the clip norms: that of a Gaussian with no
+      more privacy.
+    update_clip: Of updates.
+    statistics_clip: Of statistics.
+    metrics_clip: Of metrics; None: they do not leave the client.
+    clients_per_round: K, all of which add noise.
+    max_examples_per_client: Bound of n_k.
+    max_count: Bound of a client's integer counts.
+  """
+  _check_positive(max_examples_per_client=max_examples_per_client, max_count=max_count)
+  clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
+  if metrics_clip is not None:
+    clip_norms['metrics'] = metrics_clip
+  sums: dict[str, tff.aggregators.UnweightedAggregationFactory] = {
+    name: skellam.SkellamSumFactory(noise_multiplier, norm, clients_per_round)
+    for name, norm in clip_norms.items()
+  }
+  weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
+  counts = tff.aggregators.SecureSumFactory(max_count, 0)
+  made = _noised(noise_multiplier, sums, weights, counts)
+  return dataclasses.replace(made, is_gaussian=False)
+
+
+def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
+  """Returns `distributed` with the noise of a round, as `private_rounds` has it.
+
+  Args:
+    noise_multiplier: z, that of all releases of a round together.
+    *others: See `distributed`.
+  """
+  return _divided(lambda z: distributed(z, *others), noise_multiplier)
+
+
+def _divided(
+  build: Callable[[float], Aggregation], noise_multiplier: float
+) -> Aggregation:
+  """Returns what `build` makes of the noise of a release, with that of a round."""
 
   def divided(releases: int) -> Aggregation:
-    own = noise_multiplier * math.sqrt(releases)
-    return private(own, update_clip, statistics_clip, metrics_clip, adaptive)
+    return build(noise_multiplier * math.sqrt(releases))
 
   return dataclasses.replace(divided(1), divided=divided)
 
@@ -277,15 +341,19 @@ def _adaptive_sum(
 def _noised(
   noise_multiplier: float,
   sums: Mapping[str, tff.aggregators.UnweightedAggregationFactory],
+  weights: tff.aggregators.UnweightedAggregationFactory | None = None,
+  counts: tff.aggregators.UnweightedAggregationFactory | None = None,
 ) -> Aggregation:
   metrics: tff.aggregators.WeightedAggregationFactory = withheld.WithheldFactory()
   if 'metrics' in sums:
-    metrics = tff.aggregators.MeanFactory(sums['metrics'], no_nan_division=True)
+    metrics = tff.aggregators.MeanFactory(
+      sums['metrics'], weights, no_nan_division=True
+    )
   return Aggregation(
-    updates=tff.aggregators.MeanFactory(sums['update'], no_nan_division=True),
-    statistics=statistics_lib.StatisticsFactory(sums['statistics']),
+    updates=tff.aggregators.MeanFactory(sums['update'], weights, no_nan_division=True),
+    statistics=statistics_lib.StatisticsFactory(sums['statistics'], weights),
     metrics=metrics,
-    counts=tff.aggregators.SumFactory(),
+    counts=counts or tff.aggregators.SumFactory(),
     noised=True,
     noise_multiplier=noise_multiplier,
     releases_metrics='metrics' in sums,

@@ -28,6 +28,7 @@ NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
 SENSITIVITY = 2.0
 # Orders alpha that noise is looked for with: a quarter of dp_accounting's in a tenth of
 # its time. Epsilon by fewer orders is never smaller.
+_WHOLE_ORDERS = (*range(2, 64), 128, 256, 512, 1024)
 _FEW_ORDERS = (1.1, 1.25, 1.5, 1.75, *range(2, 33), 40, 50, 63)
 # Where the noise of a round is looked for, as a multiplier.
 _LEAST, _MOST = 1e-2, 1e6
@@ -43,12 +44,15 @@ class Terms:
     multipliers: By the name of what a round releases, the standard deviation of its
       noise over the clip norm.
     delta: Of (epsilon, delta); below 1 / N.
+    amplified: Whether that cohorts are drawn counts. It does where noise is Gaussian
+      and who is in a cohort is secret; else a client counts as if in every round.
   """
 
   population: int
   cohort: int
   multipliers: Mapping[str, float]
   delta: float
+  amplified: bool = True
 
   def __post_init__(self):
     if not 1 <= self.cohort <= self.population:
@@ -79,7 +83,7 @@ class Terms:
     """Returns one round: all of its releases, of one cohort."""
     return dp_accounting.SampledWithoutReplacementDpEvent(
       self.population,
-      self.cohort,
+      self.cohort if self.amplified else self.population,
       dp_accounting.ComposedDpEvent(
         [
           dp_accounting.GaussianDpEvent(z / SENSITIVITY)
@@ -95,6 +99,7 @@ class Terms:
       'cohort': self.cohort,
       'multipliers': dict(self.multipliers),
       'delta': self.delta,
+      'amplified': self.amplified,
     }
 
 
@@ -121,6 +126,9 @@ class Accountant:
       terms: Of each round.
       orders: See `new_accountant`. Any give a bound; more give a better one.
     """
+    if not terms.amplified:
+      # What is known of other noise than Gaussian is known of whole orders.
+      orders = _WHOLE_ORDERS
     one = new_accountant(orders).compose(terms.event())
     self._delta = terms.delta
     self._orders = one.orders
@@ -149,7 +157,12 @@ class Accountant:
 
 @functools.lru_cache(maxsize=32)
 def solve(
-  population: int, cohort: int, rounds: int, epsilon: float, delta: float
+  population: int,
+  cohort: int,
+  rounds: int,
+  epsilon: float,
+  delta: float,
+  amplified: bool = True,
 ) -> float:
   """Returns the least noise of a round with which a run stays within a budget.
 
@@ -159,6 +172,7 @@ def solve(
     rounds: Of the run.
     epsilon: The budget, positive.
     delta: Below 1 / N.
+    amplified: See `Terms`.
 
   Returns:
     z, the multiplier of all releases of a round together: a little more than it need
@@ -173,7 +187,7 @@ def solve(
     raise ValueError(f'rounds is {rounds}; it must be at least 1.')
 
   def is_enough(z: float) -> bool:
-    terms = Terms(population, cohort, {'round': z}, delta)
+    terms = Terms(population, cohort, {'round': z}, delta, amplified)
     return Accountant(terms, _FEW_ORDERS).epsilon(rounds) <= epsilon
 
   low, high = _LEAST, 1.0
