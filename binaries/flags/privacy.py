@@ -245,7 +245,7 @@ def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
       'examples, and it must be at least that.'
     )
   if is_secure():
-    # TFF traces assertions and leaves them, of which TensorFlow tells in ten lines each.
+    # TFF traces assertions and leaves them; TensorFlow tells of each in ten lines.
     tf.get_logger().addFilter(lambda line: 'never used' not in line.getMessage())
     return aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():

@@ -14,7 +14,7 @@ reads the values. What is shown by it: that an algorithm works with what a secur
 gives, integers in stated bounds modulo a number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 import itertools
 import math
 import secrets
@@ -123,16 +123,50 @@ def of_bits(bitwidth: Any) -> Any:
   return 2 ** int(bitwidth) - 1
 
 
-def _over_leaves(combine: Any, values: Sequence[Any], parameter: Any) -> Any:
-  if type(values[0]) is tuple:
-    many = len(values[0])
-    each = parameter if type(parameter) is tuple else itertools.repeat(parameter, many)
-    columns = zip(*values, strict=True) if many else ()
-    return tuple(
-      _over_leaves(combine, column, own)
-      for column, own in zip(columns, each, strict=True)
-    )
-  return combine([np.asarray(value) for value in values], int(parameter))
+def _over_leaves(
+  combine: Callable[[list[np.ndarray], int], np.ndarray],
+  values: Sequence[Any],
+  parameter: Any,
+) -> Any:
+  """Sums all arrays of structures, those with one parameter and type as one vector."""
+  parameters = list(_parameters(values[0], parameter))
+  flat = [[np.asarray(leaf) for leaf in _leaves(value)] for value in values]
+  sums: list[Any] = [None] * len(parameters)
+  groups: dict[Any, list[int]] = {}
+  for place, (leaf, own) in enumerate(zip(flat[0], parameters, strict=True)):
+    groups.setdefault((own, leaf.dtype), []).append(place)
+  for (own, _), places in groups.items():
+    vectors = [np.concatenate([leaves[p].ravel() for p in places]) for leaves in flat]
+    ends = np.cumsum([flat[0][place].size for place in places])
+    parts = np.split(combine(vectors, own), ends[:-1])
+    for place, part in zip(places, parts, strict=True):
+      sums[place] = part.reshape(flat[0][place].shape)[()]
+  return _nested(values[0], iter(sums))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+  if type(value) is tuple:
+    for each in value:
+      yield from _leaves(each)
+  else:
+    yield value
+
+
+def _parameters(value: Any, parameter: Any) -> Iterator[int]:
+  """Yields the number that goes with each array of a structure."""
+  if type(value) is tuple:
+    shared = type(parameter) is not tuple
+    each = itertools.repeat(parameter, len(value)) if shared else parameter
+    for own, number in zip(value, each, strict=True):
+      yield from _parameters(own, number)
+  else:
+    yield int(parameter)
+
+
+def _nested(form: Any, flat: Iterator[Any]) -> Any:
+  if type(form) is tuple:
+    return tuple(_nested(each, flat) for each in form)
+  return next(flat)
 
 
 def _bounded(values: Sequence[np.ndarray], largest: int) -> np.ndarray:
@@ -151,7 +185,7 @@ def _bounded(values: Sequence[np.ndarray], largest: int) -> np.ndarray:
       f'a secure sum of {len(values)} clients is {result.max()}; as '
       f'{values[0].dtype} it must be at most {most}'
     )
-  return result.astype(values[0].dtype)[()]
+  return result.astype(values[0].dtype)
 
 
 def _modular(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:
@@ -159,7 +193,7 @@ def _modular(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:
     raise ValueError(f'the modulus of a secure sum is {modulus}; it must be positive')
   kind = values[0].dtype
   residues = [np.mod(value.astype(np.int64), modulus) for value in values]
-  return _masked_sum(residues, modulus).astype(kind)[()]
+  return _masked_sum(residues, modulus).astype(kind)
 
 
 def _masked_sum(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:
