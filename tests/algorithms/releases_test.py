@@ -82,21 +82,21 @@ def test_metrics_that_are_withheld_are_no_release_and_arrive_as_zeros(tff_contex
 
 
 def test_a_clip_that_follows_a_quantile_comes_to_it(tff_context):
-  adaptive = aggregation_lib.AdaptiveClip(0.5, clients_per_round=40, learning_rate=0.5)
-  made = aggregation_lib.private(0.05, 0.1, 1.0, adaptive=adaptive)
+  adaptive = aggregation_lib.AdaptiveClip(0.5, clients_per_round=8, learning_rate=0.5)
+  made = aggregation_lib.private(0.01, 30.0, 1.0, adaptive=adaptive)
   assert made.packs is None
   value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [1])))
   process = made.updates.create(value_type, tff.TensorType(np.float32))
-  # Norms of 1 to 40: half are within 20.5.
-  values = [{'x': np.float32([k])} for k in range(1, 41)]
+  # Norms of 1 to 8: half are within any between 4 and 5.
+  values = [{'x': np.float32([k])} for k in range(1, 9)]
   state = process.initialize()
-  for _ in range(40):
-    output = process.next(state, values, [np.float32(1)] * 40)
+  for _ in range(20):
+    output = process.next(state, values, [np.float32(1)] * 8)
     state = output.state
-  told = tf.nest.flatten(output.measurements)
-  assert any(15 < float(value) < 27 for value in told), told
-  # Clipped at about 20: 1 + ... + 20 and 20 times 20, over 40.
-  assert 12 < output.result['x'][0] < 19
+  told = [float(value) for value in tf.nest.flatten(output.measurements)]
+  assert any(3.5 < value < 5.5 for value in told), told
+  # Clipped at 4 or 5 of 8: 1 + 2 + 3 + 4 + 4 times 4 to 5, over 8.
+  assert 3 < output.result['x'][0] < 4
 
 
 def test_an_algorithm_that_sends_integers_is_refused():

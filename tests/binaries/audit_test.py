@@ -6,8 +6,8 @@ import pytest
 
 from binaries import audit
 from tests.binaries import in_process
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.runtime import accounting
+from tff_ssl.runtime import audit as audit_lib
 from tff_ssl.runtime import privacy_ledger
 
 _FLAGS = {
@@ -54,16 +54,20 @@ def test_a_sound_run_passes_and_writes_nothing(make):
   assert sorted(folder.iterdir()) == before
 
 
-def test_a_clip_a_hundred_times_too_large_is_caught(make, monkeypatch):
-  sound = aggregation_lib.private
+def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
+  given = []
 
-  def broken(noise_multiplier, update_clip, *others):
-    return sound(noise_multiplier / 100, 100 * update_clip, *others)
+  def find(aggregation, *others):
+    given.append((aggregation.noise_multiplier, *others[:3]))
+    return audit_lib.Finding(1.0, 2.0, 3.0, 1e-5)
 
-  monkeypatch.setattr(aggregation_lib, 'private', broken)
+  monkeypatch.setattr(audit_lib, 'audit', find)
   ended = _run(make())
   assert ended.status == 1
-  assert 'is broken: canaries show an epsilon of at least' in ended.stderr
+  assert 'canaries show an epsilon of at least 2, and its noise is' in ended.stderr
+  # What the flags build, and what the ledger says.
+  each = 2**0.5 * _FLAGS['privacy_noise_multiplier']
+  assert given == [(pytest.approx(each), each, 0.5, 1e-5)]
 
 
 @pytest.mark.parametrize(
