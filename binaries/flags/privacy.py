@@ -120,10 +120,7 @@ def is_distributed() -> bool:
 
 def settle() -> None:
   """Gives flags the values that follow from the aggregation, where none is given."""
-  masked = is_secure() or is_distributed()
-  if masked:
-    common.fill({common.RUNTIME.name: common.IN_PROCESS})
-  if masked or QUANTILE.value is not None:
+  if is_secure() or is_distributed() or QUANTILE.value is not None:
     # Each client is seen by itself.
     common.fill({common.PACKS.name: 0})
   if is_private():
