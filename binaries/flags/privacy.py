@@ -236,11 +236,8 @@ def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
   Raises:
     ValueError: If the clients do not fit the flags.
   """
-  if (is_secure() or is_distributed()) and max(sizes) > SECURE_EXAMPLES.value:
-    raise ValueError(
-      f'{SECURE_EXAMPLES.name} is {SECURE_EXAMPLES.value}; a client has {max(sizes)} '
-      'examples, and it must be at least that.'
-    )
+  if is_secure() or is_distributed():
+    _check_clients(sizes)
   if is_secure():
     # TFF traces assertions and leaves them; TensorFlow tells of each in ten lines.
     tf.get_logger().addFilter(lambda line: 'never used' not in line.getMessage())
@@ -249,6 +246,19 @@ def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
     cohort = common.cohort_size(len(sizes))
     return _private(noise_of_round(len(sizes), cohort), cohort)
   return None
+
+
+def _check_clients(sizes: Sequence[int]) -> None:
+  if max(sizes) > SECURE_EXAMPLES.value:
+    raise ValueError(
+      f'{SECURE_EXAMPLES.name} is {SECURE_EXAMPLES.value}; a client has {max(sizes)} '
+      'examples, and it must be at least that.'
+    )
+  if common.cohort_size(len(sizes)) < 2:
+    raise ValueError(
+      f'participation is {common.PARTICIPATION.value}; of {len(sizes)} clients that is '
+      'one, and a sum over one client is its value: it must be larger.'
+    )
 
 
 def noise_of_round(population: int, cohort: int) -> float:

@@ -11,6 +11,7 @@ from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
 from binaries.experiment import telling
+from binaries.flags import privacy
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.runtime import accounting
@@ -62,6 +63,21 @@ def test_what_does_not_fit_is_refused_in_one_sentence(program):
   for line, said in in_process.said(program, expected).items():
     assert expected[line] in said, line
     assert said.endswith('.') and '\n' not in said
+
+
+@pytest.mark.parametrize(
+  ('flags', 'sizes', 'message'),
+  [
+    ('--secure_examples=3', [3, 4], 'secure_examples is 3; a client has 4 examples'),
+    ('--participation=0.1', [4] * 12, 'of 12 clients that is one, and a sum over one'),
+  ],
+)
+def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message):
+  with in_process.parsed('--aggregation=secure', *flags.split()):
+    with pytest.raises(ValueError, match=message):
+      privacy.build(sizes)
+    with in_process.parsed('--aggregation=plain'):
+      assert privacy.build(sizes) is None
 
 
 _FLAGS = (
