@@ -34,7 +34,11 @@ def test_it_is_worth_the_gaussian_that_it_is_counted_as(noise_multiplier, shift)
     if order * shift > 3 * mu:
       continue
     gaussian = order / (2 * noise_multiplier**2)
-    assert _divergence(mu, shift, order) <= gaussian * (1 + 1e-6), order
+    exact = _divergence(mu, shift, order)
+    assert exact <= gaussian * (1 + 1e-6), order
+    # Nor is there much more noise than that takes, where there is not little of it.
+    if noise_multiplier == 8 and order == 2:
+      assert exact > 0.9 * gaussian
 
 
 def test_its_variance_solves_the_inequality_of_the_docstring():
