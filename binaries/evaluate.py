@@ -22,8 +22,6 @@ these clients send once; --fairness tells how evenly accuracies are spread over 
 
 import pathlib
 
-from absl import flags
-
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import results
@@ -31,12 +29,11 @@ from binaries.experiment import transfer
 from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import hosts
+from binaries.flags import outputs
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import run_config
-
-_RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
 
 # How an encoder is evaluated and where the data are, but not what the encoder is.
 _MAY_BE_GIVEN = (
@@ -52,9 +49,9 @@ _STATISTICS = 'global_model_weights/non_trainable'
 
 def main() -> None:
   """Evaluates."""
-  if not _RUN.value:
+  if not outputs.RUN.value:
     raise ValueError('run is not given; it must name the folder of a run.')
-  folder = pathlib.Path(_RUN.value)
+  folder = pathlib.Path(outputs.RUN.value)
   config = run_config.read(folder)
   stored = config['flags']
   for name in common.given():

@@ -55,6 +55,7 @@ def save_encoder(
   params: network.Params,
   algorithm: str,
   rounds: int,
+  promised: Mapping[str, object] | None = None,
 ) -> None:
   """Writes `encoder.keras`, its card and a projection of test images' encodings.
 
@@ -65,9 +66,12 @@ def save_encoder(
     params: Its parameters.
     algorithm: What trained it.
     rounds: For how long.
+    promised: What the card says besides, by name: of privacy.
   """
   model = encoder.to_keras(params)
-  folder.save_encoder(model, card(task, encoder, algorithm, rounds))
+  own = card(task, encoder, algorithm, rounds)
+  own.update(promised or {})
+  folder.save_encoder(model, own)
   shown = task.test.take(projection.choose(len(task.test)))
   inputs = shown[encoder.field]
   projection.write(

@@ -10,12 +10,14 @@ import numpy as np
 
 from binaries.experiment import evaluating
 from binaries.experiment import personal
+from binaries.experiment import private
 from binaries.experiment import results
 from binaries.experiment import telling
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import hosts
+from binaries.flags import privacy
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
@@ -131,16 +133,19 @@ def prepare(chosen: choice.Choice) -> Prepared:
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
+  sizes = [len(positions) for positions in partition.values()]
+  aggregation = privacy.build(sizes)
   clients = simulation.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
-  sizes = [len(positions) for positions in partition.values()]
   telling.warn_of_small_batches(
     chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
   )
   counted = (len(partition),) if algorithm.numbered else ()
-  process = algorithm.build(objective, spec, *counted)
+  given = {} if aggregation is None else {'aggregation': aggregation}
+  process = algorithm.build(objective, spec, *counted, **given)
+  graph = getattr(process, 'graph', None)
   take: Callable[[Iterable[str]], Any] = clients.cohort
   is_stateful = isinstance(process, processes.StatefulProcess)
   if algorithm.federated:
@@ -152,6 +157,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   if (build_own := chosen.build_personal) is not None:
     parts = personal.Parts(task, encoder, partition)
     own = personal.Personal(parts, build_own(process, objective, data))
+  process = private.counted(process, graph, len(partition))
   cohort_fn = _build_cohorts(
     task, data, partition, take if algorithm.federated else None, share
   )
@@ -185,10 +191,11 @@ def execute(prepared: Prepared) -> None:
     mixing = prepared.chosen.algorithm.mixing()
     alarms.append(mixing)
 
-  def keep(state: Any) -> None:
+  def keep(state: Any, round: int = rounds) -> None:
     params = prepared.of_encoder(prepared.weights(state))
+    promised = private.promised(prepared.algorithm)
     results.save_encoder(
-      folder, prepared.task, prepared.encoder, params, prepared.name, rounds
+      folder, prepared.task, prepared.encoder, params, prepared.name, round, promised
     )
 
   def evaluate(state: Any, round: int) -> Mapping[str, float]:
@@ -220,6 +227,7 @@ def execute(prepared: Prepared) -> None:
     with (
       telling.telling_what_is_saved(folder, rounds),
       _open_context(prepared.chosen.algorithm.federated, folder) as execution,
+      private.keeping_what_is_paid_for(keep, path),
     ):
       state = loop.run(
         prepared.algorithm,
@@ -237,6 +245,7 @@ def execute(prepared: Prepared) -> None:
       if mixing is not None:
         mixing.finish(rows)
       telling.warn_of_no_pseudo_label(rows)
+      telling.warn_of_clipped_values(rows)
       weights = prepared.weights(state)
       if own is not None:
         with telling.after_training(path):

@@ -15,6 +15,7 @@ from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import hosts
 from binaries.flags import methods
+from binaries.flags import privacy
 from binaries.methods import choice
 from binaries.methods import server_algorithms
 from tasks import ham10000
@@ -75,6 +76,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     cohorts if algorithm.has_clients else None,
   )
   encoder = common.build_encoder(task)
+  sizes = [len(members) for members in partition.values()]
   problem = server_algorithms.Problem(
     encoder,
     task.num_classes,
@@ -82,10 +84,10 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     cohorts.element_spec,
     len(partition),
     grouping,
+    privacy.build(sizes),
   )
   objective = chosen.objective.of_task(encoder, task)
   if algorithm.has_clients:
-    sizes = [len(members) for members in partition.values()]
     telling.warn_of_small_batches(chosen, objective, sizes)
   process = running.in_parts(algorithm.build(objective, problem))
   evaluator = evaluating.Evaluator(split.server, encoder)

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from binaries.flags import methods
+from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import choice
 from tff_ssl.objectives import fixmatch
@@ -15,6 +16,8 @@ from tff_ssl.runtime import run_folder
 
 # Fewer examples are too few for batch norm.
 _FEW = 8
+# How the measurements of secure sums end that count clients.
+_CLIPPED = 'er_clipped_count'
 
 
 @contextlib.contextmanager
@@ -88,6 +91,27 @@ def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
       f'Warning: in none of {len(shares)} rounds did an image of a client have a '
       f'pseudo-label, so that the clients have learnt nothing: no probability reached '
       f'--threshold={methods.THRESHOLD.value:g}.',
+      file=sys.stderr,
+      flush=True,
+    )
+
+
+def warn_of_clipped_values(rows: Sequence[Mapping[str, str]]) -> None:
+  """Says on stderr if clients' values were clipped by the bounds of secure sums.
+
+  Args:
+    rows: Of metrics.csv.
+  """
+  clipped = [
+    round
+    for round, row in enumerate(rows, start=1)
+    if any(name.endswith(_CLIPPED) and float(value) > 0 for name, value in row.items())
+  ]
+  if clipped:
+    print(
+      f'Warning: in {len(clipped)} of {len(rows)} rounds, first in round {clipped[0]}, '
+      'values of clients were clipped by the bounds of secure sums: metrics.csv has '
+      f'how many (*{_CLIPPED}). Raise --{privacy.SECURE_BOUND.name}.',
       file=sys.stderr,
       flush=True,
     )

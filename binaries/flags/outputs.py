@@ -4,6 +4,7 @@ import pathlib
 
 from absl import flags
 
+RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
 RUNS = flags.DEFINE_list(
   'runs',
   None,

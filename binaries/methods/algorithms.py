@@ -11,6 +11,7 @@ from absl import flags
 from binaries.flags import common
 from binaries.flags import hosts
 from binaries.flags import methods
+from binaries.flags import privacy
 from binaries.flags import training
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
@@ -47,8 +48,9 @@ class Algorithm:
 
   Attributes:
     build: (objective, element_spec) -> what the round loop runs; where clients are
-      numbered, (objective, element_spec, how many there are). Where the server has
-      data, (objective, `server_algorithms.Problem`).
+      numbered, (objective, element_spec, how many there are). Where `takes` has
+      --aggregation, `aggregation` is a keyword. Where the server has data, (objective,
+      `server_algorithms.Problem`).
     takes: Flags that it reads, besides those that every run has.
     defaults: Values of flags where the command line gives none; of a flag that it does
       not take, the value it has.
@@ -65,6 +67,8 @@ class Algorithm:
     topology: Number of clients -> the graph in which they average, without a server.
     of_clients: State -> values by name that stand with the weights of the result where
       `personal` makes the clients' own models of both; None: it needs none.
+    rows_of_one_client: Whether clients send rows that are one's alone, with zeros in
+      the place of the others, so that a sum shows them.
   """
 
   build: Callable[..., Any]
@@ -78,21 +82,23 @@ class Algorithm:
   mixing: Callable[[], alarm.MixingAlarm] | None = None
   topology: Callable[[int], topology_lib.Topology] | None = None
   of_clients: Callable[[Any], Mapping[str, Any]] | None = None
+  rows_of_one_client: bool = False
 
 
 def with_server(
   build: Callable[..., Any], config: Callable[[], Any]
-) -> Callable[[Any, Any], Any]:
+) -> Callable[..., Any]:
   """Returns `Algorithm.build` where the server has an optimizer.
 
   Args:
-    build: (objective, element_spec, server's optimizer, configuration) -> what the
-      round loop runs.
+    build: (objective, element_spec, server's optimizer, configuration, aggregation) ->
+      what the round loop runs.
     config: The flags -> its configuration.
   """
 
-  def build_by_flags(objective: Any, element_spec: Any) -> Any:
-    return build(objective, element_spec, training.build_server_optimizer(), config())
+  def build_by_flags(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
+    optimizer = training.build_server_optimizer()
+    return build(objective, element_spec, optimizer, config(), aggregation=aggregation)
 
   return build_by_flags
 
@@ -124,19 +130,23 @@ def _fedbn_config() -> fedavg.FedAvgConfig:
   return training.client_config()
 
 
-def _fed_ssl(objective: Any, element_spec: Any) -> Any:
+def _fed_ssl(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
   reset = (target.TARGET,) if methods.RESET_TARGET.value else ()
   build = functools.partial(fed_ssl.build_fed_ssl, reset=reset)
-  return with_server(build, training.client_config)(objective, element_spec)
+  return with_server(build, training.client_config)(
+    objective, element_spec, aggregation
+  )
 
 
 def _scaffold_config(population: int) -> scaffold.ScaffoldConfig:
   return scaffold.ScaffoldConfig(population, training.client_config())
 
 
-def _scaffold(objective: Any, element_spec: Any, population: int) -> Any:
+def _scaffold(
+  objective: Any, element_spec: Any, population: int, aggregation: Any = None
+) -> Any:
   build = with_server(scaffold.build_scaffold, lambda: _scaffold_config(population))
-  return build(objective, element_spec)
+  return build(objective, element_spec, aggregation)
 
 
 def _l_dawa_config() -> l_dawa.LDAWAConfig:
@@ -190,7 +200,9 @@ def _check_centralized() -> None:
   training.schedule()
 
 
-def _fedca(objective: Any, element_spec: Any, population: int) -> Any:
+def _fedca(
+  objective: Any, element_spec: Any, population: int, aggregation: Any = None
+) -> Any:
   """Builds FedCA; a base model of another encoder is refused."""
   params = _base_params()
   if params is not None:
@@ -200,7 +212,9 @@ def _fedca(objective: Any, element_spec: Any, population: int) -> Any:
     population, methods.DICTIONARY_SIZE.value, training.client_config()
   )
   optimizer = training.build_server_optimizer()
-  return fedca.build_fedca(objective, element_spec, optimizer, config, params)
+  return fedca.build_fedca(
+    objective, element_spec, optimizer, config, params, aggregation
+  )
 
 
 def _check_fedca() -> None:
@@ -252,6 +266,7 @@ _COHORTS = (
   'packs',
   'parts',
   *RUNTIME,
+  *privacy.NAMES,
 )
 # Flags among those of every run that only some algorithms take.
 OF_SOME = _COHORTS
@@ -331,5 +346,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     (*FEDAVG, 'dictionary_size', 'alignment_run'),
     check=_check_fedca,
     numbered=True,
+    rows_of_one_client=True,
   ),
 }

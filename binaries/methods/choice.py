@@ -13,6 +13,7 @@ from binaries.flags import evaluation
 from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import own_encoders
+from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
@@ -102,11 +103,13 @@ def read(program: str) -> Choice:
   _rename(chosen.method.renamed)
   common.fill({**table.values(chosen.program, chosen.method), **common.of_task()})
   training.settle()
+  privacy.settle()
   hosts.settle()
   if chosen.method.alias:
     print(f'{chosen.name} is {chosen.method.alias}', flush=True)
   chosen.program.check()
   chosen.algorithm.check()
+  privacy.check(chosen.algorithm.rows_of_one_client)
   if set(own_encoders.NAMES) & _taken(chosen.method):
     own_encoders.check()
   return chosen

@@ -8,6 +8,7 @@ from typing import Any
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import own_encoders
+from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import algorithms
 from tff_ssl.algorithms import decentralized
@@ -104,8 +105,9 @@ def _algorithm(
   )
 
 
-# Neither an optimizer of a server, nor weights of clients; and no size of a cohort.
-_NOT = {*training.OF_SERVER, 'weighting', 'clients_per_round'}
+# Neither an optimizer of a server, nor weights of clients; no size of a cohort; and no
+# sums at a server, for neighbours see each other's models.
+_NOT = {*training.OF_SERVER, 'weighting', 'clients_per_round', *privacy.NAMES}
 _TAKES = (
   *(name for name in algorithms.FEDAVG if name not in _NOT),
   *own_encoders.NAMES,

@@ -78,14 +78,14 @@ def _mixing_of_fedu() -> alarm.MixingAlarm:
   )
 
 
-def _fed_byol(objective: Any, element_spec: Any) -> Any:
+def _fed_byol(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
   """Builds FedSSL, or where other networks are shared, FedEMA without mu."""
   if _exchange() == online_networks.Exchange() and methods.STOP_GRADIENT.value:
     build = algorithms.with_server(fed_ssl.build_fed_ssl, training.client_config)
   else:
     config = dataclasses.replace(_fedema_config(), scaler=0.0)
     build = algorithms.with_server(fedema.build_fedema, lambda: config)
-  return build(objective, element_spec)
+  return build(objective, element_spec, aggregation)
 
 
 def _fedu_config() -> fedu.FedUConfig:

@@ -8,6 +8,7 @@ from absl import flags
 
 from binaries.flags import common
 from binaries.flags import methods
+from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
@@ -41,6 +42,7 @@ class Problem:
     client_spec: Of one example of the clients, or the `packs.PackSpec` of it.
     population: Clients that there are.
     grouping: How the models of a round's clients are averaged.
+    aggregation: What leaves a client goes through it; plain when None.
   """
 
   encoder: network.Network
@@ -49,6 +51,7 @@ class Problem:
   client_spec: Any
   population: int
   grouping: grouping.Grouping
+  aggregation: Any = None
 
   @property
   def supervised(self) -> supervised.SupervisedObjective:
@@ -110,7 +113,12 @@ def _finetuned(objective: Any, problem: Problem) -> processes.ServerDataProcess:
     training.client_config(), server_plan()
   )
   return server_finetuned.build_server_finetuned(
-    objective, problem.supervised, problem.server_spec, problem.client_spec, config
+    objective,
+    problem.supervised,
+    problem.server_spec,
+    problem.client_spec,
+    config,
+    problem.aggregation,
   )
 
 
@@ -127,7 +135,12 @@ def _fedsup(objective: Any, problem: Problem) -> processes.ServerDataProcess:
     training.client_config(), server_plan(), problem.grouping, _feature_weight()
   )
   return fedsup.build_fedsup(
-    objective, teacher, problem.server_spec, problem.client_spec, config
+    objective,
+    teacher,
+    problem.server_spec,
+    problem.client_spec,
+    config,
+    problem.aggregation,
   )
 
 
@@ -136,7 +149,12 @@ def _fedrgd(objective: Any, problem: Problem) -> processes.ServerDataProcess:
     training.client_config(), server_plan(), problem.grouping
   )
   return fedrgd.build_fedrgd(
-    objective, problem.supervised, problem.server_spec, problem.client_spec, config
+    objective,
+    problem.supervised,
+    problem.server_spec,
+    problem.client_spec,
+    config,
+    problem.aggregation,
   )
 
 
@@ -154,6 +172,7 @@ def _fedmatch(objective: Any, problem: Problem) -> processes.ServerDataProcess:
     problem.server_spec,
     problem.client_spec,
     config,
+    problem.aggregation,
   )
 
 
@@ -164,6 +183,11 @@ def _labelled_only(objective: Any, problem: Problem) -> processes.ServerDataProc
 
 
 def _check_server_data() -> None:
+  if privacy.is_private():
+    raise ValueError(
+      f'aggregation is {privacy.AGGREGATION.value}; with labels at the server it must '
+      'be plain or secure, for what clients are told of groups would not be covered.'
+    )
   common.refuse_stray('server_hospital', 'task', ('ham10000',))
   labels = methods.SERVER_LABELS
   if methods.SERVER_HOSPITAL.value is not None and flags.FLAGS[labels.name].present:
@@ -214,7 +238,12 @@ _CLIENTS = (
   *training.OF_CLIENTS,
   'proximal_weight',
 )
-_TRAINING = (*algorithms.RUNTIME, *methods.OF_SERVER_DATA, *_CLIENTS)
+_TRAINING = (
+  *algorithms.RUNTIME,
+  *methods.OF_SERVER_DATA,
+  *privacy.OF_SUMS,
+  *_CLIENTS,
+)
 
 ALGORITHMS: Mapping[str, ServerAlgorithm] = {
   'server_finetuned': ServerAlgorithm(_finetuned, _TRAINING, check=_check),
@@ -235,6 +264,7 @@ ALGORITHMS: Mapping[str, ServerAlgorithm] = {
     (*_TRAINING, 'helpers', 'helper_interval'),
     check=_check,
     numbered=True,
+    rows_of_one_client=True,
   ),
   'labelled_only': ServerAlgorithm(
     _labelled_only,

@@ -12,29 +12,34 @@ from tff_ssl.aggregators import aggregation
 _VALUE = tff.to_type(collections.OrderedDict(x=(np.float32, [2])))
 _WEIGHT = tff.TensorType(np.float32)
 _COUNTS = tff.to_type(collections.OrderedDict(clients=np.int32))
+_FACTORIES = (
+  tff.aggregators.WeightedAggregationFactory,
+  tff.aggregators.UnweightedAggregationFactory,
+)
 _ALL = {
   'plain': aggregation.plain,
   'secure': lambda: aggregation.secure(8.0, 16),
   'private': lambda: aggregation.private(1.0, 1.0, 1.0),
+  'distributed': lambda: aggregation.distributed(1.0, 1.0, 1.0, 1.0, 4, 16),
 }
 
 
 @pytest.mark.parametrize('name', _ALL)
 def test_every_factory_fits_its_place(name):
   made = _ALL[name]()
-  assert (made.packs is None) == (name == 'secure')
+  assert (made.packs is None) == (name in ('secure', 'distributed'))
   for each in [made, made.packs.aggregation] if made.packs else [made]:
-    assert each.noised == (name == 'private')
+    assert each.noised == (name in ('private', 'distributed'))
     for field in dataclasses.fields(each):
-      if field.name in ('packs', 'noised'):
-        continue
       factory = getattr(each, field.name)
+      if not isinstance(factory, _FACTORIES):
+        continue
       if field.name == 'counts':
         process = factory.create(_COUNTS)
       else:
         process = factory.create(_VALUE, _WEIGHT)
       assert isinstance(process, tff.templates.AggregationProcess)
-      if name == 'secure':
+      if name in ('secure', 'distributed'):
         tff.test.assert_not_contains_unsecure_aggregation(process.next)
 
 
@@ -49,6 +54,20 @@ def test_plain_means_are_weighted_and_defined_without_weight(tff_context, field)
 
   np.testing.assert_allclose(mean([1.0, 2.0]), [3.0, 6.0], rtol=1e-6)
   np.testing.assert_array_equal(mean([0.0, 0.0]), [0.0, 0.0])
+
+
+def test_secure_clips_beyond_its_bound_and_counts_whom(tff_context):
+  process = aggregation.secure(8.0, 16).updates.create(_VALUE, _WEIGHT)
+  # n_k times the values are [3, 6], [9, -2] and [1, -20]: the bound is 8.
+  values = [{'x': [3.0, 6.0]}, {'x': [3.0, -2 / 3]}, {'x': [0.5, -10.0]}]
+  output = process.next(process.initialize(), values, [1.0, 3.0, 2.0])
+  expected = np.array([3 + 8 + 1, 6 - 2 - 8]) / 6
+  # Three roundings by half of 16 / 2^32, and of the weights by half of 16 / 2^32.
+  np.testing.assert_allclose(output.result['x'], expected, atol=1e-7)
+  told = output.measurements['mean_value']
+  assert told['secure_upper_clipped_count'] == told['secure_lower_clipped_count'] == 1
+  assert told['secure_upper_threshold'] == -told['secure_lower_threshold'] == 8
+  assert output.measurements['mean_weight']['secure_upper_clipped_count'] == 0
 
 
 @pytest.mark.parametrize(

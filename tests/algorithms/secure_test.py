@@ -2,7 +2,6 @@
 
 import functools
 
-import grpc
 import numpy as np
 import pytest
 import tensorflow_federated as tff
@@ -10,7 +9,9 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import l_dawa
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import single
 
@@ -18,6 +19,8 @@ from tff_ssl.federated import single
 _BOUND = 4096.0
 _STALE = dcco.DCCOConfig(seed=harness.SEED, stale_statistics=True)
 _FRESH = dcco.DCCOConfig(seed=harness.SEED)
+# The first and the third are tested by `make test`, the others by `make test-long`.
+_NAMES = ('dcco', 'stale', 'fedavg', 'l_dawa', 'fed_ssl')
 
 
 def _secure():
@@ -31,6 +34,12 @@ def _build(name, aggregation):
   if name == 'fedavg':
     config = fedavg.FedAvgConfig(seed=harness.SEED)
     return fedavg.build_fedavg(*arguments, config, aggregation)
+  if name == 'l_dawa':
+    config = l_dawa.LDAWAConfig(fedavg.FedAvgConfig(seed=harness.SEED))
+    return l_dawa.build_l_dawa(*arguments, config, aggregation)
+  if name == 'fed_ssl':
+    build = functools.partial(fed_ssl.build_fed_ssl, aggregation=aggregation)
+    return harness.build_with_states(build, harness.cco())
   if name == 'single':
     algorithm = dcco.describe(harness.cco(), optimizer, _FRESH)
     return single.build_single_phases(algorithm, harness.ELEMENT, aggregation)
@@ -46,31 +55,9 @@ def _secured(name):
 def _plain(name):
   if name == 'fedavg':
     return harness.build_fedavg(harness.cco())
+  if name in ('l_dawa', 'fed_ssl'):
+    return _build(name, None)
   return harness.build_dcco(config=_STALE if name == 'stale' else None)
-
-
-@pytest.fixture(scope='module')
-def secure_context(worker_context):
-  """Returns TFF's test context, which simulates secure sums, on a worker."""
-  with grpc.insecure_channel(worker_context.address) as channel:
-    stub = tff.framework.RemoteExecutorGrpcStub(channel)
-
-    def executor(cardinalities):
-      made = tff.framework.RemoteExecutor(stub)
-      made.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
-      return made
-
-    def compile_to_native(computation):
-      return tff.backends.native.desugar_and_transform_to_native(
-        tff.backends.test.replace_secure_intrinsics_with_bodies(computation)
-      )
-
-    yield tff.framework.SyncExecutionContext(
-      executor_fn=tff.framework.ResourceManagingExecutorFactory(executor),
-      compiler_fn=compile_to_native,
-      transform_args=tff.tensorflow.transform_args,
-      transform_result=tff.tensorflow.transform_result,
-    )
 
 
 def _cohorts():
@@ -78,7 +65,7 @@ def _cohorts():
   return [harness.cohort(clients)] * 2
 
 
-@pytest.mark.parametrize('name', ['dcco', 'stale', 'fedavg'])
+@pytest.mark.parametrize('name', _NAMES[:4])
 def test_nothing_leaves_a_client_but_through_secure_sums(name):
   tff.test.assert_not_contains_unsecure_aggregation(_secured(name).next)
   tff.test.assert_contains_secure_aggregation(_secured(name).next)
@@ -95,13 +82,12 @@ def test_the_plain_process_is_not():
   tff.test.assert_contains_unsecure_aggregation(harness.build_dcco().next)
 
 
-@pytest.mark.parametrize('name', ['dcco', 'stale', 'fedavg'])
-def test_secure_numbers_are_the_plain_ones(secure_context, tff_context, name):
+@pytest.mark.parametrize('name', _NAMES)
+def test_secure_numbers_are_the_plain_ones(tff_context, name):
   plain = _plain(name)
   states, metrics = harness.rounds_of(plain, _cohorts())
-  with tff.framework.get_context_stack().install(secure_context):
-    secured, secured_metrics = harness.rounds_of(_secured(name), _cohorts())
-    got = [harness.weights(_secured(name), s) for s in secured]
+  secured, secured_metrics = harness.rounds_of(_secured(name), _cohorts())
+  got = [harness.weights(_secured(name), s) for s in secured]
   expected = [harness.weights(plain, s) for s in states]
   np.testing.assert_array_equal(got[0], expected[0])
   for round_metrics in secured_metrics:
@@ -121,11 +107,10 @@ def test_secure_numbers_are_the_plain_ones(secure_context, tff_context, name):
       assert got_value == pytest.approx(value, rel=1e-4, abs=1e-5), metric
 
 
-def test_secure_sums_of_nothing_change_nothing(secure_context):
+def test_secure_sums_of_nothing_change_nothing(tff_context):
   process = _secured('dcco')
-  with tff.framework.get_context_stack().install(secure_context):
-    states, metrics = harness.rounds_of(process, [harness.cohort([[], []])])
-    before, after = (harness.weights(process, s) for s in states)
+  states, metrics = harness.rounds_of(process, [harness.cohort([[], []])])
+  before, after = (harness.weights(process, s) for s in states)
   np.testing.assert_array_equal(before, after)
   assert metrics[0]['client_work']['empty_clients'] == 2
 

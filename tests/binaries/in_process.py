@@ -18,6 +18,7 @@ import psutil
 import tensorflow_federated as tff
 
 # isort: split
+from binaries import audit  # noqa: F401
 from binaries import benchmark  # noqa: F401
 from binaries import claims  # noqa: F401
 from binaries import compare  # noqa: F401

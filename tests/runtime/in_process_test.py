@@ -192,12 +192,17 @@ def test_other_numbers_of_clients_are_refused(execution):
 
 
 def test_an_intrinsic_that_is_not_known_is_named(execution):
-  secure = tff.federated_computation(
-    lambda values: tff.federated_secure_sum_bitwidth(values, 8),
-    tff.FederatedType(np.int32, tff.CLIENTS),
+  take = tff.tensorflow.computation(
+    lambda table, key: tf.gather(table, key), [_VECTOR, np.int32]
   )
-  with pytest.raises(ValueError, match=r'secure_sum_bitwidth.*in_process'):
-    secure([1, 2])
+  select = tff.federated_computation(
+    lambda keys, most, table: tff.federated_secure_select(keys, most, table, take),
+    tff.FederatedType(tff.TensorType(np.int32, [1]), tff.CLIENTS),
+    tff.FederatedType(np.int32, tff.SERVER),
+    tff.FederatedType(_VECTOR, tff.SERVER),
+  )
+  with pytest.raises(ValueError, match=r'secure_select.*in_process'):
+    select([[0], [1]], 2, [1.0, 2.0])
 
 
 def test_an_error_of_a_client_is_raised_and_the_next_call_works(execution):

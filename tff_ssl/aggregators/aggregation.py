@@ -2,17 +2,24 @@
 
 An algorithm takes one `Aggregation`. `plain` sums in the clear; `secure` uses secure
 sums throughout, so that the server learns only totals; `private` clips and noises what
-is computed from a client's examples (central differential privacy), all but the counts.
+is computed from a client's examples (central differential privacy), all but the counts;
+`private_rounds` does so by a noise that is stated for all releases of a round together.
+`distributed` has the clients add the noise, under secure sums.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
+import functools
 import math
+from typing import Any
 
 import tensorflow_federated as tff
+import tensorflow_privacy as tfp
 
+from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
+from tff_ssl.aggregators import withheld
 
 # An l2 norm that no sum of clients reaches.
 _UNCLIPPED = 2.0**60
@@ -32,6 +39,14 @@ class Aggregation:
     packs: How the same is done where each value holds many simulated clients; None: it
       cannot be, and clients must be apart.
     noised: Whether noise is added, so that nothing that arrives is 0.
+    noise_multiplier: Where noise is added, the standard deviation of it over the clip
+      norm, of each value that is released.
+    is_gaussian: Where noise is added, whether it is Gaussian. Other noise is counted as
+      a Gaussian's without the help of sampling, which is not known of it.
+    releases_metrics: Whether metrics leave the clients; else what arrives of them is 0.
+    divided: Where noise is stated for a round, how many values a round releases -> the
+      aggregation for such rounds. The builder calls it; None: there is nothing to
+      divide.
   """
 
   updates: tff.aggregators.WeightedAggregationFactory
@@ -40,6 +55,37 @@ class Aggregation:
   counts: tff.aggregators.UnweightedAggregationFactory
   packs: 'Packs | None' = None
   noised: bool = False
+  noise_multiplier: float | None = None
+  is_gaussian: bool = True
+  releases_metrics: bool = True
+  divided: 'Callable[[int], Aggregation] | None' = None
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaptiveClip:
+  """Clip norms that follow a quantile of the clients' norms.
+
+  Galen Andrew, Om Thakkar, H. Brendan McMahan, Swaroop Ramaswamy. Differentially
+  Private Learning with Adaptive Clipping. NeurIPS 2021: the number of clients within
+  the norm is released too, with a noise of a twentieth of the clients (or z, where that
+  is more, so that values keep most of the privacy), which is part of the multiplier z.
+
+  Attributes:
+    quantile: gamma, the share of clients that should be within the norm.
+    clients_per_round: m.
+    learning_rate: eta: a norm changes by at most exp(eta (1 - gamma)) a round.
+  """
+
+  quantile: float
+  clients_per_round: int
+  learning_rate: float = 0.2
+
+  def __post_init__(self):
+    if not 0 < self.quantile < 1:
+      raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
+    _check_positive(
+      clients_per_round=self.clients_per_round, learning_rate=self.learning_rate
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +128,8 @@ def secure(
     max_count: Bound of a client's integer counts.
 
   Returns:
-    The aggregation. It runs where secure sums exist (`tff.backends.test` simulates
-    them); TFF's native runtime refuses them.
+    The aggregation. It runs where secure sums exist (`context.in_process` simulates
+    them, and `tff.backends.test`); TFF's native runtime refuses them.
 
   Raises:
     ValueError: If a bound is not positive and finite.
@@ -111,7 +157,8 @@ def private(
   noise_multiplier: float,
   update_clip: float,
   statistics_clip: float,
-  metrics_clip: float = 1.0,
+  metrics_clip: float | None = 1.0,
+  adaptive: AdaptiveClip | None = None,
 ) -> Aggregation:
   """Returns central differential privacy at the level of a client.
 
@@ -128,14 +175,18 @@ def private(
       may be known.
     - Updates, statistics and metrics are three releases of one round, each at
       `noise_multiplier`: account for every one that an algorithm uses. DCCO has the
-      first two, FedAvg the first and the last, with batch norm all three.
+      first two, FedAvg the first and the last, with batch norm all three. What a round
+      of an algorithm releases, `federated.releases` tells.
     - The noise is drawn without the run's seed: no two runs are equal.
 
   Args:
     noise_multiplier: Standard deviation of the noise over the clip; positive.
     update_clip: l2 norm to which n_k times a client's model update is clipped.
     statistics_clip: The same of n_k times its encoding or population statistics.
-    metrics_clip: The same of n_k times its floating metrics.
+    metrics_clip: The same of n_k times its floating metrics; None: they do not leave
+      the client.
+    adaptive: How the clip norms change from round to round, beginning with those
+      given; None: they stay. There are no packs then, for each client is compared.
 
   Returns:
     The aggregation.
@@ -143,28 +194,116 @@ def private(
   Raises:
     ValueError: If a number is not positive and finite.
   """
+  clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
+  if metrics_clip is not None:
+    clip_norms['metrics'] = metrics_clip
   _check_positive(
     noise_multiplier=noise_multiplier,
-    update_clip=update_clip,
-    statistics_clip=statistics_clip,
-    metrics_clip=metrics_clip,
+    **{f'{name}_clip': norm for name, norm in clip_norms.items()},
   )
-
-  clip_norms = collections.OrderedDict(
-    update=update_clip, statistics=statistics_clip, metrics=metrics_clip
-  )
+  if adaptive is not None:
+    to_sum = functools.partial(_adaptive_sum, noise_multiplier, adaptive)
+    sums = {name: to_sum(norm) for name, norm in clip_norms.items()}
+    return _noised(noise_multiplier, sums)
   noised = _noised(
-    {name: _noised_sum(noise_multiplier, norm) for name, norm in clip_norms.items()}
+    noise_multiplier,
+    {name: _noised_sum(noise_multiplier, norm) for name, norm in clip_norms.items()},
   )
   # In packs each client is clipped inside; what is left is the same noise, by a norm
   # that clips nothing. Of a power of two the scale is exactly one.
   noise_only = _noised(
+    noise_multiplier,
     {
       name: _noised_sum(noise_multiplier * norm / _UNCLIPPED, _UNCLIPPED)
       for name, norm in clip_norms.items()
-    }
+    },
   )
   return dataclasses.replace(noised, packs=Packs(noise_only, clip_norms))
+
+
+def private_rounds(
+  noise_multiplier: float,
+  update_clip: float,
+  statistics_clip: float,
+  metrics_clip: float | None = None,
+  adaptive: AdaptiveClip | None = None,
+) -> Aggregation:
+  """Returns `private` with the noise of a round, whatever the round releases.
+
+  m Gaussian releases at sqrt(m) z each are together one at z: (sum z_i^-2)^-1/2. How
+  many there are the builder counts of the algorithm's phases.
+
+  Args:
+    noise_multiplier: z, that of all releases of a round together.
+    update_clip: See `private`, as all that follow.
+    statistics_clip: Of statistics.
+    metrics_clip: Of metrics.
+    adaptive: Of all clip norms.
+  """
+  return _divided(
+    lambda z: private(z, update_clip, statistics_clip, metrics_clip, adaptive),
+    noise_multiplier,
+  )
+
+
+def distributed(
+  noise_multiplier: float,
+  update_clip: float,
+  statistics_clip: float,
+  metrics_clip: float | None,
+  clients_per_round: int,
+  max_examples_per_client: int,
+  max_count: int = 2**20,
+) -> Aggregation:
+  """Returns differential privacy that the server needs not be trusted with.
+
+  Each client adds its part of the noise before a secure sum (`skellam`): the server
+  sees noised sums alone. As in `private` counts and the n_k are summed without noise,
+  under secure sums too.
+
+  Args:
+    noise_multiplier: As of `private`, as the clip norms: that of a Gaussian with no
+      more privacy.
+    update_clip: Of updates.
+    statistics_clip: Of statistics.
+    metrics_clip: Of metrics; None: they do not leave the client.
+    clients_per_round: K, all of which add noise.
+    max_examples_per_client: Bound of n_k.
+    max_count: Bound of a client's integer counts.
+  """
+  _check_positive(max_examples_per_client=max_examples_per_client, max_count=max_count)
+  clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
+  if metrics_clip is not None:
+    clip_norms['metrics'] = metrics_clip
+  sums: dict[str, tff.aggregators.UnweightedAggregationFactory] = {
+    name: skellam.SkellamSumFactory(noise_multiplier, norm, clients_per_round)
+    for name, norm in clip_norms.items()
+  }
+  weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
+  counts = tff.aggregators.SecureSumFactory(max_count, 0)
+  made = _noised(noise_multiplier, sums, weights, counts)
+  return dataclasses.replace(made, is_gaussian=False)
+
+
+def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
+  """Returns `distributed` with the noise of a round, as `private_rounds` has it.
+
+  Args:
+    noise_multiplier: z, that of all releases of a round together.
+    *others: See `distributed`.
+  """
+  return _divided(lambda z: distributed(z, *others), noise_multiplier)
+
+
+def _divided(
+  build: Callable[[float], Aggregation], noise_multiplier: float
+) -> Aggregation:
+  """Returns what `build` makes of the noise of a release, with that of a round."""
+
+  def divided(releases: int) -> Aggregation:
+    return build(noise_multiplier * math.sqrt(releases))
+
+  return dataclasses.replace(divided(1), divided=divided)
 
 
 def _noised_sum(
@@ -176,15 +315,48 @@ def _noised_sum(
   )
 
 
+def _adaptive_sum(
+  noise_multiplier: float, adaptive: AdaptiveClip, clip: float
+) -> tff.aggregators.UnweightedAggregationFactory:
+  """Returns a noised sum whose clip norm follows a quantile."""
+  clients = float(adaptive.clients_per_round)
+  # Of the number of clients within the norm; counted as +-1/2, so that its own
+  # multiplier is twice this.
+  deviation = max(clients / 20, noise_multiplier)
+  own = (noise_multiplier**-2 - (2 * deviation) ** -2) ** -0.5
+  # Not TFF's `gaussian_adaptive`, which divides the sum by the clients.
+  return tff.aggregators.DifferentiallyPrivateFactory(
+    tfp.QuantileAdaptiveClipSumQuery(
+      initial_l2_norm_clip=float(clip),
+      noise_multiplier=own,
+      target_unclipped_quantile=adaptive.quantile,
+      learning_rate=adaptive.learning_rate,
+      clipped_count_stddev=deviation,
+      expected_num_records=clients,
+      geometric_update=True,
+    )
+  )
+
+
 def _noised(
+  noise_multiplier: float,
   sums: Mapping[str, tff.aggregators.UnweightedAggregationFactory],
+  weights: tff.aggregators.UnweightedAggregationFactory | None = None,
+  counts: tff.aggregators.UnweightedAggregationFactory | None = None,
 ) -> Aggregation:
+  metrics: tff.aggregators.WeightedAggregationFactory = withheld.WithheldFactory()
+  if 'metrics' in sums:
+    metrics = tff.aggregators.MeanFactory(
+      sums['metrics'], weights, no_nan_division=True
+    )
   return Aggregation(
-    updates=tff.aggregators.MeanFactory(sums['update'], no_nan_division=True),
-    statistics=statistics_lib.StatisticsFactory(sums['statistics']),
-    metrics=tff.aggregators.MeanFactory(sums['metrics'], no_nan_division=True),
-    counts=tff.aggregators.SumFactory(),
+    updates=tff.aggregators.MeanFactory(sums['update'], weights, no_nan_division=True),
+    statistics=statistics_lib.StatisticsFactory(sums['statistics'], weights),
+    metrics=metrics,
+    counts=counts or tff.aggregators.SumFactory(),
     noised=True,
+    noise_multiplier=noise_multiplier,
+    releases_metrics='metrics' in sums,
   )
 
 

@@ -21,6 +21,7 @@ from tff_ssl.federated import cohorts
 from tff_ssl.federated import grouping
 from tff_ssl.federated import phases
 from tff_ssl.federated import placed
+from tff_ssl.federated import releases
 from tff_ssl.federated import server
 from tff_ssl.federated import traffic
 
@@ -96,7 +97,7 @@ class Graph:
       ValueError: See `build_learning_process`.
     """
     self.algorithm, self.element_spec = algorithm, element_spec
-    self.aggregation = aggregation = aggregation or aggregation_lib.plain()
+    self.aggregation = aggregation = releases.settled(aggregation, algorithm)
     self.tells_again = tells_again
     self.cohort: Any = None
     if algorithm.exchanges:

@@ -9,6 +9,8 @@ once into functions of Python's. Here a value is
 - `AtServer` or `OnClients`, of a federated value;
 - a function of a value and the number of a device, of a function.
 
+Secure sums are those of `secure_sums`, a simulation.
+
 Clients come in a fixed order, and sums are taken in it, whoever is done first.
 """
 
@@ -23,11 +25,16 @@ import tensorflow_federated as tff
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
 from tff_ssl.runtime import local_graph
+from tff_ssl.runtime import secure_sums
 
 # (graph, number of the device) -> its session.
 OpenGraph = Callable[[internals.Graph, int], local_graph.LocalGraph]
 # Where what is neither on a client is computed.
 _SERVER = 0
+# TFF has no public definition of these.
+_SECURE_SUM = 'federated_secure_sum'
+_SECURE_SUM_BITWIDTH = 'federated_secure_sum_bitwidth'
+_SECURE_MODULAR_SUM = 'federated_secure_modular_sum'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +104,9 @@ class Interpreter:
       tff.framework.FEDERATED_VALUE_AT_SERVER.uri: self._value_at_server,
       tff.framework.FEDERATED_ZIP_AT_CLIENTS.uri: self._zip_at_clients,
       tff.framework.FEDERATED_ZIP_AT_SERVER.uri: self._zip_at_server,
+      _SECURE_MODULAR_SUM: self._secure_modular_sum,
+      _SECURE_SUM: self._secure_sum,
+      _SECURE_SUM_BITWIDTH: self._secure_sum_bitwidth,
     }
     self._run = self._translate(computation)
 
@@ -234,6 +244,20 @@ class Interpreter:
       return self._apply(argument, scope)
     return self._over_clients(function, placed.values)
 
+  def _secure_modular_sum(self, argument: Any, scope: _Scope) -> AtServer:
+    del scope
+    on_clients, modulus = argument
+    return AtServer(secure_sums.modular_sum(_of_some(on_clients), modulus))
+
+  def _secure_sum(self, argument: Any, scope: _Scope) -> AtServer:
+    del scope
+    on_clients, largest = argument
+    return AtServer(secure_sums.bounded_sum(_of_some(on_clients), largest))
+
+  def _secure_sum_bitwidth(self, argument: Any, scope: _Scope) -> AtServer:
+    on_clients, bitwidth = argument
+    return self._secure_sum((on_clients, secure_sums.of_bits(bitwidth)), scope)
+
   def _value_at_clients(self, argument: Any, scope: _Scope) -> OnClients:
     return OnClients([argument] * scope.num_clients)
 
@@ -298,6 +322,13 @@ def _references(block: tff.framework.ComputationBuildingBlock) -> frozenset[str]
   return frozenset(
     part.name for part in _parts(block) if isinstance(part, tff.framework.Reference)
   )
+
+
+def _of_some(on_clients: OnClients) -> Sequence[Any]:
+  """Returns the values of clients, of which there must be some for a secure sum."""
+  if not on_clients.values:
+    raise ValueError('there is no client; a secure sum must have at least one')
+  return on_clients.values
 
 
 def _of_client(value: Any, client: int) -> Any:

@@ -1,0 +1,107 @@
+r"""Audits how a private run combines what clients send, by canary clients.
+
+  python -m binaries.audit --run=runs/private
+
+Canaries send random directions a thousand times longer than the clip norm of updates,
+through the aggregation that the run's flags build, packs of clients included. How well
+their presence shows in what is released bounds epsilon from below. Where that is more
+than the run's ledger claims of one release, a clip or the noise is broken, and the exit
+status is 1. The run need not have finished, and nothing is written to it.
+"""
+
+import pathlib
+
+from absl import flags
+
+from binaries.flags import common
+from binaries.flags import hosts
+from binaries.flags import outputs
+from binaries.flags import privacy
+from tff_ssl.runtime import audit
+from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runtime import run_config
+
+_CANARIES = flags.DEFINE_integer(
+  'canaries', 200, 'Canary clients of a round.', lower_bound=2
+)
+_ROUNDS = flags.DEFINE_integer(
+  'canary_rounds', 5, 'Rounds, each of new canaries.', lower_bound=1
+)
+_OWN = ('run', 'canaries', 'canary_rounds', 'seed')
+# Of a run, what says how its clients are combined.
+_ADOPTED = (
+  *privacy.NAMES,
+  'clients_per_round',
+  'packs',
+  'participation',
+  'rounds',
+  'runtime',
+)
+
+
+def main() -> None:
+  """Audits."""
+  if not outputs.RUN.value:
+    raise ValueError('run is not given; it must name the folder of a run.')
+  for name in common.given():
+    if name not in _OWN:
+      raise ValueError(
+        f'--{name} is given; binaries.audit takes {", ".join(_OWN)}, and the rest of '
+        'the run.'
+      )
+  folder = pathlib.Path(outputs.RUN.value)
+  stored = run_config.read(folder)['flags']
+  found = stored.get(privacy.AGGREGATION.name, privacy.PLAIN)
+  if found not in (privacy.PRIVATE, privacy.DISTRIBUTED):
+    raise ValueError(
+      f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; an audit must be '
+      f'of one with {privacy.PRIVATE} or {privacy.DISTRIBUTED}.'
+    )
+  known = {**common.DEFAULTS, **stored}
+  common.adopt({name: known[name] for name in _ADOPTED if name in known}, ())
+  if privacy.QUANTILE.value is not None:
+    raise ValueError(
+      f'{folder} is a run with --{privacy.QUANTILE.name}; an audit must be of one '
+      'whose clip norms stay, for canaries would raise them.'
+    )
+  finding = _audit(folder)
+  print(
+    f'one release of updates, epsilon at delta {finding.delta:g}: claimed '
+    f'{finding.claimed:.3g}, at least {finding.lower_bound:.3g} (95 % confidence), '
+    f'estimated {finding.estimate:.3g}'
+  )
+  if finding.is_broken:
+    raise ValueError(
+      f'The aggregation of {folder} is broken: canaries show an epsilon of at least '
+      f'{finding.lower_bound:.3g}, and its noise is said to have {finding.claimed:.3g}.'
+    )
+  print('Canaries found nothing wrong with the clip and the noise.')
+
+
+def _audit(folder: pathlib.Path) -> audit.Finding:
+  """Audits what the flags build by what the ledger of the run claims."""
+  terms = privacy_ledger.read(folder)
+  multipliers = terms['multipliers']
+  # The canaries' round has one release; the run's noise is divided among more.
+  aggregation = privacy.build([1] * terms['population'])
+  if aggregation is None or aggregation.divided is None:
+    raise ValueError('The flags of the run build no private aggregation.')
+  packs = hosts.num_packs()
+  canaries = audit.Canaries(
+    _CANARIES.value,
+    _ROUNDS.value,
+    num_packs=2 if packs is None else packs,
+    seed=common.SEED.value,
+  )
+  with hosts.open_context():
+    return audit.audit(
+      aggregation.divided(len(multipliers)),
+      max(multipliers.values()),
+      privacy.UPDATE_CLIP.value,
+      terms['delta'],
+      canaries,
+    )
+
+
+if __name__ == '__main__':
+  common.run(main, _OWN)

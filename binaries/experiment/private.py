@@ -1,0 +1,177 @@
+"""What a run says of privacy: its rounds, which are counted, and its encoder's card."""
+
+import collections
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from typing import Any
+
+from binaries.flags import common
+from binaries.flags import privacy
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import builder
+from tff_ssl.federated import releases
+from tff_ssl.runtime import accounting
+from tff_ssl.runtime import private_rounds
+
+# docs/privacy.md says the same with reasons.
+_PROTECTED = (
+  'encoder.keras, and in metrics.csv what is made of noised sums: loss, encodings, '
+  'clip norms'
+)
+_TO_SERVER = (
+  'what the server sees: it is trusted with the clipped values of each client'
+)
+_SECRET = 'nobody knows who was in which cohort: --seed tells, and sizes of cohorts may'
+_NOT_PROTECTED = (
+  'the numbers n_k of examples, and how many clients and examples a round had',
+  _TO_SERVER,
+  'what the simulation writes besides: partition.csv, clients.csv, evaluation.json',
+)
+_ASSUMED = (
+  _SECRET,
+  'the folder was not copied and gone on with twice: each ledger counts its own',
+  'noise is in floating point, of a generator that is not cryptographic',
+)
+_NEIGHBOURS = (
+  'one client, with all of its examples, replaced by another with as many examples'
+)
+
+
+def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
+  """Returns what the round loop runs: of a private run, rounds with a ledger.
+
+  Args:
+    process: What it would run.
+    graph: What the process was built of; None of a centralized one.
+    population: All clients.
+
+  Raises:
+    ValueError: If the flags do not fit what a round releases, or the budget is too
+      small for one.
+  """
+  if not privacy.is_private() or graph is None:
+    return process
+  _check_statistics(graph)
+  z = graph.aggregation.noise_multiplier
+  if z is None:
+    raise ValueError('The process was built without noise; it must have some.')
+  names = releases.of_round(graph.algorithm, graph.aggregation)
+  cohort, rounds = common.cohort_size(population), common.ROUNDS.value
+  delta, budget = privacy.DELTA.value, privacy.EPSILON.value
+  # Who is in a cohort is no secret to a server that noise is to protect from.
+  amplified = graph.aggregation.is_gaussian
+  terms = accounting.Terms(
+    population, cohort, dict.fromkeys(names, z), delta, amplified
+  )
+  accountant = accounting.Accountant(terms)
+  fitting = rounds if budget is None else accountant.rounds_within(budget, rounds)
+  if not fitting:
+    raise ValueError(
+      f'privacy_epsilon is {budget:g}; with this noise it must be at least '
+      f'{accountant.epsilon(1):.4g}, what one round costs.'
+    )
+  print(
+    f'private: {", ".join(names)} of {cohort} of {population} clients a round, noise '
+    f'of {terms.of_round:.4g} clip norms together; epsilon '
+    f'{accountant.epsilon(fitting):.4g} at delta {delta:g} after {fitting} of {rounds} '
+    'rounds',
+    flush=True,
+  )
+  withheld = not graph.aggregation.releases_metrics and any(
+    releases.is_metrics(kind)
+    for exchange in graph.algorithm.exchanges
+    for kind in exchange.sent.values()
+  )
+  return private_rounds.PrivateRounds(process, terms, budget, withheld)
+
+
+def _check_statistics(graph: builder.Graph) -> None:
+  kinds = [
+    kind for exchange in graph.algorithm.exchanges for kind in exchange.sent.values()
+  ]
+  sent = any(isinstance(kind, combine.Statistics | combine.Sum) for kind in kinds)
+  name, given = privacy.STATISTICS_CLIP.name, privacy.STATISTICS_CLIP.value is not None
+  if sent and not given:
+    raise ValueError(
+      f'aggregation is {privacy.AGGREGATION.value} and --{name} is not given; it must '
+      "be the norm to which n_k times a client's statistics are clipped, which this "
+      'method sends.'
+    )
+  if given and not sent:
+    raise ValueError(
+      f'--{name} is given to a method whose clients send no statistics; leave it out.'
+    )
+  metrics = any(releases.is_metrics(kind) for kind in kinds)
+  if privacy.METRICS_CLIP.value is not None and not metrics:
+    raise ValueError(
+      f'--{privacy.METRICS_CLIP.name} is given to a method whose clients send no '
+      'metrics; leave it out.'
+    )
+
+
+def promised(algorithm: Any) -> Mapping[str, object]:
+  """Returns what an encoder's card says of privacy; of a plain run nothing.
+
+  Args:
+    algorithm: What the round loop ran.
+  """
+  if privacy.is_secure():
+    return {
+      'privacy': collections.OrderedDict(
+        aggregation='secure sums, simulated in one process',
+        epsilon=None,
+        promise='a server learns sums over clients and no client alone; what follows '
+        'from the sums is not protected, and the encoder is not differentially private',
+      )
+    }
+  if not isinstance(algorithm, private_rounds.PrivateRounds):
+    return {}
+  terms = algorithm.terms
+  return {
+    'privacy': collections.OrderedDict(
+      aggregation='distributed differential privacy, Skellam noise of the clients '
+      'under secure sums, simulated in one process'
+      if privacy.is_distributed()
+      else 'central differential privacy, Gaussian noise',
+      epsilon=algorithm.epsilon,
+      delta=terms.delta,
+      unit='client',
+      neighbours=_NEIGHBOURS,
+      releases=algorithm.releases,
+      noise_of_round=terms.of_round,
+      noise=dict(terms.multipliers),
+      clip_norms=privacy.clip_norms(),
+      sampling=f'{terms.cohort} of {terms.population} clients a round, without '
+      f'replacement; {"counted" if terms.amplified else "not counted"}',
+      accountant=accounting.NAME,
+      protected=_PROTECTED,
+      not_protected=[
+        each
+        for each in _NOT_PROTECTED
+        if each != _TO_SERVER or not privacy.is_distributed()
+      ],
+      assumed=[each for each in _ASSUMED if each != _SECRET or terms.amplified],
+    )
+  }
+
+
+@contextlib.contextmanager
+def keeping_what_is_paid_for(
+  keep: Callable[[Any, int], None], path: str
+) -> Iterator[None]:
+  """Saves the encoder of the last round where the budget ends a run.
+
+  Args:
+    keep: (state, round) saves it.
+    path: Of the run folder.
+
+  Raises:
+    ValueError: Says that the budget is spent, in place of the run's error.
+  """
+  try:
+    yield
+  except private_rounds.BudgetSpentError as error:
+    keep(error.state, error.round)
+    raise ValueError(
+      f'{error} The run ends; the encoder after round {error.round} is saved in {path}.'
+    ) from error

@@ -1,0 +1,315 @@
+"""Flags of how what leaves the clients is combined: in the clear, secure, private.
+
+    python -m binaries.dcco --aggregation=secure --runtime=in_process ...
+    python -m binaries.dcco --aggregation=private --privacy_epsilon=8 \
+        --privacy_update_clip=1 --privacy_statistics_clip=1 ...
+
+What each promises, and what not: docs/privacy.md.
+"""
+
+from collections.abc import Sequence
+import math
+from typing import Any
+
+from absl import flags
+import tensorflow as tf
+
+from binaries.flags import common
+from binaries.flags import hosts
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.runtime import accounting
+
+PLAIN, SECURE, PRIVATE, DISTRIBUTED = 'plain', 'secure', 'private', 'distributed'
+
+AGGREGATION = flags.DEFINE_enum(
+  'aggregation',
+  PLAIN,
+  (PLAIN, SECURE, PRIVATE, DISTRIBUTED),
+  'How what leaves the clients is combined: plain: sums in the clear; secure: sums of '
+  'masked integers, of --runtime=in_process, a simulation; private: each client is '
+  'clipped and Gaussian noise added to the sums (central differential privacy); '
+  'distributed: clients add the noise, under secure sums.',
+)
+SECURE_BOUND = flags.DEFINE_float(
+  'secure_bound',
+  4096.0,
+  "Of secure sums: each entry of n_k times a client's values is clipped to it, and "
+  'rounded to 2^-31 of it.',
+)
+SECURE_EXAMPLES = flags.DEFINE_integer(
+  'secure_examples',
+  4096,
+  'Of secure and distributed sums: examples that a client may have.',
+  lower_bound=1,
+)
+SECURE_ROWS = flags.DEFINE_bool(
+  'secure_rows_of_one_client',
+  False,
+  'Of secure sums: whether an algorithm may take them that sends rows of one client '
+  'alone, which a sum shows as they are (FedCA, FedMatch).',
+)
+NOISE = flags.DEFINE_float(
+  'privacy_noise_multiplier',
+  None,
+  'Noise of a round over the clip norm, of all that it releases together; by default '
+  'the least that --privacy_epsilon needs.',
+)
+EPSILON = flags.DEFINE_float(
+  'privacy_epsilon',
+  None,
+  'The budget: a run ends before a round would exceed it. Without '
+  '--privacy_noise_multiplier the noise is chosen so that --rounds just fit.',
+)
+DELTA = flags.DEFINE_float(
+  'privacy_delta', 1e-5, 'Of (epsilon, delta); below one over the number of clients.'
+)
+UPDATE_CLIP = flags.DEFINE_float(
+  'privacy_update_clip',
+  None,
+  "l2 norm to which n_k times a client's update is clipped.",
+)
+STATISTICS_CLIP = flags.DEFINE_float(
+  'privacy_statistics_clip',
+  None,
+  'The same of n_k times its statistics: encoding statistics of DCCO, population '
+  'statistics of batch norm.',
+)
+METRICS_CLIP = flags.DEFINE_float(
+  'privacy_metrics_clip',
+  None,
+  'The same of n_k times its metrics, which then cost privacy; by default they do not '
+  'leave the client, and metrics.csv has none.',
+)
+QUANTILE = flags.DEFINE_float(
+  'privacy_clip_quantile',
+  None,
+  'The share of clients that clip norms should leave as they are; they follow it from '
+  'round to round, beginning with those given. By default they stay.',
+)
+_OF_SECURE = (SECURE_BOUND.name, SECURE_ROWS.name)
+_OF_BOTH = (SECURE_EXAMPLES.name,)
+_OF_CENTRAL = (QUANTILE.name,)
+_OF_PRIVATE = (
+  NOISE.name,
+  EPSILON.name,
+  DELTA.name,
+  UPDATE_CLIP.name,
+  STATISTICS_CLIP.name,
+  METRICS_CLIP.name,
+)
+# Those of algorithms that no noise is added to.
+OF_SUMS = (AGGREGATION.name, *_OF_SECURE, *_OF_BOTH)
+# Those that any federated algorithm takes.
+NAMES = (*OF_SUMS, *_OF_PRIVATE, *_OF_CENTRAL)
+
+
+def is_secure() -> bool:
+  """Returns whether sums are to be secure."""
+  return AGGREGATION.value == SECURE
+
+
+def is_private() -> bool:
+  """Returns whether noise is to be added, by the server or by the clients."""
+  return AGGREGATION.value in (PRIVATE, DISTRIBUTED)
+
+
+def is_distributed() -> bool:
+  """Returns whether clients add the noise."""
+  return AGGREGATION.value == DISTRIBUTED
+
+
+def settle() -> None:
+  """Gives flags the values that follow from the aggregation, where none is given."""
+  if is_secure() or is_distributed() or QUANTILE.value is not None:
+    # Each client is seen by itself.
+    common.fill({common.PACKS.name: 0})
+  if is_private():
+    # What is repeated after a kill costs privacy again.
+    common.fill({common.CHECKPOINT_EVERY.name: 1})
+
+
+def check(rows_of_one_client: bool = False) -> None:
+  """Checks the flags of the aggregation, without data.
+
+  Args:
+    rows_of_one_client: Whether the algorithm sends rows that are one client's alone.
+
+  Raises:
+    ValueError: If one is out of range, or does not fit another.
+  """
+  for names, takers in (
+    (_OF_SECURE, (SECURE,)),
+    (_OF_BOTH, (SECURE, DISTRIBUTED)),
+    (_OF_PRIVATE, (PRIVATE, DISTRIBUTED)),
+    (_OF_CENTRAL, (PRIVATE,)),
+  ):
+    for name in names:
+      common.refuse_stray(name, AGGREGATION.name, takers)
+  if is_secure() or is_distributed():
+    _check_masked()
+  if is_secure():
+    _check_rows(rows_of_one_client)
+    aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
+  if is_private():
+    _check_private()
+
+
+def _check_masked() -> None:
+  """Checks what all secure sums need."""
+  given = f'--{AGGREGATION.name}={AGGREGATION.value}'
+  if common.RUNTIME.value != common.IN_PROCESS:
+    raise ValueError(
+      f'--runtime={common.RUNTIME.value} is given with {given}; it must '
+      "be in_process, for TFF's worker has no secure sums."
+    )
+  _refuse_together(hosts.PARTS, 'the parts of a round are sums')
+  if common.PACKS.value:
+    raise ValueError(
+      f'--packs={common.PACKS.value} is given with {given}; it must be 0, for each '
+      'client masks its own values.'
+    )
+  if common.PARTICIPATION.value is None and common.CLIENTS_PER_ROUND.value < 2:
+    raise ValueError(
+      f'--clients_per_round={common.CLIENTS_PER_ROUND.value} is given with {given}; it '
+      'must be at least 2, for a sum over one client is its value.'
+    )
+
+
+def _check_rows(rows_of_one_client: bool) -> None:
+  if rows_of_one_client and not SECURE_ROWS.value:
+    raise ValueError(
+      '--aggregation=secure is given to an algorithm whose clients send rows that are '
+      "one client's alone, with zeros in the place of the others: their sum shows each "
+      "client's as they are. Where that is known and wanted, give "
+      f'--{SECURE_ROWS.name}.'
+    )
+  if SECURE_ROWS.value and not rows_of_one_client:
+    raise ValueError(
+      f'--{SECURE_ROWS.name} is given to an algorithm whose clients send no rows of '
+      'their own; it is for FedCA and FedMatch only.'
+    )
+
+
+def _check_private() -> None:
+  given = f'--{AGGREGATION.name}={AGGREGATION.value}'
+  if common.RUNTIME.value == common.HOSTS:
+    raise ValueError(
+      f'--runtime=hosts is given with {given}; it must be worker or '
+      'in_process, for a host that is given up may have drawn noise that nobody counts.'
+    )
+  _refuse_together(hosts.PARTS, 'noise is counted for a round as a whole')
+  if NOISE.value is None and EPSILON.value is None:
+    raise ValueError(
+      f'{given} is given without --privacy_epsilon or --privacy_noise_multiplier; one '
+      'of them must say how much noise there is.'
+    )
+  for flag in (NOISE, EPSILON):
+    if flag.value is not None and not (math.isfinite(flag.value) and flag.value > 0):
+      raise ValueError(f'{flag.name} is {flag.value}; it must be positive and finite.')
+  if UPDATE_CLIP.value is None:
+    raise ValueError(
+      f'{given} is given without --{UPDATE_CLIP.name}; it must be the norm to which '
+      "n_k times a client's update is clipped."
+    )
+  if QUANTILE.value is not None and common.PACKS.value:
+    raise ValueError(
+      f'--packs={common.PACKS.value} is given with --{QUANTILE.name}; it must be 0, '
+      'for each client is compared with the clip norm.'
+    )
+  _private(1.0, 2)
+
+
+def _refuse_together(flag: flags.FlagHolder[Any], reason: str) -> None:
+  if flag.value is not None:
+    raise ValueError(
+      f'--{flag.name}={flag.value} is given with --{AGGREGATION.name}='
+      f'{AGGREGATION.value}; leave it out, for {reason}.'
+    )
+
+
+def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
+  """Builds the aggregation; None: a plain one.
+
+  Args:
+    sizes: Examples of each client.
+
+  Raises:
+    ValueError: If the clients do not fit the flags.
+  """
+  if is_secure() or is_distributed():
+    _check_clients(sizes)
+  if is_secure():
+    # TFF traces assertions and leaves them; TensorFlow tells of each in ten lines.
+    tf.get_logger().addFilter(lambda line: 'never used' not in line.getMessage())
+    return aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
+  if is_private():
+    cohort = common.cohort_size(len(sizes))
+    return _private(noise_of_round(len(sizes), cohort), cohort)
+  return None
+
+
+def _check_clients(sizes: Sequence[int]) -> None:
+  if max(sizes) > SECURE_EXAMPLES.value:
+    raise ValueError(
+      f'{SECURE_EXAMPLES.name} is {SECURE_EXAMPLES.value}; a client has {max(sizes)} '
+      'examples, and it must be at least that.'
+    )
+  if common.cohort_size(len(sizes)) < 2:
+    raise ValueError(
+      f'participation is {common.PARTICIPATION.value}; of {len(sizes)} clients that is '
+      'one, and a sum over one client is its value: it must be larger.'
+    )
+
+
+def noise_of_round(population: int, cohort: int) -> float:
+  """Returns the noise multiplier of a round, as given or as the budget needs it.
+
+  Args:
+    population: All clients.
+    cohort: Clients of a round.
+  """
+  if NOISE.value is not None:
+    return float(NOISE.value)
+  rounds = common.ROUNDS.value
+  return accounting.solve(
+    population, cohort, rounds, EPSILON.value, DELTA.value, not is_distributed()
+  )
+
+
+def clip_norms() -> dict[str, object]:
+  """Returns the clip norms of a private run, as JSON values."""
+  known = {
+    'update': UPDATE_CLIP.value,
+    'statistics': STATISTICS_CLIP.value,
+    'metrics': METRICS_CLIP.value,
+  }
+  norms: dict[str, object] = {
+    name: value for name, value in known.items() if value is not None
+  }
+  if QUANTILE.value is not None:
+    norms['follow_quantile'] = QUANTILE.value
+  return norms
+
+
+def _private(noise: float, cohort: int) -> aggregation_lib.Aggregation:
+  adaptive = None
+  if QUANTILE.value is not None:
+    if not 0 < QUANTILE.value < 1:
+      raise ValueError(
+        f'{QUANTILE.name} is {QUANTILE.value}; it must be between 0 and 1.'
+      )
+    adaptive = aggregation_lib.AdaptiveClip(QUANTILE.value, cohort)
+  # An algorithm that sends statistics is refused without a norm for them (`terms`).
+  statistics = 1.0 if STATISTICS_CLIP.value is None else STATISTICS_CLIP.value
+  if is_distributed():
+    return aggregation_lib.distributed_rounds(
+      noise,
+      UPDATE_CLIP.value,
+      statistics,
+      METRICS_CLIP.value,
+      cohort,
+      SECURE_EXAMPLES.value,
+    )
+  return aggregation_lib.private_rounds(
+    noise, UPDATE_CLIP.value, statistics, METRICS_CLIP.value, adaptive
+  )

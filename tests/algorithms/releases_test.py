@@ -1,0 +1,127 @@
+"""The noise of everything that a round releases, and what cannot be released."""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import fedavg
+from tff_ssl.encoders import predictor
+from tff_ssl.federated import builder
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import phases
+from tff_ssl.federated import releases
+from tff_ssl.objectives import simsiam
+
+_Z, _CLIPS = 0.7, {'update': 2.0, 'statistics': 3.0, 'metrics': 5.0}
+_CLIENTS, _DRAWS = 3, 20
+
+
+def _private(metrics_clip=_CLIPS['metrics'], **others):
+  return aggregation_lib.private_rounds(
+    _Z, _CLIPS['update'], _CLIPS['statistics'], metrics_clip, **others
+  )
+
+
+@functools.cache
+def _graph():
+  """Returns FedAvg with batch norm: it releases one of each."""
+  objective = simsiam.SimSiamObjective(
+    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 3)
+  )
+  algorithm = fedavg.describe(
+    objective, optimizers.build_optimizer(harness.SGD), fedavg.FedAvgConfig()
+  )
+  return builder.Graph(algorithm, harness.ELEMENT, _private())
+
+
+def test_the_noise_of_every_release_is_its_share_of_the_rounds(tff_context):
+  graph = _graph()
+  names = releases.of_round(graph.algorithm, graph.aggregation)
+  assert sorted(names) == ['train/metrics', 'train/statistics', 'train/update']
+  # Three releases at sqrt(3) z are together one at z.
+  assert graph.aggregation.noise_multiplier == pytest.approx(_Z * np.sqrt(3))
+  step = graph.steps['train']
+  for name, clip in _CLIPS.items():
+    process = step.aggregators[name]
+    zeros = tff.types.structure_from_tensor_type_tree(
+      lambda t: np.zeros(t.shape, t.dtype.type), step.sent_type[name]
+    )
+    state, noise = process.initialize(), []
+    for _ in range(_DRAWS):
+      output = process.next(state, [zeros] * _CLIENTS, [np.float32(2)] * _CLIENTS)
+      state, result = output.state, output.result
+      if name == 'statistics':
+        result = result['statistics']
+      # The mean over the clients' examples, as a sum again.
+      noise.append(2 * _CLIENTS * harness.flat(result))
+    z = np.concatenate(noise) / (_Z * np.sqrt(3) * clip)
+    # Of n standard normals; within five standard deviations.
+    assert abs(z.mean()) * np.sqrt(z.size) < 5, name
+    assert abs(np.sum(z**2) - z.size) < 5 * np.sqrt(2 * z.size), name
+
+
+def test_metrics_that_are_withheld_are_no_release_and_arrive_as_zeros(tff_context):
+  graph = _graph()
+  withheld = _private(None)
+  names = releases.of_round(graph.algorithm, withheld)
+  assert sorted(names) == ['train/statistics', 'train/update']
+  metrics = tff.to_type(collections.OrderedDict(loss=np.float32))
+  process = withheld.metrics.create(metrics, tff.TensorType(np.float32))
+  tff.test.assert_not_contains_unsecure_aggregation(process.next)
+  output = process.next(process.initialize(), [{'loss': 3.0}], [1.0])
+  assert output.result['loss'] == 0
+  assert withheld.packs is not None
+
+
+def test_a_clip_that_follows_a_quantile_comes_to_it(tff_context):
+  adaptive = aggregation_lib.AdaptiveClip(0.5, clients_per_round=8, learning_rate=0.5)
+  made = aggregation_lib.private(0.01, 30.0, 1.0, adaptive=adaptive)
+  assert made.packs is None
+  value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [1])))
+  process = made.updates.create(value_type, tff.TensorType(np.float32))
+  # Norms of 1 to 8: half are within any between 4 and 5.
+  values = [{'x': np.float32([k])} for k in range(1, 9)]
+  state = process.initialize()
+  for _ in range(20):
+    output = process.next(state, values, [np.float32(1)] * 8)
+    state = output.state
+  told = [float(value) for value in tf.nest.flatten(output.measurements)]
+  assert any(3.5 < value < 5.5 for value in told), told
+  # Clipped at 4 or 5 of 8: 1 + 2 + 3 + 4 + 4 times 4 to 5, over 8.
+  assert 3 < output.result['x'][0] < 4
+
+
+def test_an_algorithm_that_sends_integers_is_refused():
+  def exchange(kinds):
+    return phases.Algorithm(
+      lambda: None, [phases.Exchange('choose', None, None, kinds, None)]
+    )
+
+  with pytest.raises(ValueError, match="clients send 'choice', integers"):
+    releases.of_round(exchange({'choice': combine.TOTAL}), _private())
+  with pytest.raises(ValueError, match='adds no noise'):
+    releases.of_round(exchange({}), aggregation_lib.plain())
+  kinds = {'update': combine.UPDATE, 'group': combine.LOCAL}
+  assert releases.of_round(exchange(kinds), _private()) == ('choose/update',)
+
+
+def test_dcco_releases_its_statistics_and_its_update():
+  algorithm = dcco.describe(
+    harness.cco(), optimizers.build_optimizer(harness.SGD), dcco.DCCOConfig()
+  )
+  names = releases.of_round(algorithm, _private())
+  assert names == ('statistics/statistics', 'train/update')
+
+
+@pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
+def test_a_quantile_out_of_range_is_named(quantile):
+  with pytest.raises(ValueError, match='quantile is'):
+    aggregation_lib.AdaptiveClip(quantile, 4)

@@ -1,0 +1,154 @@
+"""--aggregation of the programs: what is refused, what a run writes, how it ends."""
+
+import csv
+import json
+
+import pytest
+
+from binaries import dcco
+from binaries import dec_ssl
+from binaries import fedavg_ssl
+from binaries import fedema
+from binaries import fedsup
+from binaries.experiment import telling
+from binaries.flags import privacy
+from tests.binaries import in_process
+from tests.binaries import launch
+from tff_ssl.runtime import accounting
+from tff_ssl.runtime import privacy_ledger
+
+_RUN = '--run_dir=/nowhere/run'
+_SECURE = f'--aggregation=secure {_RUN}'
+_PRIVATE = f'--aggregation=private --privacy_update_clip=1 {_RUN}'
+_DISTRIBUTED = _PRIVATE.replace('private', 'distributed', 1)
+_REFUSED = {
+  dcco: {
+    f'--secure_bound=8 {_RUN}': 'is given with --aggregation=plain; it is for secure',
+    f'--privacy_epsilon=8 {_SECURE}': 'is given with --aggregation=secure; it is for p',
+    f'--runtime=worker {_SECURE}': "be in_process, for TFF's worker has no secure sums",
+    f'--packs=2 {_SECURE}': 'must be 0, for each client masks its own values',
+    f'--parts=2 {_SECURE}': 'leave it out, for the parts of a round are sums',
+    f'--clients_per_round=1 {_SECURE}': 'must be at least 2, for a sum over one client',
+    f'--secure_rows_of_one_client {_SECURE}': 'it is for FedCA and FedMatch only',
+    f'--secure_bound=0 {_SECURE}': 'value_bound is 0.0; it must be positive',
+    _PRIVATE: 'without --privacy_epsilon or --privacy_noise_multiplier',
+    f'--privacy_epsilon=-1 {_PRIVATE}': 'privacy_epsilon is -1.0; it must be positive',
+    f'--privacy_noise_multiplier=nan {_PRIVATE}': 'noise_multiplier is nan; it must be',
+    f'--aggregation=private --privacy_epsilon=8 {_RUN}': 'without --privacy_upd',
+    f'--privacy_epsilon=8 --parts=2 {_PRIVATE}': 'noise is counted for a round as a',
+    f'--privacy_epsilon=8 --runtime=hosts --worker_addresses=localhost:1 {_PRIVATE}': (
+      'must be worker or in_process, for a host that is given up may have drawn noise'
+    ),
+    f'--privacy_epsilon=8 --privacy_clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
+    f'--privacy_epsilon=8 --secure_bound=2 {_PRIVATE}': 'it is for secure only',
+    f'--privacy_epsilon=8 --packs=2 {_DISTRIBUTED}': 'must be 0, for each client masks',
+    f'--privacy_epsilon=8 --privacy_clip_quantile=0.5 {_DISTRIBUTED}': (
+      'is given with --aggregation=distributed; it is for private only'
+    ),
+    f'--algorithm=centralized_cco {_SECURE}': '--aggregation is given with --algorithm',
+  },
+  fedema: {f'--method=fedca {_SECURE}': 'clients send rows that are one'},
+  fedsup: {
+    f'--method=fedmatch {_SECURE}': 'give --secure_rows_of_one_client',
+    f'--aggregation=private {_RUN}': 'with labels at the server it must be plain',
+  },
+  dec_ssl: {f'--method=ring {_SECURE}': '--aggregation is given with --method=ring'},
+  fedavg_ssl: {f'--algorithm=centralized {_SECURE}': '--aggregation is given with'},
+}
+
+
+@pytest.mark.parametrize('program', _REFUSED, ids=lambda program: program.__name__)
+def test_what_does_not_fit_is_refused_in_one_sentence(program):
+  expected = _REFUSED[program]
+  for line, said in in_process.said(program, expected).items():
+    assert expected[line] in said, line
+    assert said.endswith('.') and '\n' not in said
+
+
+@pytest.mark.parametrize(
+  ('flags', 'sizes', 'message'),
+  [
+    ('--secure_examples=3', [3, 4], 'secure_examples is 3; a client has 4 examples'),
+    ('--participation=0.1', [4] * 12, 'of 12 clients that is one, and a sum over one'),
+  ],
+)
+def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message):
+  with in_process.parsed('--aggregation=secure', *flags.split()):
+    with pytest.raises(ValueError, match=message):
+      privacy.build(sizes)
+    with in_process.parsed('--aggregation=plain'):
+      assert privacy.build(sizes) is None
+
+
+_FLAGS = (
+  *launch.SMALL,
+  '--projector=8,8',
+  '--evaluation_methods=knn',
+  '--runtime=in_process',
+  '--rounds=5',
+)
+
+
+def _rows(folder):
+  with (folder / 'metrics.csv').open() as file:
+    return list(csv.DictReader(file))
+
+
+def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
+  folder = tmp_path / 'run'
+  multipliers = {'statistics/statistics': 2**0.5 * 3, 'train/update': 2**0.5 * 3}
+  accountant = accounting.Accountant(accounting.Terms(355, 4, multipliers, 1e-3))
+  budget = accountant.epsilon(2) + 1e-4
+  ended = in_process.run(
+    dcco,
+    *_FLAGS,
+    '--aggregation=private',
+    '--privacy_noise_multiplier=3',
+    f'--privacy_epsilon={budget}',
+    '--privacy_delta=1e-3',
+    '--privacy_update_clip=1',
+    '--privacy_statistics_clip=2',
+    f'--run_dir={folder}',
+    folder=folder,
+  )
+  assert ended.status == 1
+  last = ended.stderr.strip().splitlines()[-1]
+  assert 'after 2 releases in 2 rounds' in last
+  assert f'the encoder after round 2 is saved in {folder}' in last
+  assert 'noise of 3 clip norms together' in ended.stdout
+  assert [float(row['privacy/epsilon']) for row in _rows(folder)] == pytest.approx(
+    [accountant.epsilon(1), accountant.epsilon(2)]
+  )
+  card = json.loads((folder / 'encoder.json').read_text())
+  assert card['rounds'] == card['privacy']['releases'] == 2
+  assert card['privacy']['epsilon'] == pytest.approx(accountant.epsilon(2))
+  assert card['privacy']['unit'] == 'client'
+  assert 'n_k' in card['privacy']['not_protected'][0]
+  assert (folder / 'encoder.keras').exists()
+  assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
+
+
+def test_a_secure_run_says_what_was_clipped(tmp_path):
+  folder = tmp_path / 'run'
+  ended = in_process.run(
+    dcco,
+    *_FLAGS,
+    '--aggregation=secure',
+    '--secure_bound=0.5',
+    f'--run_dir={folder}',
+    folder=folder,
+  )
+  assert ended.status == 0, ended.stderr
+  assert 'in 5 of 5 rounds, first in round 1, values of clients were' in ended.stderr
+  name = 'aggregator/statistics/statistics/value_sum/secure_upper_clipped_count'
+  assert all(int(row[name]) == 4 for row in _rows(folder))
+  card = json.loads((folder / 'encoder.json').read_text())
+  assert card['privacy']['epsilon'] is None
+
+
+def test_clipped_values_are_named(capsys):
+  name = 'aggregator/train/update/mean_value/secure_lower_clipped_count'
+  telling.warn_of_clipped_values([{name: '0'}, {name: '3'}, {'round': '3'}])
+  assert 'in 1 of 3 rounds, first in round 2' in capsys.readouterr().err
+  telling.warn_of_clipped_values([{name: '0'}])
+  assert not capsys.readouterr().err

@@ -1,0 +1,227 @@
+"""Releases are written down before they are made, whatever happens in between."""
+
+import collections
+import itertools
+import json
+import os
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from tff_ssl.runtime import accounting
+from tff_ssl.runtime import loop
+from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runtime import private_rounds
+from tff_ssl.runtime import run_folder
+
+_TERMS = accounting.Terms(8, 8, {'train/update': 2.0}, 1e-2)
+
+
+class _Killed(BaseException):
+  """What nothing catches, as a SIGKILL."""
+
+
+class _Process:
+  """Counts what it has released; is killed where it is told to be."""
+
+  def __init__(self, clients=8):
+    self.released = []
+    self.kill_at = None
+    self._clients = clients
+
+  def initialize(self):
+    return np.float32(0)
+
+  def next(self, state, cohort):
+    del cohort
+    # The noise is drawn: from here on somebody may have seen it.
+    self.released.append(int(state) + 1)
+    if self.kill_at == len(self.released):
+      raise _Killed
+    work = collections.OrderedDict(clients=self._clients, examples=32, loss=0.0)
+    return private_rounds.Output(
+      np.float32(state + 1), collections.OrderedDict(client_work=work)
+    )
+
+
+def _run(folder, process, rounds=6, epsilon=None, withholds=False, every=2):
+  algorithm = private_rounds.PrivateRounds(process, _TERMS, epsilon, withholds)
+  with run_folder.RunFolder(folder, {}) as opened:
+    state = loop.run(
+      algorithm,
+      lambda round: round,
+      opened,
+      rounds,
+      checkpoint_every=every,
+      progress=False,
+    )
+    return algorithm, state, opened.metrics.rows()
+
+
+def test_each_round_is_one_release_with_what_it_cost(tmp_path):
+  algorithm, _, rows = _run(tmp_path / 'run', _Process())
+  assert algorithm.releases == 6
+  accountant = accounting.Accountant(_TERMS)
+  assert [row['privacy/releases'] for row in rows] == list('123456')
+  for n, row in enumerate(rows, start=1):
+    assert float(row['privacy/epsilon']) == accountant.epsilon(n)
+  assert algorithm.epsilon == accountant.epsilon(6)
+  assert algorithm.terms is _TERMS
+  # A finished run that is started again releases nothing.
+  process = _Process()
+  assert _run(tmp_path / 'run', process)[0].releases == 6
+  assert process.released == []
+
+
+@pytest.mark.parametrize('kills', [(1,), (3,), (6,), (2, 4), (1, 1, 1), (5, 2, 1)])
+def test_killed_in_rounds_never_fewer_are_counted_than_were_made(tmp_path, kills):
+  released = 0
+  for kill_at in kills:
+    process = _Process()
+    process.kill_at = kill_at
+    # A killed process saves nothing more.
+    with (
+      mock.patch.object(loop, '_save', wraps=loop._save) as save,
+      pytest.raises(_Killed),
+    ):
+      save.side_effect = lambda *args, p=process: _saved_unless_killed(p, *args)
+      _run(tmp_path / 'run', process)
+    released += len(process.released)
+    assert privacy_ledger.count(tmp_path / 'run') == released
+  process = _Process()
+  algorithm, state, _ = _run(tmp_path / 'run', process)
+  assert state == 6
+  assert algorithm.releases == released + len(process.released) > 6
+
+
+_save = loop._save
+
+
+def _saved_unless_killed(process, *args):
+  if process.kill_at == len(process.released):
+    raise _Killed
+  _save(*args)
+
+
+def _crash_points():
+  """Yields the calls of a write of the ledger, in order, with what a kill leaves."""
+  for torn in (0, 1, 10, None):
+    yield 'write', torn
+  yield 'fsync', None
+
+
+@pytest.mark.parametrize(('call', 'torn'), list(_crash_points()))
+def test_killed_while_writing_nothing_is_released_uncounted(tmp_path, call, torn):
+  process = _Process()
+  _run(tmp_path, process, rounds=2)
+  ledger = privacy_ledger.Ledger(tmp_path, _TERMS.as_json())
+  path = ledger.path
+  whole = path.read_bytes() + b'{"release": 3, "round": 3}\n'
+  if call == 'write':
+    # What of the line was written before the kill.
+    length = len(path.read_bytes())
+    path.write_bytes(whole[: length + (torn or 0)] if torn is not None else whole)
+  else:
+    with mock.patch.object(os, 'fsync', side_effect=_Killed), pytest.raises(_Killed):
+      ledger.spend(3)
+  before = ledger.releases
+  # Anything of a line is a release; nothing of it is none, for none was made.
+  assert before == (2 if torn == 0 else 3)
+  ledger.spend(3)
+  assert ledger.releases == before + 1
+  assert path.read_bytes().endswith(b'\n')
+
+
+def test_a_write_that_fails_ends_the_round_before_its_release(tmp_path):
+  process = _Process()
+  _run(tmp_path, process, rounds=2)
+  with (
+    mock.patch.object(os, 'fsync', side_effect=OSError(28, 'full')),
+    pytest.raises(OSError, match='full'),
+  ):
+    algorithm = private_rounds.PrivateRounds(process, _TERMS)
+    algorithm.resume(tmp_path, 2)
+    algorithm.next(np.float32(2), 3)
+  assert process.released == [1, 2]
+
+
+def test_a_checkpoint_takes_nothing_back(tmp_path):
+  _run(tmp_path, _Process(), rounds=4)
+  before = (tmp_path / privacy_ledger.NAME).read_bytes()
+  for path in sorted((tmp_path / 'checkpoints').iterdir())[1:]:
+    path.unlink()
+  algorithm, _, _ = _run(tmp_path, _Process(), rounds=4)
+  assert (tmp_path / privacy_ledger.NAME).read_bytes().startswith(before)
+  assert algorithm.releases == 6
+
+
+def test_it_ends_before_the_budget_is_exceeded(tmp_path):
+  budget = accounting.Accountant(_TERMS).epsilon(4) + 1e-6
+  for _ in range(2):
+    process = _Process()
+    with pytest.raises(
+      private_rounds.BudgetSpentError,
+      match=r'is spent: epsilon is .* after 4 releases in 4 rounds, and a',
+    ) as raised:
+      _run(tmp_path, process, epsilon=budget)
+    assert raised.value.round == 4
+    assert raised.value.state == 4
+  # The second had nothing left.
+  assert process.released == []
+
+
+def test_a_repeated_round_shortens_what_the_budget_pays_for(tmp_path):
+  budget = accounting.Accountant(_TERMS).epsilon(6) + 1e-6
+  process = _Process()
+  process.kill_at = 3
+  with pytest.raises(_Killed):
+    _run(tmp_path, process, epsilon=budget)
+  with pytest.raises(private_rounds.BudgetSpentError, match='6 releases in 5 rounds'):
+    _run(tmp_path, _Process(), epsilon=budget)
+
+
+@pytest.mark.parametrize('change', [{'population': 9}, {'delta': 1e-3}])
+def test_other_terms_are_refused(tmp_path, change):
+  _run(tmp_path, _Process(), rounds=1)
+  terms = {**_TERMS.as_json(), **change}
+  with pytest.raises(ValueError, match=f'on other terms: {next(iter(change))} is'):
+    privacy_ledger.Ledger(tmp_path, terms)
+
+
+def test_another_cohort_than_is_counted_is_refused(tmp_path):
+  with pytest.raises(ValueError, match='Round 1 had 7 clients; its privacy is counted'):
+    _run(tmp_path, _Process(clients=7))
+
+
+def test_a_ledger_that_is_gone_or_shorter_is_refused(tmp_path):
+  _run(tmp_path, _Process(), rounds=4)
+  path = tmp_path / privacy_ledger.NAME
+  lines = path.read_bytes().splitlines(keepends=True)
+  path.write_bytes(b''.join(itertools.islice(lines, 3)))
+  with pytest.raises(ValueError, match='2 releases of 4 rounds; lines are missing'):
+    _run(tmp_path, _Process(), rounds=5)
+  path.write_bytes(b'garbage\n')
+  with pytest.raises(ValueError, match='is damaged'):
+    _run(tmp_path, _Process(), rounds=5)
+  path.unlink()
+  with pytest.raises(ValueError, match='4 rounds and no privacy_ledger'):
+    _run(tmp_path, _Process(), rounds=5)
+
+
+def test_metrics_that_do_not_leave_the_clients_are_not_told(tmp_path):
+  _, _, rows = _run(tmp_path / 'a', _Process(), rounds=1)
+  assert 'client_work/loss' in rows[0]
+  _, _, rows = _run(tmp_path / 'b', _Process(), rounds=1, withholds=True)
+  assert 'client_work/loss' not in rows[0]
+  assert rows[0]['client_work/clients'] == '8'
+
+
+def test_the_file_tells_the_terms_and_the_rounds(tmp_path):
+  _run(tmp_path, _Process(), rounds=2)
+  first, *others = (tmp_path / privacy_ledger.NAME).read_text().splitlines()
+  assert json.loads(first) == {'ledger': 1, **_TERMS.as_json()}
+  assert [json.loads(line) for line in others] == [
+    {'release': 1, 'round': 1},
+    {'release': 2, 'round': 2},
+  ]

@@ -1,0 +1,73 @@
+"""What a round of an algorithm releases of its clients, where noise is added.
+
+Each value that clients send and the server combines is one release. Differential
+privacy has to count all of them, and there must be none in the clear.
+"""
+
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import combine
+from tff_ssl.federated import phases
+
+
+def of_round(
+  algorithm: phases.Algorithm, aggregation: aggregation_lib.Aggregation
+) -> tuple[str, ...]:
+  """Returns the names of what is released with noise, as 'train/update', in order.
+
+  Counts of clients and examples are not among them: they are summed in the clear, and
+  nothing that is said of privacy covers them.
+
+  Args:
+    algorithm: Its phases.
+    aggregation: One that adds noise.
+
+  Raises:
+    ValueError: If the aggregation adds none, or clients send integers of their own,
+      which would be summed in the clear.
+  """
+  if not aggregation.noised:
+    raise ValueError('The aggregation adds no noise; a private one must be given.')
+  found = []
+  for exchange in algorithm.exchanges:
+    for name, kind in exchange.sent.items():
+      if isinstance(kind, combine.Total):
+        raise ValueError(
+          f'In the exchange {exchange.name!r} clients send {name!r}, integers that are '
+          'summed in the clear; a private aggregation must be given to an algorithm '
+          'that sends none.'
+        )
+      if is_released(kind, aggregation):
+        found.append(f'{exchange.name}/{name}')
+  return tuple(found)
+
+
+def is_released(kind: combine.Kind, aggregation: aggregation_lib.Aggregation) -> bool:
+  """Returns whether what is combined so leaves the clients."""
+  if isinstance(kind, combine.Local):
+    return False
+  return not is_metrics(kind) or aggregation.releases_metrics
+
+
+def is_metrics(kind: combine.Kind) -> bool:
+  """Returns whether something goes through the factory of metrics."""
+  return isinstance(kind, combine.Mean) and kind.factory == 'metrics'
+
+
+def settled(
+  aggregation: aggregation_lib.Aggregation | None, algorithm: phases.Algorithm
+) -> aggregation_lib.Aggregation:
+  """Returns the aggregation of an algorithm's rounds.
+
+  Args:
+    aggregation: What is given; plain when None. Noise that is stated for a round is
+      divided among all that the round releases.
+    algorithm: Its phases.
+
+  Raises:
+    ValueError: See `of_round`, where noise is to be divided.
+  """
+  if aggregation is None:
+    return aggregation_lib.plain()
+  if aggregation.divided is None or not algorithm.exchanges:
+    return aggregation
+  return aggregation.divided(max(1, len(of_round(algorithm, aggregation))))

@@ -1,0 +1,118 @@
+"""The ledger of a private run: what it has released, written down before it is.
+
+An append-only file of the run folder. Its first line says on what terms; each further
+line is one release, durable before the noise is drawn. Nothing ever takes a line back:
+not a checkpoint that a run resumes from, for what was released after it was seen. The
+noise of a repeated round is drawn afresh, and the repeated round is one release more.
+
+(It could instead be the same noise, of a seed that is kept. But then nothing else may
+be another: with other processors, libraries or data, the same noise under other values
+would tell their difference exactly. And whoever has the seed has the values. To count
+costs a little budget after a kill, and cannot go wrong.)
+
+A line that a kill has torn counts as a release: it may have been one. What the ledger
+cannot know of is a copy of the folder that goes on by itself.
+"""
+
+from collections.abc import Mapping
+import json
+import os
+import pathlib
+from typing import Any
+
+from tff_ssl.runtime import files
+
+NAME = 'privacy_ledger.jsonl'
+_FORMAT = 1
+
+
+class Ledger:
+  """The ledger of one run, which one process writes to at a time."""
+
+  def __init__(self, folder: str | os.PathLike[str], terms: Mapping[str, Any]):
+    """Opens the ledger of a folder, or begins it.
+
+    Args:
+      folder: Of the run.
+      terms: JSON values on which every release is made, such as
+        `accounting.Terms.as_json`.
+
+    Raises:
+      ValueError: If the folder's ledger is on other terms, or damaged.
+    """
+    self.path = pathlib.Path(folder) / NAME
+    header = {'ledger': _FORMAT, **terms}
+    if not self.path.exists():
+      with files.atomic(self.path) as aside:
+        aside.write_text(json.dumps(header) + '\n')
+      files.sync(self.path.parent)
+    stored = read(self.path.parent)
+    differing = [
+      name
+      for name in {**stored, **header}
+      # As they are after JSON: tuples are lists there.
+      if stored.get(name) != json.loads(json.dumps(header)).get(name)
+    ]
+    if differing:
+      name = differing[0]
+      raise ValueError(
+        f'{self.path} is on other terms: {name} is {stored.get(name)} there and '
+        f'{header.get(name)} here; a run keeps its terms, for they are what is counted.'
+      )
+
+  @property
+  def releases(self) -> int:
+    """How many releases there are, those that may have been among them."""
+    return count(self.path.parent)
+
+  def spend(self, round: int) -> None:
+    """Writes down a release that is about to be made; returns when it is durable.
+
+    Args:
+      round: Of the run; several releases may be of one.
+
+    Raises:
+      OSError: If it cannot be written; then there must be no release.
+    """
+    content = self.path.read_bytes()
+    line = json.dumps({'release': self.releases + 1, 'round': round}) + '\n'
+    # A torn line is ended, and stays: it counts.
+    start = '' if content.endswith(b'\n') else '\n'
+    with self.path.open('ab', buffering=0) as file:
+      rest = memoryview((start + line).encode())
+      while rest:
+        rest = rest[file.write(rest) :]
+      os.fsync(file.fileno())
+
+
+def count(folder: str | os.PathLike[str]) -> int:
+  """Returns the releases of a folder's ledger: all lines but the first, torn or not.
+
+  Args:
+    folder: Of the run.
+  """
+  content = (pathlib.Path(folder) / NAME).read_bytes()
+  return sum(1 for line in content.split(b'\n')[1:] if line.strip())
+
+
+def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
+  """Returns the terms of a folder's ledger.
+
+  Args:
+    folder: Of the run.
+
+  Raises:
+    ValueError: If its first line is none of a ledger.
+  """
+  path = pathlib.Path(folder) / NAME
+  first = path.read_bytes().split(b'\n')[0]
+  try:
+    terms = json.loads(first)
+  except ValueError:
+    terms = None
+  if not isinstance(terms, dict) or terms.get('ledger') != _FORMAT:
+    raise ValueError(
+      f'{path} is damaged: its first line is {first[:60]!r}; it must have the terms of '
+      'the run.'
+    )
+  return terms

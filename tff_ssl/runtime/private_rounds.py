@@ -1,0 +1,184 @@
+"""Rounds of a process whose aggregation adds noise, as the round loop runs them.
+
+Each round is written to the run's ledger before it is computed, and none is computed
+that would exceed the budget. What is not covered by noise is not told: of an algorithm
+whose metrics do not leave the clients, counts and bytes alone.
+"""
+
+import collections
+from collections.abc import Mapping
+import pathlib
+from typing import Any, NamedTuple
+
+from tff_ssl.federated import phases
+from tff_ssl.runtime import accounting
+from tff_ssl.runtime import loop
+from tff_ssl.runtime import privacy_ledger
+
+# Of the metrics of clients, what is known without their examples, or is a count.
+_COUNTS = (
+  'clients',
+  'examples',
+  'empty_clients',
+  'nonfinite_clients',
+  'bytes_down',
+  'bytes_up',
+)
+
+
+class BudgetSpentError(ValueError):
+  """A further round would exceed the budget.
+
+  Attributes:
+    state: After the last round.
+    round: Its number.
+  """
+
+  def __init__(self, message: str, state: Any, round: int):
+    super().__init__(message)
+    self.state = state
+    self.round = round
+
+
+class Output(NamedTuple):
+  """The result of a round; see `loop.Output`."""
+
+  state: Any
+  metrics: Any
+
+
+class PrivateRounds:
+  """An algorithm with a ledger: a `loop.KeepsFiles`.
+
+  It has the attributes of the algorithm.
+  """
+
+  def __init__(
+    self,
+    algorithm: loop.Algorithm,
+    terms: accounting.Terms,
+    epsilon: float | None = None,
+    withholds_metrics: bool = False,
+  ):
+    """Counts nothing yet.
+
+    Args:
+      algorithm: What the loop would run.
+      terms: On which each of its rounds releases something.
+      epsilon: The budget at the terms' delta; None: there is no limit.
+      withholds_metrics: Whether metrics do not leave the clients, so that what the
+        server makes of them is not told either.
+    """
+    self._algorithm = algorithm
+    self._terms = terms
+    self._accountant = accounting.Accountant(terms)
+    self._budget = epsilon
+    self._withholds = withholds_metrics
+    self._ledger: privacy_ledger.Ledger | None = None
+    self._round = 0
+
+  def __getattr__(self, name: str) -> Any:
+    if name.startswith('_'):
+      raise AttributeError(name)
+    return getattr(self._algorithm, name)
+
+  @property
+  def terms(self) -> accounting.Terms:
+    """On which each round releases something."""
+    return self._terms
+
+  @property
+  def releases(self) -> int:
+    """How many releases the ledger has."""
+    return self._opened.releases
+
+  @property
+  def epsilon(self) -> float:
+    """What all of them cost."""
+    return self._accountant.epsilon(self.releases)
+
+  def initialize(self) -> Any:
+    """Returns the initial state, which nothing of a client is in."""
+    return self._algorithm.initialize()
+
+  def resume(self, folder: pathlib.Path, round: int) -> None:
+    """Opens the folder's ledger; see `loop.KeepsFiles`.
+
+    Raises:
+      ValueError: If it is on other terms, or has fewer releases than there were rounds.
+    """
+    if round and not (folder / privacy_ledger.NAME).exists():
+      raise ValueError(
+        f'{folder} has {round} rounds and no {privacy_ledger.NAME}; what was released '
+        'is not known, and the run cannot go on.'
+      )
+    self._ledger = privacy_ledger.Ledger(folder, self._terms.as_json())
+    if self.releases < round:
+      raise ValueError(
+        f'{self._ledger.path} has {self.releases} releases of {round} rounds; lines '
+        'are missing, and the run cannot go on.'
+      )
+    self._round = round
+    if isinstance(self._algorithm, loop.KeepsFiles):
+      self._algorithm.resume(folder, round)
+
+  def saved(self, oldest: int) -> None:
+    """Is told that a checkpoint was saved; see `loop.KeepsFiles`."""
+    if isinstance(self._algorithm, loop.KeepsFiles):
+      self._algorithm.saved(oldest)
+
+  def next(self, state: Any, cohort: Any) -> Output:
+    """Writes a round down, then runs it.
+
+    Args:
+      state: The state before.
+      cohort: Of the round.
+
+    Raises:
+      BudgetSpentError: If the round would exceed the budget; nothing is released.
+      ValueError: If the round had another number of clients than is counted.
+    """
+    self._check_budget(state)
+    self._opened.spend(self._round + 1)
+    output = self._algorithm.next(state, cohort)
+    self._round += 1
+    self._check_cohort(output.metrics)
+    spent = collections.OrderedDict(epsilon=self.epsilon, releases=self.releases)
+    metrics = collections.OrderedDict(output.metrics)
+    if self._withholds and phases.CLIENT_WORK in metrics:
+      metrics[phases.CLIENT_WORK] = _known(metrics[phases.CLIENT_WORK])
+    return Output(output.state, collections.OrderedDict(metrics, privacy=spent))
+
+  @property
+  def _opened(self) -> privacy_ledger.Ledger:
+    if self._ledger is None:
+      raise RuntimeError('`resume` must be called first: it opens the ledger')
+    return self._ledger
+
+  def _check_budget(self, state: Any) -> None:
+    if self._budget is None:
+      return
+    after = self._accountant.epsilon(self.releases + 1)
+    if after > self._budget:
+      raise BudgetSpentError(
+        f'The privacy budget of epsilon = {self._budget:g} at delta = '
+        f'{self._terms.delta:g} is spent: epsilon is {self.epsilon:.4g} after '
+        f'{self.releases} releases in {self._round} rounds, and a further round would '
+        f'make it {after:.4g}.',
+        state,
+        self._round,
+      )
+
+  def _check_cohort(self, metrics: Mapping[str, Any]) -> None:
+    found = int(metrics[phases.CLIENT_WORK]['clients'])
+    if found != self._terms.cohort:
+      raise ValueError(
+        f'Round {self._round} had {found} clients; its privacy is counted for cohorts '
+        f'of {self._terms.cohort}: what was released is not what the ledger says.'
+      )
+
+
+def _known(work: Mapping[str, Any]) -> collections.OrderedDict[str, Any]:
+  return collections.OrderedDict(
+    (name, value) for name, value in work.items() if name in _COUNTS
+  )
