@@ -67,7 +67,7 @@ def test_says_what_labels_do_not_show(capsys):
   in_process.call(partition, '--partition=style:clients=4,beta=0.5')
   told = capsys.readouterr().out
   assert 'Source k of 4 has its images in the k-th colours and tone. Mean' in told
-  assert "the clients' sources to all of them 0.75" in told
+  assert "the clients' sources to all of them 0.749." in told
 
 
 def test_writes_what_all_clients_have(tmp_path):
