@@ -93,6 +93,13 @@ LOCAL_STEPS = flags.DEFINE_integer(
 STALE = flags.DEFINE_bool(
   'stale_statistics', False, 'dcco with the statistics of the round before.'
 )
+SUPERVISED_AUGMENTATION = flags.DEFINE_enum(
+  'supervised_augmentation',
+  'flips',
+  ('flips', 'views'),
+  'What supervised trains on: images, mirrored where those of --augmentation are; or '
+  'views by the whole of --augmentation, crops and colours too.',
+)
 SUPERVISED_LABELS = flags.DEFINE_float(
   'supervised_labels', 0.1, 'Share of the training labels that supervised has.'
 )
