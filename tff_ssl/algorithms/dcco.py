@@ -23,6 +23,8 @@ Deviations and decisions:
     every step on the same views (the paper takes one step).
   - `stale_statistics` is the single-communication variant that section 5 suggests: the
     clients use the S of the previous round; the first round only collects.
+  - For the collapse alarm clients send 2 d means of normalised encodings besides, so
+    that `encoding_std` is the same number for DCCO as for what it is compared with.
   - Non-finite statistics or updates of a client count zero, and are reported.
 
 Phase by phase it runs as single computations, which deployment forms hold
@@ -45,6 +47,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.losses import cco
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
@@ -85,13 +88,17 @@ def encode(
 ) -> client_functions.ClientFunction:
   """Builds step 1: a function that sends the `statistics`, means over the examples.
 
+  Beside them it sends `metrics`, 2 d means, for the collapse alarm alone.
+
   Args:
     objective: Defines them.
   """
 
   def each(shared, examples):
-    local = objective.statistics(shared['params'], examples, shared['seed'])
-    return collections.OrderedDict([(_STATISTICS, local)])
+    local, spread = objective.statistics_and_spread(
+      shared['params'], examples, shared['seed']
+    )
+    return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
 
   return client_functions.ClientFunction(
     each, additive=True, together=base.batch_in_cache(objective)
@@ -175,7 +182,8 @@ def describe(
     )
 
   def collected(state, arrived):
-    return state.keeping(**arrived[_STATISTICS]), {}
+    alarm = collapse.summarize_std(arrived[server.METRICS])
+    return state.keeping(**arrived[_STATISTICS]), {phases.CLIENT_WORK: alarm}
 
   def trained(state, arrived):
     state, measured = server.apply(server_optimizer, state, arrived)
@@ -193,7 +201,7 @@ def describe(
         _STATISTICS,
         phases.model,
         encode(objective),
-        {_STATISTICS: combine.STATISTICS},
+        {_STATISTICS: combine.STATISTICS, server.METRICS: combine.METRICS},
         collected,
       ),
       phases.Exchange(
@@ -232,13 +240,18 @@ def _stale_exchange(
       kept=clients.choose(new['num_examples'] > 0, new, state.kept)
     )
     work = objective.summarize_statistics(new[_STATISTICS])
+    work.update(collapse.summarize_std(arrived[server.METRICS]))
     return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   return phases.Exchange(
     'train',
     lambda state: phases.model(state, **state.kept),
     dataclasses.replace(training, each=each),
-    {_STATISTICS: combine.STATISTICS, server.UPDATE: combine.UPDATE},
+    {
+      _STATISTICS: combine.STATISTICS,
+      server.METRICS: combine.METRICS,
+      server.UPDATE: combine.UPDATE,
+    },
     receive,
   )
 

@@ -151,6 +151,7 @@ def client_function(
       examples,
       shared['seed'],
       shared['rate'],
+      own=count > 1,
     )
     place = tf.one_hot(cluster, count)
     update = tf.nest.map_structure(tf.subtract, params, trained.params)

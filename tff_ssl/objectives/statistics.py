@@ -61,8 +61,20 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> collections.OrderedDict[str, tf.Tensor]:
     """Returns the means over the batch that the loss needs (see `losses.cco`)."""
+    return self.statistics_and_spread(params, examples, seed)[0]
+
+  def statistics_and_spread(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> tuple[collections.OrderedDict[str, tf.Tensor], base.Metrics]:
+    """Returns the statistics, and 2 d means from which `encoding_std` is known.
+
+    The statistics do not tell it: encodings are normalised one by one there.
+    """
     f, g = self.model.encode(params, examples, seed)
-    return cco.statistics(f, g, within=self.loss_name == 'vicreg')
+    moments = collapse.spread_metrics(f)
+    return cco.statistics(f, g, within=self.loss_name == 'vicreg'), (
+      collections.OrderedDict((name, moments[name]) for name in collapse.OF_STD)
+    )
 
   def no_statistics(self) -> collections.OrderedDict[str, tf.Tensor]:
     """Returns the statistics of no example: zeros, as `statistics` has them."""
@@ -88,23 +100,19 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   def summarize_statistics(
     self, statistics: collections.OrderedDict[str, tf.Tensor]
   ) -> base.Metrics:
-    """Returns the loss and the collapse alarm of a cohort's statistics.
+    """Returns the loss of a cohort's statistics, and what they tell of a collapse.
 
-    They cost no communication beyond the statistics. The encodings are not normalised
-    one by one here: `encoding_std` is the root of variance over energy, which equals
-    the definition in `losses.spread` where their lengths are equal; `effective_rank` is
-    that of the symmetric part of the two views' cross-covariance, the covariance of
-    what both views share.
+    `effective_rank` is that of the symmetric part of the two views' cross-covariance,
+    the covariance of what both views share. `encoding_std` is none of a cohort's
+    statistics (see `statistics_and_spread`).
     """
     variance = tf.maximum(statistics['square_f'] - tf.square(statistics['mean_f']), 0.0)
     total_variance = tf.reduce_sum(variance)
-    energy = tf.reduce_sum(statistics['square_f'])
     covariance = statistics['cross'] - tf.tensordot(
       statistics['mean_f'], statistics['mean_g'], axes=0
     )
     return collections.OrderedDict(
       loss=self.loss_of(statistics),
-      encoding_std=tf.sqrt(tf.math.divide_no_nan(total_variance, energy)),
       effective_rank=spread.effective_rank_from_covariance(
         (covariance + tf.transpose(covariance)) / 2
       ),
