@@ -6,8 +6,11 @@ import re
 import pytest
 
 from binaries import dcco
+from binaries.methods import objectives
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.augment import configs
+from tff_ssl.encoders import mlp
 
 
 @pytest.fixture
@@ -103,3 +106,17 @@ def test_an_error_is_one_sentence_and_status_1(tmp_path):
   assert unknown.status == 1
   assert "Unknown command line flag 'cheese'" in unknown.stderr
   assert 'Traceback' not in unknown.stderr
+
+
+def test_supervised_trains_on_flips_or_on_whole_views():
+  encoder = mlp.build_encoder('mlp', (4,))
+  found = {}
+  for kind in ('flips', 'views'):
+    with in_process.parsed(
+      '--augmentation=simclr_no_blur', f'--supervised_augmentation={kind}'
+    ):
+      found[kind] = objectives.labelled(encoder, 2).augmentation
+  assert found == {
+    kind: configs.by_name(name)
+    for kind, name in (('flips', 'flip'), ('views', 'simclr_no_blur'))
+  }

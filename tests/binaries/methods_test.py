@@ -9,10 +9,8 @@ from absl import flags
 import pytest
 
 from binaries.methods import choice
-from binaries.methods import objectives
 from binaries.methods import table
 from tests.binaries import in_process
-from tff_ssl.augment import configs
 from tff_ssl.encoders import mlp
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -400,17 +398,3 @@ def test_documented_command_lines_are_taken(path, program, line):
 
 def test_documents_have_command_lines():
   assert {program for _, program, _ in _documented()} == table.PROGRAMS.keys()
-
-
-def test_supervised_trains_on_flips_or_on_whole_views():
-  encoder = mlp.build_encoder('mlp', (4,))
-  found = {}
-  for kind in ('flips', 'views'):
-    with in_process.parsed(
-      '--augmentation=simclr_no_blur', f'--supervised_augmentation={kind}'
-    ):
-      found[kind] = objectives.labelled(encoder, 2).augmentation
-  assert found == {
-    kind: configs.by_name(name)
-    for kind, name in (('flips', 'flip'), ('views', 'simclr_no_blur'))
-  }
