@@ -173,21 +173,25 @@ def describe(
 
   def initial():
     weights = server.initial_weights(objective, config.seed)
+    # Told by the first exchange, reported by the second.
+    told = {} if config.stale_statistics else {collapse.STD: tf.zeros([])}
     return server.initial_state(
       weights,
       config.seed,
       server_optimizer,
       statistics=objective.no_statistics(),
       num_examples=tf.zeros([]),
+      **told,
     )
 
   def collected(state, arrived):
-    alarm = collapse.summarize_std(arrived[server.METRICS])
-    return state.keeping(**arrived[_STATISTICS]), {phases.CLIENT_WORK: alarm}
+    spread = collapse.summarize_std(arrived[server.METRICS])
+    return state.keeping(**arrived[_STATISTICS], **spread), {}
 
   def trained(state, arrived):
     state, measured = server.apply(server_optimizer, state, arrived)
     work = objective.summarize_statistics(state.kept[_STATISTICS])
+    work[collapse.STD] = state.kept[collapse.STD]
     return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   if config.stale_statistics:

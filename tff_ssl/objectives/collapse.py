@@ -13,7 +13,7 @@ from tff_ssl.objectives import base
 MOMENTS = ('normalised_mean', 'normalised_square', 'normalised_second')
 # Those of which the standard deviation is made.
 OF_STD = MOMENTS[:2]
-_STD, _RANK = 'encoding_std', 'effective_rank'
+STD, _RANK = 'encoding_std', 'effective_rank'
 
 
 class SpreadReported:
@@ -55,9 +55,9 @@ def summarize_spread(metrics: base.Metrics) -> base.Metrics:
     the L2-normalised encodings vary equally. Of d > 32 dimensions it is that of 32
     fixed random ones (see `losses.spread`), and called `effective_rank_32`.
   """
-  if _STD in metrics:
+  if STD in metrics:
     return collections.OrderedDict(
-      (name, value) for name, value in metrics.items() if name.startswith((_STD, _RANK))
+      (name, value) for name, value in metrics.items() if name.startswith((STD, _RANK))
     )
   mean = metrics['normalised_mean']
   exact = mean.shape[0] <= spread.SUBSPACE_DIM
@@ -65,7 +65,7 @@ def summarize_spread(metrics: base.Metrics) -> base.Metrics:
   return collections.OrderedDict(
     [
       (
-        _STD,
+        STD,
         spread.encoding_std_from_moments(mean, metrics['normalised_square']),
       ),
       (rank, spread.effective_rank_from_moments(mean, metrics['normalised_second'])),
@@ -76,7 +76,7 @@ def summarize_spread(metrics: base.Metrics) -> base.Metrics:
 def summarize_std(metrics: base.Metrics) -> base.Metrics:
   """Returns `encoding_std` alone, of the moments `OF_STD` (see `summarize_spread`)."""
   std = spread.encoding_std_from_moments(*(metrics[name] for name in OF_STD))
-  return collections.OrderedDict([(_STD, std)])
+  return collections.OrderedDict([(STD, std)])
 
 
 def of_own_network(metrics: base.Metrics, prefix: str = '') -> base.Metrics:
