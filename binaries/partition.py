@@ -15,6 +15,7 @@ from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import outputs
 from tasks import task as task_lib
+from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.reporting import table
 
@@ -38,8 +39,8 @@ _TAKEN = (
 )
 # What labels do not show.
 _IMAGES = {
-  'rotation': 'Client k of {clients} has its images rotated by k/{clients} of a turn.',
-  'style': 'Each client has its images in colours and a tone of its own.',
+  'rotation': '{who} k of {count} has its images rotated by k/{count} of a turn.',
+  'style': '{who} k of {count} has its images in the k-th colours and tone.',
 }
 _ROWS = 10
 _LARGEST_CLASSES = 3
@@ -54,7 +55,7 @@ def main() -> None:
   text = dealing.text(task)
   print(f'{text}: {report.line()}')
   if (kind := text.partition(':')[0]) in _IMAGES:
-    print(_IMAGES[kind].format(clients=report.clients))
+    print(_changes(kind, task, partition))
   print(_table(report, task))
   if _CSV.value is not None:
     report.write_csv(_CSV.value)
@@ -84,6 +85,19 @@ def _check_flags() -> None:
   outputs.check(_CSV, '.csv')
   if flags.FLAGS[_MAX_CLIENTS.name].present and outputs.PLOT.value is None:
     raise ValueError('--max_clients is given without --plot; it is for the plot only.')
+
+
+def _changes(kind: str, task: task_lib.Task, partition: partition_lib.Partition) -> str:
+  """Says how images are changed, and how far the sources are mixed, if they are."""
+  source = dealing.source_of(task)
+  if source is None:
+    return _IMAGES[kind].format(who='Client', count=len(partition))
+  count = int(source.max()) + 1
+  mixed = describe.describe(partition, source, count)
+  return (
+    f'{_IMAGES[kind].format(who="Source", count=count)} Mean earth-mover distance of '
+    f"the clients' sources to all of them {mixed.mean_emd:.3f}."
+  )
 
 
 def _table(report: describe.PartitionReport, task: task_lib.Task) -> str:

@@ -37,8 +37,9 @@ from tff_ssl.runtime import table as csv_lib
 
 _ACCURACY = '/accuracy'
 _TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
-# Streams of a run's seed: whose the test examples are, and which clients are evaluated.
-_DEALING, _CHOOSING = 2, 3
+# Streams of a run's seed: whose the test examples are, which clients are evaluated, and
+# of which sources the test examples are.
+_DEALING, _CHOOSING, _MATCHING = 2, 3, 4
 
 
 class Parts(NamedTuple):
@@ -75,9 +76,10 @@ class Personal:
     dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
     tested = collections.OrderedDict((k, labelled[own]) for k, own in dealt.items())
     held = parts.partition
+    source = dealing.source_of(task)
     self._evaluation = personal.PersonalEvaluation(
-      dealing.held(task, task.train, held),
-      dealing.held(task, task.test, tested),
+      dealing.held(task, task.train, held, source),
+      dealing.held(task, task.test, tested, self._sources(source, tested)),
       held,
       _some(tested),
       num_classes=task.num_classes,
@@ -100,6 +102,18 @@ class Personal:
       self._parts.task.train.label,
       labels,
       np.random.default_rng([common.SEED.value, _DEALING]),
+    )
+
+  def _sources(
+    self, source: np.ndarray | None, tested: clients.Partition
+  ) -> np.ndarray | None:
+    """Returns the source of each test example, if training examples have one."""
+    if source is None:
+      return None
+    rng = np.random.default_rng([common.SEED.value, _MATCHING])
+    num_tested = len(self._parts.task.test.label)
+    return matching.match_sources(
+      self._parts.partition, source, tested, num_tested, rng
     )
 
   def during(

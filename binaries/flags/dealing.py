@@ -13,11 +13,12 @@ from tff_ssl.runtime import encoder_file
 PARTITION = flags.DEFINE_string(
   'partition',
   None,
-  'Clients: iid:examples=4, dirichlet:alpha=0,examples=4, shares:alpha=0.1,clients=5, '
-  'skew:beta=0.5,clients=5, classes:per_client=2,clients=5, '
-  'quantity:alpha=0.5,clients=10, clusters:clients=5, rotation:clients=5, '
-  'style:clients=5, or case; by default case where the task has cases, '
-  'dirichlet:alpha=0,examples=4 elsewhere.',
+  'Clients: iid:examples=4, dirichlet:alpha=0,examples=4, shares:alpha=0.1,clients=5 '
+  '(of one size: ,balanced=true), skew:beta=0.5,clients=5, '
+  'classes:per_client=2,clients=5, quantity:alpha=0.5,clients=10, '
+  'clusters:clients=5 (,whiten=true,balanced=true), rotation:clients=5, '
+  'style:clients=5 (these three mixed: ,alpha=0.1 or ,beta=0.5), or case; by '
+  'default case where the task has cases, dirichlet:alpha=0,examples=4 elsewhere.',
 )
 ENCODER = flags.DEFINE_string(
   'partition_encoder',
@@ -95,15 +96,25 @@ def build_client_data(
     labelled: Whether clients have the labels.
   """
   return client_data.ArrayClientData(
-    held(task, task.train, partition).fields,
+    held(task, task.train, partition, source_of(task)).fields,
     task.train.example_id,
     partition,
     label=task.train.label if labelled else None,
   )
 
 
+def source_of(task: task_lib.Task) -> np.ndarray | None:
+  """Returns the source of each training example; see `spec.source_of`."""
+  # Of `common`, which imports this module.
+  seed = flags.FLAGS['seed'].value
+  return spec.source_of(text(task), len(task.train.label), seed)
+
+
 def held(
-  task: task_lib.Task, examples: task_lib.Examples, partition: partition_lib.Partition
+  task: task_lib.Task,
+  examples: task_lib.Examples,
+  partition: partition_lib.Partition,
+  source: np.ndarray | None,
 ) -> task_lib.Examples:
   """Returns examples as the clients hold them: some partitions change their images.
 
@@ -111,13 +122,14 @@ def held(
     task: Of the run.
     examples: Of one of its splits.
     partition: Client id -> positions among them.
+    source: int [n], the source of each; None where `source_of` is.
 
   Raises:
     ValueError: If the partition changes images, and there are none.
   """
   if not spec.changes_images(text(task)):
     return examples
-  images = spec.client_images(text(task), examples.image, partition)
+  images = spec.client_images(text(task), examples.image, partition, source)
   return examples.with_fields(image=images)
 
 

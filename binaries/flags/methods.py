@@ -106,6 +106,13 @@ FROZEN = flags.DEFINE_bool(
   'Whether all --local_steps of dcco have the statistics of the round as they were, in '
   'place of statistics that move with the client; then they run away at most rates.',
 )
+SUPERVISED_AUGMENTATION = flags.DEFINE_enum(
+  'supervised_augmentation',
+  'flips',
+  ('flips', 'views'),
+  'What supervised trains on: images, mirrored where those of --augmentation are; or '
+  'views by the whole of --augmentation, crops and colours too.',
+)
 SUPERVISED_LABELS = flags.DEFINE_float(
   'supervised_labels', 0.1, 'Share of the training labels that supervised has.'
 )

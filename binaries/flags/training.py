@@ -26,8 +26,16 @@ _SERVER_SCHEDULE = flags.DEFINE_enum(
 _WARMUP = flags.DEFINE_integer(
   'server_warmup_rounds', 0, 'Linear warm-up, of the cosine.', lower_bound=0
 )
+_SERVER_BOUNDARIES = flags.DEFINE_list(
+  'server_schedule_steps', [], 'Rounds at which the rate of `steps` falls.'
+)
+_SERVER_FACTOR = flags.DEFINE_float(
+  'server_schedule_factor', 0.1, 'What the rate of `steps` is multiplied by there.'
+)
 _SERVER_MOMENTUM = flags.DEFINE_float('server_momentum', None, 'Of sgd and lars.')
-_SERVER_WEIGHT_DECAY = flags.DEFINE_float('server_weight_decay', 0.0, 'Of lars.')
+_SERVER_WEIGHT_DECAY = flags.DEFINE_float(
+  'server_weight_decay', 0.0, 'Of lars and adamw.'
+)
 OF_SERVER = (
   'server_optimizer',
   'server_learning_rate',
@@ -35,6 +43,8 @@ OF_SERVER = (
   'server_warmup_rounds',
   'server_momentum',
   'server_weight_decay',
+  'server_schedule_steps',
+  'server_schedule_factor',
 )
 
 CLIENT_RATE = flags.DEFINE_float(
@@ -62,12 +72,23 @@ DROP_LAST = flags.DEFINE_enum(
 _OPTIMIZER = flags.DEFINE_enum('client_optimizer', None, local.NAMES, 'Of the clients.')
 _MOMENTUM = flags.DEFINE_float('client_momentum', 0.0, "Of the clients' sgd.")
 _NESTEROV = flags.DEFINE_bool('client_nesterov', False, "Of the clients' momentum.")
-_WEIGHT_DECAY = flags.DEFINE_float('client_weight_decay', 0.0, 'Of the clients, L2.')
+_WEIGHT_DECAY = flags.DEFINE_float(
+  'client_weight_decay', 0.0, 'Of the clients: L2; of adamw apart from the gradient.'
+)
+_BETA_2 = flags.DEFINE_float(
+  'client_beta_2', 0.999, "Of the clients' adam and adamw; 0.95 in MAE."
+)
 _SCHEDULE = flags.DEFINE_enum(
   'client_schedule', 'constant', _SCHEDULES, 'Of the rate, over rounds.'
 )
+_CLIENT_WARMUP = flags.DEFINE_integer(
+  'client_warmup_rounds', 0, 'Linear warm-up, of the cosine.', lower_bound=0
+)
 _BOUNDARIES = flags.DEFINE_list(
-  'client_schedule_steps', [], 'Rounds at which the rate of `steps` falls to a tenth.'
+  'client_schedule_steps', [], 'Rounds at which the rate of `steps` falls.'
+)
+_FACTOR = flags.DEFINE_float(
+  'client_schedule_factor', 0.1, 'What the rate of `steps` is multiplied by there.'
 )
 PROXIMAL = flags.DEFINE_float('proximal_weight', 0.0, 'mu of FedProx.')
 OF_CLIENTS = (
@@ -82,6 +103,9 @@ OF_CLIENTS = (
   'client_weight_decay',
   'client_schedule',
   'client_schedule_steps',
+  'client_schedule_factor',
+  'client_warmup_rounds',
+  'client_beta_2',
 )
 _WEIGHTING = flags.DEFINE_enum(
   'weighting', 'examples', tuple(fedavg.WEIGHTINGS), 'By what clients count.'
@@ -94,6 +118,9 @@ def server_config() -> optimizers.OptimizerConfig:
   Raises:
     ValueError: If one is out of range.
   """
+  for name in (_SERVER_BOUNDARIES.name, _SERVER_FACTOR.name):
+    common.refuse_stray(name, _SERVER_SCHEDULE.name, ('steps',))
+  is_steps = _SERVER_SCHEDULE.value == 'steps'
   return optimizers.OptimizerConfig(
     _SERVER_OPTIMIZER.value,
     _SERVER_RATE.value,
@@ -102,6 +129,8 @@ def server_config() -> optimizers.OptimizerConfig:
     _WARMUP.value,
     _SERVER_MOMENTUM.value,
     _SERVER_WEIGHT_DECAY.value,
+    _boundaries(_SERVER_BOUNDARIES) if is_steps else (),
+    _factor(_SERVER_FACTOR),
   )
 
 
@@ -127,7 +156,11 @@ def plan() -> local_training.LocalPlan:
     ValueError: If a flag is out of range, or does nothing.
   """
   optimizer = local.LocalOptimizer(
-    _OPTIMIZER.value, _MOMENTUM.value, _NESTEROV.value, _WEIGHT_DECAY.value
+    _OPTIMIZER.value,
+    _MOMENTUM.value,
+    _NESTEROV.value,
+    _WEIGHT_DECAY.value,
+    _BETA_2.value,
   )
   return local_training.LocalPlan(
     EPOCHS.value,
@@ -145,17 +178,40 @@ def schedule() -> schedules.Schedule:
   Raises:
     ValueError: If a flag is out of range, or does nothing.
   """
-  common.refuse_stray('client_schedule_steps', 'client_schedule', ('steps',))
+  for name in (_BOUNDARIES.name, _FACTOR.name):
+    common.refuse_stray(name, _SCHEDULE.name, ('steps',))
+  common.refuse_stray(_CLIENT_WARMUP.name, _SCHEDULE.name, ('cosine',))
   if _SCHEDULE.value == 'cosine':
-    return schedules.Cosine(CLIENT_RATE.value, common.ROUNDS.value)
+    return schedules.Cosine(
+      CLIENT_RATE.value, common.ROUNDS.value, _CLIENT_WARMUP.value
+    )
   if _SCHEDULE.value == 'constant':
     return schedules.Constant(CLIENT_RATE.value)
-  if not _BOUNDARIES.value or not all(b.isdecimal() for b in _BOUNDARIES.value):
+  return schedules.Steps(CLIENT_RATE.value, _boundaries(_BOUNDARIES), _factor(_FACTOR))
+
+
+def _boundaries(flag: flags.FlagHolder[list[str]]) -> tuple[int, ...]:
+  """Returns the rounds of a list at which a rate falls, of a schedule of steps."""
+  text = ','.join(flag.value)
+  if not flag.value or not all(b.isdecimal() for b in flag.value):
     raise ValueError(
-      f'client_schedule_steps is {",".join(_BOUNDARIES.value)!r}; with '
-      '--client_schedule=steps it must be rounds, as in 60,90.'
+      f'{flag.name} is {text!r}; with --{flag.name.removesuffix("_steps")}=steps it '
+      'must be rounds, as in 60,90.'
     )
-  return schedules.Steps(CLIENT_RATE.value, tuple(map(int, _BOUNDARIES.value)))
+  boundaries = tuple(map(int, flag.value))
+  if boundaries[0] < 1 or boundaries[-1] >= common.ROUNDS.value:
+    raise ValueError(
+      f'{flag.name} is {text!r}; of {common.ROUNDS.value} rounds, which count from 0, '
+      f'each must be in [1, {common.ROUNDS.value - 1}].'
+    )
+  return boundaries
+
+
+def _factor(flag: flags.FlagHolder[float]) -> float:
+  """Returns what a rate is multiplied by, which makes it fall."""
+  if not 0 < flag.value < 1:
+    raise ValueError(f'{flag.name} is {flag.value}; it must be in (0, 1).')
+  return flag.value
 
 
 def client_config() -> fedavg.FedAvgConfig:

@@ -104,9 +104,11 @@ def _model(
 
 
 def labelled(encoder: network.Network, classes: int) -> supervised.SupervisedObjective:
-  """Builds cross-entropy; images are mirrored only where two views would be."""
+  """Builds cross-entropy; by default images are mirrored, where views would be."""
   plain: multiview.Config = augment.by_name('flip' if _mirrored() else 'none')
-  if isinstance(augmentation(), vectors.VectorConfig):
+  if methods.SUPERVISED_AUGMENTATION.value == 'views':
+    plain = augmentation()
+  elif isinstance(augmentation(), vectors.VectorConfig):
     plain = vectors.VectorConfig(noise=0.0, mask_probability=0.0)
   head = projector.build_linear(encoder.output_dim, classes)
   return supervised.SupervisedObjective(encoder, head, plain)
@@ -324,7 +326,9 @@ OBJECTIVES: Mapping[str, Objective] = {
   ),
   'uniformity': Objective(_uniformity, _VIEWS, _CONTRASTIVE),
   'mae': Objective(_mae),
-  'supervised': Objective(labelled, ('augmentation',), labelled=True),
+  'supervised': Objective(
+    labelled, ('augmentation', 'supervised_augmentation'), labelled=True
+  ),
   'fedca': Objective(
     _fedca,
     (*_VIEWS, 'temperature', 'alignment_weight'),

@@ -16,7 +16,7 @@ def client_statistics(objective, params, examples, seed):
   """Returns a client's statistics and their weight."""
   result, _ = harness.visit(
     dcco.encode(objective),
-    {'statistics': combine.STATISTICS},
+    {'statistics': combine.STATISTICS, 'metrics': combine.METRICS},
     {'params': params, 'seed': seed, 'reference': objective.no_reference()},
     examples,
   )

@@ -197,9 +197,19 @@ def test_bytes_are_the_paper_s_numbers(tff_context):
   d, clients = harness.DIMENSION, 4
   update_and_weight, counts, seed = model + 1, 4, 2
   work = metrics[0]['client_work']
-  # Section 3.3: beyond the update, d^2 + 4d statistics and the number of examples.
-  uplink = d**2 + 4 * d + 1
+  # Section 3.3: beyond the update, d^2 + 4d statistics and the number of examples; and
+  # for the alarm 2d means.
+  uplink = d**2 + 4 * d + 1 + 2 * d
   assert work['bytes_up'] == clients * 4 * (update_and_weight + counts + uplink)
   # What moments are taken around costs 2d, down alone.
   downlink = d**2 + 4 * d + 2 * d
   assert work['bytes_down'] == clients * 4 * (model + seed + downlink)
+
+
+def test_the_spread_is_that_of_the_same_encodings_in_fedavg(tff_context):
+  """Whose clients take one step on the same views, by the same model."""
+  cohort = harness.cohort(_SPLITS['quarters'])
+  _, metrics = harness.rounds_of(harness.build_dcco(), [cohort])
+  _, other = harness.rounds_of(harness.build_fedavg(harness.cco()), [cohort])
+  found, expected = (m[0]['client_work']['encoding_std'] for m in (metrics, other))
+  assert found == pytest.approx(expected, rel=1e-5)

@@ -264,9 +264,9 @@ def test_a_device_sends_one_place_and_is_told_all(tff_context):
   model = 4 * (3 * 3 + 3 + 3 * 2 + 2)
   # Seed (two numbers), rate and round.
   assert metrics[0]['client_work']['bytes_down'] == 2 * (2 * model + 4 * 4)
-  # Loss, its parts, and moments of d = 2 dimensions; clients and weight of each
-  # cluster, and switches; the client's weight; the counts.
-  numbers = 3 + 2 + 2 + 2 * 2 + (2 + 2 + 1) + 1 + 4
+  # Loss, its parts, and its spread's two numbers; clients and weight of each cluster,
+  # and switches; the client's weight; the counts.
+  numbers = 3 + 2 + (2 + 2 + 1) + 1 + 4
   assert metrics[0]['client_work']['bytes_up'] == 2 * (model + 4 * numbers)
 
 

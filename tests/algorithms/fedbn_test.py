@@ -116,8 +116,9 @@ def test_batch_norm_never_leaves_the_client(tff_context):
   plain = harness.build_fedavg(_objective(), _SERVER, _CONFIG)
   _, all_metrics = harness.rounds_of(plain, [_cohort(_ROUNDS[0])])
   own, every = metrics[0]['client_work'], all_metrics[0]['client_work']
-  # Two clients; scale and shift of six channels, and two statistics of each.
-  assert every['bytes_up'] - own['bytes_up'] == 2 * 4 * 24
+  # Two clients; scale and shift of six channels, and two statistics of each. In the
+  # place of the moments of 4 dimensions, 2 * 4 + 4^2, are two numbers of their spread.
+  assert every['bytes_up'] - own['bytes_up'] == 2 * 4 * (24 + 22)
   # The round's number goes down too.
   assert every['bytes_down'] - own['bytes_down'] == 2 * 4 * (24 - 1)
 

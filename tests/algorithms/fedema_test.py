@@ -175,8 +175,11 @@ def test_networks_that_are_kept_are_no_communication(tff_context):
   _, expected = harness.rounds_of(plain, [_cohort([0, 1])])
   work, wanted = metrics[0]['client_work'], expected[0]['client_work']
   assert work['bytes_down'] == wanted['bytes_down']
-  # mu, divergence, lambda and whether there is one.
-  assert work['bytes_up'] == wanted['bytes_up'] + 2 * 4 * 4
+  # mu, divergence, lambda and whether there is one; and the spread and the rank of the
+  # client's own network in the place of the moments of d encodings.
+  d = harness.DIMENSION
+  own = 4 + 2 - (2 * d + d**2)
+  assert work['bytes_up'] == wanted['bytes_up'] + 2 * 4 * own
 
 
 def test_the_second_exchange_is_counted_where_clients_are_new(tff_context):

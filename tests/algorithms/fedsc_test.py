@@ -14,7 +14,11 @@ from tff_ssl.federated import optimizers
 from tff_ssl.objectives import spectral
 
 _OBJECTIVE = spectral.SpectralObjective(harness.model(), mu=0.5)
-_SENT = {'statistics': combine.STATISTICS, 'update': combine.UPDATE}
+_SENT = {
+  'statistics': combine.STATISTICS,
+  'metrics': combine.METRICS,
+  'update': combine.UPDATE,
+}
 _SEED = tf.constant([5, 6])
 _SIZES = (1, 2, 5, 4)
 

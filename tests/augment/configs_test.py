@@ -62,6 +62,16 @@ def test_the_contrastive_papers_do_not_solarize():
   assert blurs == [0.5, 0.0, 0.5]
 
 
+def test_simclr_of_cifar_is_at_half_the_strength_and_without_blur():
+  # Chen et al. 2020, Appendix A: (0.8 s, 0.8 s, 0.8 s, 0.2 s); B.9: s = 0.5, no blur.
+  full, half = (configs.by_name(name) for name in ('simclr', 'simclr_no_blur'))
+  colours = ('brightness', 'contrast', 'saturation', 'hue')
+  assert [getattr(half, c) for c in colours] == [0.4, 0.4, 0.4, 0.1]
+  assert half.blur_probability == (0.0, 0.0)
+  kept = {c: getattr(full, c) for c in (*colours, 'blur_probability')}
+  assert dataclasses.replace(half, **kept) == full
+
+
 def test_crops_and_flips_leave_colours_alone():
   changes = {name: config.jitters for name, config in configs.CONFIGS.items()}
   unchanged = {'mae', 'flip', 'none'}

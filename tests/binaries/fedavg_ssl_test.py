@@ -81,6 +81,14 @@ _WRONG = {
   ),
   '--participation=1.5': 'participation is 1.5',
   '--client_schedule=steps': "client_schedule_steps is ''",
+  '--rounds=9 --client_schedule=steps --client_schedule_steps=4,9': 'of 9 rounds',
+  '--client_schedule=steps --client_schedule_steps=4 --client_schedule_factor=2': (
+    'client_schedule_factor is 2.0'
+  ),
+  '--client_schedule_factor=0.5': 'it is for steps only',
+  '--client_warmup_rounds=3': 'it is for cosine only',
+  '--client_beta_2=0.9': 'beta_2 is 0.9; only adam and adamw',
+  '--objective=simsiam --supervised_augmentation=views': 'it is for supervised only',
 }
 
 

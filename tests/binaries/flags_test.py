@@ -6,8 +6,11 @@ import re
 import pytest
 
 from binaries import dcco
+from binaries.methods import objectives
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.augment import configs
+from tff_ssl.encoders import mlp
 
 
 @pytest.fixture
@@ -40,7 +43,8 @@ def other_run(tmp_path):
     (['--algorithm=fedsc', '--loss=cco'], '--loss is given with'),
     (['--supervised_steps=3'], 'supervised_steps is given without --baselines'),
     (['--server_momentum=0.5'], 'momentum is 0.5; only sgd and lars'),
-    (['--server_weight_decay=0.5'], 'weight_decay is 0.5; only lars'),
+    (['--server_weight_decay=0.5'], 'weight_decay is 0.5; only lars and adamw'),
+    (['--server_schedule_factor=0.5'], 'it is for steps only'),
     (['--rounds=5', '--server_warmup_rounds=5'], 'warmup_steps is 5'),
     (['--partition=dirichlet:examples=4'], 'lacks alpha'),
     (['--projector=8,wide'], "projector is '8,wide'"),
@@ -109,3 +113,17 @@ def test_an_error_is_one_sentence_and_status_1(tmp_path):
   assert unknown.status == 1
   assert "Unknown command line flag 'cheese'" in unknown.stderr
   assert 'Traceback' not in unknown.stderr
+
+
+def test_supervised_trains_on_flips_or_on_whole_views():
+  encoder = mlp.build_encoder('mlp', (4,))
+  found = {}
+  for kind in ('flips', 'views'):
+    with in_process.parsed(
+      '--augmentation=simclr_no_blur', f'--supervised_augmentation={kind}'
+    ):
+      found[kind] = objectives.labelled(encoder, 2).augmentation
+  assert found == {
+    kind: configs.by_name(name)
+    for kind, name in (('flips', 'flip'), ('views', 'simclr_no_blur'))
+  }

@@ -52,16 +52,22 @@ def test_prints_what_a_run_prints_and_a_table(capsys):
 def test_first_clients_of_many(capsys):
   in_process.call(partition)
   lines = capsys.readouterr().out.splitlines()
-  # By default 355 clients of four images of one class each.
-  assert lines[1].startswith('dirichlet:alpha=0,examples=4: 355 clients with 1,420 of')
+  # By default 359 clients of four images, nearly all of one class each.
+  assert lines[1].startswith('dirichlet:alpha=0,examples=4: 359 clients with 1,436 of')
   assert lines[4].split()[:3] == ['client_000', '4', '1']
   assert lines[4].endswith(' 100%')
-  assert lines[-1] == 'and 345 more'
+  assert lines[-1] == 'and 349 more'
 
 
 def test_says_what_labels_do_not_show(capsys):
   in_process.call(partition, '--partition=rotation:clients=4')
-  assert 'has its images rotated by k/4 of a turn.' in capsys.readouterr().out
+  told = capsys.readouterr().out
+  assert 'Client k of 4 has its images rotated by k/4 of a turn.\n' in told
+  # A half spread evenly over four: 0.5 * 2 (1 - 1/4), but for whole examples.
+  in_process.call(partition, '--partition=style:clients=4,beta=0.5')
+  told = capsys.readouterr().out
+  assert 'Source k of 4 has its images in the k-th colours and tone. Mean' in told
+  assert "the clients' sources to all of them 0.749." in told
 
 
 def test_writes_what_all_clients_have(tmp_path):
@@ -166,6 +172,19 @@ def test_clients_hold_the_changed_images(digits, labelled):
     np.testing.assert_array_equal(examples['image'], expected)
     np.testing.assert_array_equal(examples['example_id'], digits.train.example_id[held])
     assert ('label' in examples) == labelled
+
+
+def test_a_clients_images_are_changed_by_their_sources(digits):
+  flags = ('--partition=rotation:clients=2,sources=4,alpha=1', '--seed=5')
+  with in_process.parsed(*flags, '--examples_per_client_at_most=300'):
+    clients = common.build_partition(digits)
+    data = dealing.build_client_data(digits, clients)
+    source = dealing.source_of(digits)
+  held = clients['client_1']
+  assert len(held) == 300 and len(set(source[held])) > 1
+  expected = [np.rot90(digits.train.image[p], source[p], axes=(0, 1)) for p in held]
+  got = data.examples(data.positions('client_1'))['image']
+  np.testing.assert_array_equal(got, expected)
 
 
 def test_clients_keep_at_most_so_many_examples(digits):

@@ -97,7 +97,7 @@ def _rows(folder):
 def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   folder = tmp_path / 'run'
   multipliers = {'statistics/statistics': 2**0.5 * 3, 'train/update': 2**0.5 * 3}
-  accountant = accounting.Accountant(accounting.Terms(355, 4, multipliers, 1e-3))
+  accountant = accounting.Accountant(accounting.Terms(359, 4, multipliers, 1e-3))
   budget = accountant.epsilon(2) + 1e-4
   ended = in_process.run(
     dcco,

@@ -1,5 +1,6 @@
 """Tests of the local loop's batches, against NumPy."""
 
+import collections
 import dataclasses
 import itertools
 import math
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from tests.algorithms import linear_model
 from tff_ssl.federated import local_training
+from tff_ssl.objectives import collapse
 from tff_ssl.optimization import local
 
 
@@ -91,6 +93,35 @@ def test_the_order_follows_the_seed_and_the_client():
   }
   assert len(rounds) > 3
   assert len(clients) > 3
+
+
+class _Telling:
+  """The linear model, telling where it is, as moments of its encodings would."""
+
+  def __init__(self):
+    self.init = linear_model.LinearObjective().init
+
+  def loss(self, params, examples, seed):
+    loss, metrics = linear_model.LinearObjective().loss(params, examples, seed)
+    told = dict.fromkeys(collapse.MOMENTS, tf.reduce_sum(params['w']))
+    return loss, collections.OrderedDict(
+      metrics, place=told[collapse.MOMENTS[0]], **told
+    )
+
+  def summarize(self, metrics):
+    return metrics
+
+
+@pytest.mark.parametrize('plan', [{}, {'epochs': 3}, {'epochs': 2, 'batch_size': 2}])
+def test_moments_are_those_of_the_weights_that_training_begins_with(plan):
+  _, metrics = linear_model.train(
+    local_training.LocalPlan(**plan), linear_model.examples(5), objective=_Telling()
+  )
+  start = np.sum(linear_model.START)
+  for name in collapse.MOMENTS:
+    assert metrics[name] == pytest.approx(start, rel=1e-9)
+  # Of every other metric it is the mean over the way.
+  assert (metrics['place'] == pytest.approx(start, rel=1e-9)) == (not plan)
 
 
 def test_momentum_lives_for_the_whole_training():

@@ -68,6 +68,26 @@ def test_lars_is_the_library_s(momentum, used):
     np.testing.assert_allclose(got[name], expected, rtol=1e-6)
 
 
+def test_adamw_is_adam_with_a_decay_of_kernels():
+  got = _run(optimizers.OptimizerConfig('adamw', 0.01, weight_decay=0.5), 2)
+  # As `test_adam`, with w <- w - rate * decay * w before each step of a matrix.
+  step = {name: 0.01 * np.sign(g) for name, g in _GRADS.items()}
+  kernel = _PARAMS['kernel'].astype(np.float64)
+  for _ in range(2):
+    kernel = 0.995 * kernel - step['kernel']
+  np.testing.assert_allclose(got['kernel'], kernel, rtol=1e-5)
+  np.testing.assert_allclose(got['bias'], _PARAMS['bias'] - 2 * step['bias'], rtol=1e-5)
+
+
+@pytest.mark.parametrize('name', ['sgd', 'adamw'])
+def test_the_rate_falls_in_steps(name):
+  config = optimizers.OptimizerConfig(name, 0.4, 'steps', boundaries=(1, 3), factor=0.5)
+  direction = np.sign(_GRADS['bias']) if name == 'adamw' else _GRADS['bias']
+  # Rates 0.4, 0.2, 0.2, 0.1.
+  expected = _PARAMS['bias'] - 0.9 * direction
+  np.testing.assert_allclose(_run(config, 4)['bias'], expected, rtol=1e-5)
+
+
 def test_lars_by_hand():
   got = _run(optimizers.OptimizerConfig('lars', 0.3, momentum=0.0), 1)
   kernel, grad = (np.float64(x['kernel']) for x in (_PARAMS, _GRADS))
@@ -96,8 +116,8 @@ def test_the_rate_follows_the_cosine_by_round(name):
 @pytest.mark.parametrize(
   ('fields', 'message'),
   [
-    ({'name': 'rmsprop'}, "'rmsprop'; allowed are sgd, adam, lars"),
-    ({'schedule': 'step'}, "'step'; allowed are constant, cosine"),
+    ({'name': 'rmsprop'}, "'rmsprop'; allowed are sgd, adam, adamw, lars"),
+    ({'schedule': 'step'}, "'step'; allowed are constant, cosine, steps"),
     ({'schedule': 'cosine'}, 'needs the number of rounds'),
     ({'warmup_rounds': 3}, 'only the cosine schedule'),
     ({'momentum': 0.9}, 'only sgd and lars'),
@@ -105,6 +125,11 @@ def test_the_rate_follows_the_cosine_by_round(name):
     ({'name': 'lars', 'momentum': -0.1}, r'momentum is -0.1; it must be in \[0, 1\)'),
     ({'weight_decay': 0.1}, 'only lars'),
     ({'name': 'lars', 'weight_decay': -0.1}, 'weight_decay is -0.1'),
+    ({'name': 'adamw', 'weight_decay': -0.1}, 'weight_decay is -0.1'),
+    ({'name': 'adamw', 'momentum': 0.9}, 'only sgd and lars'),
+    ({'schedule': 'steps'}, r'boundaries is \(\) with the schedule steps'),
+    ({'boundaries': (3,)}, r'boundaries is \(3,\) with the schedule constant'),
+    ({'schedule': 'steps', 'boundaries': (3,), 'factor': 0.0}, 'factor is 0.0'),
     ({'learning_rate': -1.0}, '-1.0'),
     ({'learning_rate': float('nan')}, 'nan'),
     ({'schedule': 'cosine', 'rounds': 3, 'warmup_rounds': 3}, 'warmup_steps is 3'),

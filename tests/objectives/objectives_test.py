@@ -151,12 +151,66 @@ def test_the_summary_of_statistics_follows_numpy():
   assert summary == pytest.approx(
     {
       'loss': _cco(f, g),
-      'encoding_std': np.sqrt(variance / (f**2).mean(axis=0).sum()),
       'effective_rank': rank,
       'total_variance': variance,
     },
     rel=1e-9,
   )
+
+
+def test_the_spread_beside_statistics_is_that_of_all_objectives():
+  objective = statistics.StatisticsObjective(networks.towers())
+  params, examples, f, _ = _start(objective, 6)
+  sent, moments = objective.statistics_and_spread(params, examples, _SEED)
+  assert list(sent) == list(objective.statistics(params, examples, _SEED))
+  unit = f / np.linalg.norm(f, axis=1, keepdims=True)
+  expected = unit.std(axis=0).mean() * np.sqrt(f.shape[1])
+  summary = collapse.summarize_std(moments)
+  assert list(summary) == ['encoding_std']
+  assert float(summary['encoding_std']) == pytest.approx(expected, rel=1e-9)
+
+
+def test_clients_collapsed_each_to_a_point_have_no_spread_of_their_own():
+  """Averaged moments of their networks would show one."""
+  points = np.random.default_rng(0).normal(size=(5, 4))
+  of_clients = [
+    collapse.spread_metrics(tf.constant(np.tile(point, (3, 1)))) for point in points
+  ]
+
+  def mean(metrics):
+    return collections.OrderedDict(
+      (name, sum(m[name] for m in metrics) / 5) for name in metrics[0]
+    )
+
+  mixed = collapse.summarize_spread(mean(of_clients))
+  assert float(mixed['encoding_std']) > 0.5
+  own = [
+    collapse.of_own_network(collections.OrderedDict(loss=tf.ones([]), **metrics))
+    for metrics in of_clients
+  ]
+  assert list(own[0]) == ['loss', 'encoding_std', 'effective_rank']
+  reported = collapse.summarize_spread(mean(own))
+  assert list(reported) == ['encoding_std', 'effective_rank']
+  assert float(reported['encoding_std']) == pytest.approx(0, abs=1e-6)
+  assert float(reported['effective_rank']) == pytest.approx(1)
+
+
+def test_a_spread_of_ones_own_is_put_in_the_place_of_moments_of_one_prefix():
+  x = np.random.default_rng(0).normal(size=(6, 4))
+  moments = collapse.spread_metrics(tf.constant(x))
+  both = collections.OrderedDict(moments)
+  both.update(('personal_' + name, value) for name, value in moments.items())
+  own = collapse.of_own_network(both, 'personal_')
+  assert list(own) == [
+    *collapse.MOMENTS,
+    'personal_encoding_std',
+    'personal_effective_rank',
+  ]
+  unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+  expected = unit.std(axis=0).mean() * 2
+  assert float(own['personal_encoding_std']) == pytest.approx(expected)
+  plain = collections.OrderedDict(loss=tf.ones([]))
+  assert collapse.of_own_network(plain) is plain
 
 
 def test_the_rank_of_statistics_is_that_of_the_centred_cross_covariance():
@@ -188,7 +242,6 @@ def test_the_summary_shows_a_collapse():
   )
   sent = collections.OrderedDict((k, tf.constant(v)) for k, v in sent.items())
   summary = objective.summarize_statistics(sent)
-  assert float(summary['encoding_std']) == 0
   assert float(summary['total_variance']) == 0
   assert float(summary['effective_rank']) == pytest.approx(1.0)
 

@@ -33,9 +33,40 @@ def test_first_step_is_the_rate_in_each_coordinate():
 
 
 @pytest.mark.parametrize(
-  'name, value', [('beta_1', 1.0), ('beta_2', -0.1), ('epsilon', 0.0)]
+  'name, value',
+  [('beta_1', 1.0), ('beta_2', -0.1), ('epsilon', 0.0), ('weight_decay', -1.0)],
 )
 def test_refuses_hyperparameter_out_of_range(name, value):
   param = tf.ones([2])
   with pytest.raises(ValueError, match=f'{name} is {value}'):
     adam.update(param, adam.init(param), param, 1.0, **{name: value})
+
+
+@pytest.mark.parametrize('exclude', [True, False])
+def test_decoupled_decay_equals_reference(exclude):
+  # Loshchilov and Hutter 2019, Algorithm 2, in float64.
+  random = np.random.default_rng(1)
+  weights = {'w': random.normal(size=[3, 2]), 'b': random.normal(size=[2])}
+  params = {name: tf.constant(w) for name, w in weights.items()}
+  state = adam.init(params)
+  m = {name: np.zeros_like(w) for name, w in weights.items()}
+  v = {name: np.zeros_like(w) for name, w in weights.items()}
+  for t in (1, 2, 3):
+    grads = {name: random.normal(size=w.shape) for name, w in weights.items()}
+    for name, g in grads.items():
+      m[name] = 0.9 * m[name] + 0.1 * g
+      v[name] = 0.95 * v[name] + 0.05 * g**2
+      step = m[name] / (1 - 0.9**t) / (np.sqrt(v[name] / (1 - 0.95**t)) + 1e-8)
+      decay = 0.0 if exclude and name == 'b' else 0.4
+      weights[name] = weights[name] - 0.2 * (step + decay * weights[name])
+    params, state = adam.update(
+      params,
+      state,
+      {name: tf.constant(g) for name, g in grads.items()},
+      0.2,
+      beta_2=0.95,
+      weight_decay=0.4,
+      exclude_vectors=exclude,
+    )
+  for name, w in weights.items():
+    np.testing.assert_allclose(params[name], w, rtol=1e-12)

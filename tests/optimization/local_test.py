@@ -36,6 +36,26 @@ def test_adam_is_adam():
   )
 
 
+def test_adamw_decays_apart_from_the_gradient():
+  # Where gradients are zero Adam does not move; the decay does, by rate * decay * w.
+  optimizer = local.LocalOptimizer('adamw', weight_decay=0.5)
+  params = collections.OrderedDict(w=tf.constant([[2.0]]), b=tf.constant([2.0]))
+  zeros = tf.nest.map_structure(tf.zeros_like, params)
+  moved, _ = optimizer.update(params, optimizer.init(params), zeros, 0.1)
+  np.testing.assert_allclose(moved['w'], [[2 - 0.1 * 0.5 * 2]])
+  np.testing.assert_allclose(moved['b'], [2.0])
+
+
+@pytest.mark.parametrize('name', ['adam', 'adamw'])
+def test_beta_2_is_that_of_the_second_moment(name):
+  # m_hat / sqrt(v_hat) of gradients 1 and 2: m_hat = (0.09 + 0.2) / 0.19, and with
+  # beta_2 = 0 v_hat is the last square.
+  got = _steps(local.LocalOptimizer(name, beta_2=0.0), np.array([[1.0, 1], [2.0, 2]]))
+  np.testing.assert_allclose(
+    got, [1 - x for x in (0.1 + 0.1 * 0.29 / 0.38,) * 2] - np.array([0, 3.0])
+  )
+
+
 @pytest.mark.parametrize(
   'optimizer',
   [
@@ -43,6 +63,7 @@ def test_adam_is_adam():
     local.LocalOptimizer(momentum=0.9, weight_decay=0.1),
     local.LocalOptimizer(momentum=0.9, nesterov=True),
     local.LocalOptimizer('adam'),
+    local.LocalOptimizer('adamw', weight_decay=0.1),
   ],
 )
 def test_the_mean_of_first_steps(optimizer):
@@ -60,6 +81,9 @@ def test_the_mean_of_first_steps(optimizer):
     ({'name': 'adam', 'momentum': 0.9}, 'only sgd takes it'),
     ({'nesterov': True}, 'nesterov is True'),
     ({'weight_decay': -1.0}, 'weight_decay is -1.0'),
+    ({'name': 'adamw', 'momentum': 0.9}, 'only sgd takes it'),
+    ({'name': 'adam', 'beta_2': 1.0}, 'beta_2 is 1.0'),
+    ({'beta_2': 0.9}, 'beta_2 is 0.9; only adam and adamw'),
   ],
 )
 def test_what_is_out_of_range_is_named(fields, message):

@@ -39,6 +39,39 @@ def test_pca_keeps_the_largest_differences():
   assert {tuple(set(side[held])) for held in partition.values()} == {(0,), (1,)}
 
 
+def test_whitening_counts_small_differences_as_much():
+  # Pairs of groups: far apart in the first direction, where there is no gap, and with a
+  # gap in the second, of a hundredth of the scale.
+  rng = np.random.default_rng(0)
+  side = np.tile([0, 1], 100)
+  features = np.stack([rng.uniform(0, 100, 200), side + 0.01 * rng.normal(size=200)], 1)
+  found = {
+    whiten: sorted(
+      len(set(side[held])) for held in _build(features, 2, whiten=whiten).values()
+    )
+    for whiten in (False, True)
+  }
+  assert found == {False: [2, 2], True: [1, 1]}
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_balanced_clusters_have_equal_sizes(seed):
+  features = np.random.default_rng(seed).normal(size=(103, 4)) ** 3
+  sizes = {
+    balanced: [len(p) for p in _build(features, 5, seed, balanced=balanced).values()]
+    for balanced in (False, True)
+  }
+  assert sorted(sizes[True]) == [20, 20, 21, 21, 21]
+  assert np.ptp(sizes[False]) > 1
+
+
+def test_clusters_are_mixed_over_clients():
+  features, blob = _blobs(size=30)
+  for fields in ({'alpha': 1e9, 'balanced': True}, {'beta': 1}):
+    for held in _build(features, 6, sources=4, **fields).values():
+      np.testing.assert_allclose(np.bincount(blob[held], minlength=4), 5, atol=1)
+
+
 def test_one_cluster_is_all():
   partition = _build(_blobs()[0], 1)
   np.testing.assert_array_equal(partition['client_0'], np.arange(60))
@@ -53,7 +86,9 @@ def test_the_seed_determines_the_clusters_of_shapeless_features():
 
 
 def test_what_cannot_be_clustered_is_an_error():
-  with pytest.raises(ValueError, match=r'3 clients needs as many .* 4 examples have 2'):
+  with pytest.raises(
+    ValueError, match=r'3 clusters needs as many .* 4 examples have 2'
+  ):
     _build(np.array([[0.0], [0.0], [1.0], [1.0]]), 3)
   with pytest.raises(ValueError, match=r'\[2, 1\] with 1 non-finite numbers'):
     _build(np.array([[0.0], [np.nan]]), 1)

@@ -29,12 +29,30 @@ def test_clients_are_disjoint_and_of_the_given_size(alpha):
   np.testing.assert_array_equal(dealt, np.arange(200))
 
 
-def test_alpha_zero_gives_clients_of_one_class():
-  labels = _labels(5, 42)
-  partition = _build(labels, alpha=0, examples=4)
+@pytest.mark.parametrize('seed', range(25))
+def test_alpha_zero_gives_clients_of_one_class(seed):
+  labels = _labels(5, 42, seed)
+  partition = _build(labels, seed, alpha=0, examples=4)
+  # 42 = 10 * 4 + 2: 50 clients of one class, and of the 10 that remain 2 clients more.
+  assert len(partition) == 52
+  assert {len(held) for held in partition.values()} == {4}
+  assert len(np.unique(np.concatenate(list(partition.values())))) == 208
+  of_classes = [len(np.unique(labels[held])) for held in partition.values()]
+  # Of 2 examples of each class 4 are 2 classes.
+  assert of_classes == [1] * 50 + [2] * 2
+
+
+@pytest.mark.parametrize(('examples', 'clients'), [(8, 6_250), (16, 3_125)])
+def test_alpha_zero_has_the_clients_of_table_1_of_dcco(examples, clients):
+  # CIFAR-100: 100 classes of 500.
+  partition = _build(np.repeat(np.arange(100), 500), alpha=0, examples=examples)
+  assert len(partition) == clients
+
+
+def test_alpha_zero_with_fewer_clients_has_none_of_several_classes():
+  labels = _labels(3, 10)
+  partition = _build(labels, alpha=0, examples=4, clients=6)
   assert all(len(np.unique(labels[held])) == 1 for held in partition.values())
-  # 42 = 10 * 4 + 2: two examples of each class are left out.
-  assert len(partition) == 5 * 10
 
 
 def test_alpha_large_is_near_the_global_labels():
@@ -94,7 +112,7 @@ def test_unlabelled_examples_are_an_error():
 def test_too_few_examples_is_an_error():
   with pytest.raises(ValueError, match='needs 12 examples, but there are 10'):
     _build(_labels(2, 5), alpha=1, examples=4, clients=3)
-  with pytest.raises(ValueError, match='the classes fill 2'):
+  with pytest.raises(ValueError, match='needs 12 examples, but there are 10'):
     _build(_labels(2, 5), alpha=0, examples=4, clients=3)
 
 

@@ -25,6 +25,13 @@ def test_a_class_is_split_evenly_and_larger_shares_go_where_least_is():
   )
 
 
+def test_classes_end_to_end_are_cut_into_clients():
+  np.testing.assert_array_equal(
+    draws.cut(np.array([3, 0, 1, 5]), 4, 2),
+    [[2, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 2], [0, 0, 0, 2]],
+  )
+
+
 def test_empty_clients_are_counted():
   draws.check_filled('toy', np.array([[1, 0], [0, 2]]))
   with pytest.raises(ValueError, match='of 3 examples to 4 clients leaves 2 of'):

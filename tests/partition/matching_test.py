@@ -53,3 +53,14 @@ def test_a_seed_fixes_who_has_what():
   assert all(np.array_equal(first[k], again[k]) for k in first)
   moved = matching.deal_matching(partition, labels, other, np.random.default_rng(1))
   assert any(not np.array_equal(first[k], moved[k]) for k in first)
+
+
+def test_test_examples_have_sources_as_their_clients_have():
+  partition = collections.OrderedDict(
+    a=np.array([0, 1, 2, 3]), b=np.array([4, 5]), c=np.zeros(0, np.int64)
+  )
+  source = np.array([1, 0, 1, 1, 2, 2])
+  other = collections.OrderedDict(b=np.array([9, 8]), a=np.arange(8), c=np.array([11]))
+  found = matching.match_sources(partition, source, other, 12, np.random.default_rng(0))
+  assert sorted(found[:8]) == [0, 0, 1, 1, 1, 1, 1, 1]
+  assert found[8:].tolist() == [2, 2, -1, -1]

@@ -64,3 +64,74 @@ def test_min_examples_zero_allows_empty_clients():
 def test_unlabelled_examples_are_an_error():
   with pytest.raises(ValueError, match='A shares partition needs the label'):
     _build(np.array([0, -1]), alpha=1, clients=1)
+
+
+def _histograms(partition, labels, classes=10):
+  return np.stack(
+    [np.bincount(labels[h], minlength=classes) for h in partition.values()]
+  )
+
+
+@pytest.mark.parametrize('seed', range(25))
+@pytest.mark.parametrize('alpha', [0, 0.02, 1])
+def test_balanced_clients_have_the_same_size_and_no_example_twice(alpha, seed):
+  labels = np.repeat(np.arange(7), [31, 5, 60, 1, 22, 40, 17])
+  fields = {'alpha': alpha, 'clients': 5, 'balanced': True}
+  partition = _build(labels, seed, **fields)
+  # 176 = 5 * 35 + 1.
+  assert [len(held) for held in partition.values()] == [35] * 5
+  assert len(np.unique(np.concatenate(list(partition.values())))) == 175
+  smaller = _histograms(_build(labels, seed, examples=11, **fields), labels, 7)
+  np.testing.assert_array_equal(np.sum(smaller, axis=1), 11)
+  share = np.array([31, 5, 60, 1, 22, 40, 17]) * 55 / 176
+  assert np.max(np.abs(np.sum(smaller, axis=0) - share)) <= 1
+
+
+@pytest.mark.parametrize('seed', range(25))
+def test_balanced_with_alpha_zero_gives_disjoint_classes(seed):
+  histograms = _histograms(
+    _build(_LABELS, seed, alpha=0, clients=5, balanced=True), _LABELS
+  )
+  np.testing.assert_array_equal(np.sum(histograms > 0, axis=0), 1)
+  np.testing.assert_array_equal(np.sum(histograms > 0, axis=1), 2)
+
+
+@pytest.mark.parametrize('seed', range(25))
+def test_balanced_near_alpha_zero_is_as_at_it(seed):
+  partition = _build(_LABELS, seed, alpha=1e-9, clients=5, balanced=True)
+  histograms = _histograms(partition, _LABELS)
+  # Near ties may leave some of a class elsewhere.
+  assert np.sum(np.max(histograms, axis=0)) >= 900
+
+
+def test_balanced_with_a_large_alpha_is_iid():
+  partition = _build(_LABELS, alpha=1e9, clients=5, balanced=True)
+  np.testing.assert_allclose(_histograms(partition, _LABELS), 20, atol=1)
+
+
+def test_which_examples_balanced_clients_have_depends_on_the_seed():
+  first, again, other = (
+    _build(_LABELS, seed, alpha=0.1, clients=5, balanced=True) for seed in (1, 1, 2)
+  )
+  assert all(np.array_equal(first[k], again[k]) for k in first)
+  assert any(not np.array_equal(first[k], other[k]) for k in first)
+
+
+@pytest.mark.parametrize(
+  ('fields', 'message'),
+  [
+    ({'examples': 5}, 'examples=5, .* it needs balanced=true'),
+    ({'balanced': True, 'min_examples': 3}, 'min_examples=3 and balanced=true'),
+    ({'balanced': True, 'examples': 0}, 'examples of a shares partition is 0'),
+  ],
+)
+def test_sizes_that_contradict_are_errors(fields, message):
+  with pytest.raises(ValueError, match=message):
+    shares.SharesConfig(alpha=1, clients=2, **fields)
+
+
+def test_too_few_examples_for_balanced_clients_is_an_error():
+  with pytest.raises(ValueError, match='needs 1005 examples, but there are 1000'):
+    _build(_LABELS, alpha=1, clients=5, balanced=True, examples=201)
+  with pytest.raises(ValueError, match='needs 4 examples, but there are 3'):
+    _build(np.arange(3), alpha=1, clients=4, balanced=True)

@@ -119,7 +119,7 @@ def test_clients_have_their_own_images_changed():
   partition = collections.OrderedDict(
     a=order[:10], b=order[10:], c=np.zeros(0, np.int64), d=np.zeros(0, np.int64)
   )
-  changed = sources.change(sources.rotate, images, partition)
+  changed = sources.change(sources.rotate, images, list(partition.values()))
   np.testing.assert_array_equal(changed[order[:10]], images[order[:10]])
   np.testing.assert_array_equal(
     changed[order[10:]], np.rot90(images[order[10:]], 1, axes=(1, 2))
@@ -132,7 +132,7 @@ def test_a_memory_map_is_read_and_left_alone(tmp_path):
   np.save(tmp_path / 'images.npy', images)
   mapped = np.load(tmp_path / 'images.npy', mmap_mode='r')
   partition = collections.OrderedDict(a=np.array([0, 1]), b=np.array([2, 3]))
-  changed = sources.change(sources.stylise, mapped, partition)
+  changed = sources.change(sources.stylise, mapped, list(partition.values()))
   assert type(changed) is np.ndarray
   np.testing.assert_array_equal(mapped, images)
   np.testing.assert_array_equal(changed[2:], sources.stylise(images[2:], 1, 2))
@@ -150,3 +150,9 @@ def test_bad_input_is_an_error(transform):
 def test_configs_are_validated(config):
   with pytest.raises(ValueError, match='partition is 0; it must be a whole number'):
     config(clients=0)
+
+
+def test_examples_are_dealt_to_sources_evenly():
+  config = sources.RotationConfig(2, sources=3)
+  source = sources.draw(config, 10, np.random.default_rng(0))
+  assert sorted(np.bincount(source)) == [3, 3, 4]

@@ -50,6 +50,15 @@ _IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 4, 3), dtype=np.uint
     ('clusters:clients=5', clusters.ClustersConfig(5, components=30)),
     ('rotation:clients=5', sources.RotationConfig(5)),
     ('style:clients=5', sources.StyleConfig(5)),
+    (
+      'shares:alpha=1,clients=5,balanced=true,examples=9',
+      shares.SharesConfig(1, 5, balanced=True, examples=9),
+    ),
+    (
+      'clusters:clients=5,whiten=true,balanced=false,sources=3,alpha=0.1',
+      clusters.ClustersConfig(5, whiten=True, sources=3, alpha=0.1),
+    ),
+    ('style:clients=5,beta=0.5', sources.StyleConfig(5, beta=0.5)),
     ('case', cases.CaseConfig()),
     ('case:max_examples=6', cases.CaseConfig(max_examples=6)),
   ],
@@ -75,6 +84,9 @@ def test_parse(text, config):
     ('quantity:alpha=x,clients=4', "alpha='x', which must be a number"),
     ('quantity:alpha=1,clients=4.5', "clients='4.5', which must be a whole number"),
     ('rotation', 'lacks clients=NUMBER'),
+    ('clusters:clients=5,white=1', 'components=NUMBER, whiten=true, balanced=true'),
+    ('clusters:clients=5,whiten=1', "whiten='1', which must be true or false"),
+    ('rotation:clients=5,alpha=1,beta=1', 'alpha=1.0 and beta=1.0'),
     ('iid:examples=0', 'must be a whole number of at least 1'),
   ],
 )
@@ -134,3 +146,27 @@ def test_sources_hold_iid_examples(kind):
   expected = spec.build('iid:clients=3', _LABELS, _CASES, seed=0)
   for client, held in expected.items():
     np.testing.assert_array_equal(partition[client], held)
+
+
+@pytest.mark.parametrize('kind', ['rotation', 'style'])
+@pytest.mark.parametrize('mixed', ['alpha=1', 'beta=0.5', 'sources=2'])
+def test_a_mixed_image_is_changed_as_its_source_whoever_holds_it(kind, mixed):
+  text = f'{kind}:clients=3,{mixed}'
+  partition = spec.build(text, _LABELS, _CASES, 0)
+  source = spec.source_of(text, 40, 0)
+  count = 2 if mixed == 'sources=2' else 3
+  expected = spec.build(f'iid:clients={count}', _LABELS, _CASES, 0)
+  for k, held in enumerate(expected.values()):
+    assert set(source[held]) == {k}
+  assert any(len(set(source[held])) > 1 for held in partition.values())
+  images = spec.client_images(text, _IMAGES, partition, source)
+  transform = {'rotation': sources.rotate, 'style': sources.stylise}[kind]
+  for k, image in enumerate(images):
+    one = transform(_IMAGES[k : k + 1], int(source[k]), count)[0]
+    np.testing.assert_array_equal(image, one)
+  with pytest.raises(ValueError, match='source is None with'):
+    spec.client_images(text, _IMAGES, partition)
+
+
+def test_only_mixed_sources_are_told():
+  assert all(spec.source_of(text, 40, 0) is None for text in _SPECS)

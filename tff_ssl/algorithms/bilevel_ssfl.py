@@ -82,7 +82,7 @@ def client_function(
     trained = local_training.train(minimised, plan, params, examples, seed, rate)
     own = population.without_statistics(objective, state.kept)
     personal = local_training.train(
-      minimised, near, own, examples, seed, rate, anchor=params
+      minimised, near, own, examples, seed, rate, anchor=params, own=True
     )
     metrics = two_models.metrics_of_both(trained.metrics, personal.metrics)
     return (

@@ -38,6 +38,8 @@ Deviations and decisions:
     server a few inputs through the network. It is not the last round's mean: at rate 1
     means move by up to thousands of standard deviations a round, those of noise with
     them. An aggregation that clips statistics clips smaller numbers.
+  - For the collapse alarm clients send 2 d means of normalised encodings besides, so
+    that `encoding_std` is the same number for DCCO as for what it is compared with.
   - Non-finite statistics or updates of a client count zero, and are reported.
 
 Phase by phase it runs as single computations, which deployment forms hold
@@ -61,6 +63,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.losses import cco
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
@@ -158,15 +161,17 @@ def encode(
 ) -> client_functions.ClientFunction:
   """Builds step 1: a function that sends the `statistics`, means over the examples.
 
+  Beside them it sends `metrics`, 2 d means, for the collapse alarm alone.
+
   Args:
     objective: Defines them.
   """
 
   def each(shared, examples):
-    local = objective.statistics(
+    local, spread = objective.statistics_and_spread(
       shared['params'], examples, shared['seed'], shared.get(_REFERENCE)
     )
-    return collections.OrderedDict([(_STATISTICS, local)])
+    return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
 
   return client_functions.ClientFunction(
     each, additive=True, together=base.batch_in_cache(objective)
@@ -238,7 +243,12 @@ def describe(
 
   def initial():
     weights = server.initial_weights(objective, config.seed)
-    kept = {_CENTRE: objective.no_reference()} if config.stale_statistics else {}
+    # The spread is told by the first exchange and reported by the second.
+    kept = (
+      {_CENTRE: objective.no_reference()}
+      if config.stale_statistics
+      else {collapse.STD: tf.zeros([])}
+    )
     return server.initial_state(
       weights,
       config.seed,
@@ -249,13 +259,13 @@ def describe(
     )
 
   def collected(state, arrived):
-    return state.keeping(**arrived[_STATISTICS]), {}
+    spread = collapse.summarize_std(arrived[server.METRICS])
+    return state.keeping(**arrived[_STATISTICS], **spread), {}
 
   def trained(state, arrived):
-    work = objective.summarize_statistics(
-      state.kept[_STATISTICS], _reference(objective, state)
-    )
+    work = objective.summarize_statistics(state.kept[_STATISTICS])
     state, measured = server.apply(server_optimizer, state, arrived)
+    work[collapse.STD] = state.kept[collapse.STD]
     return state, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   if config.stale_statistics:
@@ -271,7 +281,7 @@ def describe(
           state, **_not_empty(reference=_reference(objective, state))
         ),
         encode(objective),
-        {_STATISTICS: combine.STATISTICS},
+        {_STATISTICS: combine.STATISTICS, server.METRICS: combine.METRICS},
         collected,
       ),
       phases.Exchange(
@@ -332,7 +342,7 @@ def _stale_exchange(
 
   def receive(state, arrived):
     found, reference = arrived[_STATISTICS], _reference(objective, state)
-    work = objective.summarize_statistics(found[_STATISTICS], reference)
+    work = objective.summarize_statistics(found[_STATISTICS])
     centre = objective.centre(found[_STATISTICS], reference)
     shift = tf.nest.map_structure(tf.subtract, centre, reference)
     found[_STATISTICS] = cco.moved(found[_STATISTICS], shift)
@@ -343,6 +353,7 @@ def _stale_exchange(
     after = after._replace(
       kept=clients.choose(found[_NUM_EXAMPLES] > 0, found, state.kept)
     )
+    work.update(collapse.summarize_std(arrived[server.METRICS]))
     return after, {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   return phases.Exchange(
@@ -351,7 +362,11 @@ def _stale_exchange(
       state, **_not_empty(reference=_reference(objective, state), **state.kept)
     ),
     dataclasses.replace(training, each=each),
-    {_STATISTICS: combine.STATISTICS, server.UPDATE: combine.UPDATE},
+    {
+      _STATISTICS: combine.STATISTICS,
+      server.METRICS: combine.METRICS,
+      server.UPDATE: combine.UPDATE,
+    },
     receive,
   )
 

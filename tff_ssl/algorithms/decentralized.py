@@ -59,6 +59,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import context as context_lib
 
 # What the state keeps and clients are told: each node's model minus the mean, [K, ...]
@@ -115,6 +116,7 @@ def client_function(
     )
     params = collections.OrderedDict((name, own[name]) for name in shared['params'])
     sent = client.each(collections.OrderedDict(shared, params=params), examples)
+    metrics = collapse.of_own_network(sent[server.METRICS])
     steps = collections.OrderedDict(sent[server.UPDATE])
     for name, value in sent.get(server.STATISTICS, {}).items():
       steps[name] = own[name] - value
@@ -122,9 +124,7 @@ def client_function(
       (name, tf.tensordot(tf.cast(place, value.dtype), value, axes=0))
       for name, value in steps.items()
     )
-    return collections.OrderedDict(
-      [(server.METRICS, sent[server.METRICS]), (STEPS, sent_steps)]
-    )
+    return collections.OrderedDict([(server.METRICS, metrics), (STEPS, sent_steps)])
 
   return client_functions.ClientFunction(each, weigh=config.training.weigh)
 

@@ -151,6 +151,7 @@ def client_function(
       examples,
       shared['seed'],
       shared['rate'],
+      own=count > 1,
     )
     place = tf.one_hot(cluster, count)
     update = tf.nest.map_structure(tf.subtract, params, trained.params)
@@ -161,9 +162,8 @@ def client_function(
     if statistics:
       sent[server.STATISTICS] = cluster_models.placed(statistics, place)
     returning = tf.cast(state.last_round >= 0, tf.float32)
-    switched = returning * tf.cast(
-      tf.not_equal(cluster, state.kept[CLUSTER]), tf.float32
-    )
+    is_other = tf.not_equal(cluster, state.kept[CLUSTER])
+    switched = returning * tf.cast(is_other, tf.float32)
     weight = training.weigh(base.example_count(examples))
     sent[CHOICE] = cluster_models.choice(cluster, count, weight, switched)
     kept = collections.OrderedDict(

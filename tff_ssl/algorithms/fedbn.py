@@ -125,6 +125,7 @@ def client_function(
       examples,
       shared['seed'],
       shared['rate'],
+      own=True,
     )
     update = tf.nest.map_structure(
       tf.subtract, shared['params'], names.shared(trained.params)

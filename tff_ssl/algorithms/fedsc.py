@@ -53,6 +53,7 @@ from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.losses import spectral as loss_lib
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import spectral
 
 # What clients send beside the update, and the fields of what they and the server keep.
@@ -102,9 +103,13 @@ def client_function(
         loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
       )
 
-    own = objective.statistics(shared['params'], examples, shared['seed'])
+    own, spread = objective.statistics_and_spread(
+      shared['params'], examples, shared['seed']
+    )
     update = config.descend(shared['params'], gradient)
-    sent = collections.OrderedDict([(_STATISTICS, own), (server.UPDATE, update)])
+    sent = collections.OrderedDict(
+      [(_STATISTICS, own), (server.METRICS, spread), (server.UPDATE, update)]
+    )
     kept = collections.OrderedDict(
       [(_CORRELATION, own[_CORRELATION]), (_NUM_EXAMPLES, count)]
     )
@@ -161,13 +166,18 @@ def describe(
       collections.OrderedDict(state.kept),
     )
     work = objective.summarize_statistics(new[_STATISTICS])
+    work.update(collapse.summarize_std(arrived[server.METRICS]))
     return after.keeping(**kept), {phases.CLIENT_WORK: work, phases.FINALIZER: measured}
 
   exchange = phases.Exchange(
     'train',
     lambda state: phases.model(state, round=state.round, **state.kept),
     client_function(objective, config),
-    {_STATISTICS: combine.STATISTICS, server.UPDATE: combine.UPDATE},
+    {
+      _STATISTICS: combine.STATISTICS,
+      server.METRICS: combine.METRICS,
+      server.UPDATE: combine.UPDATE,
+    },
     receive,
   )
   return phases.Algorithm(initial, [exchange])

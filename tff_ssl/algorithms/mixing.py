@@ -115,6 +115,7 @@ def client_function(
       shared['seed'],
       shared['rate'],
       networks.state(mixed),
+      own=True,
     )
     after = networks.joined(trained.params, trained.state)
     kept = collections.OrderedDict(

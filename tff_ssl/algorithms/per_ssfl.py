@@ -31,6 +31,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import per_ssfl
 from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
@@ -92,7 +93,7 @@ def client_function(
       shared['rate'],
     )
     params, personal = two_models.split(trained.params)
-    metrics = trained.metrics
+    metrics = collapse.of_own_network(trained.metrics, two_models.OF_PERSONAL)
     # What FedAvg reports under this name, not the sum that is minimised.
     metrics['loss'] = metrics.pop('global_loss')
     return (

@@ -123,6 +123,16 @@ SIMCLR = AugmentConfig(
   blur_probability=(0.5, 0.5),
   solarize_probability=(0.0, 0.0),
 )
+# The same, Appendix B.9, for CIFAR-10: at strength 0.5 and without blur. Dec-SSL (Wang
+# et al., ICLR 2023, Section C.1) has it on CIFAR; it does not name the strength.
+SIMCLR_NO_BLUR = dataclasses.replace(
+  SIMCLR,
+  brightness=0.4,
+  contrast=0.4,
+  saturation=0.4,
+  hue=0.1,
+  blur_probability=(0.0, 0.0),
+)
 # Momentum Contrast (He et al., 2020), Section 4: crops, grey, jitter always, flips.
 MOCO_V1 = dataclasses.replace(
   BYOL_NO_BLUR,
@@ -144,6 +154,7 @@ CONFIGS = collections.OrderedDict(
   byol=BYOL,
   byol_no_blur=BYOL_NO_BLUR,
   simclr=SIMCLR,
+  simclr_no_blur=SIMCLR_NO_BLUR,
   moco_v1=MOCO_V1,
   moco_v2=MOCO_V2,
   mae=MAE,

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 from tff_ssl.objectives import population
 from tff_ssl.optimization import local
 
@@ -120,7 +121,10 @@ class Trained(NamedTuple):
     params: The trained parameters.
     state: What stays on the client (see `base.Stateful`).
     metrics: The objective's metrics with `loss`, averaged over all examples visited,
-      without those of batches that are left out; 0 without examples.
+      without those of batches that are left out; 0 without examples. The moments of
+      encodings (`collapse.MOMENTS`) are those of the first batch alone, by the
+      parameters that training began with: clients that begin with the same ones can be
+      averaged. Of an `own` model they are its spread.
     optimizer: The optimizer's state after the last step.
   """
 
@@ -140,6 +144,7 @@ def train(
   state: base.State | None = None,
   optimizer: local.State | None = None,
   anchor: base.Params | None = None,
+  own: bool = False,
 ) -> Trained:
   """Trains on a client's examples.
 
@@ -157,6 +162,8 @@ def train(
     state: The objective's; None: as it begins with these parameters.
     optimizer: The optimizer's state; None: a fresh one, as on clients.
     anchor: w_global of the proximal term; None: the initial parameters.
+    own: Whether other clients of the round begin with other parameters: then each has
+      a spread of its own (see `collapse.of_own_network`).
 
   Returns:
     What training ends with. Without examples parameters and states are as given.
@@ -170,10 +177,12 @@ def train(
     examples = objective.prepare(examples, seed)
   least = plan.least(population.mixes_examples(objective))
   trainer = _Trainer(stateful, plan, params, rate, optimizer, anchor or params, least)
-  if plan.is_one_step:
-    # The common case of tiny clients, without the cost of a loop.
-    return trainer.one_step(state, examples, seed)
-  return trainer.loop(state, examples, seed)
+  # The common case of tiny clients, without the cost of a loop.
+  run = trainer.one_step if plan.is_one_step else trainer.loop
+  trained = run(state, examples, seed)
+  if not own:
+    return trained
+  return trained._replace(metrics=collapse.of_own_network(trained.metrics))
 
 
 def num_batches(
@@ -264,6 +273,7 @@ class _Trainer:
       last = tf.equal(batch, batches - 1)
       given = gradient(position.params, position.state, taken, epoch_seed)
       weight = tf.cast(base.example_count(taken), tf.float32)
+      position = self._measured(position, given[1], weight, tf.equal(i, 0))
       return i + 1, *self._batch(position, pending, given, weight, batch, last)
 
     _, position, _ = tf.while_loop(
@@ -274,19 +284,27 @@ class _Trainer:
       parallel_iterations=1,
     )
     visited = self._plan.epochs * tf.minimum(batches * size, num_examples)
-    visited = tf.cast(visited, tf.float32)
-    metrics = tf.nest.map_structure(
-      lambda t: tf.math.divide_no_nan(t, tf.cast(visited, t.dtype)), position.metrics
+    first = tf.minimum(size, num_examples)
+    metrics = collections.OrderedDict(
+      (name, tf.math.divide_no_nan(total, tf.cast(count, total.dtype)))
+      for name, total in position.metrics.items()
+      for count in [first if _is_of_first_batch(name) else visited]
     )
     return Trained(position.params, position.state, metrics, position.optimizer)
 
+  def _measured(self, position: _Position, metrics, weight, is_first) -> _Position:
+    """Returns a position with a batch's metrics added to the totals."""
+    counted = {False: weight, True: tf.where(is_first, weight, 0.0)}
+    totals = collections.OrderedDict(
+      (name, total + metrics[name] * tf.cast(share, total.dtype))
+      for name, total in position.metrics.items()
+      for share in [counted[_is_of_first_batch(name)]]
+    )
+    return position._replace(metrics=totals)
+
   def _batch(self, position: _Position, pending, given, weight, batch, is_last):
     """Takes one batch's gradient, and the step that it completes, if any."""
-    gradient, metrics, carry = given
-    totals = tf.nest.map_structure(
-      lambda t, m: t + m * tf.cast(weight, m.dtype), position.metrics, metrics
-    )
-    position = position._replace(metrics=totals)
+    gradient, _, carry = given
     if self._plan.accumulate == 1:
       return self._step(position, gradient, carry), pending
     if carry:
@@ -344,6 +362,11 @@ class _Trainer:
     )
     params, state = self._objective.after_step(params, position.state, carry)
     return _Position(params, state, optimizer, position.metrics)
+
+
+def _is_of_first_batch(metric: str) -> bool:
+  """Returns whether a metric is of the encodings of one network, see `Trained`."""
+  return metric.endswith(collapse.MOMENTS)
 
 
 def _batch_size(plan: LocalPlan, examples: base.Examples) -> tf.Tensor:

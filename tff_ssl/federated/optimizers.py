@@ -7,11 +7,13 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.optimization import adam
 from tff_ssl.optimization import lars
 from tff_ssl.optimization import schedules
 
-NAMES = ('sgd', 'adam', 'lars')
-SCHEDULES = ('constant', 'cosine')
+NAMES = ('sgd', 'adam', 'adamw', 'lars')
+SCHEDULES = ('constant', 'cosine', 'steps')
+_DECAYING = ('adamw', 'lars')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,13 +21,15 @@ class OptimizerConfig:
   """A server optimizer and its schedule.
 
   Attributes:
-    name: 'sgd', 'adam' (DCCO on CIFAR-100) or 'lars' (DCCO on DERM).
+    name: 'sgd', 'adam' (DCCO on CIFAR-100), 'adamw' or 'lars' (DCCO on DERM).
     learning_rate: After the warm-up.
-    schedule: 'constant' or 'cosine' (to 0 at `rounds`).
+    schedule: 'constant', 'cosine' (to 0 at `rounds`) or 'steps'.
     rounds: Length of the cosine; needed by it alone.
     warmup_rounds: Linear warm-up, of the cosine schedule.
     momentum: Of SGD and LARS (0.9 in the paper); None: the optimizer's default.
-    weight_decay: Of LARS.
+    weight_decay: Of LARS and AdamW.
+    boundaries: Rounds at which the rate of the steps is multiplied by `factor`.
+    factor: Of the steps, above 0.
   """
 
   name: str = 'adam'
@@ -35,6 +39,8 @@ class OptimizerConfig:
   warmup_rounds: int = 0
   momentum: float | None = None
   weight_decay: float = 0.0
+  boundaries: tuple[int, ...] = ()
+  factor: float = 0.1
 
   def __post_init__(self):
     if self.name not in NAMES:
@@ -45,18 +51,25 @@ class OptimizerConfig:
       )
     if self.schedule == 'cosine' and self.rounds is None:
       raise ValueError('The cosine schedule needs the number of rounds.')
-    if self.schedule == 'constant' and self.warmup_rounds:
+    if self.schedule != 'cosine' and self.warmup_rounds:
       raise ValueError(
         f'warmup_rounds is {self.warmup_rounds}; only the cosine schedule takes it.'
       )
-    if self.name == 'adam' and self.momentum is not None:
+    if (self.schedule == 'steps') != bool(self.boundaries):
       raise ValueError(
-        f'momentum is {self.momentum}; only sgd and lars take it, not adam.'
+        f'boundaries is {self.boundaries} with the schedule {self.schedule}; they are '
+        'the rounds of steps, which needs some.'
+      )
+    if self.name in ('adam', 'adamw') and self.momentum is not None:
+      raise ValueError(
+        f'momentum is {self.momentum}; only sgd and lars take it, not {self.name}.'
       )
     if self.momentum is not None and not 0 <= self.momentum < 1:
       raise ValueError(f'momentum is {self.momentum}; it must be in [0, 1).')
-    if self.name != 'lars' and self.weight_decay:
-      raise ValueError(f'weight_decay is {self.weight_decay}; only lars takes it.')
+    if self.name not in _DECAYING and self.weight_decay:
+      raise ValueError(
+        f'weight_decay is {self.weight_decay}; only lars and adamw take it.'
+      )
     if not 0 <= self.weight_decay < float('inf'):
       raise ValueError(f'weight_decay is {self.weight_decay}; it must be at least 0.')
     self.build_schedule()
@@ -65,6 +78,8 @@ class OptimizerConfig:
     """Returns the learning rate as a function of the round."""
     if self.schedule == 'cosine':
       return schedules.Cosine(self.learning_rate, self.rounds or 0, self.warmup_rounds)
+    if self.schedule == 'steps':
+      return schedules.Steps(self.learning_rate, self.boundaries, self.factor)
     return schedules.Constant(self.learning_rate)
 
 
@@ -74,6 +89,8 @@ def build_optimizer(config: OptimizerConfig) -> tff.learning.optimizers.Optimize
   rate = float(schedule(0))
   if config.name == 'adam':
     optimizer = tff.learning.optimizers.build_adam(rate)
+  elif config.name == 'adamw':
+    optimizer = AdamW(rate, config.weight_decay)
   elif config.name == 'lars':
     optimizer = Lars(
       rate,
@@ -130,3 +147,41 @@ class Lars(tff.learning.optimizers.Optimizer):
     return collections.OrderedDict(
       learning_rate=state['learning_rate'], velocity=velocity
     ), weights
+
+
+class AdamW(tff.learning.optimizers.Optimizer):
+  """AdamW as a TFF optimizer; the arithmetic is `optimization.adam`.
+
+  TFF's own decays biases and scales of norms too.
+  """
+
+  def __init__(self, learning_rate: float, weight_decay: float = 0.0):
+    """Initializes the optimizer.
+
+    Args:
+      learning_rate: At least 0.
+      weight_decay: At least 0; 0: Adam.
+
+    Raises:
+      ValueError: If a value is out of its range.
+    """
+    if learning_rate < 0:
+      raise ValueError(f'learning_rate is {learning_rate}; it must be at least 0.')
+    adam.check_hyperparameters(0.9, 0.999, 1e-8, weight_decay)
+    self._learning_rate = learning_rate
+    self._weight_decay = weight_decay
+
+  def initialize(self, specs: Any) -> Any:
+    """Returns the learning rate, the number of steps and zero moments."""
+    zeros = tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
+    return collections.OrderedDict(
+      learning_rate=tf.constant(self._learning_rate, tf.float32), **adam.init(zeros)
+    )
+
+  def next(self, state: Any, weights: Any, gradients: Any) -> tuple[Any, Any]:
+    """Takes one step; see `optimization.adam.update`."""
+    rate = state['learning_rate']
+    weights, moments = adam.update(
+      weights, state, gradients, rate, weight_decay=self._weight_decay
+    )
+    return collections.OrderedDict(learning_rate=rate, **moments), weights

@@ -7,6 +7,14 @@ import tensorflow as tf
 from tff_ssl.losses import spread
 from tff_ssl.objectives import base
 
+# Means over examples of one network's encodings. Those of clients whose networks differ
+# must not be averaged: five networks that encode all alike, each in a way of its own,
+# would have a spread.
+MOMENTS = ('normalised_mean', 'normalised_square', 'normalised_second')
+# Those of which the standard deviation is made.
+OF_STD = MOMENTS[:2]
+STD, _RANK = 'encoding_std', 'effective_rank'
+
 
 class SpreadReported:
   """An objective whose metrics are `spread_metrics`, and no others."""
@@ -25,8 +33,9 @@ def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
   """Returns the moments of encodings [n, d] from which their spread is known.
 
   They are means over examples, so the cohort's spread follows from their weighted mean
-  even if every client holds one example. A client sends 2 d + min(d, 32)^2 numbers more
-  for it: 8 d + 4096 bytes in float32 where d >= 32.
+  even if every client holds one example, where all have encoded by the same network: in
+  training, before the first step (see `local_training`). A client sends
+  2 d + min(d, 32)^2 numbers more for it: 8 d + 4096 bytes in float32 where d >= 32.
   """
   mean, square, second = spread.normalised_moments(tf.stop_gradient(encodings))
   return collections.OrderedDict(
@@ -34,8 +43,17 @@ def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
   )
 
 
+def std_metrics(encodings: tf.Tensor) -> base.Metrics:
+  """Returns the 2 d means of `spread_metrics` from which `encoding_std` is known."""
+  moments = spread_metrics(encodings)
+  return collections.OrderedDict((name, moments[name]) for name in OF_STD)
+
+
 def summarize_spread(metrics: base.Metrics) -> base.Metrics:
   """Returns the two numbers of the collapse alarm.
+
+  Args:
+    metrics: The moments of `spread_metrics`, or what `of_own_network` made of them.
 
   Returns:
     `encoding_std`: about 1 when spread out, 0 when collapsed, for losses that do not
@@ -43,15 +61,50 @@ def summarize_spread(metrics: base.Metrics) -> base.Metrics:
     the L2-normalised encodings vary equally. Of d > 32 dimensions it is that of 32
     fixed random ones (see `losses.spread`), and called `effective_rank_32`.
   """
+  if STD in metrics:
+    return collections.OrderedDict(
+      (name, value) for name, value in metrics.items() if name.startswith((STD, _RANK))
+    )
   mean = metrics['normalised_mean']
   exact = mean.shape[0] <= spread.SUBSPACE_DIM
-  rank = 'effective_rank' if exact else f'effective_rank_{spread.SUBSPACE_DIM}'
+  rank = _RANK if exact else f'{_RANK}_{spread.SUBSPACE_DIM}'
   return collections.OrderedDict(
     [
       (
-        'encoding_std',
+        STD,
         spread.encoding_std_from_moments(mean, metrics['normalised_square']),
       ),
       (rank, spread.effective_rank_from_moments(mean, metrics['normalised_second'])),
     ]
   )
+
+
+def summarize_std(metrics: base.Metrics) -> base.Metrics:
+  """Returns `encoding_std` alone, of the moments `OF_STD` (see `summarize_spread`)."""
+  std = spread.encoding_std_from_moments(*(metrics[name] for name in OF_STD))
+  return collections.OrderedDict([(STD, std)])
+
+
+def of_own_network(metrics: base.Metrics, prefix: str = '') -> base.Metrics:
+  """Returns metrics with a client's own spread in the place of its moments.
+
+  For clients that train a network of their own: the mean over clients of each one's
+  spread is then reported, and not the spread of what all of them encode, each in its
+  own way. A client of one example has none.
+
+  Args:
+    metrics: Of one client; without moments they are returned as they are.
+    prefix: Of the names of the moments, as 'personal_'.
+  """
+  moments = collections.OrderedDict(
+    (name, metrics[prefix + name]) for name in MOMENTS if prefix + name in metrics
+  )
+  if not moments:
+    return metrics
+  result = collections.OrderedDict(
+    (name, value)
+    for name, value in metrics.items()
+    if name.removeprefix(prefix) not in moments or not name.startswith(prefix)
+  )
+  result.update((prefix + name, v) for name, v in summarize_spread(moments).items())
+  return result

@@ -45,9 +45,19 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     reference: statistics_lib.Reference | None = None,
   ) -> statistics_lib.Statistics:
     """Returns the means over the batch that the loss needs (see `losses.spectral`)."""
+    return self.statistics_and_spread(params, examples, seed, reference)[0]
+
+  def statistics_and_spread(
+    self,
+    params: base.Params,
+    examples: base.Examples,
+    seed: tf.Tensor,
+    reference: statistics_lib.Reference | None = None,
+  ) -> tuple[statistics_lib.Statistics, base.Metrics]:
+    """Returns the statistics, and 2 d means from which `encoding_std` is known."""
     del reference
     f, g = self.model.encode(params, examples, seed)
-    return self._statistics(f, g)
+    return self._statistics(f, g), collapse.std_metrics(f)
 
   def no_statistics(self) -> statistics_lib.Statistics:
     """Returns the statistics of no example: zeros."""
@@ -84,23 +94,16 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     f, g = encodings['f'], encodings['g']
     return self.loss_of(self._statistics(f, g)), collapse.spread_metrics(f)
 
-  def summarize_statistics(
-    self,
-    statistics: statistics_lib.Statistics,
-    reference: statistics_lib.Reference | None = None,
-  ) -> base.Metrics:
-    """Returns the loss and the collapse alarm of a cohort's statistics.
+  def summarize_statistics(self, statistics: statistics_lib.Statistics) -> base.Metrics:
+    """Returns the loss of a cohort's statistics, and what they tell of a collapse.
 
-    They are those of the rescaled encodings of both views.
+    The rank is that of the rescaled encodings of both views.
     """
-    del reference
     mean, correlation = statistics['mean'], statistics['correlation']
     covariance = correlation - tf.tensordot(mean, mean, axes=0)
     total_variance = tf.maximum(tf.linalg.trace(covariance), 0.0)
-    energy = tf.linalg.trace(correlation)
     return collections.OrderedDict(
       loss=self.loss_of(statistics),
-      encoding_std=tf.sqrt(tf.math.divide_no_nan(total_variance, energy)),
       effective_rank=spread.effective_rank_from_covariance(covariance),
       total_variance=total_variance,
     )

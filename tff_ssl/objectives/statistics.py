@@ -48,6 +48,15 @@ class OfStatistics(base.Objective, Protocol):
   ) -> Statistics:
     """Returns the means over a batch."""
 
+  def statistics_and_spread(
+    self,
+    params: base.Params,
+    examples: base.Examples,
+    seed: tf.Tensor,
+    reference: Reference | None = None,
+  ) -> tuple[Statistics, base.Metrics]:
+    """Returns the means, and those from which `encoding_std` is known."""
+
   def no_statistics(self) -> Statistics:
     """Returns the statistics of no example."""
 
@@ -63,10 +72,8 @@ class OfStatistics(base.Objective, Protocol):
   def loss_of(self, statistics: Statistics) -> tf.Tensor:
     """Returns the loss of any statistics."""
 
-  def summarize_statistics(
-    self, statistics: Statistics, reference: Reference | None = None
-  ) -> base.Metrics:
-    """Returns the loss and the collapse alarm of a cohort's statistics."""
+  def summarize_statistics(self, statistics: Statistics) -> base.Metrics:
+    """Returns the loss of a cohort's statistics, and what they tell of a collapse."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,8 +133,28 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       reference: Around what, as `reference` or `centre` return it; the same for all
         whose statistics are added up. Zeros when None.
     """
+    return self.statistics_and_spread(params, examples, seed, reference)[0]
+
+  def statistics_and_spread(
+    self,
+    params: base.Params,
+    examples: base.Examples,
+    seed: tf.Tensor,
+    reference: Reference | None = None,
+  ) -> tuple[Statistics, base.Metrics]:
+    """Returns the statistics, and 2 d means from which `encoding_std` is known.
+
+    The statistics do not tell it: encodings are normalised one by one there.
+
+    Args:
+      params: Of the model.
+      examples: n >= 0 examples.
+      seed: int32 [2].
+      reference: As of `statistics`.
+    """
     f, g = self.model.encode(params, examples, seed)
-    return cco.statistics(f, g, self._within, reference=reference)
+    found = cco.statistics(f, g, self._within, reference=reference)
+    return found, collapse.std_metrics(f)
 
   def no_statistics(self) -> Statistics:
     """Returns the statistics of no example: zeros, as `statistics` has them."""
@@ -196,35 +223,20 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     has_examples = tf.cast(base.example_count(examples) > 0, loss.dtype)
     return loss * has_examples, collapse.spread_metrics(f)
 
-  def summarize_statistics(
-    self,
-    statistics: Statistics,
-    reference: Reference | None = None,
-  ) -> base.Metrics:
-    """Returns the loss and the collapse alarm of a cohort's statistics.
+  def summarize_statistics(self, statistics: Statistics) -> base.Metrics:
+    """Returns the loss of a cohort's statistics, and what they tell of a collapse.
 
-    They cost no communication beyond the statistics. The encodings are not normalised
-    one by one here: `encoding_std` is the root of variance over energy, which equals
-    the definition in `losses.spread` where their lengths are equal; `effective_rank` is
-    that of the symmetric part of the two views' cross-covariance, the covariance of
-    what both views share.
-
-    Args:
-      statistics: Of a cohort.
-      reference: What they were taken around; zeros when None.
+    `effective_rank` is that of the symmetric part of the two views' cross-covariance,
+    the covariance of what both views share. `encoding_std` is none of a cohort's
+    statistics (see `statistics_and_spread`).
     """
     variance = tf.maximum(statistics['square_f'] - tf.square(statistics['mean_f']), 0.0)
     total_variance = tf.reduce_sum(variance)
-    energy = statistics['square_f']
-    if reference is not None:
-      energy += reference['f'] * (2.0 * statistics['mean_f'] + reference['f'])
-    energy = tf.reduce_sum(energy)
     covariance = statistics['cross'] - tf.tensordot(
       statistics['mean_f'], statistics['mean_g'], axes=0
     )
     return collections.OrderedDict(
       loss=self.loss_of(statistics),
-      encoding_std=tf.sqrt(tf.math.divide_no_nan(total_variance, energy)),
       effective_rank=spread.effective_rank_from_covariance(
         (covariance + tf.transpose(covariance)) / 2
       ),

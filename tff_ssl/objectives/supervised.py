@@ -21,7 +21,9 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   Attributes:
     encoder: Images, or what it reads, to features.
     head: Features to logits [n, classes].
-    augmentation: How the one view is made; flips only in the DCCO paper (B.1).
+    augmentation: How the one view is made; flips only in the DCCO paper (B.1). Dec-SSL
+      has SimCLR's "for all view augmentation" (C.1), and does not say whether Dec-SL's
+      images are views.
   """
 
   encoder: network.Network

@@ -12,7 +12,7 @@ from tff_ssl.encoders import network
 from tff_ssl.objectives import base
 
 GLOBAL, PERSONAL = 'global', 'personal'
-_OF_PERSONAL = f'{PERSONAL}_'
+OF_PERSONAL = f'{PERSONAL}_'
 # Scalars that are reported as they are.
 _AS_THEY_ARE = ('global_loss', 'personal_loss', 'consensus')
 
@@ -37,7 +37,7 @@ def split(params: base.Params) -> tuple[base.Params, base.Params]:
 def metrics_of_both(metrics: base.Metrics, personal: base.Metrics) -> base.Metrics:
   """Returns the metrics of both models, the personal one's as 'personal_...'."""
   both = collections.OrderedDict(metrics)
-  both.update((_OF_PERSONAL + name, value) for name, value in personal.items())
+  both.update((OF_PERSONAL + name, value) for name, value in personal.items())
   return both
 
 
@@ -50,14 +50,14 @@ def summarize(objective: base.Objective, metrics: base.Metrics) -> base.Metrics:
   """
   parts: dict[str, base.Metrics] = {
     '': collections.OrderedDict(),
-    _OF_PERSONAL: collections.OrderedDict(),
+    OF_PERSONAL: collections.OrderedDict(),
   }
   summary: dict[str, tf.Tensor] = {}
   for name, value in metrics.items():
     if name in _AS_THEY_ARE:
       summary[name] = value
     else:
-      prefix = _OF_PERSONAL if name.startswith(_OF_PERSONAL) else ''
+      prefix = OF_PERSONAL if name.startswith(OF_PERSONAL) else ''
       parts[prefix][name.removeprefix(prefix)] = value
   for prefix, part in parts.items():
     for name, value in objective.summarize(part).items():

@@ -1,8 +1,15 @@
-"""Adam.
+"""Adam, and AdamW, whose weight decay is apart from the gradient.
 
 Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, Algorithm 1.
+Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, Algorithm 2:
 
-Deviations: none.
+  w <- w - rate * (m_hat / (sqrt(v_hat) + epsilon) + weight_decay * w)
+
+Deviations:
+  The decay is multiplied by the whole rate, as programs have it; the paper multiplies
+  it by the schedule's factor alone, so that its lambda is rate * weight_decay here.
+  Parameters of at most one dimension (biases, scales of a norm) take no decay, as in
+  MAE (He et al., 2022) and as in `lars`; this is a flag.
 """
 
 import collections
@@ -33,6 +40,8 @@ def update(
   beta_1: float = 0.9,
   beta_2: float = 0.999,
   epsilon: float = 1e-8,
+  weight_decay: float = 0.0,
+  exclude_vectors: bool = True,
 ) -> tuple[Structure, collections.OrderedDict[str, Structure]]:
   """Takes one step.
 
@@ -44,6 +53,8 @@ def update(
     beta_1: Decay of the first moment, in [0, 1).
     beta_2: Decay of the second moment, in [0, 1).
     epsilon: Added to the root of the second moment, above 0.
+    weight_decay: Of AdamW, at least 0; 0: Adam.
+    exclude_vectors: Whether parameters of at most one dimension take no decay.
 
   Returns:
     The new params and the new state.
@@ -51,11 +62,7 @@ def update(
   Raises:
     ValueError: A hyperparameter is out of its range.
   """
-  for name, beta in (('beta_1', beta_1), ('beta_2', beta_2)):
-    if not 0 <= beta < 1:
-      raise ValueError(f'Adam {name} is {beta}; it must be in [0, 1).')
-  if not epsilon > 0:
-    raise ValueError(f'Adam epsilon is {epsilon}; it must be above 0.')
+  check_hyperparameters(beta_1, beta_2, epsilon, weight_decay)
   count = state['step'] + 1
   first = tf.nest.map_structure(
     lambda m, g: beta_1 * m + (1 - beta_1) * g, state['first_moment'], grads
@@ -69,9 +76,25 @@ def update(
     m_hat = m / (1 - scalars.as_dtype(beta_1, param.dtype) ** t)
     v_hat = v / (1 - scalars.as_dtype(beta_2, param.dtype) ** t)
     rate = scalars.as_dtype(learning_rate, param.dtype)
-    return param - rate * m_hat / (tf.sqrt(v_hat) + epsilon)
+    moved = param - rate * m_hat / (tf.sqrt(v_hat) + epsilon)
+    if not weight_decay or (exclude_vectors and param.shape.rank <= 1):
+      return moved
+    return moved - rate * scalars.as_dtype(weight_decay, param.dtype) * param
 
   return (
     tf.nest.map_structure(step, params, first, second),
     collections.OrderedDict(step=count, first_moment=first, second_moment=second),
   )
+
+
+def check_hyperparameters(
+  beta_1: float, beta_2: float, epsilon: float, weight_decay: float
+) -> None:
+  """Raises ValueError on a value out of range; see `update`."""
+  for name, beta in (('beta_1', beta_1), ('beta_2', beta_2)):
+    if not 0 <= beta < 1:
+      raise ValueError(f'Adam {name} is {beta}; it must be in [0, 1).')
+  if not epsilon > 0:
+    raise ValueError(f'Adam epsilon is {epsilon}; it must be above 0.')
+  if not 0 <= weight_decay < float('inf'):
+    raise ValueError(f'Adam weight_decay is {weight_decay}; it must be at least 0.')

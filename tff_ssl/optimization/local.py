@@ -13,7 +13,9 @@ from tff_ssl.optimization import adam
 from tff_ssl.optimization import scalars
 from tff_ssl.optimization import sgd
 
-NAMES = ('sgd', 'adam')
+NAMES = ('sgd', 'adam', 'adamw')
+
+_BETA_2 = 0.999
 
 # A tensor, or a (nested) dict or sequence of tensors.
 Structure = Any
@@ -25,17 +27,19 @@ class LocalOptimizer:
   """How a client turns a gradient into a step.
 
   Attributes:
-    name: 'sgd' or 'adam'.
+    name: 'sgd', 'adam' or 'adamw'.
     momentum: Of SGD, in [0, 1); 0: none.
     nesterov: Whether SGD's momentum is Nesterov's.
     weight_decay: Times the parameters, added to the gradient (L2 regularisation, as
-      the papers' optimizers do it); 0: none.
+      the papers' optimizers do it); of 'adamw' apart from it (see `adam`). 0: none.
+    beta_2: Of 'adam' and 'adamw', in [0, 1): decay of the second moment; 0.95 in MAE.
   """
 
   name: str = 'sgd'
   momentum: float = 0.0
   nesterov: bool = False
   weight_decay: float = 0.0
+  beta_2: float = _BETA_2
 
   def __post_init__(self) -> None:
     if self.name not in NAMES:
@@ -50,6 +54,12 @@ class LocalOptimizer:
       raise ValueError('nesterov is True; it needs a momentum above 0.')
     if not 0 <= self.weight_decay < float('inf'):
       raise ValueError(f'weight_decay is {self.weight_decay}; it must be at least 0.')
+    if not 0 <= self.beta_2 < 1:
+      raise ValueError(f'beta_2 is {self.beta_2}; it must be in [0, 1).')
+    if self.name == 'sgd' and self.beta_2 != _BETA_2:
+      raise ValueError(
+        f'beta_2 is {self.beta_2}; only adam and adamw take it, not sgd.'
+      )
 
   @property
   def first_step_is_affine(self) -> bool:
@@ -58,7 +68,9 @@ class LocalOptimizer:
 
   def init(self, params: Structure) -> State:
     """Returns the state before the first step."""
-    return adam.init(params) if self.name == 'adam' else sgd.init(params, self.momentum)
+    if self.name == 'sgd':
+      return sgd.init(params, self.momentum)
+    return adam.init(params)
 
   def update(
     self, params: Structure, state: State, grads: Structure, rate: float | tf.Tensor
@@ -74,10 +86,19 @@ class LocalOptimizer:
     Returns:
       The new params and the new state.
     """
+    if self.name == 'adamw':
+      return adam.update(
+        params,
+        state,
+        grads,
+        rate,
+        beta_2=self.beta_2,
+        weight_decay=self.weight_decay,
+      )
     if self.weight_decay:
       grads = tf.nest.map_structure(
         lambda g, p: g + scalars.as_dtype(self.weight_decay, p.dtype) * p, grads, params
       )
     if self.name == 'adam':
-      return adam.update(params, state, grads, rate)
+      return adam.update(params, state, grads, rate, beta_2=self.beta_2)
     return sgd.update(params, state, grads, rate, self.momentum, self.nesterov)

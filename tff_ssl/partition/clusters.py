@@ -2,10 +2,14 @@
 
 Wang et al. (Dec-SSL, ICLR 2023), Section C.2, "Feature distribution shift": the
 features of a trained network are reduced to 30 dimensions by PCA and clustered; each
-cluster is a data source. No label is used.
+cluster is a data source, or clusters are mixed over them (see `mixing`). No label is
+used.
 
 Deviations:
-  The paper does not name its clustering; this is k-means, the best of ten starts.
+  The paper does not name its clustering; this is k-means, the best of ten starts. Its
+    clusters are of unequal sizes, where the paper's data are evenly split: `balanced`.
+  Whitening is not the paper's. Without it the first few components, in which features
+    differ most, say nearly alone which cluster an example is in.
   The encoder is the caller's; the paper's is a supervised ResNet-50.
 """
 
@@ -14,6 +18,8 @@ import dataclasses
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import equal_kmeans
+from tff_ssl.partition import mixing
 
 _STARTS = 10
 
@@ -23,35 +29,47 @@ class ClustersConfig:
   """How features are clustered.
 
   Attributes:
-    clients: Number of clusters; each is a client. 1 is all data in one client.
+    clients: Number of clients; 1 is all data in one client.
     components: Dimensions that PCA keeps, or fewer where there are fewer.
+    whiten: Whether these are scaled to the same variance.
+    balanced: Whether clusters, and clients mixed by alpha, are of equal sizes.
+    sources: Number of clusters, each a source (see `mixing.Mixed`, as for the next
+      two); None: as many as clients.
+    alpha: Of the clusters' shares over clients; None or 0: each cluster is a client.
+    beta: Fraction of each cluster that is spread evenly.
   """
 
   clients: int
   components: int = 30
+  whiten: bool = False
+  balanced: bool = False
+  sources: int | None = None
+  alpha: float | None = None
+  beta: float | None = None
 
   def __post_init__(self) -> None:
-    clients_lib.check_count('clients of a clusters partition', self.clients)
+    mixing.check('clusters', self)
     clients_lib.check_count('components of a clusters partition', self.components)
 
 
 def build(
   config: ClustersConfig, features: np.ndarray, rng: np.random.Generator
 ) -> clients_lib.Partition:
-  """Makes each cluster of features a client.
+  """Clusters features, and deals the clusters to clients.
 
   Args:
     config: Numbers of clusters and of dimensions.
     features: float [n, d], finite; row i is of example i.
-    rng: Source of the starts of k-means.
+    rng: Source of the starts of k-means, and of how clusters are mixed.
 
   Returns:
-    The partition; every example belongs to a client. An example whose features lie
+    The partition; every example belongs to a client, but for a few where clusters are
+    mixed by alpha over balanced clients. An example whose features lie
     between two clusters to the last bit may go to either from machine to machine.
 
   Raises:
     ValueError: The features are not such an array, or have fewer distinct rows than
-      there are clients.
+      there are clusters, or the clients cannot all be filled.
 
   Source: Dec-SSL, Section C.2.
   """
@@ -66,17 +84,19 @@ def build(
       f'{int(np.sum(~np.isfinite(features)))} non-finite numbers; they must be finite '
       'numbers [examples, dimensions].'
     )
+  clusters = mixing.num_sources(config)
   distinct = len(np.unique(features, axis=0))
-  if distinct < config.clients:
+  if distinct < clusters:
     raise ValueError(
-      f'A clusters partition of {config.clients} clients needs as many different '
-      f'features, but the {len(features)} examples have {distinct}.'
+      f'A clusters partition of {clusters} clusters needs as many different features, '
+      f'but the {len(features)} examples have {distinct}.'
     )
   seed = int(rng.integers(2**31))
   reduced = decomposition.PCA(
-    min(config.components, *features.shape), random_state=seed
+    min(config.components, *features.shape), random_state=seed, whiten=config.whiten
   ).fit_transform(features)
-  found = cluster.KMeans(config.clients, n_init=_STARTS, random_state=seed).fit(reduced)
-  return clients_lib.from_positions(
-    [np.flatnonzero(found.labels_ == k) for k in range(config.clients)]
-  )
+  found = cluster.KMeans(clusters, n_init=_STARTS, random_state=seed).fit(reduced)
+  source = found.labels_
+  if config.balanced:
+    source = equal_kmeans.cluster(reduced, source, clusters)
+  return mixing.deal(config, source, rng, config.balanced)

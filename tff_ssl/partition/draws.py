@@ -98,6 +98,24 @@ def split_evenly(class_sizes: np.ndarray, holders: np.ndarray) -> np.ndarray:
   return received
 
 
+def cut(class_sizes: np.ndarray, clients: int, examples: int) -> np.ndarray:
+  """Lays the classes end to end and cuts them into clients of one size.
+
+  Args:
+    class_sizes: int [classes], in the order in which they are laid.
+    clients: Number of clients.
+    examples: Of each; `clients * examples` is at most the sum of the sizes.
+
+  Returns:
+    int64 [clients, classes]: a class is divided only where a client ends, so that
+    clients have disjoint classes where whole classes fill each of them.
+  """
+  ends = np.cumsum(class_sizes)
+  last = examples * np.arange(1, clients + 1)[:, np.newaxis]
+  shared = np.minimum(last, ends) - np.maximum(last - examples, ends - class_sizes)
+  return np.maximum(shared, 0).astype(np.int64)
+
+
 def check_filled(kind: str, received: np.ndarray) -> None:
   """Checks that every client receives an example.
 

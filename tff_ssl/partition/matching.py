@@ -47,3 +47,36 @@ def deal_matching(
     (client_id, dealt[positions])
     for client_id, positions in zip(partition, drawn.values(), strict=True)
   )
+
+
+def match_sources(
+  partition: clients_lib.Partition,
+  source: np.ndarray,
+  other: clients_lib.Partition,
+  num_examples: int,
+  rng: np.random.Generator,
+) -> np.ndarray:
+  """Gives other examples sources, in the proportions of their clients' own.
+
+  Args:
+    partition: Client id -> positions into the examples whose sources are known.
+    source: int [n], theirs.
+    other: Some of the clients, with positions into the other examples.
+    num_examples: How many of these there are.
+    rng: Source of which has which.
+
+  Returns:
+    int64 [num_examples]. Of a client's examples each source has the share that it has
+    in `partition`, to a whole number; -1 for examples of no client, and for those of a
+    client that holds none there.
+  """
+  result = np.full(num_examples, -1, np.int64)
+  for client_id, positions in other.items():
+    own = source[partition[client_id]]
+    if len(own):
+      present, counts = np.unique(own, return_counts=True)
+      shares = draws.apportion(
+        np.array([len(positions)]), counts[np.newaxis] / len(own)
+      )[0]
+      result[positions] = rng.permutation(np.repeat(present, shares))
+  return result

@@ -1,19 +1,26 @@
 """A few large clients, each with its Dirichlet share of every class.
 
 The split of SSFL and of FedML: for each class c, p_c ~ Dir(alpha * 1) over the
-clients, and client k receives the share p_ck of the class. Sizes differ.
+clients, and client k receives the share p_ck of the class. Sizes differ, unless they
+are `balanced`: then every client has the same number of examples, and class
+proportions as near to its draw as the totals of the classes allow (see `balance`).
+Dec-SSL's clients are so: "evenly split" (Wang et al., ICLR 2023, Section C.1).
 
 This alpha is not that of `dirichlet`: here the concentration is alpha for each
 client, there it sums to alpha over the classes.
 
 Deviations:
-  alpha = 0 is the limit: each class goes to one client, uniform at random.
+  alpha = 0 is the limit: each class goes to one client, uniform at random. Balanced,
+    the classes are laid end to end in random order and cut into clients: these have
+    disjoint classes where whole classes fill them, as 2 of CIFAR-10's fill each of 5.
+  Dec-SSL does not say how it has a Dirichlet draw split evenly.
 """
 
 import dataclasses
 
 import numpy as np
 
+from tff_ssl.partition import balance
 from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
 
@@ -28,12 +35,18 @@ class SharesConfig:
     alpha: Concentration; 0 gives each class to one client, a large one is IID.
     clients: Number of clients.
     min_examples: The shares are drawn again until every client has so many; 0
-      allows clients without examples.
+      allows clients without examples. Not of balanced clients.
+    balanced: Whether all clients have the same number of examples.
+    examples: That number; None: as many as there are for each, so that fewer examples
+      than clients are left over. What is dealt of the classes is in the proportions of
+      all examples.
   """
 
   alpha: float
   clients: int
   min_examples: int = 1
+  balanced: bool = False
+  examples: int | None = None
 
   def __post_init__(self) -> None:
     draws.check_alpha('shares', self.alpha)
@@ -41,6 +54,17 @@ class SharesConfig:
     clients_lib.check_count(
       'min_examples of a shares partition', self.min_examples, minimum=0
     )
+    clients_lib.check_count('examples of a shares partition', self.examples)
+    if self.balanced and self.min_examples != 1:
+      raise ValueError(
+        f'A shares partition has min_examples={self.min_examples} and balanced=true, '
+        'whose clients all have the same number of examples; leave out one of them.'
+      )
+    if self.examples is not None and not self.balanced:
+      raise ValueError(
+        f'A shares partition has examples={self.examples}, which is the size of '
+        'balanced clients; it needs balanced=true.'
+      )
 
 
 def build(
@@ -54,16 +78,18 @@ def build(
     rng: Source of every draw.
 
   Returns:
-    The partition; every example belongs to a client.
+    The partition; every example belongs to a client, unless clients are balanced.
 
   Raises:
-    ValueError: An example is unlabelled, or no draw of many gave every client
-      `config.min_examples` examples.
+    ValueError: An example is unlabelled, no draw of many gave every client
+      `config.min_examples` examples, or there are too few for balanced clients.
 
   Source: SSFL, Experiments, "Dataset" (uniform prior); `min_require_size` of FedML.
   """
   clients_lib.check_labels('shares', labels)
   class_sizes = np.unique(labels, return_counts=True)[1]
+  if config.balanced:
+    return draws.deal(labels, _balanced(config, class_sizes, rng), rng)
   for _ in range(_MAX_DRAWS):
     if config.alpha == 0:
       owners = rng.integers(config.clients, size=len(class_sizes))
@@ -77,5 +103,24 @@ def build(
   raise ValueError(
     f'None of {_MAX_DRAWS} draws with alpha={config.alpha} gave each of '
     f'{config.clients} clients min_examples={config.min_examples} of the '
-    f'{len(labels)} examples; allow fewer, or raise alpha.'
+    f'{len(labels)} examples; allow fewer, raise alpha, or take balanced=true.'
   )
+
+
+def _balanced(
+  config: SharesConfig, class_sizes: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+  """Examples of each class that clients of one size receive, [clients, classes]."""
+  total = int(np.sum(class_sizes))
+  examples = config.examples or total // config.clients
+  clients_lib.resolve_count('shares', total, max(examples, 1), config.clients)
+  dealt = np.array([config.clients * examples])
+  of_classes = draws.apportion(dealt, class_sizes[np.newaxis] / total)[0]
+  if config.alpha:
+    concentration = np.full(config.clients, config.alpha)
+    log_shares = draws.log_dirichlet(concentration, len(class_sizes), rng)
+    return balance.fit(log_shares.T, of_classes)
+  order = rng.permutation(len(class_sizes))
+  received = np.zeros((config.clients, len(class_sizes)), np.int64)
+  received[:, order] = draws.cut(of_classes[order], config.clients, examples)
+  return received

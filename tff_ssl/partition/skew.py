@@ -12,6 +12,9 @@ Deviations:
   The paper gives each client floor(classes / clients) of its own; here the classes that
     remain are own classes too, one each of as many clients, so that every example
     belongs to a client.
+  With more clients than classes floor(classes / clients) is 0. Here a class is then the
+    own class of several clients, which share its exclusive part evenly and have no
+    other: as many of each class, or one more.
 """
 
 import dataclasses
@@ -29,7 +32,7 @@ class SkewConfig:
   Attributes:
     beta: The paper's beta, the fraction that is: 0 gives clients with disjoint classes,
       1 IID clients.
-    clients: Number of clients; unless beta is 1, at most as many as there are classes.
+    clients: Number of clients.
   """
 
   beta: float
@@ -57,23 +60,22 @@ def build(
     The partition; every example belongs to a client.
 
   Raises:
-    ValueError: An example is unlabelled, there are fewer classes than clients, or too
-      few examples for all clients.
+    ValueError: An example is unlabelled, or there are too few examples for all clients.
 
   Source: Dec-SSL, Section C.2.
   """
   clients_lib.check_labels('skew', labels)
   class_sizes = np.unique(labels, return_counts=True)[1]
-  if config.beta < 1 and config.clients > len(class_sizes):
-    raise ValueError(
-      f'A skew partition of {config.clients} clients needs as many classes, since each '
-      f'has its own, but there are {len(class_sizes)}; take fewer clients, or beta=1.'
-    )
   even = np.rint(config.beta * class_sizes).astype(np.int64)
   everyone = np.ones((config.clients, len(class_sizes)), bool)
   received = draws.split_evenly(even, everyone)
   classes = rng.permutation(len(class_sizes))
-  for client, own in enumerate(np.array_split(classes, config.clients)):
-    received[client, own] += class_sizes[own] - even[own]
+  if config.clients <= len(classes):
+    for client, own in enumerate(np.array_split(classes, config.clients)):
+      received[client, own] += class_sizes[own] - even[own]
+  else:
+    owners = np.zeros((config.clients, len(classes)), bool)
+    owners[np.arange(config.clients), np.resize(classes, config.clients)] = True
+    received += draws.split_evenly(class_sizes - even, owners)
   draws.check_filled('skew', received)
   return draws.deal(labels, received, rng)

@@ -3,7 +3,9 @@
 Wang et al. (Dec-SSL, ICLR 2023), Section B.4 and Figures 10 and 11, after Ghosh et al.,
 "An Efficient Framework for Clustered Federated Learning" (2020): the examples are dealt
 IID to K sources, and the images of source k are rotated by 2 pi k / K, or given a style
-of their own. Labels stay IID. Source 0 has its images as they are.
+of their own. Labels stay IID. Source 0 has its images as they are. Client k is source
+k, or sources are mixed over clients (see `mixing`): an image is changed as its source
+is, whoever holds it.
 
 Deviations:
   Style: the paper applies the style transfer of Geirhos et al. (2019), a network and a
@@ -11,13 +13,14 @@ Deviations:
     the source alone, with colours for what paintings also give textures.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
 from typing import TypeAlias
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import iid
+from tff_ssl.partition import mixing
 
 # (images uint8 [n, H, W, C], source, number of sources) -> images of the same shape.
 Transform: TypeAlias = Callable[[np.ndarray, int, int], np.ndarray]
@@ -28,30 +31,67 @@ _CHUNK = 64
 
 @dataclasses.dataclass(frozen=True)
 class RotationConfig:
-  """IID clients, each with its images rotated by an angle of its own.
+  """Sources that have their images rotated, each by an angle of its own.
 
   Attributes:
     clients: Number of clients, the paper's K; 1 is all data as they are.
+    sources: Number of angles (see `mixing.Mixed`, as for the next two); None: as many
+      as clients.
+    alpha: Of the sources' shares over clients of equal size, the paper's; None or 0:
+      each source is a client.
+    beta: Fraction of each source that is spread evenly, the paper's.
   """
 
   clients: int
+  sources: int | None = None
+  alpha: float | None = None
+  beta: float | None = None
 
   def __post_init__(self) -> None:
-    clients_lib.check_count('clients of a rotation partition', self.clients)
+    mixing.check('rotation', self)
 
 
 @dataclasses.dataclass(frozen=True)
 class StyleConfig:
-  """IID clients, each with its images in a style of its own.
+  """Sources that have their images in styles, each in one of its own.
 
   Attributes:
     clients: Number of clients; 1 is all data as they are.
+    sources: See `RotationConfig`, as for the next two.
+    alpha: Of the sources' shares.
+    beta: Fraction that is spread evenly.
   """
 
   clients: int
+  sources: int | None = None
+  alpha: float | None = None
+  beta: float | None = None
 
   def __post_init__(self) -> None:
-    clients_lib.check_count('clients of a style partition', self.clients)
+    mixing.check('style', self)
+
+
+def draw(
+  config: RotationConfig | StyleConfig, num_examples: int, rng: np.random.Generator
+) -> np.ndarray:
+  """Deals examples to sources, IID.
+
+  Args:
+    config: With their number.
+    num_examples: Examples there are.
+    rng: Source of the shuffle.
+
+  Returns:
+    int64 [num_examples], the source of each.
+
+  Raises:
+    ValueError: There are fewer examples than sources.
+  """
+  held = iid.build(iid.IidConfig(clients=mixing.num_sources(config)), num_examples, rng)
+  source = np.zeros(num_examples, np.int64)
+  for k, positions in enumerate(held.values()):
+    source[positions] = k
+  return source
 
 
 def rotate(images: np.ndarray, source: int, num_sources: int) -> np.ndarray:
@@ -144,24 +184,26 @@ def hue_rotation(angle: float) -> np.ndarray:
 
 
 def change(
-  transform: Transform, images: np.ndarray, partition: clients_lib.Partition
+  transform: Transform,
+  images: np.ndarray,
+  held: Sequence[np.ndarray],
 ) -> np.ndarray:
-  """Changes the images of each client, which is a source.
+  """Changes the images of each source.
 
   Args:
     transform: `rotate` or `stylise`.
     images: uint8 [n, H, W, C], in memory or memory-mapped.
-    partition: The clients; the k-th is source k.
+    held: For each source the positions of its images, int [n_k].
 
   Returns:
-    uint8 [n, H, W, C], in memory: the images as the clients hold them. Those of no
-    client are as they were.
+    uint8 [n, H, W, C], in memory: the images as the sources have them. Those of no
+    source are as they were.
   """
   changed = np.array(images)
-  for source, held in enumerate(partition.values()):
-    for start in range(0, len(held), _CHUNK):
-      rows = held[start : start + _CHUNK]
-      changed[rows] = transform(images[rows], source, len(partition))
+  for source, positions in enumerate(held):
+    for start in range(0, len(positions), _CHUNK):
+      rows = positions[start : start + _CHUNK]
+      changed[rows] = transform(images[rows], source, len(held))
   return changed
 
 

@@ -4,13 +4,18 @@
   iid:clients=5             5 clients of equal size, IID
   dirichlet:alpha=0,examples=4   clients of 4 examples, of one class each
   shares:alpha=0.1,clients=5     5 clients, each with its share of every class
+  shares:alpha=0.1,clients=5,balanced=true   the same, of equal sizes
   skew:beta=0.5,clients=5        half of the data spread evenly, half by class
   classes:per_client=2,clients=5 5 clients of 2 classes each
   quantity:alpha=0.5,clients=10  10 clients of unequal sizes, IID
   quantity:power=1,clients=10    the same, by a power law
   clusters:clients=5             5 clusters of the features of an encoder
+  clusters:clients=5,whiten=true,balanced=true   of equal sizes, of whitened features
+  clusters:clients=20,sources=5,alpha=0.1        5 clusters, mixed over 20 clients
   rotation:clients=5             5 clients, IID but for the rotation of their images
-  style:clients=5                5 clients, IID but for the style of their images
+  rotation:clients=5,alpha=0.1   the same, with rotations mixed over clients
+  style:clients=5,beta=0.5       IID but for the style of images, half of each style
+                                 spread evenly over the clients
   case                      each case is a client
   case:max_examples=6       the same, of 6 examples at most
 
@@ -28,6 +33,7 @@ from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import clusters
 from tff_ssl.partition import dirichlet
 from tff_ssl.partition import iid
+from tff_ssl.partition import mixing
 from tff_ssl.partition import quantity
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
@@ -59,10 +65,15 @@ _CONFIGS: dict[str, type[PartitionConfig]] = {
   'case': cases_lib.CaseConfig,
 }
 KINDS = tuple(_CONFIGS)
+_OF_SOURCES = (sources.RotationConfig, sources.StyleConfig)
 _TRANSFORMS: dict[type[PartitionConfig], sources.Transform] = {
   sources.RotationConfig: sources.rotate,
   sources.StyleConfig: sources.stylise,
 }
+
+# What stands for a value of a field in errors.
+_KINDS: dict[type, str] = {bool: 'true', float: 'NUMBER', int: 'NUMBER'}
+_TRUTH = {'true': True, 'false': False}
 
 
 def parse(text: str) -> PartitionConfig:
@@ -85,29 +96,37 @@ def parse(text: str) -> PartitionConfig:
       f'{", ".join(KINDS)}.'
     )
   fields = {field.name: field for field in dataclasses.fields(_CONFIGS[kind])}
-  values: dict[str, int | float] = {}
+  values: dict[str, int | float | bool] = {}
   for item in rest.split(',') if colon else []:
     name, equals, value = (part.strip() for part in item.partition('='))
     if name not in fields or not equals:
       raise ValueError(
         f'The partition {text!r} has {item!r}; allowed are '
-        f'{", ".join(f"{field}=NUMBER" for field in fields)}.'
+        f'{", ".join(f"{field}={_KINDS[_type(fields[field])]}" for field in fields)}.'
       )
     if name in values:
       raise ValueError(f'The partition {text!r} gives {name!r} twice.')
-    number = float if fields[name].type in (float, float | None) else int
-    try:
-      values[name] = number(value)
-    except ValueError:
-      kind_of_number = 'number' if number is float else 'whole number'
-      raise ValueError(
-        f'The partition {text!r} has {name}={value!r}, which must be a '
-        f'{kind_of_number}.'
-      ) from None
+    values[name] = _read(text, name, value, _type(fields[name]))
   for name, field in fields.items():
     if field.default is dataclasses.MISSING and name not in values:
-      raise ValueError(f'The partition {text!r} lacks {name}=NUMBER.')
+      raise ValueError(f'The partition {text!r} lacks {name}={_KINDS[_type(field)]}.')
   return _CONFIGS[kind](**values)  # type: ignore[arg-type]
+
+
+def _type(field: dataclasses.Field) -> type:
+  """What a value of a field is, where there is one."""
+  return next(kind for kind in _KINDS if field.type in (kind, kind | None))
+
+
+def _read(text: str, name: str, value: str, kind: type) -> int | float | bool:
+  """Reads the value of a field of a specification."""
+  try:
+    return _TRUTH[value] if kind is bool else kind(value)
+  except (KeyError, ValueError):
+    allowed = {bool: 'true or false', float: 'a number', int: 'a whole number'}[kind]
+    raise ValueError(
+      f'The partition {text!r} has {name}={value!r}, which must be {allowed}.'
+    ) from None
 
 
 def needs_features(config: PartitionConfig) -> bool:
@@ -163,35 +182,72 @@ def build(
     case clusters.ClustersConfig():
       return clusters.build(config, _fitting(features, len(labels)), rng)
     case sources.RotationConfig() | sources.StyleConfig():
-      return iid.build(iid.IidConfig(clients=config.clients), len(labels), rng)
+      source = sources.draw(config, len(labels), rng)
+      return mixing.deal(config, source, rng, balanced=True)
     case cases_lib.CaseConfig():
       return cases_lib.build(config, cases, rng)
   raise ValueError(f'{config!r} is not a configuration of a partition.')
 
 
 def changes_images(config: str | PartitionConfig) -> bool:
-  """Returns whether a kind gives each client a transform of its images."""
+  """Returns whether a kind gives each client, or each source, changed images."""
   config = parse(config) if isinstance(config, str) else config
   return type(config) in _TRANSFORMS
 
 
+def source_of(
+  config: str | PartitionConfig, num_examples: int, seed: int
+) -> np.ndarray | None:
+  """Returns the source of each example, by which its image is changed.
+
+  Args:
+    config: A configuration, or its specification as text.
+    num_examples: Examples there are.
+    seed: That `build` was given.
+
+  Returns:
+    int64 [num_examples], where the images are changed by sources that are mixed over
+    clients; None where they are not changed, or client k is source k.
+  """
+  config = parse(config) if isinstance(config, str) else config
+  if not isinstance(config, _OF_SOURCES) or not mixing.is_mixed(config):
+    return None
+  return sources.draw(config, num_examples, np.random.default_rng(seed))
+
+
 def client_images(
-  config: str | PartitionConfig, images: np.ndarray, partition: clients_lib.Partition
+  config: str | PartitionConfig,
+  images: np.ndarray,
+  partition: clients_lib.Partition,
+  source: np.ndarray | None = None,
 ) -> np.ndarray:
-  """Returns the training images as the clients hold them.
+  """Returns images as the clients hold them.
 
   Args:
     config: A configuration, or its specification as text.
     images: uint8 [n, H, W, C], in memory or memory-mapped.
     partition: What `build` made of the configuration.
+    source: What `source_of` returned.
 
   Returns:
-    `images` itself, unless the kind gives each client a transform of its images: then
-    changed copies in memory, uint8 [n, H, W, C].
+    `images` itself, unless the kind changes images: then changed copies in memory,
+    uint8 [n, H, W, C].
+
+  Raises:
+    ValueError: Sources are mixed over clients, and `source` is None.
   """
   config = parse(config) if isinstance(config, str) else config
-  transform = _TRANSFORMS.get(type(config))
-  return images if transform is None else sources.change(transform, images, partition)
+  if not isinstance(config, _OF_SOURCES):
+    return images
+  held = list(partition.values())
+  if mixing.is_mixed(config):
+    if source is None:
+      raise ValueError(
+        f'source is None with {config}, whose clients hold images of several sources; '
+        'it must be the source of each image.'
+      )
+    held = [np.flatnonzero(source == k) for k in range(mixing.num_sources(config))]
+  return sources.change(_TRANSFORMS[type(config)], images, held)
 
 
 def _fitting(features: np.ndarray | None, num_examples: int) -> np.ndarray:
