@@ -69,3 +69,14 @@ def test_what_is_not_a_run_is_named(tmp_path, content, message):
     (tmp_path / 'config.json').write_text(content)
   with pytest.raises(ValueError, match=message):
     run_config.read(tmp_path)
+
+
+def test_a_run_is_told_from_others_by_its_configuration(tmp_path):
+  for name, seed in (('a', 0), ('b', 0), ('c', 1)):
+    (tmp_path / name).mkdir()
+    files.write_json(
+      tmp_path / name / 'config.json', run_config.build({'seed': seed}, '')
+    )
+  a, b, c = (run_config.identity(tmp_path / name) for name in 'abc')
+  assert a == b != c
+  assert run_config.identity(tmp_path) == ''

@@ -26,9 +26,9 @@ def _path(tmp_path):
   return tmp_path / state_store.NAME
 
 
-def _open(path, round=0, blank=_BLANK):
+def _open(path, round=0, blank=_BLANK, run='this'):
   store = state_store.ClientStates(path, blank)
-  store.resume(round)
+  store.resume(round, run)
   return store
 
 
@@ -190,6 +190,54 @@ def test_states_of_another_round_are_refused(path):
   for round in (2, 6):
     with pytest.raises(ValueError, match=f'rounds 3 to 5: .* is of round {round}'):
       _open(path, round)
+
+
+def _execute(path, statement, *arguments):
+  connection = sqlite3.connect(path)
+  with connection:
+    connection.execute(statement, arguments)
+  connection.close()
+
+
+@pytest.mark.parametrize(
+  ('statement', 'message'),
+  [
+    ("DELETE FROM states WHERE client = 'b'", r'has 6 rows of .* \[7\] were written'),
+    ('DELETE FROM states', r'has 0 rows of client states and \[7\] were written'),
+    ("UPDATE states SET round = 4 WHERE client = 'c'", 'written, or others'),
+    ("UPDATE states SET client = 'd' WHERE client = 'c'", 'written, or others'),
+    ('UPDATE states SET checksum = 5 WHERE round = 3', 'written, or others'),
+    ("DELETE FROM meta WHERE name = 'format'", 'has format absent: it must be 2'),
+    ("DELETE FROM meta WHERE name = 'round'", "its 'round' is 'absent'; it must be a"),
+    ("UPDATE meta SET value = '[' WHERE name = 'rows'", "its 'rows' is '\\['; it must"),
+    ('DROP TABLE meta', 'no such table: meta'),
+  ],
+)
+def test_rows_that_are_missing_or_changed_are_noticed(path, statement, message):
+  _filled(path).close()
+  _execute(path, statement)
+  with pytest.raises(ValueError, match=message) as error:
+    _open(path, 5)
+  assert str(path) in str(error.value)
+
+
+def test_rows_are_counted_over_pruning_and_resuming(path):
+  store = _filled(path)
+  store.prune(2)
+  store.close()
+  store = _open(path, 4)
+  store.save(5, {'b': _state(5)})
+  store.prune(4)
+  store.close()
+  assert _rows(path) == [('a', 4), ('b', 1), ('b', 5), ('c', 2)]
+  assert _numbers(_open(path, 5), 'a', 'b', 'c') == [4, 5, 2]
+
+
+def test_states_of_another_run_are_refused(path):
+  _filled(path).close()
+  for round in (0, 5):
+    with pytest.raises(ValueError, match='holds the client states of another run'):
+      _open(path, round, run='other')
 
 
 def test_rounds_come_one_after_another(path):

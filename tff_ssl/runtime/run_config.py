@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Collection, Mapping
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -69,6 +70,19 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
   if not isinstance(config, dict) or not isinstance(config.get('flags'), dict):
     raise ValueError(f"{path} is not that of a run: it has no 'flags'")
   return config
+
+
+def identity(folder: str | os.PathLike[str]) -> str:
+  """Returns what tells a run from others: a digest of its configuration.
+
+  Args:
+    folder: The run folder.
+
+  Returns:
+    The digest; '' where there is no configuration, as in programs without one.
+  """
+  path = pathlib.Path(folder) / NAME
+  return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ''
 
 
 def check_flags(

@@ -13,11 +13,15 @@ each byte is written once and not twice, and between rounds there is one file to
 
 A state is a nest of arrays; in its row are their bytes alone, one array after another.
 Names, types and shapes are the same for all clients and stand once in the file.
+
+The file tells how many rows it has, sums over them, and whose run it is: a client whose
+row is missing would begin anew, without a word.
 """
 
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -33,7 +37,7 @@ from tff_ssl.runtime import checkpoints
 NAME = 'client_states.sqlite'
 # 'tffs', in SQLite's header: tells the file from other databases.
 _APPLICATION_ID = 0x74666673
-_FORMAT = 1
+_FORMAT = 2
 # SQLite's own limit of one value.
 _MAX_STATE_BYTES = 10**9
 # A state of megabytes is a chain of pages: a third faster than with pages of 4 KiB.
@@ -45,7 +49,7 @@ CREATE TABLE states (
   client TEXT NOT NULL, round INTEGER NOT NULL, checksum INTEGER NOT NULL,
   state BLOB NOT NULL, PRIMARY KEY (client, round)
 );
-CREATE INDEX by_round ON states (round);
+CREATE INDEX by_round ON states (round, checksum);
 """
 _NEWEST = """
 SELECT round, checksum, state FROM states WHERE client = ?
@@ -57,8 +61,21 @@ DELETE FROM states WHERE rowid IN (
   SELECT old.rowid FROM states AS new CROSS JOIN states AS old
   ON old.client = new.client AND old.round < new.round
   WHERE new.round > ? AND new.round <= ?
-)
+) RETURNING client, round, checksum
 """
+_LATER = 'DELETE FROM states WHERE round > ? RETURNING client, round, checksum'
+# Each by one index alone, by which rows are found later.
+_KEYS = 'SELECT client, round FROM states INDEXED BY sqlite_autoindex_states_1'
+_BY_ROUND = """
+SELECT count(*), coalesce(sum(round), 0), coalesce(sum(checksum), 0)
+FROM states INDEXED BY by_round
+"""
+# Errors that are the disk's, and not the file's.
+_DISK = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
+# What `meta` holds, besides the format that says so.
+_META = {'layout': dict, 'round': int, 'oldest': int, 'rows': list, 'run': str}
+# Sums of no row; see `_summed`.
+_NO_ROW = (0, 0, 0, 0)
 
 
 class ClientStates:
@@ -88,16 +105,18 @@ class ClientStates:
       )
     self._connection: sqlite3.Connection | None = None
 
-  def resume(self, round: int) -> None:
+  def resume(self, round: int, run: str = '') -> None:
     """Opens the file and takes it back to what it held after a round.
 
     Args:
       round: That of the checkpoint which a run goes on from; at 0 the file is made if
         there is none.
+      run: Tells this run from others; the file is of one alone.
 
     Raises:
       ValueError: If the file is missing or empty (after round 0), damaged, of another
-        kind, of states of another layout, or holds no states of that round.
+        kind or run, of states of another layout, lacks rows, or holds no states of
+        that round.
     """
     self.close()
     if round and not (self._path.is_file() and self._path.stat().st_size):
@@ -111,9 +130,9 @@ class ClientStates:
         self._check_kind(connection)
         connection.execute(f'PRAGMA page_size = {_PAGE_BYTES}')
         with _transaction(connection):
-          self._create_if_new(connection)
-          self._check(connection, round)
-          connection.execute('DELETE FROM states WHERE round > ?', (round,))
+          self._create_if_new(connection, run)
+          self._check(connection, round, run)
+          _drop(connection, _LATER, (round,))
           _set(connection, round=round)
       except BaseException:
         connection.close()
@@ -147,14 +166,17 @@ class ClientStates:
       ValueError: If the round is another, or a state is not like the blank one.
     """
     with self._errors(), _transaction(self._open) as connection:
-      last = _get(connection)['round']
+      meta = _get(connection)
+      last, rows = meta['round'], meta['rows']
       if round != last + 1:
         raise ValueError(f'round is {round}: {self._path} takes {last + 1} next')
       for client_id, state in states.items():
         blob = self._layout.encode(state)
-        row = client_id, round, _checksum(client_id, round, blob), blob
+        checksum = _checksum(client_id, round, blob)
+        row = client_id, round, checksum, blob
         connection.execute('INSERT INTO states VALUES (?, ?, ?, ?)', row)
-      _set(connection, round=round)
+        rows = _summed(rows, 1, [row[:3]])
+      _set(connection, round=round, rows=rows)
 
   def prune(self, oldest: int) -> None:
     """Drops the rows that no run needs that goes on from a round or a later one.
@@ -165,7 +187,7 @@ class ClientStates:
     with self._errors(), _transaction(self._open) as connection:
       pruned = _get(connection)['oldest']
       if oldest > pruned:
-        connection.execute(_SUPERSEDED, (pruned, oldest))
+        _drop(connection, _SUPERSEDED, (pruned, oldest))
         _set(connection, oldest=oldest)
 
   def close(self) -> None:
@@ -186,21 +208,28 @@ class ClientStates:
     if kind != _APPLICATION_ID and not is_new:
       raise ValueError(f'{self._path} is another database, not one of client states')
 
-  def _create_if_new(self, connection: sqlite3.Connection) -> None:
+  def _create_if_new(self, connection: sqlite3.Connection, run: str) -> None:
     if connection.execute('SELECT count(*) FROM sqlite_master').fetchone()[0]:
       return
     for statement in _SCHEMA.split(';'):
       connection.execute(statement)
     connection.execute(f'PRAGMA application_id = {_APPLICATION_ID}')
     _set(connection, format=_FORMAT, layout=self._layout.spec, round=0, oldest=0)
+    _set(connection, rows=_NO_ROW, run=run)
 
-  def _check(self, connection: sqlite3.Connection, round: int) -> None:
-    """Checks that the file is of this run's states, and of this round's."""
+  def _check(self, connection: sqlite3.Connection, round: int, run: str) -> None:
+    """Checks that the file is of this run's states, has all, and those of a round."""
     meta = _get(connection)
-    if meta['format'] != _FORMAT:
+    if meta.get('format') != _FORMAT:
       raise ValueError(
-        f'{self._path} has format {meta["format"]}: it must be {_FORMAT}'
+        f'{self._path} has format {meta.get("format", "absent")}: it must be {_FORMAT}'
       )
+    for name, kind in _META.items():
+      if not isinstance(meta.get(name), kind):
+        raise ValueError(
+          f"{self._path} is damaged: its '{name}' is {meta.get(name, 'absent')!r}; it "
+          f'must be a JSON value of type {kind.__name__}'
+        )
     if difference := self._layout.difference(meta['layout']):
       raise ValueError(f'{self._path} does not fit the algorithm: {difference}')
     if not meta['oldest'] <= round <= meta['round']:
@@ -208,6 +237,17 @@ class ClientStates:
         f'{self._path} holds the states after rounds {meta["oldest"]} to '
         f'{meta["round"]}: the checkpoint that this run goes on from is of round '
         f'{round}'
+      )
+    if meta['run'] != run:
+      raise ValueError(f'{self._path} holds the client states of another run')
+    count, rounds, _, keys = _summed(
+      _NO_ROW, 1, ((*key, 0) for key in connection.execute(_KEYS))
+    )
+    by_round = connection.execute(_BY_ROUND).fetchone()
+    if by_round[:2] != (count, rounds) or [*by_round, keys] != meta['rows']:
+      raise ValueError(
+        f'{self._path} has {count} rows of client states and {meta["rows"][:1]} were '
+        'written, or others: clients without theirs would begin anew'
       )
 
   def _decode(self, client_id: str, row: tuple[int, int, bytes]) -> Any:
@@ -225,6 +265,11 @@ class ClientStates:
     try:
       yield
     except sqlite3.Error as error:
+      # Of an extended code the last byte is the kind.
+      code = getattr(error, 'sqlite_errorcode', 0) & 0xFF
+      if code in _DISK:
+        number = _DISK[code]
+        raise OSError(number, os.strerror(number), str(self._path)) from error
       raise ValueError(f'cannot use the client states {self._path}: {error}') from error
 
 
@@ -239,13 +284,47 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]
 
 def _get(connection: sqlite3.Connection) -> dict[str, Any]:
   rows = connection.execute('SELECT name, value FROM meta')
-  return {name: json.loads(value) for name, value in rows}
+  return {name: _json(value) for name, value in rows}
+
+
+def _json(text: Any) -> Any:
+  """Returns a value of the table, or what stands there if it is none."""
+  try:
+    return json.loads(text)
+  except (TypeError, ValueError, RecursionError):
+    return str(text)[:60]
 
 
 def _set(connection: sqlite3.Connection, **values: Any) -> None:
   for name, value in values.items():
     row = name, json.dumps(value)
     connection.execute('INSERT OR REPLACE INTO meta VALUES (?, ?)', row)
+
+
+def _drop(
+  connection: sqlite3.Connection, statement: str, arguments: tuple[int, ...]
+) -> None:
+  """Drops rows by a statement that returns them, and takes them off the sums."""
+  dropped = connection.execute(statement, arguments).fetchall()
+  _set(connection, rows=_summed(_get(connection)['rows'], -1, dropped))
+
+
+def _summed(
+  sums: Sequence[int], sign: int, rows: Iterable[tuple[str, int, int]]
+) -> list[int]:
+  """Returns sums over rows: how many, of rounds, checksums, and digests of the keys.
+
+  Args:
+    sums: Before.
+    sign: 1 or -1, by which rows count.
+    rows: Client, round and checksum of each.
+  """
+  count, rounds, checksums, keys = sums
+  for client, round, checksum in rows:
+    count, rounds = count + sign, rounds + sign * round
+    checksums += sign * checksum
+    keys += sign * zlib.crc32(f'{round} {client}'.encode())
+  return [count, rounds, checksums, keys]
 
 
 def _checksum(client_id: str, round: int, blob: bytes) -> int:

@@ -23,6 +23,7 @@ import tensorflow as tf
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
+from tff_ssl.runtime import run_config
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import state_store
 from tff_ssl.runtime import table
@@ -160,7 +161,7 @@ class StatefulRounds:
     self.close()
     path = pathlib.Path(folder) / state_store.NAME
     store = state_store.ClientStates(path, _without_index(self._blank))
-    store.resume(round)
+    store.resume(round, run_config.identity(folder))
     self._store, self._round = store, round
     if self._process.describe is not None:
       self._table = table.Table(path.with_name(table.CLIENTS))
