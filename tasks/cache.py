@@ -22,7 +22,7 @@ import numpy as np
 
 FOLDER = '.tff_ssl_cache'
 # Part of every fingerprint: raise it when the same source gives other arrays.
-_FORMAT = 1
+_FORMAT = 2
 _ABANDONED_SECONDS = 24 * 3600
 
 

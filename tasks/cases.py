@@ -108,7 +108,7 @@ def build_task(
   # Decoded split by split, each is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
   ordered = tuple(names[place] for place in order)
-  pixels, unreadable = decoding.decode_all(source, ordered, image_size)
+  pixels, unreadable, plain = decoding.decode_all(source, ordered, image_size)
   kept = order[np.array([image not in unreadable for image in ordered])]
   examples = {}
   start = 0
@@ -128,12 +128,15 @@ def build_task(
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
     case_level=True,
-    report=_report(source, names, unreadable),
+    report=_report(source, names, unreadable, plain),
   )
 
 
 def _report(
-  source: sources.Source, names: tuple[str, ...], unreadable: dict[str, str]
+  source: sources.Source,
+  names: tuple[str, ...],
+  unreadable: dict[str, str],
+  plain: list[str],
 ) -> tuple[str, ...]:
   lines = []
   if unreadable:
@@ -141,6 +144,11 @@ def _report(
       f'left out {len(unreadable):,} of {len(names):,} images that cannot be read:'
     )
     lines += [f'  {image} ({reason})' for image, reason in unreadable.items()]
+  if plain:
+    lines.append(
+      f'warning: {len(plain):,} of {len(names):,} images are of one colour: '
+      f'{manifest_lib.some(plain)}'
+    )
   listed = set(names)
   others = [
     image

@@ -16,7 +16,7 @@ from tasks import sources
 
 def decode_all(
   source: sources.Source, names: tuple[str, ...], image_size: int
-) -> tuple[np.ndarray, dict[str, str]]:
+) -> tuple[np.ndarray, dict[str, str], list[str]]:
   """Decodes images, or finds them in the cache.
 
   Args:
@@ -26,27 +26,31 @@ def decode_all(
 
   Returns:
     uint8 [m, image_size, image_size, 3], memory-mapped: the m images that can be read,
-    in the order of `names`; and for each of the other files the reason.
+    in the order of `names`; for each of the other files the reason; and the files that
+    are readable, but of one colour.
 
   Raises:
     ValueError: There is no space for the result.
   """
+  # Each thread holds one.
+  images.check_fits(os.cpu_count() or 1, image_size)
 
   def build(folder: pathlib.Path) -> dict[str, Any]:
-    unreadable = _decode_into(folder / 'image.npy', source, names, image_size)
-    return {'unreadable': unreadable}
+    unreadable, plain = _decode_into(folder / 'image.npy', source, names, image_size)
+    return {'unreadable': unreadable, 'plain': plain}
 
   stamp = cache.fingerprint('readable', names, source.stamp(names), image_size)
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-{image_size}-{stamp}', build
   )
   unreadable = entry.info['unreadable']
-  return entry.arrays['image'][: len(names) - len(unreadable)], unreadable
+  pixels = entry.arrays['image'][: len(names) - len(unreadable)]
+  return pixels, unreadable, entry.info['plain']
 
 
 def _decode_into(
   path: pathlib.Path, source: sources.Source, names: tuple[str, ...], image_size: int
-) -> dict[str, str]:
+) -> tuple[dict[str, str], list[str]]:
   shape = (len(names), image_size, image_size, 3)
   # Writing to a memory map on a full disk would end the process by a signal.
   if shutil.disk_usage(path.parent).free <= np.prod(shape):
@@ -58,15 +62,19 @@ def _decode_into(
   # The order in which the source is read fastest.
   places = {name: place for place, name in enumerate(names)}
   ordered = [name for name in source.names if name in places]
+  plain: list[str] = []
 
   def decode_one(name: str) -> str | None:
     try:
-      pixels[places[name]] = images.decode(source.read(name), image_size)
+      image = images.decode(source.read(name), image_size)
     except MemoryError:
       raise
     # Decoders raise anything at all for a damaged file; it is counted and named.
     except Exception as error:
       return ' '.join(f'{type(error).__name__}: {error}'.split())
+    pixels[places[name]] = image
+    if np.all(image == image[0, 0]):
+      plain.append(name)
     return None
 
   with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -83,7 +91,7 @@ def _decode_into(
   unreadable = {name: reason for name, reason in sorted(reasons.items()) if reason}
   _close_gaps(pixels, np.array([name not in unreadable for name in names]))
   pixels.flush()
-  return unreadable
+  return unreadable, sorted(plain)
 
 
 def _close_gaps(pixels: np.ndarray, kept: np.ndarray) -> None:

@@ -5,14 +5,23 @@ import io
 import numpy as np
 from PIL import Image
 from PIL import ImageOps
+import psutil
+
+
+# Of the numbers in an image file; and what is white in one of numbers with a point.
+_BITS = (8, 10, 12, 14, 16, 24, 32)
+_FULL = (1.0, 255.0, 65535.0)
 
 
 def decode(content: bytes, image_size: int) -> np.ndarray:
   """Decodes an image file to a square RGB image.
 
   The image is turned upright (EXIF), cropped to its central square, and resized with
-  an antialiasing bicubic filter. Greyscale is repeated over the channels, 16-bit
-  images keep their upper 8 bits, transparency is dropped.
+  an antialiasing bicubic filter. Greyscale is repeated over the channels, transparency
+  is dropped. Whole numbers of more than 8 bits are scaled from as many bits as the
+  file's largest number needs (8, 10, 12, 14, 16, 24 or 32: cameras leave 12 bits in
+  16), and keep the upper 8; numbers with a point from 0..1, 0..255 or 0..65535,
+  whichever is the least that holds them.
 
   Args:
     content: The file, of any format that Pillow reads.
@@ -22,6 +31,8 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
     uint8 [image_size, image_size, 3].
 
   Raises:
+    ValueError: Numbers with a point, or of more than 8 bits, are negative or not
+      finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
   with Image.open(io.BytesIO(content)) as image:
@@ -35,11 +46,51 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-  if image.mode.startswith('I'):
-    # Pillow would clip 16-bit values at 255 instead of scaling them.
-    upper = np.clip(np.asarray(image, np.int64) >> 8, 0, 255)
-    image = Image.fromarray(upper.astype(np.uint8))
+  # Pillow would clip all of these at 255 instead of scaling them.
+  if image.mode.startswith('I') or image.mode == 'F':
+    image = Image.fromarray(_to_bytes(np.asarray(image, np.float64), image.mode))
   return image.convert('RGB')
+
+
+def _to_bytes(values: np.ndarray, mode: str) -> np.ndarray:
+  """Scales numbers to uint8, from the least range that holds them.
+
+  Args:
+    values: float64 [height, width].
+    mode: Of Pillow: 'F', or whole numbers.
+  """
+  least, most = float(np.min(values)), float(np.max(values))
+  # Also true of NaN.
+  if not (least >= 0 and np.isfinite(most)):
+    raise ValueError(
+      f'the numbers of a {mode} image are from {least:g} to {most:g}; they must be '
+      'finite and not negative'
+    )
+  if mode != 'F':
+    bits = next(bits for bits in _BITS if most < 2**bits)
+    return (values.astype(np.int64) >> (bits - 8)).astype(np.uint8)
+  full = next((full for full in _FULL if most <= full), most)
+  return np.rint(values * (255 / full)).astype(np.uint8)
+
+
+def check_fits(count: int, image_size: int, channels: int = 3) -> None:
+  """Refuses images that would not fit in this machine's memory, before there are any.
+
+  Args:
+    count: How many are held at the same time.
+    image_size: Height and width, in pixels.
+    channels: Of a pixel, a byte each.
+
+  Raises:
+    ValueError: They would not fit.
+  """
+  needed, there = count * channels * image_size**2, psutil.virtual_memory().total
+  if needed > there:
+    raise ValueError(
+      f'image_size is {image_size}: {count:,} images of that size take '
+      f'{needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f} GiB of '
+      'memory; it must be smaller.'
+    )
 
 
 def resize(images: np.ndarray, image_size: int | None) -> np.ndarray:
@@ -51,10 +102,14 @@ def resize(images: np.ndarray, image_size: int | None) -> np.ndarray:
 
   Returns:
     uint8 [n, image_size, image_size, channels].
+
+  Raises:
+    ValueError: They would not fit in memory.
   """
   if image_size is None or image_size == images.shape[1]:
     return images
   channels = images.shape[3]
+  check_fits(len(images), image_size, channels)
   resized = np.empty((len(images), image_size, image_size, channels), np.uint8)
   for source, target in zip(images, resized, strict=True):
     # Pillow takes a greyscale image without its channel axis.

@@ -124,8 +124,8 @@ def check(name: str, rows: list[Row], files: Iterable[str]) -> None:
     files: Names of all files.
 
   Raises:
-    ValueError: An image or a case is in two splits, an image is listed twice, or a
-      file is unknown.
+    ValueError: An image or a case is in two splits, a case has two labels, an image is
+      listed twice, or a file is unknown.
   """
   for field, what in (('image', 'image'), ('case_id', 'case')):
     splits = collections.defaultdict(set)
@@ -134,6 +134,7 @@ def check(name: str, rows: list[Row], files: Iterable[str]) -> None:
     torn = [key for key, found in splits.items() if len(found) > 1]
     if torn:
       raise ValueError(f'{name} has {_count(torn, what)} in two splits: {some(torn)}.')
+  _check_labels(name, rows)
   listed = collections.Counter(row.image for row in rows)
   twice = [image for image, count in listed.items() if count > 1]
   if twice:
@@ -142,7 +143,23 @@ def check(name: str, rows: list[Row], files: Iterable[str]) -> None:
   unknown = [image for image in listed if image not in known]
   if unknown:
     raise ValueError(
-      f'{name} lists {_count(unknown, "file")} that cannot be found: {some(unknown)}.'
+      f'{name} lists {_count(unknown, "file")} that cannot be found: '
+      f'{some(unknown)}; only regular files are, and links to those of the folder.'
+    )
+
+
+def _check_labels(name: str, rows: list[Row]) -> None:
+  """Checks that the images of a case that have a label have the same."""
+  labels = collections.defaultdict(set)
+  for row in rows:
+    if row.label:
+      labels[row.case_id].add(row.label)
+  torn = {case: sorted(found) for case, found in labels.items() if len(found) > 1}
+  if torn:
+    shown = [f'{case} ({some(found)})' for case, found in torn.items()]
+    raise ValueError(
+      f'{name} has {_count(shown, "case")} of more than one label, where each must have '
+      f'one: {some(shown)}.'
     )
 
 

@@ -1,4 +1,8 @@
-"""Files by name, out of a folder or an uncompressed .tar."""
+"""Files by name, out of a folder or an uncompressed .tar.
+
+The folder may be a stranger's: only regular files are read, none outside of it, and
+none of any size.
+"""
 
 import os
 import pathlib
@@ -29,24 +33,53 @@ class Source(Protocol):
     """A digest that changes when one of these files does."""
 
 
+# Far more than any image; what is larger is a mistake, or meant to fill the memory.
+_MAX_BYTES = 2**30
+
+
 class FolderSource:
-  """The files of a folder and of the folders within it."""
+  """The files of a folder and of the folders within it.
+
+  Regular files alone: reading a pipe would never end, and neither would a device. A
+  link is a file where it leads to one in this folder.
+  """
 
   def __init__(self, path: pathlib.Path) -> None:
     self.path = path
-    found = []
-    for folder, folders, files in os.walk(path):
-      # Hidden folders hold no data: ours is the cache.
-      folders[:] = sorted(name for name in folders if not name.startswith('.'))
-      relative = pathlib.Path(folder).relative_to(path).as_posix()
-      # Strings: for 200,000 files, paths take seconds.
-      start = '' if relative == '.' else f'{relative}/'
-      found += [start + name for name in sorted(files)]
+    self._root = os.path.realpath(path)
+    found: list[str] = []
+    self._list('', found)
     self.names = tuple(found)
 
+  def _list(self, start: str, found: list[str]) -> None:
+    """Adds the names of a folder's files, which begin with `start`, to those found."""
+    # Strings: for 200,000 files, paths take seconds.
+    with os.scandir(f'{self.path}/{start}') as entries:
+      listed = sorted(entries, key=lambda entry: entry.name)
+    for entry in listed:
+      if entry.is_file(follow_symlinks=False):
+        found.append(start + entry.name)
+      elif entry.is_symlink() and self._leads_inside(entry):
+        found.append(start + entry.name)
+    for entry in listed:
+      # Hidden folders hold no data: ours is the cache.
+      if entry.is_dir(follow_symlinks=False) and not entry.name.startswith('.'):
+        self._list(f'{start}{entry.name}/', found)
+
+  def _leads_inside(self, entry: os.DirEntry[str]) -> bool:
+    """Returns whether a link leads to a regular file in this folder."""
+    target = os.path.realpath(entry.path)
+    return target.startswith(f'{self._root}/') and entry.is_file()
+
   def read(self, name: str) -> bytes:
-    """The content of a file."""
-    return (self.path / name).read_bytes()
+    """The content of a file.
+
+    Raises:
+      OSError: It is larger than 1 GiB, or cannot be read.
+    """
+    path = self.path / name
+    _check_size(name, path.stat().st_size)
+    return path.read_bytes()
 
   def stamp(self, names: tuple[str, ...]) -> str:
     """A digest of the files' names, sizes and times."""
@@ -92,8 +125,13 @@ class TarSource:
     return {'names': list(pieces)}
 
   def read(self, name: str) -> bytes:
-    """The content of a file."""
+    """The content of a file.
+
+    Raises:
+      OSError: It is larger than 1 GiB, or the archive ends within it.
+    """
     start, size = self._pieces[name]
+    _check_size(name, size)
     # A handle of its own for each thread.
     with self.path.open('rb') as file:
       file.seek(start)
@@ -106,6 +144,11 @@ class TarSource:
     """A digest of the archive's size and time, and of the files' names."""
     stat = self.path.stat()
     return cache.fingerprint(stat.st_size, stat.st_mtime_ns, names)
+
+
+def _check_size(name: str, size: int) -> None:
+  if size > _MAX_BYTES:
+    raise OSError(f'{name} has {size:,} bytes; at most {_MAX_BYTES:,} are read')
 
 
 def open_source(path: pathlib.Path) -> FolderSource | TarSource:

@@ -8,6 +8,7 @@ import numpy as np
 
 # The field of examples that are images, and what no field may be called.
 IMAGE = 'image'
+_SHOWN = 3
 _TAKEN = ('label', 'example_id', 'case', 'client')
 
 
@@ -208,6 +209,21 @@ class Task:
       for name, shape in self.shapes.items()
     )
     return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
+
+  def warnings(self) -> list[str]:
+    """What is likely to be a mistake, in sentences."""
+    known, tested = (
+      set(np.unique(examples.label[examples.label >= 0]).tolist())
+      for examples in (self.train, self.test)
+    )
+    missing = [self.label_names[label] for label in sorted(tested - known)]
+    if not missing:
+      return []
+    shown = ', '.join(missing[:_SHOWN]) + (', ...' if len(missing) > _SHOWN else '')
+    return [
+      f'The task {self.name!r} has {len(missing)} of {self.num_classes} classes in its '
+      f'test split alone ({shown}), which no classifier can learn.'
+    ]
 
   def fingerprint(self) -> str:
     """Identifies the examples: a digest of all ids, labels, cases and fields."""

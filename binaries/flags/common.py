@@ -5,6 +5,7 @@ from them; library code never sees a flag.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+import sys
 
 from absl import flags
 
@@ -276,6 +277,8 @@ def load_task() -> task_lib.Task:
   print(task.describe())
   for line in task.report:
     print(f'  {line}')
+  for warning in task.warnings():
+    print(f'Warning: {warning}', file=sys.stderr, flush=True)
   return task
 
 

@@ -154,6 +154,11 @@ def test_wrong_input_is_refused(x, message):
     net.apply(net.init([0, 0]), x)
 
 
+def test_networks_that_no_message_holds_are_refused_by_arithmetic():
+  with pytest.raises(ValueError, match='projector would have 1,000,01.* at most 500,0'):
+    projector.build_projector(8, (1_000_000, 1_000_000))
+
+
 def test_names_must_be_unique():
   def forward(ops, x):
     return ops.dense(ops.dense(x, 'same', units=3), 'same', units=3)

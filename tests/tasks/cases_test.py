@@ -1,10 +1,14 @@
 """Folders and archives of images with a manifest."""
 
+import os
+
 import numpy as np
+from PIL import Image
 import pytest
 
 from tasks import cases
 from tasks import images
+from tasks import registry
 from tests.tasks import fabricate
 
 
@@ -142,6 +146,59 @@ def test_unreadable_images_are_counted_named_and_left_out(tmp_path):
   assert 'left out 1 of 8' in cases.load(folder, image_size=8).report[0]
 
 
+def test_images_of_one_colour_are_warned_of(tmp_path):
+  folder = _folder(tmp_path, rows=_ROWS)
+  for k in (2, 6):
+    with (folder / 'a' / f'{k}.jpg').open('wb') as file:
+      Image.new('RGB', (9, 9), (k, k, k)).save(file, 'jpeg')
+  message = 'warning: 2 of 8 images are of one colour: a/2.jpg, a/6.jpg'
+  assert cases.load(folder, image_size=8).report == (message,)
+  # And from the cache the same.
+  assert cases.load(folder, image_size=8).report == (message,)
+
+
+def test_only_regular_files_of_the_folder_are_read(tmp_path):
+  folder = _folder(tmp_path / 'data', rows=_ROWS)
+  (tmp_path / 'secret.jpg').write_bytes(fabricate.jpeg(1))
+  os.mkfifo(folder / 'a' / 'pipe.jpg')
+  links = {
+    'inside': folder / 'a' / '0.jpg',
+    'device': '/dev/zero',
+    'outside': tmp_path / 'secret.jpg',
+    'around': folder / '..' / 'secret.jpg',
+    'nowhere': folder / 'a' / 'none.jpg',
+    'to_pipe': folder / 'a' / 'pipe.jpg',
+  }
+  for name, target in links.items():
+    (folder / 'a' / f'{name}.jpg').symlink_to(target)
+  (folder / 'linked').symlink_to(tmp_path)
+  task = cases.load(folder, image_size=8)
+  assert task.report == (
+    'left out 1 image files that the manifest does not list: a/inside.jpg',
+  )
+  refused = ('pipe', 'device', 'outside', 'around', 'nowhere', 'to_pipe')
+  for name in (*(f'a/{name}.jpg' for name in refused), 'linked/secret.jpg'):
+    fabricate.write_csv(folder / 'manifest.csv', 'image,case_id', [f'{name},0'])
+    with pytest.raises(ValueError, match=f'cannot be found: {name}; only regul'):
+      cases.load(folder, image_size=8)
+
+
+def test_files_of_any_size_are_not_read(tmp_path):
+  folder = _folder(tmp_path / 'data', rows=_ROWS)
+  with (folder / 'a' / '3.jpg').open('r+b') as file:
+    file.truncate(2**40)
+  report = cases.load(folder, image_size=8).report
+  assert 'a/3.jpg (OSError: a/3.jpg has 1,099,511,627,776 bytes; at most' in report[1]
+
+
+def test_images_that_fit_in_no_memory_are_refused_by_arithmetic(tmp_path):
+  folder = _folder(tmp_path, rows=_ROWS)
+  with pytest.raises(ValueError, match=r'image_size is 1000000: .* GiB of memory'):
+    cases.load(folder, image_size=1_000_000)
+  with pytest.raises(ValueError, match='image_size is 100000: 1,797 images of that'):
+    registry.load('digits', image_size=100_000)
+
+
 def test_files_that_are_not_listed_are_reported(tmp_path):
   task = cases.load(_folder(tmp_path, rows=_ROWS, files=9), image_size=8)
   assert task.report == (
@@ -172,6 +229,11 @@ def test_files_that_are_not_listed_are_reported(tmp_path):
       'image,case_id,split',
       ['a/0.jpg,p7,train', 'a/1.jpg,p7,test'],
       '1 case in two splits: p7',
+    ),
+    (
+      'image,case_id,label',
+      ['a/0.jpg,p7,nv', 'a/1.jpg,p7,mel'],
+      r'1 case of more than one label, where each must have one: p7 \(mel, nv\)',
     ),
     ('image,case_id,split', ['a/0.jpg,0,dev'], "the split 'dev'; allowed are train"),
     ('image,case_id,split', ['a/0.jpg,0,train'], '0 readable test images'),

@@ -11,9 +11,11 @@ from PIL import Image
 
 
 def jpeg(level: int, size: tuple[int, int] = (20, 16)) -> bytes:
-  """A JPEG of one colour, width x height."""
+  """A JPEG of two colours, one above the other, width x height."""
   buffer = io.BytesIO()
-  Image.new('RGB', size, (level, 255 - level, 128)).save(buffer, 'jpeg', quality=95)
+  image = Image.new('RGB', size, (level, 255 - level, 128))
+  image.paste((128, level, 255 - level), (0, 0, size[0], size[1] // 2))
+  image.save(buffer, 'jpeg', quality=95)
   return buffer.getvalue()
 
 

@@ -58,6 +58,15 @@ def test_tasks_are_validated(train, test, message):
     task_lib.Task('name', ('a', 'b'), train, test)
 
 
+def test_classes_that_training_lacks_are_warned_of():
+  names = ('a', 'b', 'c', 'd', 'e')
+  train = _examples([0, 1], labels=[1, -1])
+  test = _examples([2, 3, 4, 5, 6], labels=[4, 0, 1, -1, 2])
+  (warning,) = task_lib.Task('name', names, train, test).warnings()
+  assert "'name' has 3 of 5 classes in its test split alone (a, c, e)" in warning
+  assert task_lib.Task('name', names, train, _examples([7], [1])).warnings() == []
+
+
 def test_describe():
   task = task_lib.Task(
     name='name',

@@ -34,6 +34,8 @@ Params: TypeAlias = 'collections.OrderedDict[str, tf.Tensor]'
 # read by the next.
 _CACHE_BYTES = 4 * 2**20
 _BATCHES = (16, 256)
+# Float32 in 2 GB.
+_MOST_PARAMETERS = 500_000_000
 # The field that an encoder reads as a rule.
 IMAGE = 'image'
 
@@ -60,7 +62,15 @@ class Network:
   @functools.cached_property
   def _description(self) -> tuple[describe.Describe, tuple[int, ...]]:
     description = describe.Describe()
-    return description, self.forward(description, self.input_shape)
+    output_shape = self.forward(description, self.input_shape)
+    # Before one of them is drawn.
+    count = sum(math.prod(spec.shape) for spec in description.specs.values())
+    if count > _MOST_PARAMETERS:
+      raise ValueError(
+        f'{self.name} would have {count:,} parameters; it can have at most '
+        f'{_MOST_PARAMETERS:,}, which is what a message to a worker holds'
+      )
+    return description, output_shape
 
   @property
   def specs(self) -> Mapping[str, parameters.ParameterSpec]:
