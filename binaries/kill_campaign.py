@@ -12,6 +12,7 @@ import sys
 from absl import flags
 
 from binaries.benchmarking import killing
+from binaries.flags import paths
 from binaries.flags import program
 from tff_ssl.runtime import context
 
@@ -22,7 +23,7 @@ _ROUNDS = flags.DEFINE_integer(
 _FROZEN = flags.DEFINE_integer(
   'frozen_rounds', 10, 'Rounds in which another worker is frozen.', lower_bound=0
 )
-_FOLDER = flags.DEFINE_string(
+_FOLDER = paths.define(
   'campaign_dir', 'runs/kill_campaign', 'For the two runs, which are replaced.'
 )
 

@@ -14,12 +14,13 @@ from absl import flags
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import outputs
+from binaries.flags import paths
 from tasks import task as task_lib
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.reporting import table
 
-_CSV = flags.DEFINE_string('csv', None, 'CSV file for the label counts of each client.')
+_CSV = paths.define('csv', None, 'CSV file for the label counts of each client.')
 _MAX_CLIENTS = flags.DEFINE_integer(
   'max_clients', 100, 'Clients that are drawn at most, the first ones.', lower_bound=1
 )

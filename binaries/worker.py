@@ -17,6 +17,7 @@ import threading
 
 from absl import flags
 
+from binaries.flags import paths
 from binaries.flags import program
 from binaries.flags import trust
 from tff_ssl.runtime import worker as worker_lib
@@ -33,7 +34,7 @@ _CONCURRENCY = flags.DEFINE_integer(
 _INTRA_OP_THREADS = flags.DEFINE_integer(
   'intra_op_threads', 1, 'Threads of one TensorFlow operation.', lower_bound=1
 )
-_LOG = flags.DEFINE_string('log_path', None, "File of the worker's output.")
+_LOG = paths.define('log_path', None, "File of the worker's output.")
 _POLL_SECONDS = 0.5
 
 

@@ -7,7 +7,6 @@ from PIL import Image
 from PIL import ImageOps
 import psutil
 
-
 # Of the numbers in an image file; and what is white in one of numbers with a point.
 _BITS = (8, 10, 12, 14, 16, 24, 32)
 _FULL = (1.0, 255.0, 65535.0)

@@ -158,8 +158,8 @@ def _check_labels(name: str, rows: list[Row]) -> None:
   if torn:
     shown = [f'{case} ({some(found)})' for case, found in torn.items()]
     raise ValueError(
-      f'{name} has {_count(shown, "case")} of more than one label, where each must have '
-      f'one: {some(shown)}.'
+      f'{name} has {_count(shown, "case")} of more than one label, where each '
+      f'must have one: {some(shown)}.'
     )
 
 

@@ -57,9 +57,9 @@ class FolderSource:
     with os.scandir(f'{self.path}/{start}') as entries:
       listed = sorted(entries, key=lambda entry: entry.name)
     for entry in listed:
-      if entry.is_file(follow_symlinks=False):
-        found.append(start + entry.name)
-      elif entry.is_symlink() and self._leads_inside(entry):
+      if entry.is_file(follow_symlinks=False) or (
+        entry.is_symlink() and self._leads_inside(entry)
+      ):
         found.append(start + entry.name)
     for entry in listed:
       # Hidden folders hold no data: ours is the cache.

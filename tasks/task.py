@@ -220,10 +220,11 @@ class Task:
     if not missing:
       return []
     shown = ', '.join(missing[:_SHOWN]) + (', ...' if len(missing) > _SHOWN else '')
-    return [
+    warning = (
       f'The task {self.name!r} has {len(missing)} of {self.num_classes} classes in its '
       f'test split alone ({shown}), which no classifier can learn.'
-    ]
+    )
+    return [warning]
 
   def fingerprint(self) -> str:
     """Identifies the examples: a digest of all ids, labels, cases and fields."""

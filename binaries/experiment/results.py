@@ -8,7 +8,6 @@ the baselines come after them under `random_encoder/...` and
 
 import collections
 from collections.abc import Mapping
-import json
 import os
 import pathlib
 
@@ -282,7 +281,7 @@ def _read(path: pathlib.Path) -> tuple[int, Numbers]:
   if not path.exists():
     return -1, collections.OrderedDict()
   try:
-    numbers = json.loads(path.read_text(), object_pairs_hook=collections.OrderedDict)
+    numbers = files.read_json(path)
     return int(numbers.pop(_ROUND)), numbers
   except (ValueError, KeyError, TypeError, AttributeError) as error:
     raise ValueError(f'{path} is not an evaluation: {error}') from error

@@ -11,7 +11,7 @@ from binaries.flags import training
 from binaries.methods import choice
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import population
-from tff_ssl.runtime import hosts
+from tff_ssl.runtime import failures
 from tff_ssl.runtime import run_folder
 
 # Fewer examples are too few for batch norm.
@@ -22,26 +22,35 @@ _CLIPPED = 'er_clipped_count'
 
 @contextlib.contextmanager
 def after_training(path: str) -> Iterator[None]:
-  """Says of bad input to an evaluation that the training is saved all the same."""
+  """Says of what ends an evaluation that the training is saved all the same."""
   try:
     yield
-  except (ValueError, OSError) as error:
-    raise ValueError(
+  except Exception as error:
+    why = str(error) if isinstance(error, ValueError) else failures.sentence(error)
+    if why is None:
+      raise
+    kind = ValueError if isinstance(error, ValueError) else failures.FailureError
+    raise kind(
       f'The training is finished and saved, with encoder.keras, in {path}, but its '
-      f'evaluation failed, which the same command repeats: {error}'
+      f'evaluation failed, which the same command repeats: {why}'
     ) from error
 
 
 @contextlib.contextmanager
 def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
-  """Says of a run that no host is left for where it goes on."""
+  """Says of a run that a failure of the machine ends where it goes on."""
   try:
     yield
-  except hosts.NoHostLeftError as error:
+  except failures.FailureError:
+    raise
+  except Exception as error:
+    sentence = failures.sentence(error)
+    if sentence is None:
+      raise
     saved = max(folder.checkpoints.rounds(), default=0)
-    raise hosts.NoHostLeftError(
-      f'{error} Round {saved} of {rounds} is saved in {folder.path}: the same command '
-      'goes on from there.'
+    raise failures.FailureError(
+      f'{sentence} Round {saved} of {rounds} is saved in {folder.path}: the same '
+      'command goes on from there.'
     ) from error
 
 

@@ -6,6 +6,7 @@ from absl import flags
 import numpy as np
 
 from binaries.flags import common
+from binaries.flags import paths
 from tasks import registry
 from tasks import task as task_lib
 
@@ -15,7 +16,7 @@ TASK = flags.DEFINE_enum(
   registry.TASKS,
   "Data set that the run's encoder is evaluated on, in place of its own.",
 )
-_DATA_DIR = flags.DEFINE_string(
+_DATA_DIR = paths.define(
   'transfer_data_dir', None, 'Where its data are; as --data_dir.'
 )
 _DOWNLOAD = flags.DEFINE_bool('transfer_download', True, 'For it, as --download.')

@@ -10,6 +10,7 @@ import sys
 from absl import flags
 
 from binaries.flags import dealing
+from binaries.flags import paths
 from binaries.flags import program
 from tasks import registry
 from tasks import task as task_lib
@@ -23,7 +24,7 @@ from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import context
 
 TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
-DATA_DIR = flags.DEFINE_string(
+DATA_DIR = paths.define(
   'data_dir',
   None,
   'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
@@ -98,8 +99,10 @@ SEED = flags.DEFINE_integer(
   0,
   'Of everything random: partition, weights, cohorts, views, label subsets.',
   lower_bound=0,
+  # Seeds are int64 in TensorFlow.
+  upper_bound=2**63 - 1,
 )
-RUN_DIR = flags.DEFINE_string(
+RUN_DIR = paths.define(
   'run_dir', None, 'Folder of the run; the same command goes on where it stopped.'
 )
 WORKER, IN_PROCESS, HOSTS = 'worker', 'in_process', 'hosts'
@@ -231,7 +234,7 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
       try:
         value = stored[name]
         flag.value = None if value is None else flag.parser.parse(value)
-      except (TypeError, ValueError) as error:
+      except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f'The run has --{name}={stored[name]}: {error}') from error
     elif name not in may_be_given and flag.value != stored[name]:
       raise ValueError(

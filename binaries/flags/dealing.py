@@ -3,6 +3,7 @@
 from absl import flags
 import numpy as np
 
+from binaries.flags import paths
 from tasks import task as task_lib
 from tff_ssl.evaluation import features
 from tff_ssl.partition import clients as partition_lib
@@ -20,7 +21,7 @@ PARTITION = flags.DEFINE_string(
   'style:clients=5 (these three mixed: ,alpha=0.1 or ,beta=0.5), or case; by '
   'default case where the task has cases, dirichlet:alpha=0,examples=4 elsewhere.',
 )
-ENCODER = flags.DEFINE_string(
+ENCODER = paths.define(
   'partition_encoder',
   None,
   'The encoder.keras of a run, with its encoder.json, whose features the partition '

@@ -6,6 +6,7 @@ Which methods take a flag, and their values where nothing is given here, is said
 
 from absl import flags
 
+from binaries.flags import paths
 from tff_ssl.algorithms import fedema
 from tff_ssl.federated import online_networks
 from tff_ssl.objectives import spectral
@@ -183,7 +184,7 @@ DICTIONARY_SIZE = flags.DEFINE_integer(
   'm, representations of its examples that a client shares with all others.',
   lower_bound=0,
 )
-ALIGNMENT_RUN = flags.DEFINE_string(
+ALIGNMENT_RUN = paths.define(
   'alignment_run',
   None,
   'Folder of the finished run, on public data, whose encoder is the base model.',
@@ -193,7 +194,7 @@ ALIGNMENT_RUN = flags.DEFINE_string(
 EDGE_PROBABILITY = flags.DEFINE_float(
   'edge_probability', 0.7, 'Of random_graph, drawn by --seed until it is connected.'
 )
-GRAPH = flags.DEFINE_string(
+GRAPH = paths.define(
   'graph',
   None,
   'CSV file of the adjacency matrix, 0 and 1, of the clients in their order.',

@@ -4,14 +4,16 @@ import pathlib
 
 from absl import flags
 
-RUN = flags.DEFINE_string('run', None, 'Folder of the run.')
-RUNS = flags.DEFINE_list(
+from binaries.flags import paths
+
+RUN = paths.define('run', None, 'Folder of the run.')
+RUNS = paths.define_list(
   'runs',
   None,
   "Of compare: run folders, or patterns of them such as 'runs/*'. Of study: run "
   'folders. Of claims: the folder of its run folders, by default runs/claims.',
 )
-OUT = flags.DEFINE_string(
+OUT = paths.define(
   'out',
   None,
   'What is written: of compare a folder, by default runs/comparison; of study a '
@@ -19,7 +21,7 @@ OUT = flags.DEFINE_string(
   'page, by default docs/claims.md, next to the folder with its figures; of '
   'linear_theory a PNG file, next to which it leaves a .csv.',
 )
-PLOT = flags.DEFINE_string('plot', None, 'PNG file for a figure of what is printed.')
+PLOT = paths.define('plot', None, 'PNG file for a figure of what is printed.')
 
 
 def check(flag: flags.FlagHolder[str | None], suffix: str) -> None:

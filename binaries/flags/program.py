@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Collection, Sequence
 import itertools
+import math
+import re
 import signal
 import sys
 
@@ -10,6 +12,7 @@ from absl import flags
 from absl import logging
 
 from tff_ssl.runtime import allocator
+from tff_ssl.runtime import failures
 
 _HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
 
@@ -32,8 +35,9 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
 def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
   """Returns what `app.run` runs: a program whose errors reach a person.
 
-  Bad input is one sentence on stderr and exit status 1 (with `--verbosity=1` a
-  traceback); Ctrl-C that nothing else handles is one line and 130.
+  Bad input, and what can happen to any run (`failures`), is one sentence on stderr and
+  exit status 1 (with `--verbosity=1` a traceback); Ctrl-C that nothing else handles is
+  one line and 130. Only a mistake in the code has a traceback.
 
   Args:
     main: Does the work; raises ValueError or OSError for bad input.
@@ -43,11 +47,13 @@ def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
     try:
       if len(argv) > 1:
         raise ValueError(f'Unexpected argument {argv[1]!r}; all are --flag=value.')
+      _check_numbers()
       main()
-    except (ValueError, OSError) as error:
-      if logging.level_debug():
+    except Exception as error:
+      sentence = _sentence(error)
+      if sentence is None or logging.level_debug():
         raise
-      print(f'Error: {_sentence(error)}', file=sys.stderr)
+      print(f'Error: {sentence}', file=sys.stderr)
       sys.exit(1)
     except KeyboardInterrupt:
       print('\nstopped: the same command takes it up again', file=sys.stderr)
@@ -93,9 +99,50 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
   return any(argument in _HELP for argument in given)
 
 
-def _sentence(error: Exception) -> str:
-  """Returns what an error says, in one line."""
-  if isinstance(error, OSError) and error.filename and error.strerror:
-    return f'{error.filename}: {error.strerror}.'
+def _sentence(error: Exception) -> str | None:
+  """Returns what an error says, in one line; None if it says nothing to a person."""
+  if not isinstance(error, ValueError):
+    return failures.sentence(error)
   text = ' '.join(str(error).split())
-  return text if text.endswith('.') else f'{text}.'
+  text = text if text.endswith('.') else f'{text}.'
+  return text + _where_from(text)
+
+
+def _check_numbers() -> None:
+  """Refuses what no flag of ours can be.
+
+  Raises:
+    ValueError: If a number is infinite or none.
+  """
+  for name, value in _given().items():
+    if isinstance(value, float) and not math.isfinite(value):
+      raise ValueError(f'--{name} is {value}; it must be a finite number.')
+
+
+def _where_from(text: str) -> str:
+  """Returns a sentence on the flags whose values an error is about.
+
+  Libraries know no flags: what is `initial` to a schedule is --server_learning_rate to
+  a person. Nothing where a flag or a path is named already.
+  """
+  given = _given()
+  if '--' in text or '/' in text or any(name in text for name in given):
+    return ''
+  words = set(re.split(r'[^-+.\w]+', text.partition(';')[0]))
+  found = [
+    f'--{name}={flags.FLAGS[name].serialize().partition("=")[2]}'
+    for name, value in given.items()
+    if not isinstance(value, bool) and _texts(value) and _texts(value) <= words
+  ]
+  return f' It comes of {" or ".join(found)}.' if found else ''
+
+
+def _texts(value: object) -> set[str]:
+  return set(map(str, value if isinstance(value, list) else [value]))
+
+
+def _given() -> dict[str, object]:
+  """Returns the values of the flags of ours that the command line gives."""
+  names = sorted(name for own in flags_by_module().values() for name in own)
+  known = flags.FLAGS
+  return {name: known[name].value for name in names if known[name].present}

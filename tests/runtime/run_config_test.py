@@ -60,7 +60,7 @@ def test_what_a_killed_start_leaves_does_not_count(tmp_path):
   [
     (None, 'it has no config.json'),
     ('{', r'config\.json is not JSON'),
-    ('[]', "it has no 'flags'"),
+    ('[]', 'holds a list: it must hold an object'),
     ('{"flags": 3}', "it has no 'flags'"),
   ],
 )

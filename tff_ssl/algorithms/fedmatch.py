@@ -173,6 +173,7 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
     tf.random.stateless_normal([1, *shape], [_NOISE_SEED, 0], 0.5, 0.5), 0.0, 1.0
   )
 
+  @tf.autograph.experimental.do_not_convert
   def embed(psi):
     theta = fedmatch.add(sigma, collections.OrderedDict(psi))
     theta.update(statistics or {})

@@ -70,13 +70,18 @@ def uniforms(
   """
   if count < 1:
     raise ValueError(f'The count of draws must be at least 1, got {count}.')
+
   # The loop's body is kept to the one op that needs a seed of its own: bits become
   # floats once, for all examples, after it. Philox is named because the automatic
   # choice may give other numbers on another kind of device.
-  bits = tf.map_fn(
-    lambda seed: tf.random.stateless_uniform(
+  @tf.autograph.experimental.do_not_convert
+  def draw(seed: tf.Tensor) -> tf.Tensor:
+    return tf.random.stateless_uniform(
       [count], seed, minval=None, maxval=None, dtype=tf.uint32, alg='philox'
-    ),
+    )
+
+  bits = tf.map_fn(
+    draw,
     example_seeds(round_seed, example_id, salt),
     parallel_iterations=1,
     fn_output_signature=tf.TensorSpec([count], tf.uint32),

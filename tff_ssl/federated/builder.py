@@ -390,8 +390,9 @@ class Step:
       state, metrics = exchange.receive(before, arrived)
       groups = collections.OrderedDict(metrics)
       if phases.COUNTS in arrived:
-        work = collections.OrderedDict(groups.get(phases.CLIENT_WORK, {}))
-        work.update(arrived[phases.COUNTS])
+        counts = arrived[phases.COUNTS]
+        work = clients.of_counted(groups.get(phases.CLIENT_WORK, {}), counts)
+        work.update(counts)
         count = exchange.traffic or traffic.all_of_it
         work.update(count(before, arrived, sizes))
         groups[phases.CLIENT_WORK] = work

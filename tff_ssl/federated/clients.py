@@ -5,9 +5,10 @@ their functions again for every client and round, which costs ten times the real
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -109,6 +110,30 @@ def zeros(value_type: tff.Type):
   return tff.types.structure_from_tensor_type_tree(
     lambda t: tf.zeros(t.shape, t.dtype), value_type
   )
+
+
+def of_counted(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metrics:
+  """Returns metrics of a cohort's work: not a number where there was none.
+
+  What is combined of no example is 0, and what an objective makes of it (a loss of
+  statistics that are all 0) a number that nobody has measured.
+
+  Args:
+    metrics: Of the clients that count; numbers, perhaps nested.
+    counted: Sums of `counts` over the cohort.
+  """
+  nothing = counted['examples'] < 1
+  return collections.OrderedDict(
+    (name, tf.nest.map_structure(lambda x: _unless(nothing, x), value))
+    for name, value in metrics.items()
+  )
+
+
+def _unless(nothing: tf.Tensor, value: Any) -> tf.Tensor:
+  tensor = tf.convert_to_tensor(value)
+  if not tensor.dtype.is_floating:
+    return tensor
+  return tf.where(nothing, tf.constant(np.nan, tensor.dtype), tensor)
 
 
 def counts(num_examples: tf.Tensor, finite: tf.Tensor) -> base.Metrics:

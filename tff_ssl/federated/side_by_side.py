@@ -42,6 +42,7 @@ def mean_gradient(
     tape.watch(params)
     encodings = objective.encode(params, examples, seed)
 
+  @tf.autograph.experimental.do_not_convert
   def of_one_client(client):
     own, own_examples = client
     with tf.GradientTape() as client_tape:

@@ -79,7 +79,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
 def _read_json(path: pathlib.Path) -> dict[str, Any]:
   try:
     value = json.loads(path.read_text(encoding='utf-8'))
-  except (OSError, ValueError) as error:
+  except (OSError, ValueError, RecursionError) as error:
     raise ValueError(f'{path} cannot be read as JSON: {error}.') from error
   if not isinstance(value, dict):
     raise ValueError(f'{path} holds a {type(value).__name__}; it must hold an object.')
@@ -110,12 +110,15 @@ def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
       raise ValueError(
         f'{path}, line {number}, has {len(line)} cells; it must have {len(header)}.'
       )
-    rows.append(
-      {
-        name: _number(path, number, name, cell)
-        for name, cell in zip(header, line, strict=True)
-      }
-    )
+    row = {
+      name: _number(path, number, name, cell)
+      for name, cell in zip(header, line, strict=True)
+    }
+    if not row['round'].is_integer():
+      raise ValueError(
+        f'{path}, line {number}: round is {line[0]!r}; it must be a whole number.'
+      )
+    rows.append(row)
   return rows
 
 

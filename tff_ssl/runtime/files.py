@@ -1,10 +1,12 @@
 """Files that are either whole or absent, whenever the process is killed."""
 
+import collections
 from collections.abc import Iterator, Mapping
 import contextlib
 import json
 import os
 import pathlib
+from typing import Any
 
 _ASIDE = '.aside-'
 
@@ -18,6 +20,9 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
   Args:
     path: The file to make or replace.
+
+  Raises:
+    OSError: If it cannot be written, as when the disk is full; it names the file.
   """
   path = pathlib.Path(path)
   aside = path.with_name(f'{_ASIDE}{os.getpid()}-{path.name}')
@@ -25,6 +30,10 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     yield aside
     sync(aside)
     aside.replace(path)
+  except OSError as error:
+    if error.errno is None or error.filename not in (None, aside, str(aside)):
+      raise
+    raise OSError(error.errno, error.strerror, str(path)) from error
   finally:
     aside.unlink(missing_ok=True)
 
@@ -47,6 +56,29 @@ def remove_asides(folder: str | os.PathLike[str]) -> None:
 def is_aside(path: pathlib.Path) -> bool:
   """Returns whether the file is one that `atomic` had not finished."""
   return path.name.startswith(_ASIDE)
+
+
+def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any]':
+  """Reads a JSON file that holds an object, which may be anybody's.
+
+  Args:
+    path: The file.
+
+  Returns:
+    Its values by name, in the order of the file.
+
+  Raises:
+    ValueError: If it is none; the message names it.
+    OSError: If it cannot be read.
+  """
+  text = pathlib.Path(path).read_bytes()
+  try:
+    value = json.loads(text, object_pairs_hook=collections.OrderedDict)
+  except (ValueError, RecursionError) as error:
+    raise ValueError(f'{path} is not JSON: {error}') from error
+  if not isinstance(value, collections.OrderedDict):
+    raise ValueError(f'{path} holds a {type(value).__name__}: it must hold an object')
+  return value
 
 
 def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> None:

@@ -3,9 +3,7 @@
 Every wait for it ends. TFF itself repeats a call on a dead connection for ever; here a
 call that has lost its connection raises `LostError`, and closing the connection from
 another thread ends a call that waits for an answer. Whether a host that computes for
-long is alive is asked by another call of the same connection, the standard health check
-of gRPC. TFF's worker does not implement it, and says so at once, from another thread
-than those that compute: any answer will do.
+long is alive is asked by another call of the same connection (`health`).
 """
 
 from collections.abc import Callable
@@ -19,9 +17,9 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_ssl.runtime import executors
+from tff_ssl.runtime import health
 
 _CLOSE_SECONDS = 1.0
-_HEALTH_CHECK = '/grpc.health.v1.Health/Check'
 _OPTIONS = (
   *executors.CHANNEL_OPTIONS,
   # A connection that is made again waits for no back-off of the one before.
@@ -125,12 +123,8 @@ class Host:
       raise LostError(f'there is no connection to {self.address}')
     self._asked = time.monotonic()
     try:
-      channel.unary_unary(_HEALTH_CHECK)(
-        b'', timeout=seconds, wait_for_ready=wait_for_ready
-      )
-    except grpc.RpcError as error:
-      if error.code() != grpc.StatusCode.UNIMPLEMENTED:
-        raise LostError(f'{self.address} does not answer') from None
+      if not health.answers(channel, seconds, wait_for_ready):
+        raise LostError(f'{self.address} does not answer')
     except ValueError:
       raise LostError(f'the connection to {self.address} was closed') from None
     finally:

@@ -24,6 +24,7 @@ import tensorflow_federated as tff
 from tff_ssl.runtime import batch as batch_lib
 from tff_ssl.runtime import executors
 from tff_ssl.runtime import host as host_lib
+from tff_ssl.runtime import owner
 
 TIMEOUT = 30.0
 # Of the first connection: a worker takes seconds to listen.
@@ -102,6 +103,7 @@ class Hosts:
     """
     if not timeout > 0:
       raise ValueError(f'host_timeout is {timeout}; it must be positive.')
+    self._owner = owner.Owner()
     self.addresses = list(addresses)
     self.tff_context = Failover(self)
     self.repeated = 0
@@ -143,6 +145,7 @@ class Hosts:
       NoHostLeftError: If no host has answered for the time given.
       RuntimeError: If three hosts have answered a task with an error.
     """
+    self._owner.check('the execution context')
     with self._one_batch, self._changed:
       if self._closed.is_set():
         raise RuntimeError('the execution context is closed')

@@ -18,6 +18,7 @@ from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
 from tff_ssl.runtime import interpreter
 from tff_ssl.runtime import local_graph
+from tff_ssl.runtime import owner
 from tff_ssl.runtime import values
 
 # TensorFlow's kernels are made again for every call of some convolutions otherwise, as
@@ -115,6 +116,7 @@ class InProcess(tff.framework.SyncContext):
         'depend on their number: import tff_ssl.runtime.context first.',
         stacklevel=3,
       )
+    self._owner = owner.Owner()
     self._devices = devices
     self._config = local_graph.session_config(
       devices, concurrency * len(devices), intra_op_threads
@@ -135,6 +137,7 @@ class InProcess(tff.framework.SyncContext):
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     """Executes a computation; see `tff.framework.SyncContext`."""
+    self._owner.check('the execution context')
     call = _Call(comp, arg)
     with self._calling:
       if self._closed:
@@ -189,7 +192,8 @@ class InProcess(tff.framework.SyncContext):
 
   def _forget(self, key: int) -> None:
     known = self._programs.pop(key, None)
-    if known is not None:
+    # In a fork, where its threads are not, a session would be waited for.
+    if known is not None and self._owner.is_here:
       known[1].close()
 
   def _open_graph(self, graph: internals.Graph, device: int) -> local_graph.LocalGraph:

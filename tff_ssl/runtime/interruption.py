@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run between two rounds, not in the middle of one."""
+"""Ctrl-C and SIGTERM end a run between two rounds, or soon in the middle of one."""
 
 import signal
 import sys
@@ -7,6 +7,8 @@ import types
 from typing import Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Seconds that a round has to finish in; a longer one is repeated when the run goes on.
+_PATIENCE = 1.0
 
 
 class Interrupted(SystemExit):
@@ -22,21 +24,27 @@ class Interrupted(SystemExit):
 
 
 class Interruption:
-  """While entered, the first signal is noted and the second stops at once.
+  """While entered, the first signal is noted; a second later, or the next one, stops.
 
-  The second raises KeyboardInterrupt. Outside the main thread, where Python cannot
+  To stop is a KeyboardInterrupt, in the main thread. Outside of it, where Python cannot
   handle signals, nothing changes.
   """
 
   def __init__(self) -> None:
     self.number: int | None = None
+    self._is_settled = False
     self._previous: dict[int, object] = {}
 
   def __enter__(self) -> Self:
     if threading.current_thread() is threading.main_thread():
       for number in _SIGNALS:
         self._previous[number] = signal.signal(number, self._handle)
+      self._previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._time_is_up)
     return self
+
+  def settle(self) -> None:
+    """Has what is done from now on not be stopped by the time that is up."""
+    self._is_settled = True
 
   def __exit__(
     self,
@@ -44,6 +52,8 @@ class Interruption:
     exception: BaseException | None,
     traceback: types.TracebackType | None,
   ) -> None:
+    if self._previous:
+      signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in self._previous.items():
       signal.signal(number, handler)  # type: ignore[arg-type]
 
@@ -52,7 +62,13 @@ class Interruption:
     if self.number is not None:
       raise KeyboardInterrupt
     self.number = number
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
     sys.stderr.write(
-      f'\n{signal.Signals(number).name}: stopping after this round; '
-      'once more to stop at once\n'
+      f'\n{signal.Signals(number).name}: stopping after this round, or in a '
+      'second, whichever comes first\n'
     )
+
+  def _time_is_up(self, number: int, frame: types.FrameType | None) -> None:
+    del number, frame
+    if not self._is_settled:
+      raise KeyboardInterrupt

@@ -91,8 +91,9 @@ def run(
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
 
-  The first Ctrl-C or SIGTERM lets the round finish, the second abandons it; either way,
-  and after an error too, the last complete state is saved before the exception leaves.
+  Ctrl-C or SIGTERM lets the round finish if that takes no longer than a second, and
+  else, or at the second one, abandons it; either way, and after an error too, the last
+  complete state is saved before the exception leaves.
   The state after the last round is saved before it is evaluated: an evaluation that
   fails loses nothing, and is what is left to do when the run is started again.
 
@@ -169,6 +170,7 @@ def run(
       if signals.number is not None:
         raise KeyboardInterrupt
     except BaseException as error:
+      signals.settle()
       if saved < last[0]:
         _save(algorithm, folder, *last)
       if isinstance(error, KeyboardInterrupt) and signals.number is not None:

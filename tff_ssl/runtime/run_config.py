@@ -63,11 +63,8 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
   path = folder / NAME
   if not path.is_file():
     raise ValueError(f'{folder} is not a run: it has no {NAME}')
-  try:
-    config = json.loads(path.read_text())
-  except ValueError as error:
-    raise ValueError(f'{path} is not JSON: {error}') from error
-  if not isinstance(config, dict) or not isinstance(config.get('flags'), dict):
+  config = files.read_json(path)
+  if not isinstance(config.get('flags'), dict):
     raise ValueError(f"{path} is not that of a run: it has no 'flags'")
   return config
 

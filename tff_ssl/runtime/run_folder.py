@@ -201,9 +201,11 @@ class RunFolder:
     if self._closed:
       return
     self._closed = True
-    if self._summaries is not None:
-      self._summaries.close()
-    os.close(self._lock)
+    try:
+      if self._summaries is not None:
+        self._summaries.close()
+    finally:
+      os.close(self._lock)
 
   def __enter__(self) -> Self:
     return self

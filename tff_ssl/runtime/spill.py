@@ -52,6 +52,7 @@ def dataset(tensors: Mapping[str, Any]) -> tf.data.Dataset:
   fields = [(array.dtype, [-1, *array.shape[1:]]) for array in arrays]
   structure = tf.nest.map_structure(lambda _: None, tensors)
 
+  @tf.autograph.experimental.do_not_convert
   def read(*paths: tf.Tensor) -> Any:
     contents = [
       tf.reshape(tf.io.decode_raw(tf.io.read_file(path), dtype), shape)

@@ -41,7 +41,7 @@ class Table:
     """
     self._path = pathlib.Path(path)
     if self._path.exists():
-      text = self._path.read_text()
+      text = self._text()
       if not text.endswith('\n'):
         self._rewrite(self._parse(text[: text.rfind('\n') + 1]))
 
@@ -51,7 +51,7 @@ class Table:
     Raises:
       ValueError: If a row has other cells than the header's columns, or no round.
     """
-    return self._parse(self._path.read_text()) if self._path.exists() else []
+    return self._parse(self._text()) if self._path.exists() else []
 
   def keep_until(self, round: int) -> None:
     """Drops the rows of later rounds.
@@ -140,8 +140,15 @@ class Table:
 
   def _parse(self, text: str) -> list[dict[str, str]]:
     """Returns the rows in the columns' order, blanks left out."""
-    lines = csv.reader(io.StringIO(text))
-    columns = next(lines, [_KEY])
+    try:
+      columns, *lines = csv.reader(io.StringIO(text)) if text else [[_KEY]]
+    except (csv.Error, ValueError) as error:
+      raise ValueError(f'{self._path} is damaged: {error}') from error
+    if columns[:1] != [_KEY] or len(set(columns)) < len(columns):
+      raise ValueError(
+        f'{self._path} is damaged: its columns are {",".join(columns)[:60]!r}; they '
+        f'must be {_KEY!r} and others, each once'
+      )
     rows = []
     for number, cells in enumerate(lines, start=1):
       row = dict(zip(columns, cells, strict=False))
@@ -152,6 +159,12 @@ class Table:
         )
       rows.append({name: value for name, value in row.items() if value})
     return rows
+
+  def _text(self) -> str:
+    try:
+      return self._path.read_text()
+    except UnicodeDecodeError as error:
+      raise ValueError(f'{self._path} is damaged: {error}') from error
 
   def _header(self) -> list[str]:
     """Returns the columns, read again, for another `Table` may have added some."""

@@ -22,6 +22,8 @@ import threading
 import time
 from typing import BinaryIO
 
+from tff_ssl.runtime import owner
+
 _NAME = 'worker_binary'
 _STOP_SECONDS = 5.0
 _LOG_TAIL_BYTES = 2000
@@ -37,6 +39,10 @@ ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 if os.getppid() != int(sys.argv[1]): sys.exit('the parent process is gone')
 os.execv(sys.argv[2], sys.argv[2:])
 """
+
+
+class LostError(RuntimeError):
+  """The worker has ended, or does not answer."""
 
 
 class Worker:
@@ -61,6 +67,8 @@ class Worker:
       RuntimeError: If TFF's installation has no worker binary, or it cannot start.
       OSError: If the port is taken.
     """
+    self._owner = owner.Owner()
+    self._log_path = log_path
     self._log = _open_log(log_path)
     # A bound socket that does not listen keeps the port from being given to anybody
     # else, and gRPC servers set SO_REUSEPORT, so the worker can still listen on it.
@@ -129,7 +137,7 @@ class Worker:
     return self._process.poll() is None
 
   def describe_death(self) -> str:
-    """Returns one sentence about the exit status, and the end of the log."""
+    """Returns one sentence about the exit status, and where the log is, or its end."""
     status = self._process.returncode
     if status is not None and status < 0:
       how = f'was killed by {signal.Signals(-status).name}'
@@ -137,6 +145,8 @@ class Worker:
         how += ' (out of memory?)'
     else:
       how = f'exited with status {status}'
+    if self._log_path is not None:
+      return f'the TFF worker {how}; its log is {self._log_path}'
     return f'the TFF worker {how}; the end of its log:\n{self.log_tail()}'
 
   def log_tail(self) -> str:
@@ -149,7 +159,9 @@ class Worker:
     return os.pread(self._log.fileno(), _LOG_TAIL_BYTES, start).decode(errors='replace')
 
   def stop(self) -> None:
-    """Ends the worker and waits for it; does nothing the second time."""
+    """Ends the worker and waits for it; does nothing the second time, or in a fork."""
+    if not self._owner.is_here:
+      return
     if self.is_alive():
       # The worker has no state to save and no handler for gentler signals.
       self._process.kill()

@@ -1,0 +1,61 @@
+"""Flags that are paths: `~` is the home folder, which shells leave alone after `=`."""
+
+import os
+
+from absl import flags
+
+# The flags are those of the modules that define them, not of this one.
+flags.disclaim_key_flags()
+
+
+class _Parser(flags.ArgumentParser):
+  """Parses a path."""
+
+  syntactic_help = 'a path; ~ is the home folder.'
+
+  def parse(self, argument: str) -> str:
+    """Returns the path, with `~` and `~user` in full."""
+    return _expanded(argument)
+
+  def flag_type(self) -> str:
+    """Returns what it parses."""
+    return 'path'
+
+
+class _ListParser(flags.ListParser):
+  """Parses paths with commas between them."""
+
+  def parse(self, argument: str | list[str]) -> list[str]:
+    """Returns the paths, as of `_Parser`."""
+    return [_expanded(path) for path in super().parse(argument)]
+
+
+def define(name: str, default: str | None, about: str) -> flags.FlagHolder[str | None]:
+  """Defines a flag that is a path.
+
+  Args:
+    name: Of the flag.
+    default: Its value where none is given.
+    about: What it is, for --help.
+  """
+  return flags.DEFINE(_Parser(), name, default, about)
+
+
+def define_list(
+  name: str, default: list[str] | None, about: str
+) -> flags.FlagHolder[list[str] | None]:
+  """Defines a flag that is a list of paths, or of patterns; see `define`."""
+  return flags.DEFINE(
+    _ListParser(), name, default, about, serializer=flags.CsvListSerializer(',')
+  )
+
+
+def _expanded(path: str) -> str:
+  if not isinstance(path, str):
+    raise TypeError(f'a path is text, not {path!r}')
+  # Not pathlib's, which would change `./` and `//` too.
+  expanded = os.path.expanduser(path)  # noqa: PTH111
+  if expanded.startswith('~'):
+    user = path.partition('/')[0]
+    raise ValueError(f'there is no home folder of {user}; write ./{path} for the name')
+  return expanded

@@ -1,0 +1,141 @@
+"""What a person is told when a run cannot go on."""
+
+import re
+
+from absl import app
+import pytest
+
+from binaries import dcco
+from binaries import evaluate
+from binaries.flags import program
+from tests.binaries import in_process
+from tests.binaries import launch
+from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
+from tff_ssl.runtime import worker
+
+_FLAGS = (
+  *launch.SMALL,
+  '--algorithm=centralized_cco',
+  '--projector=8,8',
+  '--evaluation_methods=knn',
+  '--rounds=1',
+)
+
+
+def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
+  """The memory is full when the checkpoint of round 1 is made."""
+  original = checkpoints.Checkpoints.save
+
+  def save(self, round, state):
+    if round == 1:
+      raise MemoryError
+    original(self, round, state)
+
+  monkeypatch.setattr(checkpoints.Checkpoints, 'save', save)
+  failed = in_process.run(dcco, *_FLAGS, f'--run_dir={tmp_path}')
+  assert failed.status == 1
+  assert 'Traceback' not in failed.stderr
+  assert failed.stderr.splitlines()[-1] == (
+    'Error: There is not enough memory: fewer clients or examples at a time, or '
+    f'smaller networks, take less. Round 0 of 1 is saved in {tmp_path}: the same '
+    'command goes on from there.'
+  )
+
+
+@pytest.mark.parametrize(
+  ('error', 'said'),
+  [
+    (worker.LostError('the TFF worker is gone'), 'Error: the TFF worker is gone.\n'),
+    (OSError(28, 'No space left on device', 'a.csv'), 'Error: a.csv: No space left'),
+    (MemoryError('1 TiB'), 'Error: There is not enough memory (1 TiB): fewer'),
+  ],
+)
+def test_what_no_run_says_the_program_says(error, said):
+  def fail():
+    raise error
+
+  ended = in_process.run(_Program(fail))
+  assert ended.status == 1
+  assert ended.stderr.startswith(said)
+
+
+def test_a_mistake_has_its_traceback():
+  def fail():
+    raise TypeError('a mistake')
+
+  with pytest.raises(TypeError, match='a mistake'):
+    app.run(program.checked(fail), argv=['test'])
+
+
+class _Program:
+  """A program as `in_process.run` takes it."""
+
+  __name__ = 'test'
+
+  def __init__(self, main):
+    self.main = main
+
+
+@pytest.mark.parametrize(
+  ('flag', 'said'),
+  [
+    ('server_learning_rate=nan', '--server_learning_rate is nan; it must be a finite'),
+    ('server_learning_rate=-inf', '--server_learning_rate is -inf; it must be a fin'),
+    ('server_learning_rate=-1', 'It comes of --server_learning_rate=-1.0.'),
+    ('server_momentum=0.5', 'It comes of --server_momentum=0.5.'),
+    ('projector=8,-2', 'It comes of --projector=8,-2.'),
+  ],
+)
+def test_errors_name_the_flag(tmp_path, flag, said):
+  ended = in_process.run(dcco, *launch.SMALL, f'--run_dir={tmp_path}/run', f'--{flag}')
+  assert ended.status == 1
+  assert said in ended.stderr
+  assert ended.stderr.count('\n') == 1
+
+
+def test_paths_of_flags_may_begin_at_home(tmp_path, monkeypatch):
+  monkeypatch.setenv('HOME', str(tmp_path))
+  (tmp_path / 'other').mkdir()
+  (tmp_path / 'other' / 'thesis.tex').touch()
+  with pytest.raises(ValueError, match=f"{tmp_path}/other holds 'thesis.tex' but no"):
+    in_process.call(dcco, '--run_dir=~/other')
+  with in_process.parsed('--runs=~/a,b/*', '--data_dir=~/c', '--plot=~') as _:
+    known = dcco.common.flag_values()
+    assert known['runs'] == [f'{tmp_path}/a', 'b/*']
+    assert (known['data_dir'], known['plot']) == (f'{tmp_path}/c', str(tmp_path))
+  ended = in_process.run(dcco, '--run_dir=~nobody_of_this_name/x')
+  assert ended.status == 1
+  assert 'there is no home folder of ~nobody_of_this_name' in ended.stderr
+
+
+def test_seeds_are_int64(tmp_path):
+  ended = in_process.run(dcco, f'--seed={2**63}', f'--run_dir={tmp_path}/run')
+  assert ended.status == 1
+  assert re.search(r'--seed=9223372036854775808: .*9223372036854775807', ended.stderr)
+
+
+@pytest.mark.parametrize(
+  'stored',
+  [
+    {'task': 5},
+    {'encoder_width': [1]},
+    {'label_fractions': 0.5},
+    {'evaluation_methods': {'knn': 1}},
+    {'evaluation_methods': [1]},
+    {'seed': '1e3'},
+    {'seed': {}},
+    {'encoder_width': 'nan'},
+    {'rounds': -1},
+    {'projector': 8},
+    {'partition': 7},
+  ],
+)
+def test_values_of_a_stranger_s_run_are_one_sentence(tmp_path, stored):
+  config = run_config.build({'algorithm': 'dcco', 'task': 'digits', **stored}, '')
+  files.write_json(tmp_path / 'config.json', config)
+  ended = in_process.run(evaluate, f'--run={tmp_path}')
+  assert ended.status == 1
+  assert ended.stderr.startswith('Error: ')
+  assert ended.stderr.count('\n') == 1

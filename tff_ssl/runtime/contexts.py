@@ -1,0 +1,290 @@
+"""The execution contexts that `context` opens: what is behind each, and how it ends.
+
+A context belongs to the process that opened it. In a fork of that process, where none
+of its threads are, it refuses at once and ends nothing.
+"""
+
+import collections
+from collections.abc import Callable
+import os
+import threading
+import time
+import types
+from typing import Any, Self
+
+import grpc
+import tensorflow_federated as tff
+
+from tff_ssl.runtime import executors
+from tff_ssl.runtime import health
+from tff_ssl.runtime import hosts as hosts_lib
+from tff_ssl.runtime import in_process as in_process_lib
+from tff_ssl.runtime import owner
+from tff_ssl.runtime import resources
+from tff_ssl.runtime import worker as worker_lib
+
+_CONNECT_SECONDS = 60.0
+# Of a worker elsewhere that was there before.
+_RECONNECT_SECONDS = 20.0
+
+# TFF's default context is one of a thread.
+_threads = threading.local()
+
+
+class Context:
+  """An open execution context; see `context.local` and its siblings.
+
+  Attributes:
+    tff_context: What TFF is given.
+  """
+
+  def __init__(self, context: tff.framework.SyncContext):
+    """Becomes TFF's default context.
+
+    Args:
+      context: What executes computations.
+    """
+    self.tff_context = context
+    self._owner = owner.Owner()
+    self._closed = False
+    _enter(self)
+
+  @property
+  def worker_pid(self) -> int | None:
+    """Process id of the worker, None where it runs elsewhere or there is none."""
+    return None
+
+  def memory(self) -> collections.OrderedDict[str, float]:
+    """Returns resident MiB now of `driver` and, when it is ours, `worker`."""
+    return resources.memory(self._pids())
+
+  def peak_memory(self) -> collections.OrderedDict[str, float]:
+    """Returns the highest resident MiB so far of `driver` and `worker`."""
+    return resources.peak_memory(self._pids())
+
+  def cpu_seconds(self) -> collections.OrderedDict[str, float]:
+    """Returns CPU seconds so far, all threads, of `driver` and `worker`."""
+    return resources.cpu_seconds(self._pids())
+
+  def close(self) -> None:
+    """Ends what is behind it and removes the context; idempotent.
+
+    The context that was open around it, if there is one, is the default again. In a
+    fork of the process that opened it nothing is ended.
+    """
+    if self._closed or not self._owner.is_here:
+      return
+    self._closed = True
+    _leave(self)
+    self._end()
+
+  def __enter__(self) -> Self:
+    return self
+
+  def __exit__(
+    self,
+    exception_type: type[BaseException] | None,
+    exception: BaseException | None,
+    traceback: types.TracebackType | None,
+  ) -> None:
+    self.close()
+
+  def _end(self) -> None:
+    """Ends what is behind the context."""
+
+  def _pids(self) -> collections.OrderedDict[str, int]:
+    return collections.OrderedDict(driver=os.getpid())
+
+
+class InProcessContext(Context):
+  """A context of this process; see `context.in_process`."""
+
+  def __init__(self, context: in_process_lib.InProcess):
+    """Becomes TFF's default context."""
+    self._in_process = context
+    super().__init__(context)
+
+  def _end(self) -> None:
+    self._in_process.close()
+
+
+class HostsContext(Context):
+  """A context of workers on many machines, which it leaves alone."""
+
+  def __init__(self, hosts: hosts_lib.Hosts):
+    """Becomes TFF's default context."""
+    self._hosts = hosts
+    super().__init__(hosts.tff_context)
+
+  @property
+  def connected(self) -> list[str]:
+    """The addresses of the hosts that answer now."""
+    return self._hosts.connected
+
+  @property
+  def repeated(self) -> int:
+    """How many tasks had to be given out again so far."""
+    return self._hosts.repeated
+
+  def _end(self) -> None:
+    self._hosts.close()
+
+
+class WorkerContext(Context):
+  """A context of a worker; see `context.local`."""
+
+  def __init__(
+    self, address: str, worker: worker_lib.Worker | None, optimize_graphs: bool = True
+  ):
+    """Connects to the worker at `address` and becomes TFF's default context.
+
+    Args:
+      address: 'host:port'.
+      worker: The process behind the address when it is ours to end.
+      optimize_graphs: See `context.local`.
+
+    Raises:
+      worker.LostError: If our worker has ended; later, from any call, if the worker
+        has, or has not answered for too long.
+      ConnectionError: If nothing answers.
+    """
+    self.address = address
+    self._worker = worker
+    self._lost = ''
+    self._executors = executors.Executors(self._make_executor)
+    self._channel = grpc.insecure_channel(address, executors.CHANNEL_OPTIONS)
+    self._stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
+    self._watch: health.Watch | None = None
+    try:
+      self._wait_until_ready(_CONNECT_SECONDS)
+    except BaseException:
+      self._end()
+      raise
+    built = executors.build_context(
+      self._executors, executors.compiler(optimize_graphs)
+    )
+    super().__init__(_Guarded(built, self._check))
+    self._watch = health.Watch(address, self._give_up)
+
+  @property
+  def worker_pid(self) -> int | None:
+    """Process id of the worker, None where it runs elsewhere."""
+    return None if self._worker is None else self._worker.pid
+
+  def _end(self) -> None:
+    if self._watch is not None:
+      self._watch.stop()
+    if self._worker is not None:
+      self._worker.stop()
+    elif not self._lost:
+      self._executors.close()
+    self._channel.close()
+
+  def _pids(self) -> collections.OrderedDict[str, int]:
+    pids = super()._pids()
+    if self._worker is not None and not self._closed:
+      pids['worker'] = self._worker.pid
+    return pids
+
+  def _check(self) -> None:
+    """Raises an error if nothing can be computed."""
+    self._owner.check('the execution context')
+    if self._lost:
+      raise worker_lib.LostError(self._lost)
+
+  def _give_up(self, silent: float) -> None:
+    """Has calls that wait for an answer end; called in the thread that watches."""
+    whose = '' if self._worker is None else f', process {self._worker.pid},'
+    self._lost = (
+      f'the TFF worker at {self.address}{whose} has not answered for {silent:.0f} s'
+    )
+    if self._worker is None:
+      self._channel.close()
+    elif self._worker.is_alive():
+      # Stopped, or hanging: it would be waited for without end.
+      self._worker.stop()
+    else:
+      self._lost = self._worker.describe_death()
+
+  def _wait_until_ready(self, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not self._stub.is_ready:
+      if self._lost:
+        raise worker_lib.LostError(self._lost)
+      if self._worker is not None and not self._worker.is_alive():
+        raise worker_lib.LostError(self._worker.describe_death())
+      if time.monotonic() > deadline:
+        log = '' if self._worker is None else f':\n{self._worker.log_tail()}'
+        raise ConnectionError(
+          f'no TFF worker answers at {self.address} in {seconds:.0f} s{log}'
+        )
+      time.sleep(0.01)
+
+  def _make_executor(
+    self, cardinalities: dict[tff.framework.PlacementLiteral, int]
+  ) -> tff.framework.RemoteExecutor:
+    """Returns an executor for one number of clients.
+
+    TFF repeats a call for ever when the connection is lost, and comes here each time:
+    a worker that died ends it with an error instead.
+    """
+    if self._closed:
+      raise RuntimeError('the execution context is closed')
+    self._wait_until_ready(_RECONNECT_SECONDS)
+    return executors.build_executor(self._stub, cardinalities)
+
+
+class _Guarded(tff.framework.SyncContext):
+  """A TFF context that is asked before and after each call whether it is there."""
+
+  def __init__(self, context: tff.framework.SyncContext, check: Callable[[], None]):
+    """Executes nothing yet.
+
+    Args:
+      context: What executes computations.
+      check: Raises an error if it cannot.
+    """
+    self._context = context
+    self._check = check
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    """Invokes a computation; see `tff.framework.SyncContext`."""
+    self._check()
+    try:
+      return self._context.invoke(comp, arg)
+    except Exception as error:
+      # What a call ends with when its connection is closed says nothing.
+      try:
+        self._check()
+      except worker_lib.LostError as lost:
+        raise lost from error
+      raise
+
+
+def _enter(execution: Context) -> None:
+  """Makes an open context TFF's default."""
+  # `import tensorflow_federated` has set a default context of its own that would start
+  # a worker at the first call and never end it; this replaces it.
+  tff.framework.set_default_context(execution.tff_context)
+  _open_here().append(execution)
+
+
+def _leave(execution: Context) -> None:
+  """Makes the context around one that is closed TFF's default, or none."""
+  outer = _open_here()
+  if execution in outer:
+    outer.remove(execution)
+  # Contexts are per thread, and another one may have become the default since.
+  if tff.framework.get_context_stack().current is execution.tff_context:
+    if outer:
+      tff.framework.set_default_context(outer[-1].tff_context)
+    else:
+      tff.test.set_no_default_context()
+
+
+def _open_here() -> list[Context]:
+  """Returns the open contexts of this thread, the innermost last."""
+  if not hasattr(_threads, 'contexts'):
+    _threads.contexts = []
+  contexts: list[Context] = _threads.contexts
+  return contexts

@@ -1,0 +1,82 @@
+"""What can end any run at any time, told from mistakes in its input and in this code.
+
+A worker that dies or says nothing, a full disk, no memory: each is one sentence, which
+names the file where there is one. Whatever else is raised is nobody's sentence, and
+needs its traceback.
+"""
+
+import errno
+import sys
+from typing import Any
+
+from tff_ssl.runtime import worker
+
+# Of TensorFlow's errors, by the status of what went wrong.
+_NO_ROOM = 'ResourceExhaustedError'
+_ON_DISK = ('No space left on device', 'Disk quota exceeded')
+
+
+class FailureError(Exception):
+  """A run that could not go on; the message is for a person."""
+
+
+def sentence(error: BaseException) -> str | None:
+  """Returns what a failure is called, in one line that ends in a full stop.
+
+  Args:
+    error: Any exception.
+
+  Returns:
+    The sentence; None if it is no failure of the machine.
+  """
+  if isinstance(error, FailureError | worker.LostError):
+    return _line(str(error))
+  if isinstance(error, OSError):
+    return _line(_of_system(error))
+  if isinstance(error, MemoryError):
+    return _no_memory(str(error))
+  if _is_full(error):
+    text = str(error)
+    if any(words in text for words in _ON_DISK):
+      return _line(f'the disk is full: {_first_line(text)}')
+    return _no_memory(_first_line(text))
+  return None
+
+
+def _of_system(error: OSError) -> str:
+  if error.errno == errno.ENOMEM:
+    return _no_memory(str(error.strerror))
+  if error.filename and error.strerror:
+    return f'{error.filename}: {error.strerror}'
+  return str(error)
+
+
+def _is_full(error: BaseException) -> bool:
+  """Returns whether TensorFlow, here or in a worker, has no memory or disk left."""
+  # Neither is imported for this: what raised the error has done so.
+  tensorflow: Any = sys.modules.get('tensorflow')
+  if tensorflow is not None and isinstance(error, tensorflow.errors.OpError):
+    text = str(error)
+    return type(error).__name__ == _NO_ROOM or any(words in text for words in _ON_DISK)
+  grpc: Any = sys.modules.get('grpc')
+  if grpc is not None and isinstance(error, grpc.RpcError):
+    code = getattr(error, 'code', lambda: None)()
+    return bool(code == grpc.StatusCode.RESOURCE_EXHAUSTED)
+  return False
+
+
+def _no_memory(text: str) -> str:
+  about = f' ({text})' if text else ''
+  return _line(
+    f'There is not enough memory{about}: fewer clients or examples at a time, or '
+    'smaller networks, take less'
+  )
+
+
+def _first_line(text: str) -> str:
+  return text.strip().split('\n', 1)[0][:300]
+
+
+def _line(text: str) -> str:
+  line = ' '.join(text.split())
+  return line if line.endswith('.') else f'{line}.'

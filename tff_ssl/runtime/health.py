@@ -1,0 +1,78 @@
+"""Whether a TFF worker is alive, while it computes too.
+
+Asked by the standard health check of gRPC. TFF's worker does not implement it, and says
+so at once, from another thread than those that compute: any answer will do.
+"""
+
+from collections.abc import Callable
+import threading
+import time
+
+import grpc
+
+_METHOD = '/grpc.health.v1.Health/Check'
+# A connection of its own: not behind the data of a round.
+_OPTIONS = (('grpc.use_local_subchannel_pool', 1),)
+_EVERY, _PATIENCE = 1.0, 5.0
+# So often without an answer, and for so many seconds. Several times: a process that was
+# stopped itself finds its own question unanswered when it goes on.
+_TIMES, _SILENT = 3, 15.0
+
+
+def answers(
+  channel: grpc.Channel, seconds: float, wait_for_ready: bool = False
+) -> bool:
+  """Returns whether what is behind a channel is alive.
+
+  Args:
+    channel: To ask on.
+    seconds: How long to wait for the answer.
+    wait_for_ready: Whether to wait for one that does not listen yet.
+
+  Raises:
+    ValueError: If the channel was closed.
+  """
+  try:
+    channel.unary_unary(_METHOD)(b'', timeout=seconds, wait_for_ready=wait_for_ready)
+  except grpc.RpcError as error:
+    return bool(error.code() == grpc.StatusCode.UNIMPLEMENTED)
+  return True
+
+
+class Watch:
+  """Asks a worker now and then, in a thread of its own, until it is silent."""
+
+  def __init__(self, address: str, lost: Callable[[float], None]):
+    """Begins.
+
+    Args:
+      address: 'host:port'.
+      lost: Is told for how many seconds there was no answer, once, when that is too
+        long.
+    """
+    self._channel = grpc.insecure_channel(address, _OPTIONS)
+    self._lost = lost
+    self._stopped = threading.Event()
+    threading.Thread(target=self._ask, name='tff_ssl_watch', daemon=True).start()
+
+  def stop(self) -> None:
+    """Ends it; it may still wait for an answer, of which it tells nobody."""
+    self._stopped.set()
+    self._channel.close()
+
+  def _ask(self) -> None:
+    answered, times = time.monotonic(), 0
+    while not self._stopped.wait(_EVERY):
+      try:
+        alive = answers(self._channel, _PATIENCE)
+      except ValueError:
+        return
+      now = time.monotonic()
+      if alive:
+        answered, times = now, 0
+        continue
+      times += 1
+      if times >= _TIMES and now - answered > _SILENT:
+        if not self._stopped.is_set():
+          self._lost(now - answered)
+        return

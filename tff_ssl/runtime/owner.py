@@ -1,0 +1,34 @@
+"""Whose threads and children these are: of the process that made them, of no fork.
+
+`os.fork`, and `multiprocessing` on Linux, copy the memory of a process but none of its
+threads: in the copy a call would wait for ever for one of them.
+"""
+
+import os
+
+
+class Owner:
+  """Remembers the process that it was made in."""
+
+  def __init__(self) -> None:
+    self._pid = os.getpid()
+
+  @property
+  def is_here(self) -> bool:
+    """Whether this is that process."""
+    return os.getpid() == self._pid
+
+  def check(self, what: str) -> None:
+    """Refuses the use of something in a fork.
+
+    Args:
+      what: What it is, for the message.
+
+    Raises:
+      RuntimeError: If this is another process.
+    """
+    if not self.is_here:
+      raise RuntimeError(
+        f'{what} was opened by process {self._pid}: its fork {os.getpid()} cannot use '
+        'it, and must open one of its own'
+      )
