@@ -1,8 +1,10 @@
 """How every binary starts, and how its errors reach a person."""
 
+import atexit
 from collections.abc import Callable, Collection, Sequence
 import itertools
 import math
+import os
 import re
 import signal
 import sys
@@ -27,9 +29,31 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   if _asks_for_help(sys.argv):
     print(help_text(sys.argv[0], taken))
     sys.exit(0)
+  # TFF tells of each lost connection, of which errors say what it means.
+  logging.get_absl_logger().addFilter(
+    lambda record: 'retryable gRPC error' not in str(record.msg)
+  )
   # TensorFlow may be imported by now, but has not begun its threads.
   allocator.keep_freed_memory()
-  app.run(checked(main))
+  try:
+    app.run(checked(main))
+  except SystemExit as ended:
+    _end(ended)
+
+
+def _end(ended: SystemExit) -> None:
+  """Ends the process at once: to free what TensorFlow and TFF hold takes seconds."""
+  code = ended.code
+  if isinstance(code, str):
+    sys.stderr.write(f'{code}\n')
+  atexit._run_exitfuncs()
+  try:
+    sys.stdout.flush()
+    sys.stderr.flush()
+  except OSError:
+    # Whoever read it is gone. Python itself ends with this status.
+    code = 120
+  os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:

@@ -20,6 +20,8 @@ from tests.runtime import toy
 from tff_ssl.runtime import context
 from tff_ssl.runtime import files
 from tff_ssl.runtime import interruption
+from tff_ssl.runtime import loop
+from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import table as table_lib
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -181,6 +183,39 @@ def test_rows_that_a_checkpoint_counts_must_be_there_once(tmp_path, keep, messag
   with pytest.raises(ValueError, match=f'rounds 1 to 4, each once.*{message}'):
     counting.run(tmp_path, counting.Counting())
   assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize('round', [1, 4])
+def test_numbers_that_a_checkpoint_counts_must_be_those_written(tmp_path, round):
+  counting.run(tmp_path, counting.Counting(), rounds=4, evaluate_fn=evaluate_last)
+  path = tmp_path / 'metrics.csv'
+  lines = path.read_text().splitlines(keepends=True)
+  assert lines[round].startswith(f'{round},{round},{round / 2}')
+  lines[round] = lines[round].replace(f',{round / 2}', f',{round / 2 + 4}')
+  path.write_text(''.join(lines))
+  with pytest.raises(ValueError, match=r'metrics\.csv has other numbers of rounds'):
+    counting.run(tmp_path, counting.Counting())
+
+
+def _count(folder, seed):
+  with run_folder.RunFolder(folder, {'seed': seed}) as opened:
+    return loop.run(counting.Counting(), lambda round: round, opened, 6, None, 0, 3)
+
+
+def test_a_checkpoint_of_another_round_or_run_is_refused(tmp_path):
+  for seed in (1, 2):
+    _count(tmp_path / str(seed), seed)
+  saved = tmp_path / '1' / 'checkpoints' / 'round_00000006.npz'
+  whole = saved.read_bytes()
+  for path, message in (
+    (saved.with_name('round_00000003.npz'), r'06\.npz is that of round 3'),
+    (tmp_path / '2' / 'checkpoints' / saved.name, 'round 6 in .* is of another run'),
+  ):
+    saved.write_bytes(path.read_bytes())
+    with pytest.raises(ValueError, match=message):
+      _count(tmp_path / '1', 1)
+  saved.write_bytes(whole)
+  assert _count(tmp_path / '1', 1)['count'] == 6
 
 
 def test_a_disk_that_is_full_for_a_moment_loses_no_round(tmp_path, monkeypatch):

@@ -7,6 +7,8 @@ state of 120 arrays that took 0.7 s, and memory drifted up by about 4 MiB a save
 """
 
 import collections
+from collections.abc import Mapping
+import json
 import os
 import pathlib
 import re
@@ -23,6 +25,8 @@ _NAME = re.compile(r'round_(\d+)\.npz')
 _KEEP = 2
 # A prefix of all names: the state may be a single array, with an empty path.
 _ROOT = 'state'
+# What is told of the state, next to it.
+_ABOUT, _ROUND = 'about', 'round'
 
 
 class Checkpoints:
@@ -42,16 +46,21 @@ class Checkpoints:
     """Returns the rounds after which there is a checkpoint, ascending."""
     return _rounds(self._folder)
 
-  def save(self, round: int, state: Any) -> None:
+  def save(
+    self, round: int, state: Any, about: Mapping[str, Any] | None = None
+  ) -> None:
     """Saves the state, then removes the oldest checkpoints.
 
     Args:
       round: The round after which the state holds; 0 is the initial state.
       state: A nest of tuples, named tuples, lists and mappings of arrays.
+      about: What else is told of it, for `about`; JSON values.
     """
-    arrays = named_leaves(state)
+    arrays = {name: np.asarray(leaf) for name, leaf in named_leaves(state).items()}
+    text = json.dumps({_ROUND: round, **(about or {})})
+    arrays[_ABOUT] = np.frombuffer(text.encode(), np.uint8)
     with files.atomic(self._path(round)) as aside, aside.open('wb') as file:
-      np.savez(file, **{name: np.asarray(leaf) for name, leaf in arrays.items()})
+      np.savez(file, **arrays)
     for old in self.rounds()[:-_KEEP]:
       self._path(old).unlink()
 
@@ -69,6 +78,7 @@ class Checkpoints:
     path = self._path(round)
     expected = named_leaves(template)
     arrays = _read(path)
+    arrays.pop(_ABOUT, None)
     if arrays.keys() != expected.keys():
       name = sorted(arrays.keys() ^ expected.keys())[0]
       where = 'the checkpoint alone' if name in arrays else 'the algorithm alone'
@@ -83,6 +93,31 @@ class Checkpoints:
         )
       leaves.append(_like(leaf, array))
     return tree.unflatten_as(template, leaves)
+
+  def about(self, round: int) -> dict[str, Any]:
+    """Returns what was told of the state after a round, with its `round`.
+
+    Args:
+      round: One of `rounds()`.
+
+    Returns:
+      Values by name; nothing of a file that was written before there were any.
+
+    Raises:
+      ValueError: If the file is unreadable, or is that of another round.
+    """
+    path = self._path(round)
+    stored = _read(path, _ABOUT).get(_ABOUT)
+    if stored is None:
+      return {}
+    try:
+      about = json.loads(stored.tobytes())
+      saved = about[_ROUND]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+      raise ValueError(f'the checkpoint {path} does not say its round') from error
+    if saved != round:
+      raise ValueError(f'the checkpoint {path} is that of round {saved}')
+    return dict(about)
 
   def _path(self, round: int) -> pathlib.Path:
     return _path(self._folder, round)

@@ -201,21 +201,17 @@ def _restore(
   if saved:
     state = folder.checkpoints.load(round, state)
   else:
-    folder.checkpoints.save(0, state)
+    folder.save(0, state)
   if isinstance(algorithm, KeepsFiles):
     algorithm.resume(folder.path, round)
-  folder.metrics.keep_until(round)
-  folder.metrics.check_rounds(round)
-  folder.system.keep_until(round)
+  folder.check(round)
   return round, state
 
 
 def _save(
   algorithm: Algorithm, folder: run_folder.RunFolder, round: int, state: Any
 ) -> None:
-  # First the rows that the checkpoint counts.
-  folder.sync()
-  folder.checkpoints.save(round, state)
+  folder.save(round, state)
   if isinstance(algorithm, KeepsFiles):
     algorithm.saved(folder.checkpoints.rounds()[0])
 

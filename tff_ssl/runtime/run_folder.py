@@ -20,7 +20,7 @@ import fcntl
 import os
 import pathlib
 import types
-from typing import Self
+from typing import Any, Self
 
 import tensorflow as tf
 
@@ -147,6 +147,51 @@ class RunFolder:
       for group, values in (('metrics', metrics), ('system', system)):
         for name, value in values.items():
           tf.summary.scalar(f'{group}/{name}', value)
+
+  def save(self, round: int, state: Any) -> None:
+    """Saves a checkpoint, with what tells its run and the rows that it counts.
+
+    Args:
+      round: The round after which the state holds.
+      state: See `checkpoints.Checkpoints.save`.
+    """
+    # First the rows that the checkpoint counts.
+    self.sync()
+    columns = sorted(_last_row(self.metrics, round))
+    about: dict[str, Any] = {
+      'run': run_config.identity(self.path),
+      'columns': columns,
+      'rows': self.metrics.digest(round, [*columns, 'round']),
+    }
+    self.checkpoints.save(round, state, about)
+
+  def check(self, round: int) -> None:
+    """Checks what a run goes on from; later rows are dropped first.
+
+    Args:
+      round: That of the checkpoint; 0: the initial state.
+
+    Raises:
+      ValueError: If the checkpoint is of another run or round, or the rows of the
+        rounds before are not those that were written.
+    """
+    about = self.checkpoints.about(round)
+    if about.get('run', run_config.identity(self.path)) != run_config.identity(
+      self.path
+    ):
+      raise ValueError(
+        f'the checkpoint of round {round} in {self.path} is of another run'
+      )
+    self.metrics.keep_until(round)
+    self.metrics.check_rounds(round)
+    # A checkpoint of an earlier version of this code tells nothing.
+    columns = [*about.get('columns', ()), 'round']
+    if about and self.metrics.digest(round, columns) != about.get('rows'):
+      raise ValueError(
+        f'{self.path / "metrics.csv"} has other numbers of rounds 1 to {round} than '
+        'were written'
+      )
+    self.system.keep_until(round)
 
   def sync(self) -> None:
     """Makes the rows of all tables durable: before a checkpoint that counts them."""

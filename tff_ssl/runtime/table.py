@@ -6,9 +6,10 @@ rewrites, each round costs as much as all before it.
 """
 
 import collections
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import csv
 import errno
+import hashlib
 import io
 import os
 import pathlib
@@ -83,6 +84,22 @@ class Table:
       f'{self._path} must have the rows of rounds 1 to {last}, each once and in order: '
       f'row {where} is {found}'
     )
+
+  def digest(self, last: int, columns: Collection[str] | None = None) -> str:
+    """Identifies the numbers of rounds 1 to `last`.
+
+    Args:
+      last: The last round.
+      columns: Those that count in the row of the last round, to which an evaluation may
+        add others later; None: all.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for row in self.rows():
+      if int(row[_KEY]) <= last:
+        is_last = int(row[_KEY]) == last and columns is not None
+        cells = {k: v for k, v in row.items() if not is_last or k in (columns or ())}
+        digest.update(repr(sorted(cells.items())).encode())
+    return digest.hexdigest()
 
   def append(self, round: int, values: Mapping[str, Cell]) -> None:
     """Adds a row.
