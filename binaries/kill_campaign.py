@@ -11,9 +11,9 @@ import sys
 
 from absl import flags
 
-from binaries.benchmarking import killing
 from binaries.flags import paths
 from binaries.flags import program
+from binaries.torturing import killing
 from tff_ssl.runtime import context
 
 _WORKERS = flags.DEFINE_integer('workers', 8, 'Hosts.', lower_bound=3)

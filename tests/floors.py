@@ -26,7 +26,12 @@ FLOORS = (
   ('tasks',),
   ('binaries.flags',),
   ('binaries.methods',),
-  ('binaries.experiment', 'binaries.benchmarking', 'binaries.evidence'),
+  (
+    'binaries.experiment',
+    'binaries.benchmarking',
+    'binaries.evidence',
+    'binaries.torturing',
+  ),
   ('binaries',),
   ('tests',),
 )

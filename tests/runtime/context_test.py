@@ -14,6 +14,7 @@ import tensorflow_federated as tff
 
 from tests.runtime import processes
 from tff_ssl.runtime import context
+from tff_ssl.runtime import worker as worker_lib
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Each ends in another way, and none closes its context: what is tested is that the
@@ -24,6 +25,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import tensorflow_federated as tff
 from tff_ssl.runtime import context
+from tff_ssl.runtime import worker as worker_lib
 execution = context.local(concurrency=1)
 assert tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))() == 3
 print(execution.worker_pid, flush=True)
@@ -159,6 +161,19 @@ def test_a_worker_elsewhere_is_used_and_left_alone(worker_context):
 
   assert in_thread(use) == 24
   assert two_dependent_sums()([1, 2, 3]) == 24
+
+
+def test_a_worker_elsewhere_must_give_the_numbers_of_an_own_one():
+  """What rounds the sums of an operation is how many threads share it."""
+  worker = worker_lib.Worker(1, intra_op_threads=2)
+  try:
+    with pytest.raises(ValueError, match='INTRAOP_THREADS 2, and must have 1'):
+      context.local(worker_address=worker.address, optimize_graphs=False)
+    address = worker.address
+    with context.local(None, 2, worker_address=address, optimize_graphs=False):
+      assert two_dependent_sums()([1, 2]) == 9
+  finally:
+    worker.stop()
 
 
 def test_more_cohort_sizes_than_executors_kept(worker_context):

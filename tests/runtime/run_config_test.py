@@ -71,12 +71,11 @@ def test_what_is_not_a_run_is_named(tmp_path, content, message):
     run_config.read(tmp_path)
 
 
-def test_a_run_is_told_from_others_by_its_configuration(tmp_path):
+def test_a_run_is_told_from_others_by_what_its_numbers_depend_on(tmp_path):
   for name, seed in (('a', 0), ('b', 0), ('c', 1)):
     (tmp_path / name).mkdir()
-    files.write_json(
-      tmp_path / name / 'config.json', run_config.build({'seed': seed}, '')
-    )
+    config = run_config.build({'seed': seed, 'run_dir': name}, '', ('run_dir',))
+    files.write_json(tmp_path / name / 'config.json', config)
   a, b, c = (run_config.identity(tmp_path / name) for name in 'abc')
   assert a == b != c
   assert run_config.identity(tmp_path) == ''

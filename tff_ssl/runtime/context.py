@@ -23,6 +23,7 @@ import tensorflow_federated as tff
 from tff_ssl.runtime import contexts
 from tff_ssl.runtime import hosts as hosts_lib
 from tff_ssl.runtime import in_process as in_process_lib
+from tff_ssl.runtime import settings
 from tff_ssl.runtime import worker as worker_lib
 
 Context = contexts.Context
@@ -45,8 +46,9 @@ def local(
     intra_op_threads: Threads per TensorFlow operation in the worker. One is best where
       clients are small and as many run at once as there are cores; raise it where few
       clients with large batches make a round.
-    worker_address: 'host:port' of a `worker_binary` that runs elsewhere and is left
-      alone; None: start one here. It has no authentication: use a trusted network.
+    worker_address: 'host:port' of a worker that runs elsewhere (`binaries.worker`) and
+      is left alone; None: start one here. It must have as many threads per operation.
+      It has no authentication: use a trusted network.
     log_path: File for the started worker's output; None: kept only while it runs.
     optimize_graphs: Whether TensorFlow's Grappler optimizes a computation before its
       first call. That takes seconds, and makes each round faster: leave it out where
@@ -56,7 +58,8 @@ def local(
     The open context.
 
   Raises:
-    ValueError: If an argument is out of range.
+    ValueError: If an argument is out of range, or a worker elsewhere has settings that
+      give other numbers.
     RuntimeError: If the worker does not start, or ends; a `worker.LostError`, also of
       later calls, when it has died or has not answered for too long.
     ConnectionError: If nothing answers at the address.
@@ -68,7 +71,13 @@ def local(
   host, _, port = worker_address.rpartition(':')
   if not host or not port.isdecimal():
     raise ValueError(f"worker_address is '{worker_address}': it must be host:port")
-  return contexts.WorkerContext(worker_address, None, optimize_graphs)
+  opened = contexts.WorkerContext(worker_address, None, optimize_graphs)
+  try:
+    settings.check(worker_address, intra_op_threads)
+  except BaseException:
+    opened.close()
+    raise
+  return opened
 
 
 def in_process(

@@ -16,27 +16,31 @@ from tff_ssl.runtime import files
 NAME = 'config.json'
 # Held by the process that writes to the folder.
 LOCK = 'lock'
+_IDENTITY = 'identity'
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 
 
 def build(
-  flags: Mapping[str, object], task_fingerprint: str
+  flags: Mapping[str, object], task_fingerprint: str, may_differ: Collection[str] = ()
 ) -> collections.OrderedDict[str, Any]:
   """Returns the configuration of a run that starts now.
 
   Args:
     flags: All settings that the run depends on, as JSON values.
     task_fingerprint: Identifies the task's examples.
+    may_differ: See `compare`.
 
   Returns:
-    `flags`, `versions` of Python and packages, `task`, and for the reader `command`:
-    the program that `python -m` ran, and its arguments.
+    `flags`, `versions` of Python and packages, `task`, the `identity` of all these, and
+    for the reader `command`: the program that `python -m` ran, and its arguments.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+  counting = {name: value for name, value in flags.items() if name not in may_differ}
   config = collections.OrderedDict(
     flags=dict(flags),
     versions={'python': platform.python_version(), **versions},
     task=task_fingerprint,
+    identity=_digest([counting, versions, platform.python_version(), task_fingerprint]),
     command=[_program(), *sys.argv[1:]],
   )
   # Through JSON, as the stored one is: tuples are lists there.
@@ -70,7 +74,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def identity(folder: str | os.PathLike[str]) -> str:
-  """Returns what tells a run from others: a digest of its configuration.
+  """Returns what tells a run from others: a digest of what its numbers depend on.
 
   Args:
     folder: The run folder.
@@ -78,8 +82,14 @@ def identity(folder: str | os.PathLike[str]) -> str:
   Returns:
     The digest; '' where there is no configuration, as in programs without one.
   """
-  path = pathlib.Path(folder) / NAME
-  return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ''
+  if not (pathlib.Path(folder) / NAME).is_file():
+    return ''
+  return str(read(folder).get(_IDENTITY, ''))
+
+
+def _digest(parts: object) -> str:
+  text = json.dumps(parts, sort_keys=True)
+  return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def check_flags(

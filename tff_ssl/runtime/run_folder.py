@@ -269,7 +269,7 @@ class RunFolder:
     task_fingerprint: str,
     may_differ: Collection[str],
   ) -> None:
-    config = run_config.build(flags, task_fingerprint)
+    config = run_config.build(flags, task_fingerprint, may_differ)
     if (self.path / run_config.NAME).exists():
       stored = run_config.read(self.path)
       run_config.compare(self.path, stored, config, may_differ)

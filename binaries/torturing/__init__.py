@@ -1,0 +1,1 @@
+"""What is done to programs to see whether they lose anything, and what they say."""

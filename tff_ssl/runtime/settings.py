@@ -1,0 +1,51 @@
+"""What a worker elsewhere was started with, as far as numbers depend on it.
+
+A sum over more threads is rounded otherwise: a worker that somebody else started gives
+the numbers of one of ours only with the same settings. It is asked for them by a
+computation that reads its environment, of which nothing else leaves it.
+"""
+
+import os
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+# As TensorFlow calls them.
+_THREADS, _ONEDNN = 'TF_NUM_INTRAOP_THREADS', 'TF_ENABLE_ONEDNN_OPTS'
+_NAMES = (_THREADS, _ONEDNN)
+_UNSET = 'unset'
+
+
+@tff.tensorflow.computation
+def _settings():
+  # The entries are separated by zeros.
+  text = tf.strings.join(['\0', tf.io.read_file('/proc/self/environ')])
+  values = []
+  for name in _NAMES:
+    found = tf.strings.regex_full_match(text, f'(?s).*\\x00{name}=[^\\x00]*.*')
+    value = tf.strings.regex_replace(
+      text, f'(?s).*\\x00{name}=([^\\x00]*).*', r'\1', replace_global=False
+    )
+    values.append(tf.where(found, value, _UNSET))
+  return tf.stack(values)
+
+
+def check(address: str, intra_op_threads: int) -> None:
+  """Refuses a worker that rounds otherwise than one of ours would.
+
+  Args:
+    address: Of the worker, which is TFF's default context, for the message.
+    intra_op_threads: Threads of an operation that it must have.
+
+  Raises:
+    ValueError: If a setting is another.
+  """
+  found = [bytes(value).decode(errors='replace') for value in _settings()]
+  expected = [str(intra_op_threads), os.environ.get(_ONEDNN, _UNSET)]
+  for name, value, own in zip(_NAMES, found, expected, strict=True):
+    if value != own:
+      raise ValueError(
+        f'the TFF worker at {address} was started with {name} {value}, and must have '
+        f'{own}, for the last digits of all numbers depend on it: start it by '
+        '`python -m binaries.worker`'
+      )
