@@ -20,7 +20,7 @@ RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
-.PHONY: test-long kill-campaign format lock clean venv
+.PHONY: test-long kill-campaign torture format lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -33,6 +33,7 @@ help:
 	@echo 'make bench        the cost of a round, against a centralized step'
 	@echo 'make bench-growth how it grows; draws docs/figures'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
+	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
 	@echo 'make format       format, and mend what the linter can'
 	@echo 'make lock         resolve requirements.in into requirements.txt'
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
@@ -96,6 +97,10 @@ bench-growth: venv
 # Twenty minutes on two cores; ARGS='--kill_rounds=20 --frozen_rounds=3' takes four.
 kill-campaign: venv
 	$(BIN)/python -m binaries.kill_campaign $(ARGS)
+
+# Ten minutes; ARGS='--minutes=60', ARGS='--groups=inputs --trials=200'.
+torture: venv
+	$(BIN)/python -m binaries.torture $(ARGS)
 
 format: venv
 	$(BIN)/ruff check --fix .

@@ -13,6 +13,7 @@ constant there becomes 0.
 import csv
 import os
 import pathlib
+import zipfile
 
 import numpy as np
 
@@ -95,6 +96,11 @@ def build(
       )
   if label.dtype.kind not in 'iu':
     raise ValueError(f'The label of {name} is {label.dtype}; it must be integers.')
+  if np.max(label) >= len(label) or np.min(label) < -1:
+    raise ValueError(
+      f'The label of {name} is from {np.min(label)} to {np.max(label)}; it must be '
+      f'from 0, or -1 for none, to below the number of rows, {len(label)}.'
+    )
   ids = np.arange(len(features), dtype=np.int64)
   label = label.astype(np.int32)
   if test is None:
@@ -123,17 +129,18 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
   try:
     with np.load(path, allow_pickle=False) as arrays:
       held = {name: arrays[name] for name in arrays.files}
-  except (ValueError, OSError, EOFError) as error:
+  except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
   for name in (FEATURES, _LABEL):
     if name not in held:
       raise ValueError(
         f'{path} holds {", ".join(held) or "nothing"}; it must hold {name!r}.'
       )
-  classes = range(int(np.max(held[_LABEL], initial=-1)) + 1)
-  return build(
-    FEATURES, held[FEATURES], held[_LABEL], [*map(str, classes)], held.get('test')
-  )
+  label = held[_LABEL]
+  # What is no label is refused below; of a number that is none there are no classes.
+  most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
+  classes = range(min(most + 1, len(label)))
+  return build(FEATURES, held[FEATURES], label, [*map(str, classes)], held.get('test'))
 
 
 def _read_csv(path: pathlib.Path) -> task_lib.Task:

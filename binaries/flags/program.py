@@ -152,7 +152,8 @@ def _where_from(text: str) -> str:
   given = _given()
   if '--' in text or '/' in text or any(name in text for name in given):
     return ''
-  words = set(re.split(r'[^-+.\w]+', text.partition(';')[0]))
+  pieces = re.split(r'[^-+.\w]+', text.partition(';')[0])
+  words = {piece.rstrip('.') for piece in pieces}
   found = [
     f'--{name}={flags.FLAGS[name].serialize().partition("=")[2]}'
     for name, value in given.items()

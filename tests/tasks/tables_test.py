@@ -69,6 +69,9 @@ def test_without_a_split_a_fifth_of_every_class_is_held_out(tmp_path):
   [
     ({'label': None}, "holds features, test; it must hold 'label'"),
     ({'label': np.zeros(3, np.int64)}, r'label of features has shape \(3,\)'),
+    ({'label': np.array([0, 1, 4, 0])}, r'is from 0 to 4; it must be .* rows, 4'),
+    ({'label': np.array([0, 10**15, 1, 0])}, r'from 0 to 1000000000000000; it must'),
+    ({'label': np.array([0, -2, 1, 0])}, r'is from -2 to 1; it must be from 0, or -1'),
     ({'label': np.zeros(4)}, 'label of features is float64; it must be integers'),
     ({'features': np.zeros(4)}, r'are float64 of shape \(4,\); they must be numbers'),
     ({'features': np.full([4, 2], np.nan)}, 'are not all finite'),

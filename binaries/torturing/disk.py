@@ -1,0 +1,96 @@
+"""A disk that is full: a small file system in memory, where one may be mounted."""
+
+import collections
+from collections.abc import Callable, Iterator
+import contextlib
+import pathlib
+import random
+import shutil
+import subprocess
+
+from binaries.torturing import programs
+
+KINDS = ('centralized', 'stateful')
+_MEBIBYTES = 4
+
+
+class Disk:
+  """Runs on a disk on which only so much is free, and then all.
+
+  Attributes:
+    counts: What was done and found, by name.
+  """
+
+  def __init__(
+    self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
+  ):
+    """Runs nothing yet; see `kills.Kills`."""
+    self.counts: collections.Counter[str] = collections.Counter()
+    self._folder = folder
+    self._random = rng
+    self._say = say
+    self._made: dict[str, dict[str, str]] = {}
+
+  def trial(self, name: str) -> bool:
+    """Runs with little room, then with more; returns whether all held.
+
+    Args:
+      name: One of `KINDS`.
+    """
+    kind = programs.KINDS[name]
+    if name not in self._made:
+      folder = self._folder / f'{name}_disk'
+      shutil.rmtree(folder, ignore_errors=True)
+      arguments = [*kind.flags, f'--run_dir={folder}']
+      ended = programs.Process(kind.program, arguments, self._folder / 'tmp').end()
+      if ended.status:
+        raise RuntimeError(f'{name} left in peace: {ended.stderr[-2000:]}')
+      self._made[name] = programs.numbers(folder)
+      size = sum(p.stat().st_size for p in folder.rglob('*') if p.is_file())
+      self._made[name]['size'] = str(size)
+    free = self._random.randrange(2**12, int(self._made[name]['size']) * 3 // 2)
+    with _mounted(self._folder / 'full') as mount:
+      if mount is None:
+        self.counts['no file system could be mounted'] += 1
+        return True
+      ballast = mount / 'ballast'
+      ballast.write_bytes(bytes(_MEBIBYTES * 2**20 - free))
+      arguments = [*kind.flags, f'--run_dir={mount / "run"}']
+      full = programs.Process(kind.program, arguments, self._folder / 'tmp').end()
+      self.counts['runs'] += 1
+      ballast.unlink()
+      ended = programs.Process(kind.program, arguments, self._folder / 'tmp').end()
+      found = programs.numbers(mount / 'run') if ended.status == 0 else {}
+    expected = {k: v for k, v in self._made[name].items() if k != 'size'}
+    held = found == expected
+    if full.status == 0:
+      self.counts['had room enough'] += 1
+    elif full.is_sentence:
+      self.counts['ended in a sentence'] += 1
+    else:
+      held = False
+    if not held:
+      self.counts['not as they must be'] += 1
+      self._say(
+        f'{name} with {free} bytes: {full}; then {ended}, '
+        f'other {[k for k in expected if found.get(k) != expected[k]]}'
+      )
+    return held
+
+
+@contextlib.contextmanager
+def _mounted(path: pathlib.Path) -> Iterator[pathlib.Path | None]:
+  """Mounts a small file system; None where that is not allowed."""
+  path.mkdir(parents=True, exist_ok=True)
+  command = ['mount', '-t', 'tmpfs', '-o', f'size={_MEBIBYTES}m', 'tmpfs', str(path)]
+  try:
+    mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+  except OSError:
+    mounted = False
+  if not mounted:
+    yield None
+    return
+  try:
+    yield path
+  finally:
+    subprocess.run(['umount', '-l', str(path)], capture_output=True, check=False)

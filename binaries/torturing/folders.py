@@ -1,0 +1,126 @@
+"""Run folders that are damaged: refused in a sentence, or resumed to the same bytes."""
+
+import collections
+from collections.abc import Callable
+import pathlib
+import random
+import shutil
+import signal
+import time
+
+from binaries.torturing import programs
+
+KINDS = ('stateful', 'centralized')
+# What is the folder's, and not one file's.
+_LEFT_ALONE = ('lock',)
+
+
+def _cut(path: pathlib.Path, rng: random.Random, _: pathlib.Path) -> None:
+  """Leaves the first part of a file."""
+  content = path.read_bytes()
+  path.write_bytes(content[: rng.randrange(len(content) or 1)])
+
+
+def _flip(path: pathlib.Path, rng: random.Random, _: pathlib.Path) -> None:
+  """Changes one bit of a file."""
+  content = bytearray(path.read_bytes())
+  if content:
+    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+  path.write_bytes(content)
+
+
+def _delete(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None:
+  """Removes a file."""
+  del rng, other
+  path.unlink()
+
+
+def _swap(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None:
+  """Puts another file of the folder, or of another run, in the place of a file."""
+  candidates = [found for found in sorted(other.rglob('*')) if found.is_file()]
+  same = [found for found in candidates if found.suffix == path.suffix]
+  shutil.copyfile(rng.choice(same or candidates), path)
+
+
+_DAMAGES = collections.OrderedDict(cut=_cut, flip=_flip, delete=_delete, swap=_swap)
+
+
+class Folders:
+  """Damages of run folders.
+
+  Attributes:
+    counts: What was done and found, by name.
+  """
+
+  def __init__(
+    self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
+  ):
+    """Runs nothing yet; see `kills.Kills`."""
+    self.counts: collections.Counter[str] = collections.Counter()
+    self._folder = folder
+    self._random = rng
+    self._say = say
+    self._made: dict[str, dict[str, str]] = {}
+
+  def trial(self, name: str) -> bool:
+    """Damages one file of a killed run and resumes it; returns whether that held.
+
+    Args:
+      name: One of `KINDS`.
+    """
+    expected = self._reference(name)
+    folder = self._folder / f'{name}_damaged'
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(self._folder / f'{name}_killed', folder)
+    files = [
+      path
+      for path in sorted(folder.rglob('*'))
+      if path.is_file() and path.name not in _LEFT_ALONE
+    ]
+    path = self._random.choice(files)
+    damage = self._random.choice(list(_DAMAGES))
+    other = self._random.choice((folder, self._folder / f'{name}_other'))
+    _DAMAGES[damage](path, self._random, other)
+    ended = self._start(name, folder).end()
+    self.counts['folders'] += 1
+    if ended.is_sentence:
+      self.counts[f'{damage}: refused'] += 1
+      return True
+    if ended.status == 0 and programs.numbers(folder) == expected:
+      self.counts[f'{damage}: resumed to the same bytes'] += 1
+      return True
+    self.counts['damages that went unnoticed, or without a sentence'] += 1
+    found = programs.numbers(folder) if ended.status == 0 else {}
+    self._say(
+      f'{name}: {damage} of {path.relative_to(folder)} ({other.name}): status '
+      f'{ended.status}, other {[k for k in expected if found.get(k) != expected[k]]}; '
+      f'{ended.stderr[-2000:]}'
+    )
+    return False
+
+  def _reference(self, name: str) -> dict[str, str]:
+    """Makes the run in peace, another of another seed, and one that was killed."""
+    if name in self._made:
+      return self._made[name]
+    for folder, flags in ((name, ()), (f'{name}_other', ('--seed=1',))):
+      shutil.rmtree(self._folder / folder, ignore_errors=True)
+      ended = self._start(name, self._folder / folder, flags).end()
+      if ended.status:
+        raise RuntimeError(f'{name} left in peace: {ended.stderr[-2000:]}')
+    killed = self._folder / f'{name}_killed'
+    shutil.rmtree(killed, ignore_errors=True)
+    process = self._start(name, killed)
+    # After the checkpoints of rounds 2 and 4.
+    while process.is_alive and programs.rows(killed) < 5:
+      time.sleep(0.005)
+    process.kill(signal.SIGKILL)
+    process.end()
+    self._made[name] = programs.numbers(self._folder / name)
+    return self._made[name]
+
+  def _start(
+    self, name: str, folder: pathlib.Path, flags: tuple[str, ...] = ()
+  ) -> programs.Process:
+    kind = programs.KINDS[name]
+    arguments = [*kind.flags, *flags, f'--run_dir={folder}']
+    return programs.Process(kind.program, arguments, self._folder / 'tmp')

@@ -1,0 +1,200 @@
+"""Programs as processes, and what they leave: the least runs of each kind."""
+
+import collections
+from collections.abc import Mapping, Sequence
+import dataclasses
+import hashlib
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Of a run: far more than one takes on a loaded machine.
+SECONDS = 900.0
+_SMALL = (
+  '--task=digits',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
+  '--rounds=6',
+  '--checkpoint_every=2',
+)
+_DCCO = (
+  *_SMALL,
+  '--clients_per_round=4',
+  '--projector=8,8',
+  '--evaluate_every=3',
+  '--evaluation_methods=knn',
+)
+# A full sentence begins so, and nothing comes after it.
+_ERROR = 'Error: '
+# Lines of the driver that a person cannot read.
+_TRACEBACK = 'Traceback (most recent call last)'
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """A kind of process.
+
+  Attributes:
+    program: Of `binaries`.
+    flags: Of its runs, but for the folder.
+    hosts: Workers of their own that it needs, whose addresses are added to the flags.
+  """
+
+  program: str
+  flags: tuple[str, ...]
+  hosts: int = 0
+
+
+KINDS: Mapping[str, Kind] = collections.OrderedDict(
+  worker=Kind('dcco', _DCCO),
+  in_process=Kind('dcco', (*_DCCO, '--runtime=in_process')),
+  centralized=Kind('dcco', ('--algorithm=centralized_cco', *_DCCO)),
+  stateful=Kind(
+    'fedema',
+    (
+      '--method=fedema',
+      *_SMALL,
+      '--partition=iid:clients=6',
+      '--examples_per_client_at_most=8',
+      '--clients_per_round=3',
+      '--batch_size=8',
+      '--local_epochs=1',
+      '--projector=8,8',
+      '--predictor_width=8',
+      '--evaluation_methods=knn',
+      '--runtime=in_process',
+    ),
+  ),
+  server_data=Kind(
+    'fedsup',
+    (
+      '--method=finetuned_simclr',
+      *_SMALL,
+      '--partition=iid:clients=6',
+      '--examples_per_client_at_most=8',
+      '--clients_per_round=3',
+      '--batch_size=8',
+      '--local_epochs=1',
+      '--projector=8,8',
+      '--evaluation_methods=knn',
+      '--runtime=in_process',
+    ),
+  ),
+  hosts=Kind('dcco', (*_DCCO, '--runtime=hosts', '--parts=2'), hosts=2),
+)
+
+
+class Ended(NamedTuple):
+  """How a process ended.
+
+  Attributes:
+    status: Its exit status, or the negative number of a signal.
+    stdout: What it printed.
+    stderr: The same of errors.
+    seconds: How long it took.
+  """
+
+  status: int
+  stdout: str
+  stderr: str
+  seconds: float
+
+  @property
+  def is_sentence(self) -> bool:
+    """Whether it ended as a program does that says in a sentence what is wrong."""
+    lines = [line for line in self.stderr.splitlines() if line.strip()]
+    said = bool(lines) and _ERROR in lines[-1]
+    # absl's own of malformed flags; and fatal ones on no line of their own.
+    said = said or 'FATAL Flags parsing error' in self.stderr
+    return self.status == 1 and said and _TRACEBACK not in self.stderr
+
+
+class Process:
+  """A program that runs."""
+
+  def __init__(
+    self, program: str, arguments: Sequence[str], temporary: pathlib.Path
+  ) -> None:
+    """Starts `python -m binaries.PROGRAM`.
+
+    Args:
+      program: Its name.
+      arguments: Its command line.
+      temporary: TMPDIR, of its own: nothing may be left there.
+    """
+    temporary.mkdir(parents=True, exist_ok=True)
+    # Files and not pipes, which fill up while nobody reads them.
+    self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+    self._started = time.monotonic()
+    self._process = subprocess.Popen(
+      [sys.executable, '-m', f'binaries.{program}', *arguments],
+      cwd=ROOT,
+      env={**os.environ, 'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3'},
+      stdin=subprocess.DEVNULL,
+      stdout=self._files[0],
+      stderr=self._files[1],
+    )
+    self.pid = self._process.pid
+
+  @property
+  def is_alive(self) -> bool:
+    """Whether it has not ended."""
+    return self._process.poll() is None
+
+  def kill(self, number: int) -> None:
+    """Sends it a signal, if it has not ended."""
+    self._process.send_signal(number)
+
+  def end(self, seconds: float = SECONDS) -> Ended:
+    """Waits for it; after the time it is killed, and its status is that of SIGKILL."""
+    try:
+      self._process.wait(seconds)
+    except subprocess.TimeoutExpired:
+      self._process.kill()
+      self._process.wait()
+    seconds = time.monotonic() - self._started
+    texts = []
+    for file in self._files:
+      file.seek(0)
+      texts.append(file.read().decode(errors='replace'))
+      file.close()
+    return Ended(self._process.returncode, texts[0], texts[1], seconds)
+
+
+def rows(folder: pathlib.Path) -> int:
+  """Returns how many rounds of a run are in metrics.csv."""
+  path = folder / 'metrics.csv'
+  return max(path.read_bytes().count(b'\n') - 1, 0) if path.exists() else 0
+
+
+def numbers(folder: pathlib.Path) -> collections.OrderedDict[str, str]:
+  """Returns digests of what must be the same in each run of the same flags.
+
+  Args:
+    folder: Of a finished run.
+  """
+  found = collections.OrderedDict()
+  for name in ('metrics.csv', 'clients.csv', 'evaluation.json', 'encoder.json'):
+    if (folder / name).exists():
+      found[name] = _digest((folder / name).read_bytes())
+  for path in sorted((folder / 'checkpoints').glob('round_*.npz'))[-1:]:
+    found[path.name] = _digest(path.read_bytes())
+  states = folder / 'client_states.sqlite'
+  if states.exists():
+    connection = sqlite3.connect(states)
+    newest = connection.execute(
+      'SELECT client, max(round), state FROM states GROUP BY client ORDER BY client'
+    ).fetchall()
+    connection.close()
+    found[states.name] = _digest(repr(newest).encode())
+  return found
+
+
+def _digest(content: bytes) -> str:
+  return hashlib.sha256(content).hexdigest()
