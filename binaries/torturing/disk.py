@@ -82,6 +82,9 @@ class Disk:
 def _mounted(path: pathlib.Path) -> Iterator[pathlib.Path | None]:
   """Mounts a small file system; None where that is not allowed."""
   path.mkdir(parents=True, exist_ok=True)
+  if path.is_mount():
+    # Of a campaign that was killed.
+    _unmount(path)
   command = ['mount', '-t', 'tmpfs', '-o', f'size={_MEBIBYTES}m', 'tmpfs', str(path)]
   try:
     mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -93,4 +96,8 @@ def _mounted(path: pathlib.Path) -> Iterator[pathlib.Path | None]:
   try:
     yield path
   finally:
-    subprocess.run(['umount', '-l', str(path)], capture_output=True, check=False)
+    _unmount(path)
+
+
+def _unmount(path: pathlib.Path) -> None:
+  subprocess.run(['umount', '-l', str(path)], capture_output=True, check=False)

@@ -1,5 +1,7 @@
 """Tests of the draws that belong to an example and a round."""
 
+import tempfile
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -86,3 +88,11 @@ def test_traces_with_unknown_n(n):
 def test_rejects_bad_input(seed, ids, count, message):
   with pytest.raises(ValueError, match=message):
     randomness.uniforms(seed, ids, count)
+
+
+def test_no_file_is_written_to_trace_it(tmp_path, monkeypatch):
+  """AutoGraph would write the loop's body to TMPDIR, where a kill leaves it."""
+  monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+  with tf.Graph().as_default():
+    randomness.uniforms(tf.constant([7, -3]), _ids(1, 2), 4)
+  assert list(tmp_path.iterdir()) == []

@@ -64,6 +64,12 @@ def test_run_before_its_first_evaluation_has_none(folder):
     ('metrics.csv', 'loss\n1\n', 'first column must be round'),
     ('metrics.csv', 'round,loss\n1,0.5\n2\n', 'line 3, has 1 cells; it must have 2'),
     ('metrics.csv', 'round,loss\n1,low\n', "line 2: loss is 'low'"),
+    (
+      'metrics.csv',
+      'round\ninf\n',
+      "line 2: round is 'inf'; it must be a whole number",
+    ),
+    ('config.json', '[' * 100_000, 'config.json cannot be read as JSON'),
   ],
 )
 def test_errors_name_the_file(folder, name, content, message):

@@ -196,3 +196,20 @@ def test_rounds_that_are_there_once(tmp_path):
   for round in (1, 2, 3):
     rows.append(round, {'loss': 0.5})
   rows.check_rounds(3)
+
+
+@pytest.mark.parametrize(
+  ('content', 'message'),
+  [
+    (b'loss,n\n0.5,1\n', "its columns are 'loss,n'; they must be 'round' and others"),
+    (b'n,round\n1,1\n', "its columns are 'n,round'; they must be"),
+    (b'round,n,n\n1,1,2\n', "its columns are 'round,n,n'; they must be"),
+    (b'round,n\n1,\xff\n', r"is damaged: 'utf-8' codec"),
+    (b'round,n\n1,"' + b'x' * 200_000 + b'"\n', 'is damaged: field larger'),
+  ],
+)
+def test_files_that_are_no_tables_are_named(tmp_path, content, message):
+  path = tmp_path / 't.csv'
+  path.write_bytes(content)
+  with pytest.raises(ValueError, match=rf't\.csv .*{message}|t\.csv {message}'):
+    table.Table(path).rows()
