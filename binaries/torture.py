@@ -13,6 +13,7 @@ with its seed, and stands in failures.txt; the status is then 1.
 """
 
 import pathlib
+import signal
 import sys
 
 from absl import flags
@@ -41,6 +42,8 @@ _FOLDER = paths.define('torture_dir', 'runs/torture', 'For what is made; replace
 
 def main() -> None:
   """Runs the campaign."""
+  # A shell that started this in the background has SIGINT ignored, and so would runs.
+  signal.signal(signal.SIGINT, signal.default_int_handler)
   tortured = campaign.Campaign(
     pathlib.Path(_FOLDER.value).absolute(), _GROUPS.value, _KINDS.value, _SEED.value
   )

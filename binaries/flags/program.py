@@ -150,7 +150,8 @@ def _where_from(text: str) -> str:
   a person. Nothing where a flag or a path is named already.
   """
   given = _given()
-  if '--' in text or '/' in text or any(name in text for name in given):
+  is_path = re.search(r'[\w.~]/[A-Za-z_.]|(^|[\s\'"])/\w', text)
+  if '--' in text or is_path or any(name in text for name in given):
     return ''
   pieces = re.split(r'[^-+.\w]+', text.partition(';')[0])
   words = {piece.rstrip('.') for piece in pieces}

@@ -15,7 +15,7 @@ encoder.keras    the final encoder, with encoder.json as its card
 worker.log       what the worker process printed
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import fcntl
 import os
 import pathlib
@@ -157,11 +157,12 @@ class RunFolder:
     """
     # First the rows that the checkpoint counts.
     self.sync()
-    columns = sorted(_last_row(self.metrics, round))
+    rows = self.metrics.rows()
+    columns = sorted(_row_of(rows, round))
     about: dict[str, Any] = {
       'run': run_config.identity(self.path),
       'columns': columns,
-      'rows': self.metrics.digest(round, [*columns, 'round']),
+      'rows': table.digest(rows, round, [*columns, 'round']),
     }
     self.checkpoints.save(round, state, about)
 
@@ -186,7 +187,8 @@ class RunFolder:
     self.metrics.check_rounds(round)
     # A checkpoint of an earlier version of this code tells nothing.
     columns = [*about.get('columns', ()), 'round']
-    if about and self.metrics.digest(round, columns) != about.get('rows'):
+    rows = self.metrics.rows()
+    if about and table.digest(rows, round, columns) != about.get('rows'):
       raise ValueError(
         f'{self.path / "metrics.csv"} has other numbers of rounds 1 to {round} than '
         'were written'
@@ -280,7 +282,12 @@ class RunFolder:
 
 def _last_row(rows: table.Table, round: int) -> dict[str, str]:
   """Returns the cells of the last round, without its number; none if it has no row."""
-  found = [row for row in rows.rows() if row['round'] == str(round)]
+  return _row_of(rows.rows(), round)
+
+
+def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:
+  """Returns the cells of a round, without its number; none if it has no row."""
+  found = [row for row in rows if row['round'] == str(round)]
   return {k: v for row in found for k, v in row.items() if k != 'round'}
 
 

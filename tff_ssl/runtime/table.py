@@ -85,22 +85,6 @@ class Table:
       f'row {where} is {found}'
     )
 
-  def digest(self, last: int, columns: Collection[str] | None = None) -> str:
-    """Identifies the numbers of rounds 1 to `last`.
-
-    Args:
-      last: The last round.
-      columns: Those that count in the row of the last round, to which an evaluation may
-        add others later; None: all.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for row in self.rows():
-      if int(row[_KEY]) <= last:
-        is_last = int(row[_KEY]) == last and columns is not None
-        cells = {k: v for k, v in row.items() if not is_last or k in (columns or ())}
-        digest.update(repr(sorted(cells.items())).encode())
-    return digest.hexdigest()
-
   def append(self, round: int, values: Mapping[str, Cell]) -> None:
     """Adds a row.
 
@@ -235,6 +219,25 @@ def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
   buffer = io.StringIO()
   csv.DictWriter(buffer, columns, lineterminator='\n').writerows(rows)
   return buffer.getvalue()
+
+
+def digest(
+  rows: Iterable[Mapping[str, str]], last: int, columns: Collection[str]
+) -> str:
+  """Identifies the numbers of rounds 1 to `last`.
+
+  Args:
+    rows: Of a table.
+    last: The last round.
+    columns: Those that count in its row, to which an evaluation may add others later.
+  """
+  found = hashlib.blake2b(digest_size=8)
+  for row in rows:
+    if int(row[_KEY]) <= last:
+      before = int(row[_KEY]) < last
+      cells = {name: cell for name, cell in row.items() if before or name in columns}
+      found.update(repr(sorted(cells.items())).encode())
+  return found.hexdigest()
 
 
 def cell_text(value: Cell) -> str:
