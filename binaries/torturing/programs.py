@@ -52,7 +52,7 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = collections.OrderedDict(
-  worker=Kind('dcco', _DCCO),
+  worker=Kind('dcco', (*_DCCO, '--runtime=worker')),
   in_process=Kind('dcco', (*_DCCO, '--runtime=in_process')),
   centralized=Kind('dcco', ('--algorithm=centralized_cco', *_DCCO)),
   stateful=Kind(
