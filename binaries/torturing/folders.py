@@ -37,7 +37,9 @@ def _delete(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None
 
 def _swap(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None:
   """Puts another file of the folder, or of another run, in the place of a file."""
-  candidates = [found for found in sorted(other.rglob('*')) if found.is_file()]
+  candidates = [
+    found for found in sorted(other.rglob('*')) if found.is_file() and found != path
+  ]
   same = [found for found in candidates if found.suffix == path.suffix]
   shutil.copyfile(rng.choice(same or candidates), path)
 
