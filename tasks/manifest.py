@@ -57,7 +57,10 @@ def read_table(
   except UnicodeDecodeError as error:
     raise ValueError(f'{name} is not a UTF-8 text file: {error}.') from error
   reader = csv.DictReader(io.StringIO(text, newline=''), restval='')
-  header = [column.strip() for column in reader.fieldnames or ()]
+  try:
+    header = [column.strip() for column in reader.fieldnames or ()]
+  except csv.Error as error:
+    raise ValueError(f'{name}, line 1: {error}.') from error
   reader.fieldnames = header
   missing = [column for column in required if column not in header]
   if missing:

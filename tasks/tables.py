@@ -144,8 +144,11 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
 
 
 def _read_csv(path: pathlib.Path) -> task_lib.Task:
-  with path.open(newline='', encoding='utf-8') as file:
-    rows = list(csv.DictReader(file))
+  try:
+    with path.open(newline='', encoding='utf-8') as file:
+      rows = list(csv.DictReader(file))
+  except (UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{path} cannot be read as CSV: {error}') from error
   if not rows or _LABEL not in rows[0]:
     raise ValueError(f'{path} must have rows, and a header with a column {_LABEL!r}.')
   columns = [name for name in rows[0] if name not in (_LABEL, _SPLIT)]

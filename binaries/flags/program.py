@@ -38,11 +38,15 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   try:
     app.run(checked(main))
   except SystemExit as ended:
-    _end(ended)
+    end(ended)
 
 
-def _end(ended: SystemExit) -> None:
-  """Ends the process at once: to free what TensorFlow and TFF hold takes seconds."""
+def end(ended: SystemExit) -> None:
+  """Ends the process at once: to free what TensorFlow and TFF hold takes seconds.
+
+  Args:
+    ended: With the exit status, as of `sys.exit`.
+  """
   code = ended.code
   if isinstance(code, str):
     sys.stderr.write(f'{code}\n')

@@ -104,3 +104,17 @@ def test_anything_is_read_or_refused(name, tmp_path):
       raise AssertionError(f'seed {seed}: {given!r}') from error
   # The texts are changed enough, and not too much.
   assert 0.2 * _TRIALS < refused < 0.98 * _TRIALS
+
+
+# Where the csv module gives up, and where a codec does.
+_HOPELESS = (b'"' + b'x' * 200_000 + b'"', b'\xff\xfe', b'\x00', b'', b'\n' * 9)
+
+
+@pytest.mark.parametrize('name', sorted(set(_PARSERS) - {'partition'}))
+@pytest.mark.parametrize('content', _HOPELESS, ids=range(len(_HOPELESS)))
+def test_what_is_no_text_at_all_is_refused(name, content, tmp_path):
+  parse = _PARSERS[name][1]
+  with pytest.raises(ValueError) as refused:
+    parse(content, tmp_path)
+  assert '\n' not in str(refused.value)
+  assert name in str(refused.value) or name == 'manifest'

@@ -26,6 +26,10 @@ def test_help_lists_the_flags_of_the_program_and_the_shared_ones(tmp_path):
   assert not {'tau', 'server_labels', 'method'} & set(listed)
 
 
+def _raise(error):
+  raise error
+
+
 def test_help_begins_with_the_program_s_own_flags():
   text = program.help_text(partition.__name__)
   assert text.index('--max_clients') < text.index('--task')
@@ -44,6 +48,8 @@ def test_help_begins_with_the_program_s_own_flags():
 def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
   monkeypatch.setattr(sys, 'argv', ['binaries/dcco.py', *arguments])
   monkeypatch.setattr(program.allocator, 'keep_freed_memory', lambda: None)
+  # That would be the end of the tests.
+  monkeypatch.setattr(program, 'end', _raise)
   with pytest.raises(SystemExit) as ended:
     program.run(pytest.fail)
   assert ended.value.code == status
