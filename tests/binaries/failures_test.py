@@ -28,10 +28,10 @@ def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
   """The memory is full when the checkpoint of round 1 is made."""
   original = checkpoints.Checkpoints.save
 
-  def save(self, round, state):
+  def save(self, round, *arguments):
     if round == 1:
       raise MemoryError
-    original(self, round, state)
+    original(self, round, *arguments)
 
   monkeypatch.setattr(checkpoints.Checkpoints, 'save', save)
   failed = in_process.run(dcco, *_FLAGS, f'--run_dir={tmp_path}')
