@@ -112,8 +112,8 @@ def test_noise_in_a_table_is_refused_and_plain_sums_are_not():
 @pytest.mark.parametrize('examples', [0, 3])
 def test_numbers_of_no_example_are_none(examples):
   given = {'loss': 32.0, 'deep': {'spread': np.float32(0.5)}, 'steps': np.int32(4)}
-  found = clients.of_counted(given, {'examples': tf.constant(examples)})
-  assert list(found) == ['loss', 'deep', 'steps']
+  found = clients.with_counts(given, {'examples': tf.constant(examples)})
+  assert list(found) == ['loss', 'deep', 'steps', 'examples']
   assert int(found['steps']) == 4
   values = float(found['loss']), float(found['deep']['spread'])
   np.testing.assert_array_equal(values, (32.0, 0.5) if examples else (np.nan, np.nan))

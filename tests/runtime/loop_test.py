@@ -197,6 +197,28 @@ def test_numbers_that_a_checkpoint_counts_must_be_those_written(tmp_path, round)
     counting.run(tmp_path, counting.Counting())
 
 
+@pytest.mark.parametrize('damage', ['delete', 'change'])
+def test_numbers_of_clients_must_be_those_written(tmp_path, damage):
+  path = tmp_path / 'clients.csv'
+
+  def tell():
+    for round in (1, 2):
+      table_lib.Table(path).append(round, {'client': 'a', 'mu': 0.5})
+
+  counting.run(tmp_path, counting.Counting(tell, at=2), rounds=2)
+  # An evaluation completes the last round.
+  table_lib.Table(path).replace(2, [{'client': 'a', 'mu': 0.5, 'knn': 0.25}])
+  counting.run(tmp_path, counting.Counting(), rounds=3)
+  if damage == 'delete':
+    path.unlink()
+  else:
+    path.write_text(path.read_text().replace('1,a,0.5', '1,a,0.7'))
+  with pytest.raises(
+    ValueError, match=r'clients\.csv has other numbers of rounds before'
+  ):
+    counting.run(tmp_path, counting.Counting(), rounds=4)
+
+
 def _count(folder, seed):
   with run_folder.RunFolder(folder, {'seed': seed}) as opened:
     return loop.run(counting.Counting(), lambda round: round, opened, 6, None, 0, 3)

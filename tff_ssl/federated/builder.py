@@ -390,9 +390,8 @@ class Step:
       state, metrics = exchange.receive(before, arrived)
       groups = collections.OrderedDict(metrics)
       if phases.COUNTS in arrived:
-        counts = arrived[phases.COUNTS]
-        work = clients.of_counted(groups.get(phases.CLIENT_WORK, {}), counts)
-        work.update(counts)
+        work = groups.get(phases.CLIENT_WORK, {})
+        work = clients.with_counts(work, arrived[phases.COUNTS])
         count = exchange.traffic or traffic.all_of_it
         work.update(count(before, arrived, sizes))
         groups[phases.CLIENT_WORK] = work

@@ -112,8 +112,8 @@ def zeros(value_type: tff.Type):
   )
 
 
-def of_counted(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metrics:
-  """Returns metrics of a cohort's work: not a number where there was none.
+def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metrics:
+  """Returns metrics of a cohort's work, not a number where there was none, and counts.
 
   What is combined of no example is 0, and what an objective makes of it (a loss of
   statistics that are all 0) a number that nobody has measured.
@@ -123,10 +123,12 @@ def of_counted(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metric
     counted: Sums of `counts` over the cohort.
   """
   nothing = counted['examples'] < 1
-  return collections.OrderedDict(
+  work = collections.OrderedDict(
     (name, tf.nest.map_structure(lambda x: _unless(nothing, x), value))
     for name, value in metrics.items()
   )
+  work.update(counted)
+  return work
 
 
 def _unless(nothing: tf.Tensor, value: Any) -> tf.Tensor:

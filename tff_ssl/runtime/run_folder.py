@@ -30,6 +30,8 @@ from tff_ssl.runtime import run_config
 from tff_ssl.runtime import table
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
+# Of clients.csv, up to which it is compared with what was written.
+_MOST_BYTES = 2**23
 
 
 class RunFolder:
@@ -163,6 +165,7 @@ class RunFolder:
       'run': run_config.identity(self.path),
       'columns': columns,
       'rows': table.digest(rows, round, [*columns, 'round']),
+      'clients': self._clients_before(round),
     }
     self.checkpoints.save(round, state, about)
 
@@ -193,7 +196,25 @@ class RunFolder:
         f'{self.path / "metrics.csv"} has other numbers of rounds 1 to {round} than '
         'were written'
       )
+    clients = self._clients_before(round)
+    if clients is not None and about.get('clients') not in (None, clients):
+      raise ValueError(
+        f'{self.path / table.CLIENTS} has other numbers of rounds before {round} than '
+        'were written'
+      )
     self.system.keep_until(round)
+
+  def _clients_before(self, round: int) -> str | None:
+    """Returns a digest of the clients' numbers of earlier rounds.
+
+    Those of a round itself may be completed by its evaluation. None of a table that is
+    too large to be read at each checkpoint.
+    """
+    path = self.path / table.CLIENTS
+    if path.exists() and path.stat().st_size > _MOST_BYTES:
+      return None
+    rows = [row for row in table.Table(path).rows() if int(row['round']) < round]
+    return table.digest(rows, round, ())
 
   def sync(self) -> None:
     """Makes the rows of all tables durable: before a checkpoint that counts them."""
