@@ -103,7 +103,10 @@ def build_task(
   case = np.unique(case_ids, return_inverse=True)[1].astype(np.int64)
   split = np.array([row.split for row in rows])
   if not rows[0].split:
-    held_out = splits_lib.hold_out_cases(case, label, _TEST_FRACTION, seed)
+    try:
+      held_out = splits_lib.hold_out_cases(case, label, _TEST_FRACTION, seed)
+    except ValueError as error:
+      raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
   # Decoded split by split, each is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])

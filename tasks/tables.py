@@ -58,7 +58,12 @@ def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
   path = pathlib.Path(path).expanduser()
   if path.suffix not in ('.npz', '.csv') or not path.is_file():
     raise ValueError(f'data_dir is {str(path)!r}; it must be a .npz or .csv file.')
-  return _read_npz(path) if path.suffix == '.npz' else _read_csv(path)
+  try:
+    return _read_npz(path) if path.suffix == '.npz' else _read_csv(path)
+  except ValueError as error:
+    if str(path) in str(error):
+      raise
+    raise ValueError(f'{path}: {error}') from error
 
 
 def build(
