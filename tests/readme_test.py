@@ -9,8 +9,8 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
 
 
-def test_first_python_example_trains():
-  example = re.search(r'```python\n(.*?)```', _README, re.DOTALL).group(1)
+def test_the_python_example_of_a_process_trains():
+  example = re.search(r'```python\n(import numpy.*?)```', _README, re.DOTALL).group(1)
   finished = subprocess.run(
     [sys.executable, '-W', 'ignore', '-c', example],
     cwd=_ROOT,
@@ -27,7 +27,11 @@ def test_first_python_example_trains():
 
 
 def test_binaries_that_are_named_exist():
-  named = set(re.findall(r'python -m (binaries\.\w+)', _README))
+  named = {
+    name
+    for page in _pages()
+    for name in re.findall(r'python -m (binaries\.[a-z_]+)', page.read_text())
+  }
   assert {'binaries.dcco', 'binaries.evaluate', 'binaries.benchmark'} <= named
   for name in named:
     assert (_ROOT / f'{name.replace(".", "/")}.py').is_file(), name
@@ -35,13 +39,25 @@ def test_binaries_that_are_named_exist():
 
 def test_make_verbs_that_are_named_exist():
   makefile = (_ROOT / 'Makefile').read_text()
-  for verb in set(re.findall(r'\bmake ([a-z-]+)\b', _README)):
+  for page in _pages():
+    for verb in set(re.findall(r'`make ([a-z-]+)\b', page.read_text())):
+      assert re.search(rf'^{verb}:', makefile, re.MULTILINE), (page.name, verb)
+  for verb in set(re.findall(r'^\$ make ([a-z-]+)$', _README, re.MULTILINE)):
     assert re.search(rf'^{verb}:', makefile, re.MULTILINE), verb
 
 
+def test_the_readme_is_short():
+  assert len(_README.splitlines()) <= 150
+
+
 def test_links_to_files_exist():
-  pages = [_ROOT / 'README.md', _ROOT / 'CONTRIBUTING.md', *_ROOT.glob('docs/*.md')]
+  pages = _pages()
   assert len(pages) > 2
   for page in pages:
     for target in re.findall(r'\]\(([^)#:]+)\)', page.read_text()):
       assert (page.parent / target).exists(), (page.name, target)
+
+
+def _pages():
+  names = 'README.md', 'CONTRIBUTING.md', 'SECURITY.md'
+  return [*(_ROOT / name for name in names), *_ROOT.glob('docs/*.md')]
