@@ -82,6 +82,8 @@ _EXPECTED = {
     'warmup_rounds': 0,
     'momentum': None,
     'weight_decay': 0.0,
+    'boundaries': (),
+    'factor': 0.1,
   },
   server_training.ServerPlan: {'learning_rate': 1e-3},
 }

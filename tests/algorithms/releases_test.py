@@ -113,12 +113,12 @@ def test_an_algorithm_that_sends_integers_is_refused():
   assert releases.of_round(exchange(kinds), _private()) == ('choose/update',)
 
 
-def test_dcco_releases_its_statistics_and_its_update():
+def test_dcco_releases_its_statistics_its_spread_and_its_update():
   algorithm = dcco.describe(
     harness.cco(), optimizers.build_optimizer(harness.SGD), dcco.DCCOConfig()
   )
   names = releases.of_round(algorithm, _private())
-  assert names == ('statistics/statistics', 'train/update')
+  assert names == ('statistics/statistics', 'statistics/metrics', 'train/update')
 
 
 @pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])

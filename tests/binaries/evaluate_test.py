@@ -1,6 +1,7 @@
 import json
 import shutil
 
+from absl import flags
 import numpy as np
 from PIL import Image
 import pytest
@@ -214,7 +215,7 @@ def test_what_a_run_says_of_other_programs_and_places_is_not_followed():
   }
   with in_process.parsed():
     evaluate.common.adopt(stored, ())
-    values = evaluate.flags.FLAGS.flag_values_dict()
+    values = flags.FLAGS.flag_values_dict()
   assert values['seed'] == 3
   assert '/theirs' not in values.values()
   assert 'theirs:1' not in values.values()
