@@ -1,6 +1,5 @@
 """A disk that is full: a small file system in memory, where one may be mounted."""
 
-import collections
 from collections.abc import Callable, Iterator
 import contextlib
 import pathlib
@@ -9,26 +8,20 @@ import shutil
 import subprocess
 
 from binaries.torturing import programs
+from binaries.torturing import trials
 
 KINDS = ('centralized', 'stateful')
 _MEBIBYTES = 4
 
 
-class Disk:
-  """Runs on a disk on which only so much is free, and then all.
-
-  Attributes:
-    counts: What was done and found, by name.
-  """
+class Disk(trials.Trials):
+  """Runs on a disk on which only so much is free, and then all."""
 
   def __init__(
     self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
   ):
-    """Runs nothing yet; see `kills.Kills`."""
-    self.counts: collections.Counter[str] = collections.Counter()
-    self._folder = folder
-    self._random = rng
-    self._say = say
+    """Runs nothing yet; see `trials.Trials`."""
+    super().__init__(folder, rng, say)
     self._made: dict[str, dict[str, str]] = {}
 
   def trial(self, name: str) -> bool:

@@ -9,6 +9,7 @@ import signal
 import time
 
 from binaries.torturing import programs
+from binaries.torturing import trials
 
 KINDS = ('stateful', 'centralized')
 # What is the folder's, and not one file's.
@@ -47,21 +48,14 @@ def _swap(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None:
 _DAMAGES = collections.OrderedDict(cut=_cut, flip=_flip, delete=_delete, swap=_swap)
 
 
-class Folders:
-  """Damages of run folders.
-
-  Attributes:
-    counts: What was done and found, by name.
-  """
+class Folders(trials.Trials):
+  """Damages of run folders."""
 
   def __init__(
     self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
   ):
-    """Runs nothing yet; see `kills.Kills`."""
-    self.counts: collections.Counter[str] = collections.Counter()
-    self._folder = folder
-    self._random = rng
-    self._say = say
+    """Runs nothing yet; see `trials.Trials`."""
+    super().__init__(folder, rng, say)
     self._made: dict[str, dict[str, str]] = {}
 
   def trial(self, name: str) -> bool:

@@ -4,7 +4,6 @@ Each must end with status 1 and one sentence that has the words, without a trace
 and soon: none may be waited for, and none may fill the memory.
 """
 
-import collections
 from collections.abc import Callable
 import json
 import os
@@ -18,6 +17,7 @@ import numpy as np
 from PIL import Image
 
 from binaries.torturing import programs
+from binaries.torturing import trials
 
 # Of a refusal: to load TensorFlow on a machine at work.
 _SECONDS = 180.0
@@ -321,21 +321,8 @@ CASES = (*_flags(), *_partitions(), *_images(), *_tables(), *_runs())
 _SHUFFLED = random.Random(0).sample(CASES, len(CASES))
 
 
-class Inputs:
-  """The table, case by case.
-
-  Attributes:
-    counts: What was done and found, by name.
-  """
-
-  def __init__(
-    self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
-  ):
-    """Runs nothing yet; see `kills.Kills`."""
-    self.counts: collections.Counter[str] = collections.Counter()
-    self._folder = folder
-    self._say = say
-    del rng
+class Inputs(trials.Trials):
+  """The table, case by case."""
 
   def trial(self, number: int) -> bool:
     """Tries a case; returns whether it held.

@@ -17,6 +17,7 @@ import psutil
 
 from binaries.torturing import killing
 from binaries.torturing import programs
+from binaries.torturing import trials
 
 # How a run is disturbed, and how often of ten times.
 _WAYS = collections.OrderedDict(kill=6, worker=1, freeze=1, interrupt=1, terminate=1)
@@ -26,29 +27,19 @@ _GONE_SECONDS = 5.0
 _MOST_KILLS = 3
 
 
-class Kills:
+class Kills(trials.Trials):
   """Kills of all kinds of process.
 
   Attributes:
-    counts: What was done and found, by name.
     slowest: Seconds of the slowest end after a signal that asks for it.
   """
 
   def __init__(
     self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
   ):
-    """Runs nothing yet.
-
-    Args:
-      folder: For run folders, which are replaced.
-      rng: Of whom, when and how.
-      say: Is told of each failure.
-    """
-    self.counts: collections.Counter[str] = collections.Counter()
+    """Runs nothing yet; see `trials.Trials`."""
+    super().__init__(folder, rng, say)
     self.slowest = 0.0
-    self._folder = folder
-    self._random = rng
-    self._say = say
     self._references: dict[str, tuple[dict[str, str], float]] = {}
     self._machine: killing.Machine | None = None
 
