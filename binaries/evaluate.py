@@ -88,6 +88,9 @@ def main() -> None:
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
+  if (reason := evaluating.skipped(task)) is not None:
+    print(reason)
+    return
   evaluator = evaluating.Evaluator(
     task,
     encoder,

@@ -30,6 +30,8 @@ _TAKEN = (
   'data_dir',
   'download',
   'image_size',
+  'classify',
+  'folders',
   'seed',
   'partition',
   'partition_encoder',

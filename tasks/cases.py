@@ -1,11 +1,20 @@
-"""Any folder or .tar of images with a manifest `image,case_id[,label][,split]`.
+"""Any folder or .tar of images with a manifest that says whose they are.
+
+Its columns are `image,client_id[,case_id][,label][,split]`: who holds an image (a
+patient, a hospital), what it is classified together with (a case; without it each image
+by itself), its class and its split; or `image,case_id[,label][,split]`, where a case is
+a client and what is classified. With `classify` 'image' cases are not classified as a
+whole.
 
 The manifest is `manifest.csv`, or any CSV file that is named itself; images are named
-relative to it. Without a column `split`, a fifth of the cases of every label is the
-test split. Images become squares of one size (see `images.decode`); unreadable ones
-are counted, named and left out.
+relative to it. Without a column `split`, a fifth of the clients (or cases) of every
+label is the test split, a client counting as of its most frequent label. Images become
+squares of one size (see `images.decode`); unreadable ones are counted, named and left
+out.
 """
 
+from collections.abc import Sequence
+import dataclasses
 import os
 import pathlib
 
@@ -18,14 +27,16 @@ from tasks import splits as splits_lib
 from tasks import task as task_lib
 
 IMAGE_SIZE = 64
+_COLUMNS = 'image,client_id[,case_id][,label][,split]'
 _TEST_FRACTION = 0.2
-_IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.tif', '.tiff', '.bmp', '.webp')
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.tif', '.tiff', '.bmp', '.webp')
 
 
 def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   seed: int = 0,
+  classify: str | None = None,
 ) -> task_lib.Task:
   """Loads a folder of images with a manifest.
 
@@ -34,9 +45,11 @@ def load(
       in the folder of the images.
     image_size: Height and width, in pixels; None for 64.
     seed: Seed of the split, where the manifest gives none.
+    classify: 'image' or 'case', what is classified; None: cases where the manifest has
+      them.
 
   Returns:
-    The task; a case is what is classified.
+    The task.
 
   Raises:
     ValueError: The manifest or an image it names is missing or wrong.
@@ -44,7 +57,7 @@ def load(
   if data_dir is None:
     raise ValueError(
       'Task cases needs data_dir: a folder or .tar with images and manifest.csv '
-      '(image,case_id[,label][,split]), or the path of such a CSV file.'
+      f'({_COLUMNS}), or the path of such a CSV file.'
     )
   path = pathlib.Path(data_dir).expanduser()
   if path.suffix == '.csv' and path.is_file():
@@ -53,13 +66,21 @@ def load(
     source = sources.open_source(path)
     found = sources.shallowest(source, ('manifest.csv',))
     if found is None:
-      raise ValueError(f'{path} holds no manifest.csv (image,case_id[,label][,split]).')
+      raise ValueError(
+        f'{path} holds no manifest.csv ({_COLUMNS}); without one, take the task folder.'
+      )
     manifest = found
   rows = manifest_lib.parse(
     manifest, source.read(manifest), folder=manifest.rpartition('/')[0]
   )
   return build_task(
-    'cases', source, manifest, rows, image_size=image_size or IMAGE_SIZE, seed=seed
+    'cases',
+    source,
+    manifest,
+    rows,
+    image_size=image_size or IMAGE_SIZE,
+    seed=seed,
+    classify=manifest_lib.what_is_classified(manifest, rows, classify),
   )
 
 
@@ -72,8 +93,9 @@ def build_task(
   image_size: int,
   seed: int,
   label_names: tuple[str, ...] | None = None,
+  classify: str = manifest_lib.CASE,
 ) -> task_lib.Task:
-  """Makes a task of images whose cases, labels and splits are listed.
+  """Makes a task of images whose clients, cases, labels and splits are listed.
 
   An example_id is the place of an image among all listed ones, sorted by name; the
   unreadable ones are counted in, so that repairing one changes no other's id.
@@ -86,6 +108,7 @@ def build_task(
     image_size: Height and width of the images.
     seed: Seed of the split, where the list gives none.
     label_names: The classes; None for those that are listed, sorted.
+    classify: What is classified, one of `manifest.CLASSIFIED`.
 
   Returns:
     The task.
@@ -93,18 +116,17 @@ def build_task(
   Raises:
     ValueError: The list does not fit the source, or no image can be read.
   """
-  manifest_lib.check(manifest, rows, source.names)
+  manifest_lib.check(manifest, rows, source.names, classify)
   rows = sorted(rows, key=lambda row: row.image)
   names = tuple(row.image for row in rows)
   label_names = label_names or tuple(sorted({r.label for r in rows if r.label}))
   numbers = {label: number for number, label in enumerate(label_names)} | {'': -1}
   label = np.array([numbers[row.label] for row in rows], np.int32)
-  case_ids = [row.case_id for row in rows]
-  case = np.unique(case_ids, return_inverse=True)[1].astype(np.int64)
+  belonging = _belonging(rows, classify)
   split = np.array([row.split for row in rows])
   if not rows[0].split:
     try:
-      held_out = splits_lib.hold_out_cases(case, label, _TEST_FRACTION, seed)
+      held_out = _hold_out(belonging, label, seed)
     except ValueError as error:
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
@@ -121,7 +143,7 @@ def build_task(
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
     images = pixels[start : start + len(ids)]
     examples[part] = task_lib.Examples(
-      {task_lib.IMAGE: images}, label[ids], ids, case[ids]
+      {task_lib.IMAGE: images}, label[ids], ids, *belonging.of(ids)
     )
     start += len(ids)
   return task_lib.Task(
@@ -130,9 +152,68 @@ def build_task(
     train=examples['train'],
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
-    case_level=True,
+    case_level=classify == manifest_lib.CASE,
     report=_report(source, names, unreadable, plain),
+    case_names=belonging.case_names,
+    client_names=belonging.client_names,
   )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Belonging:
+  """The case of each image, and its client where it has one, by number.
+
+  Attributes:
+    case: int64 [n].
+    case_names: By number; empty where each image is its own case.
+    client: int64 [n], or None.
+    client_names: By number.
+  """
+
+  case: np.ndarray
+  case_names: tuple[str, ...] = ()
+  client: np.ndarray | None = None
+  client_names: tuple[str, ...] = ()
+
+  def of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Returns case and client of some images."""
+    return self.case[places], None if self.client is None else self.client[places]
+
+
+def _belonging(rows: Sequence[manifest_lib.Row], classify: str) -> _Belonging:
+  """Numbers cases and clients in the order of their names."""
+  if classify == manifest_lib.IMAGE:
+    case, case_names = np.arange(len(rows), dtype=np.int64), ()
+    if not rows[0].holder:
+      return _Belonging(case)
+  else:
+    case, case_names = _numbered([row.case_id for row in rows])
+    if not rows[0].client_id:
+      return _Belonging(case, case_names)
+  return _Belonging(case, case_names, *_numbered([row.holder for row in rows]))
+
+
+def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+  """Returns the number of each name, int64 [n], and the names by number."""
+  found, numbers = np.unique(names, return_inverse=True)
+  return numbers.astype(np.int64), tuple(found.tolist())
+
+
+def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray:
+  """Returns whether each image is of the test split, with all of its client's."""
+  if belonging.client is None:
+    what = 'cases' if belonging.case_names else 'images'
+    return splits_lib.hold_out_cases(belonging.case, label, _TEST_FRACTION, seed, what)
+  try:
+    return splits_lib.hold_out_cases(
+      belonging.client, label, _TEST_FRACTION, seed, 'clients'
+    )
+  except ValueError:
+    # No two clients have the same most frequent label: any of them are held out.
+    none = np.full_like(label, -1)
+    return splits_lib.hold_out_cases(
+      belonging.client, none, _TEST_FRACTION, seed, 'clients'
+    )
 
 
 def _report(
@@ -156,7 +237,7 @@ def _report(
   others = [
     image
     for image in source.names
-    if image not in listed and image.lower().endswith(_IMAGE_SUFFIXES)
+    if image not in listed and image.lower().endswith(IMAGE_SUFFIXES)
   ]
   if others:
     lines.append(

@@ -1,4 +1,4 @@
-"""The manifest of a folder of images: which cases, labels and splits there are."""
+"""The manifest of a folder of images: its clients, cases, labels and splits."""
 
 import collections
 from collections.abc import Iterable
@@ -8,6 +8,10 @@ import io
 import posixpath
 
 SPLITS = ('train', 'validation', 'test')
+# What is classified: each image by itself, or the images of a case together.
+IMAGE, CASE = 'image', 'case'
+CLASSIFIED = (IMAGE, CASE)
+_HOLDERS = ('client_id', 'case_id')
 _SHOWN = 3
 
 
@@ -17,15 +21,24 @@ class Row:
 
   Attributes:
     image: Name of the image's file in its source.
-    case_id: What the image belongs to (patient, lesion).
+    case_id: What the image belongs to (patient, lesion): what may be classified
+      together, and what is a client where none is named. Empty where the manifest has
+      no cases; then each image is its own.
+    client_id: Who holds the image (patient, hospital), empty where none is named.
     label: Name of its class, empty where it is unlabelled.
     split: One of `SPLITS`, or empty where the manifest gives no splits.
   """
 
   image: str
-  case_id: str
+  case_id: str = ''
   label: str = ''
   split: str = ''
+  client_id: str = ''
+
+  @property
+  def holder(self) -> str:
+    """Whose the image is: its client's, or its case's; empty: its own."""
+    return self.client_id or self.case_id
 
 
 def some(names: Iterable[str]) -> str:
@@ -36,7 +49,10 @@ def some(names: Iterable[str]) -> str:
 
 
 def read_table(
-  name: str, content: bytes, required: tuple[str, ...]
+  name: str,
+  content: bytes,
+  required: tuple[str, ...],
+  either: tuple[str, ...] = (),
 ) -> list[dict[str, str]]:
   """Reads a CSV file with a header.
 
@@ -44,6 +60,7 @@ def read_table(
     name: What to call the file in errors.
     content: The file, UTF-8 with or without a byte order mark.
     required: Columns that must be there, with a value in every row.
+    either: Columns of which one must be there; those that are, as `required`.
 
   Returns:
     The rows, values by column, without surrounding blanks.
@@ -63,6 +80,9 @@ def read_table(
     raise ValueError(f'{name}, line 1: {error}.') from error
   reader.fieldnames = header
   missing = [column for column in required if column not in header]
+  chosen = [column for column in either if column in header]
+  if either and not chosen:
+    missing.append(' or '.join(either))
   if missing:
     raise ValueError(
       f'{name} lacks the column {", ".join(missing)}; it has '
@@ -74,7 +94,7 @@ def read_table(
       # Cells beyond the header stand under None.
       cells.pop(None, None)
       row = {column: value.strip() for column, value in cells.items()}
-      empty = [column for column in required if not row[column]]
+      empty = [column for column in (*required, *chosen) if not row[column]]
       if empty:
         raise ValueError(
           f'{name}, line {reader.line_num}, has no value for {", ".join(empty)}.'
@@ -88,7 +108,7 @@ def read_table(
 
 
 def parse(name: str, content: bytes, folder: str = '') -> list[Row]:
-  """Reads a manifest with the columns image, case_id[, label][, split].
+  """Reads a manifest with the columns image, client_id or case_id[, label][, split].
 
   Args:
     name: What to call the manifest in errors.
@@ -102,10 +122,11 @@ def parse(name: str, content: bytes, folder: str = '') -> list[Row]:
     ValueError: The file is not such a manifest.
   """
   rows = []
-  for cells in read_table(name, content, ('image', 'case_id')):
+  for cells in read_table(name, content, ('image',), _HOLDERS):
     row = Row(
       image=posixpath.normpath(posixpath.join(folder, cells['image'])),
-      case_id=cells['case_id'],
+      case_id=cells.get('case_id', ''),
+      client_id=cells.get('client_id', ''),
       label=cells.get('label', ''),
       split=cells.get('split', ''),
     )
@@ -118,26 +139,55 @@ def parse(name: str, content: bytes, folder: str = '') -> list[Row]:
   return rows
 
 
-def check(name: str, rows: list[Row], files: Iterable[str]) -> None:
+def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
+  """Returns whether images are classified or cases, one of `CLASSIFIED`.
+
+  Args:
+    name: What to call the manifest in errors.
+    rows: The rows.
+    wanted: What was asked for; None: cases where the manifest has them.
+
+  Raises:
+    ValueError: Cases are asked for and there are none, or `wanted` is no such thing.
+  """
+  has_cases = bool(rows[0].case_id)
+  if wanted is None:
+    return CASE if has_cases else IMAGE
+  if wanted not in CLASSIFIED:
+    raise ValueError(f'classify is {wanted!r}; allowed are {", ".join(CLASSIFIED)}.')
+  if wanted == CASE and not has_cases:
+    raise ValueError(
+      f'classify is {CASE!r}, but {name} has no column case_id; only {IMAGE!r} is '
+      'allowed.'
+    )
+  return wanted
+
+
+def check(
+  name: str, rows: list[Row], files: Iterable[str], classify: str = CASE
+) -> None:
   """Checks the rows against each other and against the files that there are.
 
   Args:
     name: What to call the manifest in errors.
     rows: The rows.
     files: Names of all files.
+    classify: What is classified, one of `CLASSIFIED`.
 
   Raises:
-    ValueError: An image or a case is in two splits, a case has two labels, an image is
-      listed twice, or a file is unknown.
+    ValueError: An image, a case or a client is in two splits, a case has two clients
+      or, where cases are classified, two labels, an image is listed twice, or a file is
+      unknown.
   """
-  for field, what in (('image', 'image'), ('case_id', 'case')):
-    splits = collections.defaultdict(set)
-    for row in rows:
-      splits[getattr(row, field)].add(row.split)
-    torn = [key for key, found in splits.items() if len(found) > 1]
+  for field, what in (('image', 'image'), ('case_id', 'case'), ('client_id', 'client')):
+    torn = _torn(rows, field, 'split')
     if torn:
-      raise ValueError(f'{name} has {_count(torn, what)} in two splits: {some(torn)}.')
-  _check_labels(name, rows)
+      raise ValueError(
+        f'{name} has {_count([*torn], what)} in two splits: {some(torn)}.'
+      )
+  _check_one(name, rows, 'client_id', 'client')
+  if classify == CASE:
+    _check_one(name, rows, 'label', 'label')
   listed = collections.Counter(row.image for row in rows)
   twice = [image for image, count in listed.items() if count > 1]
   if twice:
@@ -151,18 +201,25 @@ def check(name: str, rows: list[Row], files: Iterable[str]) -> None:
     )
 
 
-def _check_labels(name: str, rows: list[Row]) -> None:
-  """Checks that the images of a case that have a label have the same."""
-  labels = collections.defaultdict(set)
+def _torn(rows: list[Row], field: str, other: str) -> dict[str, list[str]]:
+  """Returns values of a field with several of another, with these; '' is none."""
+  found = collections.defaultdict(set)
   for row in rows:
-    if row.label:
-      labels[row.case_id].add(row.label)
-  torn = {case: sorted(found) for case, found in labels.items() if len(found) > 1}
+    key, value = getattr(row, field), getattr(row, other)
+    if key and value:
+      found[key].add(value)
+  return {key: sorted(values) for key, values in found.items() if len(values) > 1}
+
+
+def _check_one(name: str, rows: list[Row], field: str, what: str) -> None:
+  """Checks that the images of a case that have a label, or a client, have the same."""
+  torn = _torn(rows, 'case_id', field)
   if torn:
     shown = [f'{case} ({some(found)})' for case, found in torn.items()]
+    advice = '; images can be classified one by one' if what == 'label' else ''
     raise ValueError(
-      f'{name} has {_count(shown, "case")} of more than one label, where each '
-      f'must have one: {some(shown)}.'
+      f'{name} has {_count(shown, "case")} of more than one {what}, where each '
+      f'must have one: {some(shown)}{advice}.'
     )
 
 

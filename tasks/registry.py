@@ -7,6 +7,7 @@ import os
 from tasks import cases
 from tasks import cifar
 from tasks import digits
+from tasks import folders as folders_lib
 from tasks import ham10000
 from tasks import stl10
 from tasks import tables
@@ -21,6 +22,8 @@ class _Request:
   image_size: int | None
   download: bool
   seed: int
+  classify: str | None
+  folders: str | None
 
 
 def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
@@ -40,7 +43,10 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'cifar100': _load_cifar('cifar100'),
   'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
   'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
-  'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed),
+  'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed, r.classify),
+  'folder': lambda r: folders_lib.load(
+    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE
+  ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
   tables.FEATURES: lambda r: tables.load_file(r.data_dir),
 }
@@ -53,17 +59,21 @@ def load(
   image_size: int | None = None,
   download: bool = True,
   seed: int = 0,
+  classify: str | None = None,
+  folders: str | None = None,
 ) -> task_lib.Task:
   """Loads a task.
 
   Args:
     name: One of `TASKS`.
     data_dir: Where the data are: TFDS's folder for cifar10, cifar100 and stl10, the
-      folder or .tar file for ham10000 and cases, the .npz or .csv file for features;
-      the others need none.
+      folder or .tar file for ham10000, cases and folder, the .npz, .csv or .parquet
+      file for features; the others need none.
     image_size: Height and width of the images, in pixels; None for the task's own.
     download: Whether data that are not there may be downloaded (TFDS).
     seed: Seed of the split into train and test cases, where none is published.
+    classify: Of cases, what is classified: see `cases.load`.
+    folders: Of folder, what folders mean: see `folders.load`; None: nothing.
 
   Returns:
     The task.
@@ -77,4 +87,14 @@ def load(
     raise ValueError(f'image_size is {image_size}; it must be at least 1.')
   if image_size is not None and name in TABLES:
     raise ValueError(f'image_size is {image_size}; the task {name} has no images.')
-  return _LOADERS[name](_Request(data_dir, image_size, download, seed))
+  for what, value, taker in (
+    ('classify', classify, 'cases'),
+    ('folders', folders, 'folder'),
+  ):
+    if value is not None and name != taker:
+      raise ValueError(
+        f'{what} is {value!r} with the task {name}; it is for {taker} only.'
+      )
+  return _LOADERS[name](
+    _Request(data_dir, image_size, download, seed, classify, folders)
+  )

@@ -4,7 +4,11 @@ import numpy as np
 
 
 def hold_out_cases(
-  cases: np.ndarray, labels: np.ndarray, fraction: float, seed: int
+  cases: np.ndarray,
+  labels: np.ndarray,
+  fraction: float,
+  seed: int,
+  what: str = 'cases',
 ) -> np.ndarray:
   """Chooses the test cases, the same fraction of the cases of every label.
 
@@ -17,6 +21,7 @@ def hold_out_cases(
     labels: int32 [n], the label of each example, -1 where it has none.
     fraction: Fraction of the cases to hold out, between 0 and 1.
     seed: Same seed, same split.
+    what: What to call cases in the error.
 
   Returns:
     bool [n], whether an example is held out.
@@ -37,7 +42,7 @@ def hold_out_cases(
     held_out[members[: max(count, 0)]] = True
   if not np.any(held_out):
     raise ValueError(
-      f'The {len(case_ids)} cases cannot be split into train and test: at least one '
-      'label must have two cases.'
+      f'The {len(case_ids)} {what} cannot be split into train and test: at least one '
+      f'label must have two {what}.'
     )
   return held_out[case_of]

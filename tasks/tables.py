@@ -1,18 +1,21 @@
 """Tabular data: examples with a vector of `features`, from a file or scikit-learn.
 
-A .npz file holds `features` (numbers [n, d]), `label` (integers [n] from 0, -1: none)
-and, where the split is given, `test` (bool [n]). A .csv file has a header; its column
-`label` holds the class (empty: none), the column `split`, if it has one, `train` or
-`test`, and all other columns are features. Without a split a fifth of every class is
-the test split, the same in each run.
+A .npz file holds `features` (numbers [n, d]), where there are any `label` (integers [n]
+from 0, -1: none) and, where the split is given, `test` (bool [n]). A .csv file has a
+header; its column `label` holds the class (empty: none), the column `split` `train` or
+`test`, if it has these, and all other columns are features. So has a .parquet file.
+Without a split a fifth of every class is the test split, the same in each run. Without
+a label nothing is labelled.
 
 Features are standardised by mean and deviation of the training examples; one that is
 constant there becomes 0.
 """
 
+from collections.abc import Mapping, Sequence
 import csv
 import os
 import pathlib
+from typing import Any
 import zipfile
 
 import numpy as np
@@ -48,18 +51,23 @@ def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
   """Loads a table of one's own.
 
   Args:
-    path: A .npz or .csv file (see the module).
+    path: A .npz, .csv or .parquet file (see the module).
 
   Raises:
     ValueError: There is no such file, or what it holds is not as it must be.
   """
   if path is None:
-    raise ValueError('data_dir is not given; the task features needs a .npz or .csv.')
+    raise ValueError(
+      'data_dir is not given; the task features needs a .npz, .csv or .parquet.'
+    )
   path = pathlib.Path(path).expanduser()
-  if path.suffix not in ('.npz', '.csv') or not path.is_file():
-    raise ValueError(f'data_dir is {str(path)!r}; it must be a .npz or .csv file.')
+  readers = {'.npz': _read_npz, '.csv': _read_csv, '.parquet': _read_parquet}
+  if path.suffix not in readers or not path.is_file():
+    raise ValueError(
+      f'data_dir is {str(path)!r}; it must be a .npz, .csv or .parquet file.'
+    )
   try:
-    return _read_npz(path) if path.suffix == '.npz' else _read_csv(path)
+    return readers[path.suffix](path)
   except ValueError as error:
     if str(path) in str(error):
       raise
@@ -109,7 +117,7 @@ def build(
   ids = np.arange(len(features), dtype=np.int64)
   label = label.astype(np.int32)
   if test is None:
-    test = splits.hold_out_cases(ids, label, _TEST_FRACTION, _SPLIT_SEED)
+    test = splits.hold_out_cases(ids, label, _TEST_FRACTION, _SPLIT_SEED, 'rows')
   test = test.astype(bool)
   known = features[~test].astype(np.float64)
   if not len(known) or len(known) == len(features):
@@ -136,12 +144,13 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
       held = {name: arrays[name] for name in arrays.files}
   except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
-  for name in (FEATURES, _LABEL):
-    if name not in held:
-      raise ValueError(
-        f'{path} holds {", ".join(held) or "nothing"}; it must hold {name!r}.'
-      )
-  label = held[_LABEL]
+  if FEATURES not in held:
+    raise ValueError(
+      f'{path} holds {", ".join(held) or "nothing"}; it must hold {FEATURES!r}.'
+    )
+  label = held.get(_LABEL)
+  if label is None:
+    label = np.full(np.shape(held[FEATURES])[:1], -1)
   # What is no label is refused below; of a number that is none there are no classes.
   most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
   classes = range(min(most + 1, len(label)))
@@ -154,27 +163,62 @@ def _read_csv(path: pathlib.Path) -> task_lib.Task:
       rows = list(csv.DictReader(file))
   except (UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{path} cannot be read as CSV: {error}') from error
-  if not rows or _LABEL not in rows[0]:
-    raise ValueError(f'{path} must have rows, and a header with a column {_LABEL!r}.')
-  columns = [name for name in rows[0] if name not in (_LABEL, _SPLIT)]
-  features = np.zeros([len(rows), len(columns)])
-  for place, row in enumerate(rows):
+  if not rows:
+    raise ValueError(f'{path} must have a header, and rows.')
+  return _of_columns(
+    path, {name: [row.get(name) for row in rows] for name in rows[0]}, 2
+  )
+
+
+def _read_parquet(path: pathlib.Path) -> task_lib.Task:
+  # Imported here, as only this needs it.
+  import pyarrow as pa
+  from pyarrow import parquet
+
+  try:
+    columns = parquet.read_table(path).to_pydict()
+  except (pa.ArrowException, OSError) as error:
+    raise ValueError(f'{path} cannot be read as Parquet: {error}') from error
+  if not columns or not any(columns.values()):
+    raise ValueError(f'{path} must have columns, and rows.')
+  for name in (_LABEL, _SPLIT):
+    if name in columns:
+      columns[name] = ['' if cell is None else str(cell) for cell in columns[name]]
+  return _of_columns(path, columns, 1)
+
+
+def _of_columns(
+  path: pathlib.Path, columns: Mapping[str, Sequence[Any]], first: int
+) -> task_lib.Task:
+  """Makes a task of columns by name.
+
+  Args:
+    path: Where they are from.
+    columns: Cells of label and split as text, of the others numbers or their text.
+    first: The number of the first row, for errors.
+  """
+  count = len(next(iter(columns.values())))
+  others = [name for name in columns if name not in (_LABEL, _SPLIT)]
+  features = np.zeros([count, len(others)])
+  for place in range(count):
     try:
-      features[place] = [float(row[name]) for name in columns]
+      features[place] = [float(columns[name][place]) for name in others]
     except (TypeError, ValueError):
       raise ValueError(
-        f'Line {place + 2} of {path} has a cell that is not a number; only {_LABEL!r} '
-        f'and {_SPLIT!r} may.'
+        f'Line {place + first} of {path} has a cell that is not a number; only '
+        f'{_LABEL!r} and {_SPLIT!r} may.'
       ) from None
-  names = sorted({row[_LABEL] for row in rows if row[_LABEL]})
-  label = np.array([names.index(r[_LABEL]) if r[_LABEL] else -1 for r in rows])
+  classes = columns.get(_LABEL, [''] * count)
+  names = sorted({name for name in classes if name})
+  numbers = {name: number for number, name in enumerate(names)}
+  label = np.array([numbers.get(name, -1) for name in classes])
   test = None
-  if _SPLIT in rows[0]:
-    found = {row[_SPLIT] for row in rows}
+  if _SPLIT in columns:
+    found = set(columns[_SPLIT])
     if not found <= {'train', 'test'}:
       raise ValueError(
         f'The column {_SPLIT!r} of {path} has {sorted(map(str, found))}; allowed are '
         'train and test.'
       )
-    test = np.array([row[_SPLIT] == 'test' for row in rows])
+    test = np.array([split == 'test' for split in columns[_SPLIT]])
   return build(FEATURES, features, label, names, test)

@@ -22,13 +22,17 @@ class Examples:
       table (float32 [n, d]). Bytes are images; all have n rows.
     label: int32 [n], -1 where an example is unlabelled.
     example_id: int64 [n], unique over all splits of the task.
-    case: int64 [n], the case (patient, lesion) that an example belongs to.
+    case: int64 [n], the case (patient, lesion) that an example belongs to: what may be
+      classified together.
+    client: int64 [n], who holds the example by nature (patient, hospital), all of a
+      case; None where each case is a client.
   """
 
   fields: Mapping[str, np.ndarray]
   label: np.ndarray
   example_id: np.ndarray
   case: np.ndarray
+  client: np.ndarray | None = None
 
   def __post_init__(self) -> None:
     if not self.fields:
@@ -47,8 +51,11 @@ class Examples:
       ('label', np.int32),
       ('example_id', np.int64),
       ('case', np.int64),
+      ('client', np.int64),
     ):
       array = getattr(self, name)
+      if array is None and name == 'client':
+        continue
       if array.shape != shape or array.dtype != dtype:
         raise ValueError(
           f'{name} is {array.dtype} of shape {array.shape}; it must be '
@@ -83,6 +90,11 @@ class Examples:
     """
     return self[IMAGE]
 
+  @property
+  def holder(self) -> np.ndarray:
+    """Who holds each example by nature: its client, or its case; int64 [n]."""
+    return self.case if self.client is None else self.client
+
   def with_fields(self, **fields: np.ndarray) -> 'Examples':
     """The same examples with other arrays as some of their fields, by name."""
     return dataclasses.replace(self, fields={**self.fields, **fields})
@@ -101,6 +113,7 @@ class Examples:
       label=self.label[positions],
       example_id=self.example_id[positions],
       case=self.case[positions],
+      client=None if self.client is None else self.client[positions],
     )
 
 
@@ -132,6 +145,8 @@ class Task:
     validation: Examples to choose settings on, or None.
     case_level: Whether a case, rather than an image, is what is classified.
     report: Lines that say what was left out.
+    case_names: Names of the cases, in lexicographic order; empty: they have none.
+    client_names: Names of the clients, likewise, where examples have clients.
   """
 
   name: str
@@ -141,6 +156,8 @@ class Task:
   validation: Examples | None = None
   case_level: bool = False
   report: tuple[str, ...] = ()
+  case_names: tuple[str, ...] = ()
+  client_names: tuple[str, ...] = ()
 
   def __post_init__(self) -> None:
     splits = self.splits()
@@ -161,9 +178,27 @@ class Task:
     ids = np.concatenate([examples.example_id for examples in splits.values()])
     if len(np.unique(ids)) != len(ids):
       raise ValueError(f'Task {self.name!r} has an example_id twice.')
-    cases = np.concatenate([np.unique(examples.case) for examples in splits.values()])
-    if len(np.unique(cases)) != len(cases):
-      raise ValueError(f'Task {self.name!r} has a case in two splits.')
+    self._check_apart('case', [examples.case for examples in splits.values()])
+    self._check_clients(list(splits.values()))
+
+  def _check_apart(self, what: str, by_split: list[np.ndarray]) -> None:
+    """Raises ValueError if a case or a client is in two splits."""
+    found = np.concatenate([np.unique(numbers) for numbers in by_split])
+    if len(np.unique(found)) != len(found):
+      raise ValueError(f'Task {self.name!r} has a {what} in two splits.')
+
+  def _check_clients(self, splits: list[Examples]) -> None:
+    """Raises ValueError if some examples have no client, or clients share a case."""
+    clients = [examples.client for examples in splits if examples.client is not None]
+    if not clients:
+      return
+    if len(clients) < len(splits):
+      raise ValueError(f'Task {self.name!r} has clients in some splits only.')
+    self._check_apart('client', clients)
+    for examples in splits:
+      pairs = np.unique(np.stack([examples.case, examples.holder]), axis=1)
+      if len(np.unique(pairs[0])) != pairs.shape[1]:
+        raise ValueError(f'Task {self.name!r} has a case of two clients.')
 
   def splits(self) -> dict[str, Examples]:
     """The splits that there are, by name."""
@@ -195,12 +230,24 @@ class Task:
     """Number of classes."""
     return len(self.label_names)
 
+  @property
+  def has_labels(self) -> bool:
+    """Whether an example of any split has a label."""
+    return any(np.any(examples.label >= 0) for examples in self.splits().values())
+
+  @property
+  def holder_names(self) -> tuple[str, ...]:
+    """Names of those who hold examples: see `Examples.holder`."""
+    return self.case_names if self.train.client is None else self.client_names
+
   def describe(self) -> str:
     """The task in one line."""
     parts = []
     unit = 'images' if self.field == IMAGE else 'examples'
     for split, examples in self.splits().items():
       cases = f' of {len(np.unique(examples.case)):,} cases' if self.case_level else ''
+      if examples.client is not None:
+        cases += f' of {len(np.unique(examples.client)):,} clients'
       unlabelled = int(np.sum(examples.label < 0))
       note = f' ({unlabelled:,} unlabelled)' if unlabelled else ''
       parts.append(f'{split} {len(examples):,} {unit}{cases}{note}')
@@ -227,7 +274,7 @@ class Task:
     return [warning]
 
   def fingerprint(self) -> str:
-    """Identifies the examples: a digest of all ids, labels, cases and fields."""
+    """Identifies the examples: a digest of all ids, labels, cases, clients, fields."""
     digest = hashlib.blake2b(digest_size=16)
     for split, examples in self.splits().items():
       digest.update(split.encode())
@@ -235,6 +282,9 @@ class Task:
         if name != IMAGE:
           digest.update(name.encode())
       known = (examples.example_id, examples.label, examples.case)
+      if examples.client is not None:
+        digest.update(b'client')
+        known = (*known, examples.client)
       for array in (*known, *examples.fields.values()):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

@@ -32,8 +32,22 @@ _IMBALANCED = 2
 _CLUSTERS = 'clusters'
 
 
+def skipped(task: task_lib.Task) -> str | None:
+  """Returns a line where nothing can be evaluated by labels; None where it can.
+
+  Args:
+    task: Any.
+  """
+  if task.has_labels:
+    return None
+  return f'No example of {task.name} has a label: probes and accuracies are skipped.'
+
+
 class Evaluator:
-  """Evaluates parameters of one encoder on one task; compiles once."""
+  """Evaluates parameters of one encoder on one task; compiles once.
+
+  Of a task without any label it finds nothing.
+  """
 
   def __init__(
     self,
@@ -55,10 +69,11 @@ class Evaluator:
       collect: For the method one_round; None: its sums are taken of all examples.
 
     Raises:
-      ValueError: If the task has no labels, or a flag is out of range.
+      ValueError: If one split has labels and the other none, or a flag is out of range.
     """
+    self.skipped = skipped(task)
     for split, labels in (('train', task.train.label), ('test', task.test.label)):
-      if not np.any(labels >= 0):
+      if self.skipped is None and not np.any(labels >= 0):
         raise ValueError(
           f'The task {task.name!r} has no {split} labels; evaluation needs them.'
         )
@@ -82,6 +97,8 @@ class Evaluator:
     Args:
       params: Of the encoder, with its population statistics if it has any.
     """
+    if self.skipped is not None:
+      return collections.OrderedDict()
     return self._evaluate(
       params,
       evaluation.METHODS.value,
@@ -97,7 +114,7 @@ class Evaluator:
     """
     prefix = dual_encoder.encoder_prefix(self._encoder)
     numbers = self.evaluate(network.select(params, prefix))
-    if self._classify is not None:
+    if self._classify is not None and self.skipped is None:
       numbers.update(
         suite.evaluate_classifier(
           functools.partial(self._classify, params),
@@ -243,7 +260,7 @@ def _keeping(
 def _imbalanced(labels: np.ndarray) -> bool:
   """Returns whether classes differ enough in size for accuracy to mislead."""
   _, counts = np.unique(labels[labels >= 0], return_counts=True)
-  return bool(np.max(counts) > _IMBALANCED * np.min(counts))
+  return len(counts) > 0 and bool(np.max(counts) > _IMBALANCED * np.min(counts))
 
 
 def report(
@@ -266,6 +283,9 @@ def report(
     known: Its numbers if it has just been evaluated.
     prefix: What the names of the numbers begin with in `evaluation.json`.
   """
+  if evaluator.skipped is not None:
+    print(evaluator.skipped)
+    return
   found: dict[str, results.Numbers] = {}
   if evaluation.BASELINES.value:
     found[results.RANDOM], scratch = evaluator.baselines()

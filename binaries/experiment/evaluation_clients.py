@@ -5,7 +5,7 @@ to the training examples, fairness to the test examples.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import contextlib
 from typing import Any
 
@@ -123,8 +123,13 @@ def build_deal(task: task_lib.Task) -> scores.Deal | None:
 
   def deal(labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
     text = dealing.text(task)
+    holders, seed = cases, common.SEED.value
+    if task.test.client is not None:
+      # Of a case all images are at one client.
+      known, first = np.unique(task.test.case, return_index=True)
+      holders = task.test.client[first[np.searchsorted(known, cases)]]
     try:
-      return spec.build(text, labels, cases, common.SEED.value)
+      return spec.build(text, labels, holders, seed, names=task.holder_names)
     except ValueError as error:
       raise ValueError(
         f'--fairness applies the partition {text} to the test examples of {task.name}, '
@@ -135,13 +140,14 @@ def build_deal(task: task_lib.Task) -> scores.Deal | None:
 
 
 def hold_cases(
-  partition: partition_lib.Partition, cases: np.ndarray
+  partition: partition_lib.Partition, cases: np.ndarray, names: Sequence[str] = ()
 ) -> partition_lib.Partition:
   """Turns a partition of images into one of cases.
 
   Args:
     partition: Client id -> positions of images.
     cases: int [N], the case of each image.
+    names: Of the cases, for the error, if they have any.
 
   Returns:
     Client id -> positions into the cases by increasing id.
@@ -155,8 +161,9 @@ def hold_cases(
   for client_id, positions in partition.items():
     held = np.unique(index[positions])
     if np.any(is_held[held]):
+      torn = ids[held[is_held[held]][0]]
       raise ValueError(
-        f'Case {ids[held[is_held[held]][0]]} has images at two clients; the methods '
+        f'Case {names[torn] if names else torn} has images at two clients; the methods '
         f'{suite.FEDERATED_LINEAR} and {suite.ONE_ROUND} classify cases, and need a '
         'partition that keeps them together, such as case.'
       )
@@ -169,7 +176,7 @@ def _partition(task: task_lib.Task) -> partition_lib.Partition:
   """Returns the partition of the run, of cases where these are classified."""
   partition = common.build_partition(task)
   if task.case_level:
-    return hold_cases(partition, task.train.case)
+    return hold_cases(partition, task.train.case, task.case_names)
   return partition
 
 

@@ -51,7 +51,7 @@ class Parts(NamedTuple):
 
 
 class Personal:
-  """The personal encoders of a run."""
+  """The personal encoders of a run; without any label they are exported alone."""
 
   def __init__(self, parts: Parts, model: personal_models.PersonalModel):
     """Deals the test examples; encodes nothing yet.
@@ -61,7 +61,8 @@ class Personal:
       model: Its clients' models.
 
     Raises:
-      ValueError: If a client to export is none of the run's.
+      ValueError: If a client to export is none of the run's, or has a name that no
+        folder can have.
     """
     for client_id in own_encoders.EXPORT.value:
       if client_id not in parts.partition:
@@ -69,15 +70,19 @@ class Personal:
           f'export_clients has {client_id!r}; the clients are '
           f'{next(iter(parts.partition))} to {next(reversed(parts.partition))}.'
         )
+      run_folder.check_client(client_id)
     self._parts = parts
     self._encoders = personal_models.PersonalEncoders(parts.encoder, model)
-    task = parts.task
+    self._evaluation = self._build_evaluation() if parts.task.has_labels else None
+
+  def _build_evaluation(self) -> personal.PersonalEvaluation:
+    """Deals the test examples; encodes nothing yet."""
+    task, held = self._parts.task, self._parts.partition
     labelled = np.flatnonzero(task.test.label >= 0)
     dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
     tested = collections.OrderedDict((k, labelled[own]) for k, own in dealt.items())
-    held = parts.partition
     source = dealing.source_of(task)
-    self._evaluation = personal.PersonalEvaluation(
+    return personal.PersonalEvaluation(
       dealing.held(task, task.train, held, source),
       dealing.held(task, task.test, tested, self._sources(source, tested)),
       held,
@@ -86,7 +91,7 @@ class Personal:
       fractions=evaluation.fractions(),
       seed=common.SEED.value,
       federated=self._build_federated(),
-      field=parts.encoder.field,
+      field=self._parts.encoder.field,
     )
 
   def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
@@ -139,17 +144,18 @@ class Personal:
       name: Of the algorithm.
       rounds: Number of the last round.
     """
-    known = results.read(folder.path, rounds)
-    methods = [
-      method
-      for method in (*personal.KNN, *own_encoders.METHODS.value)
-      if not has(known, method)
-    ]
-    if methods:
-      found = self._evaluate(folder, weights, rounds, methods)
-      results.write(folder.path, rounds, name, {name: found})
-      known.update(found)
-    print(table(known))
+    if self._evaluation is not None:
+      known = results.read(folder.path, rounds)
+      methods = [
+        method
+        for method in (*personal.KNN, *own_encoders.METHODS.value)
+        if not has(known, method)
+      ]
+      if methods:
+        found = self._evaluate(folder, weights, rounds, methods)
+        results.write(folder.path, rounds, name, {name: found})
+        known.update(found)
+      print(table(known))
     for client_id in own_encoders.EXPORT.value:
       self._export(folder, weights, name, rounds, client_id)
 
@@ -160,6 +166,8 @@ class Personal:
     round: int,
     methods: Sequence[str],
   ) -> results.Numbers:
+    if self._evaluation is None:
+      return collections.OrderedDict()
     encoder_of = functools.partial(self._encoders.encode, weights)
     accuracies = self._evaluation.evaluate(encoder_of, methods)
     return write(folder, round, accuracies)

@@ -127,6 +127,10 @@ def prepare(chosen: choice.Choice) -> Prepared:
   """
   algorithm, share = chosen.algorithm, chosen.label_share
   task = common.load_task()
+  if chosen.objective.labelled and not np.any(task.train.label >= 0):
+    raise ValueError(
+      f'The task {task.name!r} has no train labels; {chosen.title} learns from them.'
+    )
   partition = common.build_partition(task)
   report = describe.describe(partition, task.train.label, task.num_classes)
   print(report.line(), flush=True)

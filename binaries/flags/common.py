@@ -12,6 +12,8 @@ from absl import flags
 from binaries.flags import dealing
 from binaries.flags import paths
 from binaries.flags import program
+from tasks import folders
+from tasks import manifest
 from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import multiview
@@ -28,7 +30,20 @@ DATA_DIR = paths.define(
   'data_dir',
   None,
   'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
-  'file (ham10000, cases), or the .npz or .csv file (features).',
+  'file (ham10000, cases, folder), or the .npz, .csv or .parquet file (features).',
+)
+CLASSIFY = flags.DEFINE_enum(
+  'classify',
+  None,
+  manifest.CLASSIFIED,
+  'Of cases, what is classified: each image by itself, or the images of a case '
+  'together; by default cases where the manifest has the column case_id.',
+)
+FOLDERS = flags.DEFINE_enum(
+  'folders',
+  None,
+  folders.MEANINGS,
+  'Of the task folder, what each folder of images is; by default nothing (none).',
 )
 DOWNLOAD = flags.DEFINE_bool(
   'download', True, 'Whether TFDS may download a data set that is not prepared.'
@@ -127,6 +142,9 @@ DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
+# Flags of one task each, which a run has where they are given: others do not know them.
+WHERE_GIVEN = ('classify', 'folders')
+
 # Paths that a program which reads a run needs again on its command line, and what it
 # has no use for: neither is taken from the run.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
@@ -142,7 +160,7 @@ NOT_ADOPTED = (
 
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
-WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases', 'features')
+WITH_DATA_DIR = (*DOWNLOADED, 'ham10000', 'cases', 'folder', 'features')
 
 
 def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
@@ -182,6 +200,8 @@ def check_flags() -> None:
   """
   refuse_stray('data_dir', 'task', WITH_DATA_DIR)
   refuse_stray('download', 'task', DOWNLOADED)
+  refuse_stray('classify', 'task', ('cases',))
+  refuse_stray('folders', 'task', ('folder',))
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
@@ -275,7 +295,13 @@ def of_task() -> dict[str, object]:
 def load_task() -> task_lib.Task:
   """Loads the task that the flags name, and prints what it holds."""
   task = registry.load(
-    TASK.value, DATA_DIR.value, IMAGE_SIZE.value, DOWNLOAD.value, seed=0
+    TASK.value,
+    DATA_DIR.value,
+    IMAGE_SIZE.value,
+    DOWNLOAD.value,
+    seed=0,
+    classify=CLASSIFY.value,
+    folders=FOLDERS.value,
   )
   print(task.describe())
   for line in task.report:

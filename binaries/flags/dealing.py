@@ -18,8 +18,10 @@ PARTITION = flags.DEFINE_string(
   '(of one size: ,balanced=true), skew:beta=0.5,clients=5, '
   'classes:per_client=2,clients=5, quantity:alpha=0.5,clients=10, '
   'clusters:clients=5 (,whiten=true,balanced=true), rotation:clients=5, '
-  'style:clients=5 (these three mixed: ,alpha=0.1 or ,beta=0.5), or case; by '
-  'default case where the task has cases, dirichlet:alpha=0,examples=4 elsewhere.',
+  'style:clients=5 (these three mixed: ,alpha=0.1 or ,beta=0.5), or client (or case): '
+  'each client of the data, or each case where they name none; by default this where '
+  'the task has either, iid:examples=4 where nothing is labelled, and '
+  'dirichlet:alpha=0,examples=4 elsewhere.',
 )
 ENCODER = paths.define(
   'partition_encoder',
@@ -40,8 +42,15 @@ _KEEPING = 1
 
 def text(task: task_lib.Task) -> str:
   """Returns the partition's specification: the flag, or the task's default."""
-  default = 'case' if task.case_level else 'dirichlet:alpha=0,examples=4'
-  return PARTITION.value or default
+  if PARTITION.value:
+    return PARTITION.value
+  if task.train.client is not None:
+    return 'client'
+  if task.case_level:
+    return 'case'
+  if not np.any(task.train.label >= 0):
+    return 'iid:examples=4'
+  return 'dirichlet:alpha=0,examples=4'
 
 
 def check() -> None:
@@ -79,7 +88,14 @@ def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
   """
   config = spec.parse(text(task))
   encoded = _encode(task) if spec.needs_features(config) else None
-  partition = spec.build(config, task.train.label, task.train.case, seed, encoded)
+  partition = spec.build(
+    config,
+    task.train.label,
+    task.train.holder,
+    seed,
+    encoded,
+    task.holder_names,
+  )
   if MOST.value is None:
     return partition
   rng = np.random.default_rng([seed, _KEEPING])

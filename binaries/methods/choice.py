@@ -82,6 +82,9 @@ class Choice:
     fixed = table.fixed(self.method)
     names = {*_taken(self.method), *self.program.choosers, *fixed}
     values = {name: known[name].value for name in sorted(names) if name in known}
+    for name in common.WHERE_GIVEN:
+      if values.get(name, '') is None:
+        del values[name]
     if values.get(common.RUNTIME.name) == common.HOSTS:
       # Hosts are workers: a run may go on with the one or the other.
       values[common.RUNTIME.name] = common.WORKER

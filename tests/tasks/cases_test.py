@@ -209,8 +209,12 @@ def test_files_that_are_not_listed_are_reported(tmp_path):
 @pytest.mark.parametrize(
   ('header', 'rows', 'message'),
   [
-    ('image,label', ['a/0.jpg,x'], 'lacks the column case_id; it has image, label'),
-    ('file,who', ['a/0.jpg,x'], 'lacks the column image, case_id'),
+    (
+      'image,label',
+      ['a/0.jpg,x'],
+      'the column client_id or case_id; it has image, label',
+    ),
+    ('file,who', ['a/0.jpg,x'], 'lacks the column image, client_id or case_id'),
     ('image,case_id', [], 'lists 0 images'),
     ('image,case_id', ['a/0.jpg,'], 'line 2, has no value for case_id'),
     ('image,case_id', ['a/9.jpg,0'], '1 file that cannot be found: a/9.jpg'),

@@ -15,6 +15,7 @@ def test_names():
     'stl10',
     'ham10000',
     'cases',
+    'folder',
     'wine',
     'breast_cancer',
     'features',

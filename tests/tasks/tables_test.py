@@ -67,7 +67,7 @@ def test_without_a_split_a_fifth_of_every_class_is_held_out(tmp_path):
 @pytest.mark.parametrize(
   ('changed', 'message'),
   [
-    ({'label': None}, "holds features, test; it must hold 'label'"),
+    ({'features': None}, "holds label, test; it must hold 'features'"),
     ({'label': np.zeros(3, np.int64)}, r'label of features has shape \(3,\)'),
     ({'label': np.array([0, 1, 4, 0])}, r'is from 0 to 4; it must be .* rows, 4'),
     ({'label': np.array([0, 10**15, 1, 0])}, r'from 0 to 1000000000000000; it must'),
@@ -86,8 +86,8 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
-    ('a,b\n1,2\n', "a header with a column 'label'"),
-    ('a,label\n', 'must have rows'),
+    ('a,b\n1,2\n', 'The 1 rows cannot be split'),
+    ('a,label\n', 'must have a header, and rows'),
     ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
     ('a,label,split\n1,x,dev\n', r"has \['dev'\]; allowed are train and test"),
   ],
@@ -103,7 +103,7 @@ def test_a_missing_file_is_named(tmp_path):
   with pytest.raises(ValueError, match='data_dir is not given; the task features'):
     registry.load('features')
   for path in (tmp_path, tmp_path / 'no.npz', tmp_path / 'table.txt'):
-    with pytest.raises(ValueError, match=r'it must be a \.npz or \.csv file'):
+    with pytest.raises(ValueError, match=r'a \.npz, \.csv or \.parquet file'):
       tables.load_file(path)
 
 

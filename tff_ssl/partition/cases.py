@@ -1,15 +1,19 @@
-"""Natural clients: each case (one patient, one lesion) is a client."""
+"""Natural clients: each case (a patient, a lesion), or who holds it, is a client."""
 
+import collections
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
 
+_SHOWN = 3
+
 
 @dataclasses.dataclass(frozen=True)
 class CaseConfig:
-  """One client for each case.
+  """One client for each case, or for each holder of several, where there are such.
 
   Attributes:
     max_examples: A case with more examples keeps so many of them, drawn at random;
@@ -23,7 +27,10 @@ class CaseConfig:
 
 
 def build(
-  config: CaseConfig, cases: np.ndarray, rng: np.random.Generator
+  config: CaseConfig,
+  cases: np.ndarray,
+  rng: np.random.Generator,
+  names: Sequence[str] = (),
 ) -> clients_lib.Partition:
   """Makes each case a client.
 
@@ -31,12 +38,14 @@ def build(
     config: How large a client may be.
     cases: int [n], the case of each example.
     rng: Source of the draws where a case is too large.
+    names: The name of each case, in lexicographic order, which clients have then; if
+      there are none they are numbered.
 
   Returns:
     The partition, clients in ascending order of their case.
 
   Raises:
-    ValueError: There are no examples.
+    ValueError: There are no examples, or names are out of order or too few.
   """
   if not len(cases):
     raise ValueError('A case partition needs at least 1 example, but there are 0.')
@@ -50,4 +59,21 @@ def build(
       else members
       for members in held
     ]
-  return clients_lib.from_positions(held, prefix='case')
+  if not names:
+    return clients_lib.from_positions(held, prefix='case')
+  found = np.unique(cases).tolist()
+  if found[-1] >= len(names):
+    raise ValueError(
+      f'The last case is {found[-1]}, but there are {len(names)} names; each case '
+      'needs one.'
+    )
+  own = [names[case] for case in found]
+  if own != sorted(set(own)):
+    raise ValueError(
+      f'The names of cases are {", ".join(own[:_SHOWN])}, ...; they must be in '
+      'lexicographic order, each once.'
+    )
+  return collections.OrderedDict(
+    (name, np.sort(members).astype(np.int64))
+    for name, members in zip(own, held, strict=True)
+  )

@@ -16,12 +16,15 @@
   rotation:clients=5,alpha=0.1   the same, with rotations mixed over clients
   style:clients=5,beta=0.5       IID but for the style of images, half of each style
                                  spread evenly over the clients
-  case                      each case is a client
+  case                      each case is a client; where cases have holders, each of
+                            these
+  client                    the same, by another name
   case:max_examples=6       the same, of 6 examples at most
 
 The fields are those of the configuration that a kind names.
 """
 
+from collections.abc import Sequence
 import dataclasses
 from typing import TypeAlias
 
@@ -63,6 +66,7 @@ _CONFIGS: dict[str, type[PartitionConfig]] = {
   'rotation': sources.RotationConfig,
   'style': sources.StyleConfig,
   'case': cases_lib.CaseConfig,
+  'client': cases_lib.CaseConfig,
 }
 KINDS = tuple(_CONFIGS)
 _OF_SOURCES = (sources.RotationConfig, sources.StyleConfig)
@@ -140,6 +144,7 @@ def build(
   cases: np.ndarray,
   seed: int,
   features: np.ndarray | None = None,
+  names: Sequence[str] = (),
 ) -> clients_lib.Partition:
   """Deals the training examples to clients.
 
@@ -148,10 +153,12 @@ def build(
   Args:
     config: A configuration, or its specification as text.
     labels: int [n], the label of each example, -1 where it has none.
-    cases: int [n], the case of each example.
+    cases: int [n], the case of each example, or who holds it, for clients by nature.
     seed: The same seed, configuration and arrays give the same partition.
     features: float [n, d], an encoder's features of each example, where the kind needs
       them.
+    names: The name of each case, in lexicographic order, for clients that are cases;
+      if there are none they are numbered.
 
   Returns:
     The partition: no example belongs to two clients.
@@ -185,7 +192,7 @@ def build(
       source = sources.draw(config, len(labels), rng)
       return mixing.deal(config, source, rng, balanced=True)
     case cases_lib.CaseConfig():
-      return cases_lib.build(config, cases, rng)
+      return cases_lib.build(config, cases, rng, names)
   raise ValueError(f'{config!r} is not a configuration of a partition.')
 
 

@@ -255,8 +255,7 @@ class RunFolder:
     """
     path = self.path
     if client_id is not None:
-      if client_id in ('.', '..') or '/' in client_id:
-        raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
+      check_client(client_id)
       path = self.path / 'clients' / client_id
       path.mkdir(parents=True, exist_ok=True)
     with files.atomic(path / 'encoder.keras') as aside:
@@ -299,6 +298,19 @@ class RunFolder:
       return
     run_config.check_unused(self.path)
     files.write_json(self.path / run_config.NAME, config)
+
+
+def check_client(client_id: str) -> None:
+  """Checks that a client's encoder can be written.
+
+  Args:
+    client_id: Of the client.
+
+  Raises:
+    ValueError: If its id cannot be the name of a folder.
+  """
+  if client_id in ('.', '..') or '/' in client_id:
+    raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
 
 
 def _last_row(rows: table.Table, round: int) -> dict[str, str]:
