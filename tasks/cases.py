@@ -54,22 +54,7 @@ def load(
   Raises:
     ValueError: The manifest or an image it names is missing or wrong.
   """
-  if data_dir is None:
-    raise ValueError(
-      'Task cases needs data_dir: a folder or .tar with images and manifest.csv '
-      f'({_COLUMNS}), or the path of such a CSV file.'
-    )
-  path = pathlib.Path(data_dir).expanduser()
-  if path.suffix == '.csv' and path.is_file():
-    source, manifest = sources.open_source(path.parent), path.name
-  else:
-    source = sources.open_source(path)
-    found = sources.shallowest(source, ('manifest.csv',))
-    if found is None:
-      raise ValueError(
-        f'{path} holds no manifest.csv ({_COLUMNS}); without one, take the task folder.'
-      )
-    manifest = found
+  source, manifest = _open(data_dir)
   rows = manifest_lib.parse(
     manifest, source.read(manifest), folder=manifest.rpartition('/')[0]
   )
@@ -82,6 +67,39 @@ def load(
     seed=seed,
     classify=manifest_lib.what_is_classified(manifest, rows, classify),
   )
+
+
+def columns(data_dir: str | os.PathLike[str] | None) -> list[str]:
+  """Returns the columns of the manifest, of which no row is read; see `load`."""
+  top = pathlib.Path(data_dir or '').expanduser()
+  if top.is_dir() and data_dir is not None:
+    top /= 'manifest.csv'
+  if top.suffix == '.csv' and top.is_file():
+    # There is none nearer, and no file needs to be listed.
+    return manifest_lib.header(top.name, top.read_bytes())
+  source, manifest = _open(data_dir)
+  return manifest_lib.header(manifest, source.read(manifest))
+
+
+def _open(
+  data_dir: str | os.PathLike[str] | None,
+) -> tuple[sources.FolderSource | sources.TarSource, str]:
+  """Returns the files, and the name of the manifest."""
+  if data_dir is None:
+    raise ValueError(
+      'Task cases needs data_dir: a folder or .tar with images and manifest.csv '
+      f'({_COLUMNS}), or the path of such a CSV file.'
+    )
+  path = pathlib.Path(data_dir).expanduser()
+  if path.suffix == '.csv' and path.is_file():
+    return sources.open_source(path.parent), path.name
+  source = sources.open_source(path)
+  manifest = sources.shallowest(source, ('manifest.csv',))
+  if manifest is None:
+    raise ValueError(
+      f'{path} holds no manifest.csv ({_COLUMNS}); without one, take the task folder.'
+    )
+  return source, manifest
 
 
 def build_task(
@@ -183,7 +201,8 @@ class _Belonging:
 def _belonging(rows: Sequence[manifest_lib.Row], classify: str) -> _Belonging:
   """Numbers cases and clients in the order of their names."""
   if classify == manifest_lib.IMAGE:
-    case, case_names = np.arange(len(rows), dtype=np.int64), ()
+    case = np.arange(len(rows), dtype=np.int64)
+    case_names: tuple[str, ...] = ()
     if not rows[0].holder:
       return _Belonging(case)
   else:

@@ -107,6 +107,16 @@ def read_table(
   return rows
 
 
+def header(name: str, content: bytes) -> list[str]:
+  """Returns the columns of a CSV file; the arguments are those of `read_table`."""
+  first = content.partition(b'\n')[0]
+  try:
+    names = next(csv.reader([first.decode('utf-8-sig')]), [])
+  except (UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{name}, line 1: {error}.') from error
+  return [column.strip() for column in names]
+
+
 def parse(name: str, content: bytes, folder: str = '') -> list[Row]:
   """Reads a manifest with the columns image, client_id or case_id[, label][, split].
 

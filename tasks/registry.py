@@ -9,6 +9,7 @@ from tasks import cifar
 from tasks import digits
 from tasks import folders as folders_lib
 from tasks import ham10000
+from tasks import manifest
 from tasks import stl10
 from tasks import tables
 from tasks import task as task_lib
@@ -51,6 +52,41 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   tables.FEATURES: lambda r: tables.load_file(r.data_dir),
 }
 TASKS = tuple(_LOADERS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outline:
+  """What is known of a task before its data are read.
+
+  Attributes:
+    has_clients: Whether they name clients.
+    has_labels: Whether they may have labels.
+  """
+
+  has_clients: bool = False
+  has_labels: bool = True
+
+
+def outline(
+  name: str,
+  data_dir: str | os.PathLike[str] | None = None,
+  classify: str | None = None,
+  folders: str | None = None,
+) -> Outline:
+  """Returns what headers and flags tell of a task; the arguments are `load`'s.
+
+  Raises:
+    ValueError: The data are missing or wrong, as far as that is seen.
+  """
+  if name == 'folder':
+    return Outline(folders == folders_lib.CLIENT, folders == folders_lib.CLASS)
+  if name == 'cases':
+    columns = cases.columns(data_dir)
+    alone = classify == manifest.IMAGE and 'case_id' in columns
+    return Outline('client_id' in columns or alone, 'label' in columns)
+  if name == tables.FEATURES:
+    return Outline(has_labels=tables.has_label(data_dir))
+  return Outline()
 
 
 def load(

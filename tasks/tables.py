@@ -56,22 +56,60 @@ def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
   Raises:
     ValueError: There is no such file, or what it holds is not as it must be.
   """
+  table = _found(path)
+  readers = {'.npz': _read_npz, '.csv': _read_csv, '.parquet': _read_parquet}
+  try:
+    return readers[table.suffix](table)
+  except ValueError as error:
+    if str(table) in str(error):
+      raise
+    raise ValueError(f'{table}: {error}') from error
+
+
+def _found(path: str | os.PathLike[str] | None) -> pathlib.Path:
   if path is None:
     raise ValueError(
       'data_dir is not given; the task features needs a .npz, .csv or .parquet.'
     )
-  path = pathlib.Path(path).expanduser()
-  readers = {'.npz': _read_npz, '.csv': _read_csv, '.parquet': _read_parquet}
-  if path.suffix not in readers or not path.is_file():
+  table = pathlib.Path(path).expanduser()
+  if table.suffix not in ('.npz', '.csv', '.parquet') or not table.is_file():
     raise ValueError(
-      f'data_dir is {str(path)!r}; it must be a .npz, .csv or .parquet file.'
+      f'data_dir is {str(table)!r}; it must be a .npz, .csv or .parquet file.'
     )
+  return table
+
+
+def has_label(path: str | os.PathLike[str] | None) -> bool:
+  """Returns whether a table has labels; reads no row.
+
+  Args:
+    path: As of `load_file`.
+
+  Raises:
+    ValueError: As of `load_file`, of what is seen without a row.
+  """
+  table = _found(path)
   try:
-    return readers[path.suffix](path)
-  except ValueError as error:
-    if str(path) in str(error):
-      raise
-    raise ValueError(f'{path}: {error}') from error
+    if table.suffix == '.npz':
+      with np.load(table, allow_pickle=False) as arrays:
+        return _LABEL in arrays.files
+    if table.suffix == '.csv':
+      with table.open(newline='', encoding='utf-8') as file:
+        return _LABEL in next(csv.reader(file), [])
+    return _LABEL in _parquet_columns(table)
+  except (ValueError, OSError, EOFError, zipfile.BadZipFile, csv.Error) as error:
+    raise ValueError(f'{table} cannot be read: {error}') from error
+
+
+def _parquet_columns(path: pathlib.Path) -> list[str]:
+  # Imported here, as only such a file needs it.
+  import pyarrow as pa
+  from pyarrow import parquet
+
+  try:
+    return list(parquet.read_schema(path).names)
+  except pa.ArrowException as error:
+    raise ValueError(str(error)) from error
 
 
 def build(

@@ -53,9 +53,8 @@ class Examples:
       ('case', np.int64),
       ('client', np.int64),
     ):
-      array = getattr(self, name)
-      if array is None and name == 'client':
-        continue
+      # Of clients alone there may be none.
+      array = self.holder if name == 'client' else getattr(self, name)
       if array.shape != shape or array.dtype != dtype:
         raise ValueError(
           f'{name} is {array.dtype} of shape {array.shape}; it must be '
@@ -281,10 +280,10 @@ class Task:
       for name in examples.fields:
         if name != IMAGE:
           digest.update(name.encode())
-      known = (examples.example_id, examples.label, examples.case)
+      known = [examples.example_id, examples.label, examples.case]
       if examples.client is not None:
         digest.update(b'client')
-        known = (*known, examples.client)
+        known.append(examples.client)
       for array in (*known, *examples.fields.values()):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

@@ -285,11 +285,26 @@ def fill(values: Mapping[str, object]) -> None:
       flags.FLAGS[name].value = value
 
 
-def of_task() -> dict[str, object]:
-  """Returns values of flags that follow from the task, where none is given."""
-  if TASK.value not in registry.TABLES:
-    return {}
-  return {'encoder': 'mlp', 'augmentation': 'noise_mask'}
+def of_task(known: Mapping[str, object]) -> dict[str, object]:
+  """Returns values of flags that follow from the task, where none is given.
+
+  Args:
+    known: Values that the program has where none is given, by name.
+  """
+  values: dict[str, object] = {}
+  if TASK.value in registry.TABLES:
+    values.update(encoder='mlp', augmentation='noise_mask')
+  try:
+    outline = registry.outline(
+      TASK.value, DATA_DIR.value, CLASSIFY.value, FOLDERS.value
+    )
+  except (ValueError, OSError):
+    # To be said when the data are read, after all else that is wrong.
+    return values
+  partition = dealing.natural(outline, known.get(dealing.PARTITION.name))
+  if partition is not None:
+    values[dealing.PARTITION.name] = partition
+  return values
 
 
 def load_task() -> task_lib.Task:

@@ -4,9 +4,13 @@ from absl import flags
 import numpy as np
 
 from binaries.flags import paths
+from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.evaluation import features
+from tff_ssl.partition import classes
 from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import shares
+from tff_ssl.partition import skew
 from tff_ssl.partition import spec
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import encoder_file
@@ -36,6 +40,8 @@ MOST = flags.DEFINE_integer(
   'Clients with more training examples keep so many of them, drawn; by default all.',
   lower_bound=1,
 )
+# Programs' defaults that deal by labels.
+_BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
 # Of which examples a client keeps, apart from the draws of the partition.
 _KEEPING = 1
 
@@ -51,6 +57,25 @@ def text(task: task_lib.Task) -> str:
   if not np.any(task.train.label >= 0):
     return 'iid:examples=4'
   return 'dirichlet:alpha=0,examples=4'
+
+
+def natural(outline: registry.Outline, default: object) -> str | None:
+  """Returns the partition by default where the data's own take the program's place.
+
+  Args:
+    outline: Of the task.
+    default: Of the program; None: it has none.
+
+  Returns:
+    The clients that the data name; where nothing is labelled, as many as the program's
+    default deals by labels, IID; None: the program's default stays.
+  """
+  if outline.has_clients:
+    return 'client'
+  if outline.has_labels or default is None:
+    return None
+  config = spec.parse(str(default))
+  return f'iid:clients={config.clients}' if isinstance(config, _BY_LABEL) else None
 
 
 def check() -> None:

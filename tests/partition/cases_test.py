@@ -28,3 +28,21 @@ def test_bad_input_is_an_error():
     cases.CaseConfig(max_examples=0)
   with pytest.raises(ValueError, match='at least 1 example'):
     cases.build(cases.CaseConfig(), np.zeros(0, np.int64), np.random.default_rng(0))
+
+
+def test_clients_have_the_names_of_their_cases():
+  names = [f'n{k:02d}' for k in range(13)]
+  config = cases.CaseConfig()
+  partition = cases.build(config, _CASES, np.random.default_rng(0), names)
+  assert {name: held.tolist() for name, held in partition.items()} == {
+    'n03': [1],
+    'n07': [0, 2, 4],
+    'n12': [3],
+  }
+  for wrong, message in (
+    (names[:12], 'The last case is 12, but there are 12 names'),
+    ([*names[:12], 'a'], 'n03, n07, a, ...; they must be in lexicographic order'),
+    ([*names[:12], 'n07'], 'each once'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      cases.build(config, _CASES, np.random.default_rng(0), wrong)

@@ -111,6 +111,9 @@ def test_the_seed_determines_the_partition(text):
 def test_case_partition_needs_no_labels():
   partition = spec.build('case', np.full(40, -1), _CASES, seed=0)
   assert len(partition) == 20
+  other = spec.build('client', np.full(40, -1), _CASES, seed=0)
+  for name, held in partition.items():
+    np.testing.assert_array_equal(other[name], held)
 
 
 def test_arrays_must_fit():

@@ -264,3 +264,104 @@ def test_archives_that_cannot_be_read(tmp_path):
   zipped = fabricate.tar_of(folder, tmp_path / 'data.tar.gz', 'w:gz')
   with pytest.raises(ValueError, match=r'not a readable uncompressed \.tar'):
     cases.load(zipped)
+
+
+# Of four patients two images each, of both labels; the case of an image is its lesion.
+_HELD = [f'a/{k}.jpg,C{k // 2 + 101},L{k // 2},{"xy"[k % 2]}' for k in range(8)]
+
+
+def _of(task):
+  """Example id -> name of who holds it, of each split."""
+  return {
+    split: {
+      int(example): task.holder_names[holder]
+      for example, holder in zip(examples.example_id, examples.holder, strict=True)
+    }
+    for split, examples in task.splits().items()
+  }
+
+
+def test_clients_hold_images_of_several_labels(tmp_path):
+  rows = [','.join(np.delete(row.split(','), 2)) for row in _HELD]
+  folder = _folder(tmp_path, 'image,client_id,label', rows)
+  task = cases.load(folder, image_size=8)
+  assert not task.case_level
+  held = _of(task)
+  expected = {k: f'C{k // 2 + 101}' for k in range(8)}
+  assert held['train'] | held['test'] == expected
+  # A patient is in one split with all of its images, of which each is a case.
+  assert not set(held['train'].values()) & set(held['test'].values())
+  assert len(held['test']) == 2
+  for examples in (task.train, task.test):
+    np.testing.assert_array_equal(examples.case, examples.example_id)
+    np.testing.assert_array_equal(examples.label, examples.example_id % 2)
+
+
+def test_cases_of_clients_are_classified_and_can_be_images(tmp_path):
+  header = 'image,client_id,case_id'
+  rows = [f'a/{k}.jpg,h{k // 4},c{k // 2}' for k in range(8)]
+  folder = _folder(tmp_path, header, rows)
+  task = cases.load(folder, image_size=8)
+  assert task.case_level
+  assert task.holder_names == ('h0', 'h1')
+  assert task.case_names == ('c0', 'c1', 'c2', 'c3')
+  np.testing.assert_array_equal(task.test.case, task.test.example_id // 2)
+  np.testing.assert_array_equal(task.test.client, task.test.example_id // 4)
+  images_alone = cases.load(folder, image_size=8, classify='image')
+  assert not images_alone.case_level
+  assert _of(images_alone) == _of(task)
+  # Without clients the cases are these, and keep their split.
+  folder = _folder(tmp_path, rows=_ROWS)
+  together = cases.load(folder, image_size=8)
+  assert together.train.client is None
+  alone = cases.load(folder, image_size=8, classify='image')
+  assert _of(alone) == _of(together)
+  assert alone.holder_names == ('case0', 'case1', 'case2', 'case3')
+
+
+def test_clients_of_one_leading_label_each_are_split_all_the_same(tmp_path):
+  rows = ['a/0.jpg,p,x', 'a/1.jpg,q,y']
+  task = cases.load(_folder(tmp_path, 'image,client_id,label', rows), image_size=8)
+  assert (len(task.train), len(task.test)) == (1, 1)
+  folder = _folder(tmp_path, 'image,client_id,label', ['a/0.jpg,p,x', 'a/1.jpg,p,y'])
+  with pytest.raises(ValueError, match='The 1 clients cannot be split'):
+    cases.load(folder, image_size=8)
+
+
+@pytest.mark.parametrize(
+  ('header', 'rows', 'classify', 'message'),
+  [
+    (
+      'image,client_id,case_id',
+      ['a/0.jpg,C101,L1', 'a/1.jpg,C102,L1'],
+      None,
+      r'1 case of more than one client, where each must have one: L1 \(C101, C102\)',
+    ),
+    (
+      'image,client_id,split',
+      ['a/0.jpg,C101,train', 'a/1.jpg,C101,test'],
+      None,
+      '1 client in two splits: C101',
+    ),
+    (
+      'image,client_id,case_id,label',
+      ['a/0.jpg,C101,L1,x', 'a/1.jpg,C101,L1,y'],
+      'case',
+      r'more than one label.*: L1 \(x, y\); images can be classified one by one',
+    ),
+    (
+      'image,client_id',
+      ['a/0.jpg,p', 'a/1.jpg,q'],
+      'case',
+      r"manifest\.csv has no column case_id; only 'image' is allowed",
+    ),
+    ('image,client_id', ['a/0.jpg,', 'a/1.jpg,q'], None, 'no value for client_id'),
+    ('image,client_id', ['a/0.jpg,p'], 'patient', "classify is 'patient'; allowed"),
+  ],
+)
+def test_conflicts_are_named_by_the_names_of_the_manifest(
+  tmp_path, header, rows, classify, message
+):
+  folder = _folder(tmp_path, header, rows, files=2)
+  with pytest.raises(ValueError, match=message):
+    cases.load(folder, image_size=4, classify=classify)

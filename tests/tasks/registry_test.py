@@ -39,5 +39,11 @@ def test_errors():
     registry.load('mnist')
   with pytest.raises(ValueError, match='image_size is 8; the task wine has no images'):
     registry.load('wine', image_size=8)
+  with pytest.raises(
+    ValueError, match="classify is 'case' with the task digits; it is"
+  ):
+    registry.load('digits', classify='case')
+  with pytest.raises(ValueError, match="folders is 'class' with the task cases; it is"):
+    registry.load('cases', folders='class')
   with pytest.raises(ValueError, match='image_size is 0; it must be at least 1'):
     registry.load('digits', image_size=0)

@@ -1,6 +1,8 @@
 """Tabular tasks: scikit-learn's, and files of one's own."""
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 import pytest
 
 from tasks import registry
@@ -112,3 +114,29 @@ def test_a_file_that_would_run_code_is_refused(tmp_path):
   np.savez(path, features=np.array([object()]), label=_LABEL)
   with pytest.raises(ValueError, match='cannot be read'):
     tables.load_file(path)
+
+
+def test_parquet_gives_the_task_of_the_same_csv(tmp_path):
+  width, height = _FEATURES.T
+  split = np.where(_TEST, 'test', 'train')
+  columns = {'width': width, 'label': [0, 1, None, 1], 'height': height, 'split': split}
+  parquet.write_table(pa.table(columns), tmp_path / 'table.parquet')
+  task = registry.load('features', tmp_path / 'table.parquet')
+  other = registry.load('features', _npz(tmp_path / 'table.npz'))
+  assert task.fingerprint() == other.fingerprint()
+  assert task.label_names == other.label_names
+  (tmp_path / 'table.parquet').write_text('width,height')
+  with pytest.raises(ValueError, match='cannot be read as Parquet'):
+    registry.load('features', tmp_path / 'table.parquet')
+
+
+def test_without_a_label_nothing_is_labelled(tmp_path):
+  csv = tmp_path / 'table.csv'
+  csv.write_text('width,height,split\n1,5,train\n3,5,train\n5,5,train\n9,7,test\n')
+  for task in (
+    registry.load('features', _npz(tmp_path / 'table.npz', label=None)),
+    registry.load('features', csv),
+  ):
+    assert not task.has_labels
+    assert task.num_classes == 0
+    assert (len(task.train), len(task.test)) == (3, 1)

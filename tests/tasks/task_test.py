@@ -35,12 +35,37 @@ def test_take_keeps_order_and_fields():
     ('label', np.full(2, -2, np.int32), 'label holds -2'),
     ('example_id', np.zeros(3, np.int64), r'example_id is int64 of shape \(3,\)'),
     ('case', np.zeros(2, np.int32), 'case is int32'),
+    ('client', np.zeros(3, np.int64), r'client is int64 of shape \(3,\)'),
   ],
 )
 def test_examples_are_validated(field, value, message):
   with pytest.raises(ValueError, match=message):
     change = {'fields': {'image': value}} if field == 'image' else {field: value}
     dataclasses.replace(_examples([0, 1]), **change)
+
+
+def _held(ids, clients, cases=None):
+  clients = np.asarray(clients, np.int64)
+  return dataclasses.replace(_examples(ids, cases=cases), client=clients)
+
+
+def test_the_holder_is_the_client_or_else_the_case():
+  train, test = _held([0, 1, 2], [8, 8, 9]), _held([3], [7])
+  np.testing.assert_array_equal(train.holder, [8, 8, 9])
+  np.testing.assert_array_equal(train.take(np.array([2, 0])).holder, [9, 8])
+  plain = _examples([0, 1, 2])
+  np.testing.assert_array_equal(plain.holder, plain.case)
+  task = task_lib.Task('name', ('a', 'b'), train, test, client_names=('p', 'q'))
+  assert task.holder_names == ('p', 'q')
+  assert 'train 3 images of 2 clients, test 1 images of 1 clients' in task.describe()
+  without = task_lib.Task('name', ('a', 'b'), plain, _examples([3]))
+  assert without.fingerprint() != task.fingerprint()
+
+
+def test_the_fingerprint_of_a_task_is_what_it_was():
+  """By the version before there were clients."""
+  task = task_lib.Task('name', ('a', 'b'), _examples([0, 1]), _examples([2]))
+  assert task.fingerprint() == 'b5fa7170cbdce3efae30ff18e0c6d978'
 
 
 @pytest.mark.parametrize(
@@ -51,6 +76,9 @@ def test_examples_are_validated(field, value, message):
     (_examples([0]), _examples([1], labels=[2]), 'test label 2'),
     (_examples([0]), _examples([1], size=3), 'must be the same'),
     (_examples([0]), _examples([]), '0 test examples'),
+    (_held([0, 1], [4, 5]), _held([2], [5]), 'client in two splits'),
+    (_held([0, 1], [4, 5], [3, 3]), _held([2], [6]), 'case of two clients'),
+    (_held([0, 1], [4, 5]), _examples([2]), 'clients in some splits only'),
   ],
 )
 def test_tasks_are_validated(train, test, message):

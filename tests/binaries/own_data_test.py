@@ -1,0 +1,190 @@
+"""Data of one's own: clients with many labels, and images without any."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from binaries import dcco
+from binaries.experiment import evaluating
+from binaries.experiment import evaluation_clients
+from binaries.flags import common
+from binaries.flags import dealing
+from tasks import registry
+from tasks import task as task_lib
+from tests.binaries import in_process
+from tests.tasks import fabricate
+from tff_ssl.encoders import cnn
+from tff_ssl.encoders import network
+
+_CLIENTS = 8
+_NAMES = tuple(f'C{101 + k}' for k in range(_CLIENTS))
+
+
+def _examples(ids):
+  """Images that are white where their label is 1; every eighth is one client's."""
+  ids = np.asarray(ids, np.int64)
+  label = (ids // _CLIENTS % 2).astype(np.int32)
+  image = np.broadcast_to(
+    np.uint8(255 * label)[:, None, None, None], (len(ids), 8, 8, 3)
+  )
+  return task_lib.Examples(
+    {'image': image}, label, ids, case=ids, client=ids % _CLIENTS
+  )
+
+
+@pytest.fixture
+def cells():
+  """A task of cells: two clients test, the others train."""
+  ids = np.arange(64)
+  of_test = ids % _CLIENTS < 2
+  return task_lib.Task(
+    'cells', ('x', 'y'), _examples(ids[~of_test]), _examples(ids[of_test]),
+    client_names=_NAMES,
+  )  # fmt: skip
+
+
+def test_clients_are_those_of_the_data_by_default(cells):
+  for flag in ((), ('--partition=case',), ('--partition=client',)):
+    with in_process.parsed(*flag):
+      partition = common.build_partition(cells)
+    assert list(partition) == list(_NAMES[2:])
+    for k, held in enumerate(partition.values()):
+      assert set(cells.train.example_id[held] % _CLIENTS) == {k + 2}
+
+
+def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
+  encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
+  flags = (
+    '--fairness',
+    '--evaluation_methods=logistic',
+    '--label_fractions=0.25,1',
+    '--evaluate_every=0',
+  )
+  with in_process.parsed(*flags):
+    deal = evaluation_clients.build_deal(cells)
+    clients = deal(cells.test.label, cells.test.case)
+    evaluator = evaluating.Evaluator(cells, encoder, deal=deal)
+    numbers = evaluator.evaluate(evaluator.initial_params())
+  assert {name: held.tolist() for name, held in clients.items()} == {
+    name: np.flatnonzero(cells.test.client == k).tolist()
+    for k, name in enumerate(_NAMES[:2])
+  }
+  # Images are drawn, not clients: a quarter of the 24 of each label.
+  assert numbers['labels/25%'] == 12
+  assert numbers['labels/100%'] == 48
+  assert numbers['fairness/clients'] == 2
+  # White and black are told apart, by any encoder.
+  assert numbers['linear/25%/accuracy'] == 1
+  assert numbers['fairness/linear/25%/accuracy/worst_decile'] == 1
+
+
+def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
+  examples = {
+    split: task_lib.Examples(
+      own.fields, np.full(len(own), -1, np.int32), own.example_id, own.case
+    )
+    for split, own in cells.splits().items()
+  }
+  task = task_lib.Task('flat', (), **examples)
+  encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
+  with in_process.parsed('--evaluation_methods=knn', '--label_fractions=1'):
+    assert dealing.text(task) == 'iid:examples=4'
+    evaluator = evaluating.Evaluator(task, encoder)
+    params: network.Params = {}
+    assert evaluator.evaluate(params) == {}
+    assert evaluator.evaluate_several({'a': params, 'b': params}) == {}
+    evaluating.report(evaluator, 'no/folder', 1, 'dcco', params)
+  assert capsys.readouterr().out == (
+    'No example of flat has a label: probes and accuracies are skipped.\n'
+  )
+
+
+def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path):
+  for name in _NAMES:
+    (tmp_path / 'data' / name).mkdir(parents=True)
+    for k in range(3):
+      (tmp_path / 'data' / name / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
+  run = in_process.run(
+    dcco,
+    '--task=folder',
+    '--folders=client',
+    f'--data_dir={tmp_path / "data"}',
+    '--image_size=8',
+    '--encoder=conv2',
+    '--encoder_width=0.125',
+    '--projector=8',
+    '--rounds=1',
+    '--clients_per_round=2',
+    f'--run_dir={tmp_path / "run"}',
+    folder=tmp_path / 'run',
+  )
+  assert run.status == 0, run.stderr
+  assert 'has a label: probes and accuracies are skipped.\n' in run.stdout
+  assert (run.folder / 'encoder.keras').is_file()
+  with (run.folder / 'partition.csv').open(newline='') as file:
+    rows = list(csv.DictReader(file))
+  task = registry.load('folder', tmp_path / 'data', image_size=8, folders='client')
+  expected = [task.holder_names[k] for k in np.unique(task.train.client)]
+  assert [row['client_id'] for row in rows] == expected
+  assert {row['size'] for row in rows} == {'3'}
+
+
+def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
+  (tmp_path / 'table.csv').write_text('a,b\n' + '1,2\n' * 10)
+  with pytest.raises(ValueError, match="The task 'features' has no train labels; cent"):
+    in_process.call(
+      dcco,
+      '--algorithm=centralized_supervised',
+      '--task=features',
+      f'--data_dir={tmp_path / "table.csv"}',
+      f'--run_dir={tmp_path / "run"}',
+    )
+  assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize(
+  ('flag', 'message'),
+  [
+    (
+      '--classify=image',
+      '--classify is given with --task=digits; it is for cases only',
+    ),
+    ('--folders=class', '--folders is given with --task=digits; it is for folder only'),
+  ],
+)
+def test_flags_of_one_task_are_refused_with_others(flag, message):
+  with (
+    in_process.parsed('--task=digits', flag),
+    pytest.raises(ValueError, match=message),
+  ):
+    common.check_flags()
+
+
+def test_what_the_data_name_takes_the_place_of_the_default_of_a_program(tmp_path):
+  """Of all that is known before the data are read: flags, and headers."""
+  (tmp_path / 'manifest.csv').write_text('image, client_id,label\n')
+  (tmp_path / 'old.csv').write_text('image,case_id,label\n')
+  (tmp_path / 'table.csv').write_text('a,b\n')
+  np.savez(tmp_path / 'table.npz', features=np.zeros([2, 2]), label=np.zeros(2))
+  known = {'partition': 'classes:per_client=2,clients=5'}
+  expected = {
+    '--task=digits': None,
+    '--task=folder': 'iid:clients=5',
+    '--task=folder --folders=client': 'client',
+    '--task=folder --folders=class': None,
+    f'--task=cases --data_dir={tmp_path}': 'client',
+    f'--task=cases --data_dir={tmp_path}/old.csv': None,
+    f'--task=cases --data_dir={tmp_path}/old.csv --classify=image': 'client',
+    f'--task=cases --data_dir={tmp_path}/none.csv': None,
+    f'--task=features --data_dir={tmp_path}/table.csv': 'iid:clients=5',
+    f'--task=features --data_dir={tmp_path}/table.npz': None,
+  }
+  found = {}
+  for line in expected:
+    with in_process.parsed(*line.split()):
+      found[line] = common.of_task(known).get('partition')
+  assert found == expected
+  with in_process.parsed('--task=folder'):
+    assert 'partition' not in common.of_task({'partition': 'iid:clients=100'})
+    assert 'partition' not in common.of_task({})

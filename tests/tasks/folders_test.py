@@ -1,0 +1,73 @@
+"""Folders of images without a manifest."""
+
+import pytest
+
+from tasks import folders
+from tests.tasks import fabricate
+
+_TREE = [f'{folder}/{k}.jpg' for folder in ('C101', 'C7', 'C8') for k in range(4)]
+
+
+def _folder(path, names=_TREE):
+  for k, name in enumerate(names):
+    (path / name).parent.mkdir(parents=True, exist_ok=True)
+    (path / name).write_bytes(fabricate.jpeg(9 * k))
+  path.mkdir(exist_ok=True)
+  (path / 'notes.txt').write_text('not an image')
+  return path
+
+
+def test_images_are_examples_and_folders_mean_nothing(tmp_path):
+  task = folders.load(_folder(tmp_path), image_size=8)
+  assert not task.case_level
+  assert not task.has_labels
+  assert task.train.client is None
+  assert task.report == ()
+  assert (len(task.train), len(task.test)) == (10, 2)
+
+
+def test_a_folder_is_a_client(tmp_path):
+  task = folders.load(_folder(tmp_path), image_size=8, folders='client')
+  assert task.holder_names == ('C101', 'C7', 'C8')
+  assert not task.has_labels
+  # Images are numbered by name: four of each folder, which no split cuts.
+  for examples, count in ((task.train, 8), (task.test, 4)):
+    assert examples.client.tolist() == (examples.example_id // 4).tolist()
+    assert len(examples) == count
+
+
+def test_a_folder_is_a_class(tmp_path):
+  task = folders.load(_folder(tmp_path), image_size=8, folders='class')
+  assert task.label_names == ('C101', 'C7', 'C8')
+  assert task.train.client is None
+  for examples, each in ((task.train, 3), (task.test, 1)):
+    assert examples.label.tolist() == (examples.example_id // 4).tolist()
+    assert examples.label.tolist().count(1) == each
+
+
+def test_an_archive_with_one_folder_around_splits(tmp_path):
+  names = [f'set/{part}/{c}/{c}.jpg' for part in ('train', 'test') for c in 'ab']
+  folder = _folder(tmp_path / 'data', names)
+  archive = fabricate.tar_of(folder, tmp_path / 'data.tar')
+  task = folders.load(archive, image_size=8, folders='class')
+  assert task.label_names == ('a', 'b')
+  # By name: test/a, test/b, train/a, train/b.
+  assert task.train.example_id.tolist() == [2, 3]
+  assert task.train.label.tolist() == task.test.label.tolist() == [0, 1]
+
+
+def test_wrong_folders_are_named(tmp_path):
+  with pytest.raises(ValueError, match='needs data_dir'):
+    folders.load(None)
+  with pytest.raises(ValueError, match=r'holds no images; their names must end in'):
+    folders.load(_folder(tmp_path / 'none', []))
+  folder = _folder(tmp_path / 'mixed', [*_TREE, 'x.jpg', 'y.jpg'])
+  with pytest.raises(
+    ValueError, match=r'2 images outside of folders: x\.jpg, y\.jpg; '
+  ):
+    folders.load(folder, folders='client')
+  one = _folder(tmp_path / 'one', _TREE[:4])
+  with pytest.raises(ValueError, match=r'4 images outside of folders: C101/0\.jpg'):
+    folders.load(one, folders='class')
+  with pytest.raises(ValueError, match="folders is 'case'; allowed are none, class"):
+    folders.load(folder, folders='case')
