@@ -60,10 +60,12 @@ class Outline:
 
   Attributes:
     has_clients: Whether they name clients.
+    has_cases: Whether cases are classified.
     has_labels: Whether they may have labels.
   """
 
   has_clients: bool = False
+  has_cases: bool = False
   has_labels: bool = True
 
 
@@ -79,11 +81,19 @@ def outline(
     ValueError: The data are missing or wrong, as far as that is seen.
   """
   if name == 'folder':
-    return Outline(folders == folders_lib.CLIENT, folders == folders_lib.CLASS)
+    return Outline(
+      has_clients=folders == folders_lib.CLIENT,
+      has_labels=folders == folders_lib.CLASS,
+    )
   if name == 'cases':
     columns = cases.columns(data_dir)
-    alone = classify == manifest.IMAGE and 'case_id' in columns
-    return Outline('client_id' in columns or alone, 'label' in columns)
+    has_cases = 'case_id' in columns and classify != manifest.IMAGE
+    return Outline(
+      # Of images that are classified one by one, cases are the clients.
+      has_clients='client_id' in columns or ('case_id' in columns and not has_cases),
+      has_cases=has_cases,
+      has_labels='label' in columns,
+    )
   if name == tables.FEATURES:
     return Outline(has_labels=tables.has_label(data_dir))
   return Outline()

@@ -67,15 +67,17 @@ def natural(outline: registry.Outline, default: object) -> str | None:
     default: Of the program; None: it has none.
 
   Returns:
-    The clients that the data name; where nothing is labelled, as many as the program's
-    default deals by labels, IID; None: the program's default stays.
+    The clients that the data name; where nothing is labelled and the program's default
+    deals by labels, the cases, or as many clients IID; None: the default stays.
   """
   if outline.has_clients:
     return 'client'
   if outline.has_labels or default is None:
     return None
   config = spec.parse(str(default))
-  return f'iid:clients={config.clients}' if isinstance(config, _BY_LABEL) else None
+  if not isinstance(config, _BY_LABEL):
+    return None
+  return 'case' if outline.has_cases else f'iid:clients={config.clients}'
 
 
 def check() -> None:

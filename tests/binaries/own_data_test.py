@@ -165,6 +165,7 @@ def test_what_the_data_name_takes_the_place_of_the_default_of_a_program(tmp_path
   """Of all that is known before the data are read: flags, and headers."""
   (tmp_path / 'manifest.csv').write_text('image, client_id,label\n')
   (tmp_path / 'old.csv').write_text('image,case_id,label\n')
+  (tmp_path / 'bare.csv').write_text('image,case_id\n')
   (tmp_path / 'table.csv').write_text('a,b\n')
   np.savez(tmp_path / 'table.npz', features=np.zeros([2, 2]), label=np.zeros(2))
   known = {'partition': 'classes:per_client=2,clients=5'}
@@ -176,6 +177,7 @@ def test_what_the_data_name_takes_the_place_of_the_default_of_a_program(tmp_path
     f'--task=cases --data_dir={tmp_path}': 'client',
     f'--task=cases --data_dir={tmp_path}/old.csv': None,
     f'--task=cases --data_dir={tmp_path}/old.csv --classify=image': 'client',
+    f'--task=cases --data_dir={tmp_path}/bare.csv': 'case',
     f'--task=cases --data_dir={tmp_path}/none.csv': None,
     f'--task=features --data_dir={tmp_path}/table.csv': 'iid:clients=5',
     f'--task=features --data_dir={tmp_path}/table.npz': None,
