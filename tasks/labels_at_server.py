@@ -1,8 +1,9 @@
 """Labels at the server: a task's training examples split between server and clients.
 
 The server has a share of the labelled examples, the same share of every class and whole
-cases; or those of one hospital; or, where the task comes with unlabelled examples
-(STL-10), all that are labelled. The others are the clients', who see no label.
+cases, or whole clients where the data name these (`Examples.holder`); or those of one
+hospital; or, where the task comes with unlabelled examples (STL-10), all that are
+labelled. The others are the clients', who see no label.
 
 Deviations: FedSup (Gill, 2023, Section 5.1.1) takes the server's 5,000 of CIFAR-10 from
 the published test images and leaves 5,000 to test on. Here the test images all stay for
@@ -41,12 +42,12 @@ class Split:
 
 
 def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
-  """Gives the server a share of the labels, stratified, and whole cases.
+  """Gives the server a share of the labels, stratified, and whole cases or clients.
 
   Args:
     task: Any with labelled training examples.
-    share: Of the labelled examples (or cases) of every class, in (0, 1]; 1 needs a task
-      that has unlabelled ones too.
+    share: Of the labelled examples (or cases, or clients) of every class, in (0, 1]; 1
+      needs a task that has unlabelled ones too.
     seed: Of the draw; for one seed the examples at 1 % are among those at 10 %.
 
   Returns:
@@ -56,7 +57,7 @@ def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
     ValueError: The share is out of range, or leaves a side without examples.
   """
   kept = labels_lib.label_fraction(
-    task.train.label, share, seed, groups=task.train.case
+    task.train.label, share, seed, groups=task.train.holder
   )
   return at(task, np.isin(np.arange(len(task.train)), kept))
 

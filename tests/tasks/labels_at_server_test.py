@@ -1,5 +1,7 @@
 """Splits of a task's labels between a server and its clients."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,17 @@ def test_cases_are_not_torn():
   sides = split.server.train.case, split.clients.train.case
   assert not np.intersect1d(*sides).size
   assert len(np.unique(sides[0])) == 10
+
+
+def test_clients_of_many_labels_are_not_torn():
+  task = _task(np.arange(200) % 2)
+  test = dataclasses.replace(task.test, client=np.array([100, 101]))
+  train = dataclasses.replace(task.train, client=np.arange(200) // 4)
+  task = dataclasses.replace(task, train=train, test=test)
+  split = labels_at_server.by_share(task, 0.2, seed=0)
+  sides = split.server.train.client, split.clients.train.client
+  assert not np.intersect1d(*sides).size
+  assert len(np.unique(sides[0])) >= 10
 
 
 def test_what_a_task_has_without_labels_is_the_clients():
