@@ -132,6 +132,8 @@ class Task:
     validation: Examples to choose settings on, or None.
     case_level: Whether a case, rather than an image, is what is classified.
     report: Lines that say what was left out.
+    scaling: Of a table, the mean that was subtracted from each feature, and the factor
+      that it was then multiplied by, 0 for a constant one; None: none was.
   """
 
   name: str
@@ -141,6 +143,7 @@ class Task:
   validation: Examples | None = None
   case_level: bool = False
   report: tuple[str, ...] = ()
+  scaling: tuple[np.ndarray, np.ndarray] | None = None
 
   def __post_init__(self) -> None:
     splits = self.splits()
