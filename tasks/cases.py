@@ -19,7 +19,7 @@ from tasks import task as task_lib
 
 IMAGE_SIZE = 64
 _TEST_FRACTION = 0.2
-_IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.tif', '.tiff', '.bmp', '.webp')
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.tif', '.tiff', '.bmp', '.webp')
 
 
 def load(
@@ -156,7 +156,7 @@ def _report(
   others = [
     image
     for image in source.names
-    if image not in listed and image.lower().endswith(_IMAGE_SUFFIXES)
+    if image not in listed and image.lower().endswith(IMAGE_SUFFIXES)
   ]
   if others:
     lines.append(

@@ -118,8 +118,8 @@ def build(
       'some.'
     )
   mean, deviation = known.mean(axis=0), known.std(axis=0)
-  factor = 1 / np.where(deviation > 0, deviation, np.inf)
-  scaled = (features - mean) * factor
+  divisor = np.where(deviation > 0, deviation, np.inf)
+  scaled = (features - mean) / divisor
   examples = task_lib.Examples(
     {FEATURES: scaled.astype(np.float32)}, label, ids, case=ids
   )
@@ -128,7 +128,7 @@ def build(
     label_names=tuple(label_names),
     train=examples.take(np.flatnonzero(~test)),
     test=examples.take(np.flatnonzero(test)),
-    scaling=(mean, factor),
+    scaling=(mean, 1 / divisor),
   )
 
 

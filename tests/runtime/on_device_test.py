@@ -16,10 +16,12 @@ from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
+from tff_ssl.optimization import local
 from tff_ssl.runtime import on_device
 
 _RATE = 0.1
 _SEED = (3, 4)
+_OPTIMIZER = local.LocalOptimizer(momentum=0.9, weight_decay=1e-2)
 
 
 def _encoder(norm='group'):
@@ -45,7 +47,7 @@ def test_a_step_is_that_of_the_simulated_client(name):
   params = objective.init([0, 1])
   statistics = encoder.init_statistics()
   content = on_device.build(
-    objective, params, encoder, 'encoder', statistics, 1e-2, name == 'supervised'
+    objective, params, encoder, 'encoder', statistics, _OPTIMIZER, name == 'supervised'
   )
   if name != 'supervised':
     del data['label']
@@ -54,14 +56,10 @@ def test_a_step_is_that_of_the_simulated_client(name):
   run = {key: interpreter.get_signature_runner(key) for key in ('train', 'infer')}
   save = interpreter.get_signature_runner('save')
   before = {key: np.array(value) for key, value in save().items()}
-  told = run['train'](
-    **data, seed=np.int32(_SEED), learning_rate=np.float32(_RATE)
-  )
+  told = run['train'](**data, seed=np.int32(_SEED), learning_rate=np.float32(_RATE))
   after = {key: np.array(value) for key, value in save().items()}
 
-  plan = local_training.LocalPlan(
-    optimizer=local_training.local.LocalOptimizer(weight_decay=1e-2)
-  )
+  plan = local_training.LocalPlan(optimizer=_OPTIMIZER)
   examples = collections.OrderedDict((k, tf.constant(v)) for k, v in data.items())
   expected = local_training.train(
     objective, plan, params, examples, tf.constant(_SEED), _RATE
@@ -91,5 +89,5 @@ def test_a_step_is_that_of_the_simulated_client(name):
 
 def test_what_a_client_keeps_is_refused():
   objective = byol.build_byol(_encoder(), multiview.by_name('flip'), (8, 8), 4, 0.9)
-  with pytest.raises(ValueError, match='Byol.* keeps a state on the client'):
+  with pytest.raises(ValueError, match=r'Byol.* keeps a state on the client'):
     on_device.build(objective, objective.init([0, 1]), _encoder(), 'encoder', {})

@@ -26,16 +26,16 @@ _SIMULATED = (
 )
 _ONE_RUN = 'The results are of one run and one seed; other seeds give other numbers.'
 _OTHER_DATA = (
-  'It has been tested on examples like those it was trained on alone, and for no use in '
-  'particular; test it on your own before you rely on it.'
+  'It has been tested on examples like those it was trained on alone, and for no use '
+  'in particular; test it on your own before you rely on it.'
 )
 _SIZE = (
-  'Images become squares of the size that it takes: what is smaller than a few of their '
-  'pixels is lost.'
+  'Images become squares of the size that it takes: what is smaller than a few of '
+  'their pixels is lost.'
 )
 _NO_PRIVACY = (
-  'Nothing is promised: no noise was added, and no client was clipped. The parameters '
-  'may tell something of single examples.'
+  'Nothing is promised: no noise was added to what clients sent. The parameters may '
+  'tell something of single examples.'
 )
 
 
@@ -54,7 +54,7 @@ def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
   folder = pathlib.Path(folder)
   if not (folder / ENCODER).is_file():
     return None
-  text = build(folder, [folder / ENCODER])
+  text = build(folder, {ENCODER: folder / ENCODER})
   with files.atomic(folder / NAME) as aside:
     aside.write_text(text, encoding='utf-8')
   return folder / NAME
@@ -62,14 +62,14 @@ def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
 
 def build(
   folder: str | os.PathLike[str],
-  hashed: Iterable[pathlib.Path],
+  hashed: Mapping[str, pathlib.Path],
   notes: Iterable[str] = (),
 ) -> str:
   """Returns the card of a run's encoder.
 
   Args:
     folder: The run folder.
-    hashed: Files whose digests are listed.
+    hashed: Files whose digests are listed, by the names that they are told by.
     notes: Lines on what was made of the encoder.
 
   Raises:
@@ -81,10 +81,11 @@ def build(
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
   privacy = known.get('privacy')
+  size = _plain(known.get('parameters'))
   parts = [
     f'# {_plain(known.get("encoder"))}, trained by {_plain(known.get("algorithm"))}',
-    f'Takes {_plain(known.get("input"))}; returns {_plain(known.get("output"))}. '
-    f'{_plain(known.get("parameters"))} parameters.',
+    f'Takes {_plain(known.get("input"))}; returns {_plain(known.get("output"))}.',
+    f'{size} parameters.',
     *_notes(notes),
     '## Data',
     _list(_data(known, config)),
@@ -174,8 +175,8 @@ def _limits(known: Mapping[str, Any]) -> list[str]:
   return [*limits, _SIZE] if 'pixels' in str(known.get('input')) else limits
 
 
-def _hashes(hashed: Iterable[pathlib.Path]) -> str:
-  return _block('\n'.join(f'{sha256(path)}  {path.name}' for path in hashed))
+def _hashes(hashed: Mapping[str, pathlib.Path]) -> str:
+  return _block('\n'.join(f'{sha256(path)}  {name}' for name, path in hashed.items()))
 
 
 def _flat(values: Mapping[str, Any]) -> list[str]:

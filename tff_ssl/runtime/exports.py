@@ -7,7 +7,6 @@ every format is written from one model, and each is read again to be compared wi
 """
 
 from collections.abc import Callable, Collection, Mapping
-import functools
 import importlib
 import importlib.util
 import os
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.encoders import normalization
 from tff_ssl.evaluation import linear
 from tff_ssl.runtime import files
 
@@ -96,9 +96,7 @@ def with_preprocessing(
   """
   shape = encoder.input_shape[1:]
   is_image = len(shape) == 3
-  inputs = tf.keras.Input(
-    shape, name=INPUT, dtype=tf.uint8 if is_image else tf.float32
-  )
+  inputs = tf.keras.Input(shape, name=INPUT, dtype=tf.uint8 if is_image else tf.float32)
   x = inputs
   if is_image:
     x = tf.keras.layers.Rescaling(1 / 255.0, name='scale')(x)
@@ -233,7 +231,9 @@ def _write_saved_model(
   # Not the model itself, with which Keras would write another program of its own.
   module.variables_of_model = list(model.variables)
   module.serve = _serving(model, batch)
-  aside = pathlib.Path(tempfile.mkdtemp(prefix=f'{path.name}.partial-', dir=path.parent))
+  aside = pathlib.Path(
+    tempfile.mkdtemp(prefix=f'{path.name}.partial-', dir=path.parent)
+  )
   try:
     tf.saved_model.save(module, str(aside), signatures={_SIGNATURE: module.serve})
     aside.chmod(0o755)
@@ -250,10 +250,8 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
     attends = False
     for layer in model.submodules:
       attends |= isinstance(layer, tf.keras.layers.MultiHeadAttention)
-      if getattr(layer, 'equation', None) == _OFFSET:
-        # TFLite takes this product for one of matrices, which it refuses.
-        layer.call = functools.partial(_offset, layer)
-    # Nor does it take attention over batches of any size.
+      _simplify(layer)
+    # Of attention over batches of any size TFLite makes a product that it refuses.
     _write_saved_model(model, path, batch=1 if attends else None)
     converter = tf.lite.TFLiteConverter.from_saved_model(
       str(path), signature_keys=[_SIGNATURE]
@@ -261,9 +259,18 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
     return converter.convert()
 
 
-def _offset(layer: Any, x: tf.Tensor) -> tf.Tensor:
-  """Returns what the layer returns, computed number by number."""
-  return x * layer.kernel + layer.bias
+def _simplify(layer: tf.Module) -> None:
+  """Gives a layer another form of what it computes, where TFLite refuses Keras's.
+
+  Of an offset TFLite makes a product of matrices, and of Keras's group norm, which has
+  a mask of ones, means that do not broadcast.
+  """
+  if isinstance(layer, tf.keras.layers.GroupNormalization):
+    layer.call = lambda x: normalization.group_norm(
+      x, layer.gamma, layer.beta, layer.groups
+    )
+  elif getattr(layer, 'equation', None) == _OFFSET:
+    layer.call = lambda x: x * layer.kernel + layer.bias
 
 
 def _write_onnx(model: tf.keras.Model, path: pathlib.Path) -> None:

@@ -12,14 +12,17 @@ The file has four signatures:
 `train` is `local_training.train` itself, augmentation included: one step on all of the
 given examples, whose update is the simulated client's for the same seed and ids.
 
+Each call is the first step of a client in a round: an optimizer's state begins anew, so
+that momentum, which counts from the second, is none.
+
 Deviations: gradients of convolutions, and what views are drawn by, are no operations of
 TFLite's own. The file has TensorFlow's (Select TF ops), which a device's runtime must
 be linked with. Population statistics of batch norm stay those of the run: `train`
 normalizes by the batch, `infer` by them.
 """
 
-from collections.abc import Mapping
 import collections
+from collections.abc import Mapping
 import functools
 import tempfile
 from typing import Any
@@ -49,7 +52,7 @@ def build(
   encoder: network_lib.Network,
   prefix: str,
   statistics: Mapping[str, Any],
-  weight_decay: float = 0.0,
+  optimizer: local.LocalOptimizer | None = None,
   labelled: bool = False,
 ) -> bytes:
   """Returns the TFLite file of one local step.
@@ -61,14 +64,14 @@ def build(
     prefix: Of the encoder's parameters.
     statistics: The encoder's population statistics, by its own names; none without
       batch norm.
-    weight_decay: Of plain SGD.
+    optimizer: Of the client, whose first step is taken; plain SGD when None.
     labelled: Whether the objective reads labels.
 
   Raises:
     ValueError: The objective keeps a state, or two parameters have one name.
   """
   _check(objective, params)
-  module = _Module(objective, params, encoder, prefix, statistics, weight_decay)
+  module = _Module(objective, params, encoder, prefix, statistics, optimizer)
   signatures = module.signatures(labelled)
   with tempfile.TemporaryDirectory() as folder:
     tf.saved_model.save(module, folder, signatures=signatures)
@@ -84,7 +87,7 @@ def build(
 
 
 def _check(objective: Any, params: Mapping[str, Any]) -> None:
-  if isinstance(objective, base.Stateful) or isinstance(objective, base.Scheduled):
+  if isinstance(objective, base.Stateful | base.Scheduled):
     raise ValueError(
       f'The objective {type(objective).__name__} keeps a state on the client, or has '
       'values that follow a schedule; a training file is of objectives without.'
@@ -98,17 +101,13 @@ def _check(objective: Any, params: Mapping[str, Any]) -> None:
 class _Module(tf.Module):
   """The parameters as variables, and what is done with them."""
 
-  def __init__(self, objective, params, encoder, prefix, statistics, weight_decay):
+  def __init__(self, objective, params, encoder, prefix, statistics, optimizer):
     super().__init__()
     self._objective = objective
     self._encoder = encoder
     self._prefix = prefix
-    self._statistics = {
-      name: np.asarray(value) for name, value in statistics.items()
-    }
-    self._plan = local_training.LocalPlan(
-      optimizer=local.LocalOptimizer(weight_decay=weight_decay)
-    )
+    self._statistics = {name: np.asarray(value) for name, value in statistics.items()}
+    self._plan = local_training.LocalPlan(optimizer=optimizer or local.LocalOptimizer())
     self._names = list(params)
     self.weights = [tf.Variable(params[name]) for name in self._names]
 
