@@ -167,7 +167,7 @@ def _draw(
   loaded = max((p for p, _ in found.values()), key=lambda p: p.images.shape[1])
   images = loaded.images[shown]
   names = [first.names[k] for k in shown]
-  note = f'{pathlib.Path(_IMAGES.value).name}: {len(shown):,} of {len(first.names):,}'
+  note = f'{len(shown):,} of the {len(first.names):,} images of {_IMAGES.value}'
   page = gallery.build_page(panels, names, images, note)
   with files.atomic(out / 'map.html') as aside:
     aside.write_text(page, encoding='utf-8')

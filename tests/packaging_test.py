@@ -23,7 +23,6 @@ _NOT_IMPORTED = frozenset(
   (
     'importlib-resources',
     'mypy',
-    'pyarrow',
     'pytest-xdist',
     'ruff',
     'tensorflow-metadata',

@@ -26,6 +26,7 @@ _TILE = 48
 _PERPLEXITY = 30.0
 # Fewer have no neighbourhoods to keep: they are laid out by their principal components.
 _FEWEST = 8
+_EXACT = 100
 # Side of a panel of the picture, and of a thumbnail in it, in pixels.
 _SIDE, _SMALL = 1000, 32
 _MARGIN = 0.03
@@ -85,6 +86,8 @@ def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
       perplexity=min(_PERPLEXITY, (len(x) - 1) / 3),
       init=start.astype(np.float32),
       learning_rate='auto',
+      # Of few the exact gradient is faster than starting the threads of the other.
+      method='exact' if len(x) <= _EXACT else 'barnes_hut',
       random_state=seed,
     ).fit_transform(x.astype(np.float32))
   low, high = places.min(axis=0), places.max(axis=0)
