@@ -28,6 +28,7 @@ import tensorflow as tf
 
 from binaries.flags import common
 from binaries.flags import outputs
+from binaries.flags import paths
 from tasks import manifest
 from tasks import pictures
 from tff_ssl.evaluation import features as features_lib
@@ -36,10 +37,8 @@ from tff_ssl.reporting import projection
 from tff_ssl.runtime import encoder_file
 from tff_ssl.runtime import files
 
-_IMAGES = flags.DEFINE_string(
-  'images', None, 'Of embed: folder or .tar file with images.'
-)
-_BESIDE = flags.DEFINE_string(
+_IMAGES = paths.define('images', None, 'Of embed: folder or .tar file with images.')
+_BESIDE = paths.define(
   'beside', None, 'Of embed: another run or encoder.keras, for a map side by side.'
 )
 _MAP_IMAGES = flags.DEFINE_integer(
@@ -120,7 +119,7 @@ def _encoders() -> dict[str, tf.keras.Model]:
   for flag in (outputs.RUN, _BESIDE):
     if not flag.value:
       continue
-    path = pathlib.Path(flag.value).expanduser()
+    path = pathlib.Path(flag.value)
     if path.is_dir():
       path = path / model_card.ENCODER
     encoder = encoder_file.read(path)

@@ -24,6 +24,7 @@ import tensorflow as tf
 from binaries.experiment import exporting
 from binaries.flags import common
 from binaries.flags import outputs
+from tasks import task as task_lib
 from tff_ssl.evaluation import linear
 from tff_ssl.reporting import model_card
 from tff_ssl.runtime import encoder_file
@@ -48,18 +49,11 @@ _TAKEN = (*_OWN, 'data_dir', 'download', 'partition_encoder')
 
 def main() -> None:
   """Exports."""
-  for name in common.given():
-    if name not in _TAKEN:
-      raise ValueError(
-        f'--{name} is given; binaries.export takes {", ".join(_TAKEN)}, and the rest '
-        'of the run.'
-      )
-  if not outputs.RUN.value:
-    raise ValueError('run is not given; it must name the folder of a run.')
+  _check_given()
   if not logging.level_debug():
     # Of every function that is saved, TensorFlow says how its names are written.
     logging.set_verbosity(logging.WARNING)
-  folder = pathlib.Path(outputs.RUN.value).expanduser()
+  folder = pathlib.Path(outputs.RUN.value)
   out = outputs.new_folder()
   formats = [name for name in _formats() if name != _TRAINING]
   run_config.read(folder)
@@ -97,18 +91,35 @@ def main() -> None:
     written.append(out / _STEP)
     notes.append(f'{_STEP}: one local step; signatures train, infer, save, restore')
     print(notes[-1])
-  whole = [
-    path
+  _write_card(folder, out, written, notes)
+  print(f'Exported: {out}')
+
+
+def _check_given() -> None:
+  """Raises ValueError where a flag is given that is the run's, or the run is not."""
+  for name in common.given():
+    if name not in _TAKEN:
+      raise ValueError(
+        f'--{name} is given; binaries.export takes {", ".join(_TAKEN)}, and the rest '
+        'of the run.'
+      )
+  if not outputs.RUN.value:
+    raise ValueError('run is not given; it must name the folder of a run.')
+
+
+def _write_card(
+  folder: pathlib.Path, out: pathlib.Path, written: list[pathlib.Path], notes: list[str]
+) -> None:
+  """Writes the model card, with digests of all files, those in folders too."""
+  found = {
+    path.relative_to(out).as_posix(): path
     for top in written
     for path in ([top] if top.is_file() else sorted(top.rglob('*')))
     if path.is_file()
-  ]
-  hashed = {path.relative_to(out).as_posix(): path for path in whole}
-  hashed = {model_card.ENCODER: folder / model_card.ENCODER, **hashed}
-  text = model_card.build(folder, hashed, notes)
+  }
+  hashed = {model_card.ENCODER: folder / model_card.ENCODER, **found}
   with files.atomic(out / model_card.NAME) as aside:
-    aside.write_text(text, encoding='utf-8')
-  print(f'Exported: {out}')
+    aside.write_text(model_card.build(folder, hashed, notes), encoding='utf-8')
 
 
 def _formats() -> list[str]:
@@ -138,7 +149,7 @@ def _write(
   out: pathlib.Path,
   formats: list[str],
   encoder: tf.keras.Model,
-  task: exporting.task_lib.Task | None,
+  task: task_lib.Task | None,
   field: str,
   fitted: linear.LinearClassifier | None,
   notes: list[str],
