@@ -163,8 +163,9 @@ def build(
       f'{name} has {len(known)} training rows of {len(features)}; both splits need '
       'some.'
     )
-  deviation = known.std(axis=0)
-  scaled = (features - known.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)
+  mean, deviation = known.mean(axis=0), known.std(axis=0)
+  divisor = np.where(deviation > 0, deviation, np.inf)
+  scaled = (features - mean) / divisor
   examples = task_lib.Examples(
     {FEATURES: scaled.astype(np.float32)}, label, ids, case=ids
   )
@@ -173,6 +174,7 @@ def build(
     label_names=tuple(label_names),
     train=examples.take(np.flatnonzero(~test)),
     test=examples.take(np.flatnonzero(test)),
+    scaling=(mean, 1 / divisor),
   )
 
 

@@ -146,6 +146,8 @@ class Task:
     report: Lines that say what was left out.
     case_names: Names of the cases, in lexicographic order; empty: they have none.
     client_names: Names of the clients, likewise, where examples have clients.
+    scaling: Of a table, the mean that was subtracted from each feature, and the factor
+      that it was then multiplied by, 0 for a constant one; None: none was.
   """
 
   name: str
@@ -157,6 +159,7 @@ class Task:
   report: tuple[str, ...] = ()
   case_names: tuple[str, ...] = ()
   client_names: tuple[str, ...] = ()
+  scaling: tuple[np.ndarray, np.ndarray] | None = None
 
   def __post_init__(self) -> None:
     splits = self.splits()

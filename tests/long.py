@@ -53,6 +53,8 @@ _ROWS = {
   'tests/binaries/fields_test.py': ('digits_halves',),
   'tests/encoders/keras_export_test.py': ('resnet50',),
   'tests/encoders/batch_norm_test.py': ('resnet50',),
+  'tests/runtime/exports_test.py': ('vit_tiny',),
+  'tests/runtime/on_device_test.py': ('simsiam', 'supervised'),
 }
 # Whole tests, whose algorithms have others with other data or networks.
 _TESTS = {

@@ -98,6 +98,7 @@ def card(
     encoder=encoder.name,
     algorithm=algorithm,
     task=task.name,
+    data=task.describe(),
     rounds=rounds,
     input=f'float32 [n, {shape}], {units}',
     output=f'float32 [n, {encoder.output_dim}], features',

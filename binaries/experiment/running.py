@@ -29,6 +29,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
 from tff_ssl.reporting import graph
+from tff_ssl.reporting import model_card
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
@@ -258,6 +259,7 @@ def execute(prepared: Prepared) -> None:
     with telling.after_training(path):
       known = results.read(path, rounds)
       evaluating.report(evaluator, path, rounds, prepared.name, params, known)
+    model_card.write(path)
   print(f'Run folder: {path}')
 
 

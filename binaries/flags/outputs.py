@@ -5,6 +5,7 @@ import pathlib
 from absl import flags
 
 from binaries.flags import paths
+from tff_ssl.runtime import run_config
 
 RUN = paths.define('run', None, 'Folder of the run.')
 RUNS = paths.define_list(
@@ -18,8 +19,15 @@ OUT = paths.define(
   None,
   'What is written: of compare a folder, by default runs/comparison; of study a '
   'folder, by default runs/study; of claims the '
-  'page, by default docs/claims.md, next to the folder with its figures; of '
-  'linear_theory a PNG file, next to which it leaves a .csv.',
+  'page, by default docs/claims.md, next to the folder with its figures; of export '
+  'and embed a folder; of linear_theory a PNG file, next to which it leaves a .csv.',
+)
+TO = flags.DEFINE_list(
+  'to',
+  None,
+  'Formats that are written: of export some of keras, savedmodel, tflite, onnx and '
+  'tflite_training, by default keras,savedmodel,tflite; of embed some of parquet and '
+  'csv, by default both.',
 )
 PLOT = paths.define('plot', None, 'PNG file for a figure of what is printed.')
 
@@ -44,3 +52,17 @@ def check(flag: flags.FlagHolder[str | None], suffix: str) -> None:
     raise ValueError(
       f'--{flag.name} is {path!r}; there must be a folder {str(folder)!r}.'
     )
+
+
+def new_folder() -> pathlib.Path:
+  """Returns the folder of --out, which need not exist, and is not that of a run.
+
+  Raises:
+    ValueError: If it is not given, or is something else.
+  """
+  if not OUT.value:
+    raise ValueError('out is not given; it must name a folder.')
+  folder = pathlib.Path(OUT.value)
+  if (folder / run_config.NAME).exists() or folder.is_file():
+    raise ValueError(f'out is {str(folder)!r}; it must be a folder, not that of a run.')
+  return folder

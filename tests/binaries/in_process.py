@@ -24,7 +24,9 @@ from binaries import claims  # noqa: F401
 from binaries import compare  # noqa: F401
 from binaries import dcco  # noqa: F401
 from binaries import dec_ssl  # noqa: F401
+from binaries import embed  # noqa: F401
 from binaries import evaluate  # noqa: F401
+from binaries import export  # noqa: F401
 from binaries import fedavg_ssl  # noqa: F401
 from binaries import fedema  # noqa: F401
 from binaries import fedsup  # noqa: F401

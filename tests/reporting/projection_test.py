@@ -114,9 +114,9 @@ def test_refuses_more_images_than_a_sprite_has_tiles(tmp_path):
   count = 257**2
   pixels = np.broadcast_to(np.uint8(0), (count, 1, 1, 1))
   large = np.broadcast_to(np.uint8(0), (count, 32, 1, 1))
-  assert projection._sprite(projection._tiles(pixels)).shape == (257, 257, 3)
+  assert projection.make_sprite(projection.make_tiles(pixels)).shape == (257, 257, 3)
   with pytest.raises(ValueError, match='66049 images of 32 x 1 make a sprite of 257'):
-    projection._sprite(large)
+    projection.make_sprite(large)
 
 
 def test_configuration_is_written_last_and_nothing_else_is_left(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import dataclasses
 import warnings
 
 import numpy as np
+from scipy import special
 from sklearn import exceptions
 from sklearn import linear_model
 
@@ -60,8 +61,14 @@ class LinearClassifier:
 
   def predict(self, features: np.ndarray) -> np.ndarray:
     """Returns the predicted classes, int32 [N], of features [N, d]."""
-    logits = (features - self.mean) / self.scale @ self.kernel + self.bias
-    return np.argmax(logits, axis=1).astype(np.int32)
+    return np.argmax(self._logits(features), axis=1).astype(np.int32)
+
+  def probabilities(self, features: np.ndarray) -> np.ndarray:
+    """Returns the probability of each class, [N, num_classes], of features [N, d]."""
+    return special.softmax(self._logits(features), axis=1)
+
+  def _logits(self, features: np.ndarray) -> np.ndarray:
+    return (features - self.mean) / self.scale @ self.kernel + self.bias
 
 
 def fit_logistic(

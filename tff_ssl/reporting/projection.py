@@ -79,9 +79,9 @@ def write(
     )
   sprite, config = None, _TEXT.format(sprite='')
   if images is not None:
-    tiles = _tiles(images)
+    tiles = make_tiles(images)
     _, height, width, _ = tiles.shape
-    sprite = _sprite(tiles)
+    sprite = make_sprite(tiles)
     config = _TEXT.format(sprite=_SPRITE.format(height=height, width=width))
   folder = pathlib.Path(folder)
   (folder / 'projector').mkdir(parents=True, exist_ok=True)
@@ -95,18 +95,33 @@ def write(
   _write(folder / CONFIG, config.encode())
 
 
-def _tiles(images: np.ndarray) -> np.ndarray:
-  """Returns the images, uint8 [n, h, w, 3], none larger than a tile may be."""
+def make_tiles(images: np.ndarray, largest: int = _MAX_TILE) -> np.ndarray:
+  """Returns the images, uint8 [n, h, w, 3], none larger than a tile may be.
+
+  Args:
+    images: uint8 [n, H, W, 1 or 3].
+    largest: Side of a tile in pixels, at most.
+  """
   _, height, width, _ = images.shape
-  scale = min(1.0, _MAX_TILE / max(height, width))
+  scale = min(1.0, largest / max(height, width))
   size = max(1, round(scale * height)), max(1, round(scale * width))
   # Each pixel is the mean of what it covers; that of whole images is the image.
   small = tf.image.resize(images, size, method='area').numpy()
   return np.broadcast_to(np.rint(small).astype(np.uint8), (*small.shape[:3], 3))
 
 
-def _sprite(tiles: np.ndarray) -> np.ndarray:
-  """Lays tiles out in a square, row by row; returns uint8 [side * h, side * w, 3]."""
+def make_sprite(tiles: np.ndarray) -> np.ndarray:
+  """Lays tiles out in a square, row by row.
+
+  Args:
+    tiles: uint8 [n, h, w, 3].
+
+  Returns:
+    uint8 [side * h, side * w, 3], where side is the root of n, rounded up.
+
+  Raises:
+    ValueError: It would be larger than browsers show.
+  """
   count, height, width, channels = tiles.shape
   side = math.ceil(math.sqrt(count))
   if side * max(height, width) > _MAX_SPRITE:

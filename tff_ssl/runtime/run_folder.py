@@ -11,7 +11,8 @@ client_states.sqlite  the states of the clients, of algorithms that have them
 clients.csv      a row per round and client, of those of them that tell numbers, or
                  per evaluation and client, of their own encoders' accuracies
 clients/         the exported ones of those encoders
-encoder.keras    the final encoder, with encoder.json as its card
+encoder.keras    the final encoder, with encoder.json as its card, and encoder.md, which
+                 says the same and more to people
 worker.log       what the worker process printed
 """
 

@@ -1,0 +1,177 @@
+r"""Embeds a folder of images: features of each, and a map to look around in.
+
+  python -m binaries.embed --run=runs/ham --images=photos --out=embedded
+  python -m binaries.embed --run=runs/ham --beside=runs/other --images=photos --out=both
+  python -m binaries.embed --run=encoder.keras --images=photos.tar --out=embedded
+
+The encoder is that of a run, or a file encoder.keras with its card encoder.json beside
+it. The images are those of a folder or .tar and of the folders within it; they become
+squares of the encoder's size, and what cannot be read is named and left out. The folder
+--out has
+
+  features.parquet, features.csv   a row an image: its file's name, and the features
+  map.html                         a map with thumbnails; on a click the most similar
+  map.png                          the same as a picture
+
+With --beside the map is of two encoders side by side, and the features are in files of
+their own. A map of more than --map_images images shows some of them, drawn once.
+"""
+
+import csv
+import pathlib
+
+from absl import flags
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+import tensorflow as tf
+
+from binaries.flags import common
+from binaries.flags import outputs
+from binaries.flags import paths
+from tasks import manifest
+from tasks import pictures
+from tff_ssl.evaluation import features as features_lib
+from tff_ssl.reporting import model_card
+from tff_ssl.reporting import projection
+from tff_ssl.runtime import encoder_file
+from tff_ssl.runtime import files
+
+_IMAGES = paths.define('images', None, 'Of embed: folder or .tar file with images.')
+_BESIDE = paths.define(
+  'beside', None, 'Of embed: another run or encoder.keras, for a map side by side.'
+)
+_MAP_IMAGES = flags.DEFINE_integer(
+  'map_images',
+  1000,
+  'Of embed: images on the map at most.',
+  lower_bound=2,
+  upper_bound=5000,
+)
+_PARQUET, _CSV = 'parquet', 'csv'
+_FORMATS = (_PARQUET, _CSV)
+_TAKEN = ('run', 'beside', 'images', 'out', 'to', 'map_images')
+
+
+def main() -> None:
+  """Embeds."""
+  for name in common.given():
+    if name not in _TAKEN:
+      raise ValueError(
+        f'--{name} is given; binaries.embed takes {", ".join(_TAKEN)}, for an encoder '
+        'that is there needs no more.'
+      )
+  formats = _formats()
+  for flag, what in (
+    (outputs.RUN, 'the folder of a run, or an encoder.keras'),
+    (_IMAGES, 'a folder or .tar file with images'),
+  ):
+    if not flag.value:
+      raise ValueError(f'{flag.name} is not given; it must name {what}.')
+  out = outputs.new_folder()
+  # Both are read before anything is encoded by the first.
+  encoders = _encoders()
+  found = {}
+  for title, encoder in encoders.items():
+    loaded = pictures.load(_IMAGES.value, encoder.input_shape[1:])
+    features = features_lib.encode(encoder, loaded.images)
+    if not np.all(np.isfinite(features)):
+      raise ValueError(f'The features of {title} are not all finite.')
+    found[title] = loaded, features
+  first = next(iter(found.values()))[0]
+  if first.unreadable:
+    print(
+      f'left out {len(first.unreadable):,} images that cannot be read: '
+      f'{manifest.some(f"{k} ({v})" for k, v in first.unreadable.items())}'
+    )
+  out.mkdir(parents=True, exist_ok=True)
+  for number, (title, (loaded, features)) in enumerate(found.items(), 1):
+    start = 'features' if len(found) == 1 else f'features_{number}'
+    for kind in formats:
+      _write(out / f'{start}.{kind}', loaded.names, features)
+    print(
+      f'{title}: {len(features):,} images, {features.shape[1]} features, in {start}.*'
+    )
+  _draw(out, found)
+  print(f'Embedded: {out}')
+
+
+def _formats() -> list[str]:
+  """Returns the formats of the flag.
+
+  Raises:
+    ValueError: If one is unknown.
+  """
+  wanted = list(dict.fromkeys(outputs.TO.value or _FORMATS))
+  for name in wanted:
+    if name not in _FORMATS:
+      raise ValueError(f'to has {name!r}; allowed are {", ".join(_FORMATS)}.')
+  return wanted
+
+
+def _encoders() -> dict[str, tf.keras.Model]:
+  """Returns the encoders by what they are called.
+
+  Raises:
+    ValueError: If one cannot be read, or does not read images.
+  """
+  encoders: dict[str, tf.keras.Model] = {}
+  for flag in (outputs.RUN, _BESIDE):
+    if not flag.value:
+      continue
+    path = pathlib.Path(flag.value)
+    if path.is_dir():
+      path = path / model_card.ENCODER
+    encoder = encoder_file.read(path)
+    if len(encoder.input_shape) != 4:
+      raise ValueError(
+        f'{path} is an encoder of tables; images need one of images, as it takes '
+        f'{encoder.input_shape[1:]}.'
+      )
+    title = path.resolve().parent.name
+    encoders[title if title not in encoders else f'{title} (2)'] = encoder
+  return encoders
+
+
+def _write(path: pathlib.Path, names: tuple[str, ...], features: np.ndarray) -> None:
+  """Writes a row an image: its name as `image`, and the features by number."""
+  columns = [f'feature_{k}' for k in range(features.shape[1])]
+  with files.atomic(path) as aside:
+    if path.suffix == f'.{_PARQUET}':
+      arrays = [pa.array(names), *map(pa.array, np.ascontiguousarray(features.T))]
+      parquet.write_table(pa.table(arrays, names=['image', *columns]), aside)
+      return
+    with aside.open('w', newline='', encoding='utf-8') as file:
+      writer = csv.writer(file)
+      writer.writerow(['image', *columns])
+      for name, row in zip(names, features, strict=True):
+        # As few digits as tell a float32 from all others.
+        writer.writerow([name, *map(str, row)])
+
+
+def _draw(
+  out: pathlib.Path, found: dict[str, tuple[pictures.Pictures, np.ndarray]]
+) -> None:
+  """Writes the map as a page and as a picture."""
+  # Only here: the first import of matplotlib writes its cache, and may say so.
+  from tff_ssl.reporting import gallery
+
+  first = next(iter(found.values()))[0]
+  if len(first.names) < 2:
+    print('map: there is none of a single image')
+    return
+  shown = projection.choose(len(first.names), _MAP_IMAGES.value)
+  panels = [gallery.panel(title, f[shown]) for title, (_, f) in found.items()]
+  # The largest are those that show the most.
+  loaded = max((p for p, _ in found.values()), key=lambda p: p.images.shape[1])
+  images = loaded.images[shown]
+  names = [first.names[k] for k in shown]
+  note = f'{len(shown):,} of the {len(first.names):,} images of {_IMAGES.value}'
+  page = gallery.build_page(panels, names, images, note)
+  with files.atomic(out / 'map.html') as aside:
+    aside.write_text(page, encoding='utf-8')
+  gallery.draw(panels, images, note, out / 'map.png')
+
+
+if __name__ == '__main__':
+  common.run(main, _TAKEN)

@@ -1,0 +1,218 @@
+"""What an export needs of a run: its encoder, and where asked for data and step."""
+
+from collections.abc import Mapping
+import functools
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import evaluation
+from binaries.flags import training
+from binaries.methods import table
+from tasks import task as task_lib
+from tff_ssl.evaluation import encoded
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import linear
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import exports
+from tff_ssl.runtime import on_device
+from tff_ssl.runtime import run_config
+
+_COMPARED = 64
+# Those whose clients train the objective by itself.
+_LOCAL = ('fedavg', 'fedbn', 'l_dawa')
+_STATISTICS = 'global_model_weights/non_trainable'
+
+
+class Compared(NamedTuple):
+  """Inputs on which an export is compared with the run's encoder.
+
+  Attributes:
+    inputs: As an export takes them.
+    scaled: The same as the encoder's batches are made of: images, or standardised rows.
+    what: They are, for the user.
+  """
+
+  inputs: np.ndarray
+  scaled: np.ndarray
+  what: str
+
+
+def load_task(folder: pathlib.Path) -> task_lib.Task:
+  """Returns the task of a run, and sets the flags to those of the run.
+
+  Args:
+    folder: Of the run.
+
+  Raises:
+    ValueError: If its data are missing, or not those that the run had.
+  """
+  config = run_config.read(folder)
+  common.adopt(
+    {**common.DEFAULTS, **evaluation.DEFAULTS, **config['flags']},
+    ('data_dir', 'download'),
+  )
+  common.check_flags()
+  task = common.load_task()
+  if task.fingerprint() != config.get('task'):
+    raise ValueError(
+      f'The task {task.name!r} has other examples than when {folder} was made; what is '
+      'exported must be of those.'
+    )
+  return task
+
+
+def scaling(task: task_lib.Task | None, encoder: tf.keras.Model) -> Any:
+  """Returns how an export scales the numbers of a table; None for images.
+
+  Args:
+    task: The run's, if it was loaded.
+    encoder: The run's.
+  """
+  if task is None or task.scaling is None or len(encoder.input_shape) != 2:
+    return None
+  return exports.Scaling(*task.scaling)
+
+
+def compared(task: task_lib.Task | None, encoder: tf.keras.Model, field: str) -> Any:
+  """Returns inputs to compare on: test examples, or without a task generated ones.
+
+  Args:
+    task: The run's, if it was loaded.
+    encoder: The run's.
+    field: That it reads.
+  """
+  if task is None:
+    generator = np.random.default_rng(0)
+    shape = (_COMPARED, *encoder.input_shape[1:])
+    noise = generator.integers(0, 256, shape)
+    # From black to noise to white: a wrong scale shows at the ends.
+    level = np.linspace(-255, 255, _COMPARED).reshape(-1, *[1] * (len(shape) - 1))
+    images = np.clip(noise + level, 0, 255).astype(np.uint8)
+    return Compared(images, images, 'generated images')
+  scaled = task.test[field][:_COMPARED]
+  if scaled.dtype == np.uint8:
+    return Compared(scaled, scaled, 'test images')
+  if task.scaling is None:
+    return Compared(scaled, scaled, 'test rows')
+  mean, factor = task.scaling
+  width = np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0)
+  return Compared((scaled * width + mean).astype(np.float32), scaled, 'test rows')
+
+
+def classifier(
+  task: task_lib.Task, encoder: tf.keras.Model, field: str
+) -> tuple[linear.LinearClassifier, float]:
+  """Fits logistic regression on all training labels, as the method `logistic` does.
+
+  Args:
+    task: The run's; of cases, as there, their images' mean features are classified.
+    encoder: The run's.
+    field: That it reads.
+
+  Returns:
+    The classifier, and its accuracy on the test examples.
+
+  Raises:
+    ValueError: If the task has no training or test labels.
+  """
+  encode = functools.partial(features.encode, encoder)
+  train, test = (
+    encoded.encode_set(name, encode, examples, task.case_level, field)
+    for name, examples in (('training', task.train), ('test', task.test))
+  )
+  known = [np.flatnonzero(each.labels >= 0) for each in (train, test)]
+  if not all(map(len, known)):
+    raise ValueError(f'The task {task.name!r} lacks labels; a classifier needs some.')
+  fitted = linear.fit_logistic(
+    train.features[known[0]], train.labels[known[0]], task.num_classes
+  )
+  right = fitted.predict(test.features[known[1]]) == test.labels[known[1]]
+  return fitted, float(np.mean(right))
+
+
+def expected(
+  encoder: tf.keras.Model,
+  fitted: linear.LinearClassifier | None,
+  scaled: np.ndarray,
+) -> exports.Outputs:
+  """Returns what an export must give: of the run's encoder, as it is evaluated.
+
+  Args:
+    encoder: The run's.
+    fitted: The classifier, if there is one.
+    scaled: See `Compared`.
+  """
+  found = features.encode(encoder, scaled)
+  outputs = {exports.FEATURES: found}
+  if fitted is not None:
+    outputs[exports.PROBABILITIES] = fitted.probabilities(found)
+  return outputs
+
+
+def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
+  """Returns the TFLite file of one local step of a run.
+
+  Args:
+    folder: Of the run, whose flags are set.
+    task: The run's.
+
+  Raises:
+    ValueError: If its clients do not train an objective without state by SGD.
+  """
+  method = _method(folder)
+  objective_row = table.OBJECTIVES[method.objective]
+  plan = training.plan()
+  if (
+    method.algorithm not in _LOCAL
+    or plan.optimizer.name != 'sgd'
+    or plan.proximal_weight
+  ):
+    raise ValueError(
+      f'{folder} is a run of {method.algorithm} with clients of '
+      f'{plan.optimizer.name}, proximal weight {plan.proximal_weight:g}; a training '
+      f'file is of {", ".join(_LOCAL)} with sgd and without a proximal term.'
+    )
+  encoder = common.build_encoder(task)
+  objective = objective_row.of_task(encoder, task)
+  prefix = dual_encoder.encoder_prefix(encoder)
+  if prefix != dual_encoder.ENCODER:
+    raise ValueError(
+      f'{folder} is a run on two modalities; a training file is of one encoder.'
+    )
+  stored = checkpoints.read_newest(folder / 'checkpoints', results.TRAINABLE)[1]
+  expected = objective.init([0, 0])
+  shapes = {name: tuple(value.shape) for name, value in expected.items()}
+  if {name: value.shape for name, value in stored.items()} != shapes:
+    raise ValueError(f'The checkpoint of {folder} does not fit the flags of its run.')
+  params = {name: stored[name] for name in expected}
+  statistics: Mapping[str, Any] = {}
+  if encoder.mixes_examples:
+    where = f'{_STATISTICS}/{prefix}'
+    statistics = checkpoints.read_newest(folder / 'checkpoints', where)[1]
+  return on_device.build(
+    objective,
+    params,
+    encoder,
+    prefix,
+    statistics,
+    plan.optimizer,
+    objective_row.labelled,
+  )
+
+
+def _method(folder: pathlib.Path) -> table.Method:
+  """Returns the row of the table that a run is of."""
+  stored = run_config.read(folder)['flags']
+  # Of programs with the same row it is the same; a product says more than a name.
+  programs = sorted(table.PROGRAMS.values(), key=lambda each: -len(each.choosers))
+  for program in programs:
+    name = ' '.join(str(stored.get(chooser)) for chooser in program.choosers)
+    if name in program.methods:
+      return program.methods[name]
+  raise ValueError(f'{folder} is a run of no method of the table of methods.')

@@ -1,0 +1,178 @@
+r"""Exports the encoder of a run to Keras, SavedModel, TFLite and ONNX.
+
+  python -m binaries.export --run=runs/digits --out=digits_encoder
+  python -m binaries.export --run=runs/digits --out=digits_encoder \
+      --to=keras,tflite --classifier
+  python -m binaries.export --run=runs/fedavg --out=on_device --to=tflite_training
+
+What is exported takes images as bytes, or the rows of a table as they were measured,
+and gives `features`; with --classifier, a linear classifier fitted on all training
+labels of the run's task, `probabilities` too. Each file is read again and compared with
+the run's encoder. `tflite_training` is one local step of the run's objective, for
+training on a device: signatures train, infer, save and restore. The folder --out also
+has `encoder.md`, the model card, with digests of all files. docs/take_away.md says how
+the files are used.
+"""
+
+import json
+import pathlib
+
+from absl import flags
+from absl import logging
+import tensorflow as tf
+
+from binaries.experiment import exporting
+from binaries.flags import common
+from binaries.flags import outputs
+from tasks import task as task_lib
+from tff_ssl.evaluation import linear
+from tff_ssl.reporting import model_card
+from tff_ssl.runtime import encoder_file
+from tff_ssl.runtime import exports
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
+
+_CLASSIFIER = flags.DEFINE_bool(
+  'classifier',
+  False,
+  "Of export: fit a linear classifier on the task's training labels, and export it.",
+)
+_TRAINING = 'tflite_training'
+_DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
+_STEP = 'training.tflite'
+_LABELS = 'labels.json'
+# Of the largest number that is compared, where that is above 1.
+_TOLERANCE = 1e-4
+_OWN = ('run', 'to', 'out', 'classifier')
+_TAKEN = (*_OWN, 'data_dir', 'download', 'partition_encoder')
+
+
+def main() -> None:
+  """Exports."""
+  _check_given()
+  if not logging.level_debug():
+    # Of every function that is saved, TensorFlow says how its names are written.
+    logging.set_verbosity(logging.WARNING)
+  folder = pathlib.Path(outputs.RUN.value)
+  out = outputs.new_folder()
+  formats = [name for name in _formats() if name != _TRAINING]
+  run_config.read(folder)
+  encoder = encoder_file.read(folder / model_card.ENCODER)
+  task = None
+  is_table = len(encoder.input_shape) == 2
+  if _CLASSIFIER.value or is_table or _TRAINING in _formats():
+    task = exporting.load_task(folder)
+  field = 'image' if task is None else task.field
+  fitted, notes = None, []
+  if _CLASSIFIER.value and task is not None:
+    fitted, accuracy = exporting.classifier(task, encoder, field)
+    notes.append(
+      f'probabilities: logistic regression on all training labels, {accuracy:.1%} of '
+      'the test examples right; classes in the order of ' + _LABELS
+    )
+    if task.case_level:
+      notes.append(
+        'probabilities: fitted on the mean features of cases; of a single image they '
+        'are less sure'
+      )
+    print(notes[0])
+  step = None
+  if task is not None and _TRAINING in _formats():
+    step = exporting.local_step(folder, task)
+  out.mkdir(parents=True, exist_ok=True)
+  written = _write(out, formats, encoder, task, field, fitted, notes)
+  if fitted is not None and task is not None:
+    with files.atomic(out / _LABELS) as aside:
+      aside.write_text(json.dumps(task.label_names, indent=2) + '\n')
+    written.append(out / _LABELS)
+  if step is not None:
+    with files.atomic(out / _STEP) as aside:
+      aside.write_bytes(step)
+    written.append(out / _STEP)
+    notes.append(f'{_STEP}: one local step; signatures train, infer, save, restore')
+    print(notes[-1])
+  _write_card(folder, out, written, notes)
+  print(f'Exported: {out}')
+
+
+def _check_given() -> None:
+  """Raises ValueError where a flag is given that is the run's, or the run is not."""
+  for name in common.given():
+    if name not in _TAKEN:
+      raise ValueError(
+        f'--{name} is given; binaries.export takes {", ".join(_TAKEN)}, and the rest '
+        'of the run.'
+      )
+  if not outputs.RUN.value:
+    raise ValueError('run is not given; it must name the folder of a run.')
+
+
+def _write_card(
+  folder: pathlib.Path, out: pathlib.Path, written: list[pathlib.Path], notes: list[str]
+) -> None:
+  """Writes the model card, with digests of all files, those in folders too."""
+  found = {
+    path.relative_to(out).as_posix(): path
+    for top in written
+    for path in ([top] if top.is_file() else sorted(top.rglob('*')))
+    if path.is_file()
+  }
+  hashed = {model_card.ENCODER: folder / model_card.ENCODER, **found}
+  with files.atomic(out / model_card.NAME) as aside:
+    aside.write_text(model_card.build(folder, hashed, notes), encoding='utf-8')
+
+
+def _formats() -> list[str]:
+  """Returns the formats of the flag.
+
+  Raises:
+    ValueError: One is unknown, or needs what is not installed.
+  """
+  wanted = list(
+    dict.fromkeys(_DEFAULT if outputs.TO.value is None else outputs.TO.value)
+  )
+  for name in wanted:
+    if name not in (*exports.FORMATS, _TRAINING):
+      raise ValueError(
+        f'to has {name!r}; allowed are {", ".join((*exports.FORMATS, _TRAINING))}.'
+      )
+  if wanted != [_TRAINING]:
+    exports.check([name for name in wanted if name != _TRAINING])
+  if _CLASSIFIER.value and wanted == [_TRAINING]:
+    raise ValueError(
+      f'--classifier is given with --to={_TRAINING}, which has none of its own.'
+    )
+  return wanted
+
+
+def _write(
+  out: pathlib.Path,
+  formats: list[str],
+  encoder: tf.keras.Model,
+  task: task_lib.Task | None,
+  field: str,
+  fitted: linear.LinearClassifier | None,
+  notes: list[str],
+) -> list[pathlib.Path]:
+  """Writes the formats, and compares each with the run's encoder."""
+  own = exporting.compared(task, encoder, field)
+  expected = exporting.expected(encoder, fitted, own.scaled)
+  model = exports.with_preprocessing(encoder, exporting.scaling(task, encoder), fitted)
+  written = []
+  for name in formats:
+    path = exports.write(model, name, out)
+    gap = exports.largest_difference(exports.load(name, path)(own.inputs), expected)
+    line = (
+      f'{path.name}: within {gap:.1e} of the run on {len(own.inputs)} {own.what}, of '
+      f'{_TOLERANCE:g} allowed'
+    )
+    if not gap <= _TOLERANCE:
+      raise ValueError(f'{line}: the format {name} is not what the run has.')
+    notes.append(line)
+    print(line, flush=True)
+    written.append(path)
+  return written
+
+
+if __name__ == '__main__':
+  common.run(main, _TAKEN)

@@ -1,0 +1,79 @@
+"""A folder of images as it is, without a manifest, for an encoder that is there."""
+
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+from tasks import cases
+from tasks import decoding
+from tasks import sources
+
+# What each channel of a picture counts in its brightness (ITU-R BT.601, as Pillow has
+# it).
+_LUMINANCE = (0.299, 0.587, 0.114)
+
+
+class Pictures(NamedTuple):
+  """Images with the names of their files.
+
+  Attributes:
+    names: Of the files, relative to the folder.
+    images: uint8 [n, height, width, channels].
+    unreadable: For each file that is left out the reason.
+  """
+
+  names: tuple[str, ...]
+  images: np.ndarray
+  unreadable: dict[str, str]
+
+
+def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pictures:
+  """Loads all images of a folder or .tar, and of the folders within it.
+
+  Args:
+    path: The folder or .tar file. What has no suffix of an image is passed over.
+    image_shape: Height, width and channels that an encoder takes: pictures are cropped
+      to squares, and of one channel it is their brightness.
+
+  Raises:
+    ValueError: There are no images, none can be read, or the shape is none of squares
+      with 1 or 3 channels.
+  """
+  height, width, channels = image_shape
+  if height != width or channels not in (1, 3):
+    raise ValueError(
+      f'The encoder takes images of {image_shape}; a folder of images is for encoders '
+      'of squares with 1 or 3 channels.'
+    )
+  source = sources.open_source(pathlib.Path(path).expanduser())
+  names = tuple(
+    name for name in source.names if name.lower().endswith(cases.IMAGE_SUFFIXES)
+  )
+  if not names:
+    raise ValueError(
+      f'{path} holds no images; they end in {", ".join(cases.IMAGE_SUFFIXES)}.'
+    )
+  images, unreadable = decoding.decode_all(source, names, height)[:2]
+  readable = tuple(name for name in names if name not in unreadable)
+  if not readable:
+    first = next(iter(unreadable.items()))
+    raise ValueError(f'No image of {path} can be read; {first[0]}: {first[1]}.')
+  return Pictures(readable, to_channels(images, channels), unreadable)
+
+
+def to_channels(images: np.ndarray, channels: int) -> np.ndarray:
+  """Returns pictures with as many channels as an encoder takes.
+
+  Args:
+    images: uint8 [n, height, width, 3].
+    channels: 3, or 1: the brightness.
+  """
+  if channels == 3:
+    return images
+  grey = np.empty((*images.shape[:3], 1), np.uint8)
+  # One by one: in floating point all of them would take 24 times their memory.
+  for source, target in zip(images, grey, strict=True):
+    target[..., 0] = np.rint(source @ np.array(_LUMINANCE))
+  return grey

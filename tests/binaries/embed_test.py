@@ -1,0 +1,114 @@
+import csv
+import json
+import re
+
+import numpy as np
+from PIL import Image
+from pyarrow import parquet
+import pytest
+
+from binaries import embed
+from tests.binaries import in_process
+from tests.binaries import take_away
+from tff_ssl.encoders import cnn
+from tff_ssl.encoders import network
+
+_SIZE = 8
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('embed') / 'one'
+  return folder, take_away.make(folder, '--objective=simclr', '--projector=8,8')
+
+
+@pytest.fixture
+def photos(tmp_path):
+  """A folder of images of the encoder's own size; returns them by name."""
+  folder = tmp_path / 'photos'
+  (folder / 'deeper').mkdir(parents=True)
+  generator = np.random.default_rng(0)
+  images = {}
+  for k in range(9):
+    name = f'deeper/{k}.png' if k % 2 else f'{k}.PNG'
+    images[name] = generator.integers(0, 256, (_SIZE, _SIZE)).astype(np.uint8)
+    Image.fromarray(images[name]).save(folder / name, format='png')
+  (folder / 'damaged.png').write_bytes(b'nothing')
+  (folder / 'notes.txt').write_text('no image')
+  return folder, images
+
+
+def _features(params, images):
+  encoder = cnn.build_encoder('conv2', (_SIZE, _SIZE, 1), 0.125)
+  own = network.select(params, 'encoder')
+  return encoder.infer(own, images[..., np.newaxis] / np.float32(255)).numpy()
+
+
+def test_features_are_the_network_s_by_name(run, photos, tmp_path, capsys):
+  (folder, params), (path, images) = run, photos
+  out = tmp_path / 'out'
+  in_process.call(embed, f'--run={folder}', f'--images={path}', f'--out={out}')
+  shown = capsys.readouterr().out
+  assert 'left out 1 images that cannot be read: damaged.png' in shown
+  table = parquet.read_table(out / 'features.parquet').to_pydict()
+  with (out / 'features.csv').open(newline='') as file:
+    rows = list(csv.DictReader(file))
+  assert set(table['image']) == set(images)
+  assert [row['image'] for row in rows] == table['image']
+  expected = _features(params, np.stack([images[name] for name in table['image']]))
+  for k in range(expected.shape[1]):
+    column = np.float32(table[f'feature_{k}'])
+    np.testing.assert_allclose(column, expected[:, k], atol=1e-6)
+    np.testing.assert_array_equal(
+      column, [np.float32(row[f'feature_{k}']) for row in rows]
+    )
+  with Image.open(out / 'map.png') as picture:
+    assert min(picture.size) > 800
+
+
+def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
+  (folder, _), (path, images) = run, photos
+  out = tmp_path / 'out'
+  in_process.call(
+    embed,
+    f'--run={folder}',
+    f'--beside={folder / "encoder.keras"}',
+    f'--images={path}',
+    f'--out={out}',
+    '--to=csv',
+    '--map_images=5',
+  )
+  assert 'one (2): 9 images, 8 features, in features_2.*' in capsys.readouterr().out
+  assert sorted(each.name for each in out.iterdir()) == [
+    'features_1.csv',
+    'features_2.csv',
+    'map.html',
+    'map.png',
+  ]
+  page = (out / 'map.html').read_text()
+  data = json.loads(re.search(r'application/json">(.*?)</script>', page).group(1))
+  assert [panel['title'] for panel in data['panels']] == ['one', 'one (2)']
+  assert len(data['names']) == 5
+  assert set(data['names']) <= set(images)
+  assert data['panels'][0]['places'] == data['panels'][1]['places']
+  assert '5 of the 9 images' in page
+
+
+def test_bad_flags_are_one_sentence(run, photos, tmp_path):
+  folder, path, out = run[0], photos[0], tmp_path / 'out'
+  empty = tmp_path / 'empty'
+  empty.mkdir()
+  start = f'--run={folder} --out={out}'
+  expected = {
+    start: 'images is not given',
+    f'--images={path} --out={out}': 'run is not given',
+    f'--run={folder} --images={path}': 'out is not given',
+    f'{start} --images={path} --to=xlsx': "to has 'xlsx'; allowed are parquet, csv",
+    f'{start} --images={path} --task=digits': '--task is given; binaries.embed takes',
+    f'{start} --images={empty}': 'holds no images; they end in .jpg',
+    f'--run={path} --images={path} --out={out}': 'encoder.keras is not a file',
+  }
+  said = in_process.said(embed, expected)
+  for line, part in expected.items():
+    assert part in said[line], (line, said[line])
+  assert not out.exists()

@@ -1,0 +1,109 @@
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from binaries import export
+from tasks import registry
+from tests.binaries import in_process
+from tests.binaries import take_away
+from tff_ssl.runtime import exports
+from tff_ssl.runtime import on_device
+
+_FLAGS = (
+  '--objective=simclr',
+  '--client_optimizer=sgd',
+  '--client_momentum=0.5',
+  '--temperature=0.25',
+  '--projector=8,8',
+)
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('export') / 'run'
+  return folder, take_away.make(folder, *_FLAGS)
+
+
+def test_what_is_exported_is_the_run_s(run, tmp_path, capsys, monkeypatch):
+  folder, params = run
+  given = {}
+
+  def build(objective, params, encoder, prefix, statistics, optimizer, labelled):
+    given.update(objective=objective, params=params, optimizer=optimizer)
+    return b'a step'
+
+  # That of the file itself is held by tests of `on_device`.
+  monkeypatch.setattr(on_device, 'build', build)
+  out = tmp_path / 'out'
+  in_process.call(
+    export,
+    f'--run={folder}',
+    f'--out={out}',
+    '--to=keras,tflite_training',
+    '--classifier',
+  )
+  shown = capsys.readouterr().out
+  assert 'model.keras: within ' in shown
+  assert 'of the run on 64 test images, of 0.0001 allowed' in shown
+  task = registry.load('digits')
+  found = exports.load('keras', out / 'model.keras')(task.test.image)
+  names = json.loads((out / 'labels.json').read_text())
+  right = np.mean(np.argmax(found['probabilities'], axis=1) == task.test.label)
+  assert names == list(task.label_names)
+  assert f'{right:.1%} of the test examples right' in shown
+  # An untrained encoder of eight features: far from chance, and from good.
+  assert right > 0.3
+  assert (out / 'training.tflite').read_bytes() == b'a step'
+  assert given['params'].keys() == params.keys()
+  for name, value in params.items():
+    np.testing.assert_array_equal(given['params'][name], value)
+  assert given['objective'].temperature == 0.25
+  assert given['optimizer'].momentum == 0.5
+  card = (out / 'encoder.md').read_text()
+  for name in ('model.keras', 'training.tflite', 'labels.json'):
+    digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
+    assert f'{digest}  {name}\n' in card
+  digest = hashlib.sha256((folder / 'encoder.keras').read_bytes()).hexdigest()
+  assert f'{digest}  encoder.keras\n' in card
+
+
+def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
+  build = exports.with_preprocessing
+
+  def off(encoder, *rest):
+    inputs = tf.keras.Input(encoder.input_shape[1:])
+    return build(tf.keras.Model(inputs, encoder(inputs * 1.01), name='off'), *rest)
+
+  monkeypatch.setattr(exports, 'with_preprocessing', off)
+  with pytest.raises(ValueError, match=r'model\.keras: within .* is not what the run'):
+    in_process.call(
+      export, f'--run={run[0]}', f'--out={tmp_path / "out"}', '--to=keras'
+    )
+
+
+def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
+  folder, out = run[0], f'--out={tmp_path / "out"}'
+  monkeypatch.setattr(exports.importlib.util, 'find_spec', lambda _: None)
+  adam = tmp_path / 'adam'
+  shutil.copytree(folder, adam)
+  config = json.loads((adam / 'config.json').read_text())
+  config['flags'].update(client_optimizer='adam', client_momentum=0.0)
+  (adam / 'config.json').write_text(json.dumps(config))
+  expected = {
+    f'--run={folder}': 'out is not given',
+    f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
+    out: 'run is not given',
+    f'--run={folder} {out} --to=coreml': "to has 'coreml'; allowed are keras",
+    f'--run={folder} {out} --to=keras,onnx': 'pip install tf2onnx onnxruntime',
+    f'--run={folder} {out} --rounds=3': '--rounds is given; binaries.export takes run',
+    f'--run={folder} {out} --to=tflite_training --classifier': 'has none of its own',
+    f'--run={adam} {out} --to=tflite_training': 'with clients of adam',
+  }
+  said = in_process.said(export, expected)
+  for line, part in expected.items():
+    assert part in said[line], (line, said[line])
+  assert not (tmp_path / 'out').exists()

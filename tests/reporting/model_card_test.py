@@ -1,0 +1,83 @@
+import hashlib
+import json
+
+import pytest
+
+from tff_ssl.reporting import model_card
+
+
+@pytest.fixture
+def folder(tmp_path):
+  (tmp_path / 'encoder.keras').write_bytes(b'weights')
+  card = {
+    'encoder': 'conv2',
+    'algorithm': 'dcco',
+    'data': 'digits: train 3 images',
+    'rounds': 7,
+    'input': 'pixels in [0, 1]',
+    'parameters': 12,
+  }
+  (tmp_path / 'encoder.json').write_text(json.dumps(card))
+  config = {
+    'flags': {'partition': 'iid:clients=3', 'seed': 4},
+    'task': 'abc',
+    'command': ['binaries.dcco', '--run_dir=my runs'],
+  }
+  (tmp_path / 'config.json').write_text(json.dumps(config))
+  numbers = {
+    'round': 7,
+    'knn/10%/accuracy': 0.25,
+    'knn/10%/recall/3': 0.5,
+    'random_encoder/knn/10%/accuracy': 0.125,
+  }
+  (tmp_path / 'evaluation.json').write_text(json.dumps(numbers))
+  return tmp_path
+
+
+def _add(path, **values):
+  path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def test_a_card_tells_what_the_run_knows(folder):
+  text = model_card.write(folder).read_text()
+  for part in (
+    '# conv2, trained by dcco\n',
+    '- Task: digits: train 3 images\n',
+    '- Clients: iid:clients=3\n',
+    '- dcco, 7 rounds\n',
+    "    python -m binaries.dcco '--run_dir=my runs'\n",
+    '| knn/10%/accuracy | 25.0% |\n',
+    'Nothing is promised',
+    f'    {hashlib.sha256(b"weights").hexdigest()}  encoder.keras\n',
+  ):
+    assert part in text, part
+  # Baselines are no results of this encoder, and classes are in the file.
+  assert '12.5%' not in text
+  assert 'recall' not in text
+
+
+def test_privacy_is_what_the_encoder_s_card_promises(folder):
+  _add(
+    folder / 'encoder.json',
+    privacy={'epsilon': 2.5, 'noise': {'updates': 1.5}, 'protected': ['a', 'b']},
+  )
+  text = model_card.build(folder, {})
+  assert '- epsilon: 2.5\n- noise: updates 1.5\n- protected: a; b\n' in text
+  assert 'Nothing is promised' not in text
+
+
+def test_a_stranger_s_words_are_shown_as_they_are(folder):
+  _add(folder / 'encoder.json', algorithm='<b>x</b>\n# [y](z)')
+  first = model_card.build(folder, {}).splitlines()[0]
+  assert first == r'# conv2, trained by \<b\>x\</b\> \# \[y\](z)'
+
+
+def test_without_an_encoder_there_is_no_card(folder):
+  (folder / 'encoder.json').write_text('[]')
+  with pytest.raises(ValueError, match='holds a list; it must hold an object'):
+    model_card.write(folder)
+  (folder / 'encoder.keras').unlink()
+  assert model_card.write(folder) is None
+  (folder / 'encoder.json').unlink()
+  with pytest.raises(ValueError, match=r'encoder\.json is missing'):
+    model_card.build(folder, {})

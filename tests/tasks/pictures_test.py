@@ -1,0 +1,24 @@
+import numpy as np
+from PIL import Image
+import pytest
+
+from tasks import pictures
+
+
+def test_colours_become_the_brightness_that_pillow_has(tmp_path):
+  colours = np.random.default_rng(0).integers(0, 256, (6, 6, 3)).astype(np.uint8)
+  picture = Image.fromarray(colours)
+  picture.save(tmp_path / 'a.png')
+  loaded = pictures.load(tmp_path, (6, 6, 1))
+  assert loaded.names == ('a.png',)
+  grey = np.asarray(picture.convert('L'), int)
+  assert np.max(np.abs(loaded.images[0, ..., 0] - grey)) <= 1
+  np.testing.assert_array_equal(pictures.load(tmp_path, (6, 6, 3)).images[0], colours)
+
+
+def test_what_cannot_be_embedded_is_refused(tmp_path):
+  with pytest.raises(ValueError, match='squares with 1 or 3 channels'):
+    pictures.load(tmp_path, (6, 8, 3))
+  (tmp_path / 'a.png').write_text('no image')
+  with pytest.raises(ValueError, match=r'No image of .* can be read; a\.png: '):
+    pictures.load(tmp_path, (6, 6, 3))

@@ -1,0 +1,189 @@
+"""A map of images by their features: a picture, and a page to look around in.
+
+Images that an encoder finds alike lie near each other. The map is t-SNE (van der
+Maaten, Hinton. Visualizing Data using t-SNE. JMLR 2008) of the standardised features:
+near is near, but distances between groups, and their sizes, mean nothing. Neighbours
+are those of the features themselves, by cosine similarity as in kNN evaluation.
+"""
+
+import base64
+from collections.abc import Sequence
+import html
+import json
+import os
+from typing import NamedTuple
+
+import numpy as np
+from sklearn import manifold
+import tensorflow as tf
+
+from tff_ssl.reporting import gallery_page
+from tff_ssl.reporting import look
+from tff_ssl.reporting import projection
+
+_NEIGHBOURS = 8
+_TILE = 48
+_PERPLEXITY = 30.0
+# Fewer have no neighbourhoods to keep: they are laid out by their principal components.
+_FEWEST = 8
+_EXACT = 100
+# Side of a panel of the picture, and of a thumbnail in it, in pixels.
+_SIDE, _SMALL = 1000, 32
+_MARGIN = 0.03
+_DIGITS = 4
+
+
+class Panel(NamedTuple):
+  """One encoder's view of the images.
+
+  Attributes:
+    title: Of the encoder.
+    places: float [n, 2] in [0, 1], where each image lies; y grows upwards.
+    neighbours: int [n, k], the images that are most similar, nearest first.
+  """
+
+  title: str
+  places: np.ndarray
+  neighbours: np.ndarray
+
+
+def panel(title: str, features: np.ndarray, seed: int = 0) -> Panel:
+  """Lays images out by their features.
+
+  Args:
+    title: Of the encoder.
+    features: float [n, d], finite.
+    seed: Of the layout.
+
+  Raises:
+    ValueError: There are fewer than 2 images, or a feature is not finite.
+  """
+  if len(features) < 2:
+    raise ValueError(f'There are {len(features)} images; a map needs at least 2.')
+  if not np.all(np.isfinite(features)):
+    raise ValueError(f'The features of {title} are not all finite.')
+  return Panel(title, layout(features, seed), neighbours(features))
+
+
+def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
+  """Returns where each image lies, float64 [n, 2] in [0, 1].
+
+  Args:
+    features: float [n, d], n at least 2.
+    seed: Of t-SNE.
+  """
+  x = features.astype(np.float64) - np.mean(features, axis=0, dtype=np.float64)
+  deviation = np.std(x, axis=0)
+  # A feature that is the same for all tells nothing; rounding must not speak for it.
+  x = np.where(deviation > 1e-9, x / np.maximum(deviation, 1e-9), 0.0)
+  u, s, _ = np.linalg.svd(x, full_matrices=False)
+  components = np.zeros([len(x), 2])
+  components[:, : min(2, len(s))] = (u * s)[:, :2]
+  places = components
+  if len(x) >= _FEWEST and s[0] > 0:
+    start = components / np.std(components[:, 0]) * 1e-4
+    places = manifold.TSNE(
+      perplexity=min(_PERPLEXITY, (len(x) - 1) / 3),
+      init=start.astype(np.float32),
+      learning_rate='auto',
+      # Of few the exact gradient is faster than starting the threads of the other.
+      method='exact' if len(x) <= _EXACT else 'barnes_hut',
+      random_state=seed,
+    ).fit_transform(x.astype(np.float32))
+  low, high = places.min(axis=0), places.max(axis=0)
+  span = np.where(high > low, high - low, 1.0)
+  return np.where(high > low, (places - low) / span, 0.5).astype(np.float64)
+
+
+def neighbours(features: np.ndarray, count: int = _NEIGHBOURS) -> np.ndarray:
+  """Returns the most similar other images of each, nearest first.
+
+  Args:
+    features: float [n, d]; vectors of zeros are similar to none.
+    count: k, how many; all others where there are fewer.
+
+  Returns:
+    int64 [n, min(k, n - 1)].
+  """
+  norms = np.linalg.norm(features.astype(np.float64), axis=1, keepdims=True)
+  unit = features / np.where(norms > 0, norms, 1.0)
+  similarity = unit @ unit.T
+  np.fill_diagonal(similarity, -np.inf)
+  order = np.argsort(-similarity, axis=1, kind='stable')
+  return order[:, : min(count, len(features) - 1)]
+
+
+def build_page(
+  panels: Sequence[Panel], names: Sequence[str], images: np.ndarray, note: str
+) -> str:
+  """Returns a page on which images are looked at and clicked on.
+
+  Args:
+    panels: One an encoder, of the same images.
+    names: Of the n images.
+    images: uint8 [n, H, W, 1 or 3].
+    note: What the images are.
+
+  Returns:
+    HTML. All lies in it; nothing is loaded.
+  """
+  tiles = projection.make_tiles(images, _TILE)
+  sprite = tf.io.encode_png(projection.make_sprite(tiles)).numpy()
+  data = {
+    'names': list(names),
+    'tile': [int(tiles.shape[2]), int(tiles.shape[1])],
+    'sprite': 'data:image/png;base64,' + base64.b64encode(sprite).decode('ascii'),
+    'panels': [
+      {
+        'title': each.title,
+        'places': np.round(each.places, _DIGITS).tolist(),
+        'neighbours': each.neighbours.tolist(),
+      }
+      for each in panels
+    ],
+  }
+  # Names may be a stranger's: `<` ends no script where there is none.
+  text = json.dumps(data).replace('<', '\\u003c')
+  return gallery_page.fill(
+    html.escape(f'{len(names):,} images by their features'), html.escape(note), text
+  )
+
+
+def draw(
+  panels: Sequence[Panel], images: np.ndarray, note: str, path: str | os.PathLike[str]
+) -> None:
+  """Writes a picture of the maps, side by side.
+
+  Args:
+    panels: One an encoder, of the same images.
+    images: uint8 [n, H, W, 1 or 3].
+    note: What the images are.
+    path: A PNG file.
+  """
+  figure = look.new(6.5 * len(panels), 7)
+  axes = figure.subplots(1, len(panels), squeeze=False)[0]
+  tiles = projection.make_tiles(images, _SMALL)
+  # Small images are shown as large as others.
+  scale = max(1, _SMALL // max(tiles.shape[1:3]))
+  tiles = tiles.repeat(scale, axis=1).repeat(scale, axis=2)
+  for plot, each in zip(axes, panels, strict=True):
+    plot.imshow(_picture(each.places, tiles))
+    plot.set_title(each.title, color=look.INK, fontsize=10)
+    plot.set_xticks([])
+    plot.set_yticks([])
+    plot.spines[:].set_color(look.FAINT)
+  look.title(figure, f'{len(images):,} images by their features', note)
+  look.save(figure, path)
+
+
+def _picture(places: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+  """Returns tiles at their places on white, uint8 [side, side, 3]."""
+  height, width = tiles.shape[1:3]
+  margin = int(_MARGIN * _SIDE)
+  picture = np.full([_SIDE, _SIDE, 3], 255, np.uint8)
+  room = _SIDE - 2 * margin - np.array([width, height])
+  corners = margin + np.rint(places * room).astype(int)
+  for (x, y), tile in zip(corners, tiles, strict=True):
+    top = _SIDE - y - height
+    picture[top : top + height, x : x + width] = tile
+  return picture

@@ -1,0 +1,212 @@
+"""A model card: what an encoder is, in Markdown, for whoever is handed it.
+
+After Mitchell et al., Model Cards for Model Reporting (FAT* 2019), as far as a run
+knows it: data, method, command, results, privacy, limits, and digests of the files.
+"""
+
+from collections.abc import Iterable, Mapping
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+from typing import Any
+
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
+
+NAME = 'encoder.md'
+ENCODER, _CARD, _EVALUATION = 'encoder.keras', 'encoder.json', 'evaluation.json'
+# Of `evaluation.json`; recall by class and fairness are in the file itself.
+_SCORES = ('accuracy', 'balanced_accuracy')
+_BLOCK = 2**20
+_SIMULATED = (
+  'The clients were simulated in one place: nothing is known of how it trains on '
+  'devices.'
+)
+_ONE_RUN = 'The results are of one run and one seed; other seeds give other numbers.'
+_OTHER_DATA = (
+  'It has been tested on examples like those it was trained on alone, and for no use '
+  'in particular; test it on your own before you rely on it.'
+)
+_SIZE = (
+  'Images become squares of the size that it takes: what is smaller than a few of '
+  'their pixels is lost.'
+)
+_NO_PRIVACY = (
+  'Nothing is promised: no noise was added to what clients sent. The parameters may '
+  'tell something of single examples.'
+)
+
+
+def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
+  """Writes the card of a run's encoder beside it.
+
+  Args:
+    folder: The run folder.
+
+  Returns:
+    The file; None where the run has no encoder yet.
+
+  Raises:
+    ValueError: A file of the run is damaged.
+  """
+  folder = pathlib.Path(folder)
+  if not (folder / ENCODER).is_file():
+    return None
+  text = build(folder, {ENCODER: folder / ENCODER})
+  with files.atomic(folder / NAME) as aside:
+    aside.write_text(text, encoding='utf-8')
+  return folder / NAME
+
+
+def build(
+  folder: str | os.PathLike[str],
+  hashed: Mapping[str, pathlib.Path],
+  notes: Iterable[str] = (),
+) -> str:
+  """Returns the card of a run's encoder.
+
+  Args:
+    folder: The run folder.
+    hashed: Files whose digests are listed, by the names that they are told by.
+    notes: Lines on what was made of the encoder.
+
+  Raises:
+    ValueError: The run has no encoder, or a file of it is damaged.
+  """
+  folder = pathlib.Path(folder)
+  known = _read(folder / _CARD)
+  config = run_config.read(folder)
+  results = folder / _EVALUATION
+  numbers = _read(results) if results.is_file() else {}
+  privacy = known.get('privacy')
+  size = _plain(known.get('parameters'))
+  parts = [
+    f'# {_plain(known.get("encoder"))}, trained by {_plain(known.get("algorithm"))}',
+    f'Takes {_plain(known.get("input"))}; returns {_plain(known.get("output"))}.',
+    f'{size} parameters.',
+    *_notes(notes),
+    '## Data',
+    _list(_data(known, config)),
+    '## Method',
+    _list(_method(known, config)),
+    '## Command',
+    _block(_command(config)),
+    '## Results',
+    _results(numbers),
+    '## Privacy',
+    _list(_flat(privacy)) if isinstance(privacy, Mapping) else _NO_PRIVACY,
+    '## Limits',
+    _list(_limits(known)),
+    '## Hashes',
+    _hashes(hashed),
+  ]
+  return '\n\n'.join(parts) + '\n'
+
+
+def sha256(path: pathlib.Path) -> str:
+  """Returns the digest of a file, in hexadecimal."""
+  digest = hashlib.sha256()
+  with path.open('rb') as file:
+    while block := file.read(_BLOCK):
+      digest.update(block)
+  return digest.hexdigest()
+
+
+def _read(path: pathlib.Path) -> dict[str, Any]:
+  if not path.is_file():
+    raise ValueError(f'{path} is missing; a model card tells what it says')
+  try:
+    value = json.loads(path.read_text(encoding='utf-8'))
+  except (ValueError, RecursionError) as error:
+    raise ValueError(f'{path} cannot be read as JSON: {error}') from error
+  if not isinstance(value, dict):
+    raise ValueError(f'{path} holds a {type(value).__name__}; it must hold an object.')
+  return value
+
+
+def _data(known: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+  lines = [f'Task: {_plain(known.get("data", known.get("task")))}']
+  flags = config['flags']
+  for name, title in (('partition', 'Clients'), ('image_size', 'Size of the images')):
+    if flags.get(name) is not None:
+      lines.append(f'{title}: {_plain(flags[name])}')
+  lines.append(f'Fingerprint of the examples: {_plain(config.get("task"))}')
+  return lines
+
+
+def _method(known: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+  lines = [f'{_plain(known.get("algorithm"))}, {_plain(known.get("rounds"))} rounds']
+  for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', 'seed'):
+    value = config['flags'].get(name)
+    if value is not None:
+      lines.append(f'{name}: {_plain(value)}')
+  versions = config.get('versions')
+  if isinstance(versions, Mapping):
+    lines.append(
+      'Versions: ' + ', '.join(f'{_plain(k)} {_plain(v)}' for k, v in versions.items())
+    )
+  return lines
+
+
+def _command(config: Mapping[str, Any]) -> str:
+  command = config.get('command')
+  if isinstance(command, list) and command:
+    return shlex.join(['python', '-m', *map(str, command)])
+  return 'not recorded'
+
+
+def _results(numbers: Mapping[str, Any]) -> str:
+  """Returns a table of the encoder's accuracies, without those of baselines."""
+  rows = []
+  for name, value in numbers.items():
+    if name.rpartition('/')[2] in _SCORES and name.count('/') <= 2:
+      shown = f'{value:.1%}' if isinstance(value, float) else _plain(value)
+      rows.append(f'| {_plain(name)} | {shown} |')
+  if not rows:
+    return 'It has not been evaluated.'
+  after = f'After round {_plain(numbers.get("round"))}, on the test examples.'
+  return '\n'.join([after, '', '| Number | Value |', '| --- | --- |', *rows])
+
+
+def _limits(known: Mapping[str, Any]) -> list[str]:
+  limits = [_ONE_RUN, _OTHER_DATA, _SIMULATED]
+  return [*limits, _SIZE] if 'pixels' in str(known.get('input')) else limits
+
+
+def _hashes(hashed: Mapping[str, pathlib.Path]) -> str:
+  return _block('\n'.join(f'{sha256(path)}  {name}' for name, path in hashed.items()))
+
+
+def _flat(values: Mapping[str, Any]) -> list[str]:
+  lines = []
+  for name, value in values.items():
+    if isinstance(value, Mapping):
+      value = ', '.join(f'{k} {v}' for k, v in value.items())
+    elif isinstance(value, list | tuple):
+      value = '; '.join(map(str, value))
+    lines.append(f'{_plain(name)}: {_plain("none" if value is None else value)}')
+  return lines
+
+
+def _notes(notes: Iterable[str]) -> list[str]:
+  listed = list(notes)
+  return ['## Files', _list(listed)] if listed else []
+
+
+def _list(lines: Iterable[str]) -> str:
+  return '\n'.join(f'- {line}' for line in lines)
+
+
+def _block(text: str) -> str:
+  # Indented: a fence could be closed by what stands in it.
+  return '\n'.join(f'    {line}' for line in text.splitlines())
+
+
+def _plain(value: object) -> str:
+  """Returns a value as text that Markdown shows as it is: it may be a stranger's."""
+  text = ' '.join(str(value).split())
+  for mark in '\\`*_[]<>|#':
+    text = text.replace(mark, f'\\{mark}')
+  return text

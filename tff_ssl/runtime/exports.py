@@ -1,0 +1,281 @@
+"""Encoders for other programs: as Keras, SavedModel, TFLite and ONNX files.
+
+What is exported takes what a camera or a table gives, bytes of pixels or numbers as
+they were measured, and scales it itself. It returns `features`, and `probabilities`
+where a classifier was fitted on them. It is made of standard Keras layers, so that
+every format is written from one model, and each is read again to be compared with it.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+import importlib
+import importlib.util
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.encoders import normalization
+from tff_ssl.evaluation import linear
+from tff_ssl.runtime import files
+
+KERAS, SAVED_MODEL, TFLITE, ONNX = 'keras', 'savedmodel', 'tflite', 'onnx'
+FORMATS = (KERAS, SAVED_MODEL, TFLITE, ONNX)
+# What a model takes and gives, by name.
+INPUT, FEATURES, PROBABILITIES = 'inputs', 'features', 'probabilities'
+# Not in the lock: TensorFlow 2.14 is older than what they are tested with.
+_OF_ONNX = ('tf2onnx', 'onnxruntime')
+_OPSET = 17
+_NAMES = {
+  KERAS: 'model.keras',
+  SAVED_MODEL: 'savedmodel',
+  TFLITE: 'model.tflite',
+  ONNX: 'model.onnx',
+}
+_SIGNATURE = 'serving_default'
+# A class without examples has minus infinity, with which TFLite cannot compute.
+_NEVER = -1e9
+# Of the layer that `ToKeras.offset` emits.
+_OFFSET = 'ntd,d->ntd'
+
+Outputs = Mapping[str, np.ndarray]
+
+
+class Scaling(NamedTuple):
+  """How the numbers of a table become what an encoder reads: (x - mean) * factor.
+
+  Attributes:
+    mean: float [d].
+    factor: float [d]; 0 for what was constant in training.
+  """
+
+  mean: np.ndarray
+  factor: np.ndarray
+
+
+def check(formats: Collection[str]) -> None:
+  """Checks that these formats can be written here.
+
+  Args:
+    formats: Some of `FORMATS`.
+
+  Raises:
+    ValueError: One is unknown, there is none, or it needs what is not installed.
+  """
+  if not formats:
+    raise ValueError(f'There is no format; it must be some of {", ".join(FORMATS)}.')
+  for name in formats:
+    if name not in FORMATS:
+      raise ValueError(f'The format is {name!r}; allowed are {", ".join(FORMATS)}.')
+  missing = [name for name in _OF_ONNX if importlib.util.find_spec(name) is None]
+  if ONNX in formats and missing:
+    raise ValueError(
+      f'The format {ONNX} needs {" and ".join(missing)}, which the lock does not have: '
+      f'pip install {" ".join(_OF_ONNX)}'
+    )
+
+
+def with_preprocessing(
+  encoder: tf.keras.Model,
+  scaling: Scaling | None = None,
+  classifier: linear.LinearClassifier | None = None,
+) -> tf.keras.Model:
+  """Returns a model that does all from what was measured to features.
+
+  Args:
+    encoder: Of images in [0, 1] [n, H, W, C], or of standardised vectors [n, d].
+    scaling: Of vectors, where it is known; None: they are taken as they are.
+    classifier: Of the features; None: there are no probabilities.
+
+  Returns:
+    A model of `inputs`, uint8 [n, H, W, C] or float32 [n, d], to a mapping with
+    `features` [n, f] and, with a classifier, `probabilities` [n, classes].
+  """
+  shape = encoder.input_shape[1:]
+  is_image = len(shape) == 3
+  inputs = tf.keras.Input(shape, name=INPUT, dtype=tf.uint8 if is_image else tf.float32)
+  x = inputs
+  if is_image:
+    x = tf.keras.layers.Rescaling(1 / 255.0, name='scale')(x)
+  elif scaling is not None:
+    x = _standardised(x, scaling.mean, scaling.factor, 'scale')
+  features = tf.keras.layers.Activation('linear', name=FEATURES)(encoder(x))
+  outputs = {FEATURES: features}
+  if classifier is not None:
+    x = _standardised(features, classifier.mean, 1 / classifier.scale, 'standardise')
+    layer = tf.keras.layers.Dense(
+      len(classifier.bias), activation='softmax', name=PROBABILITIES
+    )
+    outputs[PROBABILITIES] = layer(x)
+    layer.set_weights([classifier.kernel, np.maximum(classifier.bias, _NEVER)])
+  return tf.keras.Model(inputs, outputs, name=f'{encoder.name}_export')
+
+
+def _standardised(x: Any, mean: np.ndarray, factor: np.ndarray, name: str) -> Any:
+  """Emits (x - mean) * factor; one product and a sum would lose digits."""
+  # Lists, which a layer keeps in its configuration and every format as a constant.
+  offset, scale = (np.asarray(v, np.float32).tolist() for v in (-mean, factor))
+  x = tf.keras.layers.Rescaling(1.0, offset, name=f'{name}_center')(x)
+  return tf.keras.layers.Rescaling(scale, name=f'{name}_factor')(x)
+
+
+def write(
+  model: tf.keras.Model, name: str, folder: str | os.PathLike[str]
+) -> pathlib.Path:
+  """Writes a model in one format; what is there of the format is replaced.
+
+  Args:
+    model: From `with_preprocessing`.
+    name: Of the format.
+    folder: Which exists.
+
+  Returns:
+    The file, or of a SavedModel the folder.
+  """
+  path = pathlib.Path(folder) / _NAMES[name]
+  if name == SAVED_MODEL:
+    _write_saved_model(model, path)
+    return path
+  with files.atomic(path) as aside:
+    if name == KERAS:
+      model.save(aside)
+    elif name == TFLITE:
+      aside.write_bytes(_to_tflite(model))
+    else:
+      _write_onnx(model, aside)
+  return path
+
+
+def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outputs]:
+  """Reads a file that `write` wrote, as another program would.
+
+  Args:
+    name: Of the format.
+    path: From `write`; not a stranger's, for these formats may hold programs.
+
+  Returns:
+    A function of inputs to the outputs by name.
+  """
+  if name == KERAS:
+    model = tf.keras.models.load_model(path, compile=False)
+    return lambda inputs: _arrays(model(inputs))
+  if name == SAVED_MODEL:
+    loaded = tf.saved_model.load(str(path))
+    run = loaded.signatures[_SIGNATURE]
+    # The variables live as long as what was loaded.
+    return lambda inputs: _arrays(run(**{INPUT: tf.constant(inputs)}), loaded)
+  if name == TFLITE:
+    interpreter = tf.lite.Interpreter(str(path))
+    runner = interpreter.get_signature_runner(_SIGNATURE)
+    fixed = runner.get_input_details()[INPUT]['shape_signature'][0] == 1
+    return lambda inputs: _run_tflite(runner, inputs, 1 if fixed else len(inputs))
+  session = importlib.import_module('onnxruntime').InferenceSession(
+    str(path), providers=['CPUExecutionProvider']
+  )
+  names = [output.name for output in session.get_outputs()]
+  return lambda inputs: dict(
+    zip(names, session.run(names, {INPUT: inputs}), strict=True)
+  )
+
+
+def largest_difference(found: Outputs, expected: Outputs) -> float:
+  """Returns the largest difference of any number, as a share of the largest number.
+
+  Args:
+    found: Outputs by name.
+    expected: As many, of the same shapes; numbers below 1 count as 1.
+
+  Raises:
+    ValueError: Names or shapes differ.
+  """
+  shapes = [{k: v.shape for k, v in each.items()} for each in (found, expected)]
+  if shapes[0] != shapes[1]:
+    raise ValueError(f'The outputs are {shapes[0]}; they must be {shapes[1]}.')
+  shares = [
+    np.max(np.abs(found[name] - value)) / max(1.0, np.max(np.abs(value)))
+    for name, value in expected.items()
+  ]
+  # A maximum with `max` would pass over what is not a number.
+  return float(np.max(shares))
+
+
+def _arrays(outputs: Mapping[str, Any], *kept: object) -> Outputs:
+  del kept
+  return {name: np.asarray(value) for name, value in outputs.items()}
+
+
+def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> Outputs:
+  """Runs a signature on some inputs at a time, of which there are some."""
+  parts = []
+  for start in range(0, len(inputs), size):
+    found = runner(**{INPUT: inputs[start : start + size]})
+    # Copied: the interpreter's memory is the next part's.
+    parts.append({name: np.array(value) for name, value in found.items()})
+  return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
+def _serving(model: tf.keras.Model, batch: int | None = None) -> Any:
+  """Returns a function of the inputs alone; None: for batches of any size."""
+  shape = (batch, *model.input_shape[1:])
+  spec = tf.TensorSpec(shape, model.inputs[0].dtype, name=INPUT)
+  return tf.function(lambda inputs: model(inputs), [spec], autograph=False)
+
+
+def _write_saved_model(
+  model: tf.keras.Model, path: pathlib.Path, batch: int | None = None
+) -> None:
+  module = tf.Module()
+  # Not the model itself, with which Keras would write another program of its own.
+  module.variables_of_model = list(model.variables)
+  module.serve = _serving(model, batch)
+  aside = pathlib.Path(
+    tempfile.mkdtemp(prefix=f'{path.name}.partial-', dir=path.parent)
+  )
+  try:
+    tf.saved_model.save(module, str(aside), signatures={_SIGNATURE: module.serve})
+    aside.chmod(0o755)
+    if path.exists():
+      shutil.rmtree(path)
+    aside.rename(path)
+  finally:
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _to_tflite(model: tf.keras.Model) -> bytes:
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / _NAMES[SAVED_MODEL]
+    attends = False
+    for layer in model.submodules:
+      attends |= isinstance(layer, tf.keras.layers.MultiHeadAttention)
+      _simplify(layer)
+    # Of attention over batches of any size TFLite makes a product that it refuses.
+    _write_saved_model(model, path, batch=1 if attends else None)
+    converter = tf.lite.TFLiteConverter.from_saved_model(
+      str(path), signature_keys=[_SIGNATURE]
+    )
+    return converter.convert()
+
+
+def _simplify(layer: tf.Module) -> None:
+  """Gives a layer another form of what it computes, where TFLite refuses Keras's.
+
+  Of an offset TFLite makes a product of matrices, and of Keras's group norm, which has
+  a mask of ones, means that do not broadcast.
+  """
+  if isinstance(layer, tf.keras.layers.GroupNormalization):
+    layer.call = lambda x: normalization.group_norm(
+      x, layer.gamma, layer.beta, layer.groups
+    )
+  elif getattr(layer, 'equation', None) == _OFFSET:
+    layer.call = lambda x: x * layer.kernel + layer.bias
+
+
+def _write_onnx(model: tf.keras.Model, path: pathlib.Path) -> None:
+  convert = importlib.import_module('tf2onnx').convert
+  serve = _serving(model)
+  convert.from_function(
+    serve, serve.input_signature, opset=_OPSET, output_path=str(path)
+  )
