@@ -19,6 +19,7 @@ NEUTRAL = (
   'export_clients',
   'host_timeout',
   'i_trust_this_network',
+  'knn_k',
   'label_fractions',
   'packs',
   'parts',
