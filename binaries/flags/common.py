@@ -4,7 +4,8 @@ The common flags are the same words in every binary, which builds frozen configu
 from them; library code never sees a flag.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import contextlib
 import sys
 
 from absl import flags
@@ -270,6 +271,18 @@ def of_task() -> dict[str, object]:
   if TASK.value not in registry.TABLES:
     return {}
   return {'encoder': 'mlp', 'augmentation': 'noise_mask'}
+
+
+@contextlib.contextmanager
+def restored() -> Iterator[None]:
+  """Brings the flags back to what they were, after a run that set its own."""
+  before = {name: flags.FLAGS[name] for name in flag_values()}
+  values = {name: (flag.value, flag.present) for name, flag in before.items()}
+  try:
+    yield
+  finally:
+    for name, flag in before.items():
+      flag.value, flag.present = values[name]
 
 
 def load_task() -> task_lib.Task:

@@ -163,6 +163,7 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
     return
 
   def interrupt(number: int, frame: types.FrameType | None) -> None:
+    del number, frame
     raise KeyboardInterrupt
 
   previous = signal.signal(signal.SIGTERM, interrupt)
