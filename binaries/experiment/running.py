@@ -12,6 +12,7 @@ from binaries.experiment import evaluating
 from binaries.experiment import personal
 from binaries.experiment import private
 from binaries.experiment import results
+from binaries.experiment import starting
 from binaries.experiment import telling
 from binaries.flags import common
 from binaries.flags import dealing
@@ -55,7 +56,10 @@ def check_flags(chosen: choice.Choice) -> None:
   common.check_flags()
   hosts.check()
   evaluation.check()
-  run_config.check_flags(common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER)
+  starting.check(common.RUN_DIR.value, chosen)
+  run_config.check_flags(
+    common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER, chosen.may_grow()
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +220,11 @@ def execute(prepared: Prepared) -> None:
     return numbers
 
   with run_folder.RunFolder(
-    path, prepared.chosen.values(), prepared.task.fingerprint(), choice.MAY_DIFFER
+    path,
+    prepared.chosen.values(),
+    prepared.task.fingerprint(),
+    choice.MAY_DIFFER,
+    prepared.chosen.may_grow(),
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
     if (build_graph := prepared.chosen.algorithm.topology) is not None:
@@ -240,6 +248,7 @@ def execute(prepared: Prepared) -> None:
         execution=execution,
         alarm=alarm.Alarms(alarms),
         keep_fn=keep,
+        start_fn=starting.build(prepared.encoder),
       )
       rows = folder.metrics.rows()
       if mixing is not None:

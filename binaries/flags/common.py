@@ -134,6 +134,7 @@ GIVEN_AGAIN = ('data_dir', 'partition_encoder')
 NOT_ADOPTED = (
   'alignment_run',
   'i_trust_this_network',
+  'init_from',
   'run',
   'run_dir',
   'transfer_data_dir',

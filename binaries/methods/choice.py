@@ -73,6 +73,24 @@ class Choice:
     name = methods.SUPERVISED_LABELS.name
     return methods.SUPERVISED_LABELS.value if name in self.method.flags() else 1.0
 
+  def why_rounds_are_fixed(self) -> str | None:
+    """Returns why a run cannot have more rounds than it began with; None: it can."""
+    values = self.values()
+    for flag in ('server_schedule', 'client_schedule'):
+      if values.get(flag) == 'cosine':
+        return f'the rate of --{flag}=cosine falls over all rounds'
+    if self.objective.scheduled:
+      return f'the schedules of {self.method.objective} are over all rounds'
+    if methods.FEATURE_WEIGHT.name in values:
+      return f'the weight --{methods.FEATURE_WEIGHT.name} falls over all rounds'
+    if values.get(privacy.AGGREGATION.name) in (privacy.PRIVATE, privacy.DISTRIBUTED):
+      return 'its noise is that of a promise for all rounds'
+    return None
+
+  def may_grow(self) -> tuple[str, ...]:
+    """Returns the flags of which a run goes on with a larger number."""
+    return () if self.why_rounds_are_fixed() else (common.ROUNDS.name,)
+
   def values(self) -> dict[str, object]:
     """Returns the value of every flag that the run depends on.
 

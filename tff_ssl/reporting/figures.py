@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 import io
+import logging
 import math
 from typing import Any
 
@@ -109,6 +110,8 @@ def render(figure: figure_lib.Figure, kind: str = 'png') -> bytes:
     kind: png, svg or pdf.
   """
   buffer = io.BytesIO()
+  # What is left out of the fonts of a PDF is nobody's business.
+  logging.getLogger('fontTools').setLevel(logging.WARNING)
   # No dates: the same numbers give the same file.
   metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(kind, {})
   with matplotlib.rc_context({'svg.hashsalt': 'tff_ssl', 'pdf.fonttype': 42}):
