@@ -16,9 +16,12 @@ from binaries.launching import complete
 from binaries.launching import side_by_side
 from binaries.methods import choice
 from binaries.methods import table
+from tff_ssl.reporting import groups
 
 # Between a program and a row's parts, as in fedavg_ssl:fedprox:byol.
 _SEPARATOR = ':'
+# Flags of what is compared on, by which methods of other programs differ unasked.
+_SAME_FOR_ALL = ('partition', 'clients_per_round', 'local_epochs', 'encoder_norm')
 # What the sweep itself says to each run.
 _SET_BY_SWEEP = (
   *methods.CHOOSERS,
@@ -76,6 +79,7 @@ class Job:
     folder: Of the run; its output goes to a file of this name with `.log`.
     flags: Of the run, besides those that follow from the other attributes.
     rounds: That the run has in the end.
+    values: Of the flags that it uses, whether given or not.
   """
 
   member: Member
@@ -83,6 +87,7 @@ class Job:
   folder: pathlib.Path
   flags: tuple[str, ...]
   rounds: int
+  values: Mapping[str, object] = dataclasses.field(compare=False, hash=False)
 
   @property
   def log(self) -> pathlib.Path:
@@ -208,7 +213,8 @@ def jobs(
     own: Names of flags that are the sweep's own.
 
   Returns:
-    The runs, and a sentence on the flags that not all methods use.
+    The runs, and a sentence for each flag that not all methods use, or that has other
+    values by default where a comparison should have one.
 
   Raises:
     ValueError: If a flag is one that no method uses, that the sweep sets itself, out of
@@ -233,7 +239,7 @@ def jobs(
     for member in found:
       folder = out / member.folder / f'seed_{seed}'
       result.append(_job(member, seed, folder, unused[member.name], given, k == 0))
-  return result, _tell(unused)
+  return result, [*_tell(unused), *_tell_defaults(result)]
 
 
 def _uses(member: Member) -> Collection[str]:
@@ -250,6 +256,23 @@ def _tell(unused: Mapping[str, Sequence[str]]) -> list[str]:
     f'--{name} is left out of {", ".join(those)}: not used there.'
     for name, those in by_flag.items()
   ]
+
+
+def _tell_defaults(wanted: Sequence[Job]) -> list[str]:
+  """Returns a sentence for each flag that makes a comparison unfair by its defaults."""
+  found = []
+  for flag in _SAME_FOR_ALL:
+    by_value: dict[str, dict[str, None]] = {}
+    for job in wanted:
+      if flag in job.values:
+        value = groups.text(job.values[flag])
+        by_value.setdefault(value, {})[job.member.name] = None
+    if len(by_value) > 1:
+      text = '; '.join(
+        f'{value} in {", ".join(names)}' for value, names in by_value.items()
+      )
+      found.append(f'--{flag} is by default {text}: give it, to compare methods alone.')
+  return found
 
 
 def _job(
@@ -277,10 +300,10 @@ def _job(
       running.check_flags(chosen)
     except ValueError as error:
       raise ValueError(f'{member.name}: {error}') from error
-    rounds = common.ROUNDS.value
+    rounds, values = common.ROUNDS.value, chosen.values()
   if tell:
     print(member.describe(), flush=True)
-  return Job(member, seed, folder, own, rounds)
+  return Job(member, seed, folder, own, rounds, values)
 
 
 def run(
