@@ -190,6 +190,7 @@ def execute(prepared: Prepared) -> None:
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
   own = prepared.own
+  start = starting.build(prepared.encoder)
   alarms, mixing = _build_alarms(prepared.objective), None
   if prepared.chosen.algorithm.mixing is not None:
     mixing = prepared.chosen.algorithm.mixing()
@@ -248,7 +249,7 @@ def execute(prepared: Prepared) -> None:
         execution=execution,
         alarm=alarm.Alarms(alarms),
         keep_fn=keep,
-        start_fn=starting.build(prepared.encoder),
+        start_fn=start,
       )
       rows = folder.metrics.rows()
       if mixing is not None:

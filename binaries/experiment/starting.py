@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Callable, Mapping
+import json
 import os
 import pathlib
 from typing import Any
@@ -13,9 +14,12 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.methods import choice
+from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import encoder_file
 from tff_ssl.runtime import run_config
 
 _STATISTICS = 'global_model_weights/non_trainable'
@@ -48,6 +52,9 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
     return
   if pathlib.Path(source).resolve() == path.resolve():
     raise ValueError(f'init_from is {source!r}, the run itself; it must be another.')
+  if _is_encoder(source):
+    encoder_file.read(source)
+    return
   stored = run_config.read(source)['flags']
   # Parameters alone do not tell.
   for flag in (common.ENCODER, common.WIDTH, common.STEM, common.NORM, common.PATCH):
@@ -62,26 +69,62 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
 def build(encoder: network.Network) -> Callable[[Any], Any] | None:
   """Returns what gives an initial state the weights that the flag names, if it does.
 
+  A run that has begun does not need them again.
+
   Args:
     encoder: Of the run.
+
+  Raises:
+    ValueError: If they are those of another network.
   """
   source = methods.INIT_FROM.value
-  if not source:
+  folder = pathlib.Path(common.RUN_DIR.value or '') / _CHECKPOINTS
+  if not source or any(folder.glob('*.npz')):
     return None
+  if _is_encoder(source):
+    _check_card(source, encoder)
 
   def start(state: Any) -> Any:
-    folder = pathlib.Path(source) / _CHECKPOINTS
-    round, found = checkpoints.read_newest(folder, results.TRAINABLE)
     weights = state.global_model_weights
+    where, found, found_statistics = _read(source, encoder, bool(weights.non_trainable))
     trainable = take(source, weights.trainable, found, encoder)
     statistics = weights.non_trainable
     if statistics:
-      _, found = checkpoints.read_newest(folder, _STATISTICS)
-      statistics = take(source, statistics, found, encoder)
-    print(f'starting from {source} after round {round}', flush=True)
+      statistics = take(source, statistics, found_statistics, encoder)
+    print(f'starting from {where}', flush=True)
     return state._replace(global_model_weights=type(weights)(trainable, statistics))
 
   return start
+
+
+def _is_encoder(source: str) -> bool:
+  return source.endswith('.keras')
+
+
+def _check_card(source: str, encoder: network.Network) -> None:
+  """Refuses the file of another network; shapes alone do not tell its norm."""
+  card = pathlib.Path(source).with_suffix('.json')
+  own = json.loads(json.dumps(registry.describe(encoder)))
+  if json.loads(card.read_text())[encoder_file.NETWORK] != own:
+    raise ValueError(
+      f'{source} is not the {encoder.name} of this run, as {card} says; a run starts '
+      'from the weights of the same encoder.'
+    )
+
+
+def _read(
+  source: str, encoder: network.Network, statistics: bool
+) -> tuple[str, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
+  """Returns where weights are from, parameters, and statistics if they are wanted."""
+  if _is_encoder(source):
+    found = keras_import.params(encoder, encoder_file.read(source))
+    prefix = dual_encoder.encoder_prefix(encoder)
+    named = network.with_prefix(found, prefix)
+    return source, named, named
+  folder = pathlib.Path(source) / _CHECKPOINTS
+  round, params = checkpoints.read_newest(folder, results.TRAINABLE)
+  kept = checkpoints.read_newest(folder, _STATISTICS)[1] if statistics else {}
+  return f'{source} after round {round}', params, kept
 
 
 def take(

@@ -37,7 +37,8 @@ INIT_FROM = flags.DEFINE_string(
   'init_from',
   None,
   'Folder of a run, from whose newest weights this one starts: those of the encoder, '
-  'and of the other networks where both runs have the same.',
+  'and of the other networks where both runs have the same; or an encoder.keras of '
+  'ours, for the encoder alone.',
 )
 
 # Objectives.

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+import tensorflow_federated as tff
 
 from binaries import dcco
 from binaries import fedavg_ssl
@@ -18,6 +19,7 @@ from binaries.methods import choice
 from tests.binaries import in_process
 from tests.reporting import fabricate
 from tff_ssl.encoders import registry
+from tff_ssl.federated import server
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import run_config
 
@@ -141,6 +143,32 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
   for name, value in now.items():
     if name.startswith('encoder/'):
       np.testing.assert_array_equal(value, was[name])
+
+
+def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
+  tmp_path, encoder
+):
+  params = {name: value + 1 for name, value in encoder.init([0, 1]).items()}
+  path = tmp_path / 'encoder.keras'
+  encoder.to_keras(params).save(path)
+  card = {'network': registry.describe(encoder)}
+  path.with_suffix('.json').write_text(json.dumps(card))
+  own = encoder.init([0, 0])
+  weights = tff.learning.models.ModelWeights(
+    collections.OrderedDict((f'encoder/{name}', value) for name, value in own.items()),
+    collections.OrderedDict(),
+  )
+  state = server.initial_state(weights, 0)
+  with in_process.parsed(f'--init_from={path}', f'--run_dir={tmp_path}/run'):
+    running.starting.check(tmp_path / 'run', choice.read('fedavg_ssl'))
+    started = starting.build(encoder)(state)
+    other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
+    with pytest.raises(ValueError, match='is not the conv2 of this run'):
+      starting.build(other)
+  got = started.global_model_weights.trainable
+  assert got.keys() == weights.trainable.keys()
+  for name, value in params.items():
+    np.testing.assert_allclose(got[f'encoder/{name}'], value, rtol=1e-5)
 
 
 @pytest.fixture
