@@ -87,6 +87,21 @@ def identity(folder: str | os.PathLike[str]) -> str:
   return str(read(folder).get(_IDENTITY, ''))
 
 
+def as_grown(
+  stored: Mapping[str, Any], config: Mapping[str, Any]
+) -> collections.OrderedDict[str, Any]:
+  """Returns the configuration of a run that goes on with a larger number of its flags.
+
+  It stays the run that it was: its checkpoints and client states are its own.
+
+  Args:
+    stored: The one from `read`.
+    config: The one from `build`.
+  """
+  kept = {_IDENTITY: stored[_IDENTITY]} if _IDENTITY in stored else {}
+  return collections.OrderedDict(config, **kept)
+
+
 def _digest(parts: object) -> str:
   text = json.dumps(parts, sort_keys=True)
   return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -302,7 +302,9 @@ class RunFolder:
       run_config.compare(self.path, stored, config, may_differ, may_grow)
       before = stored['flags']
       if any(run_config.is_larger(flags.get(k), before.get(k)) for k in may_grow):
-        files.write_json(self.path / run_config.NAME, config)
+        files.write_json(
+          self.path / run_config.NAME, run_config.as_grown(stored, config)
+        )
       return
     run_config.check_unused(self.path)
     files.write_json(self.path / run_config.NAME, config)
