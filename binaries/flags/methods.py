@@ -33,7 +33,7 @@ UNUSED_FLAGS = flags.DEFINE_enum(
   'and a run without them, for one command line over several methods.',
 )
 
-INIT_FROM = flags.DEFINE_string(
+INIT_FROM = paths.define(
   'init_from',
   None,
   'Folder of a run, from whose newest weights this one starts: those of the encoder, '

@@ -19,12 +19,14 @@ def test_markdown_escapes_and_marks_the_best():
 def test_latex_escapes_and_marks_the_best():
   lines = formats.latex(ROWS, BEST).splitlines()
   assert lines[0].startswith('% Needs \\usepackage{booktabs}')
+  escaped = r'\$1 \#2 \textasciitilde{}\textasciicircum{}\textbackslash{}'
   assert lines[1:] == [
     r'\begin{tabular}{lrr}',
     r'\toprule',
     r'group & linear 10\% & a|b* \\',
     r'\midrule',
     r'fed\_byol & \textbf{50.0 $\pm$ 1.0\%} & - \\',
+    rf'a \& \{{b\}}\ldots{{}} & 7\% & {escaped} \\',
     r'\bottomrule',
     r'\end{tabular}',
   ]
