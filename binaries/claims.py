@@ -12,7 +12,6 @@ folder is complete. Stopped by Ctrl-C, or killed, the same command goes on.
 The page has all claims of all budgets, whichever are run.
 """
 
-import os
 import pathlib
 import sys
 
@@ -24,6 +23,7 @@ from binaries.evidence import page
 from binaries.evidence import runner
 from binaries.evidence import store as store_lib
 from binaries.evidence import verdicts
+from binaries.flags import jobs
 from binaries.flags import outputs
 from binaries.flags import program
 from tff_ssl.runtime import files
@@ -37,9 +37,6 @@ _BUDGET = flags.DEFINE_enum(
 _CLAIMS = flags.DEFINE_list(
   'claims', [], 'Ids of claims; by default all of the budget.'
 )
-_JOBS = flags.DEFINE_integer(
-  'jobs', None, 'Runs at a time; by default one a core.', lower_bound=1
-)
 _DATA = flags.DEFINE_list(
   'data',
   [],
@@ -49,12 +46,6 @@ _DATA = flags.DEFINE_list(
 _RUNS = 'runs/claims'
 _OUT = 'docs/claims.md'
 _LIST = flags.DEFINE_bool('list', False, 'Tell the claims and what is done of them.')
-_SEEDS = flags.DEFINE_integer(
-  'seeds',
-  None,
-  'Seeds that are run; a verdict needs those of the budget.',
-  lower_bound=1,
-)
 _START = flags.DEFINE_bool(
   'start', True, 'Start what is missing; else write the page of what is there.'
 )
@@ -97,20 +88,19 @@ def main() -> None:
 
 def _run(chosen: list[claim_lib.Claim], store: store_lib.Store) -> list[str]:
   """Runs what claims need; returns what failed."""
-  seeds = _SEEDS.value or claim_lib.SEEDS[_BUDGET.value]
+  seeds = jobs.num_seeds(claim_lib.SEEDS[_BUDGET.value])
   names = outputs.RUNS.value or [_RUNS]
   if len(names) != 1:
     raise ValueError(f'runs is {",".join(names)!r}; it must be one folder.')
   folder = pathlib.Path(names[0]).expanduser() / _BUDGET.value
   data = _data()
   # All claims with one seed come before any with two.
-  jobs = [
+  wanted = [
     runner.job(folder, run, seed, data)
     for seed in range(seeds)
     for run in catalogue.runs(chosen)
   ]
-  at_a_time = _JOBS.value or len(os.sched_getaffinity(0))
-  return runner.Runner(store, at_a_time, stream=sys.stderr).run(jobs)
+  return runner.Runner(store, jobs.at_a_time(), stream=sys.stderr).run(wanted)
 
 
 def _data() -> dict[str, str]:

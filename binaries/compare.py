@@ -8,10 +8,13 @@ r"""Compares runs: one table, curves and a page, over the seeds of each setting.
 
 Runs whose flags are the same but for the seed, and for what does not change what is
 trained (folders, checkpoints, how it is evaluated), form a group, named by the flags in
-which groups differ. The table shows mean and sample deviation over a group's runs. In
-the folder `--out` it leaves `comparison.csv` (all numbers), `curves.png` and
-`comparison.html`, which holds table and curves and needs nothing else. Runs that have
-not finished are named, and count only where no run of their group has finished.
+which groups differ, or by those of `--label`, as in `--label=method`. The table shows
+mean and sample deviation over a group's runs, of their last round. In the folder
+`--out` it leaves `comparison.csv` (all numbers), the table for a document
+(`comparison.md`, `comparison.tex`, with the best mean of a column in bold), the curves
+as PNG, SVG and PDF, and `comparison.html`, which holds table and curves and needs
+nothing else. Runs that have not finished are named, and count only where no run of
+their group has finished; so are groups whose numbers are the same to the last digit.
 
 Of runs with numbers of each client (`binaries.fedema`: mu, divergence, lambda;
 `binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over
@@ -24,6 +27,7 @@ from collections.abc import Iterable, Sequence
 import itertools
 import pathlib
 import sys
+from typing import Any
 
 from absl import flags
 
@@ -33,6 +37,7 @@ from tff_ssl.reporting import caveats as caveats_lib
 from tff_ssl.reporting import columns
 from tff_ssl.reporting import compare
 from tff_ssl.reporting import curves
+from tff_ssl.reporting import formats
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import page
 from tff_ssl.reporting import runs as runs_lib
@@ -42,6 +47,10 @@ from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 
 _OUT = 'runs/comparison'
+# Files of tables and figures, besides the page and all numbers.
+_TABLES = {'markdown': ('.md', formats.markdown), 'latex': ('.tex', formats.latex)}
+_FIGURES = ('png', 'svg', 'pdf')
+_FORMATS = (*_TABLES, *_FIGURES)
 _METRIC = flags.DEFINE_list(
   'metric',
   [],
@@ -56,40 +65,114 @@ _OVER = flags.DEFINE_list(
   [],
   'A flag, and flags that change with it: draws accuracies against the first.',
 )
+_LABEL = flags.DEFINE_list(
+  'label',
+  [],
+  "Flags whose values name the groups, as in method,encoder; 'method' is whatever says "
+  'which method a run is of. Names have at most 20 characters.',
+)
+_ORDER = flags.DEFINE_string(
+  'order', None, "A number, as 'linear/10%/accuracy', by which groups stand best first."
+)
+_WRITTEN = flags.DEFINE_list(
+  'formats',
+  list(_FORMATS),
+  f'What is written besides page and CSV: some of {", ".join(_FORMATS)}.',
+)
+# Of compare, and of programs that compare in the end.
+OF_COMPARISON = ('metric', 'curves', 'over', 'label', 'order', 'formats')
 
 
 def main() -> None:
   """Compares."""
   out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
-  _check_out(out)
+  check_out(out)
+  check_flags()
+  compare_folders(_folders(), out)
+
+
+def check_flags() -> None:
+  """Checks what can be checked without a run.
+
+  Raises:
+    ValueError: If a flag names what there is not.
+  """
   for kind in _CURVES.value:
     if kind not in curves.KINDS:
       raise ValueError(f'curves has {kind!r}; allowed are {", ".join(curves.KINDS)}.')
-  runs = [runs_lib.read(folder) for folder in _folders()]
-  groups = groups_lib.group(runs)
+  for name in _WRITTEN.value:
+    if name not in _FORMATS:
+      raise ValueError(f'formats has {name!r}; allowed are {", ".join(_FORMATS)}.')
+
+
+def compare_folders(
+  folders: Iterable[pathlib.Path],
+  out: pathlib.Path,
+  label: groups_lib.Label | None = None,
+) -> None:
+  """Compares runs, prints the table and writes what the flags ask for.
+
+  Args:
+    folders: Of the runs.
+    out: The folder that is written to.
+    label: What names the groups, unless --label does; None: what they differ in.
+  """
+  runs = [runs_lib.read(folder) for folder in folders]
+  if _LABEL.value:
+    label = groups_lib.flag_label(runs, _LABEL.value)
+  groups = groups_lib.group(runs, label=label)
   rows = compare.rows(groups)
+  if _ORDER.value:
+    names_in_order = columns.ordered(rows, _ORDER.value)
+    groups.sort(key=lambda group: names_in_order.index(group.name))
+    rows = compare.rows(groups)
   names = columns.choose(rows, _METRIC.value)
   against = _lines(runs, names)
   caveats = caveats_lib.find(groups)
-  cells = columns.cells(rows, names)
+  cells, best = columns.cells(rows, names), columns.best(rows, names)
   print(table.text(cells, right=[name for name in cells[0] if name != columns.GROUP]))
   for caveat in caveats:
     print(f'Warning: {caveat}', file=sys.stderr)
   out.mkdir(parents=True, exist_ok=True)
   compare.write_csv(out / 'comparison.csv', rows, columns.available(rows))
-  curves_png = _draw(groups, names)
-  pngs = {
-    'curves.png': curves_png,
-    'over.png': _draw_over(against),
-    'clients.png': _draw_clients(groups),
+  drawn = {
+    'curves': _draw(groups, names),
+    'over': _draw_over(against),
+    'clients': _draw_clients(groups),
   }
-  for name, png in pngs.items():
-    if png:
-      with files.atomic(out / name) as aside:
-        aside.write_bytes(png)
-  with files.atomic(out / 'comparison.html') as aside:
-    aside.write_text(page.build(groups, cells, caveats, curves_png), encoding='utf-8')
+  for name, figure in drawn.items():
+    _write_figure(out, name, figure)
+  for name, (suffix, lay_out) in _TABLES.items():
+    if name in _WRITTEN.value:
+      _write(out / f'comparison{suffix}', lay_out(cells, best).encode())
+  text = page.build(groups, cells, caveats, _png(drawn['curves']), best)
+  _write(out / 'comparison.html', text.encode())
   print(f'Page: {out / "comparison.html"}')
+
+
+def _write(path: pathlib.Path, content: bytes) -> None:
+  with files.atomic(path) as aside:
+    aside.write_bytes(content)
+
+
+def _write_figure(out: pathlib.Path, name: str, figure: Any) -> None:
+  """Writes a figure in each format that is asked for; nothing where there is none."""
+  if figure is None:
+    return
+  from tff_ssl.reporting import figures
+
+  for kind in _WRITTEN.value:
+    if kind in _FIGURES:
+      _write(out / f'{name}.{kind}', figures.render(figure, kind))
+
+
+def _png(figure: Any) -> bytes:
+  """Returns a figure as a PNG file, empty where there is none."""
+  if figure is None:
+    return b''
+  from tff_ssl.reporting import figures
+
+  return figures.render(figure)
 
 
 def _folders() -> Iterable[pathlib.Path]:
@@ -127,20 +210,21 @@ def _matches(pattern: pathlib.Path) -> list[pathlib.Path]:
   return sorted(pathlib.Path(*fixed).glob(str(rest)))
 
 
-def _check_out(out: pathlib.Path) -> None:
+def check_out(out: pathlib.Path) -> None:
+  """Refuses a folder of results that is something else; raises ValueError."""
   if (out / run_config.NAME).exists():
     raise ValueError(f'out is {str(out)!r}, which is a run; it must be another folder.')
   if out.exists() and not out.is_dir():
     raise ValueError(f'out is {str(out)!r}, which is a file; it must be a folder.')
 
 
-def _draw(groups: list[groups_lib.Group], names: list[str]) -> bytes:
-  """Returns the curves as a PNG file, empty where there is nothing to draw."""
+def _draw(groups: list[groups_lib.Group], names: list[str]) -> Any:
+  """Returns the figure of the curves, None where there is nothing to draw."""
   # Only here: the first import of matplotlib writes its cache, and may say so.
   from tff_ssl.reporting import figures
 
   shown = curves.quantities(groups, names, bool(_METRIC.value), _CURVES.value)
-  return figures.png(figures.draw(groups, shown)) if shown else b''
+  return figures.draw(groups, shown) if shown else None
 
 
 def _lines(
@@ -160,24 +244,23 @@ def _lines(
   return panels
 
 
-def _draw_over(panels: dict[str, list[sensitivity.Line]]) -> bytes:
-  """Returns the accuracies against a flag as a PNG file, empty without them."""
+def _draw_over(panels: dict[str, list[sensitivity.Line]]) -> Any:
+  """Returns the figure of the accuracies against a flag, None without them."""
   if not panels:
-    return b''
+    return None
   from tff_ssl.reporting import figures
 
-  return figures.png(figures.draw_over(_OVER.value[0], panels))
+  return figures.draw_over(_OVER.value[0], panels)
 
 
-def _draw_clients(groups: Sequence[groups_lib.Group]) -> bytes:
-  """Returns what the clients of each group's first run told, empty if nothing."""
+def _draw_clients(groups: Sequence[groups_lib.Group]) -> Any:
+  """Returns the figure of what the clients of each group's first run told."""
   from tff_ssl.reporting import clients
-  from tff_ssl.reporting import figures
 
   found = {group.name: clients.read(group.counted[0].folder) for group in groups}
   kept = {name: clients.over_rounds(numbers) for name, numbers in found.items()}
   told = {name: numbers for name, numbers in kept.items() if numbers}
-  return figures.png(clients.draw(told)) if told else b''
+  return clients.draw(told) if told else None
 
 
 if __name__ == '__main__':

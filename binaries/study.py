@@ -19,8 +19,6 @@ in the run. Where a checkpoint of the last one is there, it says how far from it
 repeated model is. The folder --out has `study.csv`, `study.png` and `map.png`.
 """
 
-from collections.abc import Iterator
-import contextlib
 import csv
 import pathlib
 
@@ -76,7 +74,7 @@ def main() -> None:
   wanted = _rounds()
   found = []
   for name in outputs.RUNS.value:
-    with _own_flags():
+    with common.restored():
       found.append(drifting.study(name, wanted, _CLIENTS.value, _IMAGES.value))
   # Only here: the first import of matplotlib writes its cache, and may say so.
   from tff_ssl.reporting import drift
@@ -108,18 +106,6 @@ def _rounds() -> list[int]:
       'as in 1,10,100.'
     )
   return sorted({int(text) for text in _ROUNDS.value})
-
-
-@contextlib.contextmanager
-def _own_flags() -> Iterator[None]:
-  """Brings the flags back to what they were: each run sets its own."""
-  before = {name: flags.FLAGS[name] for name in common.flag_values()}
-  values = {name: (flag.value, flag.present) for name, flag in before.items()}
-  try:
-    yield
-  finally:
-    for name, flag in before.items():
-      flag.value, flag.present = values[name]
 
 
 if __name__ == '__main__':

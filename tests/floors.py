@@ -25,7 +25,7 @@ FLOORS = (
   ('tff_ssl.reporting',),
   ('tasks',),
   ('binaries.flags',),
-  ('binaries.methods',),
+  ('binaries.methods', 'binaries.launching'),
   (
     'binaries.experiment',
     'binaries.benchmarking',

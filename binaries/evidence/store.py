@@ -12,7 +12,7 @@ import os
 import pathlib
 
 from binaries.evidence import claim as claim_lib
-from tff_ssl.reporting import runs as runs_lib
+from binaries.launching import complete
 from tff_ssl.runtime import files
 
 _HEADER = ['run', 'hash', 'seed', 'figure', 'value']
@@ -130,14 +130,8 @@ def read_folder(
     columns: Of `evaluation.json`, or where it has none of the name, of the last row of
       `metrics.csv`.
   """
-  try:
-    run = runs_lib.read(folder)
-    rounds = run.flags['rounds']
-  except (ValueError, KeyError):
-    # Killed before its first round, or in one of its first files.
-    return None
-  # The evaluation comes last, and says of which round it is.
-  if run.evaluation.get('round') != rounds or run.last_round != rounds:
+  run = complete.read(folder)
+  if run is None:
     return None
   known = {**run.metrics[-1], **run.evaluation}
   found = {column: known[column] for column in columns if column in known}

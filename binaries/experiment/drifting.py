@@ -12,6 +12,7 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import methods
 from binaries.flags import training
 from binaries.methods import table
 from tasks import task as task_lib
@@ -86,6 +87,10 @@ def _adopt(folder: pathlib.Path) -> Any:
     raise ValueError(
       f'{folder} is a run of {algorithm}; a study is of runs of '
       f'{" or ".join(_ALGORITHMS)}, as binaries.fedavg_ssl has them.'
+    )
+  if stored.get(methods.INIT_FROM.name):
+    raise ValueError(
+      f'{folder} started from another run; a study repeats rounds from the first.'
     )
   common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()

@@ -242,6 +242,7 @@ class Evaluator:
       collect=self._collect,
       deal=self._deal,
       field=self._encoder.field,
+      knn_config=evaluation.knn_config(),
     )
 
 

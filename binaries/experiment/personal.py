@@ -92,6 +92,7 @@ class Personal:
       seed=common.SEED.value,
       federated=self._build_federated(),
       field=self._parts.encoder.field,
+      knn_config=evaluation.knn_config(),
     )
 
   def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:

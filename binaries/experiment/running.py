@@ -12,6 +12,7 @@ from binaries.experiment import evaluating
 from binaries.experiment import personal
 from binaries.experiment import private
 from binaries.experiment import results
+from binaries.experiment import starting
 from binaries.experiment import telling
 from binaries.flags import common
 from binaries.flags import dealing
@@ -56,7 +57,10 @@ def check_flags(chosen: choice.Choice) -> None:
   common.check_flags()
   hosts.check()
   evaluation.check()
-  run_config.check_flags(common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER)
+  starting.check(common.RUN_DIR.value, chosen)
+  run_config.check_flags(
+    common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER, chosen.may_grow()
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,6 +195,7 @@ def execute(prepared: Prepared) -> None:
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
   own = prepared.own
+  start = starting.build(prepared.encoder)
   alarms, mixing = _build_alarms(prepared.objective), None
   if prepared.chosen.algorithm.mixing is not None:
     mixing = prepared.chosen.algorithm.mixing()
@@ -221,7 +226,11 @@ def execute(prepared: Prepared) -> None:
     return numbers
 
   with run_folder.RunFolder(
-    path, prepared.chosen.values(), prepared.task.fingerprint(), choice.MAY_DIFFER
+    path,
+    prepared.chosen.values(),
+    prepared.task.fingerprint(),
+    choice.MAY_DIFFER,
+    prepared.chosen.may_grow(),
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
     if (build_graph := prepared.chosen.algorithm.topology) is not None:
@@ -245,6 +254,7 @@ def execute(prepared: Prepared) -> None:
         execution=execution,
         alarm=alarm.Alarms(alarms),
         keep_fn=keep,
+        start_fn=start,
       )
       rows = folder.metrics.rows()
       if mixing is not None:

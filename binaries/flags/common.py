@@ -4,7 +4,8 @@ The common flags are the same words in every binary, which builds frozen configu
 from them; library code never sees a flag.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import contextlib
 import sys
 
 from absl import flags
@@ -151,6 +152,7 @@ GIVEN_AGAIN = ('data_dir', 'partition_encoder')
 NOT_ADOPTED = (
   'alignment_run',
   'i_trust_this_network',
+  'init_from',
   'run',
   'run_dir',
   'transfer_data_dir',
@@ -305,6 +307,18 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
   if partition is not None:
     values[dealing.PARTITION.name] = partition
   return values
+
+
+@contextlib.contextmanager
+def restored() -> Iterator[None]:
+  """Brings the flags back to what they were, after a run that set its own."""
+  before = {name: flags.FLAGS[name] for name in flag_values()}
+  values = {name: (flag.value, flag.present) for name, flag in before.items()}
+  try:
+    yield
+  finally:
+    for name, flag in before.items():
+      flag.value, flag.present = values[name]
 
 
 def load_task() -> task_lib.Task:

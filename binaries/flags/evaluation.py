@@ -5,8 +5,10 @@ import dataclasses
 
 from absl import flags
 
+from binaries.flags import own_encoders
 from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import finetune_search
+from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import suite
 
 METHODS = flags.DEFINE_list(
@@ -22,6 +24,12 @@ SCRATCH_STEPS = flags.DEFINE_integer(
   'supervised_steps', 500, 'Steps of supervised training from scratch.', lower_bound=1
 )
 
+_KNN_K = flags.DEFINE_integer(
+  'knn_k',
+  20,
+  'Nearest training examples that vote in kNN; of fewer labels all do.',
+  lower_bound=1,
+)
 _FINETUNE_STEPS = flags.DEFINE_integer(
   'finetune_steps',
   100,
@@ -45,6 +53,7 @@ MAY_DIFFER = ('baselines', 'supervised_steps')
 OF_EVALUATION = (
   'evaluation_methods',
   'label_fractions',
+  'knn_k',
   'finetune_steps',
   'finetune_learning_rate',
 )
@@ -76,6 +85,10 @@ def check(more_methods: Sequence[str] = ()) -> None:
       raise ValueError(
         f'--{flag.name} is given, but --evaluation_methods has no finetune.'
       )
+  # Clients' own encoders are evaluated by kNN in any case.
+  by_knn = 'knn' in METHODS.value or own_encoders.is_asked_for()
+  if flags.FLAGS[_KNN_K.name].present and not by_knn:
+    raise ValueError('--knn_k is given, but --evaluation_methods has no knn.')
   if flags.FLAGS[SCRATCH_STEPS.name].present and not BASELINES.value:
     raise ValueError(
       '--supervised_steps is given without --baselines; it is of supervised training '
@@ -89,6 +102,11 @@ def finetune_config() -> finetune.FinetuneConfig:
   if _FINETUNE_RATE.value is None:
     return config
   return dataclasses.replace(config, learning_rate=_FINETUNE_RATE.value)
+
+
+def knn_config() -> knn.KnnConfig:
+  """Returns how kNN votes."""
+  return knn.KnnConfig(_KNN_K.value)
 
 
 def finetune_choice() -> finetune_search.Search | None:

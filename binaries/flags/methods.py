@@ -33,6 +33,14 @@ UNUSED_FLAGS = flags.DEFINE_enum(
   'and a run without them, for one command line over several methods.',
 )
 
+INIT_FROM = paths.define(
+  'init_from',
+  None,
+  'Folder of a run, from whose newest weights this one starts: those of the encoder, '
+  'and of the other networks where both runs have the same; or an encoder.keras of '
+  'ours, for the encoder alone.',
+)
+
 # Objectives.
 LOSS = flags.DEFINE_enum(
   'loss',

@@ -38,7 +38,9 @@ def define(name: str, default: str | None, about: str) -> flags.FlagHolder[str |
     default: Its value where none is given.
     about: What it is, for --help.
   """
-  return flags.DEFINE(_Parser(), name, default, about)
+  return flags.DEFINE(
+    _Parser(), name, default, about, serializer=flags.ArgumentSerializer()
+  )
 
 
 def define_list(

@@ -60,6 +60,31 @@ def end(ended: SystemExit) -> None:
   os._exit(code if isinstance(code, int) else int(code is not None))
 
 
+def check_first(check: Callable[[], None], taken: Collection[str]) -> None:
+  """Checks some flags of the command line before the modules with the others are there.
+
+  Those take seconds to import. Bad input ends the process as `checked` says; else the
+  flags are afterwards as before, to be parsed with the others.
+
+  Args:
+    check: Raises ValueError or OSError for bad input.
+    taken: Names of the flags that it reads, which are defined.
+  """
+  if _asks_for_help(sys.argv):
+    return
+  known = {*taken} & {*flags.FLAGS}
+  arguments = [a for a in sys.argv[1:] if a.lstrip('-').partition('=')[0] in known]
+  try:
+    flags.FLAGS([sys.argv[0], *arguments])
+  except flags.Error:
+    # Said by `app.run`, with how to get help.
+    return
+  checked(check)([sys.argv[0]])
+  for name in known:
+    flags.FLAGS[name].unparse()
+  flags.FLAGS.unparse_flags()
+
+
 def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
   """Returns what `app.run` runs: a program whose errors reach a person.
 

@@ -274,16 +274,18 @@ OF_SOME = _COHORTS
 _BATCHES = ('partition', 'clients_per_round', 'participation')
 TRAINING = (*_COHORTS, *training.OF_CLIENTS, *training.OF_SERVER, 'weighting')
 FEDAVG = (*TRAINING, 'proximal_weight')
+# Of algorithms all of whose weights are the server's one model, before the first round.
+STARTS = ('init_from',)
 
 ALGORITHMS: Mapping[str, Algorithm] = {
   'fedavg': Algorithm(
     with_server(fedavg.build_fedavg, training.client_config),
-    FEDAVG,
+    (*FEDAVG, *STARTS),
     check=checked(training.client_config),
   ),
   'fedprox': Algorithm(
     with_server(fedavg.build_fedavg, training.client_config),
-    FEDAVG,
+    (*FEDAVG, *STARTS),
     check=checked(_fedprox_config),
   ),
   'fedbn': Algorithm(
@@ -295,24 +297,24 @@ ALGORITHMS: Mapping[str, Algorithm] = {
   ),
   'fed_ssl': Algorithm(
     _fed_ssl,
-    (*FEDAVG, 'reset_target'),
+    (*FEDAVG, *STARTS, 'reset_target'),
     check=checked(training.client_config),
   ),
   'scaffold': Algorithm(
     _scaffold,
-    FEDAVG,
+    (*FEDAVG, *STARTS),
     check=checked(lambda: _scaffold_config(1)),
     # For the size of the population; the numbers are not read.
     numbered=True,
   ),
   'l_dawa': Algorithm(
     with_server(l_dawa.build_l_dawa, _l_dawa_config),
-    FEDAVG,
+    (*FEDAVG, *STARTS),
     check=checked(_l_dawa_config),
   ),
   'centralized': Algorithm(
     _centralized,
-    (*_BATCHES, *training.OF_CLIENTS),
+    (*_BATCHES, *STARTS, *training.OF_CLIENTS),
     check=_check_centralized,
     federated=False,
   ),
@@ -320,6 +322,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     with_server(dcco.build_dcco, _dcco_config),
     (
       *_COHORTS,
+      *STARTS,
       *training.OF_SERVER,
       'client_learning_rate',
       'local_steps',
@@ -332,12 +335,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
   ),
   'fedsc': Algorithm(
     with_server(fedsc.build_fedsc, _fedsc_config),
-    (*_COHORTS, *training.OF_SERVER, 'client_learning_rate', 'local_steps'),
+    (*_COHORTS, *STARTS, *training.OF_SERVER, 'client_learning_rate', 'local_steps'),
     check=checked(_fedsc_config),
   ),
   'centralized_steps': Algorithm(
     _centralized_steps,
-    (*_BATCHES, *training.OF_SERVER),
+    (*_BATCHES, *STARTS, *training.OF_SERVER),
     check=training.server_config,
     federated=False,
   ),

@@ -73,6 +73,24 @@ class Choice:
     name = methods.SUPERVISED_LABELS.name
     return methods.SUPERVISED_LABELS.value if name in self.method.flags() else 1.0
 
+  def why_rounds_are_fixed(self) -> str | None:
+    """Returns why a run cannot have more rounds than it began with; None: it can."""
+    values = self.values()
+    for flag in ('server_schedule', 'client_schedule'):
+      if values.get(flag) == 'cosine':
+        return f'the rate of --{flag}=cosine falls over all rounds'
+    if self.objective.scheduled:
+      return f'the schedules of {self.method.objective} are over all rounds'
+    if methods.FEATURE_WEIGHT.name in values:
+      return f'the weight --{methods.FEATURE_WEIGHT.name} falls over all rounds'
+    if values.get(privacy.AGGREGATION.name) in (privacy.PRIVATE, privacy.DISTRIBUTED):
+      return 'its noise is that of a promise for all rounds'
+    return None
+
+  def may_grow(self) -> tuple[str, ...]:
+    """Returns the flags of which a run goes on with a larger number."""
+    return () if self.why_rounds_are_fixed() else (common.ROUNDS.name,)
+
   def values(self) -> dict[str, object]:
     """Returns the value of every flag that the run depends on.
 
@@ -127,7 +145,7 @@ def flags_of(program: str) -> set[str]:
   """
   offered = table.PROGRAMS[program]
   names = {*offered.choosers, methods.UNUSED_FLAGS.name}
-  return names.union(*map(_uses, offered.methods.values()))
+  return names.union(*map(uses, offered.methods.values()))
 
 
 def _choose(program: table.Program) -> Choice:
@@ -177,12 +195,7 @@ def _leave_unused(chosen: Choice) -> None:
       f'--{other[0]} is given, which binaries.{chosen.program.name} does not have; '
       f'there --{chosen.program.choosers[0]} says what is run.'
     )
-  used = {
-    *_taken(chosen.method),
-    *chosen.method.renamed,
-    *chosen.program.choosers,
-    methods.UNUSED_FLAGS.name,
-  }
+  used = {*uses(chosen.method), *chosen.program.choosers, methods.UNUSED_FLAGS.name}
   unused = [name for name in common.given() if name not in used]
   if not unused:
     return
@@ -208,12 +221,12 @@ def _named(chosen: Choice) -> str:
 def _refusal(chosen: Choice, name: str) -> str:
   """Returns what is said to a flag that the method does not use."""
   program = chosen.program
-  takers = [row for row, method in program.methods.items() if name in _uses(method)]
+  takers = [row for row, method in program.methods.items() if name in uses(method)]
   if not takers:
     others = [
       program.name
       for program in table.PROGRAMS.values()
-      if any(name in _uses(method) for method in program.methods.values())
+      if any(name in uses(method) for method in program.methods.values())
     ]
     where = ' and '.join(f'binaries.{other}' for other in others) or 'another program'
     return f'--{name} is given with {_named(chosen)}; it is for {where} only.'
@@ -229,7 +242,8 @@ def _refusal(chosen: Choice, name: str) -> str:
   return f'--{name} is given with {_named(chosen)}; it is for {", ".join(takers)} only.'
 
 
-def _uses(method: table.Method) -> Collection[str]:
+def uses(method: table.Method) -> Collection[str]:
+  """Returns the flags that a run of a method takes, but for what names it."""
   return _taken(method) | set(method.renamed)
 
 

@@ -46,6 +46,7 @@ class Objective:
       not take, the value it has.
     labelled: Whether it reads labels.
     two_towers: Whether it can be of two modalities.
+    scheduled: Whether something of it changes over all rounds (`base.Scheduled`).
   """
 
   build: Callable[..., Any]
@@ -53,6 +54,7 @@ class Objective:
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   labelled: bool = False
   two_towers: bool = False
+  scheduled: bool = False
 
   def of_task(self, encoder: network.Network, task: task_lib.Task) -> Any:
     """Builds it for a task.
@@ -323,6 +325,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     _dino,
     (*_VIEWS, 'temperature', 'target_momentum', 'prototypes', 'local_crops'),
     {**_WIDE, 'temperature': 0.1, 'target_momentum': 0.996},
+    scheduled=True,
   ),
   'uniformity': Objective(_uniformity, _VIEWS, _CONTRASTIVE),
   'mae': Objective(_mae),

@@ -195,6 +195,7 @@ def _featarc(*takes: str, **defaults: Any) -> algorithms.Algorithm:
 
 _EXCHANGE = (
   *algorithms.FEDAVG,
+  *algorithms.STARTS,
   'averaged',
   'replaced',
   'restart_absent',

@@ -267,6 +267,7 @@ time.sleep(600)
 _RUNS_FOREVER = f"""
 import pathlib, signal, sys
 from binaries.evidence import claim, runner, store
+from binaries.launching import side_by_side
 # A shell starts what is in its background with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = pathlib.Path(sys.argv[1])
@@ -276,13 +277,13 @@ ahead = claim.ahead('b', 'c')
 c = claim.Claim('c', 'P', 'T', 'S.', 'cifar', figures, (ahead,))
 held = store.Store(folder / 'cifar.csv', [c])
 def start(arguments, log):
-  return runner.start(['-I', '-S', '-c', {_SLEEPER!r}, str(folder)], log)
+  return side_by_side.start(['-I', '-S', '-c', {_SLEEPER!r}, str(folder)], log)
 jobs = [runner.job(folder / 'runs', run, 0, {{}}) for run in runs]
 runner.Runner(held, 2, start).run(jobs)
 """
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_run_is_left_however_it_ends(tmp_path, number):
   process = subprocess.Popen(
     [sys.executable, '-c', textwrap.dedent(_RUNS_FOREVER), str(tmp_path)],

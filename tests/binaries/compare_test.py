@@ -38,12 +38,16 @@ def runs(tmp_path):
 
 
 def call(runs, *flags):
-  in_process.call(compare, f'--runs={runs}/*', f'--out={runs.parent}/out', *flags)
+  # Figures of all formats are drawn where a test asks for them.
+  given = (
+    flags if any('formats' in flag for flag in flags) else ('--formats=png', *flags)
+  )
+  in_process.call(compare, f'--runs={runs}/*', f'--out={runs.parent}/out', *given)
   return runs.parent / 'out'
 
 
 def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
-  out = call(runs)
+  out = call(runs, '--formats=markdown,latex,png,svg,pdf')
   shown = capsys.readouterr()
   assert shown.out.splitlines() == [
     'group                 runs    linear 10%   final loss  seconds a round',
@@ -56,7 +60,11 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
   assert sorted(path.name for path in out.iterdir()) == [
     'comparison.csv',
     'comparison.html',
+    'comparison.md',
+    'comparison.tex',
+    'curves.pdf',
     'curves.png',
+    'curves.svg',
   ]
   with (out / 'comparison.csv').open(newline='') as file:
     lines = {(row['group'], row['number']): row for row in csv.DictReader(file)}
@@ -68,7 +76,17 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     )
     assert float(line['mean']) == pytest.approx(mean)
     assert float(line['deviation']) == pytest.approx(deviation)
-  assert (out / 'curves.png').read_bytes().startswith(b'\x89PNG')
+  for suffix, start in (('png', b'\x89PNG'), ('svg', b'<?xml'), ('pdf', b'%PDF')):
+    assert (out / f'curves.{suffix}').read_bytes().startswith(start)
+  assert (out / 'comparison.md').read_text().splitlines()[2:] == [
+    '| algorithm=dcco | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | **1 ± 0** |',
+    '| algorithm=fedavg_cco | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
+  ]
+  assert (
+    r'algorithm=fedavg\_cco & 2 & 25.0 $\pm$ 0.0\% &'
+    in (out / 'comparison.tex').read_text()
+  )
+  assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
 
 
@@ -98,6 +116,19 @@ def test_unequal_budgets_and_unfinished_runs_are_said_once(runs, capsys):
   assert 'This is not a fair comparison' in capsys.readouterr().err.splitlines()[1]
 
 
+def test_groups_have_labels_and_an_order(runs, capsys):
+  call(runs, '--label=method', '--order=linear 10%')
+  assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:4]] == [
+    'dcco',
+    'fedavg_cco',
+  ]
+  call(runs, '--label=algorithm', '--order=loss')
+  assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:4]] == [
+    'fedavg_cco',
+    'dcco',
+  ]
+
+
 def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
   out = call(runs, '--over=algorithm')
   assert (out / 'over.png').read_bytes().startswith(b'\x89PNG')
@@ -117,6 +148,9 @@ def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
     (['--runs={runs}/*', '--out={runs}/notes.txt'], "notes.txt', which is a file"),
     (['--runs={runs}/*', '--curves=spread,speed'], "curves has 'speed'; allowed are"),
     (['--runs={runs}/*', '--metric=svm/*'], r"metric is 'svm/\*', which none of"),
+    (['--runs={runs}/*', '--formats=gif'], "formats has 'gif'; allowed are markdown"),
+    (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has such a flag"),
+    (['--runs={runs}/*', '--order=svm'], "order is 'svm'; the numbers are linear/10%"),
   ],
 )
 def test_what_is_wrong_is_named_and_nothing_is_written(

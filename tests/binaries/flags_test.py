@@ -49,6 +49,7 @@ def other_run(tmp_path):
     (['--partition=dirichlet:examples=4'], 'lacks alpha'),
     (['--projector=8,wide'], "projector is '8,wide'"),
     (['--evaluation_methods=knn,svm'], "evaluation_methods has 'svm'; allowed are knn"),
+    (['--evaluation_methods=logistic', '--knn_k=5'], '--knn_k is given, but'),
     (['--label_fractions=0.1,2'], "label_fractions is '0.1,2'"),
     (['--label_fractions='], "label_fractions is ''"),
   ],

@@ -34,6 +34,7 @@ from binaries import linear_theory  # noqa: F401
 from binaries import partition  # noqa: F401
 from binaries import ssfl  # noqa: F401
 from binaries import study  # noqa: F401
+from binaries import sweep  # noqa: F401
 from binaries.flags import program
 from tests.binaries import launch
 from tff_ssl.runtime import context

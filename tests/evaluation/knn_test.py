@@ -37,6 +37,13 @@ def test_equals_brute_force(k, temperature):
   assert np.unique(want).size > 2  # The comparison is not one of constants.
 
 
+def test_by_default_20_vote():
+  train, labels, test = _data(count=400)
+  want = _brute_force(train, labels, test, 5, 20, 0.1)
+  np.testing.assert_array_equal(knn.predict(train, labels, test, 5), want)
+  assert np.any(want != _brute_force(train, labels, test, 5, 200, 0.1))
+
+
 def test_blocks_do_not_change_predictions(monkeypatch):
   train, labels, test = _data()
   whole = knn.predict(train, labels, test, 5)

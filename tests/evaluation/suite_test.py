@@ -11,6 +11,7 @@ import tensorflow as tf
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
+from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import suite
 
@@ -72,6 +73,22 @@ def test_names_and_numbers_of_a_solved_task():
   solved = [n for n in results if n not in others and not n.endswith(strengths)]
   assert all(results[name] == 1.0 for name in solved)
   assert all(type(value) is float for value in results.values())
+
+
+def test_neighbours_of_knn_are_as_many_as_told():
+  train, test = _examples(60, 1, seed=0), _examples(30, 1, seed=1)
+  # All vote, and equally: a tie, which the lowest class wins.
+  found = suite.evaluate(
+    _encode,
+    train,
+    test,
+    num_classes=3,
+    methods=('knn',),
+    fractions=(1.0,),
+    knn_config=knn.KnnConfig(60, 1e9),
+  )
+  assert found['knn/100%/recall/0'] == 1.0
+  assert found['knn/100%/accuracy'] == np.mean(test.label == 0)
 
 
 @pytest.mark.parametrize('case_level', [False, True])

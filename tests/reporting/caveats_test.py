@@ -107,3 +107,32 @@ def test_flags_that_names_leave_out_are_said(tmp_path):
     fabricate.run(tmp_path / 'a', {'algorithm': 'fedprox', 'mu': 0.5}),
     fabricate.run(tmp_path / 'b'),
   ) == ['The groups also differ in mu, which their names leave out.']
+
+
+def test_groups_with_the_same_numbers_are_said(tmp_path):
+  def runs(name, loss, accuracy, **flags):
+    return [
+      fabricate.run(
+        tmp_path / f'{name}_{seed}',
+        {'algorithm': name, 'seed': seed, **flags},
+        {'client_work/loss': [3.0, 2.0, loss + seed]},
+        evaluation={
+          'linear/10%/accuracy': accuracy,
+          'labels/10%': 9,
+          f'{name}/mu': 0.5,
+        },
+      )
+      for seed in (0, 1)
+    ]
+
+  fedu, byol = runs('fedu', 1.0, 0.5), runs('fed_byol', 1.0, 0.5)
+  assert found(*fedu, *byol) == [
+    (
+      'algorithm=fedu and algorithm=fed_byol have the same numbers to the last digit '
+      'in every run of the same seed: nothing in which they differ had an effect.'
+    )
+  ]
+  # Other losses, or another accuracy, are others.
+  assert not found(*fedu, *runs('a', 1.0 + 1e-15, 0.5), *runs('b', 1.0, 0.75))
+  # Of other seeds nothing is known.
+  assert not found(fedu[0], byol[1])

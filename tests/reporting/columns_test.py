@@ -120,3 +120,50 @@ def test_cells_say_what_is_missing_and_what_not_all_runs_have():
 )
 def test_titles(name, title):
   assert columns.title(name) == title
+
+
+def test_recalls_are_shown_where_a_pattern_names_them():
+  assert columns.choose(ROWS, ['knn/*']) == [
+    'knn/1%/accuracy',
+    'knn/1%/balanced_accuracy',
+  ]
+  assert columns.choose(ROWS, ['*recall*']) == ['knn/1%/recall/0']
+
+
+def _named(name, accuracy, loss=1.0, seconds=1.0, is_baseline=False):
+  numbers = {'knn/1%/accuracy': accuracy, 'loss': loss, 'seconds': seconds}
+  statistics = {k: compare.Statistic(v, math.nan, 1) for k, v in numbers.items()}
+  return compare.Row(name, 1, '', statistics, is_baseline)
+
+
+def test_the_best_of_a_column_is_largest_or_smallest():
+  rows = [
+    _named('a', 0.5, loss=1.0, seconds=3.0),
+    _named('a: random', 0.9, seconds=0.1, is_baseline=True),
+    # Written the same, 70.0%: both are best.
+    _named('b', 0.7, loss=2.0, seconds=2.0),
+    _named('c', 0.70001, loss=3.0, seconds=1.0),
+    _named('d', math.nan),
+  ]
+  names = ['knn/1%/accuracy', 'loss', 'seconds']
+  # Nobody knows whether less of a loss is better: objectives differ.
+  assert columns.best(rows, names) == {
+    (2, 'knn 1%'),
+    (3, 'knn 1%'),
+    (3, 'seconds a round'),
+    (4, 'seconds a round'),
+  }
+  assert not columns.best(rows[:2], names)
+
+
+def test_groups_are_ordered_by_a_number_with_those_without_it_last():
+  rows = [
+    _named('a', math.nan, seconds=2.0),
+    _named('b', 0.5, seconds=3.0),
+    _named('b: random', 0.9, is_baseline=True),
+    _named('c', 0.7, seconds=1.0),
+  ]
+  assert columns.ordered(rows, 'knn 1%') == ['c', 'b', 'a']
+  assert columns.ordered(rows, 'seconds') == ['c', 'a', 'b']
+  with pytest.raises(ValueError, match="order is 'svm'; the numbers are knn/1%/acc"):
+    columns.ordered(rows, 'svm')

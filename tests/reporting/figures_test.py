@@ -86,7 +86,7 @@ def test_a_single_evaluation_is_a_point_with_a_bar(tmp_path):
 
 def test_png_is_one(two_groups):
   figure = figures.draw(two_groups, curves.quantities(two_groups, NAMES)[:1])
-  content = figures.png(figure)
+  content = figures.render(figure)
   assert content.startswith(b'\x89PNG\r\n\x1a\n')
   width = int.from_bytes(content[16:20], 'big')
   assert width == figure.get_figwidth() * figure.dpi

@@ -140,3 +140,43 @@ def test_refuses_no_runs_and_a_config_without_flags(tmp_path):
   (folder / 'config.json').write_text(json.dumps({'flags': [1]}))
   with pytest.raises(ValueError, match=r'config\.json holds no flags'):
     groups_lib.group([runs_lib.read(folder)])
+
+
+def names_of(tmp_path, *flags_of_runs, label=('method',)):
+  folders = [
+    fabricate.run(tmp_path / str(i), flags) for i, flags in enumerate(flags_of_runs)
+  ]
+  runs = [runs_lib.read(folder) for folder in folders]
+  given = groups_lib.flag_label(runs, label) if label else None
+  return [group.name for group in groups_lib.group(runs, label=given)]
+
+
+_LONG = 'centralized_supervised'
+
+
+def test_labels_name_groups_by_the_values_of_flags(tmp_path):
+  runs = [{'mu': 0.5, 'encoder': 'conv2'}, {'algorithm': 'fedsc', 'encoder': 'conv4'}]
+  assert names_of(tmp_path / 'a', *runs) == ['dcco', 'fedsc']
+  by_two = names_of(tmp_path / 'b', *runs, label=('encoder', 'method'))
+  assert by_two == ['conv2 dcco', 'conv4 fedsc']
+  # Where labels are the same, flags tell groups apart, or numbers where these are long.
+  assert names_of(tmp_path / 'c', {'mu': 0.5}, {'mu': 1.0}, {'algorithm': 'x'}) == [
+    'dcco mu=0.5',
+    'dcco mu=1.0',
+    'x',
+  ]
+  wide = [{'client_learning_rate': rate} for rate in (0.5, 1.0)]
+  assert names_of(tmp_path / 'd', *wide) == ['dcco 1', 'dcco 2']
+
+
+def test_names_across_programs_are_methods_of_at_most_20_characters(tmp_path):
+  names = names_of(
+    tmp_path,
+    {'algorithm': 'fedavg', 'objective': 'simclr'},
+    {'algorithm': _LONG},
+    {'algorithm': f'{_LONG}_2', 'objective': 'byol'},
+    label=(),
+  )
+  assert names[0] == 'fedavg simclr'
+  assert names[1:] == ['centralized_super… 2', 'centralized_super… 3']
+  assert max(map(len, names)) <= 20

@@ -85,4 +85,4 @@ def test_the_figure_shows_every_line_at_its_values(runs):
     'objective=simclr',
     'objective=supervised',
   ]
-  assert figures.png(figure).startswith(b'\x89PNG')
+  assert figures.render(figure).startswith(b'\x89PNG')

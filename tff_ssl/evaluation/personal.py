@@ -66,6 +66,7 @@ class PersonalEvaluation:
     seed: int = 0,
     federated: suite.Federated | None = None,
     field: str = encoded.IMAGE,
+    knn_config: knn.KnnConfig | None = None,
   ):
     """Draws the labels that classifiers have; nothing is encoded.
 
@@ -80,10 +81,12 @@ class PersonalEvaluation:
       seed: Of the label subsets and of batches.
       federated: For method 'federated_linear'.
       field: What encoders read of an example, by name.
+      knn_config: For the methods of `KNN`; None: the defaults.
     """
     self._train, self._test = train, test
     self._held, self._tested = held, tested
     self._num_classes, self._seed, self._federated = num_classes, seed, federated
+    self._knn_config = knn_config
     self._inputs, self._test_inputs = train[field], test[field]
     self._kept = {
       f'{100 * fraction:g}%': labels_lib.label_fraction(train.label, fraction, seed)
@@ -182,7 +185,7 @@ class PersonalEvaluation:
     self, method: str, features: np.ndarray, labels: np.ndarray, queries: np.ndarray
   ) -> np.ndarray:
     if method in KNN:
-      return knn.predict(features, labels, queries, self._num_classes)
+      return knn.predict(features, labels, queries, self._num_classes, self._knn_config)
     if method == 'lars':
       fitted = linear_lars.fit(features, labels, self._num_classes, self._seed)
     else:

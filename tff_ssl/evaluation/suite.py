@@ -95,6 +95,7 @@ def evaluate(
   collect: Collect | None = None,
   deal: scores.Deal | None = None,
   field: str = encoded.IMAGE,
+  knn_config: knn.KnnConfig | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
@@ -116,6 +117,7 @@ def evaluate(
     deal: Deals the labelled test images (or cases) to clients, for fairness over them;
       None: fairness is not measured.
     field: What the encoder reads of an example, by name.
+    knn_config: For method 'knn'; None: its defaults.
 
   Returns:
     Numbers by name, in the order of fractions, then methods.
@@ -154,7 +156,14 @@ def evaluate(
             results[f'{prefix}/{name}'] = float(value)
       else:
         predictions, converged = _frozen(
-          method, train_set, kept, test_set.features, num_classes, seed, federated
+          method,
+          train_set,
+          kept,
+          test_set.features,
+          num_classes,
+          seed,
+          federated,
+          knn_config,
         )
         if method == 'logistic':
           results[f'{prefix}/converged'] = float(converged)
@@ -201,6 +210,7 @@ def _frozen(
   num_classes: int,
   seed: int,
   federated: Federated | None,
+  knn_config: knn.KnnConfig | None,
 ) -> tuple[np.ndarray, bool]:
   """Returns the predictions of a method on frozen features, and if it converged."""
   if method == FEDERATED_LINEAR:
@@ -209,7 +219,8 @@ def _frozen(
     return classifier.predict(test_features), classifier.converged
   features, labels = train_set.features[kept], train_set.labels[kept]
   if method == 'knn':
-    return knn.predict(features, labels, test_features, num_classes), True
+    found = knn.predict(features, labels, test_features, num_classes, knn_config)
+    return found, True
   if method == 'lars':
     classifier = linear_lars.fit(features, labels, num_classes, seed)
   else:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 import math
 from typing import NamedTuple
 
+from tff_ssl.reporting import compare
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
 
@@ -15,8 +16,9 @@ def find(groups: Sequence[groups_lib.Group]) -> list[str]:
     groups: From `groups.group`.
 
   Returns:
-    Sentences on budgets and data that differ, on flags that names leave out, on runs
-    that have not finished, and on runs of a group with the same seed.
+    Sentences on budgets and data that differ, on flags that names leave out, on groups
+    with the same numbers, on runs that have not finished, and on runs of a group with
+    the same seed.
   """
   sentences = [*_unequal_budgets(groups), *_other_data(groups)]
   if groups[0].unnamed:
@@ -24,6 +26,7 @@ def find(groups: Sequence[groups_lib.Group]) -> list[str]:
       f'The groups also differ in {", ".join(groups[0].unnamed)}, which their names '
       'leave out.'
     )
+  sentences += _identical(groups)
   for group in groups:
     for run in group.runs:
       if not groups_lib.is_finished(run):
@@ -101,6 +104,36 @@ def _which(names: Sequence[str]) -> str:
 def _other_data(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
   if groups_lib.EXAMPLES in groups[0].differing:
     yield 'The groups have other data, so their accuracies do not compare.'
+
+
+def _identical(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
+  """Finds groups whose runs of the same seeds have the same numbers to the bit."""
+  by_seed = [
+    {groups_lib.seed_of(run): run for run in group.counted} for group in groups
+  ]
+  for k, (one, runs) in enumerate(zip(groups, by_seed, strict=True)):
+    for other, others in zip(groups[:k], by_seed[:k], strict=True):
+      both = runs.keys() & others.keys()
+      if both and all(_is_same(runs[seed], others[seed]) for seed in both):
+        yield (
+          f'{other.name} and {one.name} have the same numbers to the last digit in '
+          'every run of the same seed: nothing in which they differ had an effect.'
+        )
+
+
+def _is_same(one: runs_lib.Run, other: runs_lib.Run) -> bool:
+  """Returns whether two runs have the same losses, and the same scores of encoders."""
+  losses = [compare.by_round(run.metrics, compare.LOSS) for run in (one, other)]
+  # How many labels there were, and baselines, follow from the seed.
+  shared = [
+    name
+    for name in one.evaluation.keys() & other.evaluation.keys()
+    if name != 'round' and not name.startswith(('labels/', *compare.BASELINES))
+  ]
+  # Few test examples have equal accuracies by chance, many losses have not.
+  if not shared or not losses[0] or losses[0] != losses[1]:
+    return False
+  return all(one.evaluation[name] == other.evaluation[name] for name in shared)
 
 
 def _same_seeds(group: groups_lib.Group) -> Iterator[str]:

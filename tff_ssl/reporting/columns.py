@@ -14,7 +14,8 @@ _TITLES = {
   compare.SECONDS: 'seconds a round',
 }
 _ACCURACY, _BALANCED = 'accuracy', 'balanced_accuracy'
-_SHARES = (_ACCURACY, _BALANCED, 'recall')
+_RECALL = 'recall'
+_SHARES = (_ACCURACY, _BALANCED, _RECALL)
 _EMPTY = '-'
 _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
 # Where classes are about of one size, the two accuracies differ by less.
@@ -27,7 +28,8 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
   Args:
     rows: From `compare.rows`.
     patterns: Names, or shell patterns such as 'linear/*'; without one, all accuracies
-      (balanced ones where they differ from them) and what training cost.
+      (balanced ones where they differ from them) and what training cost. Recalls of
+      classes are shown where a pattern names them.
 
   Returns:
     Names: evaluation first, in its own order.
@@ -39,7 +41,12 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
   usual = [name for name in names if _is_usual(rows, name)]
   chosen = set()
   for pattern in patterns:
-    found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    found = [
+      name
+      for name in names
+      if fnmatch.fnmatchcase(name, pattern)
+      and (_RECALL in pattern or not _is_recall(name))
+    ]
     if not found:
       raise ValueError(
         f'metric is {pattern!r}, which none of the numbers matches; among them are '
@@ -88,6 +95,74 @@ def cells(rows: Iterable[compare.Row], names: Sequence[str]) -> list[dict[str, s
     }
     for row in rows
   ]
+
+
+def best(rows: Sequence[compare.Row], names: Sequence[str]) -> set[tuple[int, str]]:
+  """Returns where the best number of a column stands, of columns that have one.
+
+  Largest are best of accuracies and recalls, smallest of bytes and seconds; losses of
+  different objectives do not compare. Numbers that are written the same are all best;
+  baselines are not compared, nor is a single group.
+
+  Args:
+    rows: From `compare.rows`.
+    names: The numbers shown.
+
+  Returns:
+    Positions of rows, with the title of the column.
+  """
+  own = [k for k, row in enumerate(rows) if not row.is_baseline]
+  found = set()
+  for name in names:
+    sign = _sign(name)
+    means = {
+      k: rows[k].numbers[name].mean
+      for k in own
+      if name in rows[k].numbers and math.isfinite(rows[k].numbers[name].mean)
+    }
+    if not sign or len(means) < 2:
+      continue
+    first = max(means, key=lambda k: sign * means[k])
+    shown = {k: _number(name, mean, math.nan) for k, mean in means.items()}
+    found |= {(k, title(name)) for k in means if shown[k] == shown[first]}
+  return found
+
+
+def ordered(rows: Sequence[compare.Row], name: str) -> list[str]:
+  """Returns the names of the groups, the best first; those without the number last.
+
+  Args:
+    rows: From `compare.rows`.
+    name: Of the number, or as `title` calls it.
+
+  Raises:
+    ValueError: If there is no such number.
+  """
+  names = available(rows)
+  own = [number for number in names if name in (number, title(number))]
+  if not own:
+    usual = [number for number in names if _is_usual(rows, number)]
+    raise ValueError(f'order is {name!r}; the numbers are {", ".join(usual or names)}.')
+  # A loss, or another number of which less is better.
+  sign = _sign(own[0]) or -1
+
+  def worth(row: compare.Row) -> float:
+    mean = row.numbers[own[0]].mean if own[0] in row.numbers else math.nan
+    return -sign * mean if math.isfinite(mean) else math.inf
+
+  return [row.name for row in sorted(rows, key=worth) if not row.is_baseline]
+
+
+def _sign(name: str) -> int:
+  """Returns 1 where more is better, -1 where less is, 0 where that is not known."""
+  if any(part in _SHARES for part in name.split('/')):
+    # Their spread over clients is an accuracy's name with more behind.
+    return 0 if name.endswith('/std') else 1
+  return -1 if name in (compare.BYTES, compare.SECONDS) else 0
+
+
+def _is_recall(name: str) -> bool:
+  return _RECALL in name.split('/')
 
 
 def _is_usual(rows: Iterable[compare.Row], name: str) -> bool:

@@ -49,12 +49,14 @@ class Row:
     count: Number of runs.
     note: A word on runs that have not finished; else empty.
     numbers: Statistics by the names of `evaluation.suite`, 'loss', 'bytes', 'seconds'.
+    is_baseline: Whether it is a baseline, below its group.
   """
 
   name: str
   count: int
   note: str
   numbers: Mapping[str, Statistic]
+  is_baseline: bool = False
 
 
 def statistic(values: Iterable[float]) -> Statistic:
@@ -81,7 +83,7 @@ def rows(groups: Sequence[groups_lib.Group]) -> list[Row]:
       baseline = [numbers for numbers in baseline if numbers]
       if baseline:
         name = f'{group.name}: {title}'
-        result.append(Row(name, len(baseline), '', _statistics(baseline)))
+        result.append(Row(name, len(baseline), '', _statistics(baseline), True))
   return result
 
 

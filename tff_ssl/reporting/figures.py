@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 import io
+import logging
 import math
 from typing import Any
 
+import matplotlib
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
@@ -100,10 +102,20 @@ def draw_over(
   return figure
 
 
-def png(figure: figure_lib.Figure) -> bytes:
-  """Returns a figure as a PNG file."""
+def render(figure: figure_lib.Figure, kind: str = 'png') -> bytes:
+  """Returns a figure as a file.
+
+  Args:
+    figure: The figure.
+    kind: png, svg or pdf.
+  """
   buffer = io.BytesIO()
-  figure.savefig(buffer, format='png')
+  # What is left out of the fonts of a PDF is nobody's business.
+  logging.getLogger('fontTools').setLevel(logging.WARNING)
+  # No dates: the same numbers give the same file.
+  metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(kind, {})
+  with matplotlib.rc_context({'svg.hashsalt': 'tff_ssl', 'pdf.fonttype': 42}):
+    figure.savefig(buffer, format=kind, metadata=metadata)
   return buffer.getvalue()
 
 

@@ -1,9 +1,10 @@
 """Groups of runs that differ in their seed alone."""
 
 import collections
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 import json
+from typing import NamedTuple
 
 from tff_ssl.reporting import runs as runs_lib
 
@@ -19,6 +20,7 @@ NEUTRAL = (
   'export_clients',
   'host_timeout',
   'i_trust_this_network',
+  'knn_k',
   'label_fractions',
   'packs',
   'parts',
@@ -38,6 +40,23 @@ _FIRST = ('algorithm', 'task')
 _SINGLE = 'all runs'
 # Of a legend's line, or the first column of a table.
 _LONGEST_NAME = 60
+# Of a label, which names a column or a line of a paper.
+_LONGEST_LABEL = 20
+# Flags that together say which method a run is of, and what stands for them.
+CHOOSERS = ('method', 'algorithm', 'objective')
+METHOD = 'method'
+
+
+class Label(NamedTuple):
+  """What names groups in place of all the flags in which they differ.
+
+  Attributes:
+    of_run: A run -> its label, the same for all runs of a group.
+    flags: Those that labels tell.
+  """
+
+  of_run: Callable[[runs_lib.Run], str]
+  flags: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,13 +93,17 @@ class Group:
 
 
 def group(
-  runs: Sequence[runs_lib.Run], neutral: Collection[str] = NEUTRAL
+  runs: Sequence[runs_lib.Run],
+  neutral: Collection[str] = NEUTRAL,
+  label: Label | None = None,
 ) -> list[Group]:
   """Puts runs together that differ in nothing but the seed.
 
   Args:
     runs: The runs; one folder given twice counts once.
     neutral: Flags that may differ within a group.
+    label: What names the groups, in at most 20 characters; None: the flags in which
+      they differ, or their methods where these are of several programs.
 
   Returns:
     The groups, in the order of their first run.
@@ -99,21 +122,103 @@ def group(
     settings[key] = own
     members.setdefault(key, []).append(run)
   differing = _differing(list(settings.values()))
-  naming = _naming(list(settings.values()), differing)
+  if label is None and len({_choosers_of(run) for run in unique}) > 1:
+    label = method_label()
+  if label is None:
+    naming = _naming(list(settings.values()), differing)
+    names = {key: _name(own, naming) for key, own in settings.items()}
+    unnamed = [flag for flag in differing if flag not in naming]
+  else:
+    labels = {key: label.of_run(found[0]) for key, found in members.items()}
+    names = _labelled(labels, settings)
+    # What only one method has is that method's own affair.
+    shared = [flag for flag in differing if all(flag in s for s in settings.values())]
+    unnamed = [flag for flag in shared if flag not in label.flags]
   groups = []
   for key, found in members.items():
     finished = tuple(run for run in found if is_finished(run))
     counted = finished or tuple(found)
     groups.append(
       Group(
-        _name(settings[key], naming),
+        names[key],
         {flag: settings[key][flag] for flag in differing if flag in settings[key]},
-        [flag for flag in differing if flag not in naming],
+        unnamed,
         counted,
         tuple(run for run in found if run not in counted),
       )
     )
   return groups
+
+
+def method_label() -> Label:
+  """Returns the label by method: flags of several programs say it together."""
+  return Label(_method_of, CHOOSERS)
+
+
+def flag_label(runs: Sequence[runs_lib.Run], flags: Sequence[str]) -> Label:
+  """Returns the label by the values of flags.
+
+  Args:
+    runs: All that are named.
+    flags: The flags; 'method' stands for all that say which method a run is of.
+
+  Raises:
+    ValueError: No run has such a flag.
+  """
+  for flag in flags:
+    if flag != METHOD and not any(flag in run.flags for run in runs):
+      raise ValueError(f'label names {flag!r}; no run has such a flag.')
+
+  def of_run(run: runs_lib.Run) -> str:
+    parts = (
+      _method_of(run) if flag == METHOD else text(run.flags.get(flag)) for flag in flags
+    )
+    return ' '.join(parts)
+
+  told = tuple(flag for flag in flags if flag != METHOD)
+  return Label(of_run, (*told, *(CHOOSERS if METHOD in flags else ())))
+
+
+def _choosers_of(run: runs_lib.Run) -> tuple[str, ...]:
+  return tuple(name for name in CHOOSERS if name in run.flags)
+
+
+def _method_of(run: runs_lib.Run) -> str:
+  return ' '.join(text(run.flags[name]) for name in _choosers_of(run)) or _SINGLE
+
+
+def _labelled(
+  labels: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:
+  """Returns labels of at most 20 characters, each another.
+
+  Groups of one label are told apart by their flags, or where that is too long, by a
+  number.
+  """
+  names = {}
+  for label in dict.fromkeys(labels.values()):
+    keys = [key for key, own in labels.items() if own == label]
+    own = [settings[key] for key in keys]
+    naming = _naming(own, _differing(own)) if len(keys) > 1 else []
+    for key in keys:
+      names[key] = f'{label} {_name(settings[key], naming)}' if naming else label
+    if len(keys) > 1 and max(len(names[key]) for key in keys) > _LONGEST_LABEL:
+      for number, key in enumerate(keys, start=1):
+        names[key] = f'{_cut(label, len(str(number)) + 1)} {number}'
+  cut = {key: _cut(name) for key, name in names.items()}
+  alike: dict[str, int] = collections.Counter(cut.values())
+  return {
+    key: f'{_cut(names[key], len(str(number)) + 1)} {number}'
+    if alike[name] > 1
+    else name
+    for number, (key, name) in enumerate(cut.items(), start=1)
+  }
+
+
+def _cut(label: str, room: int = 0) -> str:
+  """Returns a label's beginning, of at most 20 characters less some room."""
+  longest = _LONGEST_LABEL - room
+  return label if len(label) <= longest else f'{label[: longest - 1]}…'
 
 
 def is_finished(run: runs_lib.Run) -> bool:

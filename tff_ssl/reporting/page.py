@@ -1,7 +1,7 @@
 """A comparison as one self-contained HTML file."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import html
 import shlex
 
@@ -34,7 +34,7 @@ pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px
 """
 _MEANS = (
   'Mean ± sample standard deviation over the runs of a group, which differ in their '
-  'seed alone; of one run, its number.'
+  'seed alone; of one run, its number. Bold: the best mean of a column.'
 )
 _CURVES = 'Line: mean over the runs of a group. Band, or bar: standard deviation.'
 
@@ -44,6 +44,7 @@ def build(
   table: Sequence[Mapping[str, str]],
   caveats: Sequence[str],
   curves_png: bytes,
+  best: Collection[tuple[int, str]] = (),
 ) -> str:
   """Builds the page.
 
@@ -52,6 +53,7 @@ def build(
     table: From `columns.cells`.
     caveats: From `caveats.find`.
     curves_png: A figure as a PNG file; none where it is empty.
+    best: From `columns.best`: cells of the table that are written in bold.
 
   Returns:
     HTML. The figure lies in it; nothing is loaded.
@@ -62,7 +64,7 @@ def build(
   if caveats:
     items = ''.join(f'<li>{_escape(caveat)}</li>' for caveat in caveats)
     parts.append(f'<ul class="caveats">{items}</ul>')
-  parts += ['<h2>Results</h2>', _note(_MEANS), _table(table)]
+  parts += ['<h2>Results</h2>', _note(_MEANS), _table(table, best=best)]
   if curves_png:
     parts += ['<h2>Curves</h2>', _note(_CURVES), _image(curves_png)]
   if len(groups) > 1:
@@ -116,13 +118,22 @@ def _run(group: groups_lib.Group, run: runs_lib.Run) -> str:
   return f'<p>{_escape(text)}</p>\n<pre>{_escape(command(run))}</pre>'
 
 
-def _table(rows: Sequence[Mapping[str, str]], kind: str = 'numbers') -> str:
+def _table(
+  rows: Sequence[Mapping[str, str]],
+  kind: str = 'numbers',
+  best: Collection[tuple[int, str]] = (),
+) -> str:
   """Returns a table whose first column names the rows."""
   head = ''.join(f'<th scope="col">{_escape(name)}</th>' for name in rows[0])
   lines = [f'<thead><tr>{head}</tr></thead>', '<tbody>']
-  for row in rows:
-    name, *values = row.values()
-    cells = ''.join(f'<td>{_escape(value)}</td>' for value in values)
+  for index, row in enumerate(rows):
+    (_, name), *others = row.items()
+    cells = ''.join(
+      f'<td><b>{_escape(value)}</b></td>'
+      if (index, column) in best
+      else f'<td>{_escape(value)}</td>'
+      for column, value in others
+    )
     lines.append(f'<tr><th scope="row">{_escape(name)}</th>{cells}</tr>')
   lines.append('</tbody>')
   body = '\n'.join(lines)

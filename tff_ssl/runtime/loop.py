@@ -88,6 +88,7 @@ def run(
   execution: context.Context | None = None,
   alarm: alarm_lib.Alarm | None = None,
   keep_fn: Callable[[Any], None] | None = None,
+  start_fn: Callable[[Any], Any] | None = None,
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
 
@@ -116,6 +117,8 @@ def run(
     keep_fn: Given the state after the last round once it is saved, and before it is
       evaluated: writes what the run is for. Called by a finished run that is started
       again too.
+    start_fn: Initial state -> the state, of the same structure, that the run begins
+      with; one that goes on does not need it.
 
   Returns:
     The state after the last round.
@@ -130,7 +133,7 @@ def run(
       f'{checkpoint_every}: they must be at least 0, 0 and 1'
     )
   # One name for both: no exception can come between a state and its round.
-  last = _restore(algorithm, folder, rounds)
+  last = _restore(algorithm, folder, rounds, start_fn)
   saved = last[0]
   display = progress_lib.create(rounds, saved, progress)
   meter = _Meter(execution)
@@ -186,7 +189,10 @@ def run(
 
 
 def _restore(
-  algorithm: Algorithm, folder: run_folder.RunFolder, rounds: int
+  algorithm: Algorithm,
+  folder: run_folder.RunFolder,
+  rounds: int,
+  start_fn: Callable[[Any], Any] | None,
 ) -> tuple[int, Any]:
   """Returns the last saved round and the state after it.
 
@@ -201,6 +207,8 @@ def _restore(
   if saved:
     state = folder.checkpoints.load(round, state)
   else:
+    if start_fn is not None:
+      state = start_fn(state)
     folder.save(0, state)
   if isinstance(algorithm, KeepsFiles):
     algorithm.resume(folder.path, round)

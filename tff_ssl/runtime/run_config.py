@@ -87,6 +87,21 @@ def identity(folder: str | os.PathLike[str]) -> str:
   return str(read(folder).get(_IDENTITY, ''))
 
 
+def as_grown(
+  stored: Mapping[str, Any], config: Mapping[str, Any]
+) -> collections.OrderedDict[str, Any]:
+  """Returns the configuration of a run that goes on with a larger number of its flags.
+
+  It stays the run that it was: its checkpoints and client states are its own.
+
+  Args:
+    stored: The one from `read`.
+    config: The one from `build`.
+  """
+  kept = {_IDENTITY: stored[_IDENTITY]} if _IDENTITY in stored else {}
+  return collections.OrderedDict(config, **kept)
+
+
 def _digest(parts: object) -> str:
   text = json.dumps(parts, sort_keys=True)
   return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -96,6 +111,7 @@ def check_flags(
   folder: str | os.PathLike[str],
   flags: Mapping[str, object],
   may_differ: Collection[str] = (),
+  may_grow: Collection[str] = (),
 ) -> None:
   """Refuses a folder that a run with these flags cannot have.
 
@@ -105,13 +121,14 @@ def check_flags(
     folder: The run folder; it need not exist.
     flags: All settings that the run depends on, as JSON values.
     may_differ: See `compare`.
+    may_grow: See `compare`.
 
   Raises:
     ValueError: If the folder belongs to another run or holds something else.
   """
   if (pathlib.Path(folder) / NAME).exists():
     stored = read(folder)
-    compare(folder, stored, build(flags, stored.get('task', '')), may_differ)
+    compare(folder, stored, build(flags, stored.get('task', '')), may_differ, may_grow)
   elif pathlib.Path(folder).is_dir():
     check_unused(folder)
 
@@ -141,6 +158,7 @@ def compare(
   stored: Mapping[str, object],
   config: Mapping[str, object],
   may_differ: Collection[str],
+  may_grow: Collection[str] = (),
 ) -> None:
   """Raises ValueError with the first difference between two configurations.
 
@@ -151,6 +169,8 @@ def compare(
     stored: The one from `read`.
     config: The one from `build`.
     may_differ: Flags that may: they do not change the numbers.
+    may_grow: Flags that may be larger now: they do not change the numbers that the run
+      has.
   """
   before, now = _flat(stored), _flat(config)
   shared = before.keys() & now.keys()
@@ -158,10 +178,17 @@ def compare(
     was, is_ = before.get(name, 'absent'), now.get(name, 'absent')
     if was == is_ or name.removeprefix('--') in may_differ:
       continue
+    if name.removeprefix('--') in may_grow and is_larger(is_, was):
+      continue
     raise ValueError(
       f'{folder} is a run with {name}={was}, not {name}={is_}: '
       'resume it as it was or name another folder'
     )
+
+
+def is_larger(value: object, other: object) -> bool:
+  """Returns whether both are whole numbers, the first of them the larger."""
+  return isinstance(value, int) and isinstance(other, int) and value > other
 
 
 def _flat(config: Mapping[str, object]) -> dict[str, object]:

@@ -44,6 +44,7 @@ class RunFolder:
     flags: Mapping[str, object],
     task_fingerprint: str = '',
     may_differ: Collection[str] = (),
+    may_grow: Collection[str] = (),
   ):
     """Makes a new folder or goes on with one that was made with the same settings.
 
@@ -53,6 +54,8 @@ class RunFolder:
       task_fingerprint: Identifies the task's examples.
       may_differ: Flags that do not change the numbers and may change on resuming, such
         as where the data lie.
+      may_grow: Flags of which a larger number goes on from what there is, such as the
+        rounds; config.json has it from then on.
 
     Raises:
       ValueError: If the folder is in use, holds something else, or belongs to a run
@@ -63,7 +66,7 @@ class RunFolder:
     self._lock = _lock(self.path)
     try:
       files.remove_asides(self.path)
-      self._check_or_write_config(flags, task_fingerprint, may_differ)
+      self._check_or_write_config(flags, task_fingerprint, may_differ, may_grow)
       self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
       self.metrics = table.Table(self.path / 'metrics.csv')
       self.system = table.Table(self.path / 'system.csv')
@@ -291,11 +294,17 @@ class RunFolder:
     flags: Mapping[str, object],
     task_fingerprint: str,
     may_differ: Collection[str],
+    may_grow: Collection[str],
   ) -> None:
     config = run_config.build(flags, task_fingerprint, may_differ)
     if (self.path / run_config.NAME).exists():
       stored = run_config.read(self.path)
-      run_config.compare(self.path, stored, config, may_differ)
+      run_config.compare(self.path, stored, config, may_differ, may_grow)
+      before = stored['flags']
+      if any(run_config.is_larger(flags.get(k), before.get(k)) for k in may_grow):
+        files.write_json(
+          self.path / run_config.NAME, run_config.as_grown(stored, config)
+        )
       return
     run_config.check_unused(self.path)
     files.write_json(self.path / run_config.NAME, config)

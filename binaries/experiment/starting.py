@@ -1,0 +1,174 @@
+"""What a run starts from: its own last round, or the weights of another run."""
+
+import collections
+from collections.abc import Callable, Mapping
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.methods import choice
+from tff_ssl.encoders import keras_import
+from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
+from tff_ssl.objectives import dual_encoder
+from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import encoder_file
+from tff_ssl.runtime import run_config
+
+_STATISTICS = 'global_model_weights/non_trainable'
+_CHECKPOINTS = 'checkpoints'
+
+
+def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
+  """Refuses more rounds where a run cannot have them, and no weights to start from.
+
+  Args:
+    folder: The run folder; it need not exist.
+    chosen: What is run.
+
+  Raises:
+    ValueError: The sentence says what to do.
+  """
+  path = pathlib.Path(folder)
+  begun = (path / run_config.NAME).exists()
+  why = chosen.why_rounds_are_fixed()
+  if begun and why:
+    stored = run_config.read(path)['flags'].get(common.ROUNDS.name)
+    if run_config.is_larger(common.ROUNDS.value, stored):
+      raise ValueError(
+        f'{path} is a run with --rounds={stored}, and {why}: with '
+        f'{common.ROUNDS.value} it would be another from its first round; start one in '
+        f'another folder from its weights, by --init_from={path}.'
+      )
+  source = methods.INIT_FROM.value
+  if not source or begun:
+    return
+  if pathlib.Path(source).resolve() == path.resolve():
+    raise ValueError(f'init_from is {source!r}, the run itself; it must be another.')
+  if _is_encoder(source):
+    encoder_file.read(source)
+    return
+  stored = run_config.read(source)['flags']
+  # Parameters alone do not tell.
+  for flag in (common.ENCODER, common.WIDTH, common.STEM, common.NORM, common.PATCH):
+    if flag.name in stored and stored[flag.name] != flag.value:
+      raise ValueError(
+        f'{source} is a run with --{flag.name}={stored[flag.name]}, and this one has '
+        f'{flag.value}; a run starts from the weights of the same encoder.'
+      )
+  checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, results.TRAINABLE)
+
+
+def build(encoder: network.Network) -> Callable[[Any], Any] | None:
+  """Returns what gives an initial state the weights that the flag names, if it does.
+
+  A run that has begun does not need them again.
+
+  Args:
+    encoder: Of the run.
+
+  Raises:
+    ValueError: If they are those of another network.
+  """
+  source = methods.INIT_FROM.value
+  folder = pathlib.Path(common.RUN_DIR.value or '') / _CHECKPOINTS
+  if not source or any(folder.glob('*.npz')):
+    return None
+  if _is_encoder(source):
+    _check_card(source, encoder)
+
+  def start(state: Any) -> Any:
+    weights = state.global_model_weights
+    where, found, found_statistics = _read(source, encoder, bool(weights.non_trainable))
+    trainable = take(source, weights.trainable, found, encoder)
+    statistics = weights.non_trainable
+    if statistics:
+      statistics = take(source, statistics, found_statistics, encoder)
+    print(f'starting from {where}', flush=True)
+    return state._replace(global_model_weights=type(weights)(trainable, statistics))
+
+  return start
+
+
+def _is_encoder(source: str) -> bool:
+  return source.endswith('.keras')
+
+
+def _check_card(source: str, encoder: network.Network) -> None:
+  """Refuses the file of another network; shapes alone do not tell its norm."""
+  card = pathlib.Path(source).with_suffix('.json')
+  own = json.loads(json.dumps(registry.describe(encoder)))
+  if json.loads(card.read_text())[encoder_file.NETWORK] != own:
+    raise ValueError(
+      f'{source} is not the {encoder.name} of this run, as {card} says; a run starts '
+      'from the weights of the same encoder.'
+    )
+
+
+def _read(
+  source: str, encoder: network.Network, statistics: bool
+) -> tuple[str, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
+  """Returns where weights are from, parameters, and statistics if they are wanted."""
+  if _is_encoder(source):
+    found = keras_import.params(encoder, encoder_file.read(source))
+    prefix = dual_encoder.encoder_prefix(encoder)
+    named = network.with_prefix(found, prefix)
+    return source, named, named
+  folder = pathlib.Path(source) / _CHECKPOINTS
+  round, params = checkpoints.read_newest(folder, results.TRAINABLE)
+  kept = checkpoints.read_newest(folder, _STATISTICS)[1] if statistics else {}
+  return f'{source} after round {round}', params, kept
+
+
+def take(
+  source: str,
+  own: Mapping[str, Any],
+  found: Mapping[str, np.ndarray],
+  encoder: network.Network,
+) -> collections.OrderedDict[str, Any]:
+  """Returns weights with another run's in the place of those that it has too.
+
+  A head is taken as a whole or not at all, and a sentence says which start afresh.
+
+  Args:
+    source: The other run, for the messages.
+    own: Name -> the initial value.
+    found: The other run's.
+    encoder: The network that must be there.
+
+  Raises:
+    ValueError: If a weight of the encoder is missing there or has another shape.
+  """
+  prefix = f'{dual_encoder.encoder_prefix(encoder)}/'
+  misfits = {
+    name: np.shape(value)
+    for name, value in own.items()
+    if name not in found or found[name].shape != np.shape(value)
+  }
+  for name, shape in misfits.items():
+    if name.startswith(prefix):
+      there = list(found[name].shape) if name in found else 'absent'
+      raise ValueError(
+        f'{source} does not fit: {name} is {there} there and must be {list(shape)}.'
+      )
+  # What comes before the first '/' names a network.
+  fresh = {name.partition('/')[0] for name in misfits}
+  if fresh:
+    print(f'not of {source}, and afresh: {", ".join(sorted(fresh))}', flush=True)
+  return collections.OrderedDict(
+    (name, value if name.partition('/')[0] in fresh else _like(value, found[name]))
+    for name, value in own.items()
+  )
+
+
+def _like(value: Any, array: np.ndarray) -> Any:
+  """Returns an array as the kind of value that stands in the state."""
+  array = array.astype(np.asarray(value).dtype)
+  return tf.constant(array) if tf.is_tensor(value) else array

@@ -1,0 +1,323 @@
+"""A sweep: several methods over several seeds, each in a run of its own."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+import contextlib
+import dataclasses
+import io
+import pathlib
+from typing import TextIO
+
+from absl import flags
+
+from binaries.experiment import running
+from binaries.flags import common
+from binaries.flags import methods
+from binaries.launching import complete
+from binaries.launching import side_by_side
+from binaries.methods import choice
+from binaries.methods import table
+from tff_ssl.reporting import groups
+
+# Between a program and a row's parts, as in fedavg_ssl:fedprox:byol.
+_SEPARATOR = ':'
+# Flags of what is compared on, by which methods of other programs differ unasked.
+_SAME_FOR_ALL = ('partition', 'clients_per_round', 'local_epochs', 'encoder_norm')
+# What the sweep itself says to each run.
+_SET_BY_SWEEP = (
+  *methods.CHOOSERS,
+  methods.UNUSED_FLAGS.name,
+  common.SEED.name,
+  common.RUN_DIR.name,
+)
+
+
+# By identity, for a program holds mappings.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Member:
+  """A method of a sweep.
+
+  Attributes:
+    name: As it was asked for; with it the folder of its runs is named.
+    program: That offers it.
+    row: Of the program's methods.
+    others: Programs that offer something of this name too.
+  """
+
+  name: str
+  program: table.Program
+  row: str
+  others: tuple[str, ...] = ()
+
+  @property
+  def chooser_flags(self) -> list[str]:
+    """The flags that name the method."""
+    pairs = zip(self.program.choosers, self.row.split(), strict=True)
+    return [f'--{chooser}={part}' for chooser, part in pairs]
+
+  @property
+  def folder(self) -> str:
+    """Name of the folder with its runs."""
+    return self.name.replace(_SEPARATOR, '-')
+
+  def describe(self) -> str:
+    """Returns what is run, as a command line says it, and what else there is."""
+    text = f'{self.name} is binaries.{self.program.name} {" ".join(self.chooser_flags)}'
+    if not self.others:
+      return text
+    first = self.name.split(_SEPARATOR)[0]
+    also = ', '.join(f'{other}{_SEPARATOR}{first}' for other in self.others)
+    return f'{text} (there is also {also})'
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+  """A method with its seed.
+
+  Attributes:
+    member: The method.
+    seed: The seed.
+    folder: Of the run; its output goes to a file of this name with `.log`.
+    flags: Of the run, besides those that follow from the other attributes.
+    rounds: That the run has in the end.
+    values: Of the flags that it uses, whether given or not.
+  """
+
+  member: Member
+  seed: int
+  folder: pathlib.Path
+  flags: tuple[str, ...]
+  rounds: int
+  values: Mapping[str, object] = dataclasses.field(compare=False, hash=False)
+
+  @property
+  def log(self) -> pathlib.Path:
+    """The file of what the run says."""
+    return self.folder.with_name(f'{self.folder.name}.log')
+
+  def __str__(self) -> str:
+    return f'{self.member.name}, seed {self.seed}'
+
+
+class Runner(side_by_side.Runner[Job]):
+  """Runs the jobs of a sweep, so many at a time."""
+
+  def is_done(self, job: Job) -> bool:
+    """Returns whether a run has its rounds and their evaluation."""
+    run = complete.read(job.folder)
+    return run is not None and run.flags['rounds'] == job.rounds
+
+  def command(self, job: Job) -> list[str]:
+    """Returns what follows `python`."""
+    return [
+      '-m',
+      f'binaries.{job.member.program.name}',
+      *job.member.chooser_flags,
+      *job.flags,
+      f'--seed={job.seed}',
+      f'--run_dir={job.folder}',
+    ]
+
+  def missing(self, job: Job) -> str:
+    """Returns what a run did not leave."""
+    return f'{job.folder} has no evaluation after round {job.rounds}'
+
+
+def members(names: Sequence[str]) -> list[Member]:
+  """Returns the methods of a sweep.
+
+  Args:
+    names: Of rows, objectives or algorithms of any program; where several have one, the
+      first is taken in which it is a row's own name, in the order of the table. A
+      program's is PROGRAM:NAME, and of a product PROGRAM:ALGORITHM:OBJECTIVE too.
+
+  Raises:
+    ValueError: If there are none, one is there twice, or no program has it.
+  """
+  if not names:
+    raise ValueError('methods is not given; it must name methods, as in fedema,simclr.')
+  found = [_member(name) for name in names]
+  for k, one in enumerate(found):
+    for other in found[:k]:
+      if (one.program, one.row) == (other.program, other.row):
+        raise ValueError(
+          f'methods has {other.name!r} and {one.name!r}, which are one method.'
+        )
+  return found
+
+
+def _member(name: str) -> Member:
+  """Finds a method by its name."""
+  first, *rest = name.split(_SEPARATOR)
+  if rest:
+    if first not in table.PROGRAMS:
+      raise ValueError(
+        f'methods has {name!r}; the programs are {", ".join(table.PROGRAMS)}.'
+      )
+    program = table.PROGRAMS[first]
+    rows = list(_rows(program, rest))
+    if not rows:
+      raise ValueError(
+        f'methods has {name!r}; binaries.{first} has {", ".join(_names(program))}.'
+      )
+    return Member(name, program, rows[0])
+  candidates = {
+    program.name: rows[0]
+    for program in table.PROGRAMS.values()
+    if (rows := list(_rows(program, [name])))
+  }
+  if not candidates:
+    every = dict.fromkeys(n for p in table.PROGRAMS.values() for n in _names(p))
+    raise ValueError(f'methods has {name!r}; allowed are {", ".join(every)}.')
+  # Stable: of two that are alike the first in the table.
+  order = sorted(
+    candidates, key=lambda program: name in table.PROGRAMS[program].aliases
+  )
+  taken, *others = order
+  return Member(name, table.PROGRAMS[taken], candidates[taken], tuple(others))
+
+
+def _rows(program: table.Program, parts: Sequence[str]) -> Iterator[str]:
+  """Yields the rows that have these parts, the others being the default's."""
+  given = [program.aliases.get(part, part) for part in parts]
+  defaults = program.default.split()
+  if len(given) == len(defaults):
+    candidates = [' '.join(given)]
+  elif len(given) == 1:
+    candidates = [
+      ' '.join([*defaults[:k], given[0], *defaults[k + 1 :]])
+      for k in range(len(defaults))
+    ]
+  else:
+    candidates = []
+  yield from (row for row in candidates if row in program.methods)
+
+
+def _names(program: table.Program) -> list[str]:
+  """Returns what names a method of a program: its rows, or their parts."""
+  parts = dict.fromkeys(part for row in program.methods for part in row.split())
+  return [*parts, *program.aliases]
+
+
+def jobs(
+  found: Sequence[Member],
+  seeds: Sequence[int],
+  out: pathlib.Path,
+  own: Collection[str],
+) -> tuple[list[Job], list[str]]:
+  """Returns the runs of a sweep, after a check of all that needs no data.
+
+  Args:
+    found: The methods.
+    seeds: The seeds; all methods come with one before any with the next.
+    out: The folder of the runs' folders.
+    own: Names of flags that are the sweep's own.
+
+  Returns:
+    The runs, and a sentence for each flag that not all methods use, or that has other
+    values by default where a comparison should have one.
+
+  Raises:
+    ValueError: If a flag is one that no method uses, that the sweep sets itself, out of
+      range, or not that of the folder's run.
+  """
+  given = [name for name in common.given() if name not in own]
+  for name in given:
+    if name in _SET_BY_SWEEP:
+      raise ValueError(
+        f'--{name} is given; --methods, --seeds and --out say what is run, and flags '
+        'that a method does not use are left out.'
+      )
+  unused = {
+    member.name: [name for name in given if name not in _uses(member)]
+    for member in found
+  }
+  for name in given:
+    if all(name in names for names in unused.values()):
+      raise ValueError(f'--{name} is given, which none of the methods uses.')
+  result = []
+  for k, seed in enumerate(seeds):
+    for member in found:
+      folder = out / member.folder / f'seed_{seed}'
+      result.append(_job(member, seed, folder, unused[member.name], given, k == 0))
+  return result, [*_tell(unused), *_tell_defaults(result)]
+
+
+def _uses(member: Member) -> Collection[str]:
+  return choice.uses(member.program.methods[member.row])
+
+
+def _tell(unused: Mapping[str, Sequence[str]]) -> list[str]:
+  """Returns a sentence for each flag that not all methods use."""
+  by_flag: dict[str, list[str]] = {}
+  for member, names in unused.items():
+    for name in names:
+      by_flag.setdefault(name, []).append(member)
+  return [
+    f'--{name} is left out of {", ".join(those)}: not used there.'
+    for name, those in by_flag.items()
+  ]
+
+
+def _tell_defaults(wanted: Sequence[Job]) -> list[str]:
+  """Returns a sentence for each flag that makes a comparison unfair by its defaults."""
+  found = []
+  for flag in _SAME_FOR_ALL:
+    by_value: dict[str, dict[str, None]] = {}
+    for job in wanted:
+      if flag in job.values:
+        value = groups.text(job.values[flag])
+        by_value.setdefault(value, {})[job.member.name] = None
+    if len(by_value) > 1:
+      text = '; '.join(
+        f'{value} in {", ".join(names)}' for value, names in by_value.items()
+      )
+      found.append(f'--{flag} is by default {text}: give it, to compare methods alone.')
+  return found
+
+
+def _job(
+  member: Member,
+  seed: int,
+  folder: pathlib.Path,
+  unused: Sequence[str],
+  given: Sequence[str],
+  tell: bool,
+) -> Job:
+  """Checks the flags of a run, and returns it."""
+  own = tuple(flags.FLAGS[name].serialize() for name in given if name not in unused)
+  with common.restored():
+    # The sweep's own are none of the run's.
+    for name in set(common.given()) - set(given) | set(unused):
+      flags.FLAGS[name].unparse()
+    pairs = zip(member.program.choosers, member.row.split(), strict=True)
+    set_to = {**dict(pairs), common.SEED.name: seed, common.RUN_DIR.name: str(folder)}
+    for name, value in set_to.items():
+      flags.FLAGS[name].value, flags.FLAGS[name].present = value, 1
+    try:
+      # What a run says of its flags is for its own log.
+      with contextlib.redirect_stdout(io.StringIO()):
+        chosen = choice.read(member.program.name)
+      running.check_flags(chosen)
+    except ValueError as error:
+      raise ValueError(f'{member.name}: {error}') from error
+    rounds, values = common.ROUNDS.value, chosen.values()
+  if tell:
+    print(member.describe(), flush=True)
+  return Job(member, seed, folder, own, rounds, values)
+
+
+def run(
+  wanted: Sequence[Job],
+  at_a_time: int,
+  start: side_by_side.Start = side_by_side.start,
+  stream: TextIO | None = None,
+) -> list[str]:
+  """Runs what is not done yet; returns a sentence for each that failed.
+
+  Args:
+    wanted: From `jobs`.
+    at_a_time: How many at a time.
+    start: Starts a command.
+    stream: For the progress; None: stderr.
+  """
+  return Runner(at_a_time, start, stream).run(wanted)

@@ -1,0 +1,52 @@
+"""Flags of programs that run others: how many at a time, and by which seeds."""
+
+import os
+
+from absl import flags
+
+_JOBS = flags.DEFINE_integer(
+  'jobs', None, 'Runs at a time; by default one a core.', lower_bound=1
+)
+_SEEDS = flags.DEFINE_list(
+  'seeds',
+  None,
+  'Of sweep: the seeds, as in 0,1,2, by default 0 alone. Of claims: how many, from 0; '
+  'a verdict needs those of the budget.',
+)
+
+
+def at_a_time() -> int:
+  """Returns how many runs there are at a time."""
+  return _JOBS.value or len(os.sched_getaffinity(0))
+
+
+def seeds() -> tuple[int, ...]:
+  """Returns the seeds that are named.
+
+  Raises:
+    ValueError: If they are no whole numbers, or one is there twice.
+  """
+  given = ['0'] if _SEEDS.value is None else _SEEDS.value
+  found = [int(text) if text.isdecimal() else -1 for text in given]
+  if not found or min(found) < 0 or len(set(found)) < len(found):
+    raise ValueError(
+      f'seeds is {",".join(given)!r}; it must be different whole numbers, as in 0,1,2.'
+    )
+  return tuple(found)
+
+
+def num_seeds(default: int) -> int:
+  """Returns how many seeds there are, where the flag is their number.
+
+  Args:
+    default: Where the flag is not given.
+
+  Raises:
+    ValueError: If it is no number from 1.
+  """
+  if _SEEDS.value is None:
+    return default
+  text = ','.join(_SEEDS.value)
+  if not text.isdecimal() or int(text) < 1:
+    raise ValueError(f'seeds is {text!r}; it must be a whole number from 1.')
+  return int(text)

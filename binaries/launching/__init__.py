@@ -1,0 +1,1 @@
+"""Starting programs: many commands side by side."""

@@ -1,0 +1,232 @@
+"""Runs that go on with more rounds than they began with, or from another's weights."""
+
+import collections
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from binaries import dcco
+from binaries import fedavg_ssl
+from binaries import fedema
+from binaries import fedsup
+from binaries.experiment import running
+from binaries.experiment import starting
+from binaries.methods import choice
+from tests.binaries import in_process
+from tests.reporting import fabricate
+from tff_ssl.encoders import registry
+from tff_ssl.federated import server
+from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import run_config
+
+_FLAGS = (
+  '--task=digits',
+  '--objective=simclr',
+  '--partition=iid:clients=3',
+  '--clients_per_round=2',
+  '--examples_per_client_at_most=8',
+  '--batch_size=8',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
+  '--projector=8,8',
+  '--evaluation_methods=knn',
+)
+
+
+@pytest.mark.parametrize(
+  ('program', 'flags', 'why'),
+  [
+    ('fedavg_ssl', [], None),
+    ('dcco', ['--server_schedule=constant'], None),
+    ('fedema', ['--client_schedule=steps', '--client_schedule_steps=6'], None),
+    ('dcco', [], 'the rate of --server_schedule=cosine'),
+    ('fedema', [], 'the rate of --client_schedule=cosine'),
+    ('fedavg_ssl', ['--objective=dino'], 'the schedules of dino'),
+    ('fedsup', [], 'the weight --feature_weight'),
+    ('fedsup', ['--method=fixmatch'], None),
+    (
+      'fedavg_ssl',
+      ['--aggregation=private', '--privacy_epsilon=8', '--privacy_update_clip=1'],
+      'its noise',
+    ),
+  ],
+)
+def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, flags, why):
+  with in_process.parsed(*flags):
+    found = choice.read(program).why_rounds_are_fixed()
+  assert found is None if why is None else found.startswith(why)
+
+
+@pytest.mark.parametrize(
+  ('binary', 'rounds', 'said'),
+  [
+    (dcco, 9, 'is a run with --rounds=3, and the rate of --server_schedule=cosine'),
+    (dcco, 9, 'from its weights, by --init_from='),
+    (dcco, 2, 'is a run with --rounds=3, not --rounds=2'),
+  ],
+)
+def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, binary, rounds, said):
+  folder = tmp_path / 'run'
+  given = ('--rounds=3', f'--run_dir={folder}')
+  with in_process.parsed(*given):
+    flags = choice.read('dcco').values()
+  fabricate.run(folder, flags)
+  config = run_config.build(flags, '')
+  (folder / 'config.json').write_text(json.dumps(config))
+  with in_process.parsed(f'--rounds={rounds}', f'--run_dir={folder}'):
+    chosen = choice.read('dcco')
+    with pytest.raises(ValueError, match=re.escape(said)):
+      running.check_flags(chosen)
+
+
+def test_only_more_may_be_asked_for():
+  stored = {'flags': {'rounds': 4, 'seed': 1}, 'task': 'a'}
+
+  def compare(**flags):
+    config = {'flags': {'rounds': 4, 'seed': 1, **flags}, 'task': 'a'}
+    run_config.compare('run', stored, config, (), ('rounds',))
+
+  compare()
+  compare(rounds=5)
+  for other in ({'rounds': 3}, {'rounds': None}, {'seed': 2}, {'rounds': 5, 'seed': 2}):
+    with pytest.raises(ValueError, match='run is a run with'):
+      compare(**other)
+
+
+def _rows(folder):
+  with (folder / 'metrics.csv').open() as file:
+    return list(csv.DictReader(file))
+
+
+def _weights(folder, round):
+  with np.load(folder / 'checkpoints' / f'round_{round:08d}.npz') as archive:
+    return {
+      name.partition('trainable/')[2]: archive[name]
+      for name in archive.files
+      if '/trainable/' in name
+    }
+
+
+def _run(folder, *flags):
+  ended = in_process.run(fedavg_ssl, *_FLAGS, *flags, f'--run_dir={folder}')
+  assert ended.status == 0, ended.stderr
+  return ended
+
+
+def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
+  grown, whole, other = (tmp_path / name for name in ('grown', 'whole', 'other'))
+  _run(grown, '--rounds=1')
+  ended = _run(grown, '--rounds=2')
+  assert f'{grown}: going on after round 1 of 2' in ended.stdout
+  _run(whole, '--rounds=2')
+  for row, expected in zip(_rows(grown), _rows(whole), strict=True):
+    # The first of the one was evaluated, for it was the last.
+    names = [name for name in expected if name.startswith('client_work/')]
+    assert {n: row[n] for n in names} == {n: expected[n] for n in names}
+  assert _rows(grown)[1] == _rows(whole)[1]
+  assert run_config.read(grown)['flags']['rounds'] == 2
+  # Another run starts from these weights, and from what is new to both.
+  ended = _run(
+    other,
+    '--rounds=1',
+    '--objective=simsiam',
+    '--encoder_norm=group',
+    f'--init_from={grown}',
+  )
+  assert f'starting from {grown} after round 2' in ended.stdout
+  was, now = _weights(grown, 2), _weights(other, 0)
+  assert any(name.startswith('encoder/') for name in now)
+  for name, value in now.items():
+    if name.startswith('encoder/'):
+      np.testing.assert_array_equal(value, was[name])
+
+
+def test_an_encoder_of_ours_is_started_from_and_another_network_refused(
+  tmp_path, encoder
+):
+  params = {name: value + 1 for name, value in encoder.init([0, 1]).items()}
+  path = tmp_path / 'encoder.keras'
+  encoder.to_keras(params).save(path)
+  card = {'network': registry.describe(encoder)}
+  path.with_suffix('.json').write_text(json.dumps(card))
+  own = encoder.init([0, 0])
+  weights = tff.learning.models.ModelWeights(
+    collections.OrderedDict((f'encoder/{name}', value) for name, value in own.items()),
+    collections.OrderedDict(),
+  )
+  state = server.initial_state(weights, 0)
+  with in_process.parsed(f'--init_from={path}', f'--run_dir={tmp_path}/run'):
+    running.starting.check(tmp_path / 'run', choice.read('fedavg_ssl'))
+    started = starting.build(encoder)(state)
+    other = registry.build_encoder('conv2', (8, 8, 1), 0.125, None, None, 'batch')
+    with pytest.raises(ValueError, match='is not the conv2 of this run'):
+      starting.build(other)
+  got = started.global_model_weights.trainable
+  assert got.keys() == weights.trainable.keys()
+  for name, value in params.items():
+    np.testing.assert_allclose(got[f'encoder/{name}'], value, rtol=1e-5)
+
+
+@pytest.fixture
+def encoder():
+  return registry.build_encoder('conv2', (8, 8, 1), 0.125)
+
+
+def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
+  own = collections.OrderedDict(
+    (f'encoder/{name}', np.zeros(spec.shape, np.float32))
+    for name, spec in encoder.specs.items()
+  )
+  own.update(
+    {
+      'projector/a': np.zeros(3, np.float32),
+      'projector/b': np.zeros(2, np.float32),
+      'predictor/a': np.zeros(2, np.float32),
+    }
+  )
+  found = {name: np.ones(np.shape(value)) for name, value in own.items()}
+  found['projector/b'] = np.ones(5)
+  got = starting.take('there', own, found, encoder)
+  assert list(got) == list(own)
+  for name, value in got.items():
+    expected = 0.0 if name.startswith('projector/') else 1.0
+    assert value.dtype == np.float32
+    np.testing.assert_array_equal(value, np.full(own[name].shape, expected))
+  assert capsys.readouterr().out == 'not of there, and afresh: projector\n'
+  name = next(iter(own))
+  del found[name]
+  with pytest.raises(ValueError, match=f'there does not fit: {name} is absent there'):
+    starting.take('there', own, found, encoder)
+
+
+@pytest.mark.parametrize(
+  ('binary', 'flags', 'said'),
+  [
+    (fedavg_ssl, ['--init_from={run}'], 'the run itself'),
+    (fedavg_ssl, ['--init_from={none}'], 'is not a run: there is no such folder'),
+    (fedavg_ssl, ['--init_from={other}'], 'is a run with --encoder=conv4, and this'),
+    (fedsup, ['--init_from={other}'], '--init_from is given with --method=fedsup'),
+    (fedema, ['--init_from={empty}'], 'has no checkpoint'),
+  ],
+)
+def test_weights_that_cannot_be_taken_are_refused_before_the_run(
+  tmp_path, binary, flags, said
+):
+  fabricate.run(tmp_path / 'other', {'encoder': 'conv4'})
+  fabricate.run(tmp_path / 'empty')
+  where = {name: tmp_path / name for name in ('run', 'none', 'other', 'empty')}
+  given = [flag.format(**where) for flag in flags]
+  with pytest.raises(ValueError, match=re.escape(said)):
+    in_process.call(binary, *given, f'--run_dir={tmp_path}/run')
+  assert not (tmp_path / 'run').exists()
+
+
+def test_the_newest_weights_of_a_run_are_read_as_arrays(tmp_path):
+  # What `init_from` reads of a folder that may be a stranger's executes nothing.
+  (tmp_path / 'round_00000001.npz').write_bytes(b'\x80\x04 a pickle')
+  with pytest.raises(ValueError, match='cannot read the checkpoint'):
+    checkpoints.read_newest(tmp_path, 'global_model_weights/trainable')

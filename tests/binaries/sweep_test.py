@@ -1,0 +1,230 @@
+"""Which runs a sweep has, what it leaves out, goes on with, and compares.
+
+Nothing is trained: a fake program writes the files that a run leaves.
+"""
+
+import functools
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from binaries import sweep
+from binaries.experiment import sweeping
+from binaries.methods import table
+from tests.binaries import in_process
+from tests.binaries import launch
+from tests.reporting import fabricate
+
+# Leaves a folder as a run does, with the flags that it is given, or fails.
+_PROGRAM = """
+import json, pathlib, sys
+folder, flags, how = pathlib.Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+if how == 'fail':
+  print('Error: it does not fit.')
+  sys.exit(1)
+folder.mkdir(parents=True, exist_ok=True)
+(folder / 'config.json').write_text(json.dumps({'flags': flags, 'task': 'abc'}))
+rows = ''.join(f'{k},{k + flags["seed"]}\\n' for k in range(1, flags['rounds'] + 1))
+(folder / 'metrics.csv').write_text('round,loss\\n' + rows)
+numbers = {'round': flags['rounds'], 'linear/10%/accuracy': 0.5 + flags['seed'] / 8}
+(folder / 'evaluation.json').write_text(json.dumps(numbers))
+"""
+
+
+class _Fake:
+  """Starts the fake program, and remembers what was started."""
+
+  def __init__(self, **how):
+    self.started = []
+    self._how = how
+
+  def __call__(self, arguments, log):
+    given = dict(word.lstrip('-').split('=', 1) for word in arguments[2:])
+    folder = pathlib.Path(given.pop('run_dir'))
+    self.started.append((folder.parent.name, int(given['seed'])))
+    given.update(seed=int(given['seed']), rounds=int(given['rounds']))
+    own = [str(folder), json.dumps(given), self._how.get(folder.parent.name, 'well')]
+    python = [sys.executable, '-I', '-S', '-c', _PROGRAM]
+    return subprocess.Popen([*python, *own], stdout=log, stderr=log)
+
+
+@pytest.fixture
+def swept(tmp_path, monkeypatch):
+  """Runs a sweep with a fake program; returns what was started, and how it ended."""
+  # What a fake run leaves of its flags is not what a real one does.
+  monkeypatch.setattr(sweeping.running, 'check_flags', lambda _: None)
+
+  def call(*flags, **how):
+    fake = _Fake(**how)
+    run = functools.partial(_RUN, start=fake)
+    monkeypatch.setattr(sweeping, 'run', run)
+    given = ('--rounds=2', f'--out={tmp_path}/out', '--formats=markdown', *flags)
+    return fake.started, in_process.run(sweep, *given)
+
+  return call
+
+
+_RUN = sweeping.run
+_METHODS = '--methods=fed_byol,simclr'
+
+
+@pytest.mark.parametrize(
+  ('name', 'program', 'row', 'others'),
+  [
+    ('fedema', 'fedema', 'fedema', ()),
+    ('dcco', 'dcco', 'dcco', ()),
+    ('per', 'ssfl', 'per', ()),
+    ('featarc', 'dec_ssl', 'featarc simclr', ()),
+    ('fedprox', 'fedavg_ssl', 'fedprox simsiam', ()),
+    ('simclr', 'fedavg_ssl', 'fedavg simclr', ('dec_ssl', 'fedsup')),
+    # Its own name in one program, a short name in others.
+    ('supervised', 'fedavg_ssl', 'fedavg supervised', ('dcco', 'fedsup')),
+    ('fedavg_ssl:simclr', 'fedavg_ssl', 'fedavg simclr', ()),
+    ('dec_ssl:simclr', 'dec_ssl', 'featarc simclr', ()),
+    ('fedsup:simclr', 'fedsup', 'finetuned_simclr', ()),
+    ('fedavg_ssl:fedprox:byol', 'fedavg_ssl', 'fedprox byol', ()),
+  ],
+)
+def test_a_name_is_that_of_a_program(name, program, row, others):
+  (found,) = sweeping.members([name])
+  assert (found.program, found.row) == (table.PROGRAMS[program], row)
+  assert found.others == others
+  assert [f'{other}:{name}' in found.describe() for other in others] == [True] * len(
+    others
+  )
+
+
+@pytest.mark.parametrize(
+  ('names', 'said'),
+  [
+    (['svm'], "methods has 'svm'; allowed are dcco"),
+    (['svm:dcco'], "methods has 'svm:dcco'; the programs are dcco"),
+    (['fedema:simclr'], "'fedema:simclr'; binaries.fedema has fed_simclr"),
+    (['fedavg_ssl:byol:fedprox'], 'binaries.fedavg_ssl has fedavg'),
+    (['simclr', 'fedavg_ssl:simclr'], 'which are one method'),
+  ],
+)
+def test_names_that_no_program_has_are_refused(names, said):
+  with pytest.raises(ValueError, match=said):
+    sweeping.members(names)
+
+
+def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
+  with in_process.parsed(
+    '--rounds=3', '--tau=0.5', '--nobaselines', '--target_momentum=0.9', '--jobs=2'
+  ):
+    found = sweeping.members(['fedema', 'simclr'])
+    wanted, told = sweeping.jobs(found, [1, 0], tmp_path, ('jobs',))
+    assert sweeping.flags.FLAGS['tau'].value == 0.5
+  # All methods with one seed come before any with the next.
+  assert [str(job) for job in wanted] == [
+    f'{method}, seed {seed}' for seed in (1, 0) for method in ('fedema', 'simclr')
+  ]
+  commands = [sweeping.Runner(1).command(job) for job in wanted[:2]]
+  shared = {'--rounds=3', '--nobaselines', '--seed=1'}
+  assert commands[0][:3] == ['-m', 'binaries.fedema', '--method=fedema']
+  assert {*commands[0][3:]} == {
+    *shared,
+    '--tau=0.5',
+    '--target_momentum=0.9',
+    f'--run_dir={tmp_path}/fedema/seed_1',
+  }
+  assert commands[1][:2] == ['-m', 'binaries.fedavg_ssl']
+  assert {*commands[1][2:]} == {
+    *shared,
+    '--algorithm=fedavg',
+    '--objective=simclr',
+    f'--run_dir={tmp_path}/simclr/seed_1',
+  }
+  defaults = [line for line in told if 'by default' in line]
+  assert defaults[0] == (
+    '--partition is by default classes:per_client=2,clients=5 in fedema; '
+    'shares:alpha=0.1,clients=5 in simclr: give it, to compare methods alone.'
+  )
+  names = [line.partition(' ')[0] for line in defaults]
+  assert names == ['--partition', '--local_epochs', '--encoder_norm']
+  assert sorted(line for line in told if 'left out' in line) == [
+    '--target_momentum is left out of simclr: not used there.',
+    '--tau is left out of simclr: not used there.',
+  ]
+
+
+@pytest.mark.parametrize(
+  ('flags', 'said'),
+  [
+    ([], 'methods is not given'),
+    ([_METHODS, '--seeds=0,0'], "seeds is '0,0'; it must be different"),
+    ([_METHODS, '--seeds=a'], "seeds is 'a'"),
+    ([_METHODS, '--tau=3'], '--tau is given, which none of the methods uses'),
+    ([_METHODS, '--seed=3'], '--seed is given; --methods, --seeds'),
+    ([_METHODS, '--objective=byol'], '--objective is given; --methods'),
+    ([_METHODS, '--formats=gif'], "formats has 'gif'; allowed are markdown"),
+    ([_METHODS, '--data_dir=/x'], 'fed_byol: --data_dir is given with --task=digits'),
+    ([_METHODS, '--evaluation_methods=svm'], "fed_byol: evaluation_methods has 'svm'"),
+  ],
+)
+def test_what_is_wrong_is_said_before_a_run(tmp_path, flags, said, monkeypatch):
+  monkeypatch.setattr(sweeping, 'run', pytest.fail)
+  with pytest.raises(ValueError, match=said):
+    in_process.call(sweep, f'--out={tmp_path}/out', *flags)
+  assert not (tmp_path / 'out').exists()
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+  fabricate.run(tmp_path / 'dcco' / 'seed_0', {'rounds': 3})
+  with pytest.raises(
+    ValueError, match=r'dcco: .*seed_0 is a run with --clients_per_round=4'
+  ):
+    in_process.call(sweep, '--methods=dcco', '--rounds=2', f'--out={tmp_path}')
+
+
+def test_all_are_run_once_and_compared_by_method(tmp_path, swept):
+  started, ended = swept(_METHODS, '--seeds=0,1')
+  assert ended.status == 0, ended.stderr
+  assert sorted(started) == [(m, k) for m in ('fed_byol', 'simclr') for k in (0, 1)]
+  lines = ended.stdout.splitlines()
+  assert lines[0] == 'fed_byol is binaries.fedema --method=fed_byol'
+  assert lines[1] == (
+    'simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr '
+    '(there is also dec_ssl:simclr, fedsup:simclr)'
+  )
+  assert [line.split()[:2] for line in lines[4:6]] == [
+    ['fed_byol', '2'],
+    ['simclr', '2'],
+  ]
+  assert 'run 4/4: ' in ended.stderr
+  # The fake's numbers depend on the seed alone.
+  assert 'fed_byol and simclr have the same numbers' in ended.stderr
+  written = (tmp_path / 'out' / 'comparison' / 'comparison.md').read_text()
+  assert '| fed_byol | 2 | **56.2 ± 8.8%** |' in written
+  started, ended = swept(_METHODS, '--seeds=0,1')
+  assert (started, ended.status) == ([], 0)
+  started, _ = swept(_METHODS, '--seeds=0,1,2')
+  assert sorted(started) == [('fed_byol', 2), ('simclr', 2)]
+
+
+def test_one_that_fails_is_told_and_the_others_are_compared(tmp_path, swept):
+  started, ended = swept(_METHODS, simclr='fail')
+  assert len(started) == 2
+  assert ended.status == 1
+  assert 'Error: 1 of 2 runs failed' in ended.stderr
+  assert 'simclr, seed 0: status 1, Error: it does not fit.' in ended.stderr
+  assert 'fed_byol' in ended.stdout.splitlines()[-2]
+  started, ended = swept(_METHODS)
+  assert (started, ended.status) == ([('simclr', 0)], 0)
+
+
+def test_its_own_flags_are_checked_before_tensorflow_is_imported():
+  ended = subprocess.run(
+    [sys.executable, '-X', 'importtime', '-m', 'binaries.sweep', '--seeds=x'],
+    cwd=launch.ROOT,
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert ended.returncode == 1
+  assert 'Error: methods is not given' in ended.stderr
+  assert 'tensorflow' not in ended.stderr

@@ -1,0 +1,48 @@
+"""The parameters of a network, taken back from the Keras model that it emitted.
+
+What an export folds stays folded: a standardized kernel is taken as it is, and
+standardizing it once more changes it by less than its epsilon (1e-5).
+"""
+
+import collections
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.encoders import network as network_lib
+
+# Of batch norm, which keeps a mean square where Keras has a variance.
+_MEAN, _SQUARE = 'population_mean', 'population_square'
+_MOVING_MEAN, _MOVING_VARIANCE = 'moving_mean', 'moving_variance'
+
+
+def params(
+  network: network_lib.Network, model: tf.keras.Model
+) -> collections.OrderedDict[str, np.ndarray]:
+  """Returns the parameters, and the population statistics of batch norm, by name.
+
+  Args:
+    network: The network.
+    model: From `network.to_keras`, with whatever weights.
+
+  Raises:
+    ValueError: If a layer is one whose weights Keras keeps in another form, as the
+      attention of transformers.
+  """
+  values = {weight.name.partition(':')[0]: weight.numpy() for weight in model.weights}
+  found = collections.OrderedDict()
+  for name in (*network.specs, *network.statistics):
+    layer, _, last = name.rpartition('/')
+    layer = layer.replace('/', '_')
+    try:
+      if last == _SQUARE:
+        mean = values[f'{layer}/{_MOVING_MEAN}']
+        found[name] = values[f'{layer}/{_MOVING_VARIANCE}'] + np.square(mean)
+      else:
+        found[name] = values[f'{layer}/{_MOVING_MEAN if last == _MEAN else last}']
+    except KeyError:
+      raise ValueError(
+        f'{network.name} cannot be taken back from its Keras model: {name} has another '
+        'form there.'
+      ) from None
+  return found
