@@ -8,8 +8,13 @@ Not downloaded: its licence (Creative Commons, non-commercial) is yours to accep
 
 One lesion, with 1 to 6 images, is one case. A fifth of the lesions of every diagnosis
 is the test split.
+
+`load_records` has two modalities: the photograph as `left`, and as `right` the record
+of the lesion, of the same metadata. The diagnosis is the label and not in the record.
 """
 
+import dataclasses
+import math
 import os
 import pathlib
 
@@ -23,6 +28,37 @@ from tasks import task as task_lib
 DIAGNOSES = ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
 # The first name is that of the ISIC archive and Kaggle, the second Dataverse's.
 _METADATA = ('HAM10000_metadata.csv', 'HAM10000_metadata')
+# The columns of a record, and the values of two of them. Ages are known to five years.
+_AGE, _SEX, _PLACE = 'age', 'sex', 'localization'
+_UNKNOWN = 'unknown'
+_SEXES = ('female', 'male', _UNKNOWN)
+_PLACES = (
+  'abdomen',
+  'acral',
+  'back',
+  'chest',
+  'ear',
+  'face',
+  'foot',
+  'genital',
+  'hand',
+  'lower extremity',
+  'neck',
+  'scalp',
+  'trunk',
+  'upper extremity',
+  _UNKNOWN,
+)
+_NO_AGE = ('', 'na', 'nan', _UNKNOWN)
+# Constants, and no statistics of the data: no client would know those.
+_MIDDLE_AGE, _AGE_SCALE, _MOST_AGE = 50.0, 20.0, 120.0
+# The numbers of a record, in their order.
+RECORD = (
+  _AGE,
+  'age is unknown',
+  *(f'{_SEX} {value}' for value in _SEXES),
+  *(f'{_PLACE} {value}' for value in _PLACES),
+)
 
 
 def load(
@@ -55,6 +91,46 @@ def load(
   )
 
 
+def load_records(
+  data_dir: str | os.PathLike[str] | None,
+  image_size: int | None = None,
+  seed: int = 0,
+) -> task_lib.Task:
+  """Loads HAM10000 as two modalities: photographs are `left`, records are `right`.
+
+  Args:
+    data_dir: As of `load`, like all that follow.
+    image_size: Height and width, in pixels; None for 64.
+    seed: Seed of the split into train and test lesions.
+
+  Returns:
+    The task; `right` is float32 [n, 20], as `RECORD` says: (age - 50 years) / 20 years
+    and 0 where it is unknown, 1 where it is unknown, and sex and localization one-hot.
+
+  Raises:
+    ValueError: The data are missing or not HAM10000's.
+  """
+  images = load(data_dir, image_size, seed)
+  source, metadata = _open(data_dir)
+  listed = _by_example(source, metadata, ('image_id', _SEX, _PLACE))
+  if _AGE not in listed[0]:
+    raise ValueError(f'{metadata} lacks the column {_AGE}, which records have.')
+  records = np.stack([_record(metadata, cells) for cells in listed])
+
+  def paired(examples: task_lib.Examples) -> task_lib.Examples:
+    right = records[examples.example_id]
+    return dataclasses.replace(
+      examples, fields={'left': examples.image, 'right': right}
+    )
+
+  return dataclasses.replace(
+    images,
+    name='ham10000_records',
+    train=paired(images.train),
+    test=paired(images.test),
+  )
+
+
 def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
   """Tells where each image was taken, by the metadata's column `dataset`.
 
@@ -70,14 +146,42 @@ def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
   Raises:
     ValueError: The data are missing or not HAM10000's, or lack the column.
   """
-  source, metadata = _open(data_dir)
-  table = manifest_lib.read_table(
-    metadata, source.read(metadata), ('image_id', 'dataset')
-  )
+  listed = _by_example(*_open(data_dir), ('image_id', 'dataset'))
+  return np.array([cells['dataset'] for cells in listed])
+
+
+def _by_example(
+  source: sources.Source, metadata: str, columns: tuple[str, ...]
+) -> list[dict[str, str]]:
+  """Returns the cells of each image by example_id; the columns must be there."""
+  table = manifest_lib.read_table(metadata, source.read(metadata), columns)
   # An example_id is the place of an image among all listed ones, sorted by name.
-  by_image = {cells['image_id']: cells['dataset'] for cells in table}
+  by_image = {cells['image_id']: cells for cells in table}
   rows = sorted(row.image for row in _rows(source, metadata))
-  return np.array([by_image[pathlib.PurePosixPath(image).stem] for image in rows])
+  return [by_image[pathlib.PurePosixPath(image).stem] for image in rows]
+
+
+def _record(metadata: str, cells: dict[str, str]) -> np.ndarray:
+  """Returns the record of a lesion as numbers, float32 [20]; see `load_records`."""
+  known = cells[_AGE].lower() not in _NO_AGE
+  try:
+    age = float(cells[_AGE]) if known else _MIDDLE_AGE
+  except ValueError:
+    age = math.nan
+  if not 0 <= age <= _MOST_AGE:
+    raise ValueError(
+      f'{metadata} gives {cells["image_id"]} the age {cells[_AGE]!r}; it must be years '
+      f'from 0 to {_MOST_AGE:g}, or empty.'
+    )
+  numbers = [(age - _MIDDLE_AGE) / _AGE_SCALE, float(not known)]
+  for column, values in ((_SEX, _SEXES), (_PLACE, _PLACES)):
+    if cells[column] not in values:
+      raise ValueError(
+        f'{metadata} gives {cells["image_id"]} the {column} {cells[column]!r}; allowed '
+        f'are {", ".join(values)}.'
+      )
+    numbers += [float(cells[column] == value) for value in values]
+  return np.array(numbers, np.float32)
 
 
 def _open(

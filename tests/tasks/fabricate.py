@@ -57,6 +57,28 @@ def ham_folder(path: pathlib.Path) -> pathlib.Path:
   return path
 
 
+# What the records of `HAM_ROWS` say: age, sex, localization.
+HAM_RECORDS = (
+  '80.0,male,scalp',
+  '80.0,male,scalp',
+  '30.0,female,back',
+  ',unknown,unknown',
+  '0.0,female,face',
+  '50.0,male,lower extremity',
+  '50.0,male,lower extremity',
+  '85.0,male,ear',
+)
+
+
+def ham_records(path: pathlib.Path) -> pathlib.Path:
+  """`ham_folder` with the columns of records, as they are published."""
+  ham_folder(path)
+  rows = [f'{row},{cells}' for row, cells in zip(HAM_ROWS, HAM_RECORDS, strict=True)]
+  header = 'lesion_id,image_id,dx,age,sex,localization'
+  write_csv(path / 'HAM10000_metadata.csv', header, rows)
+  return path
+
+
 def tar_of(folder: pathlib.Path, target: pathlib.Path, mode: str = 'w') -> pathlib.Path:
   """An archive of a folder's content."""
   with tarfile.open(target, mode) as tar:

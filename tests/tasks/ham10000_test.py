@@ -85,3 +85,47 @@ def test_hospitals_are_those_of_the_metadata(tmp_path):
   found = ham10000.hospitals(folder)
   # An example_id is the number of its image, I00 to I07.
   assert found.tolist() == [places[k % 2] for k in range(8)]
+
+
+def test_records_are_paired_with_their_photographs(tmp_path):
+  folder = fabricate.ham_records(tmp_path)
+  task = ham10000.load_records(folder, image_size=8)
+  images = ham10000.load(folder, image_size=8)
+  assert task.name == 'ham10000_records'
+  assert task.case_level
+  assert task.field == 'left'
+  assert task.shapes == {'left': (8, 8, 3), 'right': (20,)}
+  assert len(ham10000.RECORD) == 20
+  for examples, plain in ((task.train, images.train), (task.test, images.test)):
+    np.testing.assert_array_equal(examples['left'], plain.image)
+    np.testing.assert_array_equal(examples.label, plain.label)
+    for example_id, record in zip(examples.example_id, examples['right'], strict=True):
+      # An example_id is the number of its image, I00 to I07.
+      age, sex, place = fabricate.HAM_RECORDS[example_id].split(',')
+      said = {
+        name: number
+        for name, number in zip(ham10000.RECORD, record, strict=True)
+        if number
+      }
+      expected = {f'sex {sex}': 1.0, f'localization {place}': 1.0}
+      if not age:
+        expected['age is unknown'] = 1.0
+      elif age != '50.0':
+        expected['age'] = pytest.approx((float(age) - 50) / 20)
+      assert said == expected
+
+
+def test_records_that_cannot_be_read_are_named(tmp_path):
+  metadata = fabricate.ham_records(tmp_path) / 'HAM10000_metadata.csv'
+  written = metadata.read_text()
+  for old, new, message in (
+    (',80.0,', ',-1,', "gives I00 the age '-1'; it must be years from 0 to 120"),
+    (',80.0,', ',old,', "the age 'old'"),
+    ('scalp', 'tail', "gives I00 the localization 'tail'; allowed are abdomen"),
+    ('male,scalp', 'men,scalp', "the sex 'men'; allowed are female, male, unknown"),
+    (',age,', ',years,', 'lacks the column age, which records have'),
+    (',sex,', ',gender,', 'lacks the column sex'),
+  ):
+    metadata.write_text(written.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+      ham10000.load_records(tmp_path, image_size=8)

@@ -14,6 +14,7 @@ def test_names():
     'cifar100',
     'stl10',
     'ham10000',
+    'ham10000_records',
     'cases',
     'folder',
     'wine',
@@ -32,6 +33,15 @@ def test_arguments_reach_the_task(tmp_path):
     registry.load('cases', data_dir=folder)
   with pytest.raises(ValueError, match='cifar100 is not prepared'):
     registry.load('cifar100', data_dir=folder, download=False)
+
+
+def test_tasks_of_pairs_have_two_modalities(tmp_path):
+  folder = fabricate.ham_records(tmp_path)
+  for name in registry.PAIRS:
+    data_dir = None if name.startswith('digits') else folder
+    task = registry.load(name, data_dir=data_dir, image_size=8)
+    assert task.name == name
+    assert list(task.shapes) == ['left', 'right']
 
 
 def test_errors():
