@@ -18,18 +18,23 @@ are trained and tested on that task's splits, resized to what the encoder takes.
 method federated_linear is a linear probe trained by FedAvg over the clients of the
 run's partition; one_round has LDA and ridge regression in closed form, of sums that
 these clients send once; --fairness tells how evenly accuracies are spread over clients.
+Of two modalities both encoders are evaluated, and the method retrieval tells how often
+one finds its partner, by the projections of the checkpoint (docs/two_modalities.md).
 """
 
+import collections
 import pathlib
 
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import results
 from binaries.experiment import transfer
+from binaries.experiment import two_towers
 from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import hosts
 from binaries.flags import outputs
+from tff_ssl.encoders import network
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
@@ -79,21 +84,20 @@ def main() -> None:
       'encoder must be evaluated on those that it was not trained on.'
     )
   encoder = common.build_encoder(task)
-  prefix = dual_encoder.encoder_prefix(encoder)
-  where = f'{results.TRAINABLE}/{prefix}'
-  round, params = checkpoints.read_newest(folder / 'checkpoints', where)
-  if encoder.mixes_examples:
-    where = f'{_STATISTICS}/{prefix}'
-    params |= checkpoints.read_newest(folder / 'checkpoints', where)[1]
+  model = None
+  if encoder.field == dual_encoder.LEFT:
+    model = common.build_two_towers(encoder, task)
+  round, params = _read(folder, encoder, model)
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
   if (reason := evaluating.skipped(task)) is not None:
     print(reason)
     return
-  evaluator = evaluating.Evaluator(
+  evaluator = two_towers.build_evaluator(
     task,
     encoder,
+    model,
     evaluation_clients.build_federated(task),
     evaluation_clients.build_deal(task),
     collect=evaluation_clients.build_collect(task),
@@ -101,7 +105,30 @@ def main() -> None:
   known = config['flags']
   name = str(known.get('algorithm', known.get('method', 'encoder')))
   with evaluation_clients.open_context():
-    evaluating.report(evaluator, folder, round, name, params, prefix=transfer.prefix())
+    numbers = evaluator.evaluate_model(params)
+    evaluating.report(evaluator, folder, round, name, numbers, transfer.prefix())
+
+
+def _read(
+  folder: pathlib.Path, encoder: network.Network, model: dual_encoder.TwoTower | None
+) -> tuple[int, network.Params]:
+  """Returns the newest round and its parameters, with their prefixes.
+
+  Args:
+    folder: Of the run.
+    encoder: What is evaluated; its parameters alone are read of a model of one input.
+    model: Of two modalities, all of whose parameters are read.
+  """
+  prefix = dual_encoder.encoder_prefix(encoder)
+  networks = {prefix: encoder} if model is None else model.networks
+  params: network.Params = collections.OrderedDict()
+  for name, net in networks.items():
+    places = [results.TRAINABLE, *([_STATISTICS] if net.mixes_examples else [])]
+    for place in places:
+      where = f'{place}/{name}'
+      round, read = checkpoints.read_newest(folder / 'checkpoints', where)
+      params.update(network.with_prefix(read, name))
+  return round, params
 
 
 if __name__ == '__main__':

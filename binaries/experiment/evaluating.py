@@ -101,7 +101,7 @@ class Evaluator:
       return collections.OrderedDict()
     return self._evaluate(
       params,
-      evaluation.METHODS.value,
+      evaluation.of_encoders(),
       self._fractions,
       functools.partial(self._finetune, population.trained(self._encoder, params)),
     )
@@ -184,7 +184,7 @@ class Evaluator:
       `finetune/...` of what is trained end to end, and the other methods of the flags
       on the encoders so trained.
     """
-    methods = evaluation.METHODS.value
+    methods = evaluation.of_encoders()
     steps = evaluation.SCRATCH_STEPS.value
     train = self._build_finetune(
       dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps)
@@ -228,6 +228,8 @@ class Evaluator:
     fractions: Sequence[float],
     finetune_fn: Callable[..., finetune.Finetuned] | None = None,
   ) -> results.Numbers:
+    if not methods:
+      return collections.OrderedDict()
     return suite.evaluate(
       functools.partial(self._encode, params),
       self._task.train,
@@ -269,19 +271,17 @@ def report(
   folder: str | os.PathLike[str],
   round: int,
   name: str,
-  params: network.Params,
-  known: results.Numbers | None = None,
+  numbers: results.Numbers,
   prefix: str = '',
 ) -> None:
-  """Evaluates a run's encoder, prints the table and completes `evaluation.json`.
+  """Prints what a run's encoder is worth and completes `evaluation.json`.
 
   Args:
     evaluator: Of the run's task and encoder.
     folder: The run folder.
     round: The round after which the encoder is as it is.
     name: Of the encoder, in the table.
-    params: Of the encoder.
-    known: Its numbers if it has just been evaluated.
+    numbers: Of the encoder.
     prefix: What the names of the numbers begin with in `evaluation.json`.
   """
   if evaluator.skipped is not None:
@@ -290,10 +290,15 @@ def report(
   found: dict[str, results.Numbers] = {}
   if evaluation.BASELINES.value:
     found[results.RANDOM], scratch = evaluator.baselines()
-  found[name] = known or evaluator.evaluate(params)
+  found[name] = numbers
   if evaluation.BASELINES.value:
     found[results.SCRATCH] = scratch
-  print(results.table(found, evaluator.balanced))
+  if evaluation.of_encoders():
+    print(results.table(found, evaluator.balanced))
+  if right := results.of_right_tower(found):
+    print(f'Of the right tower:\n{results.table(right, evaluator.balanced)}')
+  if results.has_retrieval(found[name]):
+    print(results.retrieval_table(found[name]))
   if (own := results.own_classifier(found[name], evaluator.balanced)) is not None:
     print(own)
   for line in results.finetuning(found):

@@ -1,9 +1,9 @@
 """The results of a run: encoder, projection, `evaluation.json`, table on the terminal.
 
 `evaluation.json` holds `round` and the numbers of the run's encoder, by the names of
-`evaluation.suite`, on another task than the run's under `transfer/TASK/...`; those of
-the baselines come after them under `random_encoder/...` and
-`supervised_from_scratch/...`.
+`evaluation.suite`, of two modalities also under `right/...` and `retrieval/...`, on
+another task than the run's under `transfer/TASK/...`; those of the baselines come after
+them under `random_encoder/...` and `supervised_from_scratch/...`.
 """
 
 import collections
@@ -16,6 +16,7 @@ from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.evaluation import features
+from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
 from tff_ssl.reporting import projection
 from tff_ssl.reporting import table as table_lib
@@ -27,6 +28,9 @@ TRAINABLE = algorithms.TRAINABLE
 ENCODER = algorithms.ENCODER
 RANDOM = 'random encoder'
 SCRATCH = 'supervised from scratch'
+
+# What the names of numbers of two modalities begin with.
+RIGHT, RETRIEVAL = 'right/', 'retrieval/'
 
 # Numbers by name, of one encoder.
 Numbers = collections.OrderedDict[str, float]
@@ -139,6 +143,54 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
   methods = [title for title in COLUMNS.values() if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
   return table_lib.text(rows, names, percent=methods)
+
+
+def of_right_tower(results: Mapping[str, Numbers]) -> dict[str, Numbers]:
+  """Returns the numbers of the right tower of each model that has one.
+
+  Args:
+    results: Numbers by the name of the encoder.
+
+  Returns:
+    Numbers by the name of the encoder, named as those of the left tower are.
+  """
+  found = {
+    encoder: collections.OrderedDict(
+      (name.removeprefix(RIGHT), value)
+      for name, value in numbers.items()
+      if name.startswith(RIGHT)
+    )
+    for encoder, numbers in results.items()
+  }
+  return {encoder: numbers for encoder, numbers in found.items() if numbers}
+
+
+def has_retrieval(numbers: Numbers) -> bool:
+  """Returns whether recall of retrieval is among the numbers."""
+  return RETRIEVAL + retrieval.PAIRS in numbers
+
+
+def retrieval_table(numbers: Numbers) -> str:
+  """Lays out recall at k of retrieval both ways, and that of chance.
+
+  Args:
+    numbers: Of a model of two modalities.
+  """
+  pairs = numbers[RETRIEVAL + retrieval.PAIRS]
+  title = f'retrieval among {pairs:,.0f} pairs'
+  rows: list[dict[str, object]] = [
+    {
+      title: way.replace('_', ' '),
+      **{
+        f'recall at {k}': numbers[f'{RETRIEVAL}{way}/{retrieval.recall_name(k)}']
+        for k in retrieval.KS
+      },
+    }
+    for way in (retrieval.LEFT_TO_RIGHT, retrieval.RIGHT_TO_LEFT)
+  ]
+  by_chance = {f'recall at {k}': retrieval.chance(pairs, k) for k in retrieval.KS}
+  rows.append({title: 'chance', **by_chance})
+  return table_lib.text(rows, percent=tuple(by_chance))
 
 
 def own_classifier(numbers: Numbers, balanced: bool) -> str | None:

@@ -14,6 +14,7 @@ from binaries.experiment import private
 from binaries.experiment import results
 from binaries.experiment import starting
 from binaries.experiment import telling
+from binaries.experiment import two_towers
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
@@ -181,7 +182,9 @@ def prepare(chosen: choice.Choice) -> Prepared:
     objective,
     process,
     cohort_fn,
-    evaluating.Evaluator(task, encoder, deal=deal, logits=logits),
+    two_towers.build_evaluator(
+      task, encoder, getattr(objective, 'model', None), deal=deal, logits=logits
+    ),
     own=own,
   )
 
@@ -265,10 +268,9 @@ def execute(prepared: Prepared) -> None:
       if own is not None:
         with telling.after_training(path):
           own.finish(folder, weights, prepared.name, rounds)
-    params = prepared.of_encoder(weights)
     with telling.after_training(path):
-      known = results.read(path, rounds)
-      evaluating.report(evaluator, path, rounds, prepared.name, params, known)
+      known = results.read(path, rounds) or evaluator.evaluate_model(weights)
+      evaluating.report(evaluator, path, rounds, prepared.name, known)
     model_card.write(path)
   print(f'Run folder: {path}')
 

@@ -5,17 +5,21 @@ import dataclasses
 
 from absl import flags
 
+from binaries.flags import common
 from binaries.flags import own_encoders
+from tasks import registry
 from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import suite
 
+# Of two modalities: not a method of one encoder, and without labels.
+RETRIEVAL = 'retrieval'
 METHODS = flags.DEFINE_list(
   'evaluation_methods',
   None,
-  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; in evaluate also '
-  f'{suite.FEDERATED_LINEAR}.',
+  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; of two modalities '
+  f'also {RETRIEVAL}, in evaluate also {suite.FEDERATED_LINEAR}.',
 )
 FRACTIONS = flags.DEFINE_list(
   'label_fractions', None, 'Shares of the training labels that classifiers have.'
@@ -68,7 +72,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
   Raises:
     ValueError: If one is out of range, or does nothing.
   """
-  allowed = (*suite.METHODS, *more_methods)
+  allowed = (*suite.METHODS, RETRIEVAL, *more_methods)
   for method in METHODS.value:
     if method not in allowed:
       raise ValueError(
@@ -77,6 +81,16 @@ def check(more_methods: Sequence[str] = ()) -> None:
   if not METHODS.value:
     raise ValueError(
       f'evaluation_methods is empty; it must be some of {", ".join(allowed)}.'
+    )
+  if RETRIEVAL in METHODS.value and common.TASK.value not in registry.PAIRS:
+    raise ValueError(
+      f'evaluation_methods has {RETRIEVAL!r}, which is of two modalities; the task '
+      f'{common.TASK.value!r} has one, {" and ".join(registry.PAIRS)} have two.'
+    )
+  if BASELINES.value and not of_encoders():
+    raise ValueError(
+      f'--baselines is given, but --evaluation_methods has {RETRIEVAL} alone, which is '
+      'compared with chance.'
     )
   fractions()
   finetune_config()
@@ -94,6 +108,11 @@ def check(more_methods: Sequence[str] = ()) -> None:
       '--supervised_steps is given without --baselines; it is of supervised training '
       'from scratch, one of them.'
     )
+
+
+def of_encoders() -> list[str]:
+  """Returns the methods that evaluate an encoder by itself."""
+  return [method for method in METHODS.value if method != RETRIEVAL]
 
 
 def finetune_config() -> finetune.FinetuneConfig:

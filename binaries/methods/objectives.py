@@ -40,7 +40,7 @@ class Objective:
 
   Attributes:
     build: (encoder, number of classes) -> the objective, as the flags say; of two
-      modalities, (left encoder, number of classes, right encoder).
+      modalities, (left encoder, number of classes, model of both).
     takes: Flags that it reads, besides those of the encoder.
     defaults: Values of flags where the command line gives none; of a flag that it does
       not take, the value it has.
@@ -80,9 +80,8 @@ class Objective:
         f'--augmentation is given with --task={task.name}, whose two modalities are '
         'the two views.'
       )
-    shape = task.shapes[dual_encoder.RIGHT]
-    right = common.build_encoder_of_shape(shape, dual_encoder.RIGHT)
-    return self.build(encoder, task.num_classes, right)
+    towers = common.build_two_towers(encoder, task)
+    return self.build(encoder, task.num_classes, towers)
 
 
 def augmentation() -> multiview.Config:
@@ -94,15 +93,6 @@ def _mirrored() -> float:
   """Returns with which probability views are mirrored."""
   config = augmentation()
   return getattr(config, 'flip_probability', 0.0)
-
-
-def _model(
-  encoder: network.Network, right: network.Network | None
-) -> dual_encoder.DualEncoder:
-  """Builds the dual encoder of two views, or of two modalities."""
-  if right is None:
-    return common.build_siamese(encoder)
-  return dual_encoder.build_two_towers(encoder, right, common.projector_widths())
 
 
 def labelled(encoder: network.Network, classes: int) -> supervised.SupervisedObjective:
@@ -127,10 +117,10 @@ def _weak_strong() -> weak_strong.WeakStrongConfig:
 
 
 def _simclr(
-  encoder: network.Network, _: int, right: network.Network | None = None
+  encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
   return contrastive.ContrastiveObjective(
-    _model(encoder, right), methods.TEMPERATURE.value
+    towers or common.build_siamese(encoder), methods.TEMPERATURE.value
   )
 
 
@@ -202,17 +192,19 @@ def _swav(encoder: network.Network, _: int) -> Any:
 
 
 def _statistics(
-  encoder: network.Network, _: int, right: network.Network | None = None
+  encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
   if methods.LOSS.value == spectral.NAME:
-    if right is not None:
+    if towers is not None:
       raise ValueError(
         f'loss is {spectral.NAME}, of two views by one network; of two modalities it '
         f'is one of {", ".join(statistics.LOSSES)}.'
       )
     return _spectral(encoder, 0)
   return statistics.StatisticsObjective(
-    _model(encoder, right), methods.LOSS.value, methods.OFF_DIAGONAL.value
+    towers or common.build_siamese(encoder),
+    methods.LOSS.value,
+    methods.OFF_DIAGONAL.value,
   )
 
 

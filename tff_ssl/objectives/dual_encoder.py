@@ -179,6 +179,18 @@ class TwoTower:
     )
     return f, g
 
+  def project(self, params: base.Params, x: tf.Tensor, field: str) -> tf.Tensor:
+    """Returns the encodings [n, d] of one modality, each by itself, as in inference.
+
+    Args:
+      params: All parameters, with the population statistics that there are.
+      x: What `field` holds of n examples: images in [0, 1], or vectors.
+      field: `left` or `right`.
+    """
+    for prefix, net in self._towers[(LEFT, RIGHT).index(field)]:
+      x = net.infer(network.select(params, prefix), x)
+    return x
+
   def _encode(
     self,
     params: base.Params,

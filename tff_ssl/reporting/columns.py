@@ -16,6 +16,8 @@ _TITLES = {
 _ACCURACY, _BALANCED = 'accuracy', 'balanced_accuracy'
 _RECALL = 'recall'
 _SHARES = (_ACCURACY, _BALANCED, _RECALL)
+# Of retrieval: at how many is told behind it.
+_RECALL_AT = 'recall_at_'
 _EMPTY = '-'
 _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
 # Where classes are about of one size, the two accuracies differ by less.
@@ -28,8 +30,8 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
   Args:
     rows: From `compare.rows`.
     patterns: Names, or shell patterns such as 'linear/*'; without one, all accuracies
-      (balanced ones where they differ from them) and what training cost. Recalls of
-      classes are shown where a pattern names them.
+      (balanced ones where they differ from them), recall at 1 of retrieval, and what
+      training cost. Recalls of classes are shown where a pattern names them.
 
   Returns:
     Names: evaluation first, in its own order.
@@ -168,7 +170,7 @@ def _is_recall(name: str) -> bool:
 def _is_usual(rows: Iterable[compare.Row], name: str) -> bool:
   head, _, last = name.rpartition('/')
   if last != _BALANCED:
-    return last == _ACCURACY or name in _TITLES
+    return last in (_ACCURACY, f'{_RECALL_AT}1') or name in _TITLES
   plain = f'{head}/{_ACCURACY}'
   return any(_differ(row.numbers, name, plain) for row in rows)
 
@@ -192,7 +194,8 @@ def _cell(row: compare.Row, name: str) -> str:
 def _number(name: str, mean: float, deviation: float) -> str:
   """Writes a mean and, unless it is NaN, a deviation, in the number's unit."""
   unit, factor, decimals = '', 1.0, None
-  if any(part in _SHARES for part in name.split('/')):
+  parts = name.split('/')
+  if any(part in _SHARES for part in parts) or parts[-1].startswith(_RECALL_AT):
     unit, factor, decimals = '%', 100.0, 1
   elif name == compare.BYTES:
     power = min(int(math.log10(max(mean, 1)) // 3), len(_UNITS) - 1)

@@ -1,0 +1,117 @@
+"""Evaluates the two encoders of two modalities, and retrieval from one to the other.
+
+Numbers of the left encoder have the names that those of a single one have, those of the
+right one begin with `right/`. The method `retrieval` is of the projections, which the
+loss saw: it needs the projectors, and they are no part of `encoder.keras`. So it is
+measured of all parameters: of the server's state during a run and at its end, and in
+`binaries.evaluate` of the newest checkpoint.
+"""
+
+import collections
+import functools
+from typing import Any
+
+import numpy as np
+
+from binaries.experiment import evaluating
+from binaries.experiment import results
+from binaries.flags import evaluation
+from tasks import task as task_lib
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import encoded
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import retrieval
+from tff_ssl.objectives import dual_encoder
+
+_LEFT, _RIGHT = dual_encoder.LEFT, dual_encoder.RIGHT
+
+
+class Evaluator(evaluating.Evaluator):
+  """Evaluates parameters of a model of two towers on one task; compiles once."""
+
+  def __init__(
+    self, task: task_lib.Task, model: dual_encoder.TwoTower, *args: Any, **kwargs: Any
+  ):
+    """Reads the flags.
+
+    Args:
+      task: Gives the labelled training and test examples.
+      model: Whose parameters are evaluated.
+      *args: As of `evaluating.Evaluator`, behind the encoder.
+      **kwargs: Likewise.
+
+    Raises:
+      ValueError: If the task has no labels, or a flag is out of range.
+    """
+    super().__init__(task, model.left, *args, **kwargs)
+    self._right = evaluating.Evaluator(task, model.right, *args, **kwargs)
+    self._test = task.test
+    self._case_level = task.case_level
+    self._project = {
+      field: features.build_encode(
+        functools.partial(_project, model, field), net.batch_in_cache()
+      )
+      for field, net in ((_LEFT, model.left), (_RIGHT, model.right))
+    }
+
+  def evaluate_model(self, params: network.Params) -> results.Numbers:
+    """Evaluates both encoders, and retrieval if the flags have it.
+
+    Args:
+      params: All of the model's.
+    """
+    numbers = super().evaluate_model(params)
+    numbers.update(_of_right(self._right.evaluate_model(params)))
+    if evaluation.RETRIEVAL in evaluation.METHODS.value:
+      left, right = (self._encodings(params, field) for field in (_LEFT, _RIGHT))
+      for name, value in retrieval.evaluate(left, right).items():
+        numbers[results.RETRIEVAL + name] = value
+    return numbers
+
+  def baselines(self) -> tuple[results.Numbers, results.Numbers]:
+    """Evaluates both encoders as `evaluating.Evaluator.baselines` does one."""
+    both = zip(super().baselines(), self._right.baselines(), strict=True)
+    random, scratch = (
+      collections.OrderedDict(**left, **_of_right(right)) for left, right in both
+    )
+    return random, scratch
+
+  def _encodings(self, params: network.Params, field: str) -> np.ndarray:
+    """Returns the projections of the test examples, or of the test cases."""
+    encode = functools.partial(self._project[field], params)
+    found = encoded.encode_set('test', encode, self._test, self._case_level, field)
+    return found.features
+
+
+def build_evaluator(
+  task: task_lib.Task,
+  encoder: network.Network,
+  model: Any,
+  *args: Any,
+  **kwargs: Any,
+) -> evaluating.Evaluator:
+  """Builds what evaluates a model: of two modalities, both of its encoders.
+
+  Args:
+    task: Gives the labelled training and test examples.
+    encoder: Whose parameters are evaluated; of two modalities, the left one.
+    model: Of the objective; where it is a `dual_encoder.TwoTower`, all is evaluated.
+    *args: As of `evaluating.Evaluator`, behind the encoder.
+    **kwargs: Likewise.
+  """
+  if isinstance(model, dual_encoder.TwoTower):
+    return Evaluator(task, model, *args, **kwargs)
+  return evaluating.Evaluator(task, encoder, *args, **kwargs)
+
+
+def _project(
+  model: dual_encoder.TwoTower, field: str, params: network.Params, x: Any
+) -> Any:
+  return model.project(params, x, field)
+
+
+def _of_right(numbers: results.Numbers) -> results.Numbers:
+  """Returns the numbers with the names of the right tower's."""
+  return collections.OrderedDict(
+    (results.RIGHT + name, value) for name, value in numbers.items()
+  )
