@@ -1,0 +1,117 @@
+"""Runs of a photograph and a record: both towers are evaluated, and retrieval."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from binaries import dcco
+from binaries import evaluate
+from binaries.experiment import two_towers
+from binaries.flags import common
+from tasks import registry
+from tests.binaries import in_process
+from tests.tasks import fabricate
+
+_FLAGS = (
+  '--seed=0',
+  '--label_fractions=0.1',
+  '--projector=8,4',
+  '--encoder=conv2',
+  '--encoder_width=0.125',
+)
+
+
+def _recall(queries, keys, k):
+  """Recall at k in float64, with ties in the order of a stable sort."""
+  units = [
+    rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    for rows in (queries.astype(np.float64), keys.astype(np.float64))
+  ]
+  best = np.argsort(-units[0] @ units[1].T, axis=1, kind='stable')[:, :k]
+  return np.mean(np.any(best == np.arange(len(best))[:, np.newaxis], axis=1))
+
+
+def test_retrieval_is_of_the_projections_of_all_test_pairs():
+  task = registry.load('digits_halves')
+  arguments = ('--task=digits_halves', '--evaluation_methods=retrieval,knn')
+  with in_process.parsed(*_FLAGS, *arguments):
+    model = common.build_two_towers(common.build_encoder(task), task)
+    evaluator = two_towers.build_evaluator(task, model.left, model)
+    params = model.init(tf.constant([0, 1]))
+    numbers = evaluator.evaluate_model(params)
+    # The same left encoder by itself, and with the right one's weights the right one.
+    alone = two_towers.build_evaluator(task, model.left, None).evaluate_model(params)
+  test = {name: tf.constant(task.test[name]) for name in ('left', 'right')}
+  left, right = (f.numpy() for f in model.encode(params, test, tf.constant([0, 0])))
+  assert numbers['retrieval/pairs'] == len(task.test) == 359
+  for k in (1, 5, 10):
+    for way, found in (
+      ('left_to_right', _recall(left, right, k)),
+      ('right_to_left', _recall(right, left, k)),
+    ):
+      # Halves of digits are no two alike; a last digit may move one of 359.
+      expected = pytest.approx(found, abs=1.1 / 359)
+      assert numbers[f'retrieval/{way}/recall_at_{k}'] == expected
+  assert {name: numbers[name] for name in alone} == alone
+  assert {f'right/{name}' for name in alone} <= numbers.keys()
+  assert numbers['right/knn/10%/accuracy'] != numbers['knn/10%/accuracy']
+
+
+def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
+  folder, run = fabricate.ham_records(tmp_path / 'ham'), tmp_path / 'run'
+  data = f'--data_dir={folder}'
+  ended = in_process.run(
+    dcco,
+    '--task=ham10000_records',
+    *_FLAGS,
+    data,
+    '--image_size=8',
+    '--rounds=1',
+    '--clients_per_round=4',
+    '--label_fractions=1',
+    '--evaluation_methods=knn,retrieval',
+    f'--run_dir={run}',
+  )
+  assert ended.status == 0, ended.stderr
+  assert 'Of the right tower:' in ended.stdout
+  # Two lesions are held out, whatever the number of their photographs.
+  assert 'retrieval among 2 pairs' in ended.stdout
+  assert ended.stdout.splitlines()[-2].split() == [
+    'chance',
+    '50.0%',
+    '100.0%',
+    '100.0%',
+  ]
+  file = run / 'evaluation.json'
+  before = json.loads(file.read_text())
+  assert {'knn/100%/accuracy', 'right/knn/100%/accuracy'} <= before.keys()
+  with np.load(run / 'checkpoints/round_00000001.npz') as archive:
+    # Age, whether it is unknown, three sexes and fifteen places; 128 units / 8.
+    kernels = [n for n in archive.files if n.endswith('trainable/right/dense0/kernel')]
+    assert archive[kernels[0]].shape == (20, 16)
+  file.unlink()
+  methods = '--evaluation_methods=retrieval'
+  in_process.call(evaluate, f'--run={run}', data, methods)
+  shown = capsys.readouterr().out
+  assert 'retrieval among 2 pairs' in shown
+  assert 'encoder ' not in shown.partition('of 1\n')[2]
+  after = json.loads(file.read_text())
+  assert list(after) == [n for n in before if n == 'round' or n.startswith('retrieval')]
+  assert all(after[name] == before[name] for name in after)
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+  where = f'--run_dir={tmp_path}/run --rounds=1'
+  expected = {
+    '--task=digits --evaluation_methods=knn,retrieval': 'which is of two modalities; '
+    "the task 'digits' has one, digits_halves and ham10000_records have two.",
+    '--task=digits_halves --evaluation_methods=retrieval --baselines': 'compared with '
+    'chance',
+    '--task=digits_halves --evaluation_methods=recall': 'finetune, retrieval.',
+    '--task=ham10000_records': 'needs data_dir',
+  }
+  answers = in_process.said(dcco, [f'{line} {where}' for line in expected])
+  for (line, message), answer in zip(expected.items(), answers.values(), strict=True):
+    assert message in answer, (line, answer)
