@@ -31,6 +31,8 @@ SCRATCH = 'supervised from scratch'
 
 # What the names of numbers of two modalities begin with.
 RIGHT, RETRIEVAL = 'right/', 'retrieval/'
+# Of projections without their mean and scale; behind `RETRIEVAL`.
+STANDARDISED = 'standardised/'
 
 # Numbers by name, of one encoder.
 Numbers = collections.OrderedDict[str, float]
@@ -180,12 +182,13 @@ def retrieval_table(numbers: Numbers) -> str:
   title = f'retrieval among {pairs:,.0f} pairs'
   rows: list[dict[str, object]] = [
     {
-      title: way.replace('_', ' '),
+      title: (kind + way).replace('_', ' ').replace('/', ' '),
       **{
-        f'recall at {k}': numbers[f'{RETRIEVAL}{way}/{retrieval.recall_name(k)}']
+        f'recall at {k}': numbers[f'{RETRIEVAL}{kind}{way}/{retrieval.recall_name(k)}']
         for k in retrieval.KS
       },
     }
+    for kind in ('', STANDARDISED)
     for way in (retrieval.LEFT_TO_RIGHT, retrieval.RIGHT_TO_LEFT)
   ]
   by_chance = {f'recall at {k}': retrieval.chance(pairs, k) for k in retrieval.KS}

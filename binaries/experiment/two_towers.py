@@ -45,7 +45,7 @@ class Evaluator(evaluating.Evaluator):
     """
     super().__init__(task, model.left, *args, **kwargs)
     self._right = evaluating.Evaluator(task, model.right, *args, **kwargs)
-    self._test = task.test
+    self._splits = {'training': task.train, 'test': task.test}
     self._case_level = task.case_level
     self._project = {
       field: features.build_encode(
@@ -63,9 +63,7 @@ class Evaluator(evaluating.Evaluator):
     numbers = super().evaluate_model(params)
     numbers.update(_of_right(self._right.evaluate_model(params)))
     if evaluation.RETRIEVAL in evaluation.METHODS.value:
-      left, right = (self._encodings(params, field) for field in (_LEFT, _RIGHT))
-      for name, value in retrieval.evaluate(left, right).items():
-        numbers[results.RETRIEVAL + name] = value
+      numbers.update(self._retrieve(params))
     return numbers
 
   def baselines(self) -> tuple[results.Numbers, results.Numbers]:
@@ -76,10 +74,28 @@ class Evaluator(evaluating.Evaluator):
     )
     return random, scratch
 
-  def _encodings(self, params: network.Params, field: str) -> np.ndarray:
-    """Returns the projections of the test examples, or of the test cases."""
+  def _retrieve(self, params: network.Params) -> results.Numbers:
+    """Returns recall by cosines of projections, and of standardised ones."""
+    plain, standardised = [], []
+    for field in (_LEFT, _RIGHT):
+      training, test = (self._encodings(params, field, name) for name in self._splits)
+      plain.append(test)
+      standardised.append(retrieval.standardise(test, training))
+    numbers = retrieval.evaluate(*plain)
+    for name, value in retrieval.evaluate(*standardised).items():
+      numbers[results.STANDARDISED + name] = value
+    return collections.OrderedDict(
+      (results.RETRIEVAL + name, value)
+      for name, value in numbers.items()
+      if name != results.STANDARDISED + retrieval.PAIRS
+    )
+
+  def _encodings(self, params: network.Params, field: str, split: str) -> np.ndarray:
+    """Returns the projections of the examples of a split, or of its cases."""
     encode = functools.partial(self._project[field], params)
-    found = encoded.encode_set('test', encode, self._test, self._case_level, field)
+    found = encoded.encode_set(
+      split, encode, self._splits[split], self._case_level, field
+    )
     return found.features
 
 

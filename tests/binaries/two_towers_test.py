@@ -26,8 +26,7 @@ _FLAGS = (
 def _recall(queries, keys, k):
   """Recall at k in float64, with ties in the order of a stable sort."""
   units = [
-    rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    for rows in (queries.astype(np.float64), keys.astype(np.float64))
+    rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (queries, keys)
   ]
   best = np.argsort(-units[0] @ units[1].T, axis=1, kind='stable')[:, :k]
   return np.mean(np.any(best == np.arange(len(best))[:, np.newaxis], axis=1))
@@ -43,17 +42,21 @@ def test_retrieval_is_of_the_projections_of_all_test_pairs():
     numbers = evaluator.evaluate_model(params)
     # The same left encoder by itself, and with the right one's weights the right one.
     alone = two_towers.build_evaluator(task, model.left, None).evaluate_model(params)
-  test = {name: tf.constant(task.test[name]) for name in ('left', 'right')}
-  left, right = (f.numpy() for f in model.encode(params, test, tf.constant([0, 0])))
+  known, found = (
+    [f.numpy().astype(np.float64) for f in model.encode(params, split.fields, None)]
+    for split in (task.train, task.test)
+  )
+  standard = [(f - t.mean(0)) / t.std(0) for f, t in zip(found, known, strict=True)]
   assert numbers['retrieval/pairs'] == len(task.test) == 359
-  for k in (1, 5, 10):
-    for way, found in (
-      ('left_to_right', _recall(left, right, k)),
-      ('right_to_left', _recall(right, left, k)),
-    ):
-      # Halves of digits are no two alike; a last digit may move one of 359.
-      expected = pytest.approx(found, abs=1.1 / 359)
-      assert numbers[f'retrieval/{way}/recall_at_{k}'] == expected
+  for kind, (left, right) in (('', found), ('standardised/', standard)):
+    for k in (1, 5, 10):
+      for way, recall in (
+        ('left_to_right', _recall(left, right, k)),
+        ('right_to_left', _recall(right, left, k)),
+      ):
+        # Halves of digits are no two alike; a last digit may move one of 359.
+        expected = pytest.approx(recall, abs=1.1 / 359)
+        assert numbers[f'retrieval/{kind}{way}/recall_at_{k}'] == expected
   assert {name: numbers[name] for name in alone} == alone
   assert {f'right/{name}' for name in alone} <= numbers.keys()
   assert numbers['right/knn/10%/accuracy'] != numbers['knn/10%/accuracy']

@@ -77,6 +77,25 @@ def test_own_encodings_are_found():
   assert set(retrieval.recalls(own, own)) == {1.0}
 
 
+def test_standardised_cosines_forget_mean_and_scale():
+  random = np.random.default_rng(0)
+  left, right = random.normal(size=[2, 30, 4])
+  moved = 1e3 * right * [1, 2, 3, 4] + [1e3, -1e4, 0, 5]
+  expected = retrieval.recalls(
+    (left - left.mean(0)) / left.std(0), (right - right.mean(0)) / right.std(0)
+  )
+  found = retrieval.recalls(
+    retrieval.standardise(left, left), retrieval.standardise(moved, moved)
+  )
+  np.testing.assert_allclose(found, expected, atol=1e-12)
+  assert np.any(retrieval.recalls(left, moved) != expected)
+  # By the statistics of other examples; what is constant there says nothing.
+  other = np.array([[1.0, 7], [3, 7]])
+  np.testing.assert_array_equal(
+    retrieval.standardise(np.array([[4.0, 9], [0, 7]]), other), [[2, 0], [-2, 0]]
+  )
+
+
 def test_zero_shot_takes_the_nearest_class():
   names = np.array([[4.0, 0, 0], [0, 1, 0], [0, 0.2, 0.2], [0, 0, 9]])
   prototypes = retrieval.class_prototypes(names, np.array([0, 1, 1, 2]), 3)

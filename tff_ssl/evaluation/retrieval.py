@@ -9,6 +9,10 @@ the partner, itself included, behind a better ones, min(max(k - a, 0), t) / t. T
 records that say the same are then each right half of the time, and an encoder that
 gives all the same encoding has exactly the recall of chance, k / n.
 
+CCO and VICReg leave free what no correlation or covariance tells: the mean of a
+projection's numbers (of CCO their scale too), which a cosine is moved by. `standardise`
+takes both out, as they are over the training examples.
+
 Source: Radford et al., 2021 (CLIP), section 3.1, for zero-shot classification; recall
 at k both ways is that of image-text retrieval (Karpathy and Fei-Fei, 2015).
 """
@@ -101,6 +105,23 @@ def recalls(
     tied = np.sum(np.abs(above) <= _TIE, axis=1)[:, np.newaxis]
     total += np.sum(np.clip(at - better, 0, tied) / tied, axis=0)
   return total / len(queries)
+
+
+def standardise(projections: np.ndarray, training: np.ndarray) -> np.ndarray:
+  """Takes out mean and deviation, those of training examples.
+
+  Args:
+    projections: [n, d].
+    training: [m, d] projections by the same tower; m at least 1.
+
+  Returns:
+    float64 [n, d]; what is constant over the training examples is 0.
+  """
+  known = np.asarray(training, np.float64)
+  deviation = known.std(axis=0)
+  # Float32 numbers that are equal but for their last digits are no information.
+  constant = deviation <= _TIE * np.abs(known).max(axis=0)
+  return (projections - known.mean(axis=0)) / np.where(constant, np.inf, deviation)
 
 
 def class_prototypes(
