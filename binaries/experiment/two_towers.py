@@ -76,13 +76,13 @@ class Evaluator(evaluating.Evaluator):
 
   def _retrieve(self, params: network.Params) -> results.Numbers:
     """Returns recall by cosines of projections, and of standardised ones."""
-    plain, standardised = [], []
-    for field in (_LEFT, _RIGHT):
-      training, test = (self._encodings(params, field, name) for name in self._splits)
-      plain.append(test)
-      standardised.append(retrieval.standardise(test, training))
-    numbers = retrieval.evaluate(*plain)
-    for name, value in retrieval.evaluate(*standardised).items():
+    known, found = (
+      [self._encodings(params, field, split) for field in (_LEFT, _RIGHT)]
+      for split in self._splits
+    )
+    numbers = retrieval.evaluate(found[0], found[1])
+    standard = [retrieval.standardise(*each) for each in zip(found, known, strict=True)]
+    for name, value in retrieval.evaluate(standard[0], standard[1]).items():
       numbers[results.STANDARDISED + name] = value
     return collections.OrderedDict(
       (results.RETRIEVAL + name, value)
