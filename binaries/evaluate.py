@@ -34,6 +34,7 @@ from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import hosts
 from binaries.flags import outputs
+from binaries.flags import towers
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
@@ -86,7 +87,7 @@ def main() -> None:
   encoder = common.build_encoder(task)
   model = None
   if encoder.field == dual_encoder.LEFT:
-    model = common.build_two_towers(encoder, task)
+    model = towers.build(encoder, task)
   round, params = _read(folder, encoder, model)
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)

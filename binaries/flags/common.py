@@ -18,7 +18,6 @@ from tasks import manifest
 from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import multiview
-from tff_ssl.encoders import mlp
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
@@ -55,11 +54,7 @@ IMAGE_SIZE = flags.DEFINE_integer(
   'image_size', None, "Height and width of the images; by default the task's own."
 )
 ENCODER = flags.DEFINE_enum(
-  'encoder',
-  'resnet8',
-  encoders.NAMES,
-  'Encoder; of tabular tasks mlp by default. Of two modalities that of both, but for '
-  'vectors on the right, whose encoder is mlp.',
+  'encoder', 'resnet8', encoders.NAMES, 'Encoder; of tabular tasks mlp by default.'
 )
 WIDTH = flags.DEFINE_float(
   'encoder_width', 1.0, "Factor on the encoder's channels or units."
@@ -363,44 +358,23 @@ def build_encoder(task: task_lib.Task) -> network.Network:
   return build_encoder_of_shape(task.shapes[task.field], task.field)
 
 
-def build_two_towers(
-  left: network.Network, task: task_lib.Task
-) -> dual_encoder.TwoTower:
-  """Builds the dual encoder of a task's two modalities.
-
-  Args:
-    left: The encoder that `build_encoder` builds of the task.
-    task: With `left` and `right`.
-  """
-  shape = task.shapes[dual_encoder.RIGHT]
-  # Of a photograph and its record, --encoder is the photograph's.
-  name = ENCODER.value if len(shape) > 1 else mlp.NAMES[0]
-  right = build_encoder_of_shape(shape, dual_encoder.RIGHT, name)
-  return dual_encoder.build_two_towers(left, right, projector_widths())
-
-
 def build_encoder_of_shape(
-  shape: Sequence[int], field: str = network.IMAGE, name: str | None = None
+  shape: Sequence[int], field: str = network.IMAGE
 ) -> network.Network:
   """Builds the encoder of a field of examples.
 
   Args:
     shape: Of one example there: (height, width, channels) of images.
     field: Its name.
-    name: Of the encoder; None: the flag's.
   """
-  # The defaults are not meant for encoders without, which refuse any; and what is given
-  # is meant for the flag's encoder.
-  flagged = name is None or name == ENCODER.value
-  name = name or ENCODER.value
+  # The defaults are not meant for encoders without, which refuse any.
   stem, norm = (
-    flag.value
-    if name in takers or (flagged and flags.FLAGS[flag.name].present)
-    else None
+    flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
     for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))
   )
-  patch = PATCH.value if flagged else None
-  return encoders.build_encoder(name, shape, WIDTH.value, stem, patch, norm, field)
+  return encoders.build_encoder(
+    ENCODER.value, shape, WIDTH.value, stem, PATCH.value, norm, field
+  )
 
 
 def build_siamese(

@@ -8,6 +8,7 @@ from absl import flags
 
 from binaries.flags import common
 from binaries.flags import methods
+from binaries.flags import towers as towers_lib
 from tasks import task as task_lib
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import multiview
@@ -80,7 +81,7 @@ class Objective:
         f'--augmentation is given with --task={task.name}, whose two modalities are '
         'the two views.'
       )
-    towers = common.build_two_towers(encoder, task)
+    towers = towers_lib.build(encoder, task)
     return self.build(encoder, task.num_classes, towers)
 
 

@@ -10,6 +10,7 @@ from binaries import dcco
 from binaries import evaluate
 from binaries.experiment import two_towers
 from binaries.flags import common
+from binaries.flags import towers
 from tasks import registry
 from tests.binaries import in_process
 from tests.tasks import fabricate
@@ -36,7 +37,7 @@ def test_retrieval_is_of_the_projections_of_all_test_pairs():
   task = registry.load('digits_halves')
   arguments = ('--task=digits_halves', '--evaluation_methods=retrieval,knn')
   with in_process.parsed(*_FLAGS, *arguments):
-    model = common.build_two_towers(common.build_encoder(task), task)
+    model = towers.build(common.build_encoder(task), task)
     evaluator = two_towers.build_evaluator(task, model.left, model)
     params = model.init(tf.constant([0, 1]))
     numbers = evaluator.evaluate_model(params)

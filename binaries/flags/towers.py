@@ -1,0 +1,26 @@
+"""The dual encoder of two modalities that the flags name."""
+
+from binaries.flags import common
+from tasks import task as task_lib
+from tff_ssl.encoders import mlp
+from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
+from tff_ssl.objectives import dual_encoder
+
+
+def build(left: network.Network, task: task_lib.Task) -> dual_encoder.TwoTower:
+  """Builds the dual encoder of a task's two modalities.
+
+  Args:
+    left: The encoder that `common.build_encoder` builds of the task.
+    task: With `left` and `right`.
+  """
+  shape, field = task.shapes[dual_encoder.RIGHT], dual_encoder.RIGHT
+  if len(shape) > 1:
+    right = common.build_encoder_of_shape(shape, field)
+  else:
+    # Of a photograph and its record, --encoder is the photograph's.
+    right = registry.build_encoder(
+      mlp.NAMES[0], shape, common.WIDTH.value, None, None, common.NORM.value, field
+    )
+  return dual_encoder.build_two_towers(left, right, common.projector_widths())
