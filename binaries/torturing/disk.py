@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 import contextlib
 import pathlib
 import random
-import shutil
 import subprocess
 
 from binaries.torturing import programs
@@ -14,7 +13,7 @@ KINDS = ('centralized', 'stateful')
 _MEBIBYTES = 4
 
 
-class Disk(trials.Trials):
+class Disk(trials.OfRuns):
   """Runs on a disk on which only so much is free, and then all."""
 
   def __init__(
@@ -22,7 +21,7 @@ class Disk(trials.Trials):
   ):
     """Runs nothing yet; see `trials.Trials`."""
     super().__init__(folder, rng, say)
-    self._made: dict[str, dict[str, str]] = {}
+    self._made: dict[str, tuple[dict[str, str], int]] = {}
 
   def trial(self, name: str) -> bool:
     """Runs with little room, then with more; returns whether all held.
@@ -30,31 +29,19 @@ class Disk(trials.Trials):
     Args:
       name: One of `KINDS`.
     """
-    kind = programs.KINDS[name]
-    if name not in self._made:
-      folder = self._folder / f'{name}_disk'
-      shutil.rmtree(folder, ignore_errors=True)
-      arguments = [*kind.flags, f'--run_dir={folder}']
-      ended = programs.Process(kind.program, arguments, self._folder / 'tmp').end()
-      if ended.status:
-        raise RuntimeError(f'{name} left in peace: {ended.stderr[-2000:]}')
-      self._made[name] = programs.numbers(folder)
-      size = sum(p.stat().st_size for p in folder.rglob('*') if p.is_file())
-      self._made[name]['size'] = str(size)
-    free = self._random.randrange(2**12, int(self._made[name]['size']) * 3 // 2)
+    expected, size = self._reference(name)
+    free = self._random.randrange(2**12, size * 3 // 2)
     with _mounted(self._folder / 'full') as mount:
       if mount is None:
         self.counts['no file system could be mounted'] += 1
         return True
       ballast = mount / 'ballast'
       ballast.write_bytes(bytes(_MEBIBYTES * 2**20 - free))
-      arguments = [*kind.flags, f'--run_dir={mount / "run"}']
-      full = programs.Process(kind.program, arguments, self._folder / 'tmp').end()
+      full = self._start(name, mount / 'run').end()
       self.counts['runs'] += 1
       ballast.unlink()
-      ended = programs.Process(kind.program, arguments, self._folder / 'tmp').end()
+      ended = self._start(name, mount / 'run').end()
       found = programs.numbers(mount / 'run') if ended.status == 0 else {}
-    expected = {k: v for k, v in self._made[name].items() if k != 'size'}
     held = found == expected
     if full.status == 0:
       self.counts['had room enough'] += 1
@@ -69,6 +56,15 @@ class Disk(trials.Trials):
         f'other {[k for k in expected if found.get(k) != expected[k]]}'
       )
     return held
+
+  def _reference(self, name: str) -> tuple[dict[str, str], int]:
+    """Returns the numbers of a run left in peace, and the bytes of its folder."""
+    if name not in self._made:
+      folder = self._folder / f'{name}_disk'
+      self._in_peace(name, folder)
+      size = sum(p.stat().st_size for p in folder.rglob('*') if p.is_file())
+      self._made[name] = programs.numbers(folder), size
+    return self._made[name]
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def _swap(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None:
 _DAMAGES = collections.OrderedDict(cut=_cut, flip=_flip, delete=_delete, swap=_swap)
 
 
-class Folders(trials.Trials):
+class Folders(trials.OfRuns):
   """Damages of run folders."""
 
   def __init__(
@@ -99,10 +99,7 @@ class Folders(trials.Trials):
     if name in self._made:
       return self._made[name]
     for folder, flags in ((name, ()), (f'{name}_other', ('--seed=1',))):
-      shutil.rmtree(self._folder / folder, ignore_errors=True)
-      ended = self._start(name, self._folder / folder, flags).end()
-      if ended.status:
-        raise RuntimeError(f'{name} left in peace: {ended.stderr[-2000:]}')
+      self._in_peace(name, self._folder / folder, flags)
     killed = self._folder / f'{name}_killed'
     shutil.rmtree(killed, ignore_errors=True)
     process = self._start(name, killed)
@@ -113,10 +110,3 @@ class Folders(trials.Trials):
     process.end()
     self._made[name] = programs.numbers(self._folder / name)
     return self._made[name]
-
-  def _start(
-    self, name: str, folder: pathlib.Path, flags: tuple[str, ...] = ()
-  ) -> programs.Process:
-    kind = programs.KINDS[name]
-    arguments = [*kind.flags, *flags, f'--run_dir={folder}']
-    return programs.Process(kind.program, arguments, self._folder / 'tmp')

@@ -5,7 +5,7 @@ no worker behind, and no file in TMPDIR.
 """
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import contextlib
 import pathlib
 import random
@@ -27,7 +27,7 @@ _GONE_SECONDS = 5.0
 _MOST_KILLS = 3
 
 
-class Kills(trials.Trials):
+class Kills(trials.OfRuns):
   """Kills of all kinds of process.
 
   Attributes:
@@ -55,7 +55,7 @@ class Kills(trials.Trials):
     done = []
     for _ in range(self._random.randint(1, _MOST_KILLS)):
       way = self._random.choices(list(_WAYS), list(_WAYS.values()))[0]
-      if way in ('worker', 'freeze') and name in ('in_process', 'centralized'):
+      if way in ('worker', 'freeze') and not programs.KINDS[name].starts_worker:
         way = 'kill'
       done.append(f'{way} {self._disturb(name, folder, way, seconds)}')
     ended = self._start(name, folder).end()
@@ -80,10 +80,7 @@ class Kills(trials.Trials):
     """Returns the numbers of a run left in peace, and the seconds that it took."""
     if name not in self._references:
       folder = self._folder / name
-      shutil.rmtree(folder, ignore_errors=True)
-      ended = self._start(name, folder).end()
-      if ended.status:
-        raise RuntimeError(f'{name} left in peace: {ended.stderr[-2000:]}')
+      ended = self._in_peace(name, folder)
       self._references[name] = programs.numbers(folder), ended.seconds
     return self._references[name]
 
@@ -153,11 +150,11 @@ class Kills(trials.Trials):
     self.counts[what] += 1
     self._say(text)
 
-  def _start(self, name: str, folder: pathlib.Path) -> programs.Process:
-    kind = programs.KINDS[name]
-    flags = [*kind.flags, f'--run_dir={folder}']
-    if kind.hosts:
+  def _start(
+    self, name: str, folder: pathlib.Path, flags: Sequence[str] = ()
+  ) -> programs.Process:
+    if hosts := programs.KINDS[name].hosts:
       if self._machine is None:
-        self._machine = killing.Machine(kind.hosts)
-      flags.append(f'--worker_addresses={",".join(self._machine.addresses)}')
-    return programs.Process(kind.program, flags, self._folder / 'tmp')
+        self._machine = killing.Machine(hosts)
+      flags = (*flags, f'--worker_addresses={",".join(self._machine.addresses)}')
+    return super()._start(name, folder, flags)

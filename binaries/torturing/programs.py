@@ -50,6 +50,11 @@ class Kind:
   flags: tuple[str, ...]
   hosts: int = 0
 
+  @property
+  def starts_worker(self) -> bool:
+    """Whether a run has a worker that is its child."""
+    return '--runtime=worker' in self.flags
+
 
 KINDS: Mapping[str, Kind] = collections.OrderedDict(
   worker=Kind('dcco', (*_DCCO, '--runtime=worker')),
