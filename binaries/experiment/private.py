@@ -11,6 +11,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import releases
 from tff_ssl.runtime import accounting
+from tff_ssl.runtime import loop
 from tff_ssl.runtime import private_rounds
 
 # docs/privacy.md says the same with reasons.
@@ -22,8 +23,9 @@ _TO_SERVER = (
   'what the server sees: it is trusted with the clipped values of each client'
 )
 _SECRET = 'nobody knows who was in which cohort: --seed tells, and sizes of cohorts may'
+_COUNTS = 'the numbers n_k of examples, and how many clients and examples a round had'
 _NOT_PROTECTED = (
-  'the numbers n_k of examples, and how many clients and examples a round had',
+  _COUNTS,
   _TO_SERVER,
   'what the simulation writes besides: partition.csv, clients.csv, evaluation.json',
 )
@@ -32,9 +34,15 @@ _ASSUMED = (
   'the folder was not copied and gone on with twice: each ledger counts its own',
   'noise is in floating point, of a generator that is not cryptographic',
 )
-_NEIGHBOURS = (
-  'one client, with all of its examples, replaced by another with as many examples'
-)
+_NEIGHBOURS = {
+  accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
+  'many examples',
+  accounting.POISSON: 'one client more or less, with all of its examples',
+}
+_SAMPLING = {
+  accounting.FIXED: 'without replacement',
+  accounting.POISSON: 'in the mean, each by a chance of its own',
+}
 
 
 def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
@@ -52,6 +60,11 @@ def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
   if not privacy.is_private() or graph is None:
     return process
   _check_statistics(graph)
+  if privacy.is_poisson() and isinstance(process, loop.KeepsFiles):
+    raise ValueError(
+      f'{privacy.COHORTS.name} is {accounting.POISSON} for a method whose clients keep '
+      f'a state; it must be {accounting.FIXED}, for who has one tells who took part.'
+    )
   z = graph.aggregation.noise_multiplier
   if z is None:
     raise ValueError('The process was built without noise; it must have some.')
@@ -60,8 +73,11 @@ def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
   delta, budget = privacy.DELTA.value, privacy.EPSILON.value
   # Who is in a cohort is no secret to a server that noise is to protect from.
   amplified = graph.aggregation.is_gaussian
+  sampling = (
+    accounting.FIXED if graph.aggregation.expected is None else accounting.POISSON
+  )
   terms = accounting.Terms(
-    population, cohort, dict.fromkeys(names, z), delta, amplified
+    population, cohort, dict.fromkeys(names, z), delta, amplified, sampling
   )
   accountant = accounting.Accountant(terms)
   fitting = rounds if budget is None else accountant.rounds_within(budget, rounds)
@@ -127,6 +143,11 @@ def promised(algorithm: Any) -> Mapping[str, object]:
   if not isinstance(algorithm, private_rounds.PrivateRounds):
     return {}
   terms = algorithm.terms
+  hidden = []
+  if privacy.is_distributed():
+    hidden.append(_TO_SERVER)
+  if terms.sampling == accounting.POISSON:
+    hidden.append(_COUNTS)
   return {
     'privacy': collections.OrderedDict(
       aggregation='distributed differential privacy, Skellam noise of the clients '
@@ -136,20 +157,17 @@ def promised(algorithm: Any) -> Mapping[str, object]:
       epsilon=algorithm.epsilon,
       delta=terms.delta,
       unit='client',
-      neighbours=_NEIGHBOURS,
+      neighbours=_NEIGHBOURS[terms.sampling],
       releases=algorithm.releases,
       noise_of_round=terms.of_round,
       noise=dict(terms.multipliers),
       clip_norms=privacy.clip_norms(),
-      sampling=f'{terms.cohort} of {terms.population} clients a round, without '
-      f'replacement; {"counted" if terms.amplified else "not counted"}',
+      sampling=f'{terms.cohort} of {terms.population} clients a round, '
+      f'{_SAMPLING[terms.sampling]}; '
+      f'{"counted" if terms.amplified else "not counted"}',
       accountant=accounting.NAME,
       protected=_PROTECTED,
-      not_protected=[
-        each
-        for each in _NOT_PROTECTED
-        if each != _TO_SERVER or not privacy.is_distributed()
-      ],
+      not_protected=[each for each in _NOT_PROTECTED if each not in hidden],
       assumed=[each for each in _ASSUMED if each != _SECRET or terms.amplified],
     )
   }

@@ -1,7 +1,7 @@
 """One run of one algorithm on one task: what all training binaries have in common."""
 
 import collections
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import contextlib
 import dataclasses
 from typing import Any
@@ -156,7 +156,11 @@ def prepare(chosen: choice.Choice) -> Prepared:
   given = {} if aggregation is None else {'aggregation': aggregation}
   process = algorithm.build(objective, spec, *counted, **given)
   graph = getattr(process, 'graph', None)
-  take: Callable[[Iterable[str]], Any] = clients.cohort
+
+  def take(client_ids: Collection[str]) -> Any:
+    # Of cohorts of random sizes one may be empty.
+    return clients.cohort(client_ids) if client_ids else clients.nobody()
+
   is_stateful = isinstance(process, processes.StatefulProcess)
   if algorithm.federated:
     process = in_parts(process)
@@ -311,7 +315,7 @@ def _build_cohorts(
   task: task_lib.Task,
   data: client_data.ArrayClientData,
   partition: partition_lib.Partition,
-  take: Callable[[Iterable[str]], Any] | None,
+  take: Callable[[Collection[str]], Any] | None,
   label_share: float | None,
 ) -> Callable[[int], Any]:
   """Returns the data of each round; a function of the round and the seed alone.
@@ -326,7 +330,7 @@ def _build_cohorts(
   """
   seed = common.SEED.value
   cohort_size = common.cohort_size(len(partition))
-  cohorts = sampling.Cohorts(data.client_ids, cohort_size, seed)
+  cohorts = privacy.build_cohorts(data.client_ids, cohort_size, seed)
   if take is not None:
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))

@@ -7,7 +7,7 @@
 What each promises, and what not: docs/privacy.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import math
 from typing import Any
 
@@ -17,7 +17,9 @@ import tensorflow as tf
 from binaries.flags import common
 from binaries.flags import hosts
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.runtime import accounting
+from tff_ssl.runtime import sampling
 
 PLAIN, SECURE, PRIVATE, DISTRIBUTED = 'plain', 'secure', 'private', 'distributed'
 
@@ -86,9 +88,17 @@ QUANTILE = flags.DEFINE_float(
   'The share of clients that clip norms should leave as they are; they follow it from '
   'round to round, beginning with those given. By default they stay.',
 )
+COHORTS = flags.DEFINE_enum(
+  'privacy_cohorts',
+  accounting.FIXED,
+  (accounting.FIXED, accounting.POISSON),
+  'How the cohorts of a private run are drawn, and counted: fixed: --clients_per_round '
+  'without replacement; poisson: each client by a chance of its own, so many in the '
+  'mean; sums are then divided by what a round has in the mean, and no count is told.',
+)
 _OF_SECURE = (SECURE_BOUND.name, SECURE_ROWS.name)
 _OF_BOTH = (SECURE_EXAMPLES.name,)
-_OF_CENTRAL = (QUANTILE.name,)
+_OF_CENTRAL = (QUANTILE.name, COHORTS.name)
 _OF_PRIVATE = (
   NOISE.name,
   EPSILON.name,
@@ -116,6 +126,11 @@ def is_private() -> bool:
 def is_distributed() -> bool:
   """Returns whether clients add the noise."""
   return AGGREGATION.value == DISTRIBUTED
+
+
+def is_poisson() -> bool:
+  """Returns whether each client is in a cohort by a chance of its own."""
+  return is_private() and COHORTS.value == accounting.POISSON
 
 
 def settle() -> None:
@@ -244,8 +259,26 @@ def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
     return aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():
     cohort = common.cohort_size(len(sizes))
-    return _private(noise_of_round(len(sizes), cohort), cohort)
+    expected = None
+    if is_poisson():
+      expected = expected_lib.Expected(cohort, cohort / len(sizes) * sum(sizes))
+    return _private(noise_of_round(len(sizes), cohort), cohort, expected)
   return None
+
+
+def build_cohorts(
+  client_ids: Sequence[str], clients_per_round: int, seed: int
+) -> Callable[[int], list[str]]:
+  """Builds what draws the cohort of each round.
+
+  Args:
+    client_ids: All clients.
+    clients_per_round: Of a cohort, or in the mean.
+    seed: Of the draws.
+  """
+  if is_poisson():
+    return sampling.PoissonCohorts(client_ids, clients_per_round, seed)
+  return sampling.Cohorts(client_ids, clients_per_round, seed)
 
 
 def _check_clients(sizes: Sequence[int]) -> None:
@@ -272,7 +305,13 @@ def noise_of_round(population: int, cohort: int) -> float:
     return float(NOISE.value)
   rounds = common.ROUNDS.value
   return accounting.solve(
-    population, cohort, rounds, EPSILON.value, DELTA.value, not is_distributed()
+    population,
+    cohort,
+    rounds,
+    EPSILON.value,
+    DELTA.value,
+    not is_distributed(),
+    COHORTS.value,
   )
 
 
@@ -291,7 +330,9 @@ def clip_norms() -> dict[str, object]:
   return norms
 
 
-def _private(noise: float, cohort: int) -> aggregation_lib.Aggregation:
+def _private(
+  noise: float, cohort: int, expected: expected_lib.Expected | None = None
+) -> aggregation_lib.Aggregation:
   adaptive = None
   if QUANTILE.value is not None:
     if not 0 < QUANTILE.value < 1:
@@ -311,5 +352,5 @@ def _private(noise: float, cohort: int) -> aggregation_lib.Aggregation:
       SECURE_EXAMPLES.value,
     )
   return aggregation_lib.private_rounds(
-    noise, UPDATE_CLIP.value, statistics, METRICS_CLIP.value, adaptive
+    noise, UPDATE_CLIP.value, statistics, METRICS_CLIP.value, adaptive, expected
   )

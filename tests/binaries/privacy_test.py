@@ -45,6 +45,9 @@ _REFUSED = {
     f'--privacy_epsilon=8 --privacy_clip_quantile=0.5 {_DISTRIBUTED}': (
       'is given with --aggregation=distributed; it is for private only'
     ),
+    f'--privacy_noise_multiplier=1 --privacy_cohorts=poisson {_DISTRIBUTED}': (
+      'is given with --aggregation=distributed; it is for private only'
+    ),
     f'--algorithm=centralized_cco {_SECURE}': '--aggregation is given with --algorithm',
   },
   fedema: {f'--method=fedca {_SECURE}': 'clients send rows that are one'},
@@ -126,6 +129,43 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert 'n_k' in card['privacy']['not_protected'][0]
   assert (folder / 'encoder.keras').exists()
   assert privacy_ledger.read(folder)['multipliers'] == pytest.approx(multipliers)
+
+
+def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_path):
+  folder = tmp_path / 'run'
+  flags = ('--clients_per_round=1', '--seed=3')
+  with in_process.parsed('--aggregation=private', '--privacy_cohorts=poisson'):
+    drawn = privacy.build_cohorts([f'client{k:03}' for k in range(359)], 1, 3)
+  sizes = {len(drawn(round)) for round in range(1, 6)}
+  # One that nobody is in, and one of several.
+  assert 0 in sizes and max(sizes) > 1
+  ended = in_process.run(
+    dcco,
+    *_FLAGS,
+    *flags,
+    '--aggregation=private',
+    '--privacy_cohorts=poisson',
+    '--privacy_noise_multiplier=3',
+    '--privacy_delta=1e-3',
+    '--privacy_update_clip=1',
+    '--privacy_statistics_clip=2',
+    f'--run_dir={folder}',
+    folder=folder,
+  )
+  assert ended.status == 0, ended.stderr
+  multipliers = {'statistics/statistics': 2**0.5 * 3, 'train/update': 2**0.5 * 3}
+  terms = accounting.Terms(359, 1, multipliers, 1e-3, sampling=accounting.POISSON)
+  rows = _rows(folder)
+  assert float(rows[-1]['privacy/epsilon']) == pytest.approx(
+    accounting.Accountant(terms).epsilon(5)
+  )
+  for count, told in (('clients', '1'), ('examples', '4'), ('empty_clients', '0')):
+    assert [row[f'client_work/{count}'] for row in rows] == [told] * 5
+  card = json.loads((folder / 'encoder.json').read_text())['privacy']
+  assert card['neighbours'].startswith('one client more or less')
+  assert 'by a chance of its own; counted' in card['sampling']
+  assert not any('n_k' in each for each in card['not_protected'])
+  assert privacy_ledger.read(folder)['sampling'] == 'poisson'
 
 
 def test_a_secure_run_says_what_was_clipped(tmp_path):

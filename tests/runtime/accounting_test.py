@@ -46,6 +46,33 @@ def test_epsilon_is_that_of_dp_accounting(configuration):
   assert got.epsilon(0) == 0
 
 
+@pytest.mark.parametrize('configuration', _CONFIGURATIONS)
+def test_epsilon_of_poisson_cohorts_is_that_of_dp_accounting(configuration):
+  population, cohort, multipliers, delta, rounds = configuration
+  accountant = dp_accounting.rdp.RdpAccountant(_ORDERS)
+  together = sum(z**-2 for z in multipliers) ** -0.5
+  one = dp_accounting.PoissonSampledDpEvent(
+    cohort / population, dp_accounting.GaussianDpEvent(together)
+  )
+  accountant.compose(dp_accounting.SelfComposedDpEvent(one, rounds))
+  named = {f'value_{k}': z for k, z in enumerate(multipliers)}
+  terms = accounting.Terms(
+    population, cohort, named, delta, sampling=accounting.POISSON
+  )
+  got = accounting.Accountant(terms, _ORDERS)
+  assert got.epsilon(rounds) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+  fixed = accounting.Accountant(_terms(*configuration[:4]), _ORDERS)
+  assert got.epsilon(rounds) < fixed.epsilon(rounds)
+
+
+def test_poisson_cohorts_need_less_noise():
+  of_both = [
+    accounting.solve(1000, 50, 100, 8.0, 1e-4, sampling=sampling)
+    for sampling in (accounting.FIXED, accounting.POISSON)
+  ]
+  assert of_both[1] < 0.7 * of_both[0]
+
+
 def test_without_sampling_it_is_not_below_the_exact_loss_of_a_gaussian():
   """Balle and Wang, "Improving the Gaussian Mechanism", ICML 2018, theorem 8."""
   z, delta = 3.0, 1e-3
@@ -87,6 +114,13 @@ def test_the_noise_that_a_budget_needs_is_enough_and_little_more():
 def test_terms_out_of_range_are_named(arguments, message):
   with pytest.raises(ValueError, match=message):
     _terms(*arguments)
+
+
+def test_how_cohorts_are_drawn_is_one_of_two_ways():
+  with pytest.raises(ValueError, match="sampling is 'any'; it must be one of fixed, p"):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, sampling='any')
+  with pytest.raises(ValueError, match="'poisson' where who is in a cohort is known"):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, False, accounting.POISSON)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.runtime import audit
 
 _Z, _CLIP, _DELTA = 2.0, 0.3, 1e-5
@@ -46,8 +47,10 @@ def test_scores_that_are_told_apart_have_a_large_bound():
   assert found == pytest.approx(math.log(0.9817 / 0.00184), abs=0.02)
 
 
-def test_a_sound_clip_passes(tff_context):
-  sound = aggregation_lib.private(_Z, _CLIP, 1.0)
+@pytest.mark.parametrize('expected', [None, expected_lib.Expected(10, 10.0)])
+def test_a_sound_clip_passes(tff_context, expected):
+  # Divided by the clients, or by what a round would have in the mean.
+  sound = aggregation_lib.private(_Z, _CLIP, 1.0, expected=expected)
   found = audit.audit(sound, _Z, _CLIP, _DELTA, _FEW)
   assert not found.is_broken
   assert found.claimed == audit.gaussian_epsilon(0.5, _DELTA)

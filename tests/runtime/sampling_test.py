@@ -1,5 +1,6 @@
 import collections
 
+import numpy as np
 import pytest
 
 from tff_ssl.runtime import sampling
@@ -35,6 +36,24 @@ def test_the_whole_population_can_take_part():
   assert sampling.Cohorts(CLIENTS, 10, seed=0)(1) == CLIENTS
 
 
+def test_in_poisson_cohorts_each_client_is_by_a_chance_of_its_own():
+  cohorts = sampling.PoissonCohorts(CLIENTS, 3, seed=5)
+  drawn = [cohorts(round) for round in range(4000)]
+  assert drawn[7] == sampling.PoissonCohorts(CLIENTS[::-1], 3, seed=5)(7)
+  assert all(cohort == sorted(set(cohort)) for cohort in drawn)
+  present = np.array([[client in cohort for client in CLIENTS] for cohort in drawn])
+  # Binomial(4000, 0.3): mean 1200, standard deviation 29. Of two clients together
+  # 0.3^2 of 4000: 360, standard deviation 18.1.
+  together = present.T.astype(int) @ present
+  assert np.all(np.abs(np.diag(together) - 1200) < 130)
+  assert np.all(np.abs(together[~np.eye(10, dtype=bool)] - 360) < 82)
+  sizes = present.sum(axis=1)
+  # Of sizes Binomial(10, 0.3); none at all 0.7^10 of the time: 113 of 4000.
+  assert sizes.var() == pytest.approx(2.1, abs=0.25)
+  assert 113 - 50 < np.sum(sizes == 0) < 113 + 50
+
+
+@pytest.mark.parametrize('kind', [sampling.Cohorts, sampling.PoissonCohorts])
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [
@@ -44,6 +63,6 @@ def test_the_whole_population_can_take_part():
     ((CLIENTS, 2, -1), 'seed is -1'),
   ],
 )
-def test_bad_input(arguments, message):
+def test_bad_input(kind, arguments, message):
   with pytest.raises(ValueError, match=message):
-    sampling.Cohorts(*arguments)
+    kind(*arguments)

@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
+from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
 from tff_ssl.aggregators import withheld
@@ -44,6 +45,8 @@ class Aggregation:
     is_gaussian: Where noise is added, whether it is Gaussian. Other noise is counted as
       a Gaussian's without the help of sampling, which is not known of it.
     releases_metrics: Whether metrics leave the clients; else what arrives of them is 0.
+    expected: Where the sizes of cohorts are random and no secret is told of them, what
+      stands in the place of the counts of each round; None: they are counted.
     divided: Where noise is stated for a round, how many values a round releases -> the
       aggregation for such rounds. The builder calls it; None: there is nothing to
       divide.
@@ -58,6 +61,7 @@ class Aggregation:
   noise_multiplier: float | None = None
   is_gaussian: bool = True
   releases_metrics: bool = True
+  expected: expected_lib.Expected | None = None
   divided: 'Callable[[int], Aggregation] | None' = None
 
 
@@ -159,6 +163,7 @@ def private(
   statistics_clip: float,
   metrics_clip: float | None = 1.0,
   adaptive: AdaptiveClip | None = None,
+  expected: expected_lib.Expected | None = None,
 ) -> Aggregation:
   """Returns central differential privacy at the level of a client.
 
@@ -172,7 +177,7 @@ def private(
       releases (model, statistics, metrics) is protected.
     - Example counts n_k and the counts of clients are summed in the clear, and the
       sums are divided by the exact total. The guarantee holds for clients whose counts
-      may be known.
+      may be known. With `expected` nothing is counted, and sums are divided by that.
     - Updates, statistics and metrics are three releases of one round, each at
       `noise_multiplier`: account for every one that an algorithm uses. DCCO has the
       first two, FedAvg the first and the last, with batch norm all three. What a round
@@ -187,6 +192,8 @@ def private(
       the client.
     adaptive: How the clip norms change from round to round, beginning with those
       given; None: they stay. There are no packs then, for each client is compared.
+    expected: For cohorts in which each client is by a chance of its own
+      (`sampling.PoissonCohorts`): what a round has in the mean.
 
   Returns:
     The aggregation.
@@ -204,10 +211,12 @@ def private(
   if adaptive is not None:
     to_sum = functools.partial(_adaptive_sum, noise_multiplier, adaptive)
     sums = {name: to_sum(norm) for name, norm in clip_norms.items()}
-    return _noised(noise_multiplier, sums)
+    noised = _noised(noise_multiplier, sums, *_known(expected))
+    return dataclasses.replace(noised, expected=expected)
   noised = _noised(
     noise_multiplier,
     {name: _noised_sum(noise_multiplier, norm) for name, norm in clip_norms.items()},
+    *_known(expected),
   )
   # In packs each client is clipped inside; what is left is the same noise, by a norm
   # that clips nothing. Of a power of two the scale is exactly one.
@@ -217,8 +226,10 @@ def private(
       name: _noised_sum(noise_multiplier * norm / _UNCLIPPED, _UNCLIPPED)
       for name, norm in clip_norms.items()
     },
+    *_known(expected),
   )
-  return dataclasses.replace(noised, packs=Packs(noise_only, clip_norms))
+  packed = Packs(dataclasses.replace(noise_only, expected=expected), clip_norms)
+  return dataclasses.replace(noised, packs=packed, expected=expected)
 
 
 def private_rounds(
@@ -227,6 +238,7 @@ def private_rounds(
   statistics_clip: float,
   metrics_clip: float | None = None,
   adaptive: AdaptiveClip | None = None,
+  expected: expected_lib.Expected | None = None,
 ) -> Aggregation:
   """Returns `private` with the noise of a round, whatever the round releases.
 
@@ -239,9 +251,12 @@ def private_rounds(
     statistics_clip: Of statistics.
     metrics_clip: Of metrics.
     adaptive: Of all clip norms.
+    expected: Of cohorts of random sizes.
   """
   return _divided(
-    lambda z: private(z, update_clip, statistics_clip, metrics_clip, adaptive),
+    lambda z: private(
+      z, update_clip, statistics_clip, metrics_clip, adaptive, expected
+    ),
     noise_multiplier,
   )
 
@@ -304,6 +319,19 @@ def _divided(
     return build(noise_multiplier * math.sqrt(releases))
 
   return dataclasses.replace(divided(1), divided=divided)
+
+
+def _known(
+  expected: expected_lib.Expected | None,
+) -> tuple[tff.aggregators.UnweightedAggregationFactory | None, ...]:
+  """Returns what stands in the place of sums of weights, and of counts."""
+  if expected is None:
+    return None, None
+  counts = {'clients': expected.clients, 'examples': expected.examples}
+  return (
+    expected_lib.KnownFactory(expected.examples),
+    expected_lib.KnownFactory(counts),
+  )
 
 
 def _noised_sum(

@@ -4,12 +4,16 @@ Ilya Mironov. Renyi Differential Privacy. CSF 2017; of cohorts of a fixed size Y
 Wang, Borja Balle, Shiva Kasiviswanathan. Subsampled Renyi Differential Privacy and
 Analytical Moments Accountant. AISTATS 2019, theorem 27.
 
-The unit is a client. Cohorts are drawn as `sampling.Cohorts` draws them: of a fixed
-size, without replacement. The theorem for that compares populations in which one
-client is replaced by another; a sum of clients that are clipped to a norm C then
-changes by up to 2 C, so that noise of z C counts as a multiplier of z / 2. (Poisson
-sampling, of which one client more or less would be compared, is not what a run does,
-and is not counted.)
+The unit is a client. What is counted is what a run draws:
+
+  - `sampling.Cohorts`, of a fixed size without replacement. The theorem for that
+    compares populations in which one client is replaced by another; a sum of clients
+    that are clipped to a norm C then changes by up to 2 C, so that noise of z C counts
+    as a multiplier of z / 2.
+  - `sampling.PoissonCohorts`, each client by a chance of its own (Poisson sampling;
+    Mironov, Talwar and Zhang, "Renyi Differential Privacy of the Sampled Gaussian
+    Mechanism", 2019). Populations with one client more or less are compared, a sum
+    changes by up to C, and the number of clients of a round is a secret.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +28,14 @@ import numpy as np
 
 # What the numbers come from, for whoever checks them.
 NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
-# A client that is replaced moves a sum by twice the clip norm.
-SENSITIVITY = 2.0
+# How cohorts are drawn.
+FIXED, POISSON = 'fixed', 'poisson'
+# By how many clip norms a client that is replaced moves a sum, and one that is added.
+_SENSITIVITY = {FIXED: 2.0, POISSON: 1.0}
+_NEIGHBOURS = {
+  FIXED: dp_accounting.NeighboringRelation.REPLACE_ONE,
+  POISSON: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+}
 # Orders alpha that noise is looked for with: a quarter of dp_accounting's in a tenth of
 # its time. Epsilon by fewer orders is never smaller.
 _WHOLE_ORDERS = (*range(2, 64), 128, 256, 512, 1024)
@@ -40,12 +50,14 @@ class Terms:
 
   Attributes:
     population: N, all clients.
-    cohort: K, clients of a round, drawn without replacement.
+    cohort: K, clients of a round, drawn without replacement; in the mean, where each
+      is drawn by itself.
     multipliers: By the name of what a round releases, the standard deviation of its
       noise over the clip norm.
     delta: Of (epsilon, delta); below 1 / N.
     amplified: Whether that cohorts are drawn counts. It does where noise is Gaussian
       and who is in a cohort is secret; else a client counts as if in every round.
+    sampling: How cohorts are drawn: `FIXED` or `POISSON`.
   """
 
   population: int
@@ -53,8 +65,18 @@ class Terms:
   multipliers: Mapping[str, float]
   delta: float
   amplified: bool = True
+  sampling: str = FIXED
 
   def __post_init__(self):
+    if self.sampling not in _NEIGHBOURS:
+      raise ValueError(
+        f'sampling is {self.sampling!r}; it must be one of {", ".join(_NEIGHBOURS)}.'
+      )
+    if self.sampling == POISSON and not self.amplified:
+      raise ValueError(
+        f'sampling is {POISSON!r} where who is in a cohort is known; it must be '
+        f'{FIXED!r}, of which a client may count as if in every round.'
+      )
     if not 1 <= self.cohort <= self.population:
       raise ValueError(
         f'cohort is {self.cohort}; it must be between 1 and {self.population}, the '
@@ -81,15 +103,18 @@ class Terms:
 
   def event(self) -> dp_accounting.DpEvent:
     """Returns one round: all of its releases, of one cohort."""
+    released = dp_accounting.ComposedDpEvent(
+      [
+        dp_accounting.GaussianDpEvent(z / _SENSITIVITY[self.sampling])
+        for z in self.multipliers.values()
+      ]
+    )
+    if self.sampling == POISSON:
+      return dp_accounting.PoissonSampledDpEvent(
+        self.cohort / self.population, released
+      )
     return dp_accounting.SampledWithoutReplacementDpEvent(
-      self.population,
-      self.cohort if self.amplified else self.population,
-      dp_accounting.ComposedDpEvent(
-        [
-          dp_accounting.GaussianDpEvent(z / SENSITIVITY)
-          for z in self.multipliers.values()
-        ]
-      ),
+      self.population, self.cohort if self.amplified else self.population, released
     )
 
   def as_json(self) -> dict[str, Any]:
@@ -100,20 +125,20 @@ class Terms:
       'multipliers': dict(self.multipliers),
       'delta': self.delta,
       'amplified': self.amplified,
+      'sampling': self.sampling,
     }
 
 
 def new_accountant(
-  orders: Sequence[float] | None = None,
+  orders: Sequence[float] | None = None, sampling: str = FIXED
 ) -> dp_accounting.rdp.RdpAccountant:
   """Returns an accountant that compares populations as rounds are drawn of them.
 
   Args:
     orders: alpha of the Renyi divergences; dp_accounting's when None.
+    sampling: See `Terms`.
   """
-  return dp_accounting.rdp.RdpAccountant(
-    orders, dp_accounting.NeighboringRelation.REPLACE_ONE
-  )
+  return dp_accounting.rdp.RdpAccountant(orders, _NEIGHBOURS[sampling])
 
 
 class Accountant:
@@ -129,7 +154,7 @@ class Accountant:
     if not terms.amplified:
       # What is known of other noise than Gaussian is known of whole orders.
       orders = _WHOLE_ORDERS
-    one = new_accountant(orders).compose(terms.event())
+    one = new_accountant(orders, terms.sampling).compose(terms.event())
     self._delta = terms.delta
     self._orders = one.orders
     self._of_one = one.rdp
@@ -163,6 +188,7 @@ def solve(
   epsilon: float,
   delta: float,
   amplified: bool = True,
+  sampling: str = FIXED,
 ) -> float:
   """Returns the least noise of a round with which a run stays within a budget.
 
@@ -173,6 +199,7 @@ def solve(
     epsilon: The budget, positive.
     delta: Below 1 / N.
     amplified: See `Terms`.
+    sampling: See `Terms`.
 
   Returns:
     z, the multiplier of all releases of a round together: a little more than it need
@@ -187,7 +214,7 @@ def solve(
     raise ValueError(f'rounds is {rounds}; it must be at least 1.')
 
   def is_enough(z: float) -> bool:
-    terms = Terms(population, cohort, {'round': z}, delta, amplified)
+    terms = Terms(population, cohort, {'round': z}, delta, amplified, sampling)
     return Accountant(terms, _FEW_ORDERS).epsilon(rounds) <= epsilon
 
   low, high = _LEAST, 1.0

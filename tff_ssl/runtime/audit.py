@@ -147,6 +147,8 @@ def scores(
     aggregation,
   )
   generator = np.random.default_rng(canaries.seed)
+  expected = aggregation.expected
+  examples = canaries.clients if expected is None else expected.examples
   state = process.initialize()
   inside, outside = [], []
   for _ in range(canaries.rounds):
@@ -156,7 +158,7 @@ def scores(
     state = process.next(state, data).state
     weights = process.get_model_weights(state).trainable
     # The mean over clients of one example each, as a sum again.
-    released = canaries.clients / clip_norm * np.asarray(weights[_DIRECTION], float)
+    released = examples / clip_norm * np.asarray(weights[_DIRECTION], float)
     inside.append(present @ released)
     outside.append(absent @ released)
   return np.concatenate(inside), np.concatenate(outside)

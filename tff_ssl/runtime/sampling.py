@@ -24,17 +24,7 @@ class Cohorts:
     Raises:
       ValueError: If ids repeat, the cohort cannot be drawn or the seed is negative.
     """
-    # NumPy draws positions, so the order of the population must be a function of it.
-    self._client_ids = sorted(client_ids)
-    if len(set(self._client_ids)) != len(self._client_ids):
-      raise ValueError('client_ids names a client twice: each must be there once')
-    if not 1 <= clients_per_round <= len(self._client_ids):
-      raise ValueError(
-        f'clients_per_round is {clients_per_round}: it must be between 1 and '
-        f'{len(self._client_ids)}, the number of clients'
-      )
-    if seed < 0:
-      raise ValueError(f'seed is {seed}: it must not be negative')
+    self._client_ids = _population(client_ids, clients_per_round, seed)
     self._clients_per_round = clients_per_round
     self._seed = seed
 
@@ -45,10 +35,68 @@ class Cohorts:
       round: Number of the round, not negative.
     """
     generator = np.random.default_rng([self._seed, round])
-    drawn = generator.choice(
-      len(self._client_ids), self._clients_per_round, replace=False, shuffle=False
+    return _draw(self._client_ids, self._clients_per_round, generator)
+
+
+class PoissonCohorts:
+  """Draws the cohort of each round, each client by a chance of its own.
+
+  Poisson sampling, by which differential privacy costs least: a cohort has as many
+  clients in the mean as it is asked to, and may have none. A function of the seed and
+  the round alone, like `Cohorts`.
+  """
+
+  def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
+    """Fixes the population.
+
+    Args:
+      client_ids: All clients; their order does not matter.
+      clients_per_round: Clients of a cohort in the mean, at most the number of clients.
+      seed: Non-negative.
+
+    Raises:
+      ValueError: If ids repeat, the mean is out of range or the seed is negative.
+    """
+    self._client_ids = _population(client_ids, clients_per_round, seed)
+    self._chance = clients_per_round / len(self._client_ids)
+    self._seed = seed
+
+  def __call__(self, round: int) -> list[str]:
+    """Returns the sorted client ids of a round, which may be none.
+
+    Args:
+      round: Number of the round, not negative.
+    """
+    generator = np.random.default_rng([self._seed, round])
+    # As many as so many coins show, and then which: no number for each client.
+    size = int(generator.binomial(len(self._client_ids), self._chance))
+    return _draw(self._client_ids, size, generator)
+
+
+def _population(
+  client_ids: Sequence[str], clients_per_round: int, seed: int
+) -> list[str]:
+  """Returns the sorted ids, after checks."""
+  # NumPy draws positions, so the order of the population must be a function of it.
+  known = sorted(client_ids)
+  if len(set(known)) != len(known):
+    raise ValueError('client_ids names a client twice: each must be there once')
+  if not 1 <= clients_per_round <= len(known):
+    raise ValueError(
+      f'clients_per_round is {clients_per_round}: it must be between 1 and '
+      f'{len(known)}, the number of clients'
     )
-    return [self._client_ids[position] for position in np.sort(drawn)]
+  if seed < 0:
+    raise ValueError(f'seed is {seed}: it must not be negative')
+  return known
+
+
+def _draw(
+  client_ids: Sequence[str], size: int, generator: np.random.Generator
+) -> list[str]:
+  """Returns so many of the clients, sorted as they are."""
+  drawn = generator.choice(len(client_ids), size, replace=False, shuffle=False)
+  return [client_ids[position] for position in np.sort(drawn)]
 
 
 class Batches:

@@ -123,6 +123,19 @@ class Clients:
       [_pack(take(pack), [sizes[k] for k in pack]) for pack in dealt],
     )
 
+  def nobody(self) -> list[tf.data.Dataset]:
+    """Returns the data of a round that no client is in, as Poisson sampling has them.
+
+    A client without examples stands for the others: TFF needs a value.
+    """
+    spec = self._data.element_type_structure
+    examples = tf.nest.map_structure(
+      lambda field: np.zeros([0, *field.shape], field.dtype.as_numpy_dtype), spec
+    )
+    if self._num_packs:
+      return [_pack(examples, [0])]
+    return [tf.data.Dataset.from_tensor_slices(examples)]
+
   def index(self, client_id: str) -> int:
     """Returns a client's index: its place among the sorted ids of all clients.
 

@@ -1,0 +1,108 @@
+"""Counts that are known beforehand, in the place of those that clients would tell.
+
+Where each client is in a cohort by a chance of its own, how many there were gives a
+client away: sums are then divided by what a round has in the mean (McMahan et al.,
+"Learning Differentially Private Recurrent Language Models", ICLR 2018, the estimator
+f_f).
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+import math
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+  """What a round has in the mean, where the sizes of its cohorts are random.
+
+  Attributes:
+    clients: Of a cohort.
+    examples: Of all of them.
+  """
+
+  clients: int
+  examples: float
+
+  def __post_init__(self):
+    for name in ('clients', 'examples'):
+      value = getattr(self, name)
+      if not (math.isfinite(value) and value > 0):
+        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+
+
+class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
+  """Gives numbers that are known, whatever clients have.
+
+  The created process has `next(state, value@CLIENTS)`, and aggregates nothing: nothing
+  of the value leaves a client.
+  """
+
+  def __init__(self, known: float | Mapping[str, float]):
+    """Initializes the factory.
+
+    Args:
+      known: The number; or by the name of a field, which is 0 where it has none.
+    """
+    self._known = known
+
+  def create(self, value_type) -> tff.templates.AggregationProcess:
+    """Creates the process.
+
+    Args:
+      value_type: A number where one is known, else a structure of named numbers.
+
+    Raises:
+      ValueError: If the type is another.
+    """
+    known = self._of(value_type)
+
+    @tff.tensorflow.computation
+    def tell():
+      return known()
+
+    @tff.federated_computation
+    def initialize():
+      return tff.federated_value((), tff.SERVER)
+
+    @tff.federated_computation(
+      initialize.type_signature.result, tff.FederatedType(value_type, tff.CLIENTS)
+    )
+    def next_fn(state, value):
+      del value
+      return tff.templates.MeasuredProcessOutput(
+        state,
+        tff.federated_eval(tell, tff.SERVER),
+        tff.federated_value((), tff.SERVER),
+      )
+
+    return tff.templates.AggregationProcess(initialize, next_fn)
+
+  def _of(self, value_type):
+    """Returns what makes tensors of a type."""
+    known = self._known
+    if not isinstance(known, Mapping):
+      if isinstance(value_type, tff.TensorType) and value_type.shape == ():
+        return lambda: tf.constant(_rounded(known, value_type), value_type.dtype)
+      raise ValueError(f'The value has type {value_type}; it must be a number.')
+    is_struct = isinstance(value_type, tff.StructType)
+    names = dict(tff.structure.iter_elements(value_type)) if is_struct else {}
+    if (
+      not names or set(known) - set(names) or any(t.shape != () for t in names.values())
+    ):
+      raise ValueError(
+        f'The value has type {value_type}; it must be numbers by name, with '
+        f'{", ".join(known)}.'
+      )
+    return lambda: collections.OrderedDict(
+      (name, tf.constant(_rounded(known.get(name, 0), of_name), of_name.dtype))
+      for name, of_name in names.items()
+    )
+
+
+def _rounded(value: float, value_type: tff.TensorType) -> float:
+  return round(value) if np.issubdtype(value_type.dtype, np.integer) else value
