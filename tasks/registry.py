@@ -7,6 +7,7 @@ import os
 from tasks import cases
 from tasks import cifar
 from tasks import digits
+from tasks import emoji
 from tasks import folders as folders_lib
 from tasks import ham10000
 from tasks import manifest
@@ -36,7 +37,7 @@ def _load_bundled(name: str) -> Callable[[_Request], task_lib.Task]:
 
 
 # Tasks of two modalities, `left` and `right`.
-PAIRS = ('digits_halves', 'ham10000_records')
+PAIRS = ('digits_halves', 'ham10000_records', 'emoji')
 # Tasks without images.
 TABLES = (*tables.BUNDLED, tables.FEATURES)
 _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
@@ -47,6 +48,7 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
   'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
   'ham10000_records': lambda r: ham10000.load_records(r.data_dir, r.image_size, r.seed),
+  'emoji': lambda r: emoji.load(r.data_dir, r.image_size, r.seed),
   'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed, r.classify),
   'folder': lambda r: folders_lib.load(
     r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE
@@ -116,8 +118,8 @@ def load(
   Args:
     name: One of `TASKS`.
     data_dir: Where the data are: TFDS's folder for cifar10, cifar100 and stl10, the
-      folder or .tar file for ham10000, ham10000_records, cases and folder, the .npz,
-      .csv or .parquet file for features; the others need none.
+      folder or .tar file for ham10000, ham10000_records, emoji, cases and folder, the
+      .npz, .csv or .parquet file for features; the others need none.
     image_size: Height and width of the images, in pixels; None for the task's own.
     download: Whether data that are not there may be downloaded (TFDS).
     seed: Seed of the split into train and test cases, where none is published.

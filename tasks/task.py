@@ -133,6 +133,21 @@ def _check_field(name: str, array: np.ndarray) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Described:
+  """Classes as one of two encoders reads them: by their names, say.
+
+  Attributes:
+    field: Whose encoder.
+    examples: float32 [m, ...], descriptions, at least one of each class.
+    label: int32 [m], the class of each.
+  """
+
+  field: str
+  examples: np.ndarray
+  label: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Task:
   """A data set, ready to be dealt to clients and to evaluate an encoder on.
 
@@ -148,6 +163,7 @@ class Task:
     client_names: Names of the clients, likewise, where examples have clients.
     scaling: Of a table, the mean that was subtracted from each feature, and the factor
       that it was then multiplied by, 0 for a constant one; None: none was.
+    described: Of two modalities, the classes as one of them; None: they are not.
   """
 
   name: str
@@ -160,6 +176,7 @@ class Task:
   case_names: tuple[str, ...] = ()
   client_names: tuple[str, ...] = ()
   scaling: tuple[np.ndarray, np.ndarray] | None = None
+  described: Described | None = None
 
   def __post_init__(self) -> None:
     splits = self.splits()

@@ -299,6 +299,8 @@ def report(
     print(f'Of the right tower:\n{results.table(right, evaluator.balanced)}')
   if results.has_retrieval(found[name]):
     print(results.retrieval_table(found[name]))
+    if (line := results.zero_shot(found[name])) is not None:
+      print(line)
   if (own := results.own_classifier(found[name], evaluator.balanced)) is not None:
     print(own)
   for line in results.finetuning(found):

@@ -196,6 +196,24 @@ def retrieval_table(numbers: Numbers) -> str:
   return table_lib.text(rows, percent=tuple(by_chance))
 
 
+def zero_shot(numbers: Numbers) -> str | None:
+  """Returns a line on classification by descriptions of classes, if there are any.
+
+  Args:
+    numbers: Of a model of two modalities.
+  """
+  if f'{RETRIEVAL}{retrieval.ZERO_SHOT}accuracy' not in numbers:
+    return None
+  parts = [
+    ', '.join(
+      f'{title} {numbers[RETRIEVAL + kind + retrieval.ZERO_SHOT + score]:.1%}'
+      for score, title in SCORES.items()
+    )
+    for kind in ('', STANDARDISED)
+  ]
+  return f"Zero-shot, by the classes' names: {parts[0]}; standardised: {parts[1]}"
+
+
 def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
   """Returns a line on the classifier that was trained with an encoder, if one was.
 

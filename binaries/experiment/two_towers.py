@@ -21,6 +21,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import retrieval
+from tff_ssl.evaluation import scores
 from tff_ssl.objectives import dual_encoder
 
 _LEFT, _RIGHT = dual_encoder.LEFT, dual_encoder.RIGHT
@@ -47,6 +48,9 @@ class Evaluator(evaluating.Evaluator):
     self._right = evaluating.Evaluator(task, model.right, *args, **kwargs)
     self._splits = {'training': task.train, 'test': task.test}
     self._case_level = task.case_level
+    # Of cases there are no descriptions.
+    self._described = None if task.case_level else task.described
+    self._num_classes = task.num_classes
     self._project = {
       field: features.build_encode(
         functools.partial(_project, model, field), net.batch_in_cache()
@@ -84,11 +88,43 @@ class Evaluator(evaluating.Evaluator):
     standard = [retrieval.standardise(*each) for each in zip(found, known, strict=True)]
     for name, value in retrieval.evaluate(standard[0], standard[1]).items():
       numbers[results.STANDARDISED + name] = value
+    if self._described is not None:
+      numbers.update(self._zero_shot(params, self._described, found, known))
     return collections.OrderedDict(
       (results.RETRIEVAL + name, value)
       for name, value in numbers.items()
       if name != results.STANDARDISED + retrieval.PAIRS
     )
+
+  def _zero_shot(
+    self,
+    params: network.Params,
+    described: task_lib.Described,
+    found: list[np.ndarray],
+    known: list[np.ndarray],
+  ) -> results.Numbers:
+    """Returns accuracies by the nearest described class; no label is learnt from."""
+    by = (_LEFT, _RIGHT).index(described.field)
+    phrases = self._project[described.field](params, described.examples)
+    labels = self._splits['test'].label
+    labelled = labels >= 0
+    numbers: results.Numbers = collections.OrderedDict()
+    for kind, standard in (('', False), (results.STANDARDISED, True)):
+      classes, queries = phrases, found[1 - by]
+      if standard:
+        classes = retrieval.standardise(classes, known[by])
+        queries = retrieval.standardise(queries, known[1 - by])
+      prototypes = retrieval.class_prototypes(
+        classes, described.label, self._num_classes
+      )
+      named = retrieval.zero_shot(queries[labelled], prototypes)
+      numbers[f'{kind}{retrieval.ZERO_SHOT}accuracy'] = float(
+        np.mean(named == labels[labelled])
+      )
+      numbers[f'{kind}{retrieval.ZERO_SHOT}balanced_accuracy'] = (
+        scores.balanced_accuracy(labels[labelled], named, self._num_classes)
+      )
+    return numbers
 
   def _encodings(self, params: network.Params, field: str, split: str) -> np.ndarray:
     """Returns the projections of the examples of a split, or of its cases."""

@@ -31,8 +31,8 @@ DATA_DIR = paths.define(
   'data_dir',
   None,
   'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
-  'file (ham10000, ham10000_records, cases, folder), or the .npz, .csv or .parquet '
-  'file (features).',
+  'file (ham10000, ham10000_records, emoji, cases, folder), or the .npz, .csv or '
+  '.parquet file (features).',
 )
 CLASSIFY = flags.DEFINE_enum(
   'classify',
@@ -167,6 +167,7 @@ WITH_DATA_DIR = (
   *DOWNLOADED,
   'ham10000',
   'ham10000_records',
+  'emoji',
   'cases',
   'folder',
   'features',

@@ -85,7 +85,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
   if RETRIEVAL in METHODS.value and common.TASK.value not in registry.PAIRS:
     raise ValueError(
       f'evaluation_methods has {RETRIEVAL!r}, which is of two modalities; the task '
-      f'{common.TASK.value!r} has one, {" and ".join(registry.PAIRS)} have two.'
+      f'{common.TASK.value!r} has one, {", ".join(registry.PAIRS)} have two.'
     )
   if BASELINES.value and not of_encoders():
     raise ValueError(

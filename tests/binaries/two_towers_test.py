@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from binaries import dcco
 from binaries import evaluate
+from binaries.experiment import results
 from binaries.experiment import two_towers
 from binaries.flags import common
 from binaries.flags import towers
@@ -63,6 +64,40 @@ def test_retrieval_is_of_the_projections_of_all_test_pairs():
   assert numbers['right/knn/10%/accuracy'] != numbers['knn/10%/accuracy']
 
 
+def test_zero_shot_is_by_the_nearest_description(tmp_path):
+  task = registry.load('emoji', fabricate.emoji_package(tmp_path))
+  data = (f'--data_dir={tmp_path}', '--task=emoji', '--evaluation_methods=retrieval')
+  with in_process.parsed(*_FLAGS, *data):
+    model = towers.build(common.build_encoder(task), task)
+    evaluator = two_towers.build_evaluator(task, model.left, model)
+    params = model.init(tf.constant([0, 1]))
+    numbers = evaluator.evaluate_model(params)
+
+  def project(field, x):
+    x = x.astype(np.float32) / 255 if x.dtype == np.uint8 else x
+    return model.project(params, tf.constant(x), field).numpy().astype(np.float64)
+
+  described = task.described
+  names, pictures = (
+    project('right', described.examples),
+    project('left', task.test['left']),
+  )
+  known = [project(field, task.train[field]) for field in ('left', 'right')]
+  for kind, standard in (('', False), ('standardised/', True)):
+    if standard:
+      pictures = (pictures - known[0].mean(0)) / known[0].std(0)
+      names = (names - known[1].mean(0)) / known[1].std(0)
+    units = names / np.linalg.norm(names, axis=1, keepdims=True)
+    classes = np.stack([units[described.label == k].mean(0) for k in range(2)])
+    classes /= np.linalg.norm(classes, axis=1, keepdims=True)
+    right = np.argmax(pictures @ classes.T, axis=1) == task.test.label
+    assert numbers[f'retrieval/{kind}zero_shot/accuracy'] == np.mean(right)
+    recall = [np.mean(right[task.test.label == k]) for k in range(2)]
+    assert numbers[f'retrieval/{kind}zero_shot/balanced_accuracy'] == np.mean(recall)
+  assert "Zero-shot, by the classes' names: accuracy" in results.zero_shot(numbers)
+  assert results.zero_shot({}) is None
+
+
 def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
   folder, run = fabricate.ham_records(tmp_path / 'ham'), tmp_path / 'run'
   data = f'--data_dir={folder}'
@@ -110,7 +145,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
   where = f'--run_dir={tmp_path}/run --rounds=1'
   expected = {
     '--task=digits --evaluation_methods=knn,retrieval': 'which is of two modalities; '
-    "the task 'digits' has one, digits_halves and ham10000_records have two.",
+    "the task 'digits' has one, digits_halves, ham10000_records, emoji have two.",
     '--task=digits_halves --evaluation_methods=retrieval --baselines': 'compared with '
     'chance',
     '--task=digits_halves --evaluation_methods=recall': 'finetune, retrieval.',

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import mmap
 import pathlib
 import tarfile
@@ -93,3 +94,50 @@ def is_mapped(array: np.ndarray) -> bool:
   while isinstance(base, np.ndarray):
     base = base.base
   return isinstance(base, mmap.mmap)
+
+
+def emoji_package(path: pathlib.Path) -> pathlib.Path:
+  """A package in the format of emoji-datasource: eight pictures, one without an image.
+
+  The picture at (column, row) has the colour (40 column, 100 row, 7), half transparent
+  in its lower half, and a border of another colour.
+  """
+
+  def entry(name, column, row, category, subcategory, **others):
+    return {
+      'name': name.upper(),
+      'unified': name,
+      'short_names': [name.replace(' ', '_')],
+      'category': category,
+      'subcategory': subcategory,
+      'sheet_x': column,
+      'sheet_y': row,
+      'has_img_google': True,
+      **others,
+    }
+
+  tones = {
+    code: {'sheet_x': 2 + place, 'sheet_y': 0, 'has_img_google': True}
+    for place, code in enumerate(('1F3FB', '1F3FB-1F3FF'))
+  }
+  listed = [
+    entry('dog face', 0, 0, 'Animals & Nature', 'animal-mammal'),
+    entry('waving hand', 1, 0, 'People & Body', 'hand-open', skin_variations=tones),
+    entry('cat', 0, 1, 'Animals & Nature', 'animal-mammal'),
+    entry(
+      'rose', 1, 1, 'Animals & Nature', 'plant-flower', short_names=['rose', 'red']
+    ),
+    entry('family', 2, 1, 'People & Body', 'family'),
+    entry('ghost', 3, 1, 'People & Body', 'family', has_img_google=False),
+    entry('skin-tone-2', 0, 0, 'Component', 'skin-tone'),
+  ]
+  sheet = np.full((2 * 34, 4 * 34, 4), 255, np.uint8)
+  for row in range(2):
+    for column in range(4):
+      y, x = 34 * row + 1, 34 * column + 1
+      sheet[y : y + 32, x : x + 32] = (40 * column, 100 * row, 7, 255)
+      sheet[y + 16 : y + 32, x : x + 32, 3] = 0
+  (path / 'img/google/sheets').mkdir(parents=True)
+  Image.fromarray(sheet).save(path / 'img/google/sheets/32.png')
+  (path / 'emoji.json').write_text(json.dumps(listed))
+  return path

@@ -15,6 +15,7 @@ def test_names():
     'stl10',
     'ham10000',
     'ham10000_records',
+    'emoji',
     'cases',
     'folder',
     'wine',
@@ -36,10 +37,16 @@ def test_arguments_reach_the_task(tmp_path):
 
 
 def test_tasks_of_pairs_have_two_modalities(tmp_path):
-  folder = fabricate.ham_records(tmp_path)
+  folders = {}
+  for name, make in (
+    ('ham10000_records', fabricate.ham_records),
+    ('emoji', fabricate.emoji_package),
+  ):
+    folders[name] = tmp_path / name
+    folders[name].mkdir()
+    make(folders[name])
   for name in registry.PAIRS:
-    data_dir = None if name.startswith('digits') else folder
-    task = registry.load(name, data_dir=data_dir, image_size=8)
+    task = registry.load(name, data_dir=folders.get(name), image_size=8)
     assert task.name == name
     assert list(task.shapes) == ['left', 'right']
 

@@ -27,6 +27,8 @@ KS = (1, 5, 10)
 LEFT_TO_RIGHT = 'left_to_right'
 RIGHT_TO_LEFT = 'right_to_left'
 PAIRS = 'pairs'
+# How the names of the scores of the nearest described class begin.
+ZERO_SHOT = 'zero_shot/'
 _TIE = 1e-6
 # Rows of similarities at a time: 10,000 pairs have 800 MB of them.
 _ROWS = 1024

@@ -1,0 +1,218 @@
+"""Emoji as two modalities: the picture is `left`, its name and keywords are `right`.
+
+The data are those of the npm package emoji-datasource (MIT licence; its pictures have
+the licences of their makers):
+
+    npm install emoji-datasource
+    python -m binaries.dcco --task=emoji --data_dir=node_modules/emoji-datasource ...
+"""
+
+import dataclasses
+import io
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from tasks import images as images_lib
+from tasks import sources
+from tasks import splits
+from tasks import task as task_lib
+
+# Whose pictures are taken: theirs are all there.
+_SHEET = 'img/google/sheets/32.png'
+_HAS_IMAGE = 'has_img_google'
+_LIST = 'emoji.json'
+# Of a picture in the sheet, in pixels, and of the border around it.
+_SIZE, _BORDER = 32, 1
+_TEST_FRACTION = 0.2
+# Parts of other pictures: skin tones and hair.
+_NO_CATEGORY = 'Component'
+_TONES = {
+  '1F3FB': 'light skin tone',
+  '1F3FC': 'medium light skin tone',
+  '1F3FD': 'medium skin tone',
+  '1F3FE': 'medium dark skin tone',
+  '1F3FF': 'dark skin tone',
+}
+# Numbers of a text, each the share of the character n-grams that have its hash.
+TEXT_FEATURES = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class _Emoji:
+  """A picture: where it is in the sheet, what it shows, and in which category."""
+
+  column: int
+  row: int
+  text: str
+  category: str
+  case: str
+
+
+def load(
+  data_dir: str | os.PathLike[str] | None,
+  image_size: int | None = None,
+  seed: int = 0,
+) -> task_lib.Task:
+  """Loads the emoji.
+
+  An emoji with its skin tones is a case, all of it in the training or the test split.
+
+  Args:
+    data_dir: The folder of the npm package emoji-datasource.
+    image_size: Height and width, in pixels; None for 32.
+    seed: Seed of the split into train and test emoji.
+
+  Returns:
+    The task: `left` uint8 [n, size, size, 3] on white, `right` float32
+    [n, TEXT_FEATURES] (see `encode_text`), the category as label, and classes described
+    by the names of the category and its subcategories.
+
+  Raises:
+    ValueError: The data are missing or not emoji-datasource's.
+  """
+  source = _open(data_dir)
+  found, phrases = _read_list(source)
+  names = tuple(sorted(phrases))
+  cases = sorted({each.case for each in found})
+  place = {name: number for number, name in enumerate(cases)}
+  pictures = images_lib.resize(_cut(source, found), image_size)
+  ids = np.arange(len(found), dtype=np.int64)
+  examples = task_lib.Examples(
+    {'left': pictures, 'right': encode_text([each.text for each in found])},
+    label=np.array([names.index(each.category) for each in found], np.int32),
+    example_id=ids,
+    case=np.array([place[each.case] for each in found], np.int64),
+  )
+  held_out = splits.hold_out_cases(examples.case, examples.label, _TEST_FRACTION, seed)
+  described = [
+    (label, text) for label, name in enumerate(names) for text in phrases[name]
+  ]
+  return task_lib.Task(
+    name='emoji',
+    label_names=names,
+    train=examples.take(np.flatnonzero(~held_out)),
+    test=examples.take(np.flatnonzero(held_out)),
+    case_names=tuple(cases),
+    described=task_lib.Described(
+      'right',
+      encode_text([text for _, text in described]),
+      np.array([label for label, _ in described], np.int32),
+    ),
+  )
+
+
+def encode_text(texts: list[str]) -> np.ndarray:
+  """Returns texts as hashed character n-grams, which any text has without a dictionary.
+
+  Args:
+    texts: Words, in any case.
+
+  Returns:
+    float32 [n, TEXT_FEATURES]: how often the n-grams of 3 to 5 characters of each word,
+    its ends included, have each hash (`sklearn`'s `HashingVectorizer`), of length
+    sqrt(TEXT_FEATURES), so that entries are of the order of 1.
+  """
+  # Imported here, as it takes seconds that the other tasks need not wait for.
+  from sklearn.feature_extraction import text as text_lib
+
+  vectorizer = text_lib.HashingVectorizer(
+    analyzer='char_wb', ngram_range=(3, 5), n_features=TEXT_FEATURES, norm='l2'
+  )
+  encoded = vectorizer.transform(texts).toarray() * np.sqrt(TEXT_FEATURES)
+  return encoded.astype(np.float32)
+
+
+def _open(data_dir: str | os.PathLike[str] | None) -> sources.Source:
+  if data_dir is None:
+    raise ValueError(
+      'Task emoji needs data_dir: the folder of the npm package emoji-datasource '
+      '(npm install emoji-datasource: node_modules/emoji-datasource).'
+    )
+  path = pathlib.Path(data_dir).expanduser()
+  source = sources.open_source(path)
+  missing = [name for name in (_LIST, _SHEET) if name not in source.names]
+  if missing:
+    raise ValueError(
+      f'{path} holds no {missing[0]}; it must be the folder of the npm package '
+      'emoji-datasource.'
+    )
+  return source
+
+
+def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str]]]:
+  """Returns the emoji that have a picture, and what describes each category."""
+  where = source.path / _LIST
+  try:
+    listed = json.loads(source.read(_LIST))
+  except ValueError as error:
+    raise ValueError(f'{where} is no JSON: {error}.') from error
+  found: list[_Emoji] = []
+  phrases: dict[str, list[str]] = {}
+  try:
+    for entry in listed:
+      if entry['category'] == _NO_CATEGORY:
+        continue
+      known = phrases.setdefault(entry['category'], [_words(entry['category'])])
+      if (subcategory := _words(entry['subcategory'])) not in known:
+        known.append(subcategory)
+      found += _pictures(entry)
+  except (KeyError, TypeError, AttributeError) as error:
+    raise ValueError(
+      f'{where} has an entry without {error}; each must have name, short_names, '
+      'category, subcategory, sheet_x and sheet_y, as those of emoji-datasource.'
+    ) from error
+  if not found:
+    raise ValueError(f'{where} lists 0 emoji with a picture; it must list some.')
+  return found, {
+    category: phrases[category] for category in {e.category for e in found}
+  }
+
+
+def _pictures(entry: dict[str, Any]) -> list[_Emoji]:
+  """Returns an emoji and its skin tones, as far as there are pictures."""
+  words = [entry['name'] or '', *entry['short_names']]
+  text = ' '.join(dict.fromkeys(_words(' '.join(words)).split()))
+  variations = [('', entry), *(entry.get('skin_variations') or {}).items()]
+  return [
+    _Emoji(
+      int(drawn['sheet_x']),
+      int(drawn['sheet_y']),
+      ' '.join([text, *(_TONES.get(code, '') for code in codes.split('-'))]).strip(),
+      entry['category'],
+      entry['unified'],
+    )
+    for codes, drawn in variations
+    if drawn.get(_HAS_IMAGE)
+  ]
+
+
+def _words(text: str) -> str:
+  """Returns words in lower case, without what joins them."""
+  return ' '.join(text.lower().replace('_', ' ').replace('-', ' ').split())
+
+
+def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
+  """Returns the pictures out of the sheet, on white, uint8 [n, 32, 32, 3]."""
+  from PIL import Image
+
+  where = source.path / _SHEET
+  try:
+    with Image.open(io.BytesIO(source.read(_SHEET))) as opened:
+      drawn = opened.convert('RGBA')
+  except (OSError, ValueError, Image.DecompressionBombError) as error:
+    raise ValueError(f'{where} is no picture: {error}.') from error
+  white = Image.new('RGBA', drawn.size, 'white')
+  sheet = np.asarray(Image.alpha_composite(white, drawn))[..., :3]
+  step = _SIZE + 2 * _BORDER
+  corners = [(e.row * step + _BORDER, e.column * step + _BORDER) for e in found]
+  lowest = np.max(corners, axis=0) + _SIZE
+  if np.any(lowest > sheet.shape[:2]) or np.min(corners) < 0:
+    raise ValueError(
+      f'{where} has {sheet.shape[0]} x {sheet.shape[1]} pixels; its list has a picture '
+      f'that ends at {lowest[0]}, {lowest[1]}.'
+    )
+  return np.stack([sheet[y : y + _SIZE, x : x + _SIZE] for y, x in corners])
