@@ -20,6 +20,7 @@ from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import hosts
 from binaries.flags import privacy
+from binaries.flags import tracking
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
@@ -238,6 +239,7 @@ def execute(prepared: Prepared) -> None:
     prepared.task.fingerprint(),
     choice.MAY_DIFFER,
     prepared.chosen.may_grow(),
+    tracking.TRACKERS.value,
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
     if (build_graph := prepared.chosen.algorithm.topology) is not None:

@@ -14,6 +14,7 @@ from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import own_encoders
 from binaries.flags import privacy
+from binaries.flags import tracking
 from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
@@ -25,9 +26,10 @@ MAY_DIFFER = (
   *evaluation.MAY_DIFFER,
   *hosts.MAY_DIFFER,
   *own_encoders.MAY_DIFFER,
+  *tracking.MAY_DIFFER,
 )
 # The modules whose flags every run has, but for those that only some methods take.
-_OF_EVERY_RUN = (common, dealing, evaluation)
+_OF_EVERY_RUN = (common, dealing, evaluation, tracking)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +136,7 @@ def read(program: str) -> Choice:
   privacy.check(chosen.algorithm.rows_of_one_client)
   if set(own_encoders.NAMES) & _taken(chosen.method):
     own_encoders.check()
+  tracking.check()
   return chosen
 
 

@@ -4,7 +4,9 @@ config.json      flags, versions, the task's fingerprint; made once, then compar
                  and the command
 metrics.csv      a row per round; deterministic numbers only: equal runs, equal bytes
 system.csv       seconds and memory per round
-tensorboard/     the numbers of both tables; at the end, encodings to look at
+tensorboard/     the numbers of both tables, and the flags as hyperparameters; at the
+                 end, encodings to look at
+trackers.json    what the run is called by other trackers, where it has any
 evaluation.json  the latest evaluation
 checkpoints/     the states after the last rounds that were saved
 client_states.sqlite  the states of the clients, of algorithms that have them
@@ -16,7 +18,7 @@ encoder.keras    the final encoder, with encoder.json as its card, and encoder.m
 worker.log       what the worker process printed
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import fcntl
 import os
 import pathlib
@@ -29,6 +31,7 @@ from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import table
+from tff_ssl.runtime import trackers as trackers_lib
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
 # Of clients.csv, up to which it is compared with what was written.
@@ -45,6 +48,7 @@ class RunFolder:
     task_fingerprint: str = '',
     may_differ: Collection[str] = (),
     may_grow: Collection[str] = (),
+    trackers: Sequence[str] = (trackers_lib.TENSORBOARD,),
   ):
     """Makes a new folder or goes on with one that was made with the same settings.
 
@@ -56,12 +60,15 @@ class RunFolder:
         as where the data lie.
       may_grow: Flags of which a larger number goes on from what there is, such as the
         rounds; config.json has it from then on.
+      trackers: Where the numbers are shown besides (`trackers.NAMES`).
 
     Raises:
-      ValueError: If the folder is in use, holds something else, or belongs to a run
-        with other settings; the first difference is named.
+      ValueError: If a tracker is not there, or the folder is in use, holds something
+        else, or belongs to a run with other settings; the first difference is named.
     """
     self.path = pathlib.Path(path)
+    # Before anything is made.
+    trackers_lib.check(trackers)
     self.path.mkdir(parents=True, exist_ok=True)
     self._lock = _lock(self.path)
     try:
@@ -73,7 +80,7 @@ class RunFolder:
     except BaseException:
       os.close(self._lock)
       raise
-    self._summaries: tf.summary.SummaryWriter | None = None
+    self._trackers = trackers_lib.Trackers(trackers, self.path, flags)
     self._closed = False
 
   @property
@@ -87,7 +94,7 @@ class RunFolder:
     metrics: Mapping[str, int | float],
     system: Mapping[str, int | float],
   ) -> None:
-    """Writes the numbers of a round to the tables and to TensorBoard.
+    """Writes the numbers of a round to the tables and the trackers.
 
     Args:
       round: The round they belong to.
@@ -144,15 +151,10 @@ class RunFolder:
     metrics: Mapping[str, int | float],
     system: Mapping[str, int | float],
   ) -> None:
-    """Writes numbers to TensorBoard."""
-    # tf.summary itself: `tff.program.TensorBoardReleaseManager` needs an event loop,
-    # which a notebook already runs and does not lend.
-    if self._summaries is None:
-      self._summaries = tf.summary.create_file_writer(str(self.path / 'tensorboard'))
-    with self._summaries.as_default(step=round):
-      for group, values in (('metrics', metrics), ('system', system)):
-        for name, value in values.items():
-          tf.summary.scalar(f'{group}/{name}', value)
+    """Shows numbers where they are tracked."""
+    numbers = {f'metrics/{name}': value for name, value in metrics.items()}
+    numbers.update((f'system/{name}', value) for name, value in system.items())
+    self._trackers.log(round, numbers)
 
   def save(self, round: int, state: Any) -> None:
     """Saves a checkpoint, with what tells its run and the rows that it counts.
@@ -268,13 +270,12 @@ class RunFolder:
     return path / 'encoder.keras'
 
   def close(self) -> None:
-    """Finishes the TensorBoard file and gives the folder free; idempotent."""
+    """Ends the trackers and gives the folder free; idempotent."""
     if self._closed:
       return
     self._closed = True
     try:
-      if self._summaries is not None:
-        self._summaries.close()
+      self._trackers.close()
     finally:
       os.close(self._lock)
 
