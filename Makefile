@@ -83,7 +83,7 @@ bench: venv
 	  $(BENCHMARK) --experiment=fedavg --regime=$$regime $(ARGS) || exit; done
 	@for regime in A C D; do \
 	  $(BENCHMARK) --experiment=dcco --regime=$$regime $(ARGS) || exit; done
-	@for experiment in fedema per_ssfl; do for regime in A B; do \
+	@for experiment in fedema per_ssfl featarc; do for regime in A B; do \
 	  $(BENCHMARK) --experiment=$$experiment --regime=$$regime $(ARGS) || exit; done; done
 	@$(BENCHMARK) --experiment=fedsup --regime=B $(ARGS)
 	@$(BENCHMARK) --experiment=dcco --regime=A --memory_rounds=500 $(ARGS)

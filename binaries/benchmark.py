@@ -9,8 +9,8 @@ Both sides have the same network, objective, augmentation, seed and way of readi
 random images; they take turns for `--rounds` rounds after a warm-up, and medians are
 reported. `cpu_ratio` divides the CPU seconds of driver and worker by those of the
 centralized step: unlike `ratio`, of wall times, it hardly depends on what else runs.
-DCCO's floor is 4/3, for its clients encode twice. Others have 1: `fedema` and
-`per_ssfl` are measured against the same rounds in memory, client after client.
+DCCO's floor is 4/3, for its clients encode twice. Others have 1: `fedema`, `per_ssfl`
+and `featarc` are measured against the same rounds in memory, client after client.
 
 `--regime` sets the cohort: A, 128 clients of 4 examples; B, 5 of 500, which train in
 batches of 50; C, 512 of 1; D, 256 cases of 1 to 6. `--growth` measures a list of

@@ -20,7 +20,7 @@ Of runs with numbers of each client (`binaries.fedema`: mu, divergence, lambda;
 `binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over
 the rounds, of the first run of each group.
 
-With `--over`, `over.png` shows the accuracies against a flag.
+With `--over`, `over.png` shows the accuracies against a flag, and `over.csv` has them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ _METRIC = flags.DEFINE_list(
 _CURVES = flags.DEFINE_list(
   'curves', list(curves.KINDS), f'What is drawn: some of {", ".join(curves.KINDS)}.'
 )
-_OVER = flags.DEFINE_list(
+OVER = flags.DEFINE_list(
   'over',
   [],
   'A flag, and flags that change with it: draws accuracies against the first.',
@@ -109,6 +109,7 @@ def compare_folders(
   folders: Iterable[pathlib.Path],
   out: pathlib.Path,
   label: groups_lib.Label | None = None,
+  axis: sensitivity.Axis | None = None,
 ) -> None:
   """Compares runs, prints the table and writes what the flags ask for.
 
@@ -116,7 +117,10 @@ def compare_folders(
     folders: Of the runs.
     out: The folder that is written to.
     label: What names the groups, unless --label does; None: what they differ in.
+    axis: What accuracies are shown against; None: what --over says, if it is given.
   """
+  if axis is None and OVER.value:
+    axis = sensitivity.over(OVER.value)
   runs = [runs_lib.read(folder) for folder in folders]
   if _LABEL.value:
     label = groups_lib.flag_label(runs, _LABEL.value)
@@ -127,17 +131,23 @@ def compare_folders(
     groups.sort(key=lambda group: names_in_order.index(group.name))
     rows = compare.rows(groups)
   names = columns.choose(rows, _METRIC.value)
-  against = _lines(runs, names)
+  against = _lines(runs, names, axis) if axis else {}
   caveats = caveats_lib.find(groups)
   cells, best = columns.cells(rows, names), columns.best(rows, names)
   print(table.text(cells, right=[name for name in cells[0] if name != columns.GROUP]))
+  for name, lines in against.items():
+    by_value = sensitivity.cells(name, lines)
+    print(f'{columns.title(name)}, by {axis.title if axis else ""}:')
+    print(table.text(by_value, right=list(by_value[0])[1:]))
   for caveat in caveats:
     print(f'Warning: {caveat}', file=sys.stderr)
   out.mkdir(parents=True, exist_ok=True)
   compare.write_csv(out / 'comparison.csv', rows, columns.available(rows))
+  if axis and against:
+    sensitivity.write_csv(out / 'over.csv', axis, against)
   drawn = {
     'curves': _draw(groups, names),
-    'over': _draw_over(against),
+    'over': _draw_over(axis, against) if axis else None,
     'clients': _draw_clients(groups),
   }
   for name, figure in drawn.items():
@@ -228,29 +238,31 @@ def _draw(groups: list[groups_lib.Group], names: list[str]) -> Any:
 
 
 def _lines(
-  runs: Sequence[runs_lib.Run], names: Sequence[str]
+  runs: Sequence[runs_lib.Run], names: Sequence[str], axis: sensitivity.Axis
 ) -> dict[str, list[sensitivity.Line]]:
-  """Returns what --over asks for, by the title of a panel; nothing without it."""
-  if not _OVER.value:
-    return {}
+  """Returns the lines of each accuracy that is shown, by its name."""
   found = {
-    columns.title(name): sensitivity.lines(runs, _OVER.value, name)
+    name: sensitivity.lines(runs, axis, name)
     for name in names
     if columns.is_accuracy(name)
   }
-  panels = {title: lines for title, lines in found.items() if lines}
+  panels = {name: lines for name, lines in found.items() if lines}
   if not panels:
-    raise ValueError('--over is given, but no accuracy is among the numbers shown.')
+    raise ValueError(
+      f'Accuracies are to be shown against {axis.title}, but no accuracy is among the '
+      'numbers shown.'
+    )
   return panels
 
 
-def _draw_over(panels: dict[str, list[sensitivity.Line]]) -> Any:
-  """Returns the figure of the accuracies against a flag, None without them."""
-  if not panels:
-    return None
+def _draw_over(
+  axis: sensitivity.Axis, panels: dict[str, list[sensitivity.Line]]
+) -> Any:
+  """Returns the figure of the accuracies against a flag."""
   from tff_ssl.reporting import figures
 
-  return figures.draw_over(_OVER.value[0], panels)
+  titled = {columns.title(name): lines for name, lines in panels.items()}
+  return figures.draw_over(axis.title, titled)
 
 
 def _draw_clients(groups: Sequence[groups_lib.Group]) -> Any:

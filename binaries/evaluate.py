@@ -18,6 +18,9 @@ are trained and tested on that task's splits, resized to what the encoder takes.
 method federated_linear is a linear probe trained by FedAvg over the clients of the
 run's partition; one_round has LDA and ridge regression in closed form, of sums that
 these clients send once; --fairness tells how evenly accuracies are spread over clients.
+Of images with masks, segmentation and detection train a small head on the encoder's
+feature maps, frozen and with the encoder: it predicts the mask, or the box around it
+(--mask_dir, docs/masks.md).
 Of two modalities both encoders are evaluated, and the method retrieval tells how often
 one finds its partner, by the projections of the checkpoint (docs/two_modalities.md).
 """
@@ -27,6 +30,7 @@ import pathlib
 
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
+from binaries.experiment import masked
 from binaries.experiment import results
 from binaries.experiment import transfer
 from binaries.experiment import two_towers
@@ -36,6 +40,7 @@ from binaries.flags import hosts
 from binaries.flags import outputs
 from binaries.flags import towers
 from tff_ssl.encoders import network
+from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
@@ -48,7 +53,7 @@ _MAY_BE_GIVEN = (
   *evaluation.OF_EVALUATION,
   *evaluation.MAY_DIFFER,
 )
-_OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES)
+_OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES, *masked.NAMES)
 _FEDBN = 'fedbn'
 _STATISTICS = 'global_model_weights/non_trainable'
 
@@ -70,8 +75,9 @@ def main() -> None:
   common.check_flags()
   hosts.settle()
   hosts.check()
-  evaluation.check((suite.FEDERATED_LINEAR,))
+  evaluation.check((suite.FEDERATED_LINEAR, *dense.METHODS))
   evaluation_clients.check()
+  masked.check()
   transfer.check()
   if config['flags'].get('algorithm') == _FEDBN:
     raise ValueError(
@@ -92,6 +98,14 @@ def main() -> None:
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
+  known = config['flags']
+  name = str(known.get('algorithm', known.get('method', 'encoder')))
+  if evaluation.of_masks():
+    by_masks = masked.Evaluator(task, encoder)
+    own = network.select(params, dual_encoder.encoder_prefix(encoder))
+    by_masks.report(folder, round, name, own, transfer.prefix())
+  if set(evaluation.METHODS.value) == set(evaluation.of_masks()):
+    return
   if (reason := evaluating.skipped(task)) is not None:
     print(reason)
     return
@@ -103,8 +117,6 @@ def main() -> None:
     evaluation_clients.build_deal(task),
     collect=evaluation_clients.build_collect(task),
   )
-  known = config['flags']
-  name = str(known.get('algorithm', known.get('method', 'encoder')))
   with evaluation_clients.open_context():
     numbers = evaluator.evaluate_model(params)
     evaluating.report(evaluator, folder, round, name, numbers, transfer.prefix())

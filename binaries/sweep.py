@@ -1,7 +1,17 @@
-r"""Runs methods over seeds, side by side, and compares them.
+r"""Runs methods over seeds, and over values of a flag, and compares them.
 
   python -m binaries.sweep --methods=fedema,fedu,fed_byol,simclr --seeds=0,1,2 \
       --task=cifar10 --data_dir=~/tensorflow_datasets --rounds=100 --out=runs/sweep
+
+  python -m binaries.sweep --methods=dec_ssl:fedavg:simclr,dec_ssl:fedavg:supervised \
+      --vary='local_epochs=1|5|20' --vary='rounds=100|20|5' --out=runs/epochs
+  python -m binaries.sweep --methods=simclr,supervised --seeds=0,1 --out=runs/alpha \
+      --vary='partition=shares:alpha={0.02|0.1|5},clients=5,balanced=true'
+
+With --vary each method is run with each value of a flag; what stands in braces is the
+part of the value that varies. Given again, it has the values of a flag that changes
+with the first. The comparison then has tables and the figure `over.png` of accuracies
+against the value, a line for each method, with the deviation over seeds.
 
 A method is named as in the program that offers it; of a name that several have, the
 sweep says which it took, and PROGRAM:NAME takes another (`dec_ssl:simclr`,
@@ -9,11 +19,11 @@ sweep says which it took, and PROGRAM:NAME takes another (`dec_ssl:simclr`,
 methods; one that a method does not use is told once and left out of its runs. Where
 none is given, each method has its own defaults, and the comparison says what differs.
 
-A run is a folder OUT/METHOD/seed_SEED, and what it says goes to the file of this name
-with `.log`. Finished ones are not run again, and those that were begun go on: stopped
-by Ctrl-C or SIGTERM, or killed, the same command takes the sweep up again. A run that
-fails is told, and the others go on. In the end OUT/comparison has what
-`binaries.compare` makes of all, whose flags are taken too.
+A run is a folder OUT/METHOD/seed_SEED, with --vary OUT/METHOD/FLAG=VALUE/seed_SEED, and
+what it says goes to the file of this name with `.log`. Finished ones are not run again,
+and those that were begun go on: stopped by Ctrl-C or SIGTERM, or killed, the same
+command takes the sweep up again. A run that fails is told, and the others go on. In the
+end OUT/comparison has what `binaries.compare` makes of all, whose flags are taken too.
 """
 
 import pathlib
@@ -25,7 +35,7 @@ from binaries import compare
 from binaries.flags import jobs
 from binaries.flags import outputs
 from binaries.flags import program
-from tff_ssl.reporting import groups as groups_lib
+from binaries.flags import varying
 
 _OUT = 'runs/sweep'
 _COMPARISON = 'comparison'
@@ -35,7 +45,7 @@ _METHODS = flags.DEFINE_list(
   'Of sweep: methods by name, as in fedema,simclr, or by program and name, as in '
   'dec_ssl:simclr.',
 )
-_OWN = ('methods', 'seeds', 'jobs', 'out', *compare.OF_COMPARISON)
+_OWN = ('methods', 'seeds', 'jobs', 'out', 'vary', *compare.OF_COMPARISON)
 
 
 def main() -> None:
@@ -43,19 +53,21 @@ def main() -> None:
   _check()
   out = _out()
   # Only here: it imports TensorFlow.
+  from binaries.experiment import sweep_names
   from binaries.experiment import sweeping
 
   members = sweeping.members(_METHODS.value)
-  wanted, told = sweeping.jobs(members, jobs.seeds(), out, _OWN)
+  variation = varying.read()
+  wanted, told = sweeping.jobs(members, jobs.seeds(), out, _OWN, variation)
   for line in told:
     print(f'Warning: {line}', file=sys.stderr, flush=True)
   failures = sweeping.run(wanted, jobs.at_a_time())
-  labels = {job.folder: job.member.name for job in wanted}
   # What has failed may have left nothing to compare.
-  begun = [folder for folder in labels if (folder / 'metrics.csv').is_file()]
+  begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
   if begun:
-    label = groups_lib.Label(lambda run: labels[run.folder], groups_lib.CHOOSERS)
-    compare.compare_folders(begun, out / _COMPARISON, label)
+    label = sweep_names.label(wanted, with_value=True)
+    axis = sweep_names.axis(wanted, variation)
+    compare.compare_folders(begun, out / _COMPARISON, label, axis)
   if failures:
     raise ValueError(
       f'{len(failures)} of {len(wanted)} runs failed; the same command tries them '
@@ -72,6 +84,8 @@ def _check() -> None:
   if not _METHODS.value:
     raise ValueError('methods is not given; it must name methods, as in fedema,simclr.')
   jobs.seeds()
+  if varying.read() and compare.OVER.value:
+    raise ValueError('--over and --vary are both given; --vary says what is drawn.')
   compare.check_flags()
   compare.check_out(_out())
 

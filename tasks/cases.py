@@ -7,10 +7,10 @@ a client and what is classified. With `classify` 'image' cases are not classifie
 whole.
 
 The manifest is `manifest.csv`, or any CSV file that is named itself; images are named
-relative to it. Without a column `split`, a fifth of the clients (or cases) of every
-label is the test split, a client counting as of its most frequent label. Images become
-squares of one size (see `images.decode`); unreadable ones are counted, named and left
-out.
+relative to it, and so are their masks, in a column `mask` (see `masks`). Without a
+column `split`, a fifth of the clients (or cases) of every label is the test split, a
+client counting as of its most frequent label. Images become squares of one size (see
+`images.decode`); unreadable ones are counted, named and left out.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,11 @@ from tasks import splits as splits_lib
 from tasks import task as task_lib
 
 IMAGE_SIZE = 64
-_COLUMNS = 'image,client_id[,case_id][,label][,split]'
+_COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.tif', '.tiff', '.bmp', '.webp')
+# What the name of a mask that lies among images ends with, behind the image's.
+MASK_SUFFIX = '_segmentation.png'
 
 
 def load(
@@ -171,10 +173,22 @@ def build_task(
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
     case_level=classify == manifest_lib.CASE,
-    report=_report(source, names, unreadable, plain),
+    report=_report(source, rows, unreadable, plain),
     case_names=belonging.case_names,
     client_names=belonging.client_names,
+    files=task_lib.Files(source.path, names, _masks(rows)),
   )
+
+
+def is_mask(name: str) -> bool:
+  """Returns whether a file among images is the mask of one, by its name."""
+  return name.lower().endswith(MASK_SUFFIX)
+
+
+def _masks(rows: Sequence[manifest_lib.Row]) -> tuple[str, ...]:
+  """Returns the mask of each image; nothing where none is listed."""
+  listed = tuple(row.mask for row in rows)
+  return listed if any(listed) else ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,26 +251,28 @@ def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray
 
 def _report(
   source: sources.Source,
-  names: tuple[str, ...],
+  rows: Sequence[manifest_lib.Row],
   unreadable: dict[str, str],
   plain: list[str],
 ) -> tuple[str, ...]:
   lines = []
   if unreadable:
     lines.append(
-      f'left out {len(unreadable):,} of {len(names):,} images that cannot be read:'
+      f'left out {len(unreadable):,} of {len(rows):,} images that cannot be read:'
     )
     lines += [f'  {image} ({reason})' for image, reason in unreadable.items()]
   if plain:
     lines.append(
-      f'warning: {len(plain):,} of {len(names):,} images are of one colour: '
+      f'warning: {len(plain):,} of {len(rows):,} images are of one colour: '
       f'{manifest_lib.some(plain)}'
     )
-  listed = set(names)
+  listed = {name for row in rows for name in (row.image, row.mask)}
   others = [
     image
     for image in source.names
-    if image not in listed and image.lower().endswith(IMAGE_SUFFIXES)
+    if image not in listed
+    and image.lower().endswith(IMAGE_SUFFIXES)
+    and not is_mask(image)
   ]
   if others:
     lines.append(

@@ -4,7 +4,7 @@ Folders in it mean nothing (`none`: each image is an example), or each is a clas
 (`class`), or a client (`client`: a patient, a hospital). Where its outermost folders
 are `train` and `test`, and perhaps `validation`, these are the splits; else a fifth of
 the images, of every class, or of the clients is the test split. Without classes nothing
-is labelled.
+is labelled. Files that end with `_segmentation.png` are masks (see `masks`).
 """
 
 import os
@@ -64,7 +64,11 @@ def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
 ) -> list[manifest_lib.Row]:
   """Lists the images."""
-  names = [name for name in source.names if name.lower().endswith(cases.IMAGE_SUFFIXES)]
+  names = [
+    name
+    for name in source.names
+    if name.lower().endswith(cases.IMAGE_SUFFIXES) and not cases.is_mask(name)
+  ]
   if not names:
     raise ValueError(
       f'{path} holds no images; their names must end in '

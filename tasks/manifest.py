@@ -27,6 +27,7 @@ class Row:
     client_id: Who holds the image (patient, hospital), empty where none is named.
     label: Name of its class, empty where it is unlabelled.
     split: One of `SPLITS`, or empty where the manifest gives no splits.
+    mask: Name of the file of its mask, empty where it has none.
   """
 
   image: str
@@ -34,6 +35,7 @@ class Row:
   label: str = ''
   split: str = ''
   client_id: str = ''
+  mask: str = ''
 
   @property
   def holder(self) -> str:
@@ -118,12 +120,12 @@ def header(name: str, content: bytes) -> list[str]:
 
 
 def parse(name: str, content: bytes, folder: str = '') -> list[Row]:
-  """Reads a manifest with the columns image, client_id or case_id[, label][, split].
+  """Reads a manifest: image, client_id or case_id[, label][, split][, mask].
 
   Args:
     name: What to call the manifest in errors.
     content: The file.
-    folder: Folder that image names are relative to.
+    folder: Folder that names of images and masks are relative to.
 
   Returns:
     The rows.
@@ -131,14 +133,19 @@ def parse(name: str, content: bytes, folder: str = '') -> list[Row]:
   Raises:
     ValueError: The file is not such a manifest.
   """
+
+  def place(cell: str) -> str:
+    return cell and posixpath.normpath(posixpath.join(folder, cell))
+
   rows = []
   for cells in read_table(name, content, ('image',), _HOLDERS):
     row = Row(
-      image=posixpath.normpath(posixpath.join(folder, cells['image'])),
+      image=place(cells['image']),
       case_id=cells.get('case_id', ''),
       client_id=cells.get('client_id', ''),
       label=cells.get('label', ''),
       split=cells.get('split', ''),
+      mask=place(cells.get('mask', '')),
     )
     if row.split not in SPLITS and 'split' in cells:
       raise ValueError(
@@ -203,7 +210,8 @@ def check(
   if twice:
     raise ValueError(f'{name} lists {_count(twice, "image")} twice: {some(twice)}.')
   known = set(files)
-  unknown = [image for image in listed if image not in known]
+  masks = dict.fromkeys(row.mask for row in rows if row.mask)
+  unknown = [file for file in (*listed, *masks) if file not in known]
   if unknown:
     raise ValueError(
       f'{name} lists {_count(unknown, "file")} that cannot be found: '

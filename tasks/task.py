@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 import dataclasses
 import hashlib
+import pathlib
 
 import numpy as np
 
@@ -132,6 +133,22 @@ def _check_field(name: str, array: np.ndarray) -> None:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Files:
+  """The files that the examples of a task were read from.
+
+  Attributes:
+    path: The folder or .tar file.
+    images: Name of each image in it, by example_id.
+    masks: Name of each image's mask, likewise, '' where it has none; empty where none
+      is listed.
+  """
+
+  path: pathlib.Path
+  images: tuple[str, ...]
+  masks: tuple[str, ...] = ()
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Described:
   """Classes as one of two encoders reads them: by their names, say.
@@ -164,6 +181,7 @@ class Task:
     scaling: Of a table, the mean that was subtracted from each feature, and the factor
       that it was then multiplied by, 0 for a constant one; None: none was.
     described: Of two modalities, the classes as one of them; None: they are not.
+    files: Where the images come from, if they are files.
   """
 
   name: str
@@ -177,6 +195,7 @@ class Task:
   client_names: tuple[str, ...] = ()
   scaling: tuple[np.ndarray, np.ndarray] | None = None
   described: Described | None = None
+  files: Files | None = None
 
   def __post_init__(self) -> None:
     splits = self.splits()

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
+from binaries.benchmarking import in_memory
 from binaries.benchmarking import objectives
 from binaries.benchmarking import problems
 from binaries.benchmarking import states
 from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedema
 from tff_ssl.algorithms import fedsup
@@ -82,6 +84,32 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
   return problems.with_states(problem, process, function, init)
 
 
+def build_featarc(problem: problems.Problem) -> problems.Experiment:
+  """Builds FeatARC over SimCLR with two clusters, and the same rounds in memory.
+
+  The floor is 1: both sides choose clusters by the same passes, and train with the
+  same alignment. Of SimCLR's own passes in one epoch (two views, each forward and
+  backward: 6 times a forward pass) these are 13/6: the image as it is forward and
+  backward, and forward by the cluster's model (4), and by the local and both clusters'
+  models to choose (3).
+  """
+  objective = objectives.OBJECTIVES['simclr'](problem.model)
+  config = featarc.FeatARCConfig(training=problems.training(problem))
+  process = featarc.build_featarc(
+    objective,
+    problem.clients.simulation.element_spec,
+    problems.server_optimizer(),
+    config,
+  )
+
+  def init() -> base.Params:
+    params = server.initial_weights(objective, problem.seed).trainable
+    return tf.nest.map_structure(lambda x: tf.stack([x] * config.clusters), params)
+
+  function = featarc.client_function(objective, config)
+  return problems.with_states(problem, process, function, init, in_memory.Clusters)
+
+
 def build_fedsup(problem: problems.Problem) -> problems.Experiment:
   """Builds FedSup without a label, and its students' training centralized.
 
@@ -147,10 +175,11 @@ EXPERIMENTS: Mapping[str, Callable[[problems.Problem], problems.Experiment]] = (
     fedsup=build_fedsup,
     fedema=build_fedema,
     per_ssfl=build_per_ssfl,
+    featarc=build_featarc,
   )
 )
 # The experiments whose clients train in epochs and batches (`Problem.local`).
-WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema', 'per_ssfl')
+WITH_LOCAL_TRAINING = ('fedavg', 'fedsup', 'fedema', 'per_ssfl', 'featarc')
 # The experiments that take any objective.
 WITH_OBJECTIVE = ('fedavg',)
 

@@ -4,10 +4,15 @@ import collections
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import combine
+from tff_ssl.algorithms import featarc
+from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import cluster_models
 from tff_ssl.federated import packing
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
@@ -47,6 +52,9 @@ class InMemory:
   together: this is what the arithmetic of a round takes on one machine.
   """
 
+  # What clients are told of the global model is called so.
+  _told = 'params'
+
   def __init__(
     self,
     function: client_functions.StatefulFunction,
@@ -69,7 +77,7 @@ class InMemory:
       seed: Of the rounds.
     """
     self._function, self._init = function, init
-    self._protocol = client_functions.Protocol(server.sent_kinds(), counted=True)
+    self._protocol = client_functions.Protocol(self._kinds(), counted=True)
     self._blank = client_functions.blank_state(process.client_state_type)
     self._optimizer, self._rate = optimizer, tf.constant(rate)
     self._data, self._seed = data, seed
@@ -89,14 +97,17 @@ class InMemory:
       client_ids: The clients of the round.
     """
     shared = collections.OrderedDict(
-      params=state.params,
-      seed=state.round_seed,
-      rate=self._rate,
-      round=tf.constant(state.round),
+      [
+        (self._told, state.params),
+        ('seed', state.round_seed),
+        ('rate', self._rate),
+        ('round', tf.constant(state.round)),
+      ]
     )
     total, after = None, dict(state.clients)
     for name in sorted(client_ids):
-      own = after.get(name, self._blank)
+      index = np.int32(self._data.client_ids.index(name))
+      own = after.get(name, self._blank._replace(client=index))
       examples = self._data.examples(self._data.positions(name))
       tensors = tf.nest.map_structure(tf.convert_to_tensor, (own, examples))
       total, after[name] = self._visit(shared, *tensors, total)
@@ -129,5 +140,41 @@ class InMemory:
     means = tf.nest.map_structure(
       lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
     )
-    optimizer, params = self._optimizer.next(optimizer, params, means['update'])
-    return params, optimizer, means['metrics']
+    update = self._mean(means[server.UPDATE], total)
+    optimizer, params = self._optimizer.next(optimizer, params, update)
+    return params, optimizer, means[server.METRICS]
+
+  def _kinds(self) -> dict[str, combine.Kind]:
+    """Returns how what clients send is combined."""
+    return server.sent_kinds()
+
+  def _mean(self, update: base.Params, total: packing.Sums) -> base.Params:
+    """Returns the mean update, from that over all clients."""
+    del total
+    return update
+
+
+class Clusters(InMemory):
+  """FeatARC's rounds in memory: `params` are its cluster models, each tensor [C, ...].
+
+  The optimizer acts on the stack, which is the same as on each where it acts on every
+  number by itself and has no state, as SGD.
+  """
+
+  _told = cluster_models.CLUSTERS
+
+  def get_model_weights(self, state: State) -> tff.learning.models.ModelWeights:
+    """Returns the cluster models, under the names that the process has for them."""
+    stacked = network.with_prefix(state.params, cluster_models.CLUSTERS)
+    return tff.learning.models.ModelWeights([], stacked)
+
+  def _kinds(self) -> dict[str, combine.Kind]:
+    return {**server.sent_kinds(), featarc.CHOICE: combine.TOTAL}
+
+  def _mean(self, update: base.Params, total: packing.Sums) -> base.Params:
+    # The mean over a cluster's clients; 0 of a cluster without any.
+    weights = tf.cast(total.totals[featarc.CHOICE][cluster_models.WEIGHT], tf.float32)
+    scales = tf.math.divide_no_nan(total.weight, weights)
+    return tf.nest.map_structure(
+      lambda x: x * tf.reshape(scales, [-1, *[1] * (x.shape.rank - 1)]), update
+    )

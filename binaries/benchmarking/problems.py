@@ -57,6 +57,7 @@ def with_states(
   process: processes.StatefulProcess,
   function: client_functions.StatefulFunction,
   init: Callable[[], base.Params],
+  in_plain: type[in_memory.InMemory] = in_memory.InMemory,
 ) -> Experiment:
   """Returns both sides of clients that keep a state.
 
@@ -65,9 +66,10 @@ def with_states(
     process: The federated side.
     function: Of one client, as the process has it.
     init: () -> initial parameters of the process's global model.
+    in_plain: The counterpart.
   """
   optimizer, data = server_optimizer(), problem.clients.data
-  counterpart = in_memory.InMemory(
+  counterpart = in_plain(
     function, init, process, optimizer, SERVER_LEARNING_RATE, data, problem.seed
   )
   rounds = states.StatefulClients(process, problem.clients.simulation)

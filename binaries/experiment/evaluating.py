@@ -165,17 +165,8 @@ class Evaluator:
     return self.evaluate(initial), self._supervised(initial)
 
   def initial_params(self) -> network.Params:
-    """Returns the parameters that every algorithm starts from with this seed.
-
-    All objectives draw the same parameters of an encoder, whatever comes after it.
-    """
-    objective = supervised.SupervisedObjective(
-      self._encoder,
-      projector.build_linear(self._encoder.output_dim, self._task.num_classes),
-      byol.by_name('flip'),
-    )
-    weights = server.initial_weights(objective, common.SEED.value)
-    return network.select(weights.trainable, dual_encoder.ENCODER)
+    """Returns the parameters that every algorithm starts from with this seed."""
+    return initial_params(self._encoder, self._task.num_classes)
 
   def _supervised(self, params: network.Params) -> results.Numbers:
     """Trains from `params` with each fraction's labels alone.
@@ -264,6 +255,24 @@ def _imbalanced(labels: np.ndarray) -> bool:
   """Returns whether classes differ enough in size for accuracy to mislead."""
   _, counts = np.unique(labels[labels >= 0], return_counts=True)
   return len(counts) > 0 and bool(np.max(counts) > _IMBALANCED * np.min(counts))
+
+
+def initial_params(encoder: network.Network, num_classes: int) -> network.Params:
+  """Returns the parameters that every algorithm starts from with the flags' seed.
+
+  All objectives draw the same parameters of an encoder, whatever comes after it.
+
+  Args:
+    encoder: The network.
+    num_classes: Of its task, at least 1.
+  """
+  objective = supervised.SupervisedObjective(
+    encoder,
+    projector.build_linear(encoder.output_dim, num_classes),
+    byol.by_name('flip'),
+  )
+  weights = server.initial_weights(objective, common.SEED.value)
+  return network.select(weights.trainable, dual_encoder.ENCODER)
 
 
 def report(

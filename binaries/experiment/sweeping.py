@@ -1,10 +1,11 @@
-"""A sweep: several methods over several seeds, each in a run of its own."""
+"""A sweep: methods over seeds, and over values of a flag, each in a run of its own."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import io
 import pathlib
+import re
 from typing import TextIO
 
 from absl import flags
@@ -12,6 +13,7 @@ from absl import flags
 from binaries.experiment import running
 from binaries.flags import common
 from binaries.flags import methods
+from binaries.flags import varying
 from binaries.launching import complete
 from binaries.launching import side_by_side
 from binaries.methods import choice
@@ -19,7 +21,7 @@ from binaries.methods import table
 from tff_ssl.reporting import groups
 
 # Between a program and a row's parts, as in fedavg_ssl:fedprox:byol.
-_SEPARATOR = ':'
+SEPARATOR = ':'
 # Flags of what is compared on, by which methods of other programs differ unasked.
 _SAME_FOR_ALL = ('partition', 'clients_per_round', 'local_epochs', 'encoder_norm')
 # What the sweep itself says to each run.
@@ -57,25 +59,27 @@ class Member:
   @property
   def folder(self) -> str:
     """Name of the folder with its runs."""
-    return self.name.replace(_SEPARATOR, '-')
+    return _file_name(self.name.replace(SEPARATOR, '-'))
 
   def describe(self) -> str:
     """Returns what is run, as a command line says it, and what else there is."""
     text = f'{self.name} is binaries.{self.program.name} {" ".join(self.chooser_flags)}'
     if not self.others:
       return text
-    first = self.name.split(_SEPARATOR)[0]
-    also = ', '.join(f'{other}{_SEPARATOR}{first}' for other in self.others)
+    first = self.name.split(SEPARATOR)[0]
+    also = ', '.join(f'{other}{SEPARATOR}{first}' for other in self.others)
     return f'{text} (there is also {also})'
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-  """A method with its seed.
+  """A method with its seed, and the value of what varies.
 
   Attributes:
     member: The method.
     seed: The seed.
+    point: Of what varies; None: nothing does.
+    what: What varies; empty where nothing does.
     folder: Of the run; its output goes to a file of this name with `.log`.
     flags: Of the run, besides those that follow from the other attributes.
     rounds: That the run has in the end.
@@ -88,6 +92,8 @@ class Job:
   flags: tuple[str, ...]
   rounds: int
   values: Mapping[str, object] = dataclasses.field(compare=False, hash=False)
+  point: varying.Point | None = dataclasses.field(default=None, hash=False)
+  what: str = ''
 
   @property
   def log(self) -> pathlib.Path:
@@ -95,7 +101,8 @@ class Job:
     return self.folder.with_name(f'{self.folder.name}.log')
 
   def __str__(self) -> str:
-    return f'{self.member.name}, seed {self.seed}'
+    where = f'{self.what}={self.point.name}, ' if self.point else ''
+    return f'{self.member.name}, {where}seed {self.seed}'
 
 
 class Runner(side_by_side.Runner[Job]):
@@ -147,7 +154,7 @@ def members(names: Sequence[str]) -> list[Member]:
 
 def _member(name: str) -> Member:
   """Finds a method by its name."""
-  first, *rest = name.split(_SEPARATOR)
+  first, *rest = name.split(SEPARATOR)
   if rest:
     if first not in table.PROGRAMS:
       raise ValueError(
@@ -203,6 +210,7 @@ def jobs(
   seeds: Sequence[int],
   out: pathlib.Path,
   own: Collection[str],
+  variation: varying.Variation | None = None,
 ) -> tuple[list[Job], list[str]]:
   """Returns the runs of a sweep, after a check of all that needs no data.
 
@@ -211,6 +219,7 @@ def jobs(
     seeds: The seeds; all methods come with one before any with the next.
     out: The folder of the runs' folders.
     own: Names of flags that are the sweep's own.
+    variation: Values of flags that each method goes through; None: there are none.
 
   Returns:
     The runs, and a sentence for each flag that not all methods use, or that has other
@@ -234,12 +243,52 @@ def jobs(
   for name in given:
     if all(name in names for names in unused.values()):
       raise ValueError(f'--{name} is given, which none of the methods uses.')
+  varied = _check_varied(found, given, variation)
+  points = variation.points if variation else (None,)
   result = []
   for k, seed in enumerate(seeds):
+    for j, point in enumerate(points):
+      for member in found:
+        folder = out / member.folder
+        if variation and point:
+          folder /= _file_name(f'{variation.title}={point.name}')
+        job = _job(
+          member,
+          seed,
+          folder / f'seed_{seed}',
+          unused[member.name],
+          given,
+          j == k == 0,
+          point,
+        )
+        result.append(
+          dataclasses.replace(job, what=variation.title if variation else '')
+        )
+  return result, [*_tell(unused), *_tell_defaults(result, varied)]
+
+
+def _check_varied(
+  found: Sequence[Member],
+  given: Collection[str],
+  variation: varying.Variation | None,
+) -> tuple[str, ...]:
+  """Returns the flags that vary, each of which all methods must use."""
+  if variation is None:
+    return ()
+  for flag in variation.flags:
+    if flag in _SET_BY_SWEEP:
+      raise ValueError(f'vary has {flag!r}, which --methods and --seeds say.')
+    if flag in given:
+      raise ValueError(f'--{flag} is given, and --vary varies it; it has one or other.')
     for member in found:
-      folder = out / member.folder / f'seed_{seed}'
-      result.append(_job(member, seed, folder, unused[member.name], given, k == 0))
-  return result, [*_tell(unused), *_tell_defaults(result)]
+      if flag not in _uses(member):
+        raise ValueError(f'vary has {flag!r}, which {member.name} does not use.')
+  return variation.flags
+
+
+def _file_name(text: str) -> str:
+  """Returns a text as the name of a folder, on any system and in any shell."""
+  return re.sub(r'[^\w.=,+-]', '-', text)
 
 
 def _uses(member: Member) -> Collection[str]:
@@ -258,13 +307,13 @@ def _tell(unused: Mapping[str, Sequence[str]]) -> list[str]:
   ]
 
 
-def _tell_defaults(wanted: Sequence[Job]) -> list[str]:
+def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
   """Returns a sentence for each flag that makes a comparison unfair by its defaults."""
   found = []
   for flag in _SAME_FOR_ALL:
     by_value: dict[str, dict[str, None]] = {}
     for job in wanted:
-      if flag in job.values:
+      if flag in job.values and flag not in varied:
         value = groups.text(job.values[flag])
         by_value.setdefault(value, {})[job.member.name] = None
     if len(by_value) > 1:
@@ -282,9 +331,11 @@ def _job(
   unused: Sequence[str],
   given: Sequence[str],
   tell: bool,
+  point: varying.Point | None,
 ) -> Job:
   """Checks the flags of a run, and returns it."""
   own = tuple(flags.FLAGS[name].serialize() for name in given if name not in unused)
+  varied = point.values if point else {}
   with common.restored():
     # The sweep's own are none of the run's.
     for name in set(common.given()) - set(given) | set(unused):
@@ -294,6 +345,8 @@ def _job(
     for name, value in set_to.items():
       flags.FLAGS[name].value, flags.FLAGS[name].present = value, 1
     try:
+      for name, text in varied.items():
+        _set(name, text)
       # What a run says of its flags is for its own log.
       with contextlib.redirect_stdout(io.StringIO()):
         chosen = choice.read(member.program.name)
@@ -303,7 +356,17 @@ def _job(
     rounds, values = common.ROUNDS.value, chosen.values()
   if tell:
     print(member.describe(), flush=True)
-  return Job(member, seed, folder, own, rounds, values)
+  own += tuple(f'--{name}={text}' for name, text in varied.items())
+  return Job(member, seed, folder, own, rounds, values, point)
+
+
+def _set(name: str, text: str) -> None:
+  """Sets a flag as a command line would."""
+  flag = flags.FLAGS[name]
+  try:
+    flag.value, flag.present = flag.parser.parse(text), 1
+  except (TypeError, ValueError) as error:
+    raise ValueError(f'--vary has {name}={text}: {error}') from error
 
 
 def run(

@@ -8,6 +8,7 @@ from absl import flags
 from binaries.flags import common
 from binaries.flags import own_encoders
 from tasks import registry
+from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import knn
@@ -19,7 +20,8 @@ METHODS = flags.DEFINE_list(
   'evaluation_methods',
   None,
   f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; of two modalities '
-  f'also {RETRIEVAL}, in evaluate also {suite.FEDERATED_LINEAR}.',
+  f'also {RETRIEVAL}, in evaluate also {suite.FEDERATED_LINEAR} and, of images with '
+  f'masks, {" and ".join(dense.METHODS)}.',
 )
 FRACTIONS = flags.DEFINE_list(
   'label_fractions', None, 'Shares of the training labels that classifiers have.'
@@ -87,7 +89,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
       f'evaluation_methods has {RETRIEVAL!r}, which is of two modalities; the task '
       f'{common.TASK.value!r} has one, {", ".join(registry.PAIRS)} have two.'
     )
-  if BASELINES.value and not of_encoders():
+  if BASELINES.value and set(METHODS.value) == {RETRIEVAL}:
     raise ValueError(
       f'--baselines is given, but --evaluation_methods has {RETRIEVAL} alone, which is '
       'compared with chance.'
@@ -111,8 +113,13 @@ def check(more_methods: Sequence[str] = ()) -> None:
 
 
 def of_encoders() -> list[str]:
-  """Returns the methods that evaluate an encoder by itself."""
-  return [method for method in METHODS.value if method != RETRIEVAL]
+  """Returns the methods that evaluate an encoder by itself, by classes."""
+  return [method for method in METHODS.value if method not in (RETRIEVAL, *of_masks())]
+
+
+def of_masks() -> list[str]:
+  """Returns the methods that need masks of the images."""
+  return [method for method in METHODS.value if method in dense.METHODS]
 
 
 def finetune_config() -> finetune.FinetuneConfig:

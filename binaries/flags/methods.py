@@ -87,6 +87,9 @@ LOCAL_CROPS = flags.DEFINE_integer(
   'Crops of DINO that the student alone sees, of half the side of the images.',
   lower_bound=0,
 )
+MASK_RATIO = flags.DEFINE_float(
+  'mask_ratio', 0.75, "Share of an image's patches that MAE masks."
+)
 PREDICTOR = flags.DEFINE_bool('predictor', True, 'Whether there is a predictor.')
 STOP_GRADIENT = flags.DEFINE_bool(
   'stop_gradient', True, 'Whether no gradient trains the target.'

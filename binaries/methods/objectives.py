@@ -221,7 +221,7 @@ def _uniformity(encoder: network.Network, _: int) -> Any:
 
 def _mae(encoder: network.Network, _: int) -> Any:
   # Crops and flips, as the paper's, whatever the flag's default for two views.
-  return mae.build_mae(encoder)
+  return mae.build_mae(encoder, mask_ratio=methods.MASK_RATIO.value)
 
 
 def _fedca(encoder: network.Network, _: int) -> Any:
@@ -321,7 +321,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     scheduled=True,
   ),
   'uniformity': Objective(_uniformity, _VIEWS, _CONTRASTIVE),
-  'mae': Objective(_mae),
+  'mae': Objective(_mae, ('mask_ratio',)),
   'supervised': Objective(
     labelled, ('augmentation', 'supervised_augmentation'), labelled=True
   ),

@@ -6,6 +6,7 @@ Nothing is trained: a fake program writes the files that a run leaves.
 import functools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 
 from binaries import sweep
 from binaries.experiment import sweeping
+from binaries.flags import varying
 from binaries.methods import table
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -37,16 +39,19 @@ numbers = {'round': flags['rounds'], 'linear/10%/accuracy': 0.5 + flags['seed'] 
 class _Fake:
   """Starts the fake program, and remembers what was started."""
 
-  def __init__(self, **how):
+  def __init__(self, out, **how):
+    self.out = out
     self.started = []
     self._how = how
 
   def __call__(self, arguments, log):
     given = dict(word.lstrip('-').split('=', 1) for word in arguments[2:])
     folder = pathlib.Path(given.pop('run_dir'))
-    self.started.append((folder.parent.name, int(given['seed'])))
+    # OUT/METHOD/seed_SEED, or OUT/METHOD/FLAG=VALUE/seed_SEED.
+    names = folder.relative_to(self.out).parts[:-1]
+    self.started.append((*names, int(given['seed'])))
     given.update(seed=int(given['seed']), rounds=int(given['rounds']))
-    own = [str(folder), json.dumps(given), self._how.get(folder.parent.name, 'well')]
+    own = [str(folder), json.dumps(given), self._how.get(names[-1], 'well')]
     python = [sys.executable, '-I', '-S', '-c', _PROGRAM]
     return subprocess.Popen([*python, *own], stdout=log, stderr=log)
 
@@ -58,10 +63,11 @@ def swept(tmp_path, monkeypatch):
   monkeypatch.setattr(sweeping.running, 'check_flags', lambda _: None)
 
   def call(*flags, **how):
-    fake = _Fake(**how)
+    fake = _Fake(tmp_path / 'out', **how)
     run = functools.partial(_RUN, start=fake)
     monkeypatch.setattr(sweeping, 'run', run)
-    given = ('--rounds=2', f'--out={tmp_path}/out', '--formats=markdown', *flags)
+    rounds = () if any('rounds=' in flag for flag in flags) else ('--rounds=2',)
+    given = (*rounds, f'--out={tmp_path}/out', '--formats=markdown,png', *flags)
     return fake.started, in_process.run(sweep, *given)
 
   return call
@@ -215,6 +221,123 @@ def test_one_that_fails_is_told_and_the_others_are_compared(tmp_path, swept):
   assert 'fed_byol' in ended.stdout.splitlines()[-2]
   started, ended = swept(_METHODS)
   assert (started, ended.status) == ([('simclr', 0)], 0)
+
+
+def test_values_of_flags_that_vary_together():
+  found = varying.parse(['local_epochs=1|5', '--rounds=100|20'])
+  assert (found.title, found.flags) == ('local_epochs', ('local_epochs', 'rounds'))
+  assert [(point.name, dict(point.values)) for point in found.points] == [
+    ('1', {'local_epochs': '1', 'rounds': '100'}),
+    ('5', {'local_epochs': '5', 'rounds': '20'}),
+  ]
+  assert varying.parse([]) is None
+
+
+def test_a_part_of_a_value_varies():
+  found = varying.parse(['partition=shares:alpha={0 | 0.1},clients=5,balanced=true'])
+  assert found.title == 'alpha'
+  assert [(point.name, point.values['partition']) for point in found.points] == [
+    ('0', 'shares:alpha=0,clients=5,balanced=true'),
+    ('0.1', 'shares:alpha=0.1,clients=5,balanced=true'),
+  ]
+  # Without a name before it, the flag's is the axis's.
+  found = varying.parse(['partition={iid|dirichlet}:examples=4'])
+  assert found.title == 'partition'
+  # Commas and braces stay out of each other's way.
+  found = varying.parse(['projector=64,32|128,64'])
+  assert [point.name for point in found.points] == ['64,32', '128,64']
+
+
+@pytest.mark.parametrize(
+  ('texts', 'said'),
+  [
+    (['local_epochs'], "vary is 'local_epochs'; it must be as"),
+    (['local_epochs=5'], 'with two values or more'),
+    (['local_epochs=1||5'], 'with two values or more'),
+    (['partition=a{1|2}b{3|4}'], 'it must be as'),
+    (['partition=a{1|2}|b'], 'it must be as'),
+    (['local_epochs=1|5', 'rounds=3|4|5'], "2 values of 'local_epochs' and 3 of"),
+    (['local_epochs=1|5', 'local_epochs=1|5'], "'local_epochs' twice"),
+    (['local_epochs=1|5|1'], "the value '1' of 'local_epochs' twice"),
+  ],
+)
+def test_malformed_variations_are_refused(texts, said):
+  with pytest.raises(ValueError, match=re.escape(said)):
+    varying.parse(texts)
+
+
+@pytest.mark.parametrize(
+  ('flags', 'said'),
+  [
+    (['--vary=tau=0.5|0.7'], "vary has 'tau', which fed_byol does not use"),
+    (['--vary=nothing=1|2'], "vary has 'nothing', which fed_byol does not use"),
+    (['--vary=seed=1|2'], "vary has 'seed', which --methods and --seeds say"),
+    (['--vary=rounds=1|2', '--rounds=3'], '--rounds is given, and --vary varies it'),
+    (['--vary=rounds=a|2'], '--vary has rounds=a'),
+    (['--vary=rounds=0|2'], '--vary has rounds=0'),
+    (['--vary=participation=1|2'], 'fed_byol: participation is 2'),
+    (['--vary=rounds=1|2', '--over=rounds'], '--over and --vary are both given'),
+  ],
+)
+def test_what_cannot_vary_is_said_before_a_run(tmp_path, flags, said, monkeypatch):
+  monkeypatch.setattr(sweeping, 'run', pytest.fail)
+  with pytest.raises(ValueError, match=re.escape(said)):
+    in_process.call(sweep, _METHODS, f'--out={tmp_path}/out', *flags)
+  assert not (tmp_path / 'out').exists()
+
+
+def test_each_method_goes_through_all_values(tmp_path, swept):
+  flags = (_METHODS, '--seeds=0,1', '--vary=partition=shares:alpha={0.1|5},clients=5')
+  started, ended = swept(*flags)
+  assert ended.status == 0, ended.stderr
+  # A seed of all before the next.
+  assert sorted(started[:4]) == [
+    (method, f'alpha={alpha}', 0)
+    for method in ('fed_byol', 'simclr')
+    for alpha in ('0.1', '5')
+  ]
+  assert len(started) == 8
+  config = tmp_path / 'out' / 'simclr' / 'alpha=5' / 'seed_1' / 'config.json'
+  given = json.loads(config.read_text())['flags']
+  assert given['partition'] == 'shares:alpha=5,clients=5'
+  # What varies is no default that differs between methods.
+  assert '--partition is by default' not in ended.stderr
+  assert 'run 8/8: ' in ended.stderr
+  assert 'simclr, alpha=5, seed 1' in ended.stderr
+  comparison = tmp_path / 'out' / 'comparison'
+  assert (comparison / 'over.png').read_bytes().startswith(b'\x89PNG')
+  lines = (comparison / 'over.csv').read_text().splitlines()
+  assert lines[0] == 'alpha,method,number,mean,deviation,runs'
+  # Accuracies 0.5 and 0.625, by the seed.
+  assert sorted(line.split(',')[:4] for line in lines[1:]) == [
+    [alpha, method, 'linear/10%/accuracy', '0.5625']
+    for alpha in ('0.1', '5')
+    for method in ('fed_byol', 'simclr')
+  ]
+  assert all(line.endswith(',0.08838834764831845,2') for line in lines[1:])
+  shown = ended.stdout.splitlines()
+  (title,) = (k for k, line in enumerate(shown) if line == 'linear 10%, by alpha:')
+  assert shown[title + 1].split() == ['method', '0.1', '5']
+  assert shown[title + 3].split() == ['fed_byol', *['56.2', '±', '8.8%'] * 2]
+  assert any(line.startswith('0.1 simclr') for line in shown)
+  # The same command has nothing left to do; a value more is run alone.
+  assert swept(*flags)[0] == []
+  started, _ = swept(*flags[:2], '--vary=partition=shares:alpha={0.1|1|5},clients=5')
+  assert {place for _, place, _ in started} == {'alpha=1'}
+
+
+def test_flags_that_vary_together_are_one_axis(tmp_path, swept):
+  started, ended = swept(
+    '--methods=dec_ssl:fedavg:simclr,dec_ssl:fedavg:supervised',
+    '--vary=local_epochs=1|5',
+    '--vary=rounds=4|2',
+  )
+  assert ended.status == 0, ended.stderr
+  assert len(started) == 4
+  rows = (tmp_path / 'out' / 'comparison' / 'over.csv').read_text().splitlines()[1:]
+  assert [row.split(',')[:2] for row in rows] == [
+    [epochs, method] for method in ('simclr', 'supervised') for epochs in ('1', '5')
+  ]
 
 
 def test_its_own_flags_are_checked_before_tensorflow_is_imported():

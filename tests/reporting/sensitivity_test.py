@@ -7,6 +7,7 @@ from tff_ssl.reporting import runs as runs_lib
 from tff_ssl.reporting import sensitivity
 
 _NUMBER = 'linear/10%/accuracy'
+_EPOCHS = sensitivity.over(['local_epochs', 'rounds'])
 # (objective, local epochs, seed) -> accuracy.
 _ACCURACIES = {
   ('simclr', 20, 0): 0.5,
@@ -34,7 +35,7 @@ def runs(tmp_path):
 
 
 def test_a_line_is_over_the_flag_and_a_point_over_seeds(runs):
-  lines = sensitivity.lines(runs, ['local_epochs', 'rounds'], _NUMBER)
+  lines = sensitivity.lines(runs, _EPOCHS, _NUMBER)
   assert [line.name for line in lines] == [
     'objective=simclr',
     'objective=supervised',
@@ -47,34 +48,38 @@ def test_a_line_is_over_the_flag_and_a_point_over_seeds(runs):
 
 
 def test_what_does_not_change_with_the_flag_separates_lines(runs):
-  lines = sensitivity.lines(runs, ['local_epochs'], _NUMBER)
+  lines = sensitivity.lines(runs, sensitivity.over(['local_epochs']), _NUMBER)
   assert len(lines) == 3
 
 
 def test_words_keep_the_order_of_the_runs(runs):
-  lines = sensitivity.lines(runs, ['objective', 'local_epochs', 'rounds'], _NUMBER)
+  lines = sensitivity.lines(
+    runs, sensitivity.over(['objective', 'local_epochs', 'rounds']), _NUMBER
+  )
   (line,) = lines
   assert line.values == ('simclr', 'supervised')
   np.testing.assert_allclose(line.mean, [0.5, 0.125])
 
 
 def test_what_no_run_has_has_no_line(runs):
-  assert sensitivity.lines(runs, ['local_epochs', 'rounds'], 'knn/1%/accuracy') == []
+  assert sensitivity.lines(runs, _EPOCHS, 'knn/1%/accuracy') == []
 
 
 def test_a_flag_that_a_run_lacks_is_refused(runs):
   with pytest.raises(ValueError, match=r"over names 'mu'; .*simclr_20_0 has no such"):
-    sensitivity.lines(runs, ['mu'], _NUMBER)
+    sensitivity.lines(runs, sensitivity.over(['mu']), _NUMBER)
 
 
 def test_runs_that_have_not_finished_do_not_count(tmp_path):
   fabricate.run(tmp_path / 'r', {'rounds': 9}, {'client_work/loss': [1.0]})
   with pytest.raises(ValueError, match='No run has finished'):
-    sensitivity.lines([runs_lib.read(tmp_path / 'r')], ['rounds'], _NUMBER)
+    sensitivity.lines(
+      [runs_lib.read(tmp_path / 'r')], sensitivity.over(['rounds']), _NUMBER
+    )
 
 
 def test_the_figure_shows_every_line_at_its_values(runs):
-  lines = sensitivity.lines(runs, ['local_epochs', 'rounds'], _NUMBER)
+  lines = sensitivity.lines(runs, _EPOCHS, _NUMBER)
   figure = figures.draw_over('local_epochs', {'linear 10%': lines})
   (plot,) = figure.axes
   assert [tick.get_text() for tick in plot.get_xticklabels()] == ['5', '20']

@@ -15,7 +15,8 @@ _TITLES = {
 }
 _ACCURACY, _BALANCED = 'accuracy', 'balanced_accuracy'
 _RECALL = 'recall'
-_SHARES = (_ACCURACY, _BALANCED, _RECALL)
+# The last two of masks: intersection over union, and the share that is found.
+_SHARES = (_ACCURACY, _BALANCED, _RECALL, 'iou', 'found')
 # Of retrieval: at how many is told behind it.
 _RECALL_AT = 'recall_at_'
 _EMPTY = '-'
@@ -125,7 +126,7 @@ def best(rows: Sequence[compare.Row], names: Sequence[str]) -> set[tuple[int, st
     if not sign or len(means) < 2:
       continue
     first = max(means, key=lambda k: sign * means[k])
-    shown = {k: _number(name, mean, math.nan) for k, mean in means.items()}
+    shown = {k: number(name, mean, math.nan) for k, mean in means.items()}
     found |= {(k, title(name)) for k in means if shown[k] == shown[first]}
   return found
 
@@ -187,11 +188,11 @@ def _cell(row: compare.Row, name: str) -> str:
   if name not in row.numbers or not math.isfinite(row.numbers[name].mean):
     return _EMPTY
   statistic = row.numbers[name]
-  text = _number(name, statistic.mean, statistic.deviation)
+  text = number(name, statistic.mean, statistic.deviation)
   return text if statistic.count == row.count else f'{text} (n={statistic.count})'
 
 
-def _number(name: str, mean: float, deviation: float) -> str:
+def number(name: str, mean: float, deviation: float) -> str:
   """Writes a mean and, unless it is NaN, a deviation, in the number's unit."""
   unit, factor, decimals = '', 1.0, None
   parts = name.split('/')

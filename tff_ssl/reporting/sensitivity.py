@@ -1,14 +1,50 @@
 """Numbers of runs against a flag: how much a result depends on one setting."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+import csv
 import dataclasses
 import math
+import os
 
 import numpy as np
 
+from tff_ssl.reporting import columns
 from tff_ssl.reporting import compare
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.runtime import files
+
+_METHOD = 'method'
+_EMPTY = '-'
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+  """What numbers are shown against.
+
+  Attributes:
+    title: What it is called.
+    flags: The flag, and flags that change with it, as the number of rounds does with
+      that of local epochs where the budget is fixed.
+    value_of: The value of a run, as text; None: that of the first flag.
+    label: What names the lines; None: the flags in which they differ.
+  """
+
+  title: str
+  flags: tuple[str, ...]
+  value_of: Callable[[runs_lib.Run], str] | None = None
+  label: groups_lib.Label | None = None
+
+  def value(self, run: runs_lib.Run) -> str:
+    """Returns the value of a run."""
+    if self.value_of is not None:
+      return self.value_of(run)
+    return groups_lib.text(run.flags[self.flags[0]])
+
+
+def over(flags: Sequence[str]) -> Axis:
+  """Returns the axis of a flag, and of flags that change with it."""
+  return Axis(flags[0], tuple(flags))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,21 +57,22 @@ class Line:
       the order of the runs.
     mean: float [n], over the seeds.
     deviation: float [n]; 0 of one run.
+    count: int [n], runs.
   """
 
   name: str
   values: tuple[str, ...]
   mean: np.ndarray
   deviation: np.ndarray
+  count: np.ndarray
 
 
-def lines(runs: Sequence[runs_lib.Run], over: Sequence[str], number: str) -> list[Line]:
+def lines(runs: Sequence[runs_lib.Run], axis: Axis, number: str) -> list[Line]:
   """Returns a line for each setting of the other flags.
 
   Args:
     runs: The runs; those that have not finished are left out.
-    over: The flag, and flags that change with it, as the number of rounds does with
-      that of local epochs where the budget is fixed.
+    axis: The flag, and what changes with it.
     number: A number of `compare.run_numbers`.
 
   Returns:
@@ -49,18 +86,18 @@ def lines(runs: Sequence[runs_lib.Run], over: Sequence[str], number: str) -> lis
     raise ValueError(
       'No run has finished; numbers against a flag are of finished ones.'
     )
-  for flag in over:
+  for flag in axis.flags:
     strays = [run for run in finished if flag not in run.flags]
     if strays:
       raise ValueError(f'over names {flag!r}; {strays[0].folder} has no such flag.')
   found = []
-  for group in groups_lib.group(finished, (*groups_lib.NEUTRAL, *over)):
+  neutral = (*groups_lib.NEUTRAL, *axis.flags)
+  for group in groups_lib.group(finished, neutral, axis.label):
     by_value: dict[str, list[float]] = {}
     for run in group.counted:
       numbers = compare.run_numbers(run)
       if math.isfinite(numbers.get(number, math.nan)):
-        value = groups_lib.text(run.flags[over[0]])
-        by_value.setdefault(value, []).append(numbers[number])
+        by_value.setdefault(axis.value(run), []).append(numbers[number])
     if by_value:
       found.append(_line(group.name, by_value))
   return found
@@ -82,4 +119,50 @@ def _line(name: str, by_value: dict[str, list[float]]) -> Line:
     tuple(values),
     np.array([each.mean for each in statistics]),
     np.nan_to_num(np.array([each.deviation for each in statistics])),
+    np.array([each.count for each in statistics]),
   )
+
+
+def cells(number: str, found: Sequence[Line]) -> list[dict[str, str]]:
+  """Returns a table of one number: a row for each line, a column for each value.
+
+  Args:
+    number: Its name.
+    found: From `lines`, of it.
+
+  Returns:
+    Mean ± deviation as text by the value; the deviation of a single run is left out.
+  """
+  values = ordered(
+    list(dict.fromkeys(value for line in found for value in line.values))
+  )
+  rows = []
+  for line in found:
+    row = {_METHOD: line.name, **dict.fromkeys(values, _EMPTY)}
+    for k, value in enumerate(line.values):
+      deviation = line.deviation[k] if line.count[k] > 1 else math.nan
+      row[value] = columns.number(number, line.mean[k], deviation)
+    rows.append(row)
+  return rows
+
+
+def write_csv(
+  path: str | os.PathLike[str], axis: Axis, panels: Mapping[str, Sequence[Line]]
+) -> None:
+  """Writes one line for each number, line and value, with all digits.
+
+  Args:
+    path: The file, made or replaced.
+    axis: What the numbers are shown against.
+    panels: Lines by the name of the number.
+  """
+  with files.atomic(path) as aside, aside.open('w', newline='') as file:
+    writer = csv.writer(file, lineterminator='\n')
+    writer.writerow([axis.title, _METHOD, 'number', 'mean', 'deviation', 'runs'])
+    for number, found in panels.items():
+      for line in found:
+        for k, value in enumerate(line.values):
+          count = int(line.count[k])
+          deviation = repr(float(line.deviation[k])) if count > 1 else ''
+          mean = repr(float(line.mean[k]))
+          writer.writerow([value, line.name, number, mean, deviation, count])

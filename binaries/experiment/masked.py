@@ -1,0 +1,178 @@
+"""Evaluates encoders by masks: the methods segmentation and detection of evaluate."""
+
+import collections
+from collections.abc import Mapping
+import os
+from typing import Any
+
+from absl import flags
+
+from binaries.experiment import evaluating
+from binaries.experiment import evaluation_clients
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.flags import evaluation
+from binaries.flags import paths
+from tasks import masks as masks_lib
+from tasks import task as task_lib
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import dense
+from tff_ssl.evaluation import population
+from tff_ssl.reporting import table as table_lib
+
+MASK_DIR = paths.define(
+  'mask_dir',
+  None,
+  "Folder or .tar of the images' masks, of the methods segmentation and detection; "
+  'without it the manifest names them, or they lie among the images.',
+)
+_STEPS = flags.DEFINE_integer(
+  'mask_steps',
+  dense.DenseConfig().num_steps,
+  'Steps in which a head of these methods is trained.',
+  lower_bound=1,
+)
+NAMES = ('mask_dir', 'mask_steps')
+
+_WAYS = {dense.FROZEN: 'frozen', dense.FINETUNED: 'end to end'}
+_SCORES = {'iou': 'IoU', 'found': 'IoU >= 0.5'}
+_WITHOUT = 'one for all images'
+
+
+def check() -> None:
+  """Checks the flags, without data.
+
+  Raises:
+    ValueError: If one does nothing.
+  """
+  for name in NAMES:
+    if flags.FLAGS[name].present and not evaluation.of_masks():
+      raise ValueError(
+        f'--{name} is given, but --evaluation_methods has none of '
+        f'{", ".join(dense.METHODS)}.'
+      )
+  if flags.FLAGS[evaluation_clients.FAIRNESS.name].present and set(
+    evaluation.METHODS.value
+  ) == set(evaluation.of_masks()):
+    raise ValueError(
+      f'--fairness is given, but --evaluation_methods has '
+      f'{" and ".join(evaluation.METHODS.value)} alone; it is of accuracies.'
+    )
+
+
+class Evaluator:
+  """Evaluates parameters of one encoder by a task's masks; compiles once."""
+
+  def __init__(self, task: task_lib.Task, encoder: network.Network):
+    """Reads the flags, loads the masks, and prints how many there are.
+
+    Args:
+      task: Whose images are files.
+      encoder: Whose parameters are evaluated.
+
+    Raises:
+      ValueError: If there are no masks, or the encoder has no feature maps.
+    """
+    if encoder.field != network.IMAGE:
+      raise ValueError(
+        f'The encoder reads {encoder.field!r}; {" and ".join(evaluation.of_masks())} '
+        'are of encoders of images alone.'
+      )
+    found = masks_lib.load(task, MASK_DIR.value)
+    for line in found.report:
+      print(line)
+    train, test = (_masked(found, split) for split in (task.train, task.test))
+    self._encoder = encoder
+    self._train = train
+    self._dense = dense.Evaluator(
+      encoder, train, test, dense.DenseConfig(num_steps=_STEPS.value)
+    )
+    self._initial = evaluating.initial_params(encoder, max(task.num_classes, 1))
+
+  def report(
+    self,
+    folder: str | os.PathLike[str],
+    round: int,
+    name: str,
+    params: network.Params,
+    prefix: str = '',
+  ) -> None:
+    """Evaluates an encoder, prints a table and completes `evaluation.json`.
+
+    Args:
+      folder: The run folder.
+      round: The round after which the encoder is as it is.
+      name: Of the encoder, in the table.
+      params: Of the encoder, with its population statistics if it has any.
+      prefix: What the names of the numbers begin with in `evaluation.json`.
+    """
+    found: dict[str, results.Numbers] = {}
+    if evaluation.BASELINES.value:
+      initial = population.build_complete(self._encoder)(
+        self._initial, self._train.image
+      )
+      found[results.RANDOM] = self._evaluate(initial)
+    found[name] = self._evaluate(params)
+    if evaluation.BASELINES.value:
+      found[results.SCRATCH] = self._evaluate(
+        initial,
+        ways=(dense.FINETUNED,),
+        num_steps=evaluation.SCRATCH_STEPS.value,
+      )
+    print(table(found))
+    if not results.write(folder, round, name, found, prefix):
+      print(f'{folder} has been evaluated at a later round: evaluation.json stays')
+
+  def _evaluate(self, params: network.Params, **given: Any) -> results.Numbers:
+    return self._dense.evaluate(
+      params,
+      evaluation.of_masks(),
+      evaluation.fractions(),
+      common.SEED.value,
+      **given,
+    )
+
+
+def _masked(found: masks_lib.Masks, examples: task_lib.Examples) -> dense.Masked:
+  positions, pixels = found.of(examples)
+  return dense.Masked(examples.image[positions], pixels, examples.case[positions])
+
+
+def table(found: Mapping[str, results.Numbers]) -> str:
+  """Lays out the evaluations of several encoders by masks.
+
+  Args:
+    found: Numbers by the name of the encoder.
+
+  Returns:
+    For each method and share of the masks a row per encoder, and one of what does not
+    look at the image.
+  """
+  first = next(iter(found.values()))
+  shares = [name.removeprefix('masks/') for name in first if name.startswith('masks/')]
+  rows: list[dict[str, object]] = []
+  columns = [f'{way} {score}' for way in _WAYS.values() for score in _SCORES.values()]
+  for method in dense.METHODS:
+    for share in shares:
+      start = f'{method}/{share}'
+      count = f'{share} ({first[f"masks/{share}"]:,.0f})'
+      for encoder, numbers in found.items():
+        row = _row(numbers, start, _WAYS)
+        if row:
+          rows.append({'method': method, 'masks': count, 'encoder': encoder, **row})
+      without = _row(first, start, {dense.WITHOUT_IMAGE: _WAYS[dense.FROZEN]})
+      if without:
+        rows.append({'method': method, 'masks': count, 'encoder': _WITHOUT, **without})
+  shown = [column for column in columns if any(column in row for row in rows)]
+  return table_lib.text(rows, ['method', 'masks', 'encoder', *shown], percent=shown)
+
+
+def _row(
+  numbers: results.Numbers, start: str, ways: Mapping[str, str]
+) -> collections.OrderedDict[str, object]:
+  return collections.OrderedDict(
+    (f'{title} {shown}', numbers[f'{start}/{way}/{score}'])
+    for way, title in ways.items()
+    for score, shown in _SCORES.items()
+    if f'{start}/{way}/{score}' in numbers
+  )

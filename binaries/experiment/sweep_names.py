@@ -1,0 +1,53 @@
+"""What a sweep's comparison calls its runs: the method, and the value that varies."""
+
+from collections.abc import Sequence
+
+from binaries.experiment import sweeping
+from binaries.flags import varying
+from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import sensitivity
+
+
+def short_names(found: Sequence[sweeping.Member]) -> dict[str, str]:
+  """Returns for each method by its name as few of its last parts as tell it apart."""
+  names = [member.name for member in found]
+  between = sweeping.SEPARATOR
+  for parts in (1, 2):
+    short = [between.join(name.split(between)[-parts:]) for name in names]
+    if len({*short}) == len(short):
+      return dict(zip(names, short, strict=True))
+  return {name: name for name in names}
+
+
+def label(wanted: Sequence[sweeping.Job], with_value: bool = False) -> groups_lib.Label:
+  """Returns what names the runs of a sweep: the method, and what varies.
+
+  Args:
+    wanted: From `jobs`.
+    with_value: Whether the value is told, as of groups, of which each has one.
+  """
+  short = short_names(list({job.member: None for job in wanted}))
+  names = {}
+  for job in wanted:
+    value = f'{job.point.name} ' if job.point and with_value else ''
+    names[job.folder] = f'{value}{short[job.member.name]}'
+  varied = next((tuple(job.point.values) for job in wanted if job.point), ())
+  told = (*groups_lib.CHOOSERS, *(varied if with_value else ()))
+  return groups_lib.Label(lambda run: names[run.folder], told)
+
+
+def axis(
+  wanted: Sequence[sweeping.Job], variation: varying.Variation | None
+) -> sensitivity.Axis | None:
+  """Returns what accuracies of a sweep are shown against, None if nothing varies.
+
+  Args:
+    wanted: From `jobs`.
+    variation: What it was given.
+  """
+  if variation is None:
+    return None
+  values = {job.folder: job.point.name for job in wanted if job.point}
+  return sensitivity.Axis(
+    variation.title, variation.flags, lambda run: values[run.folder], label(wanted)
+  )

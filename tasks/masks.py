@@ -1,0 +1,243 @@
+"""The masks of a task's images: which pixels are of the object, as of a lesion.
+
+A mask is an image file as large as its image, or of its proportions, in which the
+object is bright: its pixels are those above half of the file's largest number. It is
+found by its name. In a folder of masks that is the image's, of any suffix, with or
+without `_segmentation` behind it (HAM10000: ISIC_0024306.jpg and
+ISIC_0024306_segmentation.png), and in the same folders as the image, or anywhere if the
+name is there once. Else the manifest has a column `mask`, or files that end with
+`_segmentation.png` lie among the images. Masks are cropped as images are.
+"""
+
+import collections
+from collections.abc import Iterable, Sequence
+import concurrent.futures
+import dataclasses
+import io
+import os
+import pathlib
+import posixpath
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from PIL import ImageOps
+
+from tasks import cache
+from tasks import cases
+from tasks import manifest as manifest_lib
+from tasks import sources
+from tasks import task as task_lib
+
+_MARK = '_segmentation'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Masks:
+  """The masks of some of a task's images.
+
+  Attributes:
+    pixels: bool [m, size, size].
+    rows: int64 [n], by example_id: the row of each image's mask, -1 where it has none.
+    report: Lines that say what was left out.
+  """
+
+  pixels: np.ndarray
+  rows: np.ndarray
+  report: tuple[str, ...] = ()
+
+  def of(self, examples: task_lib.Examples) -> tuple[np.ndarray, np.ndarray]:
+    """Returns positions of the examples that have a mask, int64 [k], and the masks.
+
+    Args:
+      examples: Of the task.
+    """
+    rows = self.rows[examples.example_id]
+    positions = np.flatnonzero(rows >= 0)
+    return positions, np.asarray(self.pixels[rows[positions]])
+
+
+def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) -> Masks:
+  """Loads the masks of a task's images, as large as the task has these.
+
+  Args:
+    task: Whose images are files.
+    mask_dir: The folder or .tar of masks; None: the manifest names them, or they lie
+      among the images.
+
+  Raises:
+    ValueError: The task has no files, no image of a split has a mask, or a mask has
+      other proportions than its image.
+  """
+  files = task.files
+  if files is None:
+    raise ValueError(
+      f'The images of {task.name!r} are no files, which masks could belong to; those '
+      'of ham10000, cases and folder are.'
+    )
+  images = sources.open_source(files.path)
+  if mask_dir is not None:
+    source = sources.open_source(pathlib.Path(mask_dir).expanduser())
+    found = _matched(files.images, source.names, str(mask_dir))
+  elif files.masks:
+    source, found = images, dict(enumerate(files.masks))
+  else:
+    source = images
+    found = _matched(files.images, filter(cases.is_mask, source.names), str(files.path))
+  found = {number: name for number, name in sorted(found.items()) if name}
+  where = files.path if mask_dir is None else mask_dir
+  if not found:
+    raise ValueError(
+      f'{where} holds no mask of an image of {task.name!r}; its name must be the '
+      "image's, with or without _segmentation, as in ISIC_0024306_segmentation.png."
+    )
+  pixels, wrong = _decode_all(images, source, files.images, found, _size(task))
+  rows = np.full([len(files.images)], -1, np.int64)
+  rows[[number for number, name in found.items() if name not in wrong]] = np.arange(
+    len(found) - len(wrong)
+  )
+  for split, examples in task.splits().items():
+    if not np.any(rows[examples.example_id] >= 0):
+      raise ValueError(f'{where} has no mask of a {split} image of {task.name!r}.')
+  return Masks(pixels, rows, _report(task, rows, wrong))
+
+
+def _size(task: task_lib.Task) -> int:
+  height, width, _ = task.image_shape
+  assert height == width
+  return height
+
+
+def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[int, str]:
+  """Returns the mask of each image that has one, by the image's number.
+
+  Raises:
+    ValueError: An image has two.
+  """
+  by_place, by_name = collections.defaultdict(list), collections.defaultdict(list)
+  for file in files:
+    if file.lower().endswith(cases.IMAGE_SUFFIXES):
+      place = posixpath.splitext(file)[0].removesuffix(_MARK)
+      by_place[place].append(file)
+      by_name[posixpath.basename(place)].append(file)
+  count = collections.Counter(map(_stem, images))
+  found = {}
+  for number, image in enumerate(images):
+    masks = by_place.get(posixpath.splitext(image)[0], [])
+    # Of a name that several images have, it says nothing.
+    if not masks and count[_stem(image)] == 1:
+      masks = by_name.get(_stem(image), [])
+    if len(masks) > 1:
+      raise ValueError(
+        f'{where} holds {len(masks)} masks of {image}: {manifest_lib.some(masks)}; an '
+        'image has one.'
+      )
+    if masks:
+      found[number] = masks[0]
+  return found
+
+
+def _stem(name: str) -> str:
+  return posixpath.splitext(posixpath.basename(name))[0]
+
+
+def _decode_all(
+  images: sources.Source,
+  source: sources.Source,
+  names: Sequence[str],
+  found: dict[int, str],
+  size: int,
+) -> tuple[np.ndarray, dict[str, str]]:
+  """Returns the masks that can be read, bool [m, size, size], and what the others lack.
+
+  Raises:
+    ValueError: One has other proportions than its image.
+  """
+
+  def decode_one(pair: tuple[int, str]) -> np.ndarray | str:
+    number, mask = pair
+    try:
+      shape, pixels = decode(source.read(mask), size)
+      with Image.open(io.BytesIO(images.read(names[number]))) as image:
+        own = ImageOps.exif_transpose(image).size if _turned(image) else image.size
+    except MemoryError:
+      raise
+    # As of images: decoders raise anything at all for a damaged file.
+    except Exception as error:
+      return ' '.join(f'{type(error).__name__}: {error}'.split())
+    # A pixel more or less is rounding, where one of them was resized.
+    if abs(shape[0] * own[1] - shape[1] * own[0]) > sum(own):
+      raise ValueError(
+        f'The mask {mask} is {shape[0]} x {shape[1]} and its image {names[number]} '
+        f'{own[0]} x {own[1]}; they must have the same proportions.'
+      )
+    return pixels
+
+  def build(folder: pathlib.Path) -> dict[str, Any]:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+      results = list(pool.map(decode_one, found.items()))
+    known = [pixels for pixels in results if not isinstance(pixels, str)]
+    np.save(folder / 'mask.npy', np.array(known, bool).reshape([-1, size, size]))
+    masks = found.values()
+    return {
+      'wrong': {
+        mask: result
+        for mask, result in zip(masks, results, strict=True)
+        if isinstance(result, str)
+      }
+    }
+
+  masks = tuple(found.values())
+  pairs = tuple(names[number] for number in found)
+  stamp = cache.fingerprint(
+    'masks', masks, source.stamp(masks), pairs, images.stamp(pairs), size
+  )
+  entry = cache.fetch(
+    cache.root_for(source.path), f'{source.path.name}-masks-{size}-{stamp}', build
+  )
+  return entry.arrays['mask'], entry.info['wrong']
+
+
+def _turned(image: Image.Image) -> bool:
+  """Returns whether the file says that the image is to be turned (EXIF)."""
+  return image.getexif().get(0x0112, 1) != 1
+
+
+def decode(content: bytes, size: int) -> tuple[tuple[int, int], np.ndarray]:
+  """Decodes the file of a mask.
+
+  Args:
+    content: The file, of any format that Pillow reads.
+    size: Height and width of the result, in pixels.
+
+  Returns:
+    Width and height of the file's image, upright; and bool [size, size]: of its central
+    square, the pixels of which at least half is of the object.
+
+  Raises:
+    Exception: Whatever Pillow raises for a file that it cannot read.
+  """
+  with Image.open(io.BytesIO(content)) as image:
+    upright = ImageOps.exif_transpose(image)
+    # Of 0 and 1 as of 0 and 255; more than eight bits would be cut to eight.
+    whole = upright.mode in ('L', '1', 'F') or upright.mode.startswith('I')
+    values = np.asarray(upright if whole else upright.convert('RGB').convert('L'))
+    numbers = values.astype(np.float64)
+    bright = (numbers > np.max(numbers) / 2).astype(np.uint8) * 255
+    square = ImageOps.fit(Image.fromarray(bright), (size, size), Image.Resampling.BOX)
+  return upright.size, np.asarray(square) >= 128
+
+
+def _report(
+  task: task_lib.Task, rows: np.ndarray, wrong: dict[str, str]
+) -> tuple[str, ...]:
+  """Says how many images have a mask, and which files cannot be read."""
+  parts = []
+  for split, examples in task.splits().items():
+    known = int(np.sum(rows[examples.example_id] >= 0))
+    parts.append(f'{split} {known:,} of {len(examples):,} images')
+  lines = [f'masks: {", ".join(parts)}']
+  if wrong:
+    lines.append(f'left out {len(wrong):,} masks that cannot be read:')
+    lines += [f'  {mask} ({reason})' for mask, reason in wrong.items()]
+  return tuple(lines)

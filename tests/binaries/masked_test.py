@@ -1,0 +1,116 @@
+"""Segmentation and detection of made lesions by `binaries.evaluate`."""
+
+import json
+import shutil
+
+import numpy as np
+from PIL import Image
+import pytest
+
+from binaries import dcco
+from binaries import evaluate
+from tests.binaries import in_process
+from tests.evaluation import lesions
+from tests.tasks import fabricate
+
+_TASK = ('--task=ham10000', '--image_size=16', '--encoder=conv2')
+_METHODS = '--evaluation_methods=segmentation,detection'
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+  """A run on photographs of made lesions, and the folders of these and of masks."""
+  base = tmp_path_factory.mktemp('made')
+  images, masks = lesions.make(40)
+  (base / 'masks').mkdir()
+  rows = []
+  for k, (image, mask) in enumerate(zip(images, masks, strict=True)):
+    (base / 'data').mkdir(exist_ok=True)
+    Image.fromarray(image).save(base / 'data' / f'ISIC_{k:07d}.jpg', quality=95)
+    place = base / 'masks' / f'ISIC_{k:07d}_segmentation.png'
+    Image.fromarray(mask.astype(np.uint8) * 255).save(place)
+    rows.append(f'HAM_{k // 2},ISIC_{k:07d},{("nv", "mel")[k // 2 % 2]}')
+  header = 'lesion_id,image_id,dx'
+  fabricate.write_csv(base / 'data' / 'HAM10000_metadata.csv', header, rows)
+  ended = in_process.run(
+    dcco,
+    *_TASK,
+    f'--data_dir={base / "data"}',
+    '--encoder_width=0.25',
+    '--projector=8,8',
+    '--clients_per_round=4',
+    '--rounds=1',
+    '--evaluation_methods=knn',
+    f'--run_dir={base / "run"}',
+    folder=base / 'run',
+  )
+  assert ended.status == 0, ended.stderr
+  return base
+
+
+@pytest.fixture
+def run(made, tmp_path):
+  """A copy of the run, to be written to."""
+  return shutil.copytree(made / 'run', tmp_path / 'run')
+
+
+def _evaluate(made, run, *flags):
+  in_process.call(evaluate, f'--run={run}', f'--data_dir={made / "data"}', *flags)
+
+
+def test_masks_and_boxes_with_baselines(made, run, capsys):
+  before = json.loads((run / 'evaluation.json').read_text())
+  _evaluate(
+    made,
+    run,
+    _METHODS,
+    f'--mask_dir={made / "masks"}',
+    '--mask_steps=12',
+    '--label_fractions=1',
+    '--baselines',
+    '--supervised_steps=1',
+  )
+  shown = capsys.readouterr().out
+  assert 'masks: train 32 of 32 images, test 8 of 8 images\n' in shown
+  assert 'knn' not in shown
+  numbers = json.loads((run / 'evaluation.json').read_text())
+  assert before.items() <= numbers.items()
+  assert numbers['masks/100%'] == 32
+  rows = [line.split('  ') for line in shown.splitlines()[-8:]]
+  names = ('random encoder', 'dcco', 'supervised from scratch', 'one for all images')
+  for number, row in enumerate(rows):
+    method = ('segmentation', 'detection')[number // 4]
+    assert [cell.strip() for cell in row if cell][:3] == [
+      method,
+      '100% (32)',
+      names[number % 4],
+    ]
+  for method in ('segmentation', 'detection'):
+    for way in ('frozen', 'finetuned', 'without_image'):
+      assert 0 <= numbers[f'{method}/100%/{way}/iou'] < 1
+      assert 0 <= numbers[f'{method}/100%/{way}/found'] <= 1
+  # One step from scratch is less than twelve from what the run has left.
+  scratch = numbers['supervised_from_scratch/detection/100%/finetuned/iou']
+  assert 0 < scratch < numbers['detection/100%/finetuned/iou']
+  cell = f'{100 * numbers["detection/100%/frozen/iou"]:.1f}%'
+  assert rows[5][-1].strip() != cell
+  assert cell in [part.strip() for part in rows[5]]
+
+
+def test_wrong_flags(made, run, tmp_path):
+  masks = f'--mask_dir={made / "masks"}'
+  for flags, sentence in (
+    ((masks, '--evaluation_methods=knn'), '--mask_dir is given, but'),
+    (('--mask_steps=3',), '--mask_steps is given, but'),
+    ((_METHODS, masks, '--fairness'), '--fairness is given, but'),
+    ((_METHODS,), "data holds no mask of an image of 'ham10000'"),
+    ((_METHODS, f'--mask_dir={tmp_path}'), 'holds no mask of an image'),
+    (
+      (_METHODS, masks, '--transfer_task=digits'),
+      "images of 'digits' are no files",
+    ),
+  ):
+    with pytest.raises(ValueError, match=sentence):
+      _evaluate(made, run, *flags)
+  with pytest.raises(ValueError, match="has 'segmentation'; allowed are knn"):
+    in_process.call(dcco, _METHODS, f'--run_dir={tmp_path / "none"}')

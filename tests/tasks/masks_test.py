@@ -1,0 +1,159 @@
+"""Folders of masks, in the layouts that there are."""
+
+import io
+
+import numpy as np
+from PIL import Image
+import pytest
+
+from tasks import cases
+from tasks import digits
+from tasks import folders
+from tasks import ham10000
+from tasks import masks
+from tests.tasks import fabricate
+
+_WIDTH, _HEIGHT = 20, 16
+
+
+def _mask(number, bright=255, size=(_WIDTH, _HEIGHT)):
+  """A mask of columns 4 to 4 + 2 * number of the image, all rows."""
+  values = np.zeros([size[1], size[0]], np.uint8)
+  values[:, 4 : 6 + 2 * number] = bright
+  return values
+
+
+def _write(path, values):
+  path.parent.mkdir(parents=True, exist_ok=True)
+  Image.fromarray(values).save(path)
+
+
+def _check(task, found, numbers=range(8)):
+  """Each image has the mask of its number, cropped as images are, at half the size."""
+  seen = []
+  for examples in (task.train, task.test):
+    positions, pixels = found.of(examples)
+    for position, mask in zip(positions, pixels, strict=True):
+      number = int(examples.example_id[position])
+      # The central square begins at column 2: columns 4 to 6 + 2 * number are left.
+      expected = np.zeros([8, 8], bool)
+      expected[:, 1 : 2 + number] = True
+      np.testing.assert_array_equal(mask, expected)
+      seen.append(number)
+  assert sorted(seen) == list(numbers)
+
+
+@pytest.mark.parametrize('suffix', ['_segmentation.png', '.png', '.bmp'])
+@pytest.mark.parametrize('bright', [255, 1])
+def test_folder_of_masks(tmp_path, suffix, bright):
+  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+  for k in range(8):
+    _write(tmp_path / 'masks' / f'I{k:02d}{suffix}', _mask(k, bright))
+  found = masks.load(task, tmp_path / 'masks')
+  _check(task, found)
+  train, test = len(task.train), len(task.test)
+  assert found.report == (
+    f'masks: train {train} of {train} images, test {test} of {test} images',
+  )
+
+
+def test_masks_among_the_images_and_in_an_archive(tmp_path):
+  folder = fabricate.ham_folder(tmp_path / 'ham')
+  for k in range(8):
+    _write(folder / 'lesions' / f'I{k:02d}_segmentation.png', _mask(k))
+  for place in (folder, fabricate.tar_of(folder, tmp_path / 'ham.tar')):
+    task = ham10000.load(place, image_size=8)
+    assert task.report == ()
+    _check(task, masks.load(task))
+
+
+def test_second_load_decodes_nothing(tmp_path, monkeypatch):
+  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+  for k in range(8):
+    _write(tmp_path / 'masks' / f'I{k:02d}.png', _mask(k))
+  masks.load(task, tmp_path / 'masks')
+  monkeypatch.setattr('tasks.masks.decode', None)
+  _check(task, masks.load(task, tmp_path / 'masks'))
+  # One that has changed is read again.
+  _write(tmp_path / 'masks' / 'I03.png', _mask(4))
+  with pytest.raises(ValueError, match='no mask of a train image'):
+    masks.load(task, tmp_path / 'masks')
+
+
+def test_column_of_a_manifest(tmp_path):
+  rows = []
+  for k in range(8):
+    (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
+    _write(tmp_path / 'm' / f'of_{k}.png', _mask(k))
+    mask = f'm/of_{k}.png' if k != 5 else ''
+    rows.append(f'{k}.jpg,p{k // 2},{mask}')
+  fabricate.write_csv(tmp_path / 'manifest.csv', 'image,client_id,mask', rows)
+  task = cases.load(tmp_path, image_size=8)
+  # The one mask that the manifest does not list is an image file like any other.
+  assert task.report == (
+    'left out 1 image files that the manifest does not list: m/of_5.png',
+  )
+  _check(task, masks.load(task), [0, 1, 2, 3, 4, 6, 7])
+  rows[0] = '0.jpg,p0,m/none.png'
+  fabricate.write_csv(tmp_path / 'manifest.csv', 'image,client_id,mask', rows)
+  with pytest.raises(ValueError, match=r'1 file that cannot be found: m/none\.png'):
+    cases.load(tmp_path, image_size=8)
+
+
+def test_images_of_one_name_in_several_folders(tmp_path):
+  for k in range(8):
+    place = tmp_path / 'images' / f'c{k // 2}' / f'{k % 2}.jpg'
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(fabricate.jpeg(20 * k))
+    _write(tmp_path / 'masks' / f'c{k // 2}' / f'{k % 2}.png', _mask(k))
+  task = folders.load(tmp_path / 'images', image_size=8)
+  _check(task, masks.load(task, tmp_path / 'masks'))
+  # Anywhere else their name does not say whose they are.
+  (tmp_path / 'masks').rename(tmp_path / 'all')
+  with pytest.raises(ValueError, match="holds no mask of an image of 'folder'"):
+    masks.load(task, tmp_path)
+
+
+def test_wrong_masks(tmp_path):
+  task = ham10000.load(fabricate.ham_folder(tmp_path / 'ham'), image_size=8)
+  place = tmp_path / 'masks'
+  for k in range(8):
+    _write(place / f'I{k:02d}.png', _mask(k))
+  (place / 'I02.png').write_bytes(b'no image')
+  found = masks.load(task, place)
+  _check(task, found, [0, 1, 3, 4, 5, 6, 7])
+  assert found.report[1] == 'left out 1 masks that cannot be read:'
+  assert found.report[2].startswith('  I02.png (UnidentifiedImageError')
+  _write(place / 'I02_segmentation.png', _mask(2))
+  with pytest.raises(ValueError, match=r'2 masks of .*I02\.jpg: I02\.png, I02_segm'):
+    masks.load(task, place)
+  (place / 'I02_segmentation.png').unlink()
+  _write(place / 'I02.png', _mask(2, size=(_HEIGHT, _WIDTH)))
+  with pytest.raises(ValueError, match=r'I02\.png is 16 x 20 and its image .* 20 x 16'):
+    masks.load(task, place)
+  # Half the size is as good.
+  _write(place / 'I02.png', _mask(2)[::2, ::2])
+  _check(task, masks.load(task, place))
+  with pytest.raises(ValueError, match="images of 'digits' are no files"):
+    masks.load(digits.load(), place)
+
+
+def test_all_forms_of_a_mask_are_one():
+  values = _mask(3)
+  forms = [
+    Image.fromarray(values),
+    Image.fromarray(values > 0),
+    Image.fromarray(np.stack([values] * 3, axis=-1)),
+    Image.fromarray(values.astype(np.int32) * 200),
+    Image.fromarray(np.stack([values, values], axis=-1), 'LA'),
+  ]
+  decoded = []
+  for form in forms:
+    buffer = io.BytesIO()
+    form.save(buffer, 'png' if form.mode != 'I' else 'tiff')
+    size, pixels = masks.decode(buffer.getvalue(), 8)
+    assert size == (_WIDTH, _HEIGHT)
+    decoded.append(pixels)
+  for pixels in decoded[1:]:
+    np.testing.assert_array_equal(pixels, decoded[0])
+  assert 0 < decoded[0].sum() < 64
