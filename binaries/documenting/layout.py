@@ -11,13 +11,15 @@ import re
 import textwrap
 
 # Where Google's sections begin: they are another parser's.
-_SECTION = re.compile(
-  r'^(Args|Attributes|Returns|Yields|Raises|Example|Examples):$'
-)
+_SECTION = re.compile(r'^(Args|Attributes|Returns|Yields|Raises|Example|Examples):$')
 _ITEM = re.compile(r'(\d+[.)]|-) ')
 _MODULE = re.compile(r'(?<!\[)`(tff_ssl(?:\.\w+)+)`')
 # Outside of `code`: what would be a tag, emphasis, or a link (two shapes in a row).
-_ESCAPES = ((r'<(?=[A-Za-z/])', '&lt;'), (r'\*(?=\w)', r'\\*'), (r'\](\s?)\[', r']\1\\['))
+_ESCAPES = (
+  (r'<(?=[A-Za-z/])', '&lt;'),
+  (r'\*(?=\w)', r'\\*'),
+  (r'\](\s?)\[', r']\1\\['),
+)
 _CODE = re.compile(r'(``.+?``|`[^`]+`)', re.DOTALL)
 
 

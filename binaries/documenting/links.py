@@ -23,6 +23,8 @@ DOCS = 'docs'
 NOTEBOOKS = 'notebooks'
 REFERENCE = 'reference'
 SOURCES = 'sources'
+# Its docstring has the table that the page of methods is made of.
+METHODS = 'tff_ssl/algorithms/__init__.py'
 _LINK = re.compile(r'(\]\()([^()\s]+)(\))')
 _FENCE = re.compile(r'^( *)(```+|~~~+).*?^\1\2 *$', re.MULTILINE | re.DOTALL)
 
@@ -49,6 +51,8 @@ def place_of(file: str) -> str:
   for page, source in ROOT_PAGES.items():
     if file == source:
       return page
+  if file == METHODS:
+    return 'methods.md'
   parts = pathlib.PurePosixPath(file)
   if parts.is_relative_to(f'{DOCS}/{NOTEBOOKS}') and parts.suffix == '.py':
     return f'{NOTEBOOKS}/{parts.stem}.md'
@@ -83,7 +87,9 @@ def rewrite(
       return match[0]
     found = posixpath.normpath(posixpath.join(posixpath.dirname(file), target))
     if not (root / found).is_file():
-      raise ValueError(f'{file} links to {target}; it must be a file of the repository.')
+      raise ValueError(
+        f'{file} links to {target}; it must be a file of the repository.'
+      )
     place = place_of(found)
     if place.startswith(f'{SOURCES}/'):
       needed(found)

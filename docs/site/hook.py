@@ -34,9 +34,7 @@ def on_files(files: Any, config: Any) -> Any:
     shown = files_lib.InclusionLevel.INCLUDED
     if place.startswith(f'{links.SOURCES}/'):
       shown = files_lib.InclusionLevel.NOT_IN_NAV
-    files.append(
-      files_lib.File.generated(config, place, content=text, inclusion=shown)
-    )
+    files.append(files_lib.File.generated(config, place, content=text, inclusion=shown))
 
   for place, source in links.ROOT_PAGES.items():
     add(place, _rewritten(place, _read(source), add, files))
@@ -45,7 +43,9 @@ def on_files(files: Any, config: Any) -> Any:
     place = f'{links.NOTEBOOKS}/{path.stem}'
     add(f'{place}.ipynb', notebooks.to_ipynb(source))
     page = f'{place}.md'
-    add(page, _rewritten(page, notebooks.to_markdown(source), add, files))
+    text = _rewritten(page, notebooks.to_markdown(source), add, files)
+    title, _, rest = text.partition('\n')
+    add(page, f'{title}\n\n[Download as a Jupyter notebook]({path.stem}.ipynb)\n{rest}')
   for page in (methods.page(_ROOT), *reference.pages(_ROOT)):
     add(page.place, page.text)
   for file in list(files.documentation_pages()):
