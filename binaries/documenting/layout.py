@@ -112,11 +112,11 @@ def _listed(text: str) -> str:
 
 
 def _items(text: str) -> str | None:
-  """Returns items that only hanging lines tell apart as a list; None: there are none."""
+  """Returns items that hanging lines alone tell apart as a list; None: no items."""
   lines = text.splitlines()
   hangs = any(line.startswith('  ') for line in lines)
   starts = [line for line in lines if not line.startswith(' ')]
-  if not hangs or not all(re.match(r'[A-Z`"(]', line) for line in starts):
+  if not hangs or not all(re.match(r'[\w`"(]', line) for line in starts):
     return None
   if not _is_prose(lines):
     return None

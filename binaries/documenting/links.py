@@ -1,7 +1,7 @@
 """Links of pages: written for the repository, and the same places in the site.
 
-A page links as its file is read in the repository: from the README `docs/tasks.md`, from
-a page in docs `../tff_ssl/losses/cco.py`. In the site a page is elsewhere, a module of
+A page links as its file is read in the repository: the README to `docs/tasks.md`, a
+page in docs to `../tff_ssl/losses/cco.py`. In the site a page is elsewhere, a module of
 the library is a page of the reference, another source is a page that shows it, and any
 other file is copied.
 """

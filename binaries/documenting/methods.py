@@ -12,6 +12,11 @@ _HEADER = re.compile(r'^( +)method( +)file( +)paper$', re.MULTILINE)
 _YEAR = re.compile(r'\b(19|20)\d\d\b')
 # Parts of objectives, contracts and statistics: no objective of its own.
 _NOT_OBJECTIVES = ('base', 'collapse', 'context', 'online', 'population', 'target')
+_INTRODUCTION = """\
+A method is an algorithm, which says what clients and server exchange, with an
+objective, which says what one client minimises. Each file opens with its paper, what a
+round does, and each deviation with its reason. [Programs](programs.md) says which
+program runs a method, and [Add a method](add_a_method.md) what a new one needs."""
 
 
 class Method(NamedTuple):
@@ -71,11 +76,7 @@ def page(root: pathlib.Path) -> reference.Page:
   ]
   parts = [
     '# Methods',
-    'A method is an algorithm, which says what clients and server exchange, with an '
-    'objective, which says what one client minimises. Each file opens with its paper, '
-    'what a round does, and each deviation with its reason. '
-    '[Programs](programs.md) says which program runs a method, and '
-    '[Add a method](add_a_method.md) what a new one needs.',
+    _INTRODUCTION,
     '## Algorithms',
     '| method | file | paper |\n| --- | --- | --- |\n' + '\n'.join(algorithms),
     'Global-SSFL is FedAvg of SimSiam.',

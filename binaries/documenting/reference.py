@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from binaries.documenting import links
 
 LIBRARY = 'tff_ssl'
+_INTRODUCTION = """\
+What the docstrings of `tff_ssl` say, by package. Modules are imported by their path, as
+in `from tff_ssl.algorithms import dcco`; importing a package imports nothing."""
 
 
 class Page(NamedTuple):
@@ -53,9 +56,7 @@ def pages(root: pathlib.Path) -> Iterator[Page]:
   names = packages(root)
   lines = [
     '# Reference',
-    'What the docstrings of `tff_ssl` say, from the floor on which a program of yours '
-    'begins down to tensors. `from tff_ssl.algorithms import dcco`: modules are '
-    'imported by their path, and importing a package imports nothing.',
+    _INTRODUCTION,
     '| package | what |\n| --- | --- |\n'
     + '\n'.join(
       f'| [`{LIBRARY}.{name}`]({_path(name)}/index.md) | {_what(root, name)} |'

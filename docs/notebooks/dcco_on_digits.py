@@ -1,13 +1,13 @@
 # %% [markdown]
 # # DCCO on digits, and what the encoder is worth
 #
-# 359 clients hold four handwritten digits each, all of one class. DCCO trains an encoder
-# on them without a label. What it has learned is measured as in the papers: a linear
-# classifier on its features, fitted with a few labels, against the same on the features
-# of an encoder that was never trained.
+# 359 clients hold four handwritten digits each, all of one class. DCCO trains an
+# encoder on them without a label. What it has learned is measured as in the papers: a
+# linear classifier on its features, fitted with a few labels, against the same on the
+# features of an encoder that was never trained.
 #
-# The file is a notebook in text: VS Code, PyCharm and Jupyter with Jupytext open it as it
-# is. From the root of a checkout, after `make venv`, all of it is one command:
+# The file is a notebook in text: VS Code, PyCharm and Jupyter with Jupytext open it as
+# it is. From the root of a checkout, after `make venv`, all of it is one command:
 #
 # ```console
 # $ PYTHONPATH=. .venv/bin/python docs/notebooks/dcco_on_digits.py
@@ -22,7 +22,7 @@
 # The last lines are the test accuracies with 2 %, 10 % and all of the labels. It takes
 # three quarters of a minute of CPU time.
 #
-# ![Loss over rounds; test accuracy over shares of labels](../figures/notebook_digits.png)
+# ![Loss over rounds, and test accuracies](../figures/notebook_digits.png)
 
 # %% tags=["parameters"]
 ROUNDS = 150
@@ -82,8 +82,9 @@ cohorts = sampling.Cohorts(data.client_ids, CLIENTS_PER_ROUND, seed=0)
 # %% [markdown]
 # ## What is trained
 #
-# A network for features, a projector behind it for the encodings that the loss sees, and
-# the two views of an image. `mild` has no flips, which would turn digits into others.
+# A network for features, a projector behind it for the encodings that the loss sees,
+# and the two views of an image. `mild` has no flips, which would turn digits into
+# others.
 
 # %%
 encoder = encoders.build_encoder(ENCODER, task.image_shape)

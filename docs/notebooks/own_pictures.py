@@ -11,7 +11,7 @@
 #
 # ```console
 # $ PYTHONPATH=. .venv/bin/python docs/notebooks/own_pictures.py
-# cases: train 960 images of 48 clients (960 unlabelled), test 240 images of 12 clients ...
+# cases: train 960 images of 48 clients (960 unlabelled), test 240 images of 12 ...
 # round 20, loss 1.595
 # ...
 # round 100, loss 0.676
@@ -84,7 +84,8 @@ clients = simulation.Clients(data)
 # ## Train
 #
 # FedAvg of SimCLR: each holder trains for an epoch on its own pictures. Any other
-# objective ([the list](../../tff_ssl/objectives/__init__.py)) may take the place of `contrastive`.
+# objective ([the list](../../tff_ssl/objectives/__init__.py)) may take the place of
+# `contrastive`.
 
 # %%
 import tensorflow_federated as tff

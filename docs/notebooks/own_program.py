@@ -2,10 +2,10 @@
 # # Inside a TFF program of your own
 #
 # An algorithm here is an ordinary `tff.learning.templates.LearningProcess`, and what
-# combines the clients' statistics an ordinary `tff.aggregators` factory. So both go into
-# a program that has its own clients, its own loop and its own federated computations.
-# This one trains DCCO, and asks the clients in every tenth round, by a computation of
-# its own, how dark their images are.
+# combines the clients' statistics an ordinary `tff.aggregators` factory. So both go
+# into a program that has its own clients, its own loop and its own federated
+# computations. This one trains DCCO, and asks the clients in every tenth round, by a
+# computation of its own, how dark their images are.
 #
 # All of it is one command, after `make venv`, and 23 seconds of CPU time:
 #
@@ -27,7 +27,8 @@ IMAGES_OF_A_CLIENT = 6
 # ## Clients of yours
 #
 # Any `ClientData` will do whose elements hold `image` (uint8 [H, W, C]) and a unique
-# `example_id` (int64). Here they are crops of the two photographs that scikit-learn has.
+# `example_id` (int64). Here they are crops of the two photographs that scikit-learn
+# has.
 
 # %%
 import collections

@@ -3,9 +3,10 @@
 import pathlib
 from typing import Any
 
+import griffe
+
 from binaries.documenting import layout
 from binaries.documenting import reference
-import griffe
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 

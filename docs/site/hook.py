@@ -1,22 +1,21 @@
 """MkDocs' hook: pages that are made of sources, and links of all pages.
 
-The site has the pages of docs, those of the root (README and others), the notebooks, the
-page of methods and the reference. All are made when the site is built.
+The site has the pages of docs, those of the root (README and others), the notebooks,
+the page of methods and the reference. All are made when the site is built.
 """
 
-import logging
 import pathlib
 from typing import Any
+
+from mkdocs import exceptions
+from mkdocs.structure import files as files_lib
 
 from binaries.documenting import links
 from binaries.documenting import methods
 from binaries.documenting import notebooks
 from binaries.documenting import reference
-from mkdocs import exceptions
-from mkdocs.structure import files as files_lib
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_LOG = logging.getLogger('mkdocs.hooks.tff_ssl')
 
 
 def on_config(config: Any) -> Any:
