@@ -9,7 +9,16 @@ BIN := $(VENV)/bin
 # A copy of the lock that is installed, written when the install is complete: an install
 # that was killed, or one of another lock, is made again.
 STAMP := $(VENV)/installed.txt
+# The site's tools: an environment of its own, for they need neither TensorFlow nor what
+# TensorFlow of this release needs.
+DOCS := build/docs
+DOCS_STAMP := $(DOCS)/installed.txt
 UV := uv==0.13.8
+RESOLVE := build/uv/bin/uv pip compile --quiet --python-version 3.11 \
+  --python-platform x86_64-manylinux_2_31 --generate-hashes --no-emit-index-url \
+  --custom-compile-command 'make lock'
+# Material tells of its successor in each build otherwise.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs
 BENCHMARK := $(BIN)/python -m binaries.benchmark
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
@@ -20,7 +29,7 @@ RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
-.PHONY: test-long kill-campaign torture format lock clean venv
+.PHONY: docs docs-serve docs-venv test-long kill-campaign torture format lock clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -35,7 +44,9 @@ help:
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
 	@echo 'make format       format, and mend what the linter can'
-	@echo 'make lock         resolve requirements.in into requirements.txt'
+	@echo 'make docs         build the site of the documentation into build/site'
+	@echo 'make docs-serve   show it at http://localhost:8000, and follow changes'
+	@echo 'make lock         resolve both requirements*.in into their locks'
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
 
 demo: venv
@@ -102,6 +113,24 @@ kill-campaign: venv
 torture: venv
 	$(BIN)/python -m binaries.torture $(ARGS)
 
+docs: docs-venv
+	$(MKDOCS) build --quiet --strict $(ARGS)
+	@echo 'The site is build/site/index.html.'
+
+docs-serve: docs-venv
+	$(MKDOCS) serve --strict $(ARGS)
+
+docs-venv:
+	@cmp -s requirements-docs.txt $(DOCS_STAMP) && $(DOCS)/bin/python -c '' \
+	  2>/dev/null && exit; \
+	echo 'Installing requirements-docs.txt into $(DOCS): 100 MB, once.'; \
+	set -e; \
+	rm -f $(DOCS_STAMP); \
+	$(PYTHON) -m venv --clear $(DOCS); \
+	$(DOCS)/bin/python -m pip install --quiet --no-input --no-deps --no-compile \
+	  --only-binary=:all: --require-hashes -r requirements-docs.txt; \
+	cp requirements-docs.txt $(DOCS_STAMP)
+
 format: venv
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -139,10 +168,9 @@ venv:
 lock:
 	$(PYTHON) -m venv --clear build/uv
 	build/uv/bin/python -m pip install --quiet --no-deps $(UV)
-	build/uv/bin/uv pip compile --quiet --python-version 3.11 \
-	  --python-platform x86_64-manylinux_2_31 --override overrides.txt \
-	  --generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
-	  --output-file requirements.txt $(ARGS) requirements.in
+	$(RESOLVE) --override overrides.txt --output-file requirements.txt $(ARGS) \
+	  requirements.in
+	$(RESOLVE) --output-file requirements-docs.txt $(ARGS) requirements-docs.in
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

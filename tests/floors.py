@@ -30,6 +30,7 @@ FLOORS = (
     'binaries.experiment',
     'binaries.benchmarking',
     'binaries.evidence',
+    'binaries.documenting',
     'binaries.torturing',
   ),
   ('binaries',),

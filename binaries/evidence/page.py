@@ -10,7 +10,7 @@ _TITLE = """# The claims of the papers
 
 Written by `make claims` (digits) and `make claims-cifar` from `docs/claims/*.csv`, the
 figures of the runs; the runs and what decides are in
-[`binaries/evidence`](../binaries/evidence). Nothing here is typed by hand.
+[`binaries/evidence`](../binaries/evidence/catalogue.py). Nothing here is typed by hand.
 
 Figures are the mean and the standard deviation over seeds; differences are taken seed
 by seed, and stand with their standard error. A claim *agrees* where each of its

@@ -1,4 +1,5 @@
-"""Federated algorithms: one file each, in the order of its pseudocode.
+"""From an algorithm's description, phases of pure functions, to TFF.
 
-An algorithm moves whatever objective it is given, unless a loss is its point.
+What algorithms share: how clients train, are packed, numbered and discarded, and what
+processes, single computations and parts of rounds are built of.
 """

@@ -1,0 +1,1 @@
+"""The documentation's site: what is made of sources, docstrings and notebooks."""

@@ -1,0 +1,106 @@
+"""The page of methods: method, file and paper, read out of the docstrings."""
+
+import ast
+import pathlib
+import re
+from typing import NamedTuple
+
+from binaries.documenting import links
+from binaries.documenting import reference
+
+_HEADER = re.compile(r'^( +)method( +)file( +)paper$', re.MULTILINE)
+_YEAR = re.compile(r'\b(19|20)\d\d\b')
+# Parts of objectives, contracts and statistics: no objective of its own.
+_NOT_OBJECTIVES = ('base', 'collapse', 'context', 'online', 'population', 'target')
+_INTRODUCTION = """\
+A method is an algorithm, which says what clients and server exchange, with an
+objective, which says what one client minimises. Each file opens with its paper, what a
+round does, and each deviation with its reason. [Programs](programs.md) says which
+program runs a method, and [Add a method](add_a_method.md) what a new one needs."""
+
+
+class Method(NamedTuple):
+  """A row of the table in the docstring of `tff_ssl.algorithms`.
+
+  Attributes:
+    name: Of the method, or of several.
+    module: In `tff_ssl.algorithms`.
+    paper: Authors and year, or what it is.
+  """
+
+  name: str
+  module: str
+  paper: str
+
+
+def read_table(docstring: str) -> list[Method]:
+  """Returns the rows of a docstring's table of method, file and paper.
+
+  Args:
+    docstring: With a line of these three words, above the rows in the same columns.
+
+  Raises:
+    ValueError: There is no such line.
+  """
+  header = _HEADER.search(docstring)
+  if header is None:
+    raise ValueError('The docstring has no line `method file paper` above a table.')
+  first, second = header[0].index('file'), header[0].index('paper')
+  rows = []
+  for line in docstring[header.end() + 1 :].splitlines():
+    if not line.startswith(header[1]):
+      break
+    rows.append(
+      Method(line[:first].strip(), line[first:second].strip(), line[second:].strip())
+    )
+  return rows
+
+
+def page(root: pathlib.Path) -> reference.Page:
+  """Returns the page: algorithms, then objectives.
+
+  Args:
+    root: Of the repository.
+  """
+  package = root / reference.LIBRARY / 'algorithms'
+  table = read_table(_doc(package / '__init__.py'))
+  algorithms = [
+    f'| {row.name} | {_link("algorithms", row.module)} | {row.paper} |' for row in table
+  ]
+  objectives = [
+    f'| {_link("objectives", name)} | {reference.first_sentence(path)} | {paper} |'
+    for name in reference.modules(root, 'objectives')
+    if name not in _NOT_OBJECTIVES
+    for path in [root / reference.LIBRARY / 'objectives' / f'{name}.py']
+    for paper in [_paper(_doc(path))]
+  ]
+  parts = [
+    '# Methods',
+    _INTRODUCTION,
+    '## Algorithms',
+    '| method | file | paper |\n| --- | --- | --- |\n' + '\n'.join(algorithms),
+    'Global-SSFL is FedAvg of SimSiam.',
+    '## Objectives',
+    '| file | what | paper |\n| --- | --- | --- |\n' + '\n'.join(objectives),
+  ]
+  return reference.Page('methods.md', '\n\n'.join(parts) + '\n')
+
+
+def _paper(docstring: str) -> str:
+  """Returns the paragraph that names a paper, of the first three; else nothing."""
+  for paragraph in docstring.split('\n\n')[1:3]:
+    text = ' '.join(paragraph.split())
+    if _YEAR.search(text) and not paragraph.startswith(' '):
+      # Up to the year; what follows is about the file.
+      years = list(_YEAR.finditer(text))
+      return text[: years[-1].end()].replace('|', r'\|')
+  return ''
+
+
+def _doc(path: pathlib.Path) -> str:
+  return ast.get_docstring(ast.parse(path.read_text(encoding='utf-8'))) or ''
+
+
+def _link(package: str, module: str) -> str:
+  place = f'{links.REFERENCE}/{reference.LIBRARY}/{package}/{module}.md'
+  return f'[`{module}`]({place})'
