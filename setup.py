@@ -48,6 +48,7 @@ setuptools.setup(
     'psutil',
     'scikit-learn>=1.3',
     'scipy>=1.9',
+    'tensorboard>=2.14,<2.15',
     'tensorflow-privacy>=0.9,<0.10',
     'tqdm',
   ],

@@ -1,7 +1,8 @@
-"""Fixtures shared by all tests."""
+"""Which tests run where, and how garbage is collected between them."""
 
 from collections.abc import Iterator
 import gc
+import importlib
 import os
 
 # Before TensorFlow is imported by any test: its start-up lines are not results.
@@ -10,9 +11,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 import pytest
 
 from tests import long
-from tff_ssl.runtime import context
 
-context.remove_default()
 # Tracing makes many objects that stay: to look for garbage after each few is waste.
 gc.set_threshold(50_000, 20, 100)
 # They share the runs of tests/binaries/conftest.py, which take minutes.
@@ -27,8 +26,15 @@ _LONG = (
   'tests/binaries/fedema_test.py',
   'tests/binaries/fields_test.py',
   'tests/binaries/ssfl_test.py',
+  'tests/binaries/more_rounds_test.py',
   'tests/algorithms/secure_test.py',
   'tests/federated/parts_test.py',
+  'tests/runtime/hosts_test.py',
+  'tests/runtime/loop_test.py',
+  'tests/runtime/in_process_test.py',
+  'tests/runtime/stateful_rounds_test.py',
+  'tests/runtime/context_test.py',
+  'tests/readme_test.py',
 )
 # Tests of a table, row by row: what a row takes long to make is shared.
 _TABLES = {
@@ -36,6 +42,16 @@ _TABLES = {
   'tests/algorithms/forms_test.py': 'process',
   'tests/federated/client_steps_test.py': 'client',
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+  """Has the fixtures of contexts where tests run.
+
+  Not in the process that deals them to others: TensorFlow takes seconds to import.
+  """
+  if config.getoption('dist', 'no') == 'no' or hasattr(config, 'workerinput'):
+    contexts = importlib.import_module('tests.contexts')
+    config.pluginmanager.register(contexts, 'contexts')
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -63,18 +79,13 @@ def _turn(item: pytest.Item) -> int:
   return _LONG.index(file) if file in _LONG else len(_LONG)
 
 
-@pytest.fixture(scope='session')
-def tff_context() -> Iterator[context.Context]:
-  """One context for all tests that execute TFF computations: without a worker.
+@pytest.fixture(scope='module', autouse=True)
+def _garbage() -> Iterator[None]:
+  """Collects the garbage of a file, and never looks again at what is left of it.
 
-  It takes a quarter less than with one. `worker_context` is for what a worker does.
+  Traced processes and imported modules are gigabytes of objects by the end: to walk
+  over all of them takes seconds, at every full collection and at pytest's own.
   """
-  with context.in_process('cpu', concurrency=2, optimize_graphs=False) as execution:
-    yield execution
-
-
-@pytest.fixture(scope='module')
-def worker_context() -> Iterator[context.Context]:
-  """A context with a worker, as programs have it by default."""
-  with context.local(concurrency=2, optimize_graphs=False) as execution:
-    yield execution
+  yield
+  gc.collect()
+  gc.freeze()

@@ -46,7 +46,10 @@ _ROWS = {
   'tests/algorithms/secure_test.py': ('stale', 'l_dawa', 'fed_ssl'),
   'tests/algorithms/server_batch_norm_test.py': ('fixmatch', 'simclr', 'fedrgd'),
   'tests/algorithms/fed_ssl_test.py': ('_moco',),
-  'tests/binaries/benchmark_test.py': ('featarc',),
+  # `per` stays: two models, each with a population.
+  'tests/algorithms/own_statistics_test.py': ('bilevel',),
+  # `fedema` stays: clients with a state.
+  'tests/binaries/benchmark_test.py': ('per_ssfl', 'featarc'),
   'tests/binaries/dcco_test.py': ('fedavg_cco', 'centralized_cco'),
   'tests/binaries/evaluate_test.py': ('fedavg_cco', 'centralized_cco'),
   'tests/binaries/fedavg_ssl_test.py': ('byol',),

@@ -13,7 +13,6 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import single
 
 # Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
 _BOUND = 4096.0
@@ -40,9 +39,6 @@ def _build(name, aggregation):
   if name == 'fed_ssl':
     build = functools.partial(fed_ssl.build_fed_ssl, aggregation=aggregation)
     return harness.build_with_states(build, harness.cco())
-  if name == 'single':
-    algorithm = dcco.describe(harness.cco(), optimizer, _FRESH)
-    return single.build_single_phases(algorithm, harness.ELEMENT, aggregation)
   config = _STALE if name == 'stale' else _FRESH
   return dcco.build_dcco(*arguments, config, aggregation)
 
@@ -69,13 +65,6 @@ def _cohorts():
 def test_nothing_leaves_a_client_but_through_secure_sums(name):
   tff.test.assert_not_contains_unsecure_aggregation(_secured(name).next)
   tff.test.assert_contains_secure_aggregation(_secured(name).next)
-
-
-@pytest.mark.parametrize('name', ['statistics', 'train'])
-def test_single_phases_are_secure_too(name):
-  computation = _secured('single').exchanges[name]
-  tff.test.assert_not_contains_unsecure_aggregation(computation)
-  tff.test.assert_contains_secure_aggregation(computation)
 
 
 def test_the_plain_process_is_not():

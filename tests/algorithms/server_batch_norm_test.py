@@ -219,8 +219,8 @@ def test_scales_and_shifts_are_trained(name, tff_context):
 
 
 def test_without_server_images_statistics_stay(tff_context):
-  process, states, _ = _two_rounds('fixmatch')
-  output = process.next(states[1], labels.server_data(0), _cohort('fixmatch'))
+  process, states, _ = _two_rounds('fedsup')
+  output = process.next(states[1], labels.server_data(0), _cohort('fedsup'))
   _assert_close(
     process.get_model_weights(output.state).non_trainable,
     states[1].global_model_weights.non_trainable,

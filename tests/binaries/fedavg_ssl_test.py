@@ -43,6 +43,7 @@ _RUNS = {
   ),
   'fedbn': (
     *_CONV2,
+    launch.APART,
     '--objective=simclr',
     '--algorithm=fedbn',
     '--encoder_norm=batch',
@@ -50,6 +51,7 @@ _RUNS = {
     *_LOCAL,
   ),
   'mae': (
+    launch.APART,
     '--objective=mae',
     '--encoder=vit_micro',
     '--encoder_patch=4',

@@ -169,6 +169,7 @@ def test_the_norm_goes_with_the_scaler(flags, norm):
 
 
 _SHORT = (
+  launch.APART,
   '--task=digits',
   '--encoder=conv2',
   '--encoder_width=0.125',

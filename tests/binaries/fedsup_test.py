@@ -30,7 +30,7 @@ _RUNS = {
   'fedsup': _HEADS,
   'fixmatch': (),
   'fedrgd': (),
-  'fedmatch': ('--helper_interval=2', '--threshold=0.2'),
+  'fedmatch': (launch.APART, '--helper_interval=2', '--threshold=0.2'),
   'labelled_only': (),
 }
 # The smallest graph of those with clients; what is restored is the same for all.

@@ -17,6 +17,9 @@ SMALL = (
   '--encoder=conv2',
   '--encoder_width=0.125',
 )
+# Each client a value: a quarter fewer operations to trace than packs, which other runs
+# have as users do (dcco, fedema, fedsup, ssfl), and the same rounds (conformance_test).
+APART = '--packs=0'
 
 
 class Ended(NamedTuple):

@@ -1,9 +1,7 @@
 """The table of methods: what each takes, its values, and what becomes of the rest."""
 
 import json
-import pathlib
 import re
-import shlex
 
 from absl import flags
 import pytest
@@ -14,7 +12,6 @@ from tests.binaries import in_process
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import vit
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _ROWS = [
   (program.name, row) for program in table.PROGRAMS.values() for row in program.methods
 ]
@@ -360,50 +357,3 @@ def test_one_command_line_runs_over_all_methods():
 def test_an_error_of_a_used_flag_stays_one():
   with pytest.raises(ValueError, match='proximal_weight is 0'):
     _read('fedavg_ssl', '--algorithm=fedprox', '--tau=1', '--unused_flags=warn')
-
-
-def _documented():
-  """Returns (file, program, command line) of all that docs tell a person to type."""
-  stands_for = {
-    'ALGORITHM': ['dcco', 'fedavg_cco', 'fedavg_nt_xent', 'centralized_cco'],
-    '$$algorithm': ['centralized', 'fedavg'],
-    '$$norm': ['group', 'batch'],
-    'OBJECTIVE': ['simclr', 'byol'],
-    'METHOD': {
-      'fedema': ['fed_simclr', 'fedu', 'fedema'],
-      'ssfl': ['global', 'per'],
-      'fedsup': ['fedsup', 'simclr', 'byol', 'fixmatch'],
-    },
-    '$method': ['fed_simclr', 'fed_byol', 'fedu', 'fedema'],
-    'PARTITION': ['iid:clients=5'],
-    'ALPHA': ['5'],
-    'ROUNDS': ['4'],
-  }
-  found = []
-  for path in ('README.md', 'Makefile', *sorted((_ROOT / 'docs').glob('*.md'))):
-    source = (_ROOT / path).read_text().replace('\\\n', ' ')
-    pattern = r'python -m binaries\.(\w+)((?:\s+--[^\s`]+|\s+\$\(ARGS\))+)'
-    for program, line in re.findall(pattern, source):
-      if program not in table.PROGRAMS:
-        continue
-      lines = [line.replace('$(ARGS)', '').replace('=E ', '=5 ').rstrip(').,;')]
-      for name, values in stands_for.items():
-        options = (
-          values[program] if isinstance(values, dict) and name in line else values
-        )
-        if name in line:
-          lines = [each.replace(name, value) for each in lines for value in options]
-      found += [(str(path), program, each) for each in lines]
-  return found
-
-
-@pytest.mark.parametrize(('path', 'program', 'line'), _documented())
-def test_documented_command_lines_are_taken(path, program, line):
-  arguments = [
-    each for each in shlex.split(line) if not each.startswith('--export_clients')
-  ]
-  _read(program, *arguments)
-
-
-def test_documents_have_command_lines():
-  assert {program for _, program, _ in _documented()} == table.PROGRAMS.keys()

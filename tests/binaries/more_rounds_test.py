@@ -17,6 +17,7 @@ from binaries.experiment import running
 from binaries.experiment import starting
 from binaries.methods import choice
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.reporting import fabricate
 from tff_ssl.encoders import registry
 from tff_ssl.federated import server
@@ -24,6 +25,7 @@ from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import run_config
 
 _FLAGS = (
+  launch.APART,
   '--task=digits',
   '--objective=simclr',
   '--partition=iid:clients=3',

@@ -13,6 +13,7 @@ from binaries.flags import dealing
 from tasks import registry
 from tasks import task as task_lib
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.tasks import fabricate
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import network
@@ -107,6 +108,7 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
       (tmp_path / 'data' / name / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
   run = in_process.run(
     dcco,
+    launch.APART,
     '--task=folder',
     '--folders=client',
     f'--data_dir={tmp_path / "data"}',

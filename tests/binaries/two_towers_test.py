@@ -14,6 +14,7 @@ from binaries.flags import common
 from binaries.flags import towers
 from tasks import registry
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.tasks import fabricate
 
 _FLAGS = (
@@ -105,6 +106,7 @@ def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
     dcco,
     '--task=ham10000_records',
     *_FLAGS,
+    launch.APART,
     data,
     '--image_size=8',
     '--rounds=1',

@@ -1,5 +1,7 @@
 """Rounds from partial sums of parts of the cohort, against the process's own rounds."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,6 +22,11 @@ _OPTIMIZER = optimizers.build_optimizer(harness.ADAM)
 _DCCO = dcco.describe(harness.cco(), _OPTIMIZER, dcco.DCCOConfig(seed=harness.SEED))
 
 
+@functools.cache
+def _dcco_parts(packed):
+  return parts.build_parts(_DCCO, harness.PACKS if packed else harness.ELEMENT)
+
+
 def _cohort(clients, packed):
   make = harness.packed_cohort if packed else harness.cohort
   return make(clients)
@@ -29,7 +36,7 @@ def _cohort(clients, packed):
 def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
   process = harness.build_dcco(optimizer=harness.ADAM, packed=packed)
   states, metrics = harness.rounds_of(process, [_cohort(_CLIENTS, packed)] * 2)
-  built = parts.build_parts(_DCCO, harness.PACKS if packed else harness.ELEMENT)
+  built = _dcco_parts(packed)
   state = built.initialize()
   for expected_state, expected in zip(states[1:], metrics, strict=True):
     for exchange in built.exchanges.values():
@@ -49,7 +56,7 @@ def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
 
 def test_a_part_depends_on_its_clients_alone(tff_context):
   """So that one which was lost can be computed again."""
-  built = parts.build_parts(_DCCO, harness.ELEMENT)
+  built = _dcco_parts(False)
   partial = built.exchanges['statistics'].partial
   state, cohort = built.initialize(), _cohort(_CLIENTS[:2], False)
   first, again = (partial(state, cohort).sums for _ in range(2))

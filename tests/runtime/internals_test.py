@@ -219,3 +219,53 @@ def test_graphs_that_are_kept_in_another_way_are_refused_in_a_sentence():
 
   with pytest.raises(RuntimeError, match=r'in another way than 0\.87 \(.*worker'):
     internals.graph_of(Block())
+
+
+def _types():
+  return {
+    'state': _STATE,
+    'sequence': tff.SequenceType(_STATE),
+    'function': tff.FunctionType(_STATE, tff.FederatedType(np.int32, tff.SERVER)),
+    'no argument': tff.FunctionType(None, _STATE),
+    'on clients': tff.FederatedType(_STATE, tff.CLIENTS),
+    'equal': tff.FederatedType(_STATE, tff.CLIENTS, all_equal=True),
+    'other name': tff.types.to_type(collections.OrderedDict(other=np.int32)),
+    'no name': tff.types.to_type((np.int32,)),
+    'any shape': tff.TensorType(np.int32, None),
+    'number': tff.TensorType(np.int32),
+  }
+
+
+def test_types_are_remembered_as_tff_reads_them(monkeypatch):
+  module = importlib.import_module(internals.TYPES)
+  with context.in_process('cpu', optimize_graphs=False):
+    read = module.deserialize_type.read
+  # As it is where nothing has been remembered, at no level.
+  monkeypatch.setattr(module, 'deserialize_type', read)
+  assert internals.remember_types()
+  fresh = module.deserialize_type
+  assert fresh is not read
+  for name, type_spec in _types().items():
+    message = module.serialize_type(type_spec)
+    assert fresh(message) == read(message), name
+    # Containers of Python's are not sent.
+    assert fresh(message).is_equivalent_to(type_spec), name
+    assert fresh(message) is fresh(message), name
+  # Once is enough.
+  assert internals.remember_types()
+  assert module.deserialize_type is fresh
+
+
+def test_only_so_many_types_are_remembered(monkeypatch):
+  module = importlib.import_module(internals.TYPES)
+  monkeypatch.setattr(internals, '_MOST_TYPES', 3)
+  read = internals.Remembering(module.deserialize_type)
+  for size in (*range(5), 0):
+    type_spec = tff.TensorType(np.int32, [size])
+    assert read(module.serialize_type(type_spec)) == type_spec
+    assert len(read.known) <= 3
+
+
+def test_where_tff_reads_types_elsewhere_nothing_is_changed(monkeypatch):
+  monkeypatch.setattr(internals, 'TYPES', 'tensorflow_federated.elsewhere')
+  assert not internals.remember_types()

@@ -72,12 +72,12 @@ def uniforms(
     raise ValueError(f'The count of draws must be at least 1, got {count}.')
 
   # The loop's body is kept to the one op that needs a seed of its own: bits become
-  # floats once, for all examples, after it. Philox is named because the automatic
-  # choice may give other numbers on another kind of device.
+  # floats once, for all examples, after it. It is of Philox on every kind of device;
+  # `tf.random.stateless_uniform` of alg='philox' gives the same numbers by twenty ops.
   @tf.autograph.experimental.do_not_convert
   def draw(seed: tf.Tensor) -> tf.Tensor:
-    return tf.random.stateless_uniform(
-      [count], seed, minval=None, maxval=None, dtype=tf.uint32, alg='philox'
+    return tf.raw_ops.StatelessRandomUniformFullInt(
+      shape=[count], seed=seed, dtype=tf.uint32
     )
 
   bits = tf.map_fn(

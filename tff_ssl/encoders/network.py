@@ -169,14 +169,17 @@ class Network:
     seed = tf.convert_to_tensor(seed, tf.int32)
     if seed.shape != (2,):
       raise ValueError(f'seed of {self.name} must have shape [2], got {seed.shape}')
+    # As `tf.random.experimental.stateless_fold_in` of alg='philox': its first number is
+    # of the seed alone, the same for all names, its second the name's.
+    (first,) = tf.unstack(
+      tf.raw_ops.StatelessRandomUniformFullInt(shape=[1], seed=seed, dtype=tf.int32)
+    )
     params = collections.OrderedDict()
     for name, spec in self.specs.items():
       own_seed = None
-      # A folded seed is a dozen operations, which a constant does not need.
+      # A constant needs no seed.
       if not isinstance(spec.initializer, parameters.Constant):
-        own_seed = tf.random.experimental.stateless_fold_in(
-          seed, zlib.crc32(name.encode()) & 0x7FFFFFFF, alg='philox'
-        )
+        own_seed = tf.stack([first, zlib.crc32(name.encode()) & 0x7FFFFFFF])
       params[name] = spec.initializer(own_seed, spec.shape, dtype)
     return params
 

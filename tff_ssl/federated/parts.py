@@ -110,6 +110,9 @@ def build_parts(
       sums do, or the server trains between two exchanges. And as
       `builder.build_learning_process`.
   """
+  # To build the computations takes seconds.
+  if aggregation is not None:
+    _packs_of(aggregation)
   return of_graph(builder.Graph(algorithm, element_spec, aggregation, tells_again=True))
 
 
@@ -123,17 +126,13 @@ def of_graph(graph: builder.Graph) -> Parts:
     ValueError: See `build_parts`.
   """
   aggregation = graph.aggregation
-  if aggregation.packs is None:
-    raise ValueError(
-      'The aggregation has no `packs`, for it acts on each client; it must be one that '
-      'can be given sums over clients.'
-    )
+  of_packs = _packs_of(aggregation)
   _check_order(graph.algorithm)
   # What combines packs of clients combines parts.
-  of_parts = aggregation.packs.aggregation
+  of_parts = of_packs.aggregation
   # In packs each client is clipped inside.
   packed = graph.cohort is not None and graph.cohort.aggregation is of_parts
-  clip_norms = {} if packed else aggregation.packs.clip_norms
+  clip_norms = {} if packed else of_packs.clip_norms
   received = graph
   if not packed and _factories(aggregation) != _factories(of_parts):
     # Its values are parts; of clients it needs the types alone.
@@ -278,3 +277,13 @@ def _build_receive(
 
 def _times(factor: tf.Tensor, value: Any) -> Any:
   return tf.nest.map_structure(lambda x: x * tf.cast(factor, x.dtype), value)
+
+
+def _packs_of(aggregation: aggregation_lib.Aggregation) -> aggregation_lib.Packs:
+  """Returns how packs, and so parts, are aggregated; refuses what takes no sums."""
+  if aggregation.packs is None:
+    raise ValueError(
+      'The aggregation has no `packs`, for it acts on each client; it must be one that '
+      'can be given sums over clients.'
+    )
+  return aggregation.packs

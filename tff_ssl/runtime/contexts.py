@@ -20,6 +20,7 @@ from tff_ssl.runtime import executors
 from tff_ssl.runtime import health
 from tff_ssl.runtime import hosts as hosts_lib
 from tff_ssl.runtime import in_process as in_process_lib
+from tff_ssl.runtime import internals
 from tff_ssl.runtime import owner
 from tff_ssl.runtime import resources
 from tff_ssl.runtime import worker as worker_lib
@@ -285,6 +286,7 @@ class _Guarded(tff.framework.SyncContext):
 
 def _enter(execution: Context) -> None:
   """Makes an open context TFF's default."""
+  internals.remember_types()
   # `import tensorflow_federated` has set a default context of its own that would start
   # a worker at the first call and never end it; this replaces it.
   tff.framework.set_default_context(execution.tff_context)
