@@ -102,6 +102,9 @@ def _listed(text: str) -> str:
   for line in text.splitlines():
     marker = _ITEM.match(line)
     if marker:
+      if lines and '' in lines and lines[-1]:
+        # Behind a paragraph of an item the next would be part of it.
+        lines.append('')
       width = marker.end()
       lines.append(line)
     else:

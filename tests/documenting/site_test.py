@@ -33,6 +33,10 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
       'Deviations:\n  The mean is plain and\n    not weighted.\n  Steps are counted.',
       'Deviations:\n\n- The mean is plain and\n    not weighted.\n- Steps are counted.',
     ),
+    (
+      'A:\n  1. takes\n\n         x\n\n     so;\n  2. it.',
+      'A:\n\n1. takes\n\n        x\n\n    so;\n\n2. it.',
+    ),
     ('Maps [n, *shape] to conv<k>.', r'Maps [n, \*shape] to conv&lt;k>.'),
     ('Maps [n, d] [0, 1].', r'Maps [n, d] \[0, 1].'),
     ('Code `[n, *x]` stays.', 'Code `[n, *x]` stays.'),
