@@ -1,9 +1,16 @@
 """Programs, run as `python -m binaries.NAME`: the only place with flags."""
 
 import os
+import sys
 import warnings
+
+from binaries.flags import stopping
 
 # Before anything imports TensorFlow: its start-up lines bury what a program says.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 # A dependency of TFF says this of itself at every start.
 warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
+
+# While `python -m` imports the packages that a program is in, this is its name.
+if sys.argv[:1] == ['-m']:
+  stopping.while_it_imports()

@@ -1,15 +1,17 @@
 r"""Kills runs, damages their folders, fills the disk and gives bad input, and counts.
 
   python -m binaries.torture --minutes=10
-  python -m binaries.torture --groups=inputs --trials=200
-  python -m binaries.torture --groups=kills --kinds=stateful --first_seed=7 --trials=1
+  python -m binaries.torture --minutes=600 --enough=kills=300,inputs=300,folders=100
+  python -m binaries.torture --again=kills:stateful:7
 
-The groups are taken by turns: `kills` disturbs runs of every kind of process at random
-instants and compares their bytes with those of a run left in peace; `inputs` are a
-table of bad command lines and files, with what must be said of each; `folders` damages
-a file of a run folder, which must be refused in a sentence or resumed to the same
-bytes; `disk` runs on a small file system, where root may mount one. What fails is told
-with its seed, and stands in failures.txt; the status is then 1.
+The groups are taken by turns, and so are the kinds of a group: `kills` disturbs runs of
+every kind of process at random instants, again and again, and compares their bytes with
+those of a run left in peace; `inputs` are a table of bad command lines and files, with
+what must be said of each; `folders` damages a file of a run folder, which must be
+refused in a sentence or resumed to the same bytes; `ledger` kills private runs, whose
+ledger must count what was released; `disk` runs on a small file system, where root may
+mount one. What fails is told with its name, and stands in failures.txt; the status is
+then 1. The same command goes on with the counts in counts.json.
 """
 
 import pathlib
@@ -21,7 +23,7 @@ from absl import flags
 from binaries.flags import paths
 from binaries.flags import program
 from binaries.torturing import campaign
-from binaries.torturing import programs
+from binaries.torturing import kills
 from tff_ssl.runtime import context
 
 _MINUTES = flags.DEFINE_float(
@@ -34,31 +36,68 @@ _GROUPS = flags.DEFINE_list(
   'groups', list(campaign.GROUPS), f'Some of {", ".join(campaign.GROUPS)}.'
 )
 _KINDS = flags.DEFINE_list(
-  'kinds', list(programs.KINDS), f'Of kills: some of {", ".join(programs.KINDS)}.'
+  'kinds',
+  list(kills.Kills.kinds),
+  f'Of kills: some of {", ".join(kills.Kills.kinds)}.',
 )
-_SEED = flags.DEFINE_integer('first_seed', 0, 'Of the first trial.', lower_bound=0)
-_FOLDER = paths.define('torture_dir', 'runs/torture', 'For what is made; replaced.')
+_ENOUGH = flags.DEFINE_list(
+  'enough',
+  [],
+  'How much of a group is enough, as in kills=300,inputs=300; without, there is no end '
+  'but that of the time. Counted are disturbances, inputs, folders, and SIGKILLs of '
+  'the ledger.',
+)
+_AGAIN = flags.DEFINE_string('again', None, 'Name of a trial to do once more, alone.')
+_FOLDER = paths.define(
+  'torture_dir', 'runs/torture', 'For what is made, and the counts, which are kept.'
+)
 
 
 def main() -> None:
   """Runs the campaign."""
   # A shell that started this in the background has SIGINT ignored, and so would runs.
   signal.signal(signal.SIGINT, signal.default_int_handler)
-  tortured = campaign.Campaign(
-    pathlib.Path(_FOLDER.value).absolute(), _GROUPS.value, _KINDS.value, _SEED.value
-  )
+  folder = pathlib.Path(_FOLDER.value).absolute()
+  if _AGAIN.value is not None:
+    group = _AGAIN.value.partition(':')[0]
+    alone = campaign.Campaign(folder / 'again', [group], kills.Kills.kinds)
+    try:
+      held = alone.again(_AGAIN.value)
+    finally:
+      alone.close()
+    print(f'{_AGAIN.value} {"held" if held else "did not hold"}')
+    sys.exit(0 if held else 1)
+  enough = _enough()
+  tortured = campaign.Campaign(folder, _GROUPS.value, _KINDS.value)
   try:
-    tortured.run(_MINUTES.value, _TRIALS.value)
+    tortured.run(_MINUTES.value, _TRIALS.value, enough)
   finally:
     counts = tortured.counts()
     width = max(map(len, counts))
     for name, value in counts.items():
       print(f'{name.ljust(width)}  {value}')
   if tortured.failed:
-    same = f'--groups={",".join(_GROUPS.value)} --kinds={",".join(_KINDS.value)}'
-    print(f'Each again by: {same} --trials=1 --first_seed=SEED, of')
-    print(', '.join(map(str, tortured.failed)))
+    print('Each again by --again=NAME, of')
+    print(', '.join(tortured.failed))
     sys.exit(1)
+
+
+def _enough() -> dict[str, int]:
+  """Returns what `--enough` says.
+
+  Raises:
+    ValueError: If it is malformed.
+  """
+  found = {}
+  for pair in _ENOUGH.value:
+    group, _, count = pair.partition('=')
+    if group not in campaign.GROUPS or not count.isdecimal():
+      raise ValueError(
+        f'enough has {pair!r}; it must be as in kills=300, of '
+        f'{", ".join(campaign.GROUPS)}.'
+      )
+    found[group] = int(count)
+  return found
 
 
 if __name__ == '__main__':

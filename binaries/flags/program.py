@@ -13,6 +13,8 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from binaries.flags import parsing
+from binaries.flags import stopping
 from tff_ssl.runtime import allocator
 from tff_ssl.runtime import failures
 
@@ -35,10 +37,33 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   )
   # TensorFlow may be imported by now, but has not begun its threads.
   allocator.keep_freed_memory()
+  stopping.as_it_begins()
   try:
-    app.run(checked(main))
+    start(main, sys.argv, taken)
   except SystemExit as ended:
     end(ended)
+
+
+def start(
+  main: Callable[[], None], argv: Sequence[str], taken: Collection[str] | None = None
+) -> None:
+  """Parses a command line and runs a program; see `checked`.
+
+  Args:
+    main: Does the work.
+    argv: With the program's name.
+    taken: See `run`.
+
+  Raises:
+    SystemExit: At the end.
+  """
+  own = (name for names in flags_by_module().values() for name in names)
+  offered = [*own] if taken is None else [*taken]
+  app.run(
+    checked(main),
+    argv=[*argv],
+    flags_parser=lambda given: parsing.parse(given, offered),
+  )
 
 
 def end(ended: SystemExit) -> None:
@@ -77,7 +102,7 @@ def check_first(check: Callable[[], None], taken: Collection[str]) -> None:
   try:
     flags.FLAGS([sys.argv[0], *arguments])
   except flags.Error:
-    # Said by `app.run`, with how to get help.
+    # Said by `start`.
     return
   checked(check)([sys.argv[0]])
   for name in known:
@@ -108,9 +133,11 @@ def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
         raise
       print(f'Error: {sentence}', file=sys.stderr)
       sys.exit(1)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
+      # Of SIGTERM it has the number (`stopping`).
+      number = stopped.args[0] if stopped.args else signal.SIGINT
       print('\nstopped: the same command takes it up again', file=sys.stderr)
-      sys.exit(128 + signal.SIGINT)
+      sys.exit(128 + number)
 
   return run_checked
 

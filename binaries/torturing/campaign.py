@@ -1,100 +1,159 @@
-"""All of it, in turns, until the time is up; each trial has a seed of its own."""
+"""All of it, in turns, until it is enough or the time is up.
+
+Each trial has a name, of its group, its kind and its turn, of which all that it chooses
+is drawn: the same name does the same again. Groups are taken in turn, and so are the
+kinds of a group. What was done is in counts.json of the folder, from which the same
+command goes on.
+"""
 
 import collections
-from collections.abc import Collection
-import itertools
+from collections.abc import Collection, Mapping
+import datetime
+import json
 import pathlib
 import random
+import subprocess
 import time
 import traceback
 from typing import Any
 
 from binaries.torturing import disk
 from binaries.torturing import folders
+from binaries.torturing import forks
 from binaries.torturing import inputs
 from binaries.torturing import kills
+from binaries.torturing import ledgers
 from binaries.torturing import programs
+from binaries.torturing import trials
+from tff_ssl.runtime import files
 
-GROUPS = ('kills', 'inputs', 'folders', 'disk')
-_FAILURES = 'failures.txt'
-# Cases of a turn.
-_INPUTS = 4
+_GROUPS: Mapping[str, type[trials.Trials]] = collections.OrderedDict(
+  kills=kills.Kills,
+  inputs=inputs.Inputs,
+  folders=folders.Folders,
+  ledger=ledgers.Ledgers,
+  disk=disk.Disk,
+)
+GROUPS = tuple(_GROUPS)
+_FAILURES, _COUNTS = 'failures.txt', 'counts.json'
+_REFERENCES = 'references.json'
+_SLOWEST = 'slowest end after a signal, seconds'
 
 
 class Campaign:
   """Trials of some groups.
 
   Attributes:
-    failed: Seeds of the trials that did not hold.
+    failed: Names of the trials that did not hold.
   """
 
   def __init__(
-    self,
-    folder: pathlib.Path,
-    groups: Collection[str],
-    kinds: Collection[str],
-    seed: int,
+    self, folder: pathlib.Path, groups: Collection[str], kinds: Collection[str]
   ):
     """Runs nothing yet.
 
     Args:
-      folder: Replaced, piece by piece; failures are told in its failures.txt.
+      folder: Gone on with; failures are told in its failures.txt.
       groups: Some of `GROUPS`.
-      kinds: Of process, of `programs.KINDS`; the other groups have those of their own.
-      seed: Of the first trial; the others have those that follow.
+      kinds: Of process, of `kills`; the other groups have those of their own.
 
     Raises:
       ValueError: If there is no such group or kind.
     """
     for name, given, allowed in (
       ('groups', groups, GROUPS),
-      ('kinds', kinds, programs.KINDS),
+      ('kinds', kinds, kills.Kills.kinds),
     ):
       for one in given:
         if one not in allowed:
           raise ValueError(f'{name} has {one!r}; allowed are {", ".join(allowed)}.')
     folder.mkdir(parents=True, exist_ok=True)
-    self.failed: list[int] = []
-    self._seed = seed
-    self._path = folder / _FAILURES
-    self._path.unlink(missing_ok=True)
-    self._random = random.Random(seed)
-    made: dict[str, Any] = {
-      'kills': kills.Kills,
-      'inputs': inputs.Inputs,
-      'folders': folders.Folders,
-      'disk': disk.Disk,
-    }
-    self._of: dict[str, Any] = {
-      group: made[group](folder / group, self._random, self._say) for group in groups
-    }
-    self._groups, self._kinds = list(groups), list(kinds)
+    self._folder = folder
+    self._random = random.Random()
+    self._forks = forks.Forks()
+    self._of: dict[str, Any] = collections.OrderedDict()
+    for group in groups:
+      self._of[group] = _GROUPS[group](
+        trials.Setting(
+          folder / group, folder / _REFERENCES, self._random, self._say, self._forks
+        )
+      )
+    if 'kills' in self._of:
+      self._of['kills'].kinds = tuple(kinds)
+    stored: dict[str, Any] = {}
+    if (folder / _COUNTS).exists():
+      stored = json.loads((folder / _COUNTS).read_text())
+    self._stored = stored
+    self.failed: list[str] = stored.get('failed', [])
+    self._turns: dict[str, int] = stored.get('turns', {})
+    for group, trial in self._of.items():
+      trial.counts.update(stored.get('counts', {}).get(group, {}))
+      if group == 'kills':
+        trial.slowest = stored.get(_SLOWEST, 0.0)
 
-  def run(self, minutes: float, trials: int | None = None) -> None:
+  def run(
+    self, minutes: float, most: int | None = None, enough: Mapping[str, int] = {}
+  ) -> None:
     """Runs trials, of each group in turn.
 
     Args:
       minutes: After which none is begun.
-      trials: How many there are at most; None: as many as there is time for.
+      most: How many there are at most; None: as many as there is time for.
+      enough: How much of a group is enough, by its name, as it counts; else no end.
     """
     deadline = time.monotonic() + 60 * minutes
-    seeds = itertools.count(self._seed)
+    done = 0
     try:
-      for seed in itertools.islice(seeds, trials):
-        if time.monotonic() > deadline:
+      while time.monotonic() < deadline:
+        open_groups = [
+          group
+          for group, own in self._of.items()
+          if group not in enough or own.counts[own.counted] < enough[group]
+        ]
+        for group in open_groups:
+          if done == most or time.monotonic() > deadline:
+            return
+          done += 1
+          turn = self._turns.get(group, 0)
+          kinds = self._of[group].kinds
+          self._turns[group] = turn + 1
+          self.again(f'{group}:{kinds[turn % len(kinds)]}:{turn // len(kinds)}')
+          self._keep()
+        if not open_groups:
           return
-        group = self._groups[seed % len(self._groups)]
-        self._random.seed(seed)
-        try:
-          held = self._try(group, seed // len(self._groups))
-        except Exception:
-          self._say(traceback.format_exc())
-          held = False
-        if not held:
-          self.failed.append(seed)
     finally:
-      if 'kills' in self._of:
-        self._of['kills'].close()
+      self.close()
+
+  def again(self, name: str) -> bool:
+    """Does the trial of a name; returns whether it held.
+
+    Args:
+      name: GROUP:KIND:TURN.
+
+    Raises:
+      ValueError: If there is no such trial.
+    """
+    group, _, rest = name.partition(':')
+    kind, _, turn = rest.partition(':')
+    if group not in self._of or kind not in self._of[group].kinds:
+      raise ValueError(f'again is {name!r}; it must be as in kills:hosts:7.')
+    if not turn.isdecimal():
+      raise ValueError(f'again is {name!r}; it must end with a whole number.')
+    self._random.seed(name)
+    try:
+      held = self._of[group].trial(kind, int(turn))
+    except Exception:
+      self._say(f'{name}: {traceback.format_exc()}')
+      held = False
+    if not held:
+      self.failed.append(name)
+    return bool(held)
+
+  def close(self) -> None:
+    """Ends what was started."""
+    for own in self._of.values():
+      own.close()
+    self._forks.close()
 
   def counts(self) -> 'collections.OrderedDict[str, object]':
     """Returns what was done and found, by name."""
@@ -103,22 +162,44 @@ class Campaign:
       for name, count in sorted(own.counts.items()):
         found[f'{group}: {name}'] = count
       if group == 'kills':
-        found['kills: slowest end after a signal, seconds'] = round(own.slowest, 2)
+        found[f'kills: {_SLOWEST}'] = round(own.slowest, 2)
     found['failures'] = len(self.failed)
     return found
 
-  def _try(self, group: str, turn: int) -> bool:
-    """Does what a group has in a turn, as all with the same seed do again."""
-    own = self._of[group]
-    if group == 'inputs':
-      # These are quick.
-      held = [own.trial(_INPUTS * turn + k) for k in range(_INPUTS)]
-      return all(held)
-    kinds = {'kills': self._kinds, 'folders': folders.KINDS, 'disk': disk.KINDS}[group]
-    return bool(own.trial(kinds[turn % len(kinds)]))
+  def _keep(self) -> None:
+    """Writes down what was done."""
+    stored = self._stored
+    commits = stored.setdefault('commits', [])
+    if (commit := _commit()) not in commits:
+      commits.append(commit)
+    stored.setdefault('begun', _now())
+    stored['written'] = _now()
+    counts = stored.setdefault('counts', {})
+    for group, own in self._of.items():
+      counts[group] = dict(sorted(own.counts.items()))
+      if group == 'kills':
+        stored[_SLOWEST] = round(own.slowest, 2)
+    stored['turns'], stored['failed'] = self._turns, self.failed
+    files.write_json(self._folder / _COUNTS, stored)
 
   def _say(self, text: str) -> None:
     """Tells of a failure."""
-    with self._path.open('a') as file:
+    with (self._folder / _FAILURES).open('a') as file:
       file.write(f'{text}\n\n')
     print(f'FAILED: {text}', flush=True)
+
+
+def _now() -> str:
+  return datetime.datetime.now(datetime.UTC).isoformat(timespec='minutes')
+
+
+def _commit() -> str:
+  """Returns what is tried: the commit, where there is one."""
+  command = ['git', 'describe', '--always', '--dirty']
+  try:
+    ended = subprocess.run(
+      command, cwd=programs.ROOT, capture_output=True, text=True, check=False
+    )
+  except OSError:
+    return 'unknown'
+  return ended.stdout.strip() or 'unknown'

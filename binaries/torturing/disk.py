@@ -1,35 +1,32 @@
 """A disk that is full: a small file system in memory, where one may be mounted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import contextlib
 import pathlib
-import random
 import subprocess
 
 from binaries.torturing import programs
 from binaries.torturing import trials
 
-KINDS = ('centralized', 'stateful')
 _MEBIBYTES = 4
 
 
 class Disk(trials.OfRuns):
   """Runs on a disk on which only so much is free, and then all."""
 
-  def __init__(
-    self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
-  ):
-    """Runs nothing yet; see `trials.Trials`."""
-    super().__init__(folder, rng, say)
-    self._made: dict[str, tuple[dict[str, str], int]] = {}
+  kinds = ('centralized', 'stateful')
+  counted = 'runs'
 
-  def trial(self, name: str) -> bool:
+  def trial(self, kind: str, turn: int) -> bool:
     """Runs with little room, then with more; returns whether all held.
 
     Args:
-      name: One of `KINDS`.
+      kind: One of `kinds`.
+      turn: Which of its trials.
     """
-    expected, size = self._reference(name)
+    del turn
+    name, reference = kind, self._reference(kind)
+    expected, size = reference.numbers, reference.bytes
     free = self._random.randrange(2**12, size * 3 // 2)
     with _mounted(self._folder / 'full') as mount:
       if mount is None:
@@ -56,15 +53,6 @@ class Disk(trials.OfRuns):
         f'other {[k for k in expected if found.get(k) != expected[k]]}'
       )
     return held
-
-  def _reference(self, name: str) -> tuple[dict[str, str], int]:
-    """Returns the numbers of a run left in peace, and the bytes of its folder."""
-    if name not in self._made:
-      folder = self._folder / f'{name}_disk'
-      self._in_peace(name, folder)
-      size = sum(p.stat().st_size for p in folder.rglob('*') if p.is_file())
-      self._made[name] = programs.numbers(folder), size
-    return self._made[name]
 
 
 @contextlib.contextmanager

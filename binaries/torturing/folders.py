@@ -1,7 +1,6 @@
 """Run folders that are damaged: refused in a sentence, or resumed to the same bytes."""
 
 import collections
-from collections.abc import Callable
 import pathlib
 import random
 import shutil
@@ -11,7 +10,6 @@ import time
 from binaries.torturing import programs
 from binaries.torturing import trials
 
-KINDS = ('stateful', 'centralized')
 # What is the folder's, and not one file's.
 _LEFT_ALONE = ('lock',)
 
@@ -51,20 +49,24 @@ _DAMAGES = collections.OrderedDict(cut=_cut, flip=_flip, delete=_delete, swap=_s
 class Folders(trials.OfRuns):
   """Damages of run folders."""
 
-  def __init__(
-    self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
-  ):
-    """Runs nothing yet; see `trials.Trials`."""
-    super().__init__(folder, rng, say)
-    self._made: dict[str, dict[str, str]] = {}
+  kinds = ('stateful', 'centralized')
+  counted = 'folders'
 
-  def trial(self, name: str) -> bool:
+  def __init__(self, setting: trials.Setting):
+    """Runs nothing yet."""
+    super().__init__(setting)
+    self._prepared: set[str] = set()
+
+  def trial(self, kind: str, turn: int) -> bool:
     """Damages one file of a killed run and resumes it; returns whether that held.
 
     Args:
-      name: One of `KINDS`.
+      kind: One of `kinds`.
+      turn: Which of its trials: damages are in turn.
     """
-    expected = self._reference(name)
+    name = kind
+    expected = self._reference(name).numbers
+    self._prepare(name)
     folder = self._folder / f'{name}_damaged'
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(self._folder / f'{name}_killed', folder)
@@ -74,7 +76,7 @@ class Folders(trials.OfRuns):
       if path.is_file() and path.name not in _LEFT_ALONE
     ]
     path = self._random.choice(files)
-    damage = self._random.choice(list(_DAMAGES))
+    damage = list(_DAMAGES)[turn % len(_DAMAGES)]
     other = self._random.choice((folder, self._folder / f'{name}_other'))
     _DAMAGES[damage](path, self._random, other)
     ended = self._start(name, folder).end()
@@ -94,12 +96,12 @@ class Folders(trials.OfRuns):
     )
     return False
 
-  def _reference(self, name: str) -> dict[str, str]:
-    """Makes the run in peace, another of another seed, and one that was killed."""
-    if name in self._made:
-      return self._made[name]
-    for folder, flags in ((name, ()), (f'{name}_other', ('--seed=1',))):
-      self._in_peace(name, self._folder / folder, flags)
+  def _prepare(self, name: str) -> None:
+    """Makes another run of another seed, and one that was killed."""
+    if name in self._prepared:
+      return
+    other = self._folder / f'{name}_other'
+    self._in_peace(name, other, ('--seed=1',))
     killed = self._folder / f'{name}_killed'
     shutil.rmtree(killed, ignore_errors=True)
     process = self._start(name, killed)
@@ -108,5 +110,4 @@ class Folders(trials.OfRuns):
       time.sleep(0.005)
     process.kill(signal.SIGKILL)
     process.end()
-    self._made[name] = programs.numbers(self._folder / name)
-    return self._made[name]
+    self._prepared.add(name)

@@ -19,6 +19,8 @@ from PIL import Image
 from binaries.torturing import programs
 from binaries.torturing import trials
 
+# Cases of a turn, which are quick.
+_A_TURN = 10
 # Of a refusal: to load TensorFlow on a machine at work.
 _SECONDS = 180.0
 
@@ -322,15 +324,23 @@ _SHUFFLED = random.Random(0).sample(CASES, len(CASES))
 
 
 class Inputs(trials.Trials):
-  """The table, case by case."""
+  """The table, case by case; each is tried by a life that is forked (`forks`)."""
 
-  def trial(self, number: int) -> bool:
-    """Tries a case; returns whether it held.
+  kinds = ('table',)
+  counted = 'inputs'
+
+  def trial(self, kind: str, turn: int) -> bool:
+    """Tries some cases; returns whether they held.
 
     Args:
-      number: Of the case, in an order without one.
+      kind: Of `kinds`.
+      turn: Which of the trials, of cases in an order without one.
     """
-    return self.try_one(_SHUFFLED[number % len(_SHUFFLED)])
+    del kind
+    held = True
+    for number in range(_A_TURN * turn, _A_TURN * (turn + 1)):
+      held &= self.try_one(_SHUFFLED[number % len(_SHUFFLED)])
+    return held
 
   def try_one(self, case: Case) -> bool:
     """Tries a case; returns whether it held."""
@@ -339,7 +349,9 @@ class Inputs(trials.Trials):
     own.mkdir(parents=True)
     case.make(own)
     arguments = case.arguments.replace('{d}', str(own)).split()
-    process = programs.Process(case.program, arguments, self._folder / 'tmp')
+    process = programs.Process(
+      case.program, arguments, self._folder / 'tmp', self._forks
+    )
     ended = process.end(_SECONDS)
     self.counts['inputs'] += 1
     words = [word.replace('{d}', str(own)) for word in case.words]
@@ -347,6 +359,6 @@ class Inputs(trials.Trials):
     if ended.is_sentence and not missing:
       self.counts['clear answers'] += 1
       return True
-    self.counts['answers that are not clear'] += 1
-    self._say(f'{case.program} {case.arguments}: lacks {missing}: {ended}')
+    text = f'{case.program} {case.arguments}: lacks {missing}: {ended}'
+    self._wrong('answers that are not clear', text)
     return False

@@ -1,14 +1,14 @@
 """Runs that are killed at random instants, started again, and compared.
 
 Whatever kills them, they must end with the bytes of a run that was left in peace, leave
-no worker behind, and no file in TMPDIR.
+no worker behind, and no file in TMPDIR. A run lives many lives: each ends by a signal,
+and the last by itself. Most lives are forked (`forks`), some are `python -m`.
 """
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import contextlib
 import pathlib
-import random
 import shutil
 import signal
 import time
@@ -19,12 +19,14 @@ from binaries.torturing import killing
 from binaries.torturing import programs
 from binaries.torturing import trials
 
-# How a run is disturbed, and how often of ten times.
-_WAYS = collections.OrderedDict(kill=6, worker=1, freeze=1, interrupt=1, terminate=1)
+# How a life is disturbed, and how often of twelve times.
+_WAYS = collections.OrderedDict(kill=8, worker=1, freeze=1, interrupt=1, terminate=1)
 # In which a run that was interrupted must have ended; on a loaded machine.
 _PROMPT = 10.0
 _GONE_SECONDS = 5.0
-_MOST_KILLS = 3
+# Lives of a run that are disturbed, and the share of `python -m` among them.
+_LIVES = 8
+_AFRESH = 0.1
 
 
 class Kills(trials.OfRuns):
@@ -34,87 +36,86 @@ class Kills(trials.OfRuns):
     slowest: Seconds of the slowest end after a signal that asks for it.
   """
 
-  def __init__(
-    self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
-  ):
-    """Runs nothing yet; see `trials.Trials`."""
-    super().__init__(folder, rng, say)
+  kinds = tuple(name for name, kind in programs.KINDS.items() if not kind.private)
+  counted = 'disturbances'
+
+  def __init__(self, setting: trials.Setting):
+    """Runs nothing yet."""
+    super().__init__(setting)
     self.slowest = 0.0
-    self._references: dict[str, tuple[dict[str, str], float]] = {}
     self._machine: killing.Machine | None = None
 
-  def trial(self, name: str) -> bool:
-    """Disturbs one run up to three times, and lets it end; returns whether all held.
+  def trial(self, kind: str, turn: int) -> bool:
+    """Disturbs the lives of one run, lets it end, and compares.
 
     Args:
-      name: Of `programs.KINDS`.
+      kind: Of `kinds`.
+      turn: Which of its trials.
     """
-    expected, seconds = self._reference(name)
-    folder = self._folder / f'{name}_disturbed'
+    del turn
+    expected = self._reference(kind)
+    folder = self._folder / f'{kind}_disturbed'
     shutil.rmtree(folder, ignore_errors=True)
-    done = []
-    for _ in range(self._random.randint(1, _MOST_KILLS)):
-      way = self._random.choices(list(_WAYS), list(_WAYS.values()))[0]
-      if way in ('worker', 'freeze') and not programs.KINDS[name].starts_worker:
-        way = 'kill'
-      done.append(f'{way} {self._disturb(name, folder, way, seconds)}')
-    ended = self._start(name, folder).end()
+    wrong = self.counts['wrong']
+    done: list[str] = []
+    while len(done) < _LIVES and (
+      said := self._disturb(kind, folder, expected.cpu_seconds)
+    ):
+      done.append(said)
+    process = self._start(kind, folder)
+    if self._machine is not None and programs.KINDS[kind].hosts:
+      # A host alone: the run must go on.
+      moment = self._at_some_moment(process, folder, expected.cpu_seconds)
+      if process.is_alive:
+        self._machine.kill(self._random.randrange(programs.KINDS[kind].hosts))
+        self._count(kind, 'host')
+        done.append(f'host {moment}')
+    ended = process.end()
     self.counts['runs'] += 1
     found = programs.numbers(folder) if ended.status == 0 else {}
-    if found == expected:
-      return self._leaves_nothing(name)
-    self.counts['runs lost or changed'] += 1
-    differing = [k for k in expected if found.get(k) != expected[k]]
-    self._say(
-      f'{name}: {"; ".join(done)}: status {ended.status}, '
-      f'other {", ".join(differing)}; {ended.stderr[-2000:]}'
-    )
-    return False
+    if found != expected.numbers:
+      self.counts['runs lost or changed'] += 1
+      differing = [k for k, v in expected.numbers.items() if found.get(k) != v]
+      self._fails(
+        f'{kind}: {"; ".join(done)}: status {ended.status}, '
+        f'other {", ".join(differing)}; {ended.stderr[-2000:]}'
+      )
+    left = [path.name for path in (self._folder / 'tmp').iterdir()]
+    if left:
+      self._fails(f'{kind}: {left} left in TMPDIR')
+      shutil.rmtree(self._folder / 'tmp')
+    return self.counts['wrong'] == wrong
 
   def close(self) -> None:
     """Ends the workers of hosts."""
     if self._machine is not None:
       self._machine.stop()
 
-  def _reference(self, name: str) -> tuple[dict[str, str], float]:
-    """Returns the numbers of a run left in peace, and the seconds that it took."""
-    if name not in self._references:
-      folder = self._folder / name
-      ended = self._in_peace(name, folder)
-      self._references[name] = programs.numbers(folder), ended.seconds
-    return self._references[name]
-
-  def _disturb(self, name: str, folder: pathlib.Path, way: str, seconds: float) -> str:
-    """Starts or resumes a run and disturbs it at some moment; returns when."""
-    process = self._start(name, folder)
+  def _disturb(self, kind: str, folder: pathlib.Path, seconds: float) -> str:
+    """Disturbs a life at some moment; returns when, '' if it ended before."""
+    way = self._random.choices(list(_WAYS), list(_WAYS.values()))[0]
+    if way in ('worker', 'freeze') and not programs.KINDS[kind].starts_worker:
+      way = 'kill'
+    afresh = self._random.random() < _AFRESH
+    process = self._start(kind, folder, afresh=afresh)
+    moment = self._at_some_moment(process, folder, seconds)
     children: list[psutil.Process] = []
-    before = programs.rows(folder)
-    # Half of them anywhere, half once it is in its rounds.
-    if self._random.random() < 0.5:
-      moment = self._random.random() * seconds
-      deadline = time.monotonic() + moment
-      while process.is_alive and time.monotonic() < deadline:
-        time.sleep(0.01)
-    else:
-      moment = self._random.random() * 2.0
-      while process.is_alive and programs.rows(folder) <= before:
-        time.sleep(0.01)
-      time.sleep(moment)
     with contextlib.suppress(psutil.NoSuchProcess):
       children = psutil.Process(process.pid).children(recursive=True)
+    if not process.is_alive:
+      process.end()
+      return ''
     self._act(process, way, children)
-    self.counts[f'{name}: {way}'] += 1
-    self.counts['disturbances'] += 1
+    self._count(kind, way)
     left = psutil.wait_procs(children, _GONE_SECONDS)[1]
     if left:
-      self.counts['workers left behind'] += len(left)
-      self._say(f'{name}: {way} left {left}')
-    return f'{moment:.2f} s at row {programs.rows(folder)}'
+      self._fails(f'{kind}: {way} left {left}')
+    return f'{way} {moment}, at row {programs.rows(folder)}'
 
   def _act(
     self, process: programs.Process, way: str, children: list[psutil.Process]
   ) -> None:
-    """Disturbs a run, waits for its end, and checks what it says."""
+    """Disturbs a life, waits for its end, and checks what it says."""
     if way == 'kill':
       process.kill(signal.SIGKILL)
       process.end()
@@ -127,34 +128,34 @@ class Kills(trials.OfRuns):
       ended = process.end()
       # One that needed no worker any more has ended well.
       if ended.status and not ended.is_sentence:
-        self._wrong('failures without a sentence', f'{way}: {ended}')
+        self._fails(f'{way}, and no sentence: {ended}')
       return
     asked = signal.SIGINT if way == 'interrupt' else signal.SIGTERM
-    was_alive, started = process.is_alive, time.monotonic()
+    started = time.monotonic()
     process.kill(asked)
     ended = process.end(_PROMPT)
-    if was_alive:
-      self.slowest = max(self.slowest, time.monotonic() - started)
+    self.slowest = max(self.slowest, time.monotonic() - started)
     # Before Python has its handlers a signal ends it as it ends any process.
-    if ended.status not in (0, 128 + asked, -asked):
-      self._wrong('signals that did not end a run', f'{way}: {ended}')
+    if ended.status not in (0, 128 + asked, -asked) or 'Traceback' in ended.stderr:
+      self._fails(f'{way} did not end it well: {ended}')
 
-  def _leaves_nothing(self, name: str) -> bool:
-    left = [path.name for path in (self._folder / 'tmp').iterdir()]
-    if left:
-      self._wrong('files left in TMPDIR', f'{name}: {left}')
-      shutil.rmtree(self._folder / 'tmp')
-    return not left
+  def _count(self, kind: str, way: str) -> None:
+    self.counts[f'{kind}: {way}'] += 1
+    self.counts['disturbances'] += 1
 
-  def _wrong(self, what: str, text: str) -> None:
-    self.counts[what] += 1
-    self._say(text)
+  def _fails(self, text: str) -> None:
+    self._wrong('wrong', text)
 
   def _start(
-    self, name: str, folder: pathlib.Path, flags: Sequence[str] = ()
+    self,
+    name: str,
+    folder: pathlib.Path,
+    flags: Sequence[str] = (),
+    afresh: bool = False,
+    noise: pathlib.Path | None = None,
   ) -> programs.Process:
     if hosts := programs.KINDS[name].hosts:
       if self._machine is None:
         self._machine = killing.Machine(hosts)
       flags = (*flags, f'--worker_addresses={",".join(self._machine.addresses)}')
-    return super()._start(name, folder, flags)
+    return super()._start(name, folder, flags, afresh, noise)

@@ -4,8 +4,10 @@ import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
 import hashlib
+import math
 import os
 import pathlib
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -13,21 +15,29 @@ import tempfile
 import time
 from typing import NamedTuple
 
+import psutil
+
+from binaries.torturing import forks
+
 ROOT = pathlib.Path(__file__).parents[2]
+# Of a run of any kind.
+ROUNDS = 12
 # Of a run: far more than one takes on a loaded machine.
 SECONDS = 900.0
+_POLL_SECONDS = 0.02
 _SMALL = (
   '--task=digits',
   '--encoder=conv2',
   '--encoder_width=0.125',
-  '--rounds=6',
+  f'--rounds={ROUNDS}',
   '--checkpoint_every=2',
 )
 _DCCO = (
   *_SMALL,
   '--clients_per_round=4',
   '--projector=8,8',
-  '--evaluate_every=3',
+  '--evaluate_every=6',
+  '--augmentation=mild',
   '--evaluation_methods=knn',
 )
 # A full sentence begins so, and nothing comes after it.
@@ -44,11 +54,13 @@ class Kind:
     program: Of `binaries`.
     flags: Of its runs, but for the folder.
     hosts: Workers of their own that it needs, whose addresses are added to the flags.
+    private: Whether noise is added, so that no two runs are equal.
   """
 
   program: str
   flags: tuple[str, ...]
   hosts: int = 0
+  private: bool = False
 
   @property
   def starts_worker(self) -> bool:
@@ -58,7 +70,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = collections.OrderedDict(
   worker=Kind('dcco', (*_DCCO, '--runtime=worker')),
-  in_process=Kind('dcco', (*_DCCO, '--runtime=in_process')),
+  in_process=Kind('dcco', (*_DCCO, '--runtime=in_process', '--packs=0')),
   centralized=Kind('dcco', ('--algorithm=centralized_cco', *_DCCO)),
   stateful=Kind(
     'fedema',
@@ -92,6 +104,20 @@ KINDS: Mapping[str, Kind] = collections.OrderedDict(
     ),
   ),
   hosts=Kind('dcco', (*_DCCO, '--runtime=hosts', '--parts=2'), hosts=2),
+  private=Kind(
+    'dcco',
+    (
+      *_DCCO,
+      '--runtime=in_process',
+      '--packs=0',
+      '--aggregation=private',
+      '--privacy_noise_multiplier=2',
+      '--privacy_delta=1e-4',
+      '--privacy_update_clip=1',
+      '--privacy_statistics_clip=4',
+    ),
+    private=True,
+  ),
 )
 
 
@@ -115,8 +141,6 @@ class Ended(NamedTuple):
     """Whether it ended as a program does that says in a sentence what is wrong."""
     lines = [line for line in self.stderr.splitlines() if line.strip()]
     said = bool(lines) and _ERROR in lines[-1]
-    # absl's own of malformed flags; and fatal ones on no line of their own.
-    said = said or 'FATAL Flags parsing error' in self.stderr
     return self.status == 1 and said and _TRACEBACK not in self.stderr
 
 
@@ -124,23 +148,39 @@ class Process:
   """A program that runs."""
 
   def __init__(
-    self, program: str, arguments: Sequence[str], temporary: pathlib.Path
+    self,
+    program: str,
+    arguments: Sequence[str],
+    temporary: pathlib.Path,
+    forked_by: forks.Forks | None = None,
+    noise: pathlib.Path | None = None,
   ) -> None:
-    """Starts `python -m binaries.PROGRAM`.
+    """Starts a program.
 
     Args:
       program: Its name.
       arguments: Its command line.
       temporary: TMPDIR, of its own: nothing may be left there.
+      forked_by: What has imported the library already and forks it; None: it is
+        `python -m binaries.PROGRAM`.
+      noise: See `forks.Forks.start`, of one that is forked.
     """
     temporary.mkdir(parents=True, exist_ok=True)
     # Files and not pipes, which fill up while nobody reads them.
-    self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+    self._files = [tempfile.NamedTemporaryFile() for _ in range(2)]  # noqa: SIM115
     self._started = time.monotonic()
+    self._forks = forked_by
+    self._status: int | None = None
+    environment = {'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3'}
+    if forked_by is not None:
+      paths = [file.name for file in self._files]
+      note = None if noise is None else str(noise)
+      self.pid = forked_by.start(program, [*arguments], environment, paths, note)
+      return
     self._process = subprocess.Popen(
       [sys.executable, '-m', f'binaries.{program}', *arguments],
       cwd=ROOT,
-      env={**os.environ, 'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3'},
+      env={**os.environ, **environment},
       stdin=subprocess.DEVNULL,
       stdout=self._files[0],
       stderr=self._files[1],
@@ -150,26 +190,39 @@ class Process:
   @property
   def is_alive(self) -> bool:
     """Whether it has not ended."""
-    return self._process.poll() is None
+    if self._status is None:
+      forked = self._forks
+      self._status = forked.status(self.pid) if forked else self._process.poll()
+    return self._status is None
+
+  @property
+  def cpu_seconds(self) -> float:
+    """How long it has computed: on a machine at work, more telling than time."""
+    try:
+      times = psutil.Process(self.pid).cpu_times()
+    except psutil.NoSuchProcess:
+      return math.inf
+    return float(times.user + times.system)
 
   def kill(self, number: int) -> None:
     """Sends it a signal, if it has not ended."""
-    self._process.send_signal(number)
+    if self.is_alive:
+      os.kill(self.pid, number)
 
   def end(self, seconds: float = SECONDS) -> Ended:
     """Waits for it; after the time it is killed, and its status is that of SIGKILL."""
-    try:
-      self._process.wait(seconds)
-    except subprocess.TimeoutExpired:
-      self._process.kill()
-      self._process.wait()
+    deadline = time.monotonic() + seconds
+    while self.is_alive:
+      if time.monotonic() > deadline:
+        self.kill(signal.SIGKILL)
+      time.sleep(_POLL_SECONDS)
     seconds = time.monotonic() - self._started
     texts = []
     for file in self._files:
-      file.seek(0)
-      texts.append(file.read().decode(errors='replace'))
+      # A child that was forked has opened them by their names.
+      texts.append(pathlib.Path(file.name).read_text(errors='replace'))
       file.close()
-    return Ended(self._process.returncode, texts[0], texts[1], seconds)
+    return Ended(self._status or 0, texts[0], texts[1], seconds)
 
 
 def rows(folder: pathlib.Path) -> int:

@@ -2,57 +2,198 @@
 
 import collections
 from collections.abc import Callable, Sequence
+import dataclasses
+import hashlib
+import json
+import math
 import pathlib
 import random
 import shutil
+import time
 
+from binaries.torturing import forks
+from binaries.torturing import noted
 from binaries.torturing import programs
+from tff_ssl.runtime import files
+
+_POLL_SECONDS = 0.01
+_SOURCES = ('binaries', 'tasks', 'tff_ssl')
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """What trials have in common.
+
+  Attributes:
+    folder: For run folders and inputs, which are replaced.
+    references: File of what runs in peace have left, which all groups share.
+    rng: Of all that a trial chooses.
+    say: Is told of each failure.
+    forks: Forks lives, which are then no `python -m`.
+  """
+
+  folder: pathlib.Path
+  references: pathlib.Path
+  rng: random.Random
+  say: Callable[[str], None]
+  forks: forks.Forks
 
 
 class Trials:
-  """Trials of one kind, to be told which by `trial`.
+  """Trials of one group, to be told which by `trial`.
 
   Attributes:
+    kinds: What there are trials of, in turn.
+    counted: Name of the count by which it is told how much has been done.
     counts: What was done and found, by name.
   """
 
-  def __init__(
-    self, folder: pathlib.Path, rng: random.Random, say: Callable[[str], None]
-  ):
-    """Runs nothing yet.
+  kinds: Sequence[str] = ()
+  counted = ''
 
-    Args:
-      folder: For run folders and inputs, which are replaced.
-      rng: Of all that a trial chooses.
-      say: Is told of each failure.
-    """
+  def __init__(self, setting: Setting):
+    """Runs nothing yet."""
     self.counts: collections.Counter[str] = collections.Counter()
-    self._folder = folder
-    self._random = rng
-    self._say = say
+    self._folder = setting.folder
+    self._references = setting.references
+    self._random = setting.rng
+    self._say = setting.say
+    self._forks = setting.forks
+
+  def trial(self, kind: str, turn: int) -> bool:
+    """Does what is done in a turn of a kind; returns whether all held."""
+    raise NotImplementedError
+
+  def close(self) -> None:
+    """Ends what trials have left running."""
+
+  def _wrong(self, what: str, text: str) -> None:
+    self.counts[what] += 1
+    self._say(text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+  """A run that was left in peace.
+
+  Attributes:
+    numbers: See `programs.numbers`.
+    cpu_seconds: That it took but for what is imported.
+    bytes: Of its folder.
+    noised: Sums of it that noise was added to.
+  """
+
+  numbers: dict[str, str]
+  cpu_seconds: float
+  bytes: int
+  noised: int = 0
 
 
 class OfRuns(Trials):
-  """Trials that compare what is left of a run with the same run left in peace."""
+  """Trials that compare what is left of a run with the same run left in peace.
+
+  References are kept, for the program as it is: of other sources they are made again.
+  """
 
   def _start(
-    self, name: str, folder: pathlib.Path, flags: Sequence[str] = ()
+    self,
+    name: str,
+    folder: pathlib.Path,
+    flags: Sequence[str] = (),
+    afresh: bool = False,
+    noise: pathlib.Path | None = None,
   ) -> programs.Process:
-    """Starts a run of a kind in a folder."""
+    """Starts a run of a kind in a folder.
+
+    Args:
+      name: Of `programs.KINDS`.
+      folder: Of the run.
+      flags: More than those of the kind.
+      afresh: Whether as `python -m`, and not forked.
+      noise: See `programs.Process`.
+    """
     kind = programs.KINDS[name]
     arguments = [*kind.flags, *flags, f'--run_dir={folder}']
-    return programs.Process(kind.program, arguments, self._folder / 'tmp')
+    forked_by = None if afresh else self._forks
+    temporary = self._folder / 'tmp'
+    return programs.Process(kind.program, arguments, temporary, forked_by, noise)
+
+  def _reference(self, name: str) -> Reference:
+    """Returns a kind's run in peace; of lives of `python -m` some follow."""
+    path = self._references
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    key = f'{name} {_sources()}'
+    if key not in stored:
+      stored[key] = dataclasses.asdict(self._made(name))
+      files.write_json(path, stored)
+    return Reference(**stored[key])
+
+  def _made(self, name: str) -> Reference:
+    """Makes a kind's run in peace."""
+    folder, note = self._folder / name, self._folder / f'{name}_noise'
+    note.unlink(missing_ok=True)
+    seconds = self._in_peace(name, folder, noise=note)
+    size = sum(p.stat().st_size for p in folder.rglob('*') if p.is_file())
+    numbers = dict(programs.numbers(folder))
+    return Reference(numbers, seconds, size, noted.count(note))
 
   def _in_peace(
-    self, name: str, folder: pathlib.Path, flags: Sequence[str] = ()
-  ) -> programs.Ended:
-    """Runs a kind in a new folder to its end.
+    self,
+    name: str,
+    folder: pathlib.Path,
+    flags: Sequence[str] = (),
+    noise: pathlib.Path | None = None,
+  ) -> float:
+    """Runs a kind in a new folder to its end; returns its CPU seconds.
 
     Raises:
       RuntimeError: If it fails: there is nothing to compare with.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    ended = self._start(name, folder, flags).end()
+    process = self._start(name, folder, flags, noise=noise)
+    seconds = 0.0
+    while process.is_alive:
+      if math.isfinite(found := process.cpu_seconds):
+        seconds = found
+      time.sleep(_POLL_SECONDS)
+    ended = process.end()
     if ended.status:
       raise RuntimeError(f'{name} left in peace: {ended.stderr[-2000:]}')
-    return ended
+    return seconds
+
+  def _at_some_moment(
+    self, process: programs.Process, folder: pathlib.Path, seconds: float
+  ) -> str:
+    """Waits for a random instant of a run; returns which.
+
+    Half of them are anywhere, half after a round that this life has run. Seconds are
+    those that the run has computed: a machine at work takes longer for the same.
+
+    Args:
+      process: The run.
+      folder: Its folder.
+      seconds: That it would take undisturbed.
+    """
+    before = programs.rows(folder)
+    if self._random.random() < 0.5:
+      until = self._random.random() * seconds
+      text = f'{until:.2f} s'
+    else:
+      while process.is_alive and programs.rows(folder) <= before:
+        time.sleep(_POLL_SECONDS)
+      after = self._random.random() * 0.15 * seconds
+      until = process.cpu_seconds + after
+      text = f'{after:.2f} s after row {before + 1}'
+    while process.is_alive and process.cpu_seconds < until:
+      time.sleep(_POLL_SECONDS)
+    return text
+
+
+def _sources() -> str:
+  """Returns a digest of all that runs are computed by."""
+  digest = hashlib.sha256()
+  for name in _SOURCES:
+    for path in sorted((programs.ROOT / name).rglob('*.py')):
+      if 'torturing' not in path.parts or path.name == 'programs.py':
+        digest.update(path.read_bytes())
+  return digest.hexdigest()[:16]

@@ -11,7 +11,6 @@ import pathlib
 import types
 from unittest import mock
 
-from absl import app
 from absl import flags
 from absl.testing import flagsaver
 import psutil
@@ -96,7 +95,7 @@ def run(
     contextlib.redirect_stderr(stderr),
   ):
     try:
-      app.run(program.checked(binary.main), argv=[binary.__name__, *arguments])
+      program.start(binary.main, [binary.__name__, *arguments])
     except SystemExit as ended:
       status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
   after = tff.framework.get_context_stack().current

@@ -1,5 +1,9 @@
+import pathlib
 import re
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -56,3 +60,61 @@ def test_help_is_what_ends_a_program(monkeypatch, capsys, arguments, status):
   shown = capsys.readouterr()
   assert ('  --run_dir: ' in shown.out) == (status == 0)
   assert ('Unexpected argument' in shown.err) == (status == 1)
+
+
+_STOPS = """
+import os, signal, sys
+sys.argv = {argv}
+from binaries.flags import stopping
+{begin}
+try:
+  os.kill(os.getpid(), signal.{name})
+except KeyboardInterrupt as stopped:
+  sys.exit(f'raised {{stopped.args}}')
+"""
+
+
+@pytest.mark.parametrize(
+  ('argv', 'begin', 'name', 'expected'),
+  [
+    (['-m'], '', 'SIGINT', (130, 'stopped before it began: the same command starts')),
+    (['-m'], '', 'SIGTERM', (143, 'stopped before it began: the same command starts')),
+    (['-m'], 'stopping.as_it_begins()', 'SIGINT', (1, 'raised ()')),
+    (['-m'], 'stopping.as_it_begins()', 'SIGTERM', (1, 'raised (15,)')),
+    # Who imports programs has handlers of their own.
+    (['x'], 'stopping.as_it_begins()', 'SIGTERM', (-15, '')),
+    (['x'], '', 'SIGINT', (1, 'raised ()')),
+  ],
+)
+def test_signals_before_the_program_begins(argv, begin, name, expected):
+  code = _STOPS.format(argv=argv, begin=begin, name=name)
+  ended = subprocess.run(
+    [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
+  )
+  assert ended.returncode == expected[0]
+  assert ended.stderr.strip().startswith(expected[1])
+  assert ended.stderr.strip().count('\n') == 0
+
+
+def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
+  process = launch.start('dcco', f'--run_dir={tmp_path}/run')
+  maps = pathlib.Path(f'/proc/{process.pid}/maps')
+  while process.poll() is None and 'tensorflow' not in maps.read_text():
+    time.sleep(0.01)
+  process.send_signal(signal.SIGINT)
+  ended = launch.end(process, tmp_path)
+  assert ended.status == 130
+  assert ended.stderr.strip().startswith('stopped before it began')
+  assert ended.stderr.strip().count('\n') == 0
+
+
+def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):
+  def stopped():
+    raise KeyboardInterrupt(signal.SIGTERM)
+
+  with pytest.raises(SystemExit) as ended:
+    program.checked(stopped)(['test'])
+  assert ended.value.code == 143
+  assert (
+    capsys.readouterr().err.strip() == 'stopped: the same command takes it up again'
+  )

@@ -1,8 +1,12 @@
 """What `make torture` is made of; that programs hold is its own to say."""
 
 import json
+import os
 import pathlib
 import random
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,8 +14,11 @@ import pytest
 from binaries import torture
 from binaries.torturing import campaign
 from binaries.torturing import folders
+from binaries.torturing import forks
 from binaries.torturing import inputs
+from binaries.torturing import noted
 from binaries.torturing import programs
+from binaries.torturing import trials
 from tests.binaries import in_process
 
 
@@ -23,7 +30,7 @@ def _ended(status, stderr):
   ('status', 'stderr', 'expected'),
   [
     (1, 'Warning: x.\nError: the disk is full.\n', True),
-    (1, 'FATAL Flags parsing error:\n  x\nPass --help', True),
+    (1, 'FATAL Flags parsing error:\n  x\nPass --help', False),
     (1, 'Traceback (most recent call last)\nError: x', False),
     (1, 'Error: x\nand more', False),
     (1, '', False),
@@ -50,8 +57,8 @@ def test_the_table_of_bad_input_is_sound(tmp_path):
 class _Answer:
   """Ends as a program that refuses everything by one sentence."""
 
-  def __init__(self, program, arguments, temporary):
-    del program, temporary
+  def __init__(self, program, arguments, temporary, forked_by):
+    del program, temporary, forked_by
     self._arguments = arguments
 
   def end(self, seconds):
@@ -59,10 +66,17 @@ class _Answer:
     return _ended(1, f'Error: not with {" ".join(self._arguments)}.\n')
 
 
+def _setting(folder, said):
+  setting = trials.Setting(
+    folder, folder / 'references.json', random.Random(0), said.append, forks.Forks()
+  )
+  return setting
+
+
 def test_answers_are_counted_by_their_words(tmp_path, monkeypatch):
   monkeypatch.setattr(programs, 'Process', _Answer)
   said = []
-  tried = inputs.Inputs(tmp_path, random.Random(0), said.append)
+  tried = inputs.Inputs(_setting(tmp_path, said))
   assert tried.try_one(inputs.Case('dcco', '--a={d}/b', ('not with', '{d}/b')))
   assert not tried.try_one(inputs.Case('dcco', '--a=b', ('encoder',)))
   assert "lacks ['encoder']" in said[0]
@@ -70,27 +84,110 @@ def test_answers_are_counted_by_their_words(tmp_path, monkeypatch):
   assert tried.counts == counted
 
 
-def test_failures_leave_their_seeds(tmp_path, monkeypatch):
+def test_failures_leave_their_names_and_counts_go_on(tmp_path, monkeypatch):
   monkeypatch.setattr(programs, 'Process', _Answer)
-  flags = (
-    '--groups=inputs',
-    '--trials=3',
-    '--first_seed=5',
-    f'--torture_dir={tmp_path}',
-  )
+  flags = ('--groups=inputs', '--trials=2', f'--torture_dir={tmp_path}')
   ended = in_process.run(torture, *flags)
   assert ended.status == 1
-  assert 'inputs: inputs' in ended.stdout
-  again, seeds = ended.stdout.splitlines()[-2:]
-  assert again.startswith('Each again by: --groups=inputs --kinds=worker,')
-  failed = seeds.split(', ')
-  assert set(failed) <= set(map(str, range(5, 8)))
-  # The same seed fails alone.
-  alone = in_process.run(torture, *flags, '--trials=1', f'--first_seed={failed[-1]}')
-  assert alone.stdout.splitlines()[-1] == failed[-1]
+  assert 'inputs: inputs                      20' in ended.stdout
+  assert ended.stdout.splitlines()[-1] == 'inputs:table:0, inputs:table:1'
+  # The same command goes on; a name does the same again, and counts nothing.
+  again = in_process.run(torture, *flags, '--again=inputs:table:1')
+  assert again.status == 1
+  assert again.stdout.splitlines()[-1] == 'inputs:table:1 did not hold'
+  more = in_process.run(torture, *flags, '--enough=inputs=25')
+  assert 'inputs: inputs                      30' in more.stdout
+  stored = json.loads((tmp_path / 'counts.json').read_text())
+  assert stored['counts']['inputs']['inputs'] == 30
+  assert stored['failed'] == [f'inputs:table:{k}' for k in range(3)]
   assert "lacks ['" in (tmp_path / 'failures.txt').read_text()
-  with pytest.raises(ValueError, match="groups has 'x'; allowed are kills, inputs"):
-    campaign.Campaign(tmp_path, ['x'], [], 0)
+
+
+@pytest.mark.parametrize(
+  ('flag', 'said'),
+  [
+    ('--groups=x', "groups has 'x'; allowed are kills, inputs"),
+    ('--kinds=x', "kinds has 'x'; allowed are worker, in_process"),
+    ('--enough=kills', "enough has 'kills'; it must be as in kills=300"),
+    ('--again=kills:hosts', "again is 'kills:hosts'; it must end with a whole number"),
+    ('--again=inputs:x:1', "again is 'inputs:x:1'; it must be as in kills:hosts:7"),
+  ],
+)
+def test_what_is_no_campaign_is_refused(tmp_path, flag, said):
+  ended = in_process.run(torture, flag, f'--torture_dir={tmp_path}')
+  assert ended.status == 1
+  assert said in ended.stderr
+
+
+class _Kind(trials.Trials):
+  """Says what it is asked for."""
+
+  kinds = ('a', 'b', 'c')
+  counted = 'done'
+
+  def trial(self, kind, turn):
+    self.counts['done'] += 1
+    self.counts[f'{kind}{turn} {self._random.random():.6f}'] += 1
+    return True
+
+
+def test_groups_and_kinds_are_taken_in_turn_and_drawn_by_name(tmp_path, monkeypatch):
+  monkeypatch.setattr(campaign, '_GROUPS', {'inputs': _Kind, 'disk': _Kind})
+  made = campaign.Campaign(tmp_path, ['inputs', 'disk'], [])
+  made.run(1.0, 5, {'disk': 1})
+  drawn = random.Random()
+
+  def name(group, kind, turn):
+    drawn.seed(f'{group}:{kind}:{turn}')
+    return f'{kind}{turn} {drawn.random():.6f}'
+
+  ours = made._of['inputs'].counts
+  own = [name('inputs', k, t) for k, t in [('a', 0), ('b', 0), ('c', 0), ('a', 1)]]
+  assert ours == {'done': 4, **dict.fromkeys(own, 1)}
+  assert made._of['disk'].counts == {'done': 1, name('disk', 'a', 0): 1}
+
+
+def test_a_forked_life_is_a_process(tmp_path):
+  """Of a stand-in for the process that forks: to import takes seconds."""
+  (tmp_path / 'out').touch()
+  code = "import sys; sys.path.insert(0, '.'); from binaries.torturing import forks"
+  server = f'{code}; forks._prepare = lambda: None; forks.main()'
+  forked = forks.Forks([sys.executable, '-c', server])
+  process = programs.Process('partition', ['--cheese=1'], tmp_path / 'tmp', forked)
+  with pytest.raises(ChildProcessError):
+    os.waitpid(process.pid, os.WNOHANG)
+  ended = process.end(60)
+  assert ended.is_sentence
+  assert 'There is no flag --cheese' in ended.stderr
+  slow = programs.Process('partition', ['--task=digits'], tmp_path / 'tmp', forked)
+  slow.kill(signal.SIGKILL)
+  assert slow.end(60).status == -signal.SIGKILL
+  assert not slow.is_alive
+  forked.close()
+
+
+def test_noise_is_noted_where_it_is_added(tmp_path):
+  """TFF's factory adds it to zeros once, which nobody sees."""
+  code = f"""
+import collections, sys
+sys.path.insert(0, {str(programs.ROOT)!r})
+from binaries.torturing import noted
+noted.note_noise({str(tmp_path / 'note')!r})
+import tensorflow_federated as tff, numpy as np
+from tff_ssl.aggregators import aggregation
+from tff_ssl.runtime import context
+factory = aggregation._noised_sum(1.0, 1.0)
+process = factory.create(tff.TensorType(np.float32, [3]))
+with context.in_process('cpu', optimize_graphs=False):
+  state = process.initialize()
+  for _ in range(3):
+    state = process.next(state, [np.ones(3, np.float32)] * 2).state
+"""
+  subprocess.run([sys.executable, '-c', code], check=True)
+  assert noted.count(tmp_path / 'note') == 3
+  assert noted.count(tmp_path / 'other') == 0
+  lines = (tmp_path / 'note').read_text().split()
+  assert lines == ['nothing', 'noise', 'noise', 'noise']
 
 
 @pytest.mark.parametrize('damage', folders._DAMAGES)

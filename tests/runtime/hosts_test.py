@@ -213,6 +213,26 @@ def test_what_one_host_answers_with_garbage_another_answers(machines, garbage):
   execution.close()
 
 
+def test_hosts_that_would_give_other_numbers_are_not_used(machines):
+  """What rounds the sums of an operation is how many threads share it."""
+  other = worker_lib.Worker(1, intra_op_threads=2)
+  try:
+    with pytest.raises(ValueError, match='INTRAOP_THREADS 2, and must have 1'):
+      context.hosts([other.address], optimize_graphs=False)
+    good = machines.addresses[0]
+    with context.hosts([good], timeout=5, optimize_graphs=False) as execution:
+      # As one that has come back with them.
+      late = host.Host(other.address, lambda computation: computation)
+      late.connect(30)
+      assert execution._hosts._is_refused(late)
+      assert 'INTRAOP_THREADS 2' in execution._hosts._refused[other.address]
+      assert not execution._hosts._is_refused(execution._hosts._hosts[0])
+      assert _total([2, 3]) == 5
+      late.close()
+  finally:
+    other.stop()
+
+
 def test_no_host_at_all_is_one_sentence(monkeypatch):
   monkeypatch.setattr(hosts, '_CONNECT_SECONDS', 0.5)
   with pytest.raises(ConnectionError, match='No TFF worker answers at localhost:1 in'):
@@ -241,7 +261,10 @@ def test_addresses_that_are_allowed():
 
 
 _STATE = collections.OrderedDict(
-  weights=tff.TensorType(np.float32, [None, 2]), round=np.int32, nothing=()
+  weights=tff.TensorType(np.float32, [None, 2]),
+  round=np.int32,
+  texts=tff.TensorType(np.str_, [2]),
+  nothing=(),
 )
 
 
@@ -252,13 +275,18 @@ _STATE = collections.OrderedDict(
     ({'weights': np.zeros([3, 1], np.float32)}, r'float32\[3, 1\]'),
     ({'weights': np.zeros([3, 2])}, r'float64\[3, 2\]'),
     ({'weights': None}, 'a result is object'),
+    ({'texts': np.zeros(2)}, r'float64\[2\]'),
+    ({'texts': np.asarray([b'one'], object)}, r'object\[1\]'),
     ({'nothing': (1,)}, 'a result is a tuple'),
     ({'more': 1}, 'a result is a OrderedDict'),
   ],
 )
 def test_results_of_another_type_are_garbage(change, message):
   value = collections.OrderedDict(
-    weights=np.zeros([3, 2], np.float32), round=np.int32(1), nothing=()
+    weights=np.zeros([3, 2], np.float32),
+    round=np.int32(1),
+    texts=np.asarray([b'one', b'two'], object),
+    nothing=(),
   )
   value.update(change)
   type_spec = tff.FederatedType(tff.types.to_type(_STATE), tff.CLIENTS)

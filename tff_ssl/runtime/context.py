@@ -163,7 +163,8 @@ def hosts(
     The open context.
 
   Raises:
-    ValueError: If an argument is out of range, or an address not allowed.
+    ValueError: If an argument is out of range, an address not allowed, or a host has
+      settings that give other numbers.
     ConnectionError: If no host answers; later, from any call, if none is left.
   """
   hosts_lib.check_addresses(addresses, trusts_network)

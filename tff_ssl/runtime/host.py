@@ -230,14 +230,16 @@ def check_type(value: Any, type_spec: tff.Type) -> None:
       raise TypeError(f'a result is a {type(value).__name__}; it must be {type_spec}')
     for (_, element), (_, own) in zip(elements, expected, strict=True):
       check_type(element, own)
-  elif isinstance(type_spec, tff.TensorType) and type_spec.dtype is not np.str_:
+  elif isinstance(type_spec, tff.TensorType):
     array = np.asarray(value)
     shape = type_spec.shape
+    # Texts come as Python's, in arrays of objects.
+    is_text = np.dtype(type_spec.dtype).kind == 'U' and array.dtype.kind in 'OSU'
     fits = shape is None or (
       len(shape) == array.ndim
       and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
     )
-    if array.dtype != type_spec.dtype or not fits:
+    if not (is_text or array.dtype == type_spec.dtype) or not fits:
       raise TypeError(
         f'a result is {array.dtype}{list(array.shape)}; it must be {type_spec}'
       )

@@ -25,6 +25,7 @@ from tff_ssl.runtime import batch as batch_lib
 from tff_ssl.runtime import executors
 from tff_ssl.runtime import host as host_lib
 from tff_ssl.runtime import owner
+from tff_ssl.runtime import settings
 
 TIMEOUT = 30.0
 # Of the first connection: a worker takes seconds to listen.
@@ -98,7 +99,8 @@ class Hosts:
       optimize_graphs: See `context.local`.
 
     Raises:
-      ValueError: If `timeout` is not positive.
+      ValueError: If `timeout` is not positive, or the first that answers has settings
+        that give other numbers. One that answers later and has such is not used.
       ConnectionError: If none answers.
     """
     if not timeout > 0:
@@ -114,6 +116,7 @@ class Hosts:
     self._one_batch = threading.RLock()
     self._batch: batch_lib.Batch | None = None
     self._connected: dict[str, host_lib.Host] = {}
+    self._refused: dict[str, str] = {}
     self._answered = time.monotonic()
     self._closed = threading.Event()
     self._threads = [
@@ -186,13 +189,16 @@ class Hosts:
   def _wait_for_the_first(self) -> None:
     deadline = time.monotonic() + _CONNECT_SECONDS
     with self._changed:
-      while not self._connected:
+      while not self._connected and not self._refused:
         if time.monotonic() > deadline:
           break
         self._changed.wait(0.1)
-      else:
+      refused = [*self._refused.values()]
+      if self._connected and not refused:
         return
     self.close()
+    if refused:
+      raise ValueError(refused[0])
     raise NoHostLeftError(
       f'No TFF worker answers at {", ".join(self.addresses)} in '
       f'{_CONNECT_SECONDS:.0f} s.'
@@ -201,9 +207,10 @@ class Hosts:
   def _check_that_some_host_is_left(self) -> None:
     silent = time.monotonic() - self._answered
     if not self._connected and silent > self._timeout:
+      refused = ''.join(f' Not used: {text}.' for text in self._refused.values())
       raise NoHostLeftError(
         f'No host is left: of {", ".join(self.addresses)} none has answered for '
-        f'{silent:.0f} s.'
+        f'{silent:.0f} s.{refused}'
       )
 
   def _serve(self, host: host_lib.Host) -> None:
@@ -218,6 +225,10 @@ class Hosts:
         was_there = False
         self._closed.wait(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
+        continue
+      if self._is_refused(host):
+        host.disconnect()
+        self._closed.wait(_LONGEST_PAUSE)
         continue
       if not was_there:
         logging.warning('Host %s is back.', host.address)
@@ -238,6 +249,25 @@ class Hosts:
       self._closed.wait(pause)
       pause = min(2 * pause, _LONGEST_PAUSE)
     host.close()
+
+  def _is_refused(self, host: host_lib.Host) -> bool:
+    """Returns whether a host was started so that it gives other numbers."""
+    refused = None
+    try:
+      host.run(lambda: settings.check(host.address))
+    except ValueError as error:
+      refused = str(error)
+    except Exception as error:
+      # To be lost, or to answer with garbage, is found out by what it is given to do.
+      logging.info('Host %s does not tell its settings: %s', host.address, error)
+    with self._changed:
+      if refused is None:
+        self._refused.pop(host.address, None)
+      elif self._refused.get(host.address) != refused:
+        logging.warning('Host %s is not used: %s.', host.address, refused)
+        self._refused[host.address] = refused
+      self._changed.notify_all()
+    return refused is not None
 
   def _work(self, host: host_lib.Host) -> bool:
     """Has a host do tasks until it is lost; returns whether it has done any."""

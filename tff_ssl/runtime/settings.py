@@ -30,7 +30,7 @@ def _settings():
   return tf.stack(values)
 
 
-def check(address: str, intra_op_threads: int) -> None:
+def check(address: str, intra_op_threads: int = 1) -> None:
   """Refuses a worker that rounds otherwise than one of ours would.
 
   Args:

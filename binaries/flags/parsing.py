@@ -1,0 +1,76 @@
+"""What a command line has wrong, in one sentence: absl's own is two lines."""
+
+from collections.abc import Collection, Sequence
+import difflib
+import re
+import sys
+
+from absl import flags
+
+_ILLEGAL = re.compile(r'flag --(?P<name>\w+)=(?P<value>.*?): (?P<reason>.*)', re.DOTALL)
+# What parsers say of what is allowed; of others it is in their own words.
+_OF_CHOICES = 'one of '
+
+
+def parse(argv: Sequence[str], offered: Collection[str]) -> list[str]:
+  """Parses a command line; one that is malformed ends the program with status 1.
+
+  Args:
+    argv: With the program's name.
+    offered: Flags that it takes, for what may have been meant.
+
+  Returns:
+    The program's name, and what is no flag.
+  """
+  try:
+    return flags.FLAGS(argv)
+  except flags.Error as error:
+    print(f'Error: {sentence(error, offered)}', file=sys.stderr)
+    sys.exit(1)
+
+
+def sentence(error: flags.Error, offered: Collection[str]) -> str:
+  """Returns what is wrong, in one line that ends in a full stop.
+
+  Args:
+    error: Of absl.
+    offered: See `parse`.
+  """
+  if isinstance(error, flags.UnrecognizedFlagError):
+    return _unknown(error.flagname, offered)
+  text = ' '.join(str(error).split())
+  if (found := _ILLEGAL.fullmatch(text)) and found['name'] in flags.FLAGS:
+    allowed = _allowed(flags.FLAGS[found['name']].parser)
+    reason = f'it must be {allowed}' if allowed else found['reason']
+    text = f'--{found["name"]}={found["value"]}: {reason}'
+  elif text.startswith('Missing value for flag '):
+    name = text.rpartition('-')[2]
+    text = f'--{name} has no value; it must be given as in --{name}=VALUE'
+  return text if text.endswith('.') else f'{text}.'
+
+
+def _unknown(name: str, offered: Collection[str]) -> str:
+  known = sorted({*offered} & {*flags.FLAGS})
+  stem = name.removeprefix('no') if name not in known else name
+  near = difflib.get_close_matches(name, known, 1, 0.6)
+  near = near or difflib.get_close_matches(stem, known, 1, 0.6)
+  meant = f'; did you mean --{near[0]}?' if near else '; --help lists those there are.'
+  return f'There is no flag --{name}{meant}'
+
+
+def _allowed(parser: flags.ArgumentParser) -> str:
+  """Returns what a parser takes, '' where its own words say more."""
+  if isinstance(parser, flags.EnumParser):
+    return _OF_CHOICES + ', '.join(parser.enum_values)
+  if isinstance(parser, flags.BooleanParser):
+    return 'true or false'
+  if isinstance(parser, flags.IntegerParser | flags.FloatParser):
+    lower, upper = parser.lower_bound, parser.upper_bound
+    # absl says '1 or more' in words for some bounds, and in signs for others.
+    kind = 'a whole number' if isinstance(parser, flags.IntegerParser) else 'a number'
+    if lower is not None and upper is not None:
+      return f'{kind} between {lower} and {upper}'
+    if lower is not None:
+      return f'{kind} of at least {lower}'
+    return kind if upper is None else f'{kind} of at most {upper}'
+  return ''
