@@ -98,7 +98,8 @@ def _block(lines: list[str], is_known: Callable[[str], bool], first: bool) -> st
 
 def _listed(text: str) -> str:
   """Returns a list whose items go on, and hold lists, by four spaces, as Markdown's."""
-  lines, width = [], 0
+  lines: list[str] = []
+  width = 0
   for line in text.splitlines():
     marker = _ITEM.match(line)
     if marker:
