@@ -29,7 +29,8 @@ RUNS ?= runs/byol
 FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
-.PHONY: docs docs-serve docs-venv test-long kill-campaign torture format lock clean venv
+.PHONY: docs docs-serve docs-venv test-long kill-campaign torture outlines format lock
+.PHONY: clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -47,6 +48,7 @@ help:
 	@echo 'make docs         build the site of the documentation into build/site'
 	@echo 'make docs-serve   show it at http://localhost:8000, and follow changes'
 	@echo 'make lock         resolve both requirements*.in into their locks'
+	@echo 'make outlines     record the flags of programs, after a change of them'
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
 
 demo: venv
@@ -130,6 +132,9 @@ docs-venv:
 	$(DOCS)/bin/python -m pip install --quiet --no-input --no-deps --no-compile \
 	  --only-binary=:all: --require-hashes -r requirements-docs.txt; \
 	cp requirements-docs.txt $(DOCS_STAMP)
+
+outlines: venv
+	$(BIN)/python -m binaries.outlines
 
 format: venv
 	$(BIN)/ruff check --fix .

@@ -14,3 +14,9 @@ warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 # While `python -m` imports the packages that a program is in, this is its name.
 if sys.argv[:1] == ['-m']:
   stopping.while_it_imports()
+  # `python -m binaries.dcco ...`: of a program whose flags are recorded.
+  _given = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) :]
+  if _given and _given[0].startswith(f'{__name__}.'):
+    from binaries.flags import outline
+
+    outline.look(_given[0].removeprefix(f'{__name__}.'), _given[1:])

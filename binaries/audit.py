@@ -27,7 +27,8 @@ _CANARIES = flags.DEFINE_integer(
 _ROUNDS = flags.DEFINE_integer(
   'canary_rounds', 5, 'Rounds, each of new canaries.', lower_bound=1
 )
-_OWN = ('run', 'canaries', 'canary_rounds', 'seed')
+# What --help tells.
+TAKEN = ('run', 'canaries', 'canary_rounds', 'seed')
 # Of a run, what says how its clients are combined.
 _ADOPTED = (
   *privacy.NAMES,
@@ -44,9 +45,9 @@ def main() -> None:
   if not outputs.RUN.value:
     raise ValueError('run is not given; it must name the folder of a run.')
   for name in common.given():
-    if name not in _OWN:
+    if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; binaries.audit takes {", ".join(_OWN)}, and the rest of '
+        f'--{name} is given; binaries.audit takes {", ".join(TAKEN)}, and the rest of '
         'the run.'
       )
   folder = pathlib.Path(outputs.RUN.value)
@@ -104,4 +105,4 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
 
 
 if __name__ == '__main__':
-  common.run(main, _OWN)
+  common.run(main, TAKEN)

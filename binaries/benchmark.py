@@ -40,6 +40,8 @@ from tff_ssl.runtime import context
 
 _PROJECTOR = (256, 256, 256)
 _IMAGE_SIZE = 32
+# What --help tells.
+TAKEN = settings.TAKEN
 
 
 def main() -> None:
@@ -149,4 +151,4 @@ def _configuration() -> dict[str, Any]:
 
 
 if __name__ == '__main__':
-  common.run(main, settings.TAKEN)
+  common.run(main, TAKEN)

@@ -50,15 +50,16 @@ _MAP_IMAGES = flags.DEFINE_integer(
 )
 _PARQUET, _CSV = 'parquet', 'csv'
 _FORMATS = (_PARQUET, _CSV)
-_TAKEN = ('run', 'beside', 'images', 'out', 'to', 'map_images')
+# What --help tells.
+TAKEN = ('run', 'beside', 'images', 'out', 'to', 'map_images')
 
 
 def main() -> None:
   """Embeds."""
   for name in common.given():
-    if name not in _TAKEN:
+    if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; binaries.embed takes {", ".join(_TAKEN)}, for an encoder '
+        f'--{name} is given; binaries.embed takes {", ".join(TAKEN)}, for an encoder '
         'that is there needs no more.'
       )
   formats = _formats()
@@ -174,4 +175,4 @@ def _draw(
 
 
 if __name__ == '__main__':
-  common.run(main, _TAKEN)
+  common.run(main, TAKEN)

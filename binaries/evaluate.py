@@ -54,6 +54,8 @@ _MAY_BE_GIVEN = (
   *evaluation.MAY_DIFFER,
 )
 _OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES, *masked.NAMES)
+# What --help tells.
+TAKEN = (*_OWN, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN)
 _FEDBN = 'fedbn'
 _STATISTICS = 'global_model_weights/non_trainable'
 
@@ -145,4 +147,4 @@ def _read(
 
 
 if __name__ == '__main__':
-  common.run(main, (*_OWN, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN))
+  common.run(main, TAKEN)

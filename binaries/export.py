@@ -44,7 +44,8 @@ _LABELS = 'labels.json'
 # Of the largest number that is compared, where that is above 1.
 _TOLERANCE = 1e-4
 _OWN = ('run', 'to', 'out', 'classifier')
-_TAKEN = (*_OWN, 'data_dir', 'download', 'partition_encoder')
+# What --help tells.
+TAKEN = (*_OWN, 'data_dir', 'download', 'partition_encoder')
 
 
 def main() -> None:
@@ -98,9 +99,9 @@ def main() -> None:
 def _check_given() -> None:
   """Raises ValueError where a flag is given that is the run's, or the run is not."""
   for name in common.given():
-    if name not in _TAKEN:
+    if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; binaries.export takes {", ".join(_TAKEN)}, and the rest '
+        f'--{name} is given; binaries.export takes {", ".join(TAKEN)}, and the rest '
         'of the run.'
       )
   if not outputs.RUN.value:
@@ -175,4 +176,4 @@ def _write(
 
 
 if __name__ == '__main__':
-  common.run(main, _TAKEN)
+  common.run(main, TAKEN)

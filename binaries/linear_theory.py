@@ -41,7 +41,8 @@ _NOISE = flags.DEFINE_float('noise', None, 'Of linear_theory: mu, by default d^(
 _BETA = flags.DEFINE_float(
   'beta', _DEFAULTS.beta, 'Of linear_theory: a rare class has d^beta examples.'
 )
-_TAKEN = (
+# What --help tells.
+TAKEN = (
   'dimensions',
   'sources',
   'linear_features',
@@ -56,9 +57,9 @@ _TAKEN = (
 def main() -> None:
   """Computes, prints and draws."""
   for name in common.given():
-    if name not in _TAKEN:
+    if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; nothing is trained here, and only {", ".join(_TAKEN)} are '
+        f'--{name} is given; nothing is trained here, and only {", ".join(TAKEN)} are '
         'taken.'
       )
   outputs.check(outputs.OUT, '.png')
@@ -133,4 +134,4 @@ def _settings() -> list[representability.Setting]:
 
 
 if __name__ == '__main__':
-  common.run(main, _TAKEN)
+  common.run(main, TAKEN)

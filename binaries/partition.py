@@ -25,7 +25,8 @@ _MAX_CLIENTS = flags.DEFINE_integer(
   'max_clients', 100, 'Clients that are drawn at most, the first ones.', lower_bound=1
 )
 
-_TAKEN = (
+# What --help tells.
+TAKEN = (
   'task',
   'data_dir',
   'download',
@@ -78,9 +79,9 @@ def main() -> None:
 def _check_flags() -> None:
   """Refuses flags that would do nothing, and files that cannot be written."""
   for name in common.given():
-    if name not in _TAKEN:
+    if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; nothing is trained here, and only {", ".join(_TAKEN)} are '
+        f'--{name} is given; nothing is trained here, and only {", ".join(TAKEN)} are '
         'taken.'
       )
   common.check_flags()
@@ -126,4 +127,4 @@ def _table(report: describe.PartitionReport, task: task_lib.Task) -> str:
 
 
 if __name__ == '__main__':
-  common.run(main, _TAKEN)
+  common.run(main, TAKEN)

@@ -46,7 +46,8 @@ _CLIENTS = flags.DEFINE_integer(
 _IMAGES = flags.DEFINE_integer(
   'study_images', 256, 'Of study: test images that features are of.', lower_bound=3
 )
-_TAKEN = (
+# What --help tells.
+TAKEN = (
   'runs',
   'out',
   'study_rounds',
@@ -61,10 +62,10 @@ _TAKEN = (
 def main() -> None:
   """Repeats the rounds of each run, and tells and draws what was found."""
   for name in common.given():
-    if name not in _TAKEN:
+    if name not in TAKEN:
       raise ValueError(
         f'--{name} is given; the flags are those of the runs, and only '
-        f'{", ".join(_TAKEN)} are taken.'
+        f'{", ".join(TAKEN)} are taken.'
       )
   out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
   if (out / run_config.NAME).exists() or out.is_file():
@@ -109,4 +110,4 @@ def _rounds() -> list[int]:
 
 
 if __name__ == '__main__':
-  common.run(main, _TAKEN)
+  common.run(main, TAKEN)

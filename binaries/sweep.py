@@ -90,13 +90,18 @@ def _check() -> None:
   compare.check_out(_out())
 
 
-if __name__ == '__main__':
-  # What is wrong with its own flags is said before TensorFlow is imported.
-  program.check_first(_check, _OWN)
-  from binaries.flags import common
+def taken() -> set[str]:
+  """Returns what --help tells: its own flags, and those of all runs."""
+  # Only here, for what is wrong with its own flags is said before TensorFlow is there.
   from binaries.methods import choice
   from binaries.methods import table
 
-  common.run(
-    main, {*_OWN, *(name for p in table.PROGRAMS for name in choice.flags_of(p))}
-  )
+  return {*_OWN, *(name for each in table.PROGRAMS for name in choice.flags_of(each))}
+
+
+if __name__ == '__main__':
+  program.check_first(_check, _OWN)
+  names = taken()
+  from binaries.flags import common
+
+  common.run(main, names)

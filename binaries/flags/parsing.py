@@ -12,35 +12,45 @@ _ILLEGAL = re.compile(r'flag --(?P<name>\w+)=(?P<value>.*?): (?P<reason>.*)', re
 _OF_CHOICES = 'one of '
 
 
-def parse(argv: Sequence[str], offered: Collection[str]) -> list[str]:
+def parse(
+  argv: Sequence[str],
+  offered: Collection[str],
+  known: flags.FlagValues = flags.FLAGS,
+) -> list[str]:
   """Parses a command line; one that is malformed ends the program with status 1.
 
   Args:
     argv: With the program's name.
     offered: Flags that it takes, for what may have been meant.
+    known: Those that are defined.
 
   Returns:
     The program's name, and what is no flag.
   """
   try:
-    return flags.FLAGS(argv)
+    return known(argv)
   except flags.Error as error:
-    print(f'Error: {sentence(error, offered)}', file=sys.stderr)
+    print(f'Error: {sentence(error, offered, known)}', file=sys.stderr)
     sys.exit(1)
 
 
-def sentence(error: flags.Error, offered: Collection[str]) -> str:
+def sentence(
+  error: flags.Error,
+  offered: Collection[str],
+  known: flags.FlagValues = flags.FLAGS,
+) -> str:
   """Returns what is wrong, in one line that ends in a full stop.
 
   Args:
     error: Of absl.
     offered: See `parse`.
+    known: See `parse`.
   """
   if isinstance(error, flags.UnrecognizedFlagError):
-    return _unknown(error.flagname, offered)
+    return _unknown(error.flagname, offered, known)
   text = ' '.join(str(error).split())
-  if (found := _ILLEGAL.fullmatch(text)) and found['name'] in flags.FLAGS:
-    allowed = _allowed(flags.FLAGS[found['name']].parser)
+  if (found := _ILLEGAL.fullmatch(text)) and found['name'] in known:
+    allowed = _allowed(known[found['name']].parser)
     reason = f'it must be {allowed}' if allowed else found['reason']
     text = f'--{found["name"]}={found["value"]}: {reason}'
   elif text.startswith('Missing value for flag '):
@@ -49,11 +59,11 @@ def sentence(error: flags.Error, offered: Collection[str]) -> str:
   return text if text.endswith('.') else f'{text}.'
 
 
-def _unknown(name: str, offered: Collection[str]) -> str:
-  known = sorted({*offered} & {*flags.FLAGS})
-  stem = name.removeprefix('no') if name not in known else name
-  near = difflib.get_close_matches(name, known, 1, 0.6)
-  near = near or difflib.get_close_matches(stem, known, 1, 0.6)
+def _unknown(name: str, offered: Collection[str], known: flags.FlagValues) -> str:
+  names = sorted({*offered} & {*known})
+  stem = name.removeprefix('no') if name not in names else name
+  near = difflib.get_close_matches(name, names, 1, 0.6)
+  near = near or difflib.get_close_matches(stem, names, 1, 0.6)
   meant = f'; did you mean --{near[0]}?' if near else '; --help lists those there are.'
   return f'There is no flag --{name}{meant}'
 

@@ -13,12 +13,11 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from binaries.flags import outline
 from binaries.flags import parsing
 from binaries.flags import stopping
 from tff_ssl.runtime import allocator
 from tff_ssl.runtime import failures
-
-_HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
 
 
 def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
@@ -159,24 +158,35 @@ def help_text(main_module: str, taken: Collection[str] | None = None) -> str:
     main_module: Its name among the modules with flags: the path it was started with.
     taken: Names of its flags; None: all of our modules that are imported.
   """
-  shown = flags.FlagValues()
+  doc = sys.modules['__main__'].__doc__ or ''
+  return outline.help_text(doc, *shown(main_module, taken))
+
+
+def shown(
+  main_module: str, taken: Collection[str] | None = None
+) -> tuple[flags.FlagValues, list[str]]:
+  """Returns the flags that --help tells, and their modules in order.
+
+  Args:
+    main_module: See `help_text`.
+    taken: See `help_text`.
+  """
+  values = flags.FlagValues()
   for module, names in flags_by_module().items():
     for name in names:
       if taken is None or name in taken:
-        shown[name] = flags.FLAGS[name]
-        shown.register_flag_by_module(module, flags.FLAGS[name])
+        values[name] = flags.FLAGS[name]
+        values.register_flag_by_module(module, flags.FLAGS[name])
   modules = sorted(
-    shown.flags_by_module_dict(), key=lambda name: (name != main_module, name)
+    values.flags_by_module_dict(), key=lambda name: (name != main_module, name)
   )
-  parts = [shown.module_help(module).strip('\n') for module in modules]
-  doc = sys.modules['__main__'].__doc__ or ''
-  return '\n\n'.join([doc.strip(), *parts])
+  return values, modules
 
 
 def _asks_for_help(arguments: Sequence[str]) -> bool:
   """Returns whether a command line has --help, before a `--` that ends the flags."""
   given = itertools.takewhile(lambda argument: argument != '--', arguments[1:])
-  return any(argument in _HELP for argument in given)
+  return any(argument in outline.HELP for argument in given)
 
 
 def _sentence(error: Exception) -> str | None:

@@ -1,0 +1,106 @@
+"""Recorded flags: as the flags are, and told without TensorFlow."""
+
+import os
+import subprocess
+import sys
+
+from absl import flags
+import pytest
+
+from binaries import outlines
+from binaries.flags import outline
+from binaries.flags import parsing
+
+_BUILT = outlines.build()
+
+
+@pytest.mark.parametrize('program', _BUILT)
+def test_what_is_recorded_is_what_there_is(program):
+  path = outline.path_of(program)
+  assert path.read_text() == _BUILT[program], 'run `make outlines`'
+
+
+def test_nothing_else_is_recorded():
+  assert {path.stem for path in outline.path_of('*').parent.iterdir()} == set(_BUILT)
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  """Runs a program where TensorFlow cannot be imported; returns how it ended."""
+  without = tmp_path_factory.mktemp('without')
+  for name in ('tensorflow', 'tensorflow_federated'):
+    (without / f'{name}.py').write_text('raise SystemExit("TensorFlow is imported")')
+
+  def end(*arguments):
+    command = [sys.executable, '-m', *arguments]
+    environment = {**os.environ, 'PYTHONPATH': str(without)}
+    ended = subprocess.run(
+      command, capture_output=True, text=True, env=environment, check=False
+    )
+    return ended.returncode, ended.stdout, ended.stderr.strip()
+
+  return end
+
+
+@pytest.mark.parametrize('program', ['dcco', 'sweep'])
+def test_help_needs_no_tensorflow(run, program):
+  status, shown, said = run(f'binaries.{program}', '--task=digits', '--help')
+  assert (status, said) == (0, '')
+  assert shown.startswith(sys.modules[f'binaries.{program}'].__doc__.strip()[:40])
+  assert '\n  --rounds: ' in shown
+
+
+@pytest.mark.parametrize(
+  ('argument', 'said'),
+  [
+    ('--rounds=x', '--rounds=x: it must be a whole number of at least 1.'),
+    ('--rounds=0', '--rounds=0: it must be a whole number of at least 1.'),
+    ('--task=mnist', '--task=mnist: it must be one of digits, '),
+    ('--download=perhaps', '--download=perhaps: it must be true or false.'),
+    (
+      '--server_learning_rate=fast',
+      '--server_learning_rate=fast: it must be a number.',
+    ),
+    ('--roundz=3', 'There is no flag --roundz; did you mean --rounds?'),
+    ('--qqq', 'There is no flag --qqq; --help lists those there are.'),
+  ],
+)
+def test_what_is_malformed_is_said_as_the_flags_say_it(run, capsys, argument, said):
+  status, shown, found = run('binaries.dcco', argument)
+  assert (status, shown) == (1, '')
+  assert found.startswith(f'Error: {said}') and '\n' not in found
+  known = flags.FLAGS
+  offered = [name for name in known if name in _BUILT['dcco']]
+  with pytest.raises(SystemExit):
+    parsing.parse(['dcco', argument], offered, _copy(known))
+  assert capsys.readouterr().err.strip() == found
+
+
+def _copy(known):
+  """Flags of their own, for a value that is parsed stays."""
+  copied = flags.FlagValues()
+  copied.append_flag_values(known)
+  return copied
+
+
+@pytest.mark.parametrize(
+  'arguments',
+  [
+    [],
+    ['--rounds', '3'],
+    ['--norounds'],
+    ['--nodownload', '--task=digits'],
+    ['--data_dir=~/x', '--label_fractions=0.1,1'],
+    # Of absl, of another program of ours, and what is behind the end of the flags.
+    ['--verbosity=1', '--tau=0.5', '--', '--rounds=x'],
+  ],
+)
+def test_what_is_not_malformed_is_left_to_the_program(arguments):
+  assert outline.look('dcco', arguments) is None
+
+
+def test_of_a_program_that_is_not_recorded_nothing_is_said(tmp_path, monkeypatch):
+  assert outline.look('claims', ['--help', '--qqq']) is None
+  monkeypatch.setattr(outline, '_FOLDER', tmp_path)
+  (tmp_path / 'dcco.json').write_text('{')
+  assert outline.look('dcco', ['--help']) is None
