@@ -2,12 +2,12 @@ r"""Races tff_ssl against other libraries, and writes the section of docs/benchm
 
   python -m binaries.race
   python -m binaries.race --peers=tff_ssl,FedJAX --regimes=A --losses=simclr
-  python -m binaries.race --clients=4 --examples_per_client=4 --repeats=1 --out=try.md
+  python -m binaries.race --race_clients=4 --race_examples=4 --repeats=1 --out=try.md
 
-pfl-research, Flower and FedJAX train the same ResNet-8 from the same weights on the same
-images, each by its own API and in an environment of its own under build/race, made of
-pinned packages from the package index. Only one works at a time. A library that cannot
-be measured is a line that says why.
+pfl-research, Flower and FedJAX train the same ResNet-8 from the same weights on the
+same images, each by its own API and in an environment of its own under build/race, made
+of pinned packages from the package index. Only one works at a time. A library that
+cannot be measured is a line that says why.
 
 The figures go to race.json next to the page, the figure to figures/race.png, and the
 tables to between the marks of the page. --measure=false writes the page of the figures
@@ -50,17 +50,29 @@ _REPEATS = flags.DEFINE_integer(
   'repeats', 3, 'Blocks of rounds of each library.', lower_bound=1
 )
 _CLIENTS = flags.DEFINE_integer(
-  'clients', None, "Clients instead of a regime's, to try it.", lower_bound=2
+  'race_clients', None, "Clients instead of a regime's, to try it.", lower_bound=2
 )
 _EXAMPLES = flags.DEFINE_integer(
-  'examples_per_client', None, "Examples instead of a regime's.", lower_bound=2
+  'race_examples', None, "Examples instead of a regime's.", lower_bound=2
 )
-_SEED = flags.DEFINE_integer('seed', 0, 'Of images and weights.', lower_bound=0)
+_SEED = flags.DEFINE_integer('race_seed', 0, 'Of images and weights.', lower_bound=0)
 _FOLDER = paths.define('race_dir', 'build/race', 'For the environments, and for logs.')
 _MEASURE = flags.DEFINE_bool(
   'measure', True, 'Whether to measure; else the page is written of what is there.'
 )
 _OUT = 'docs/benchmarks.md'
+_TAKEN = (
+  'peers',
+  'regimes',
+  'losses',
+  'repeats',
+  'race_clients',
+  'race_examples',
+  'race_seed',
+  'race_dir',
+  'measure',
+  'out',
+)
 
 
 def main() -> None:
@@ -174,4 +186,4 @@ def _check(name: str, given: Sequence[str], allowed: Sequence[str]) -> None:
 
 if __name__ == '__main__':
   context.remove_default()
-  program.run(main)
+  program.run(main, _TAKEN)

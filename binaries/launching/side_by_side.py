@@ -61,11 +61,6 @@ def start(arguments: Sequence[str], log: TextIO) -> 'subprocess.Popen[bytes]':
 def _in_child() -> None:
   """Lowers the priority, and has the kernel end the run with its parent."""
   os.nice(_NICE)
-  die_with_parent()
-
-
-def die_with_parent() -> None:
-  """Has the kernel kill this process when the thread that started it has ended."""
   ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 

@@ -40,8 +40,13 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
   panels = figure.subplots(1, len(_PANELS))
   for panel, (field, label) in zip(panels, _PANELS, strict=True):
     _draw(panel, document, field, label)
-  handles, labels = panels[0].get_legend_handles_labels()
-  figure.legend(handles, labels, loc='outside upper center', ncols=4, frameon=False)
+  panels[0].legend(
+    loc='lower left',
+    bbox_to_anchor=(0.0, 1.0),
+    ncols=len(environments.PEERS),
+    frameon=False,
+    fontsize=9,
+  )
   look.title(
     figure,
     'The same rounds by four libraries',
@@ -64,7 +69,7 @@ def _draw(
     texts = [f'{height:.0f}' if height else '' for height in heights]
     panel.bar_label(bars, texts, fontsize=6.5, color=look.INK, rotation=90, padding=2)
   names = [f'{heat["regime"]}\n{report.LOSSES[heat["loss"]]}' for heat in heats]
-  panel.set_xticks(places, names)
+  panel.set_xticks(places, names, fontsize=8)
   panel.margins(y=0.14)
   panel.set_ylabel(label, color=look.INK)
   look.style_axes(panel)

@@ -1,7 +1,7 @@
 """The race itself: who works when, and what is compared."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import contextlib
 import pathlib
 import statistics
@@ -72,7 +72,7 @@ def heat(
 
 
 @contextlib.contextmanager
-def _excused(result: dict[str, Any]):
+def _excused(result: dict[str, Any]) -> Iterator[None]:
   """Has what goes wrong with a peer be said of it, and of it alone."""
   try:
     yield
@@ -158,7 +158,7 @@ def _medians(samples: Mapping[str, list[float]]) -> dict[str, Any]:
     'cpu_ratio': median['passes_per_cpu_second'] / median['rounds_per_cpu_second'],
     'lowest_images_per_cpu_second': min(speeds),
     'highest_images_per_cpu_second': max(speeds),
-    'idle_cpu': median.get('idle_cpu', 0.0),
+    'idle_cpu': median.get('idle_cpu'),
   }
 
 

@@ -1,7 +1,6 @@
 """A peer's process and all that it starts: what is asked of it, and what it takes."""
 
 import contextlib
-import ctypes
 import json
 import os
 import pathlib
@@ -10,23 +9,20 @@ import subprocess
 import tempfile
 import threading
 from typing import Any
-import uuid
 
 import numpy as np
 import psutil
 
 from binaries.benchmarking.racing import environments
+from binaries.benchmarking.racing import guard
 from binaries.benchmarking.racing.peers import protocol
-from binaries.launching import side_by_side
 
 _ROOT = pathlib.Path(__file__).parents[3]
 _PEERS = 'binaries.benchmarking.racing.peers'
 # To import a library and start its processes, and to compile; to do what is asked.
 _START_SECONDS, _WORK_SECONDS, _END_SECONDS = 300.0, 900.0, 30.0
 _SAMPLE_SECONDS = 0.1
-_SET_CHILD_SUBREAPER = 36
 _MIB = 2**20
-_MARK = 'TFF_SSL_RACE'
 # The same for all: processors alone, ours; nobody is told of the run; and Ray does not
 # lower the priority of Flower's clients.
 _ENVIRONMENT = {
@@ -63,25 +59,19 @@ class Process:
     """
     self._work_seconds = work_seconds
     self._failed = False
-    # Found in the environment of all that it starts.
-    self._mark = uuid.uuid4().hex
     self._log = log
-    # What loses its parent becomes ours, and can be found.
-    adopt_orphans()
     with log.open('w', encoding='utf-8') as output:
       self._process = subprocess.Popen(
-        command,
+        guard.command(command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=output,
         cwd=_ROOT,
-        env={**os.environ, **_ENVIRONMENT, _MARK: self._mark},
+        env={**os.environ, **_ENVIRONMENT},
         # Ctrl-C is for this program, which ends its peers.
         start_new_session=True,
-        preexec_fn=_in_child,
       )
     self._top = psutil.Process(self._process.pid)
-    self._known: set[psutil.Process] = {self._top}
     try:
       hello = self._answer(start_seconds)
     except BaseException:
@@ -137,38 +127,29 @@ class Process:
     return total / _MIB
 
   def close(self) -> None:
-    """Has it end, and kills what is there after that."""
-    self._tree()
+    """Has it end, and all that it has started."""
+    left = self._tree()
     with contextlib.suppress(OSError):
       if self._process.stdin is not None:
         self._process.stdin.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
       self._process.wait(0.0 if self._failed else _END_SECONDS)
-    for process in self._known | self._adopted():
+    except subprocess.TimeoutExpired:
+      self._process.terminate()
+      self._process.wait()
+    # Nothing, unless somebody has killed the guard.
+    for process in left:
       with contextlib.suppress(psutil.Error):
         process.kill()
-    self._process.wait()
-    psutil.wait_procs(self._known | self._adopted(), timeout=_END_SECONDS)
     if self._process.stdout is not None:
       self._process.stdout.close()
 
   def _tree(self) -> list[psutil.Process]:
-    """Returns the processes that there are, and remembers them."""
+    """Returns the processes that there are, without the guard."""
     try:
-      found = [self._top, *self._top.children(recursive=True)]
+      return self._top.children(recursive=True)
     except psutil.Error:
       return []
-    self._known.update(found)
-    return found
-
-  def _adopted(self) -> set[psutil.Process]:
-    """Returns what has lost its parent, and has become a child of this program."""
-    found = set()
-    for process in psutil.Process().children(recursive=True):
-      with contextlib.suppress(psutil.Error):
-        if process.environ().get(_MARK) == self._mark:
-          found.add(process)
-    return found
 
   def _ask(self, what: dict[str, Any]) -> None:
     assert self._process.stdin is not None
@@ -234,16 +215,3 @@ def command(
     folder: Of the problem.
   """
   return [str(python), '-m', _PEERS, peer.module, str(folder)]
-
-
-def adopt_orphans() -> None:
-  """Has the kernel make this process the parent of what its children leave behind."""
-  ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1)
-
-
-def _in_child() -> None:
-  """Ends a peer with this program, and keeps what it starts below it."""
-  side_by_side.die_with_parent()
-  adopt_orphans()
-
-

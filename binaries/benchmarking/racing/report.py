@@ -1,4 +1,4 @@
-"""The race's numbers as JSON, and the section of docs/benchmarks.md written from them."""
+"""The section of docs/benchmarks.md that is written from the race's numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import pathlib
@@ -45,9 +45,7 @@ def section(document: Mapping[str, Any], figure: str) -> str:
     *_verdicts(document),
     f'![Images per CPU second and per second of each library]({figure})\n',
     _table(_SPEEDS, _rows(document, _speeds)),
-    _CHECKED.format(
-      rounds=document['warm_up_rounds'], reference=_REFERENCE, probes=_PROBES_TEXT
-    ),
+    _CHECKED.format(rounds=document['warm_up_rounds'], reference=_REFERENCE),
     _table(_CHECKS, _rows(document, _checks)),
     'What ran:\n',
     _table(('library', 'how', 'versions', 'idle, CPU s / s'), _versions(document)),
@@ -55,11 +53,11 @@ def section(document: Mapping[str, Any], figure: str) -> str:
   return '\n'.join(parts)
 
 
-_PROBES_TEXT = 'the same images by the initial weights'
-_CHECKED = """After {rounds} rounds from the same initial weights; outputs of {probes}
-and weights are compared with those of {reference}. In regime A with cross-entropy nothing
-is drawn at random, so that the weights must agree. In B the order of the batches differs,
-and with SimCLR the views: there the losses must fall alike.
+_CHECKED = """Do all do the same work? Outputs are of the same images by the initial
+weights, losses and weights are those after {rounds} rounds; what differs does so from
+{reference}. In regime A with cross-entropy nothing is drawn at random, and the weights
+must agree; in B the order of the batches differs, and with SimCLR the views: there the
+losses must fall alike.
 """
 
 
@@ -97,12 +95,14 @@ def winners(
 
 
 def _lead(document: Mapping[str, Any]) -> str:
+  machine = (
+    f'{document["cpu_count"]} cores of {document["cpu_model"]}, '
+    f'Python {document["python"]}, load average {document["load_average"]:.1f} before'
+  )
   return (
-    f'Measured on {document["date"]} by `{document["command"]}`: '
-    f'{document["cpu_count"]} cores of {document["cpu_model"]}, Python '
-    f'{document["python"]}, load average {document["load_average"]:.1f} before it began; '
-    f'medians of {document["repeats"]} blocks, taken in turns. All figures are in '
-    '[race.json](race.json).\n'
+    f'Measured on {document["date"]} by `{document["command"]}`: {machine}; medians of '
+    f'the {document["repeats"]} blocks of each, in turns with those of the others. All '
+    'figures are in [race.json](race.json).\n'
   )
 
 
@@ -175,8 +175,9 @@ def _versions(document: Mapping[str, Any]) -> list[list[str]]:
     if not found:
       continue
     versions = ', '.join(f'{name} {v}' for name, v in found[0]['versions'].items())
-    idle = max(result['idle_cpu'] for result in found)
-    rows.append([title, found[0]['notes'], versions, f'{idle:.2f}'])
+    idle = [r['idle_cpu'] for r in found if r['idle_cpu'] is not None]
+    shown = f'{max(idle):.2f}' if idle else '-'
+    rows.append([title, found[0]['notes'], versions, shown])
   return rows
 
 

@@ -22,8 +22,8 @@ REGIMES = ('A', 'B')
 CLASSES = 10
 # Small enough for one process, and what SimCLR has on CIFAR-10, but for the width.
 PROJECTOR = (128, 128)
-_LEARNING_RATES = {protocol.CROSS_ENTROPY: 0.1, protocol.SIMCLR: 0.1}
-_TEMPERATURE = 0.5
+_LEARNING_RATES = {protocol.CROSS_ENTROPY: 0.1, protocol.SIMCLR: 0.5}
+_TEMPERATURE = 0.1
 _BRIGHTNESS = 0.4
 _SHAPE = (32, 32, 3)
 # Of the classes' pictures the coarse pixels, and of the noise the deviation.
@@ -129,7 +129,7 @@ def outputs(
 
 
 def mean_loss(of: protocol.Problem, weights: protocol.Weights) -> float:
-  """Returns the loss by some weights, over the clients' batches, with views of one seed.
+  """Returns the loss by some weights, over the clients' batches and views of one seed.
 
   Args:
     of: The work.

@@ -1,6 +1,6 @@
 """Runs one peer of the race: python -m binaries.benchmarking.racing.peers PEER FOLDER.
 
-The race starts it, in the peer's environment, and tells it on standard input what to do.
+The race starts it, in the peer's environment, and tells it what to do (`protocol`).
 """
 
 import importlib

@@ -5,6 +5,7 @@ Ro, Suresh, Wu. FedJAX: Federated learning simulation with JAX. arXiv:2108.02117
 
 import importlib.metadata
 import itertools
+from typing import Any
 
 import fedjax
 from fedjax.algorithms import fed_avg
@@ -22,7 +23,9 @@ _STAGES = (16, 32, 64)
 _KINDS = {'w': 'kernel', 'b': 'bias', 'scale': 'gamma', 'offset': 'beta'}
 
 
-def _conv_norm(x: jax.Array, suffix: str, units: int, size: int, stride: int = 1):
+def _conv_norm(
+  x: jax.Array, suffix: str, units: int, size: int, stride: int = 1
+) -> Any:
   """A convolution with zero padding 'same' and its group norm."""
   x = hk.Conv2D(units, size, stride, with_bias=False, name=f'conv{suffix}')(x)
   return hk.GroupNorm(min(_GROUPS, units), name=f'norm{suffix}')(x)
@@ -76,13 +79,11 @@ class Federation:
     """Builds the network, the clients and the algorithm."""
     settings = problem.settings
     self._problem = problem
-    self._keys = map(
-      jax.random.PRNGKey, itertools.count(settings.seed)
-    )
+    self._keys = map(jax.random.PRNGKey, itertools.count(settings.seed))
     network = hk.without_apply_rng(hk.transform(lambda x: _forward(x, settings)))
     self._apply = jax.jit(network.apply)
 
-    def loss(params: hk.Params, batch: dict[str, jax.Array], key: jax.Array):
+    def loss(params: hk.Params, batch: dict[str, Any], key: jax.Array) -> Any:
       x = batch['x'].astype(jnp.float32) / 255
       if settings.loss == protocol.CROSS_ENTROPY:
         logits = network.apply(params, x)
@@ -97,13 +98,15 @@ class Federation:
     gradient = jax.grad(loss)
 
     @jax.jit
-    def step(params: hk.Params, batch: dict[str, jax.Array], key: jax.Array):
+    def step(params: hk.Params, batch: dict[str, Any], key: jax.Array) -> Any:
       moves = gradient(params, batch, key)
       rate = settings.learning_rate
       return jax.tree_util.tree_map(lambda w, g: w - rate * g, params, moves)
 
     self._step = step
-    spec = jax.eval_shape(network.init, jax.random.PRNGKey(0), jnp.zeros((1, 32, 32, 3)))
+    spec = jax.eval_shape(
+      network.init, jax.random.PRNGKey(0), jnp.zeros((1, 32, 32, 3))
+    )
     self._initial = {
       module: {kind: jnp.array(problem.weights[_name(module, kind)]) for kind in kinds}
       for module, kinds in spec.items()

@@ -1,4 +1,6 @@
-"""What the race and its peers say to each other, in NumPy and the standard library alone.
+"""What the race and its peers say to each other.
+
+NumPy and the standard library are all that it needs.
 
 A peer is a process. It reads the problem from a folder, says what it is, and then does
 what each line of its standard input asks: so many rounds, so many plain centralized
@@ -163,7 +165,5 @@ def _done(contestant: Contestant, asked: dict[str, Any]) -> dict[str, Any]:
     contestant.passes(asked['count'])
   else:
     images = np.load(asked['images'])
-    np.savez(
-      asked['path'], outputs=contestant.outputs(images), **contestant.weights()
-    )
+    np.savez(asked['path'], outputs=contestant.outputs(images), **contestant.weights())
   return {}

@@ -156,7 +156,7 @@ def centralized(problem: protocol.Problem, count: int) -> None:
 
 
 def _named(network: Network) -> Iterator[tuple[str, nn.Parameter]]:
-  """Yields the parameters by tff_ssl's names, as 'encoder/stage1/block0/conv1/kernel'."""
+  """Yields the parameters by tff_ssl's names."""
   behind = protocol.behind_encoder(network.settings.loss)
   for name, parameter in network.named_parameters():
     place, *rest, kind = name.split('.')
