@@ -23,7 +23,7 @@ import os, pathlib, subprocess, sys, time
 import numpy as np
 from binaries.benchmarking.racing.peers import protocol
 
-BURN = 'import time; b = b\'x\' * ({mib} * 2**20); t = time.process_time\\n'
+BURN = 'import time; b = b"x" * ({mib} * 2**20); t = time.process_time\\n'
 BURN += 'while t() < {seconds}: pass'
 
 class Fake:
