@@ -30,7 +30,7 @@ FIGURE ?= docs/figures/byol_collapse.png
 
 .PHONY: help demo byol-collapse claims claims-cifar test check bench bench-growth
 .PHONY: docs docs-serve docs-venv test-long kill-campaign torture outlines format lock
-.PHONY: clean venv
+.PHONY: race clean venv
 
 help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
@@ -42,6 +42,7 @@ help:
 	@echo 'make check        lint, formatting and types'
 	@echo 'make bench        the cost of a round, against a centralized step'
 	@echo 'make bench-growth how it grows; draws docs/figures'
+	@echo 'make race         other libraries on the same work; writes docs/benchmarks.md'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
 	@echo 'make format       format, and mend what the linter can'
@@ -106,6 +107,11 @@ bench-growth: venv
 	@for growth in clients examples population; do \
 	  $(BENCHMARK) --growth=$$growth --rounds=5 \
 	    --plot=docs/figures/growth_$$growth.png $(ARGS) || exit; done
+
+# Makes environments of 3 GB under build/race first. Then a quarter of an hour on two
+# cores, which must have nothing else to do; ARGS='--peers=tff_ssl,FedJAX --regimes=A'.
+race: venv
+	$(BIN)/python -m binaries.race $(ARGS)
 
 # Twenty minutes on two cores; ARGS='--kill_rounds=20 --frozen_rounds=3' takes four.
 kill-campaign: venv

@@ -20,7 +20,8 @@ OUT = paths.define(
   'What is written: of compare a folder, by default runs/comparison; of study a '
   'folder, by default runs/study; of claims the '
   'page, by default docs/claims.md, next to the folder with its figures; of export '
-  'and embed a folder; of linear_theory a PNG file, next to which it leaves a .csv.',
+  'and embed a folder; of race the page, by default docs/benchmarks.md; of '
+  'linear_theory a PNG file, next to which it leaves a .csv.',
 )
 TO = flags.DEFINE_list(
   'to',

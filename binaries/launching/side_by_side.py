@@ -109,7 +109,7 @@ class Runner(abc.ABC, Generic[_JobT]):
     running: dict[_JobT, subprocess.Popen[bytes]] = {}
     failures: list[str] = []
     progress = _progress(len(waiting), self._at_a_time, self._stream)
-    with _sigterm_as_ctrl_c():
+    with sigterm_as_ctrl_c():
       try:
         while waiting or running:
           while waiting and len(running) < self._at_a_time:
@@ -156,7 +156,7 @@ class Runner(abc.ABC, Generic[_JobT]):
 
 
 @contextlib.contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
+def sigterm_as_ctrl_c() -> Iterator[None]:
   """Has SIGTERM raise KeyboardInterrupt, where Python can handle signals."""
   if threading.current_thread() is not threading.main_thread():
     yield

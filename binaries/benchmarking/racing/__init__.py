@@ -1,0 +1,1 @@
+"""The race: other libraries for federated learning on the same work."""

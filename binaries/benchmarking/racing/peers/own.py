@@ -1,0 +1,90 @@
+"""tff_ssl: its federated averaging, executed in the process (`context.in_process`)."""
+
+import importlib.metadata
+from typing import Any
+
+import numpy as np
+
+from binaries.benchmarking.racing import work
+from binaries.benchmarking.racing.peers import protocol
+from tff_ssl.algorithms import centralized
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.partition import clients as partition_lib
+from tff_ssl.runtime import allocator
+from tff_ssl.runtime import client_data
+from tff_ssl.runtime import context
+from tff_ssl.runtime import simulation
+
+
+class Federation:
+  """A federated run."""
+
+  def __init__(self, problem: protocol.Problem):
+    """Builds clients, objective and process; a context must be open."""
+    settings = problem.settings
+    self._problem = problem
+    positions = np.arange(len(problem.images), dtype=np.int64)
+    partition = partition_lib.from_positions(np.split(positions, problem.starts[1:-1]))
+    self._data = client_data.ArrayClientData(
+      problem.images, positions, partition, problem.labels
+    )
+    self._clients = simulation.Clients(self._data)
+    self._objective = work.objective(settings)
+    self._process = fedavg.build_fedavg(
+      self._objective,
+      self._clients.element_spec,
+      _sgd(1.0),
+      fedavg.FedAvgConfig(
+        local_training.LocalPlan(batch_size=settings.batch_size),
+        settings.learning_rate,
+        seed=settings.seed,
+      ),
+    )
+    self._state = self._process.initialize()
+    self._centralized = centralized.Centralized(
+      self._objective, _sgd(settings.learning_rate), settings.seed
+    )
+
+  def rounds(self, count: int) -> None:
+    """Trains so many rounds with all clients."""
+    for _ in range(count):
+      cohort = self._clients.cohort(self._data.client_ids)
+      output = self._process.next(self._state, cohort)
+      self._state = output.state
+      float(output.metrics['client_work']['loss'])
+
+  def passes(self, count: int) -> None:
+    """Takes plain centralized steps in TensorFlow."""
+    state = self._centralized.initialize()
+    for _ in range(count):
+      for own in self._problem.batches():
+        positions = np.arange(len(self._problem.images))[own]
+        batch = self._data.create_tf_dataset_for_positions(positions)
+        output = self._centralized.next(state, [batch])
+        state = output.state
+    float(output.metrics['client_work']['loss'])
+
+  def weights(self) -> protocol.Weights:
+    """Returns the global weights."""
+    weights = self._process.get_model_weights(self._state).trainable
+    return {name: np.asarray(value) for name, value in weights.items()}
+
+  def outputs(self, images: np.ndarray) -> np.ndarray:
+    """Returns logits or projections of images."""
+    return work.outputs(self._problem.settings, self.weights(), images)
+
+
+def _sgd(rate: float) -> Any:
+  return optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', rate))
+
+
+def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
+  """Runs a federated run until nobody asks any more."""
+  # As every program of ours begins.
+  allocator.keep_freed_memory()
+  names = ('tensorflow', 'tensorflow-federated', 'numpy')
+  versions = {name: importlib.metadata.version(name) for name in names}
+  with context.in_process():
+    channel.serve(Federation(problem), versions, '`context.in_process`, a pack a core')

@@ -1,0 +1,63 @@
+"""pfl-research: one process a core, each of one thread, as it scales on one machine.
+
+The processes are joined by pfl's own variables when pfl is imported (`pfl_simulation`).
+"""
+
+from collections.abc import Iterator
+import contextlib
+import importlib
+import importlib.metadata
+import os
+import socket
+import subprocess
+import sys
+
+from binaries.benchmarking.racing.peers import protocol
+
+_ADDRESSES, _RANK = 'PFL_WORKER_ADDRESSES', 'PFL_WORKER_RANK'
+_SIMULATION = f'{__package__}.pfl_simulation'
+
+
+def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
+  """Runs the simulation until nobody asks any more."""
+  os.environ['OMP_NUM_THREADS'] = '1'
+  if _RANK in os.environ:
+    importlib.import_module(_SIMULATION).Simulation(problem).follow()
+    return
+  cores = problem.settings.cores
+  versions = {
+    name: importlib.metadata.version(name) for name in ('pfl', 'torch', 'numpy')
+  }
+  notes = f'`SimulatedBackend` in {cores} processes of 1 thread'
+  with _others(cores):
+    pfl_simulation = importlib.import_module(_SIMULATION)
+    try:
+      channel.serve(pfl_simulation.Simulation(problem), versions, notes)
+    finally:
+      pfl_simulation.end()
+
+
+@contextlib.contextmanager
+def _others(cores: int) -> Iterator[None]:
+  """Has the other processes there for the block."""
+  with socket.socket() as free:
+    free.bind(('localhost', 0))
+    address = f'localhost:{free.getsockname()[1]}'
+  # The processes meet at the first address; the others are only counted.
+  os.environ[_ADDRESSES] = ','.join([address] * cores)
+  command = [sys.executable, '-m', __package__, *sys.argv[1:]]
+  others = [
+    subprocess.Popen(
+      command,
+      env={**os.environ, _RANK: str(rank)},
+      stdin=subprocess.DEVNULL,
+      stdout=subprocess.DEVNULL,
+    )
+    for rank in range(1, cores)
+  ]
+  os.environ[_RANK] = '0'
+  try:
+    yield
+  finally:
+    for other in others:
+      other.wait()

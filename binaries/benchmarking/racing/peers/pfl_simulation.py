@@ -1,0 +1,122 @@
+"""pfl-research: its simulated backend and federated averaging.
+
+It joins the processes that its environment variables name when it is imported.
+
+Granqvist et al. pfl-research: simulation framework for accelerating research in Private
+Federated Learning. NeurIPS Datasets and Benchmarks 2024.
+"""
+
+import dataclasses
+import itertools
+
+import numpy as np
+from pfl.aggregate.simulate import SimulatedBackend
+from pfl.aggregate.weighting import WeightByDatapoints
+from pfl.algorithm.base import NNAlgorithmParams
+from pfl.algorithm.federated_averaging import FederatedAveraging
+from pfl.data.dataset import Dataset
+from pfl.data.federated_dataset import FederatedDataset
+from pfl.hyperparam.base import NNEvalHyperParams
+from pfl.hyperparam.base import NNTrainHyperParams
+from pfl.model.pytorch import PyTorchModel
+import torch
+
+from binaries.benchmarking.racing.peers import protocol
+from binaries.benchmarking.racing.peers import torch_network
+
+# pfl evaluates before the first round at the least.
+_NEVER = 2**31
+
+
+class Simulation:
+  """A federated run, of which this process trains its part of the clients."""
+
+  def __init__(self, problem: protocol.Problem):
+    """Builds model, clients and algorithm."""
+    settings = problem.settings
+    self._problem = problem
+    # The processes must draw the same clients.
+    np.random.seed(settings.seed)
+    torch.manual_seed(settings.seed)
+    self._network = torch_network.build(problem)
+    self._model = PyTorchModel(
+      model=self._network,
+      local_optimizer_create=torch.optim.SGD,
+      central_optimizer=torch.optim.SGD(self._network.parameters(), lr=1.0),
+    )
+    images = torch_network.tensors(problem.images)
+    labels = torch.from_numpy(problem.labels).long()
+
+    def client(index: int) -> Dataset:
+      own = problem.client(index)
+      return Dataset(raw_data=[images[own], labels[own]], user_id=str(index))
+
+    clients = itertools.cycle(range(len(problem.sizes)))
+    data = FederatedDataset(client, lambda: next(clients))
+    self._backend = SimulatedBackend(data, data, postprocessors=[WeightByDatapoints()])
+    self._algorithm = FederatedAveraging()
+    self._params = NNAlgorithmParams(
+      central_num_iterations=0,
+      evaluation_frequency=_NEVER,
+      train_cohort_size=len(problem.sizes),
+      val_cohort_size=0,
+    )
+    self._training = NNTrainHyperParams(
+      local_batch_size=settings.batch_size,
+      local_num_epochs=1,
+      local_learning_rate=settings.learning_rate,
+    )
+
+  def rounds(self, count: int) -> None:
+    """Trains so many rounds with all clients, and has the other processes do so."""
+    self._train(_tell(count))
+
+  def follow(self) -> None:
+    """Takes part in rounds until there are none."""
+    while count := _tell(0):
+      self._train(count)
+
+  def _train(self, count: int) -> None:
+    done = self._params.central_num_iterations
+    self._params = dataclasses.replace(
+      self._params, central_num_iterations=done + count
+    )
+    self._algorithm.run(
+      algorithm_params=self._params,
+      backend=self._backend,
+      model=self._model,
+      model_train_params=self._training,
+      model_eval_params=NNEvalHyperParams(local_batch_size=self._batch_size),
+      send_metrics_to_platform=False,
+    )
+
+  @property
+  def _batch_size(self) -> int:
+    return self._problem.settings.batch_size or len(self._problem.images)
+
+  def passes(self, count: int) -> None:
+    """Takes plain centralized steps with PyTorch's own threads."""
+    torch.set_num_threads(self._problem.settings.cores)
+    torch_network.centralized(self._problem, count)
+    torch.set_num_threads(1)
+
+  def weights(self) -> protocol.Weights:
+    """Returns the global weights."""
+    return torch_network.weights(self._network)
+
+  def outputs(self, images: np.ndarray) -> np.ndarray:
+    """Returns logits or projections of images."""
+    return torch_network.outputs(self._network, images)
+
+
+def end() -> None:
+  """Tells the other processes that there are no more rounds."""
+  _tell(0)
+
+
+def _tell(count: int) -> int:
+  """Tells the other processes a number of rounds, or is told by the first."""
+  told = [count]
+  if torch.distributed.is_initialized():
+    torch.distributed.broadcast_object_list(told, src=0)
+  return int(told[0])
