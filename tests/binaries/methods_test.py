@@ -10,7 +10,6 @@ from binaries.methods import choice
 from binaries.methods import table
 from tests.binaries import in_process
 from tff_ssl.encoders import mlp
-from tff_ssl.encoders import vit
 
 _ROWS = [
   (program.name, row) for program in table.PROGRAMS.values() for row in program.methods
@@ -284,14 +283,6 @@ def test_the_queue_of_swav_and_the_raw_teacher_are_flags():
   assert _read('fedavg_ssl', '--objective=swav')['swav_queue'] == 0
   assert not _read('fedsup', '--method=fedsup')['raw_teacher']
   assert _read('fedsup', '--method=fedsup', '--raw_teacher')['raw_teacher']
-
-
-def test_the_mask_ratio_of_mae_is_a_flag():
-  encoder = vit.build_encoder('vit_micro', (8, 8, 1), 0.25, 2)
-  with in_process.parsed('--objective=mae', '--mask_ratio=0.5'):
-    row = choice.read('fedavg_ssl').objective
-    assert row.build(encoder, 3).num_visible == 8
-  assert _read('dec_ssl', '--method=fedavg', '--objective=mae')['mask_ratio'] == 0.75
 
 
 def test_local_steps_are_local_epochs_of_fedavg():

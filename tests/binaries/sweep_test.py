@@ -15,10 +15,12 @@ import pytest
 from binaries import sweep
 from binaries.experiment import sweeping
 from binaries.flags import varying
+from binaries.methods import choice
 from binaries.methods import table
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
+from tff_ssl.encoders import vit
 
 # Leaves a folder as a run does, with the flags that it is given, or fails.
 _PROGRAM = """
@@ -338,6 +340,18 @@ def test_flags_that_vary_together_are_one_axis(tmp_path, swept):
   assert [row.split(',')[:2] for row in rows] == [
     [epochs, method] for method in ('simclr', 'supervised') for epochs in ('1', '5')
   ]
+
+
+def test_the_mask_ratio_of_mae_may_vary(tmp_path):
+  encoder = vit.build_encoder('vit_micro', (8, 8, 1), 0.25, 2)
+  with in_process.parsed('--objective=mae', '--mask_ratio=0.5'):
+    assert choice.read('fedavg_ssl').objective.build(encoder, 3).num_visible == 8
+  found = sweeping.members(['dec_ssl:fedavg:mae'])
+  with in_process.parsed('--encoder=vit_micro'):
+    variation = varying.parse(['mask_ratio=0.25|0.75'])
+    wanted, _ = sweeping.jobs(found, [0], tmp_path, (), variation)
+  assert [job.values['mask_ratio'] for job in wanted] == [0.25, 0.75]
+  assert '--mask_ratio=0.25' in sweeping.Runner(1).command(wanted[0])
 
 
 def test_its_own_flags_are_checked_before_tensorflow_is_imported():
