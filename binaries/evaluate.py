@@ -26,7 +26,9 @@ one finds its partner, by the projections of the checkpoint (docs/two_modalities
 """
 
 import collections
+from collections.abc import Mapping
 import pathlib
+from typing import Any
 
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
@@ -66,26 +68,7 @@ def main() -> None:
     raise ValueError('run is not given; it must name the folder of a run.')
   folder = pathlib.Path(outputs.RUN.value)
   config = run_config.read(folder)
-  stored = config['flags']
-  for name in common.given():
-    if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
-      raise ValueError(
-        f'--{name} is given, which {folder} does not have; binaries.evaluate takes '
-        f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'
-      )
-  common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
-  common.check_flags()
-  hosts.settle()
-  hosts.check()
-  evaluation.check((suite.FEDERATED_LINEAR, *dense.METHODS))
-  evaluation_clients.check()
-  masked.check()
-  transfer.check()
-  if config['flags'].get('algorithm') == _FEDBN:
-    raise ValueError(
-      f'{folder} is a run of fedbn: its checkpoints have no batch norm, which is with '
-      'the clients; evaluation.json has what its last encoder is worth.'
-    )
+  _adopt(folder, config['flags'])
   task = common.load_task()
   if task.fingerprint() != config.get('task'):
     raise ValueError(
@@ -122,6 +105,29 @@ def main() -> None:
   with evaluation_clients.open_context():
     numbers = evaluator.evaluate_model(params)
     evaluating.report(evaluator, folder, round, name, numbers, transfer.prefix())
+
+
+def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
+  """Takes over the flags of a run, and checks them with those that are given."""
+  for name in common.given():
+    if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
+      raise ValueError(
+        f'--{name} is given, which {folder} does not have; binaries.evaluate takes '
+        f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'
+      )
+  common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
+  common.check_flags()
+  hosts.settle()
+  hosts.check()
+  evaluation.check((suite.FEDERATED_LINEAR, *dense.METHODS))
+  evaluation_clients.check()
+  masked.check()
+  transfer.check()
+  if stored.get('algorithm') == _FEDBN:
+    raise ValueError(
+      f'{folder} is a run of fedbn: its checkpoints have no batch norm, which is with '
+      'the clients; evaluation.json has what its last encoder is worth.'
+    )
 
 
 def _read(

@@ -155,17 +155,7 @@ def build_task(
   ordered = tuple(names[place] for place in order)
   pixels, unreadable, plain = decoding.decode_all(source, ordered, image_size)
   kept = order[np.array([image not in unreadable for image in ordered])]
-  examples = {}
-  start = 0
-  for part in manifest_lib.SPLITS:
-    ids = kept[split[kept] == part].astype(np.int64)
-    if not len(ids) and part != 'validation':
-      raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
-    images = pixels[start : start + len(ids)]
-    examples[part] = task_lib.Examples(
-      {task_lib.IMAGE: images}, label[ids], ids, *belonging.of(ids)
-    )
-    start += len(ids)
+  examples = _by_split(manifest, pixels, kept, split, label, belonging)
   return task_lib.Task(
     name=name,
     label_names=label_names,
@@ -210,6 +200,41 @@ class _Belonging:
   def of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Returns case and client of some images."""
     return self.case[places], None if self.client is None else self.client[places]
+
+
+def _by_split(
+  manifest: str,
+  pixels: np.ndarray,
+  kept: np.ndarray,
+  split: np.ndarray,
+  label: np.ndarray,
+  belonging: _Belonging,
+) -> dict[str, task_lib.Examples]:
+  """Returns the examples of each split, whose pixels follow each other.
+
+  Args:
+    manifest: What to call the list in errors.
+    pixels: uint8 [n, height, width, channels], in the order of `kept`.
+    kept: int [n], the places of the readable images among all.
+    split: Name of each image's split, by place, as the label.
+    label: int32, of all images.
+    belonging: Cases and clients of all.
+
+  Raises:
+    ValueError: No training or no test image can be read.
+  """
+  examples = {}
+  start = 0
+  for part in manifest_lib.SPLITS:
+    ids = kept[split[kept] == part].astype(np.int64)
+    if not len(ids) and part != 'validation':
+      raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
+    images = pixels[start : start + len(ids)]
+    examples[part] = task_lib.Examples(
+      {task_lib.IMAGE: images}, label[ids], ids, *belonging.of(ids)
+    )
+    start += len(ids)
+  return examples
 
 
 def _belonging(rows: Sequence[manifest_lib.Row], classify: str) -> _Belonging:
