@@ -6,7 +6,6 @@ import pathlib
 
 from binaries.torturing.cases import making
 
-
 _LABEL = 'image,case_id,label\n'
 
 
