@@ -117,7 +117,8 @@ race: venv
 kill-campaign: venv
 	$(BIN)/python -m binaries.kill_campaign $(ARGS)
 
-# Ten minutes; ARGS='--minutes=60', ARGS='--groups=inputs --trials=200'.
+# Ten minutes, then on from there; ARGS='--minutes=600 --enough=kills=300,inputs=300',
+# ARGS='--groups=audits --enough=audits=20', ARGS=--again=kills:hosts:3.
 torture: venv
 	$(BIN)/python -m binaries.torture $(ARGS)
 

@@ -17,6 +17,7 @@ from binaries.flags import common
 from binaries.flags import hosts
 from binaries.flags import outputs
 from binaries.flags import privacy
+from tff_ssl.runtime import accounting
 from tff_ssl.runtime import audit
 from tff_ssl.runtime import privacy_ledger
 from tff_ssl.runtime import run_config
@@ -65,6 +66,7 @@ def main() -> None:
       f'{folder} is a run with --{privacy.QUANTILE.name}; an audit must be of one '
       'whose clip norms stay, for canaries would raise them.'
     )
+  privacy.check()
   finding = _audit(folder)
   print(
     f'one release of updates, epsilon at delta {finding.delta:g}: claimed '
@@ -81,10 +83,10 @@ def main() -> None:
 
 def _audit(folder: pathlib.Path) -> audit.Finding:
   """Audits what the flags build by what the ledger of the run claims."""
-  terms = privacy_ledger.read(folder)
-  multipliers = terms['multipliers']
+  terms = _terms(folder)
+  multipliers = terms.multipliers
   # The canaries' round has one release; the run's noise is divided among more.
-  aggregation = privacy.build([1] * terms['population'])
+  aggregation = privacy.build([1] * terms.population)
   if aggregation is None or aggregation.divided is None:
     raise ValueError('The flags of the run build no private aggregation.')
   packs = hosts.num_packs()
@@ -99,9 +101,25 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
       aggregation.divided(len(multipliers)),
       max(multipliers.values()),
       privacy.UPDATE_CLIP.value,
-      terms['delta'],
+      terms.delta,
       canaries,
     )
+
+
+def _terms(folder: pathlib.Path) -> accounting.Terms:
+  """Returns what the ledger of the run counts by.
+
+  Raises:
+    ValueError: If there is no ledger, or none that can be.
+  """
+  path = folder / privacy_ledger.NAME
+  if not path.is_file():
+    raise ValueError(f'{path} is missing; a private run has a ledger there.')
+  stored = privacy_ledger.read(folder)
+  try:
+    return accounting.Terms.from_json(stored)
+  except ValueError as error:
+    raise ValueError(f'{path} is damaged: {error}') from error
 
 
 if __name__ == '__main__':

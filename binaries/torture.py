@@ -9,7 +9,8 @@ every kind of process at random instants, again and again, and compares their by
 those of a run left in peace; `inputs` are a table of bad command lines and files, with
 what must be said of each; `folders` damages a file of a run folder, which must be
 refused in a sentence or resumed to the same bytes; `ledger` kills private runs, whose
-ledger must count what was released; `disk` runs on a small file system, where root may
+ledger must count what was released; `audits` tries `binaries.audit` on sound and
+broken aggregations; `disk` runs on a small file system, where root may
 mount one. What fails is told with its name, and stands in failures.txt; the status is
 then 1. The same command goes on with the counts in counts.json.
 """
@@ -44,8 +45,8 @@ _ENOUGH = flags.DEFINE_list(
   'enough',
   [],
   'How much of a group is enough, as in kills=300,inputs=300; without, there is no end '
-  'but that of the time. Counted are disturbances, inputs, folders, and SIGKILLs of '
-  'the ledger.',
+  'but that of the time. Counted are disturbances, inputs, folders, SIGKILLs of the '
+  'ledger, and audits.',
 )
 _AGAIN = flags.DEFINE_string('again', None, 'Name of a trial to do once more, alone.')
 _FOLDER = paths.define(

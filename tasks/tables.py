@@ -200,11 +200,24 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
 def _read_csv(path: pathlib.Path) -> task_lib.Task:
   try:
     with path.open(newline='', encoding='utf-8') as file:
-      rows = list(csv.DictReader(file))
+      reader = csv.DictReader(file)
+      rows = list(reader)
   except (UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{path} cannot be read as CSV: {error}') from error
   if not rows:
     raise ValueError(f'{path} must have a header, and rows.')
+  names = [*(reader.fieldnames or ())]
+  for name in names:
+    if names.count(name) > 1:
+      raise ValueError(
+        f'{path} has the column {name!r} twice; each must have a name of its own.'
+      )
+  for number, row in enumerate(rows, 2):
+    # Of what has no column; blank cells at the end are of no harm.
+    if any(row.pop(None, ())):
+      raise ValueError(
+        f'Line {number} of {path} has more cells than the {len(names)} of its header.'
+      )
   return _of_columns(
     path, {name: [row.get(name) for row in rows] for name in rows[0]}, 2
   )

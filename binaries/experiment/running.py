@@ -18,6 +18,7 @@ from binaries.experiment import two_towers
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
+from binaries.flags import fitting
 from binaries.flags import hosts
 from binaries.flags import privacy
 from binaries.flags import tracking
@@ -36,6 +37,7 @@ from tff_ssl.reporting import model_card
 from tff_ssl.runtime import alarm
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import context
+from tff_ssl.runtime import files
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import parted
 from tff_ssl.runtime import run_config
@@ -53,12 +55,15 @@ def check_flags(chosen: choice.Choice) -> None:
 
   Raises:
     ValueError: If a flag is missing, out of range, or not that of the folder's run.
+    OSError: If the folder cannot be made.
   """
   if not common.RUN_DIR.value:
     raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
   common.check_flags()
+  fitting.check()
   hosts.check()
   evaluation.check()
+  files.check_folder(common.RUN_DIR.value)
   starting.check(common.RUN_DIR.value, chosen)
   run_config.check_flags(
     common.RUN_DIR.value, chosen.values(), choice.MAY_DIFFER, chosen.may_grow()

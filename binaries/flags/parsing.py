@@ -29,20 +29,21 @@ def parse(
   """
   try:
     return known(argv)
-  except flags.Error as error:
+  # A value of --noFLAG is the latter.
+  except (flags.Error, ValueError) as error:
     print(f'Error: {sentence(error, offered, known)}', file=sys.stderr)
     sys.exit(1)
 
 
 def sentence(
-  error: flags.Error,
+  error: Exception,
   offered: Collection[str],
   known: flags.FlagValues = flags.FLAGS,
 ) -> str:
   """Returns what is wrong, in one line that ends in a full stop.
 
   Args:
-    error: Of absl.
+    error: Of absl: a `flags.Error`, or a ValueError.
     offered: See `parse`.
     known: See `parse`.
   """

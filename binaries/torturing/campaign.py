@@ -17,6 +17,7 @@ import time
 import traceback
 from typing import Any
 
+from binaries.torturing import audits
 from binaries.torturing import disk
 from binaries.torturing import folders
 from binaries.torturing import forks
@@ -32,6 +33,7 @@ _GROUPS: Mapping[str, type[trials.Trials]] = collections.OrderedDict(
   inputs=inputs.Inputs,
   folders=folders.Folders,
   ledger=ledgers.Ledgers,
+  audits=audits.Audits,
   disk=disk.Disk,
 )
 GROUPS = tuple(_GROUPS)

@@ -25,6 +25,7 @@ import traceback
 from typing import Any
 
 from binaries.flags import stopping
+from binaries.torturing import hooks
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PACKAGES = ('tff_ssl', 'tasks')
@@ -50,7 +51,7 @@ class Forks:
     arguments: list[str],
     environment: dict[str, str],
     files: list[str],
-    noise: str | None = None,
+    hook: str | None = None,
   ) -> int:
     """Starts a program; returns the id of its process.
 
@@ -59,9 +60,9 @@ class Forks:
       arguments: Its command line.
       environment: What is added to that of this process.
       files: Paths that its output and its errors are written to.
-      noise: File that a line is appended to for every sum that noise was added to.
+      hook: What is changed in it before it begins; see `hooks.apply`.
     """
-    return int(self._ask([program, arguments, environment, files, noise]))
+    return int(self._ask([program, arguments, environment, files, hook]))
 
   def status(self, pid: int) -> int | None:
     """Returns the exit status of a life, negative of a signal; None while it lives."""
@@ -124,7 +125,7 @@ def _live(
   arguments: list[str],
   environment: dict[str, str],
   files: list[str],
-  noise: str | None,
+  hook: str | None,
 ) -> None:
   """Is the program from here on, and ends with it."""
   status = 1
@@ -138,8 +139,8 @@ def _live(
       os.dup2(os.open(path, flags if place else os.O_RDONLY, 0o600), place)
     os.environ.update(environment)
     tempfile.tempdir = None
-    if noise is not None:
-      importlib.import_module('binaries.torturing.noted').note_noise(noise)
+    if hook is not None:
+      hooks.apply(hook)
     sys.argv = [program, *arguments]
     # As of `python -m`, which has the path there.
     runpy.run_module(f'binaries.{program}', run_name='__main__', alter_sys=True)

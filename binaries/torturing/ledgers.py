@@ -1,7 +1,7 @@
 """Private runs that are killed: the ledger never counts fewer releases than were made.
 
 What was made is not asked of the ledger: each sum that noise was added to leaves a line
-elsewhere, written by the graph that draws the noise (`noted`). Between kills old
+elsewhere, written by the graph that draws the noise (`hooks`). Between kills old
 checkpoints are put back, which take the run back and must not take back the ledger.
 """
 
@@ -9,7 +9,7 @@ import pathlib
 import shutil
 import signal
 
-from binaries.torturing import noted
+from binaries.torturing import hooks
 from binaries.torturing import programs
 from binaries.torturing import trials
 from tff_ssl.runtime import privacy_ledger
@@ -53,7 +53,7 @@ class Ledgers(trials.OfRuns):
       ended = process.end()
       self.counts['SIGKILLs'] += was_alive and life < _LIVES
       # A round that was killed between its sums has released the first.
-      made += -(-noted.count(note) // a_round)
+      made += -(-hooks.count(note) // a_round)
       if (folder / privacy_ledger.NAME).exists():
         counted = privacy_ledger.count(folder)
       rows = programs.rows(folder)

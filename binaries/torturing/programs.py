@@ -153,7 +153,7 @@ class Process:
     arguments: Sequence[str],
     temporary: pathlib.Path,
     forked_by: forks.Forks | None = None,
-    noise: pathlib.Path | None = None,
+    hook: str | None = None,
   ) -> None:
     """Starts a program.
 
@@ -163,7 +163,7 @@ class Process:
       temporary: TMPDIR, of its own: nothing may be left there.
       forked_by: What has imported the library already and forks it; None: it is
         `python -m binaries.PROGRAM`.
-      noise: See `forks.Forks.start`, of one that is forked.
+      hook: See `forks.Forks.start`, of one that is forked.
     """
     temporary.mkdir(parents=True, exist_ok=True)
     # Files and not pipes, which fill up while nobody reads them.
@@ -174,8 +174,7 @@ class Process:
     environment = {'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3'}
     if forked_by is not None:
       paths = [file.name for file in self._files]
-      note = None if noise is None else str(noise)
-      self.pid = forked_by.start(program, [*arguments], environment, paths, note)
+      self.pid = forked_by.start(program, [*arguments], environment, paths, hook)
       return
     self._process = subprocess.Popen(
       [sys.executable, '-m', f'binaries.{program}', *arguments],

@@ -12,7 +12,7 @@ import shutil
 import time
 
 from binaries.torturing import forks
-from binaries.torturing import noted
+from binaries.torturing import hooks
 from binaries.torturing import programs
 from tff_ssl.runtime import files
 
@@ -110,13 +110,14 @@ class OfRuns(Trials):
       folder: Of the run.
       flags: More than those of the kind.
       afresh: Whether as `python -m`, and not forked.
-      noise: See `programs.Process`.
+      noise: File that a line is appended to for every sum that noise was added to.
     """
     kind = programs.KINDS[name]
     arguments = [*kind.flags, *flags, f'--run_dir={folder}']
     forked_by = None if afresh else self._forks
     temporary = self._folder / 'tmp'
-    return programs.Process(kind.program, arguments, temporary, forked_by, noise)
+    hook = None if noise is None else f'{hooks.NOTE_NOISE}{noise}'
+    return programs.Process(kind.program, arguments, temporary, forked_by, hook)
 
   def _reference(self, name: str) -> Reference:
     """Returns a kind's run in peace; of lives of `python -m` some follow."""
@@ -135,7 +136,7 @@ class OfRuns(Trials):
     seconds = self._in_peace(name, folder, noise=note)
     size = sum(p.stat().st_size for p in folder.rglob('*') if p.is_file())
     numbers = dict(programs.numbers(folder))
-    return Reference(numbers, seconds, size, noted.count(note))
+    return Reference(numbers, seconds, size, hooks.count(note))
 
   def _in_peace(
     self,

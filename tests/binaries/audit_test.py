@@ -75,6 +75,8 @@ def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
   [
     ({'aggregation': 'secure'}, 'with --aggregation=secure; an audit must be of one'),
     ({'privacy_clip_quantile': 0.5}, 'whose clip norms stay'),
+    ({'privacy_update_clip': -1.0}, 'update_clip is -1.0; it must be positive'),
+    ({'privacy_update_clip': None}, 'without --privacy_update_clip; it must be'),
   ],
 )
 def test_what_cannot_be_audited_is_refused(make, changed, message):
@@ -83,3 +85,30 @@ def test_what_cannot_be_audited_is_refused(make, changed, message):
   assert message in said[f'--run={folder}']
   assert said[''].startswith('run is not given')
   assert 'binaries.audit takes run, canaries' in said[f'--run={folder} --packs=3']
+
+
+@pytest.mark.parametrize(
+  ('changed', 'message'),
+  [
+    ({'multipliers': None}, 'multipliers is missing; there must be one.'),
+    ({'multipliers': [2.0]}, 'a number or a name is none: '),
+    ({'multipliers': {}}, 'a round must release something'),
+    ({'delta': 'small'}, 'a number or a name is none: '),
+    ({'population': -3}, 'cohort is 8; it must be between 1 and -3'),
+  ],
+)
+def test_a_ledger_that_cannot_be_is_damaged(make, changed, message):
+  folder = make()
+  terms = {**privacy_ledger.read(folder), **changed}
+  kept = {name: value for name, value in terms.items() if value is not None}
+  (folder / privacy_ledger.NAME).write_text(json.dumps(kept) + '\n')
+  found = in_process.said(audit, [f'--run={folder}'])[f'--run={folder}']
+  assert found.startswith(f'{folder}/privacy_ledger.jsonl is damaged: ')
+  assert message in found
+
+
+def test_a_private_run_without_a_ledger_is_refused(make):
+  folder = make()
+  (folder / privacy_ledger.NAME).unlink()
+  found = in_process.said(audit, [f'--run={folder}'])[f'--run={folder}']
+  assert 'privacy_ledger.jsonl is missing; a private run has a ledger' in found

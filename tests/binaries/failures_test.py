@@ -95,6 +95,28 @@ def test_errors_name_the_flag(tmp_path, flag, said):
   assert ended.stderr.count('\n') == 1
 
 
+@pytest.mark.parametrize(
+  ('line', 'said'),
+  [
+    ('--augmentation=noise', '--augmentation=noise is given with --task=digits, whose'),
+    ('--encoder=mlp', 'examples are images; it must be one of resnet8, '),
+    ('--task=wine --augmentation=flip', 'must be one of noise_mask, noise, mask.'),
+    ('--task=wine --encoder=resnet8', 'are rows of numbers; it must be one of mlp.'),
+    ('--run_dir={file}/run', 'Error: {file}: '),
+  ],
+)
+def test_what_cannot_fit_is_said_before_data_are_read(
+  tmp_path, monkeypatch, line, said
+):
+  (tmp_path / 'file').touch()
+  monkeypatch.setattr(dcco.common, 'load_task', pytest.fail)
+  line, said = (text.replace('{file}', f'{tmp_path}/file') for text in (line, said))
+  ended = in_process.run(dcco, f'--run_dir={tmp_path}/run', *line.split())
+  assert ended.status == 1
+  assert said.rstrip(': ') in ended.stderr
+  assert ended.stderr.count('\n') == 1
+
+
 def test_paths_of_flags_may_begin_at_home(tmp_path, monkeypatch):
   monkeypatch.setenv('HOME', str(tmp_path))
   (tmp_path / 'other').mkdir()

@@ -21,6 +21,7 @@ from tests.binaries import in_process
     ('--encoder_width=wide', '--encoder_width=wide: it must be a number.'),
     ('--encoder_norm=x', '--encoder_norm=x: it must be one of group, batch.'),
     ('--download=perhaps', '--download=perhaps: it must be true or false.'),
+    ('--nodownload=1', '--nodownload=1 does not take an argument.'),
     ('--rounds', '--rounds has no value; it must be given as in --rounds=VALUE.'),
     ('--run_dir=~nobody_x/y', '--run_dir=~nobody_x/y: there is no home folder of'),
   ],

@@ -15,11 +15,13 @@ from binaries import torture
 from binaries.torturing import campaign
 from binaries.torturing import folders
 from binaries.torturing import forks
+from binaries.torturing import hooks
 from binaries.torturing import inputs
-from binaries.torturing import noted
 from binaries.torturing import programs
 from binaries.torturing import trials
+from binaries.torturing.cases import making
 from tests.binaries import in_process
+from tff_ssl.aggregators import aggregation
 
 
 def _ended(status, stderr):
@@ -43,7 +45,7 @@ def test_a_sentence_is_all_that_a_failure_says(status, stderr, expected):
 
 
 def test_the_table_of_bad_input_is_sound(tmp_path):
-  assert len(inputs.CASES) > 120
+  assert len(inputs.CASES) > 500
   assert len(set(inputs.CASES)) == len(inputs.CASES)
   root = pathlib.Path(torture.__file__).parent
   for number, case in enumerate(inputs.CASES):
@@ -77,8 +79,8 @@ def test_answers_are_counted_by_their_words(tmp_path, monkeypatch):
   monkeypatch.setattr(programs, 'Process', _Answer)
   said = []
   tried = inputs.Inputs(_setting(tmp_path, said))
-  assert tried.try_one(inputs.Case('dcco', '--a={d}/b', ('not with', '{d}/b')))
-  assert not tried.try_one(inputs.Case('dcco', '--a=b', ('encoder',)))
+  assert tried.try_one(making.Case('dcco', '--a={d}/b', ('not with', '{d}/b')))
+  assert not tried.try_one(making.Case('dcco', '--a=b', ('encoder',)))
   assert "lacks ['encoder']" in said[0]
   counted = {'inputs': 2, 'clear answers': 1, 'answers that are not clear': 1}
   assert tried.counts == counted
@@ -166,13 +168,13 @@ def test_a_forked_life_is_a_process(tmp_path):
   forked.close()
 
 
-def test_noise_is_noted_where_it_is_added(tmp_path):
+def test_noise_is_hooks_where_it_is_added(tmp_path):
   """TFF's factory adds it to zeros once, which nobody sees."""
   code = f"""
 import collections, sys
 sys.path.insert(0, {str(programs.ROOT)!r})
-from binaries.torturing import noted
-noted.note_noise({str(tmp_path / 'note')!r})
+from binaries.torturing import hooks
+hooks.note_noise({str(tmp_path / 'note')!r})
 import tensorflow_federated as tff, numpy as np
 from tff_ssl.aggregators import aggregation
 from tff_ssl.runtime import context
@@ -184,10 +186,19 @@ with context.in_process('cpu', optimize_graphs=False):
     state = process.next(state, [np.ones(3, np.float32)] * 2).state
 """
   subprocess.run([sys.executable, '-c', code], check=True)
-  assert noted.count(tmp_path / 'note') == 3
-  assert noted.count(tmp_path / 'other') == 0
+  assert hooks.count(tmp_path / 'note') == 3
+  assert hooks.count(tmp_path / 'other') == 0
   lines = (tmp_path / 'note').read_text().split()
   assert lines == ['nothing', 'noise', 'noise', 'noise']
+
+
+def test_a_broken_clip_has_the_noise_of_a_sound_one(monkeypatch):
+  sound = aggregation.private(2.0, 0.5, 1.0)
+  monkeypatch.setattr(aggregation, 'private', aggregation.private)
+  hooks.apply(hooks.BREAK_CLIP)
+  broken = aggregation.private(2.0, 0.5, 1.0)
+  assert broken.packs.clip_norms['update'] == 100 * sound.packs.clip_norms['update']
+  assert 50 * broken.noise_multiplier == 0.5 * sound.noise_multiplier
 
 
 @pytest.mark.parametrize('damage', folders._DAMAGES)

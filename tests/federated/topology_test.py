@@ -96,6 +96,7 @@ def test_a_graph_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
+    ('\xff', 'cannot be read as CSV: '),
     ('0,1\n1\n', 'has 1 numbers in row 1 of 2 rows; it must be a square'),
     ('0,2\n2,0\n', "has '2' in row 0, column 1, counted from 0; it must be 0 or 1"),
     ('0,x\nx,0\n', "has 'x' in row 0"),
@@ -108,7 +109,7 @@ def test_a_graph_is_read_as_it_was_written(tmp_path):
 )
 def test_a_bad_file_is_refused(tmp_path, text, message):
   file = tmp_path / 'graph.csv'
-  file.write_text(text)
+  file.write_bytes(text.encode('latin-1'))
   with pytest.raises(ValueError, match=message) as error:
     topology.read(file, 2)
   assert str(error.value).startswith(str(file))

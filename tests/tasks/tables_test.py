@@ -90,6 +90,10 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
   [
     ('a,b\n1,2\n', 'The 1 rows cannot be split'),
     ('a,label\n', 'must have a header, and rows'),
+    ('a,a,label\n1,2,x\n', "has the column 'a' twice; each must have a name of"),
+    ('a,label\n1,x,\n2,y,7\n', 'Line 3 of .* has more cells than the 2 of its header'),
+    ('a,a,label\n1,2,x\n', "has the column 'a' twice; each must have a name of"),
+    ('a,label\n1,x,\n2,y,7\n', 'Line 3 of .* has more cells than the 2 of its header'),
     ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
     ('a,label,split\n1,x,dev\n', r"has \['dev'\]; allowed are train and test"),
   ],

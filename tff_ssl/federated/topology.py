@@ -162,8 +162,11 @@ def read(path: str | os.PathLike[str], nodes: int) -> Topology:
       diagonal, of K nodes, or not connected.
     OSError: If there is no such file.
   """
-  with pathlib.Path(path).open(newline='', encoding='utf-8-sig') as file:
-    rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
+  try:
+    with pathlib.Path(path).open(newline='', encoding='utf-8-sig') as file:
+      rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
+  except (UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
   rows = [row for row in rows if any(row)]
   for i, row in enumerate(rows):
     if len(row) != len(rows):

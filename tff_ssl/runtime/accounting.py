@@ -117,6 +117,22 @@ class Terms:
       self.population, self.cohort if self.amplified else self.population, released
     )
 
+  @classmethod
+  def from_json(cls, stored: Mapping[str, Any]) -> 'Terms':
+    """Returns the terms that `as_json` made of them; other names are left out.
+
+    Raises:
+      ValueError: If one is missing or none of its kind.
+    """
+    own = {field.name: field for field in dataclasses.fields(cls)}
+    for name, field in own.items():
+      if name not in stored and field.default is dataclasses.MISSING:
+        raise ValueError(f'{name} is missing; there must be one.')
+    try:
+      return cls(**{name: stored[name] for name in own if name in stored})
+    except (AttributeError, TypeError) as error:
+      raise ValueError(f'a number or a name is none: {error}.') from error
+
   def as_json(self) -> dict[str, Any]:
     """Returns the terms as JSON values."""
     return {

@@ -85,3 +85,23 @@ def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> Non
   """Writes a JSON file, indented, in the order of the keys given."""
   with atomic(path) as aside:
     aside.write_text(json.dumps(value, indent=2) + '\n')
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+  """Refuses a folder that cannot be made; leaves none that was not there.
+
+  Args:
+    path: Of the folder, or of one that is there.
+
+  Raises:
+    OSError: If it, or one that it lies in, is a file or may not be made.
+  """
+  path = pathlib.Path(path)
+  missing = [each for each in (path, *path.parents) if not each.exists()]
+  try:
+    path.mkdir(parents=True, exist_ok=True)
+  finally:
+    for each in missing:
+      # What somebody has begun to use stays.
+      with contextlib.suppress(OSError):
+        each.rmdir()

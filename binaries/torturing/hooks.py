@@ -1,4 +1,4 @@
-"""Notes each sum that noise was added to, aside of the ledger that should count it."""
+"""What is changed in a life before its program begins, to see more or to break it."""
 
 import functools
 import importlib
@@ -6,6 +6,10 @@ import pathlib
 from typing import Any
 
 NOISE, NOTHING = 'noise', 'nothing'
+# Of a life: this, or `NOTE_NOISE` and a path.
+BREAK_CLIP, NOTE_NOISE = 'break_clip', 'note_noise='
+# How much longer than it may a client's value is.
+_TOO_LONG = 100.0
 
 
 def count(path: pathlib.Path) -> int:
@@ -14,6 +18,30 @@ def count(path: pathlib.Path) -> int:
     return 0
   lines = path.read_text().split('\n')
   return sum(1 for line in lines if line and line != NOTHING)
+
+
+def apply(hook: str) -> None:
+  """Changes this process.
+
+  Args:
+    hook: `BREAK_CLIP`, or `NOTE_NOISE` with a path behind it.
+  """
+  if hook == BREAK_CLIP:
+    break_clip()
+  else:
+    note_noise(hook.removeprefix(NOTE_NOISE))
+
+
+def break_clip() -> None:
+  """Has private aggregations clip to a hundred times the norm, with the same noise."""
+  module: Any = importlib.import_module('tff_ssl.aggregators.aggregation')
+  original = module.private
+
+  @functools.wraps(original)
+  def broken(z: float, update_clip: float, *others: Any, **named: Any) -> Any:
+    return original(z / _TOO_LONG, _TOO_LONG * update_clip, *others, **named)
+
+  module.private = broken
 
 
 def note_noise(path: str) -> None:

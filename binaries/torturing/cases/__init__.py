@@ -1,0 +1,1 @@
+"""Bad inputs as a table, by what is wrong."""

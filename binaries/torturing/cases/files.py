@@ -1,0 +1,216 @@
+"""Files of data that are damaged, strange or not what they are called."""
+
+import io
+import pathlib
+import tarfile
+
+import numpy as np
+from PIL import Image
+import pyarrow as pa
+from pyarrow import parquet
+
+from binaries.torturing.cases import making
+
+_LABEL = 'image,case_id,label\n'
+_OF_PARQUET = f'--task=features --data_dir={{d}}/t.parquet {making.RUN}'
+_OF_FOLDER = f'--task=folder --folders=class --data_dir={{d}}/f {making.RUN}'
+_OF_GRAPH = f'{making.RUN} --method=graph --graph={{d}}/g.csv --partition=iid:clients=3'
+
+
+def _saved(name: str, image: Image.Image, kind: str) -> making.Make:
+  """Returns what puts an image in the place of another of the manifest's."""
+
+  def make(folder: pathlib.Path) -> None:
+    stream = io.BytesIO()
+    image.save(stream, kind)
+    (folder / name).write_bytes(stream.getvalue())
+
+  return make
+
+
+def _torn(name: str) -> making.Make:
+  """Returns what leaves all images but a first part of them."""
+
+  def make(folder: pathlib.Path) -> None:
+    for path in folder.glob(name):
+      path.write_bytes(path.read_bytes()[:40])
+
+  return make
+
+
+def _as_folders(folder: pathlib.Path) -> None:
+  for path in folder.glob('*.png'):
+    path.unlink()
+    path.mkdir()
+
+
+def _parquet(**columns: object) -> making.Make:
+  return lambda folder: parquet.write_table(pa.table(columns), folder / 't.parquet')
+
+
+def _archive(*names: str, kind: bytes = tarfile.REGTYPE) -> making.Make:
+  """Returns what makes a.tar with entries of these names."""
+
+  def make(folder: pathlib.Path) -> None:
+    with tarfile.open(folder / 'a.tar', 'w') as tar:
+      for name in names:
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.linkname = kind, '/etc/passwd'
+        tar.addfile(entry)
+
+  return make
+
+
+def _of_cases(
+  words: tuple[str, ...],
+  manifest: str,
+  then: making.Make = making.nothing,
+  flags: str = '',
+) -> making.Case:
+  made = making.cases(manifest, then)
+  return making.Case('dcco', f'{making.OF_CASES} {flags}'.strip(), words, made)
+
+
+def _manifests() -> list[making.Case]:
+  everything = making.ALL
+  return [
+    _of_cases(('line 2', 'case_id'), f'{_LABEL}0.png,,x\n'),
+    _of_cases(('line 2', 'image'), f'{_LABEL},c,x\n'),
+    _of_cases(('split', 'dev'), 'image,case_id,split\n0.png,c,dev\n'),
+    _of_cases(('image',), 'picture,case_id\n0.png,c\n'),
+    _of_cases(('manifest.csv',), 'image,image,case_id\n0.png,1.png,c\n'),
+    _of_cases(('manifest.csv',), ''),
+    _of_cases(('manifest.csv',), '\n\n\n'),
+    _of_cases(('manifest.csv',), 'image;case_id;label\n0.png;c;x\n'),
+    _of_cases(('manifest.csv',), f'{_LABEL}"0.png,c,x\n'),
+    _of_cases(('label',), f'{_LABEL}0.png,a,x\n1.png,b,\n2.png,c,y\n'),
+    _of_cases(('client',), 'image,client_id,case_id\n0.png,a,c\n1.png,b,c\n'),
+    _of_cases(
+      ('client',),
+      'image,client_id,label,split\n0.png,a,x,train\n1.png,a,y,test\n2.png,b,x,test\n',
+    ),
+    _of_cases(
+      ('classify', 'case_id'),
+      'image,client_id,label\n0.png,a,x\n1.png,b,y\n',
+      flags='--classify=case',
+    ),
+    _of_cases(('train',), everything.replace('label', 'split').replace('x', 'test')),
+    _of_cases(('partition', 'source'), everything, flags='--partition=source'),
+    _of_cases(('GiB',), everything, flags='--image_size=70000'),
+  ]
+
+
+def _images() -> list[making.Case]:
+  return [
+    _of_cases(('0 readable',), making.ALL, _torn('*.png')),
+    _of_cases(
+      ('0 readable',),
+      making.ALL,
+      lambda d: [p.write_text('<svg/>') for p in d.glob('*.png')],
+    ),
+    _of_cases(
+      ('cannot be found',),
+      making.ALL,
+      _as_folders,
+    ),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',)),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f', 'a file')),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), lambda d: (d / 'f').mkdir()),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/notes.txt', 'no image')),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/a/b.png', 'no image')),
+    making.Case('dcco', f'--task=folder {making.RUN}', ('data_dir',), making.nothing),
+    *(
+      making.Case(
+        'dcco', f'--task=cases --data_dir={{d}}/a.tar {making.RUN}', words, make
+      )
+      for words, make in (
+        (('a.tar', 'manifest.csv'), _archive('x.png')),
+        (('a.tar',), _archive()),
+        (('a.tar',), making.text('a.tar', '')),
+        (('a.tar',), _archive('manifest.csv', kind=tarfile.SYMTYPE)),
+        (('manifest.csv',), _archive('../manifest.csv')),
+      )
+    ),
+    making.Case(
+      'dcco',
+      f'--task=ham10000 --data_dir={{d}}/a.tar {making.RUN}',
+      ('a.tar',),
+      _archive('x.png'),
+    ),
+    making.Case(
+      'dcco', f'--task=ham10000_records --data_dir={{d}} {making.RUN}', ('{d}',)
+    ),
+    making.Case(
+      'dcco',
+      f'--task=cifar10 --nodownload --data_dir={{d}}/no {making.RUN}',
+      ('{d}/no',),
+    ),
+    making.Case(
+      'dcco',
+      f'--task=stl10 --nodownload --data_dir={{d}}/f {making.RUN}',
+      ('{d}/f',),
+      making.text('f', ''),
+    ),
+  ]
+
+
+def _tables() -> list[making.Case]:
+  def case(words: tuple[str, ...], make: making.Make) -> making.Case:
+    return making.Case('dcco', _OF_PARQUET, words, make)
+
+  def csv(words: tuple[str, ...], content: str) -> making.Case:
+    return making.Case('dcco', making.OF_TABLE, words, making.text('t.csv', content))
+
+  def arrays(words: tuple[str, ...], **given: object) -> making.Case:
+    return making.Case('dcco', making.OF_NPZ, words, making.npz(**given))
+
+  return [
+    case(('t.parquet',), making.nothing),
+    case(('t.parquet',), making.text('t.parquet', '')),
+    case(('t.parquet',), making.text('t.parquet', 'PAR1')),
+    case(('t.parquet',), _parquet(label=[0, 1])),
+    case(('t.parquet', 'a'), _parquet(a=['x', 'y'], label=[0, 1])),
+    case(('t.parquet', 'a'), _parquet(a=[[1], [2]], label=[0, 1])),
+    case(('t.parquet', 'label'), _parquet(a=[1.0, 2.0], label=[0.5, 1.5])),
+    case(('finite',), _parquet(a=[1.0, float('inf')], label=[0, 1])),
+    case(('t.parquet',), _parquet(a=[], label=[])),
+    csv(('t.csv', 'label'), 'label,label,a\n0,1,2\n'),
+    csv(('t.csv',), 'a,label\n'),
+    csv(('t.csv',), 'a,a,label\n1,2,0\n3,4,1\n'),
+    csv(('Line 3',), 'a,label\n1,0\n2,0,7\n'),
+    csv(('t.csv',), 'label\n0\n1\n'),
+    csv(('t.csv',), 'a,label,split\n1,0,dev\n2,1,train\n'),
+    arrays(('features',), features=np.zeros(3), label=[0, 1, 2]),
+    arrays(('features',), features=np.zeros([0, 3]), label=np.zeros(0, int)),
+    arrays(('features',), features=np.zeros([3, 0]), label=[0, 1, 2]),
+    arrays(('finite',), features=np.full([3, 2], np.nan), label=[0, 1, 2]),
+    arrays(('features',), features=np.eye(3) * 1j, label=[0, 1, 2]),
+    arrays(('label',), features=np.eye(3), label=[[0], [1], [2]]),
+    making.Case(
+      'dcco', f'--task=features --data_dir={{d}}/t.xls {making.RUN}', ('t.xls',)
+    ),
+  ]
+
+
+def _graphs() -> list[making.Case]:
+  wrong: tuple[tuple[tuple[str, ...], str], ...] = (
+    (('g.csv',), ''),
+    (('g.csv',), '0,1\n1,0\n'),
+    (('g.csv',), '0,1,1\n1,0,1\n1,1\n'),
+    (('g.csv',), '0,1,0\n0,0,1\n0,1,0\n'),
+    (('g.csv',), '1,1,1\n1,0,1\n1,1,0\n'),
+    (('g.csv',), '0,2,1\n2,0,1\n1,1,0\n'),
+    (('g.csv',), '0,-1,1\n-1,0,1\n1,1,0\n'),
+    (('g.csv',), '0,nan,1\nnan,0,1\n1,1,0\n'),
+    (('g.csv',), '0,1,0\n1,0,0\n0,0,0\n'),
+    (('g.csv',), '\xff\xfe0,1'),
+  )
+  return [
+    making.Case('dec_ssl', _OF_GRAPH, words, making.text('g.csv', content))
+    for words, content in wrong
+  ]
+
+
+def cases() -> list[making.Case]:
+  """Manifests, images, tables and graphs."""
+  return _manifests() + _images() + _tables() + _graphs()
