@@ -16,7 +16,9 @@ if sys.argv[:1] == ['-m']:
   stopping.while_it_imports()
   # `python -m binaries.dcco ...`: of a program whose flags are recorded.
   _given = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) :]
-  if _given and _given[0].startswith(f'{__name__}.'):
+  _name = _given[0].removeprefix(f'{__name__}.') if _given else ''
+  # A program of another library's environment, in a race with ours, has no absl there.
+  if os.path.exists(f'{os.path.dirname(__file__)}/flags/outlines/{_name}.json'):  # noqa: PTH110, PTH120
     from binaries.flags import outline
 
-    outline.look(_given[0].removeprefix(f'{__name__}.'), _given[1:])
+    outline.look(_name, _given[1:])

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from typing import NoReturn
 
 from absl import app
 from absl import flags
@@ -127,18 +128,23 @@ def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
       _check_numbers()
       main()
     except Exception as error:
+      if (number := stopping.received()) is not None:
+        _end_stopped(number)
       sentence = _sentence(error)
       if sentence is None or logging.level_debug():
         raise
       print(f'Error: {sentence}', file=sys.stderr)
       sys.exit(1)
     except KeyboardInterrupt as stopped:
-      # Of SIGTERM it has the number (`stopping`).
-      number = stopped.args[0] if stopped.args else signal.SIGINT
-      print('\nstopped: the same command takes it up again', file=sys.stderr)
-      sys.exit(128 + number)
+      # What a signal raised has its number (`stopping`).
+      _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT)
 
   return run_checked
+
+
+def _end_stopped(number: int) -> NoReturn:
+  print('\nstopped: the same command takes it up again', file=sys.stderr)
+  sys.exit(128 + number)
 
 
 def flags_by_module() -> dict[str, list[str]]:

@@ -4,6 +4,8 @@ import os
 import signal
 import types
 
+_received: list[int] = []
+
 
 def while_it_imports() -> None:
   """Has both end this process by a line.
@@ -18,11 +20,19 @@ def while_it_imports() -> None:
 
 
 def as_it_begins() -> None:
-  """Has both raise KeyboardInterrupt from here on, that of SIGTERM with its number."""
-  if signal.getsignal(signal.SIGINT) is _stop:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-  if signal.getsignal(signal.SIGTERM) is _stop:
-    signal.signal(signal.SIGTERM, _terminate)
+  """Has both raise KeyboardInterrupt from here on, with their numbers."""
+  for number in (signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(number) is _stop:
+      signal.signal(number, _interrupt)
+
+
+def received() -> int | None:
+  """Returns the number of the signal that was to interrupt this process, if one was.
+
+  Raised where C asks Python for an attribute, as TensorFlow does while it traces,
+  KeyboardInterrupt becomes an error that there is no such attribute.
+  """
+  return _received[-1] if _received else None
 
 
 def _stop(number: int, frame: types.FrameType | None) -> None:
@@ -31,6 +41,7 @@ def _stop(number: int, frame: types.FrameType | None) -> None:
   os._exit(128 + number)
 
 
-def _terminate(number: int, frame: types.FrameType | None) -> None:
+def _interrupt(number: int, frame: types.FrameType | None) -> None:
   del frame
+  _received.append(number)
   raise KeyboardInterrupt(number)

@@ -79,7 +79,7 @@ except KeyboardInterrupt as stopped:
   [
     (['-m'], '', 'SIGINT', (130, 'stopped before it began: the same command starts')),
     (['-m'], '', 'SIGTERM', (143, 'stopped before it began: the same command starts')),
-    (['-m'], 'stopping.as_it_begins()', 'SIGINT', (1, 'raised ()')),
+    (['-m'], 'stopping.as_it_begins()', 'SIGINT', (1, 'raised (2,)')),
     (['-m'], 'stopping.as_it_begins()', 'SIGTERM', (1, 'raised (15,)')),
     # Who imports programs has handlers of their own.
     (['x'], 'stopping.as_it_begins()', 'SIGTERM', (-15, '')),
@@ -106,6 +106,28 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
   assert ended.status == 130
   assert ended.stderr.strip().startswith('stopped before it began')
   assert ended.stderr.strip().count('\n') == 0
+
+
+def test_a_signal_that_c_makes_another_error_of_is_one_line():
+  """As of a property that TensorFlow reads while it traces."""
+  code = """
+import os, signal, sys
+sys.argv = ['-m']
+from binaries.flags import program, stopping
+stopping.as_it_begins()
+def main():
+  try:
+    os.kill(os.getpid(), signal.SIGTERM)
+  except KeyboardInterrupt:
+    pass
+  raise AttributeError('there is no _type_spec')
+program.checked(main)(['test'])
+"""
+  process = subprocess.run(
+    [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
+  )
+  assert process.returncode == 143
+  assert process.stderr.strip() == 'stopped: the same command takes it up again'
 
 
 def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):

@@ -34,7 +34,7 @@ from tff_ssl.runtime import table
 from tff_ssl.runtime import trackers as trackers_lib
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
-# Of clients.csv, up to which it is compared with what was written.
+# Of clients.csv, up to which it is read at each checkpoint and compared on resuming.
 _MOST_BYTES = 2**23
 
 
@@ -167,11 +167,13 @@ class RunFolder:
     self.sync()
     rows = self.metrics.rows()
     columns = sorted(_row_of(rows, round))
+    of_clients = self._columns_of_clients(round)
     about: dict[str, Any] = {
       'run': run_config.identity(self.path),
       'columns': columns,
       'rows': table.digest(rows, round, [*columns, 'round']),
-      'clients': self._clients_before(round),
+      'client_columns': of_clients,
+      'clients': self._clients_until(round, of_clients),
     }
     self.checkpoints.save(round, state, about)
 
@@ -202,25 +204,42 @@ class RunFolder:
         f'{self.path / "metrics.csv"} has other numbers of rounds 1 to {round} than '
         'were written'
       )
-    clients = self._clients_before(round)
+    clients = self._clients_until(round, about.get('client_columns', ()))
     if clients is not None and about.get('clients') not in (None, clients):
       raise ValueError(
-        f'{self.path / table.CLIENTS} has other numbers of rounds before {round} than '
+        f'{self.path / table.CLIENTS} has other numbers of rounds 1 to {round} than '
         'were written'
       )
     self.system.keep_until(round)
 
-  def _clients_before(self, round: int) -> str | None:
-    """Returns a digest of the clients' numbers of earlier rounds.
+  def _columns_of_clients(self, round: int) -> list[str]:
+    """Returns the columns that clients have in a round."""
+    rows = self._rows_of_clients()
+    return sorted({name for row in rows if int(row['round']) == round for name in row})
 
-    Those of a round itself may be completed by its evaluation. None of a table that is
-    too large to be read at each checkpoint.
+  def _clients_until(self, round: int, columns: Collection[str]) -> str | None:
+    """Returns a digest of the clients' numbers; None of a table that is too large.
+
+    Args:
+      round: The last that counts, whose rows an evaluation may complete, and add to.
+      columns: Those that its rows had; none: only rounds before it count.
     """
     path = self.path / table.CLIENTS
     if path.exists() and path.stat().st_size > _MOST_BYTES:
       return None
-    rows = [row for row in table.Table(path).rows() if int(row['round']) < round]
-    return table.digest(rows, round, ())
+    told = {*columns} - {'round', table.CLIENT}
+    rows = [
+      row
+      for row in self._rows_of_clients()
+      if int(row['round']) < round or (int(row['round']) == round and told & {*row})
+    ]
+    return table.digest(rows, round, columns)
+
+  def _rows_of_clients(self) -> list[dict[str, str]]:
+    path = self.path / table.CLIENTS
+    if path.exists() and path.stat().st_size > _MOST_BYTES:
+      return []
+    return table.Table(path).rows()
 
   def sync(self) -> None:
     """Makes the rows of all tables durable: before a checkpoint that counts them."""
