@@ -1,7 +1,6 @@
 """What the binaries that train or evaluate share: the common flags.
 
-The common flags are the same words in every binary, which builds frozen configurations
-from them; library code never sees a flag.
+Every binary builds frozen configurations from the same flags; no library sees one.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -144,8 +143,8 @@ DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
-# Flags of one task each, which a run has where they are given: others do not know them.
-WHERE_GIVEN = ('classify', 'folders')
+# Flags that a run has where they are given: others do not know them.
+WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'validation')
 
 # Paths that a program which reads a run needs again on its command line, and what it
 # has no use for: neither is taken from the run.
@@ -341,6 +340,7 @@ def load_task() -> task_lib.Task:
     classify=CLASSIFY.value,
     folders=FOLDERS.value,
   )
+  task = dealing.hold_out(task)
   print(task.describe())
   for line in task.report:
     print(f'  {line}')

@@ -6,6 +6,7 @@ import numpy as np
 from binaries.flags import paths
 from tasks import registry
 from tasks import task as task_lib
+from tasks import validation
 from tff_ssl.evaluation import features
 from tff_ssl.partition import classes
 from tff_ssl.partition import clients as partition_lib
@@ -39,6 +40,13 @@ MOST = flags.DEFINE_integer(
   None,
   'Clients with more training examples keep so many of them, drawn; by default all.',
   lower_bound=1,
+)
+VALIDATION = flags.DEFINE_float(
+  'validation',
+  None,
+  'Share of the training examples (cases, or clients where the data name them) that is '
+  'held out as a validation split, which no client holds, and evaluated besides the '
+  'test split; by default only the validation split of the data, where they have one.',
 )
 # Programs' defaults that deal by labels.
 _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
@@ -98,6 +106,12 @@ def check() -> None:
       '--partition_encoder is given without a --partition of clusters; it is for those '
       'only.'
     )
+
+
+def hold_out(task: task_lib.Task) -> task_lib.Task:
+  """Returns the task with the validation split that the flag asks for, if it does."""
+  share = VALIDATION.value
+  return task if share is None else validation.hold_out(task, share)
 
 
 def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
