@@ -124,6 +124,7 @@ def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
     task: The run's, if it was loaded.
     encoder: The run's.
   """
+  own: Callable[[np.ndarray], np.ndarray]
   own = functools.partial(features.encode, encoder)
   if task is None or not (_CLASSIFIER.value or _FINETUNED.value):
     return _Made(encoder, None, own)

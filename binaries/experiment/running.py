@@ -302,7 +302,8 @@ def _build_watch(prepared: Prepared) -> tuple[loop.EvaluateFn | None, int]:
   def watch(state: Any, round: int) -> Mapping[str, float]:
     del round
     found = prepared.algorithm.get_model_weights(state)
-    params = prepared.of_encoder({**found.trainable, **found.non_trainable})
+    weights = collections.OrderedDict(**found.trainable, **found.non_trainable)
+    params = prepared.of_encoder(weights)
     return prepared.evaluator.watch(watched, params)
 
   if every is None:

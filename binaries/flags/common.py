@@ -30,8 +30,8 @@ DATA_DIR = paths.define(
   'data_dir',
   None,
   'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
-  'file (ham10000, ham10000_records, emoji, cases, folder), or the .npz, .csv or '
-  '.parquet file (features).',
+  'file (ham10000, ham10000_records, emoji, cases, folder, tiny_imagenet), the .npz, '
+  ".csv or .parquet file (features), or TFF's cache folder (gld23k).",
 )
 CLASSIFY = flags.DEFINE_enum(
   'classify',
@@ -162,15 +162,7 @@ NOT_ADOPTED = (
 
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
-WITH_DATA_DIR = (
-  *DOWNLOADED,
-  'ham10000',
-  'ham10000_records',
-  'emoji',
-  'cases',
-  'folder',
-  'features',
-)
+WITH_DATA_DIR = (*DOWNLOADED, *registry.OF_FILES)
 
 
 def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
