@@ -20,6 +20,11 @@ Of runs with numbers of each client (`binaries.fedema`: mu, divergence, lambda;
 `binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over
 the rounds, of the first run of each group.
 
+With `--at=best`, the numbers are those of each run's best round by its validation split
+(`--validation=0.1` of a run, with `--evaluate_every`), never by the test split:
+
+  python -m binaries.compare --runs='runs/*' --at=best
+
 With `--over`, `over.png` shows the accuracies against a flag, and `over.csv` has them.
 """
 
@@ -33,6 +38,7 @@ from absl import flags
 
 from binaries.flags import outputs
 from binaries.flags import program
+from tff_ssl.reporting import best_round
 from tff_ssl.reporting import caveats as caveats_lib
 from tff_ssl.reporting import columns
 from tff_ssl.reporting import compare
@@ -74,13 +80,20 @@ _LABEL = flags.DEFINE_list(
 _ORDER = flags.DEFINE_string(
   'order', None, "A number, as 'linear/10%/accuracy', by which groups stand best first."
 )
+_AT = flags.DEFINE_string(
+  'at',
+  best_round.LAST,
+  'Which round of each run is compared: the last; the best by the accuracy on its '
+  'validation split, of those that were evaluated (best); or the best by a number of '
+  "that split, as 'validation/knn/10%/accuracy'.",
+)
 _WRITTEN = flags.DEFINE_list(
   'formats',
   list(_FORMATS),
   f'What is written besides page and CSV: some of {", ".join(_FORMATS)}.',
 )
 # Of compare, and of programs that compare in the end.
-OF_COMPARISON = ('metric', 'curves', 'over', 'label', 'order', 'formats')
+OF_COMPARISON = ('metric', 'curves', 'over', 'label', 'order', 'at', 'formats')
 
 
 def main() -> None:
@@ -100,6 +113,7 @@ def check_flags() -> None:
   for kind in _CURVES.value:
     if kind not in curves.KINDS:
       raise ValueError(f'curves has {kind!r}; allowed are {", ".join(curves.KINDS)}.')
+  best_round.check(_AT.value)
   for name in _WRITTEN.value:
     if name not in _FORMATS:
       raise ValueError(f'formats has {name!r}; allowed are {", ".join(_FORMATS)}.')
@@ -121,7 +135,7 @@ def compare_folders(
   """
   if axis is None and OVER.value:
     axis = sensitivity.over(OVER.value)
-  runs = [runs_lib.read(folder) for folder in folders]
+  runs = best_round.take([runs_lib.read(folder) for folder in folders], _AT.value)
   if _LABEL.value:
     label = groups_lib.flag_label(runs, _LABEL.value)
   groups = groups_lib.group(runs, label=label)

@@ -3,28 +3,36 @@ r"""Exports the encoder of a run to Keras, SavedModel, TFLite and ONNX.
   python -m binaries.export --run=runs/digits --out=digits_encoder
   python -m binaries.export --run=runs/digits --out=digits_encoder \
       --to=keras,tflite --classifier
+  python -m binaries.export --run=runs/digits --out=digits_model --finetuned
   python -m binaries.export --run=runs/fedavg --out=on_device --to=tflite_training
 
 What is exported takes images as bytes, or the rows of a table as they were measured,
 and gives `features`; with --classifier, a linear classifier fitted on all training
-labels of the run's task, `probabilities` too. Each file is read again and compared with
-the run's encoder. `tflite_training` is one local step of the run's objective, for
-training on a device: signatures train, infer, save and restore. The folder --out also
+labels of the run's task, `probabilities` too; with --finetuned both are of the encoder
+that was trained end to end on these labels, as the method `finetune` does. Each file is
+read again and compared with the encoder as it is evaluated. `tflite_training` is one
+local step of the run's objective, for training on a device: signatures train, infer,
+save and restore. The folder --out also
 has `encoder.md`, the model card, with digests of all files. docs/take_away.md says how
 the files are used.
 """
 
+from collections.abc import Callable
+import functools
 import json
 import pathlib
+from typing import NamedTuple
 
 from absl import flags
 from absl import logging
+import numpy as np
 import tensorflow as tf
 
 from binaries.experiment import exporting
 from binaries.flags import common
 from binaries.flags import outputs
 from tasks import task as task_lib
+from tff_ssl.evaluation import features
 from tff_ssl.evaluation import linear
 from tff_ssl.reporting import model_card
 from tff_ssl.runtime import encoder_file
@@ -37,15 +45,21 @@ _CLASSIFIER = flags.DEFINE_bool(
   False,
   "Of export: fit a linear classifier on the task's training labels, and export it.",
 )
+_FINETUNED = flags.DEFINE_bool(
+  'finetuned',
+  False,
+  "Of export: train the encoder and a linear classifier end to end on the task's "
+  'training labels (--finetune_steps, --finetune_learning_rate), and export both.',
+)
 _TRAINING = 'tflite_training'
 _DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
 _STEP = 'training.tflite'
 _LABELS = 'labels.json'
 # Of the largest number that is compared, where that is above 1.
 _TOLERANCE = 1e-4
-_OWN = ('run', 'to', 'out', 'classifier')
+_OWN = ('run', 'to', 'out', 'classifier', 'finetuned')
 # What --help tells.
-TAKEN = (*_OWN, 'data_dir', 'download', 'partition_encoder')
+TAKEN = (*_OWN, *exporting.MAY_BE_GIVEN, 'partition_encoder')
 
 
 def main() -> None:
@@ -60,29 +74,20 @@ def main() -> None:
   run_config.read(folder)
   encoder = encoder_file.read(folder / model_card.ENCODER)
   task = None
+  fits = _CLASSIFIER.value or _FINETUNED.value
   is_table = len(encoder.input_shape) == 2
-  if _CLASSIFIER.value or is_table or _TRAINING in _formats():
+  if fits or is_table or _TRAINING in _formats():
     task = exporting.load_task(folder)
-  field = 'image' if task is None else task.field
-  fitted, notes = None, []
-  if _CLASSIFIER.value and task is not None:
-    fitted, accuracy = exporting.classifier(task, encoder, field)
-    notes.append(
-      f'probabilities: logistic regression on all training labels, {accuracy:.1%} of '
-      'the test examples right; classes in the order of ' + _LABELS
-    )
-    if task.case_level:
-      notes.append(
-        'probabilities: fitted on the mean features of cases; of a single image they '
-        'are less sure'
-      )
+  made = _make(task, encoder)
+  notes = list(made.notes)
+  if notes:
     print(notes[0])
   step = None
   if task is not None and _TRAINING in _formats():
     step = exporting.local_step(folder, task)
   out.mkdir(parents=True, exist_ok=True)
-  written = _write(out, formats, encoder, task, field, fitted, notes)
-  if fitted is not None and task is not None:
+  written = _write(out, formats, task, made, notes)
+  if made.fitted is not None and task is not None:
     with files.atomic(out / _LABELS) as aside:
       aside.write_text(json.dumps(task.label_names, indent=2) + '\n')
     written.append(out / _LABELS)
@@ -94,6 +99,54 @@ def main() -> None:
     print(notes[-1])
   _write_card(folder, out, written, notes)
   print(f'Exported: {out}')
+
+
+class _Made(NamedTuple):
+  """What is exported, and what each file is compared with.
+
+  Attributes:
+    encoder: The run's, or that which was fine-tuned.
+    fitted: The classifier, if there is one.
+    encode: Maps inputs to the features that the encoder must give.
+    notes: On what was trained, for the card.
+  """
+
+  encoder: tf.keras.Model
+  fitted: linear.LinearClassifier | None
+  encode: Callable[[np.ndarray], np.ndarray]
+  notes: tuple[str, ...] = ()
+
+
+def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
+  """Trains what the flags ask for.
+
+  Args:
+    task: The run's, if it was loaded.
+    encoder: The run's.
+  """
+  own: Callable[[np.ndarray], np.ndarray]
+  own = functools.partial(features.encode, encoder)
+  if task is None or not (_CLASSIFIER.value or _FINETUNED.value):
+    return _Made(encoder, None, own)
+  notes = []
+  if _FINETUNED.value:
+    tuned = exporting.finetuned(task, encoder, task.field)
+    encoder, fitted, own = tuned.model, tuned.head, tuned.encode
+    notes.append(
+      f'features and probabilities: {tuned.about}; classes in the order of {_LABELS}'
+    )
+  else:
+    fitted, accuracy = exporting.classifier(task, encoder, task.field)
+    notes.append(
+      f'probabilities: logistic regression on all training labels, {accuracy:.1%} of '
+      'the test examples right; classes in the order of ' + _LABELS
+    )
+  if task.case_level:
+    notes.append(
+      'probabilities: fitted on the mean features of cases; of a single image they are '
+      'less sure'
+    )
+  return _Made(encoder, fitted, own, tuple(notes))
 
 
 def _check_given() -> None:
@@ -139,9 +192,15 @@ def _formats() -> list[str]:
       )
   if wanted != [_TRAINING]:
     exports.check([name for name in wanted if name != _TRAINING])
-  if _CLASSIFIER.value and wanted == [_TRAINING]:
+  for flag in (_CLASSIFIER, _FINETUNED):
+    if flag.value and wanted == [_TRAINING]:
+      raise ValueError(
+        f'--{flag.name} is given with --to={_TRAINING}, which has none of its own.'
+      )
+  if _CLASSIFIER.value and _FINETUNED.value:
     raise ValueError(
-      f'--classifier is given with --to={_TRAINING}, which has none of its own.'
+      '--classifier and --finetuned are both given; an export has one classifier, on '
+      'the encoder as it is or trained with it.'
     )
   return wanted
 
@@ -149,16 +208,15 @@ def _formats() -> list[str]:
 def _write(
   out: pathlib.Path,
   formats: list[str],
-  encoder: tf.keras.Model,
   task: task_lib.Task | None,
-  field: str,
-  fitted: linear.LinearClassifier | None,
+  made: _Made,
   notes: list[str],
 ) -> list[pathlib.Path]:
-  """Writes the formats, and compares each with the run's encoder."""
-  own = exporting.compared(task, encoder, field)
-  expected = exporting.expected(encoder, fitted, own.scaled)
-  model = exports.with_preprocessing(encoder, exporting.scaling(task, encoder), fitted)
+  """Writes the formats, and compares each with the encoder as it is evaluated."""
+  own = exporting.compared(task, made.encoder, 'image' if task is None else task.field)
+  expected = exporting.expected(made.encode, made.fitted, own.scaled)
+  scaling = exporting.scaling(task, made.encoder)
+  model = exports.with_preprocessing(made.encoder, scaling, made.fitted)
   written = []
   for name in formats:
     path = exports.write(model, name, out)

@@ -40,6 +40,7 @@ TAKEN = (
   'plot',
   'csv',
   'max_clients',
+  'validation',
 )
 # What labels do not show.
 _IMAGES = {

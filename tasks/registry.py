@@ -9,11 +9,13 @@ from tasks import cifar
 from tasks import digits
 from tasks import emoji
 from tasks import folders as folders_lib
+from tasks import gld
 from tasks import ham10000
 from tasks import manifest
 from tasks import stl10
 from tasks import tables
 from tasks import task as task_lib
+from tasks import tiny_imagenet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +57,21 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
   tables.FEATURES: lambda r: tables.load_file(r.data_dir),
+  gld.NAME: lambda r: gld.load(r.data_dir, r.image_size),
+  tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size),
 }
 TASKS = tuple(_LOADERS)
+# Tasks whose files are yours to name.
+OF_FILES = (
+  'ham10000',
+  'ham10000_records',
+  'emoji',
+  'cases',
+  'folder',
+  tables.FEATURES,
+  gld.NAME,
+  tiny_imagenet.NAME,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +114,8 @@ def outline(
       has_cases=has_cases,
       has_labels='label' in columns,
     )
+  if name == gld.NAME:
+    return Outline(has_clients=True)
   if name == tables.FEATURES:
     return Outline(has_labels=tables.has_label(data_dir))
   return Outline()
@@ -118,8 +135,9 @@ def load(
   Args:
     name: One of `TASKS`.
     data_dir: Where the data are: TFDS's folder for cifar10, cifar100 and stl10, the
-      folder or .tar file for ham10000, ham10000_records, emoji, cases and folder, the
-      .npz, .csv or .parquet file for features; the others need none.
+      folder or .tar file for ham10000, ham10000_records, emoji, cases, folder and
+      tiny_imagenet, TFF's cache folder for gld23k, the .npz, .csv or .parquet file
+      for features; the others need none.
     image_size: Height and width of the images, in pixels; None for the task's own.
     download: Whether data that are not there may be downloaded (TFDS).
     seed: Seed of the split into train and test cases, where none is published.

@@ -9,6 +9,7 @@ def hold_out_cases(
   fraction: float,
   seed: int,
   what: str = 'cases',
+  into: str = 'train and test',
 ) -> np.ndarray:
   """Chooses the test cases, the same fraction of the cases of every label.
 
@@ -22,6 +23,7 @@ def hold_out_cases(
     fraction: Fraction of the cases to hold out, between 0 and 1.
     seed: Same seed, same split.
     what: What to call cases in the error.
+    into: What to call the two splits there.
 
   Returns:
     bool [n], whether an example is held out.
@@ -42,7 +44,7 @@ def hold_out_cases(
     held_out[members[: max(count, 0)]] = True
   if not np.any(held_out):
     raise ValueError(
-      f'The {len(case_ids)} {what} cannot be split into train and test: at least one '
-      f'label must have two {what}.'
+      f'The {len(case_ids)} {what} cannot be split into {into}: at least one label '
+      f'must have two {what}.'
     )
   return held_out[case_of]

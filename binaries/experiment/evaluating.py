@@ -16,11 +16,14 @@ from tasks import task as task_lib
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
+from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import finetune_search
+from tff_ssl.evaluation import online_knn
 from tff_ssl.evaluation import population
 from tff_ssl.evaluation import scores
+from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
 from tff_ssl.federated import server
 from tff_ssl.objectives import dual_encoder
@@ -78,6 +81,8 @@ class Evaluator:
           f'The task {task.name!r} has no {split} labels; evaluation needs them.'
         )
     self._task = task
+    labelled = task.validation is not None and np.any(task.validation.label >= 0)
+    self.validation = task.validation if labelled else None
     self._encoder = encoder
     self._federated = federated
     self._collect = collect
@@ -123,9 +128,37 @@ class Evaluator:
           case_level=self._task.case_level,
           deal=self._deal,
           field=self._encoder.field,
+          validation=self.validation,
         )
       )
     return numbers
+
+  def watched(self) -> online_knn.Watched | None:
+    """Returns the few examples of a kNN during training; None: nothing is labelled."""
+    if self.skipped is not None:
+      return None
+    queried: dict[str, encoded.Examples] = {'': self._task.test}
+    if self.validation is not None:
+      queried[suite.VALIDATION] = self.validation
+    return online_knn.choose(
+      self._task.train,
+      queried,
+      self._task.num_classes,
+      common.SEED.value,
+      self._encoder.field,
+      evaluation.knn_config(),
+    )
+
+  def watch(
+    self, watched: online_knn.Watched, params: network.Params
+  ) -> dict[str, float]:
+    """Classifies them with an encoder, by name: cheap, for curves.
+
+    Args:
+      watched: From `watched`.
+      params: Of the encoder, with its population statistics if it has any.
+    """
+    return watched.evaluate(functools.partial(self._encode, params))
 
   def evaluate_several(self, models: Mapping[str, network.Params]) -> results.Numbers:
     """Evaluates the encoders of several models that are a method's result.
@@ -145,7 +178,8 @@ class Evaluator:
     by_score: dict[str, list[float]] = collections.OrderedDict()
     for model, params in models.items():
       for name, value in self.evaluate(network.select(params, prefix)).items():
-        if name.rpartition('/')[2] in results.SCORES:
+        of_test = not name.startswith(suite.VALIDATION)
+        if of_test and name.rpartition('/')[2] in results.SCORES:
           numbers[f'{_CLUSTERS}/{model}/{name}'] = value
           by_score.setdefault(name, []).append(value)
     for name, values in by_score.items():
@@ -221,22 +255,24 @@ class Evaluator:
   ) -> results.Numbers:
     if not methods:
       return collections.OrderedDict()
-    return suite.evaluate(
-      functools.partial(self._encode, params),
-      self._task.train,
-      self._task.test,
-      num_classes=self._task.num_classes,
-      methods=methods,
-      fractions=fractions,
-      case_level=self._task.case_level,
-      seed=common.SEED.value,
-      finetune=finetune_fn,
-      federated=self._federated,
-      collect=self._collect,
-      deal=self._deal,
-      field=self._encoder.field,
-      knn_config=evaluation.knn_config(),
-    )
+    with stages.telling():
+      return suite.evaluate(
+        functools.partial(self._encode, params),
+        self._task.train,
+        self._task.test,
+        num_classes=self._task.num_classes,
+        methods=methods,
+        fractions=fractions,
+        case_level=self._task.case_level,
+        seed=common.SEED.value,
+        finetune=finetune_fn,
+        federated=self._federated,
+        collect=self._collect,
+        deal=self._deal,
+        field=self._encoder.field,
+        knn_config=evaluation.knn_config(),
+        validation=self.validation,
+      )
 
 
 def _keeping(

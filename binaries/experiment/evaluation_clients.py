@@ -67,7 +67,7 @@ def check() -> None:
         f'{suite.FEDERATED_LINEAR}.'
       )
   partition = dealing.PARTITION.value
-  if FAIRNESS.value and partition and spec.needs_features(spec.parse(partition)):
+  if FAIRNESS.value and dealing.needs_features():
     raise ValueError(
       f'--fairness is given, but the run has --partition={partition}; clusters of the '
       'test examples would not be those of the training examples.'
@@ -123,13 +123,12 @@ def build_deal(task: task_lib.Task) -> scores.Deal | None:
 
   def deal(labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
     text = dealing.text(task)
-    holders, seed = cases, common.SEED.value
-    if task.test.client is not None:
-      # Of a case all images are at one client.
-      known, first = np.unique(task.test.case, return_index=True)
-      holders = task.test.client[first[np.searchsorted(known, cases)]]
+    held_by, names = dealing.holders(task, task.test)
+    # Of a case all images are at one client.
+    known, first = np.unique(task.test.case, return_index=True)
+    holders = held_by[first[np.searchsorted(known, cases)]]
     try:
-      return spec.build(text, labels, holders, seed, names=task.holder_names)
+      return spec.build(text, labels, holders, common.SEED.value, names=names)
     except ValueError as error:
       raise ValueError(
         f'--fairness applies the partition {text} to the test examples of {task.name}, '

@@ -1,6 +1,6 @@
 """What an export needs of a run: its encoder, and where asked for data and step."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import functools
 import pathlib
 from typing import Any, NamedTuple
@@ -14,9 +14,14 @@ from binaries.flags import evaluation
 from binaries.flags import training
 from binaries.methods import table
 from tasks import task as task_lib
+from tff_ssl.encoders import keras_import
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import features
+from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import linear
+from tff_ssl.evaluation import population
+from tff_ssl.evaluation import stages
+from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import exports
@@ -24,9 +29,32 @@ from tff_ssl.runtime import on_device
 from tff_ssl.runtime import run_config
 
 _COMPARED = 64
+# What may be given besides what the run has.
+MAY_BE_GIVEN = (
+  'data_dir',
+  'download',
+  'finetune_steps',
+  'finetune_learning_rate',
+)
 # Those whose clients train the objective by itself.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
 _STATISTICS = 'global_model_weights/non_trainable'
+
+
+class Tuned(NamedTuple):
+  """The run's encoder after fine-tuning, with the head that was trained with it.
+
+  Attributes:
+    model: The encoder.
+    head: On its features as they are.
+    encode: Maps inputs to features by the network that was trained, not by `model`.
+    about: What it is, for the user.
+  """
+
+  model: tf.keras.Model
+  head: linear.LinearClassifier
+  encode: Callable[[np.ndarray], np.ndarray]
+  about: str
 
 
 class Compared(NamedTuple):
@@ -55,7 +83,7 @@ def load_task(folder: pathlib.Path) -> task_lib.Task:
   config = run_config.read(folder)
   common.adopt(
     {**common.DEFAULTS, **evaluation.DEFAULTS, **config['flags']},
-    ('data_dir', 'download'),
+    MAY_BE_GIVEN,
   )
   common.check_flags()
   task = common.load_task()
@@ -136,19 +164,79 @@ def classifier(
   return fitted, float(np.mean(right))
 
 
+def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
+  """Trains the encoder end to end on all training labels, as the method `finetune`.
+
+  Args:
+    task: The run's; of cases, as there, their images' mean features are classified.
+    model: The run's encoder.
+    field: That it reads.
+
+  Raises:
+    ValueError: If the task has no training or test labels.
+  """
+  if not all(np.any(each.label >= 0) for each in (task.train, task.test)):
+    raise ValueError(f'The task {task.name!r} lacks labels; fine-tuning needs some.')
+  encoder = common.build_encoder_of_shape(task.shapes[field], field)
+  params = population.trained(encoder, keras_import.params(encoder, model))
+  train = finetune.build_finetune(
+    encoder.apply,
+    task.num_classes,
+    evaluation.finetune_config(),
+    encoder.infer,
+    population.build_complete(encoder),
+    evaluation.finetune_choice(),
+  )
+  results_of = []
+
+  def keep(*args: Any, **kwargs: Any) -> finetune.Finetuned:
+    results_of.append(train(params, *args, **kwargs))
+    return results_of[-1]
+
+  with stages.telling():
+    numbers = suite.evaluate(
+      functools.partial(features.encode, model),
+      task.train,
+      task.test,
+      num_classes=task.num_classes,
+      methods=['finetune'],
+      fractions=[1.0],
+      case_level=task.case_level,
+      seed=common.SEED.value,
+      finetune=keep,
+      field=field,
+    )
+  (tuned,) = results_of
+  width = encoder.output_dim
+  head = linear.LinearClassifier(
+    np.zeros([width], np.float32),
+    np.ones([width], np.float32),
+    tuned.head['kernel'].numpy(),
+    tuned.head['bias'].numpy(),
+  )
+  right = numbers['finetune/100%/accuracy']
+  return Tuned(
+    encoder.to_keras(tuned.params),
+    head,
+    functools.partial(features.build_encode(encoder.infer), tuned.params),
+    'fine-tuned end to end on all training labels, with which '
+    f'{right:.1%} of the test examples are right',
+  )
+
+
 def expected(
-  encoder: tf.keras.Model,
+  encode: Callable[[np.ndarray], np.ndarray],
   fitted: linear.LinearClassifier | None,
   scaled: np.ndarray,
 ) -> exports.Outputs:
-  """Returns what an export must give: of the run's encoder, as it is evaluated.
+  """Returns what an export must give: of the encoder, as it is evaluated.
 
   Args:
-    encoder: The run's.
+    encode: Maps inputs to the encoder's features.
     fitted: The classifier, if there is one.
     scaled: See `Compared`.
   """
-  found = features.encode(encoder, scaled)
+  found = encode(scaled)
   outputs = {exports.FEATURES: found}
   if fitted is not None:
     outputs[exports.PROBABILITIES] = fitted.probabilities(found)

@@ -46,6 +46,9 @@ from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
 
+# Share of the operations of training that the kNN during it takes.
+_WATCHING = 0.02
+
 
 def check_flags(chosen: choice.Choice) -> None:
   """Refuses what can be seen to be wrong without data.
@@ -238,6 +241,7 @@ def execute(prepared: Prepared) -> None:
       numbers.update(own.during(folder, weights, round))
     return numbers
 
+  watch, watch_every = _build_watch(prepared)
   with run_folder.RunFolder(
     path,
     prepared.chosen.values(),
@@ -269,6 +273,8 @@ def execute(prepared: Prepared) -> None:
         alarm=alarm.Alarms(alarms),
         keep_fn=keep,
         start_fn=start,
+        watch_fn=watch,
+        watch_every=watch_every,
       )
       rows = folder.metrics.rows()
       if mixing is not None:
@@ -284,6 +290,26 @@ def execute(prepared: Prepared) -> None:
       evaluating.report(evaluator, path, rounds, prepared.name, known)
     model_card.write(path)
   print(f'Run folder: {path}')
+
+
+def _build_watch(prepared: Prepared) -> tuple[loop.EvaluateFn | None, int]:
+  """Returns what looks at the encoder by kNN during training, and every how often."""
+  every = evaluation.KNN_EVERY.value
+  watched = None if every == 0 else prepared.evaluator.watched()
+  if watched is None:
+    return None, 0
+
+  def watch(state: Any, round: int) -> Mapping[str, float]:
+    del round
+    found = prepared.algorithm.get_model_weights(state)
+    weights = collections.OrderedDict(**found.trainable, **found.non_trainable)
+    params = prepared.of_encoder(weights)
+    return prepared.evaluator.watch(watched, params)
+
+  if every is None:
+    examples = _batch_of_all(prepared.partition.client_sizes.tolist())
+    every = watched.rounds_between(examples, _WATCHING)
+  return watch, every
 
 
 def in_parts(process: Any) -> Any:

@@ -177,9 +177,12 @@ class _Measure:
           num_classes=self._task.num_classes,
           case_level=self._task.case_level,
           field=self._task.field,
+          validation=self._evaluator.validation,
         )
         for score in _SCORES if self._evaluator.balanced else _SCORES[:1]:
-          numbers[f'{name}/{score}'] = found[f'{suite.CLASSIFIER}/{score}']
+          for split in ('', suite.VALIDATION):
+            if (known := f'{split}{suite.CLASSIFIER}/{score}') in found:
+              numbers[f'{split}{name}/{score}'] = found[known]
     if _is_due(round, common.EVALUATE_EVERY.value):
       weights = self._process.get_model_weights(state)
       # With the population statistics of batch norm.

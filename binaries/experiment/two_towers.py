@@ -22,6 +22,7 @@ from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import scores
+from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
 
 _LEFT, _RIGHT = dual_encoder.LEFT, dual_encoder.RIGHT
@@ -164,6 +165,9 @@ def _project(
 
 def _of_right(numbers: results.Numbers) -> results.Numbers:
   """Returns the numbers with the names of the right tower's."""
-  return collections.OrderedDict(
-    (results.RIGHT + name, value) for name, value in numbers.items()
-  )
+  named: results.Numbers = collections.OrderedDict()
+  for name, value in numbers.items():
+    # What is of a validation split begins with that.
+    split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
+    named[split + results.RIGHT + name.removeprefix(split)] = value
+  return named

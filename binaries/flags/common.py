@@ -1,7 +1,6 @@
 """What the binaries that train or evaluate share: the common flags.
 
-The common flags are the same words in every binary, which builds frozen configurations
-from them; library code never sees a flag.
+Every binary builds frozen configurations from the same flags; no library sees one.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,8 +30,8 @@ DATA_DIR = paths.define(
   'data_dir',
   None,
   'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
-  'file (ham10000, ham10000_records, emoji, cases, folder), or the .npz, .csv or '
-  '.parquet file (features).',
+  'file (ham10000, ham10000_records, emoji, cases, folder, tiny_imagenet), the .npz, '
+  ".csv or .parquet file (features), or TFF's cache folder (gld23k).",
 )
 CLASSIFY = flags.DEFINE_enum(
   'classify',
@@ -144,8 +143,8 @@ DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
-# Flags of one task each, which a run has where they are given: others do not know them.
-WHERE_GIVEN = ('classify', 'folders')
+# Flags that a run has where they are given: others do not know them.
+WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'validation')
 
 # Paths that a program which reads a run needs again on its command line, and what it
 # has no use for: neither is taken from the run.
@@ -163,15 +162,7 @@ NOT_ADOPTED = (
 
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
-WITH_DATA_DIR = (
-  *DOWNLOADED,
-  'ham10000',
-  'ham10000_records',
-  'emoji',
-  'cases',
-  'folder',
-  'features',
-)
+WITH_DATA_DIR = (*DOWNLOADED, *registry.OF_FILES)
 
 
 def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
@@ -341,6 +332,7 @@ def load_task() -> task_lib.Task:
     classify=CLASSIFY.value,
     folders=FOLDERS.value,
   )
+  task = dealing.hold_out(task)
   print(task.describe())
   for line in task.report:
     print(f'  {line}')

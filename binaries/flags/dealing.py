@@ -4,8 +4,10 @@ from absl import flags
 import numpy as np
 
 from binaries.flags import paths
+from tasks import ham10000
 from tasks import registry
 from tasks import task as task_lib
+from tasks import validation
 from tff_ssl.evaluation import features
 from tff_ssl.partition import classes
 from tff_ssl.partition import clients as partition_lib
@@ -25,8 +27,12 @@ PARTITION = flags.DEFINE_string(
   'style:clients=5 (these three mixed: ,alpha=0.1 or ,beta=0.5), or client (or case): '
   'each client of the data, or each case where they name none; by default this where '
   'the task has either, iid:examples=4 where nothing is labelled, and '
-  'dirichlet:alpha=0,examples=4 elsewhere.',
+  'dirichlet:alpha=0,examples=4 elsewhere. Of ham10000 also hospital: where Dataverse '
+  'says that a photograph was taken.',
 )
+# The partition by a column of HAM10000's metadata, and the tasks that have these.
+HOSPITAL = 'hospital'
+_WITH_HOSPITALS = ('ham10000', 'ham10000_records')
 ENCODER = paths.define(
   'partition_encoder',
   None,
@@ -40,6 +46,13 @@ MOST = flags.DEFINE_integer(
   'Clients with more training examples keep so many of them, drawn; by default all.',
   lower_bound=1,
 )
+VALIDATION = flags.DEFINE_float(
+  'validation',
+  None,
+  'Share of the training examples (cases, or clients where the data name them) that is '
+  'held out as a validation split, which no client holds, and evaluated besides the '
+  'test split; by default only the validation split of the data, where they have one.',
+)
 # Programs' defaults that deal by labels.
 _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
 # Of which examples a client keeps, apart from the draws of the partition.
@@ -48,6 +61,9 @@ _KEEPING = 1
 
 def text(task: task_lib.Task) -> str:
   """Returns the partition's specification: the flag, or the task's default."""
+  if PARTITION.value == HOSPITAL:
+    # Those whom `holders` names.
+    return 'case'
   if PARTITION.value:
     return PARTITION.value
   if task.train.client is not None:
@@ -87,7 +103,13 @@ def check() -> None:
     ValueError: If the specification is malformed, or the encoder is missing or would
       do nothing.
   """
-  if PARTITION.value is not None and spec.needs_features(spec.parse(PARTITION.value)):
+  name = flags.FLAGS['task'].value
+  if PARTITION.value == HOSPITAL and name not in _WITH_HOSPITALS:
+    raise ValueError(
+      f'--partition={HOSPITAL} is given with --task={name}; it is for '
+      f'{", ".join(_WITH_HOSPITALS)} only.'
+    )
+  if needs_features():
     if not ENCODER.value:
       raise ValueError(
         f'--partition={PARTITION.value} is given without --partition_encoder; it must '
@@ -98,6 +120,38 @@ def check() -> None:
       '--partition_encoder is given without a --partition of clusters; it is for those '
       'only.'
     )
+
+
+def needs_features() -> bool:
+  """Returns whether the partition of the flag is made of an encoder's features."""
+  if PARTITION.value is None or PARTITION.value == HOSPITAL:
+    return False
+  return spec.needs_features(spec.parse(PARTITION.value))
+
+
+def holders(
+  task: task_lib.Task, examples: task_lib.Examples
+) -> tuple[np.ndarray, tuple[str, ...]]:
+  """Returns who holds each example by nature, and their names in order.
+
+  Args:
+    task: Of the run.
+    examples: Of one of its splits.
+
+  Raises:
+    ValueError: Hospitals are asked for, and the metadata do not tell them.
+  """
+  if PARTITION.value != HOSPITAL:
+    return examples.holder, task.holder_names
+  places = ham10000.hospitals(flags.FLAGS['data_dir'].value)
+  names, numbers = np.unique(places, return_inverse=True)
+  return numbers[examples.example_id].astype(np.int64), tuple(names.tolist())
+
+
+def hold_out(task: task_lib.Task) -> task_lib.Task:
+  """Returns the task with the validation split that the flag asks for, if it does."""
+  share = VALIDATION.value
+  return task if share is None else validation.hold_out(task, share)
 
 
 def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
@@ -115,14 +169,8 @@ def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
   """
   config = spec.parse(text(task))
   encoded = _encode(task) if spec.needs_features(config) else None
-  partition = spec.build(
-    config,
-    task.train.label,
-    task.train.holder,
-    seed,
-    encoded,
-    task.holder_names,
-  )
+  held_by, names = holders(task, task.train)
+  partition = spec.build(config, task.train.label, held_by, seed, encoded, names)
   if MOST.value is None:
     return partition
   rng = np.random.default_rng([seed, _KEEPING])

@@ -49,6 +49,13 @@ _FINETUNE_RATE = flags.DEFINE_float(
   'training labels, of 0.001, 0.003 and 0.01, at the cost of four times the steps, or '
   'of ten where labels are few.',
 )
+KNN_EVERY = flags.DEFINE_integer(
+  'knn_every',
+  None,
+  'Rounds between kNNs of a few examples, for curves (online_knn in metrics.csv); by '
+  'default as often as takes about 2 % of training, 0: never.',
+  lower_bound=0,
+)
 BASELINES = flags.DEFINE_bool(
   'baselines', False, 'Evaluate the random encoder and supervised training too.'
 )

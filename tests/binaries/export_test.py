@@ -7,9 +7,14 @@ import pytest
 import tensorflow as tf
 
 from binaries import export
+from binaries.flags import common
 from tasks import registry
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.binaries import take_away
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import finetune
 from tff_ssl.runtime import exports
 from tff_ssl.runtime import on_device
 
@@ -71,6 +76,52 @@ def test_what_is_exported_is_the_run_s(run, tmp_path, capsys, monkeypatch):
   assert f'{digest}  encoder.keras\n' in card
 
 
+def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
+  run, tmp_path, capsys
+):
+  folder, params = run
+  out = tmp_path / 'out'
+  in_process.call(
+    export,
+    f'--run={folder}',
+    f'--out={out}',
+    '--to=keras,tflite',
+    '--finetuned',
+    '--finetune_steps=40',
+    '--finetune_learning_rate=0.01',
+  )
+  shown = capsys.readouterr().out
+  task = registry.load('digits')
+  # Trained again, from the parameters of the checkpoint.
+  with in_process.parsed('--task=digits', *launch.SMALL):
+    encoder = common.build_encoder(task)
+  config = finetune.FinetuneConfig(learning_rate=0.01, num_steps=40)
+  tuned = finetune.build_finetune(encoder.apply, task.num_classes, config)(
+    network.select(params, 'encoder'),
+    task.train.image,
+    task.train.label,
+    task.test.image,
+    seed=0,
+  )
+  right = np.mean(tuned.predictions == task.test.label)
+  assert f'{right:.1%} of the test examples are right' in shown
+  # Of eight features; chance is 0.1.
+  assert right > 0.3
+  logits = (
+    features.build_encode(encoder.apply)(tuned.params, task.test.image)
+    @ tuned.head['kernel'].numpy()
+  ) + tuned.head['bias'].numpy()
+  expected = np.exp(logits) / np.sum(np.exp(logits), axis=1, keepdims=True)
+  for name, file in (('keras', 'model.keras'), ('tflite', 'model.tflite')):
+    found = exports.load(name, out / file)(task.test.image)
+    np.testing.assert_allclose(found['probabilities'], expected, atol=1e-4)
+  # The run's own encoder gives other features.
+  own = tf.keras.models.load_model(folder / 'encoder.keras')
+  before = features.encode(own, task.test.image)
+  assert np.max(np.abs(found['features'] - before)) > 0.1
+  assert 'features and probabilities: fine-tuned' in (out / 'encoder.md').read_text()
+
+
 def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
   build = exports.with_preprocessing
 
@@ -101,6 +152,8 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
     f'--run={folder} {out} --to=keras,onnx': 'pip install tf2onnx onnxruntime',
     f'--run={folder} {out} --rounds=3': '--rounds is given; binaries.export takes run',
     f'--run={folder} {out} --to=tflite_training --classifier': 'has none of its own',
+    f'--run={folder} {out} --to=tflite_training --finetuned': 'has none of its own',
+    f'--run={folder} {out} --finetuned --classifier': 'are both given; an export has',
     f'--run={adam} {out} --to=tflite_training': 'with clients of adam',
   }
   said = in_process.said(export, expected)

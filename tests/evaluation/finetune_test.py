@@ -160,3 +160,44 @@ def test_refuses_bad_input(labels, cases, message):
 def test_refuses_bad_config(name, value):
   with pytest.raises(ValueError, match=f'{name} is {value}'):
     finetune.FinetuneConfig(**{name: value})
+
+
+def test_a_batch_of_large_cases_has_a_bounded_number_of_images():
+  seen = []
+
+  def apply(params, images):
+    # When it is traced the number is not known; in the step it is.
+    tf.py_function(lambda n: seen.append(int(n)), [tf.shape(images)[0]], [])
+    return tf.reduce_mean(images, axis=[1, 2]) * params['scale']
+
+  cases = np.repeat(np.arange(8), 30)
+  images = np.random.default_rng(0).integers(0, 255, [240, 2, 2, 3]).astype(np.uint8)
+  for most, expected in ((20, 16), (100, 96), (240, 240), (1, 8)):
+    seen.clear()
+    run = finetune.build_finetune(
+      apply, 2, finetune.FinetuneConfig(num_steps=3, most_images=most, flip=False)
+    )
+    tuned = run(
+      {'scale': tf.ones([3])},
+      images,
+      (cases % 2).astype(np.int32),
+      images[:60],
+      seed=0,
+      train_cases=cases,
+      test_cases=cases[:60],
+    )
+    assert tuned.predictions.shape == (2,)
+    # Eight cases of 30: at most so many, as many of each.
+    assert seen.count(expected) >= 3, (most, seen)
+
+
+def test_small_cases_are_kept_whole_where_large_ones_are_cut():
+  units = finetune._Units(np.repeat([0, 1, 2], [2, 50, 1]), np.array([0, 1, 0]))
+  random = np.random.default_rng(0)
+  positions, segments = units.images(np.array([2, 1, 0]), 13, random)
+  assert np.bincount(segments).tolist() == [1, 10, 2]
+  assert set(positions[segments == 2]) == {0, 1}
+  assert positions[segments == 0].tolist() == [52]
+  assert len(set(positions[segments == 1])) == 10
+  other, _ = units.images(np.array([2, 1, 0]), 13, random)
+  assert set(other) != set(positions)

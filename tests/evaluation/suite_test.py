@@ -262,3 +262,66 @@ def test_refuses_bad_input():
   test.label = np.full([6], -1)
   with pytest.raises(ValueError, match='None of the test examples has a label'):
     suite.evaluate(_encode, train, test, num_classes=3)
+
+
+@pytest.mark.parametrize('case_level', [False, True])
+def test_validation_numbers_are_those_of_testing_on_the_validation_split(case_level):
+  train, test, validation = (_examples(24, 2, seed=seed) for seed in range(3))
+  # Cases of the two splits by turns, so that an order by case would mix them.
+  test.case, validation.case = 2 * test.case + 100, 2 * validation.case + 101
+  validation.label = (validation.label + (validation.case % 5 == 0)) % 3
+  run = finetune.build_finetune(_apply, 3, finetune.FinetuneConfig(0.3, num_steps=5))
+  told = {
+    'num_classes': 3,
+    'methods': suite.METHODS,
+    'fractions': (0.5,),
+    'case_level': case_level,
+    'finetune': functools.partial(run, _PARAMS),
+  }
+  found = suite.evaluate(_encode, train, test, validation=validation, **told)
+  of_test = suite.evaluate(_encode, train, test, **told)
+  of_validation = suite.evaluate(_encode, train, validation, **told)
+  scored = [name for name in of_test if 'accuracy' in name or 'recall' in name]
+  expected = {**of_test, **{f'validation/{n}': of_validation[n] for n in scored}}
+  assert dict(found) == expected
+  assert found['validation/knn/50%/accuracy'] < found['knn/50%/accuracy']
+  own = suite.evaluate_classifier(
+    _encode, test, num_classes=3, case_level=case_level, validation=validation
+  )
+  assert own['classifier/accuracy'] == 1
+  assert own['validation/classifier/accuracy'] < 1
+
+
+def test_fine_tuning_alone_encodes_one_example_of_each_split():
+  seen = []
+
+  def encode(inputs):
+    seen.append(len(inputs))
+    return _encode(inputs)
+
+  run = finetune.build_finetune(_apply, 3, finetune.FinetuneConfig(0.3, num_steps=5))
+  told = {'num_classes': 3, 'fractions': (1.0,), 'case_level': True}
+  told['finetune'] = functools.partial(run, _PARAMS)
+  splits = _examples(12, 2, seed=0), _examples(6, 2, seed=1)
+  found = suite.evaluate(
+    encode,
+    *splits,
+    methods=['finetune'],
+    finetune=functools.partial(run, _PARAMS),
+    **told,
+  )
+  assert seen == [1, 1]
+  both = suite.evaluate(
+    encode,
+    *splits,
+    methods=['knn', 'finetune'],
+    **told,
+  )
+  assert {name: both[name] for name in found} == found
+  with pytest.raises(ValueError, match='diverged'):
+    suite.evaluate(
+      lambda inputs: np.full([len(inputs), 3], np.nan),
+      *splits,
+      methods=['finetune'],
+      **told,
+    )

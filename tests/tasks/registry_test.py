@@ -21,6 +21,8 @@ def test_names():
     'wine',
     'breast_cancer',
     'features',
+    'gld23k',
+    'tiny_imagenet',
   )
 
 

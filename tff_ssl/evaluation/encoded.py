@@ -8,6 +8,7 @@ import numpy as np
 
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import features as features_lib
+from tff_ssl.evaluation import stages
 
 # The field that an encoder reads as a rule.
 IMAGE = network.IMAGE
@@ -68,6 +69,7 @@ def encode_set(
   Raises:
     ValueError: Encodings are not finite, or images of one case have different labels.
   """
+  stages.begin(f'encoding {len(examples.case):,} {name} examples')
   features = encode(examples[field])
   if not np.all(np.isfinite(features)):
     raise ValueError(

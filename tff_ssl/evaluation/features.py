@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.evaluation import stages
+
 # A tensor, or a (nested) dict or sequence of tensors.
 Structure = Any
 
@@ -49,8 +51,11 @@ def build_encode(
     if not len(images):
       # A black image tells the number of features: not every network takes no image.
       return run(np.zeros([1, *images.shape[1:]], images.dtype))[:0]
-    starts = range(0, len(images), batch_size)
-    return np.concatenate([run(images[i : i + batch_size]) for i in starts])
+    features = []
+    for start in range(0, len(images), batch_size):
+      features.append(run(images[start : start + batch_size]))
+      stages.update(start + batch_size, len(images))
+    return np.concatenate(features)
 
   return encode_with
 

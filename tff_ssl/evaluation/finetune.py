@@ -7,6 +7,8 @@ A case of several images is classified by the mean of its images' encodings; a b
 then a batch of cases, each with all of its images.
 
 Deviations:
+  Cases of many images (30 of a track) would make steps of thousands of images: of a
+    batch of more than 512 each case has at most so many, drawn in each step.
   The rate of fine-tuning is not legible in the public text, and none suits all
     encoders: from a DCCO encoder on CIFAR-10, 100 steps at 0.001 end at 25 %, at 0.01
     at 44 %; of one that was trained with labels on digits 0.01 leaves 83 %, 0.001
@@ -27,6 +29,7 @@ import tensorflow as tf
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import finetune_search
+from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
 
@@ -42,6 +45,8 @@ class FinetuneConfig:
     learning_rate: Initial rate of Adam, decayed to 0 by half a cosine.
     batch_size: Images (or cases) of a batch; all of them where there are fewer.
     num_steps: Number of steps.
+    most_images: Images of a batch of cases: where these have more, at most so many of
+      each, drawn anew in each step, that the batch has no more; at least one of each.
     flip: Whether each image is flipped left to right with probability 1/2; vectors are
       not.
   """
@@ -49,6 +54,7 @@ class FinetuneConfig:
   learning_rate: float = 0.01
   batch_size: int = 256
   num_steps: int = 100
+  most_images: int = 512
   flip: bool = True
 
   def __post_init__(self) -> None:
@@ -58,6 +64,8 @@ class FinetuneConfig:
       raise ValueError(f'batch_size is {self.batch_size}; it must be at least 1.')
     if self.num_steps < 1:
       raise ValueError(f'num_steps is {self.num_steps}; it must be at least 1.')
+    if self.most_images < 1:
+      raise ValueError(f'most_images is {self.most_images}; it must be at least 1.')
 
 
 # Source: Appendix B.1, supervised training from scratch.
@@ -148,6 +156,7 @@ class _Finetuner:
     else:
       chosen = self._choose(self.search, initial, train_images, units, seed)
       rate, steps = chosen.learning_rate, chosen.steps
+    stages.begin(f'fine-tuning in {steps:,} steps')
     (trained,) = self.train(initial, train_images, units, seed, rate, [steps])
     tuned, logits = self._test(trained, train_images, test_images, test_cases)
     predictions = np.argmax(logits, axis=1).astype(np.int32)
@@ -200,6 +209,7 @@ class _Finetuner:
       others, of_others = units.take(part)
       stops = [max(1, round(stop * self.config.num_steps)) for stop in search.stops]
       for rate in search.learning_rates:
+        stages.begin(f'fine-tuning at the rate {rate:g}, to choose it')
         tried = self.train(initial, images[seen], of_seen, seed, rate, stops)
         for steps, trained in zip(stops, tried, strict=True):
           _, logits = self._test(trained, images[seen], images[others], of_others.cases)
@@ -226,12 +236,37 @@ class _Units:
     positions, index = self.images(np.sort(units))
     return positions, _Units(index, self.labels[np.sort(units)])
 
-  def images(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the positions of the images of some units, and the unit of each."""
+  def images(
+    self,
+    batch: np.ndarray,
+    most: int | None = None,
+    random: np.random.Generator | None = None,
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the positions of the images of some units, and the unit of each.
+
+    Args:
+      batch: The units.
+      most: Images that are taken in all, but one of each unit; None: all.
+      random: What draws them.
+    """
     members = [self._members[unit] for unit in batch]
+    if most is not None and random is not None:
+      limit = _limit(np.array([*map(len, members)]), most)
+      members = [
+        images if len(images) <= limit else random.permutation(images)[:limit]
+        for images in members
+      ]
     return np.concatenate(members), np.repeat(
       np.arange(len(batch)), [*map(len, members)]
     )
+
+
+def _limit(sizes: np.ndarray, most: int) -> int:
+  """Returns how many of each unit may be taken so that all have at most so many."""
+  limits = np.arange(1, np.max(sizes) + 1)
+  totals = np.array([np.sum(np.minimum(sizes, limit)) for limit in limits])
+  fitting = limits[totals <= most]
+  return int(fitting[-1]) if fitting.size else 1
 
 
 def _build_train(
@@ -259,7 +294,8 @@ def _build_train(
     compiled = step.get_concrete_function(*_signature(trained, state, images))
     stopped = {}
     for number, batch in enumerate(positions[: stops[-1]]):
-      members, segments = units.images(batch)
+      random = np.random.default_rng([seed, number])
+      members, segments = units.images(batch, config.most_images, random)
       trained, state = compiled(
         trained,
         state,
@@ -271,6 +307,7 @@ def _build_train(
       )
       if number + 1 in stops:
         stopped[number + 1] = trained
+      stages.update(number + 1, stops[-1])
     return [stopped[stop] for stop in stops]
 
   return train

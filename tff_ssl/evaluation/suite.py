@@ -22,6 +22,9 @@ test labels hold. Where test examples are dealt to clients, also (see `fairness`
   fairness/linear/1%/accuracy/mean             mean of their accuracies
   fairness/linear/1%/accuracy/std              their standard deviation
   fairness/linear/1%/accuracy/worst_decile     mean of the lowest tenth
+Where there is a validation split, the numbers of each method on it come besides, under
+`validation/`, as validation/knn/1%/accuracy: to choose by, where test numbers are for
+telling what was chosen.
 """
 
 import collections
@@ -38,6 +41,7 @@ from tff_ssl.evaluation import labels as labels_lib
 from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import scores
+from tff_ssl.evaluation import stages
 
 # Methods that have the labels together, and the one whose labels stay on clients.
 METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
@@ -45,6 +49,8 @@ FEDERATED_LINEAR = 'federated_linear'
 # Not a method: what the encoder was trained with, tested directly.
 CLASSIFIER = 'classifier'
 _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
+# What the names of numbers of a validation split begin with.
+VALIDATION = 'validation/'
 # Two heads in closed form, of sums that clients send in one round: the solver of each,
 # and what its strength is called.
 ONE_ROUND = 'one_round'
@@ -96,6 +102,7 @@ def evaluate(
   deal: scores.Deal | None = None,
   field: str = encoded.IMAGE,
   knn_config: knn.KnnConfig | None = None,
+  validation: encoded.Examples | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
@@ -118,6 +125,7 @@ def evaluate(
       None: fairness is not measured.
     field: What the encoder reads of an example, by name.
     knn_config: For method 'knn'; None: its defaults.
+    validation: What each method is tested on besides; None: nothing.
 
   Returns:
     Numbers by name, in the order of fractions, then methods.
@@ -127,10 +135,11 @@ def evaluate(
       examples have no label, or encodings are not finite.
   """
   _check_methods(methods, finetune, federated)
+  if set(methods) == {'finetune'}:
+    encode = _first_only(encode)
   train_set = encoded.encode_set('training', encode, train, case_level, field)
-  test_set = encoded.encode_set('test', encode, test, case_level, field)
-  score = scores.Scorer(test_set, num_classes, deal)
-  results = score.about_clients()
+  tested = _Tested(encode, test, validation, num_classes, case_level, deal, field)
+  results = tested.about_clients()
   for fraction in fractions:
     kept = labels_lib.label_fraction(
       train_set.labels, fraction, seed, groups=train_set.cases
@@ -139,18 +148,19 @@ def evaluate(
     results[f'labels/{percent}'] = float(kept.size)
     for method in methods:
       prefix = f'{_PREFIXES.get(method, method)}/{percent}'
+      stages.begin(f'{method} with {kept.size:,} labels')
       if method == ONE_ROUND:
         for head, predictions, numbers in _heads(
-          train_set, kept, test_set.features, num_classes, collect
+          train_set, kept, tested.features, num_classes, collect
         ):
           for name, value in numbers.items():
             results[f'{head}/{percent}/{name}'] = value
-          results.update(score(f'{head}/{percent}', predictions))
+          results.update(tested.score(f'{head}/{percent}', predictions))
         continue
       if method == 'finetune':
         assert finetune is not None
-        tuned = _finetuned(finetune, train, train_set, kept, test, seed, field)
-        predictions = tuned.predictions
+        tuned = _finetuned(finetune, train, train_set, kept, tested, seed, field)
+        predictions = tested.of_finetuned(tuned.predictions)
         if tuned.chosen is not None:
           for name, value in tuned.chosen._asdict().items():
             results[f'{prefix}/{name}'] = float(value)
@@ -159,7 +169,7 @@ def evaluate(
           method,
           train_set,
           kept,
-          test_set.features,
+          tested.features,
           num_classes,
           seed,
           federated,
@@ -167,7 +177,7 @@ def evaluate(
         )
         if method == 'logistic':
           results[f'{prefix}/converged'] = float(converged)
-      results.update(score(prefix, predictions))
+      results.update(tested.score(prefix, predictions))
   return results
 
 
@@ -179,6 +189,7 @@ def evaluate_classifier(
   case_level: bool = False,
   deal: scores.Deal | None = None,
   field: str = encoded.IMAGE,
+  validation: encoded.Examples | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Tests a model's own classifier, as it is (Dec-SL of the Dec-SSL paper).
 
@@ -190,6 +201,7 @@ def evaluate_classifier(
     case_level: Whether a case is classified as a whole.
     deal: For fairness over clients.
     field: What the classifier reads.
+    validation: As in `evaluate`.
 
   Returns:
     Numbers by name, under `classifier`.
@@ -197,9 +209,91 @@ def evaluate_classifier(
   Raises:
     ValueError: No test example has a label, or logits are not finite.
   """
-  test_set = encoded.encode_set('test', classify, test, case_level, field)
-  score = scores.Scorer(test_set, num_classes, deal)
-  return score(CLASSIFIER, np.argmax(test_set.features, axis=1))
+  tested = _Tested(classify, test, validation, num_classes, case_level, deal, field)
+  return tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
+
+
+class _Tested:
+  """What classifiers are tested on: the test split, and behind it the validation split.
+
+  Attributes:
+    features: [M, d], the encodings of both.
+    inputs: [N, ...], what the encoder reads of both.
+    cases: int [N], the case of each input; None where each is classified by itself.
+  """
+
+  def __init__(
+    self,
+    encode: Callable[[np.ndarray], np.ndarray],
+    test: encoded.Examples,
+    validation: encoded.Examples | None,
+    num_classes: int,
+    case_level: bool,
+    deal: scores.Deal | None,
+    field: str,
+  ):
+    """Encodes; the arguments are those of `evaluate`."""
+    splits = {'': test} if validation is None else {'': test, VALIDATION: validation}
+    self._sets = [
+      encoded.encode_set(name.rstrip('/') or 'test', encode, split, case_level, field)
+      for name, split in splits.items()
+    ]
+    self._scorers = {
+      name: scores.Scorer(found, num_classes, None if name else deal)
+      for name, found in zip(splits, self._sets, strict=True)
+    }
+    self._case_level = case_level
+    self.features = _joined([found.features for found in self._sets])
+    self.inputs = _joined([split[field] for split in splits.values()])
+    cases = [np.asarray(split.case) for split in splits.values()]
+    self.cases = _joined(cases) if case_level else None
+
+  def about_clients(self) -> collections.OrderedDict[str, float]:
+    """Returns how many clients have test examples, if they are dealt to clients."""
+    return self._scorers[''].about_clients()
+
+  def of_finetuned(self, predictions: np.ndarray) -> np.ndarray:
+    """Returns predictions of all cases by increasing id in the order of `features`."""
+    if not self._case_level:
+      return predictions
+    cases = np.concatenate([found.cases for found in self._sets])
+    return predictions[np.searchsorted(np.sort(cases), cases)]
+
+  def score(
+    self, prefix: str, predictions: np.ndarray
+  ) -> collections.OrderedDict[str, float]:
+    """Returns every metric by name, of both splits.
+
+    Args:
+      prefix: What names the method.
+      predictions: int [M], in the order of `features`.
+    """
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+    ends = np.cumsum([len(found.labels) for found in self._sets])
+    parts = np.split(predictions, ends[:-1])
+    for (name, score), part in zip(self._scorers.items(), parts, strict=True):
+      numbers.update((name + key, value) for key, value in score(prefix, part).items())
+    return numbers
+
+
+def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+  """Returns arrays one behind the other, a single one as it is: it may be of a file."""
+  return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _first_only(
+  encode: Callable[[np.ndarray], np.ndarray],
+) -> Callable[[np.ndarray], np.ndarray]:
+  """Returns an encoding for methods that use none but should know a diverged encoder.
+
+  Each example has the encoding of the first.
+  """
+
+  def encode_first(inputs: np.ndarray) -> np.ndarray:
+    first = encode(inputs[:1])
+    return np.broadcast_to(first, (len(inputs), *first.shape[1:]))
+
+  return encode_first
 
 
 def _frozen(
@@ -251,12 +345,12 @@ def _finetuned(
   train: encoded.Examples,
   train_set: encoded.EncodedSet,
   kept: np.ndarray,
-  test: encoded.Examples,
+  tested: _Tested,
   seed: int,
   field: str,
 ) -> finetune_lib.Finetuned:
   """Returns the result of fine-tuning on the images of what was kept."""
-  inputs, test_inputs = train[field], test[field]
+  inputs, test_inputs = train[field], tested.inputs
   if not train_set.case_level:
     return finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)
   used = np.flatnonzero(np.isin(train.case, train_set.cases[kept]))
@@ -268,7 +362,7 @@ def _finetuned(
     test_inputs,
     seed=seed,
     train_cases=train.case[used],
-    test_cases=test.case,
+    test_cases=tested.cases,
   )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import fnmatch
 import math
 
+from tff_ssl.reporting import best_round
 from tff_ssl.reporting import compare
 
 GROUP, RUNS = 'group', 'runs'
@@ -12,6 +13,7 @@ _TITLES = {
   compare.LOSS: 'final loss',
   compare.BYTES: 'bytes in all',
   compare.SECONDS: 'seconds a round',
+  best_round.ROUND: 'best round',
 }
 _ACCURACY, _BALANCED = 'accuracy', 'balanced_accuracy'
 _RECALL = 'recall'
@@ -32,7 +34,8 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
     rows: From `compare.rows`.
     patterns: Names, or shell patterns such as 'linear/*'; without one, all accuracies
       (balanced ones where they differ from them), recall at 1 of retrieval, and what
-      training cost. Recalls of classes are shown where a pattern names them.
+      training cost. Recalls of classes, and numbers of a validation split, are shown
+      where a pattern names them.
 
   Returns:
     Names: evaluation first, in its own order.
@@ -41,7 +44,11 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
     ValueError: A pattern matches no number.
   """
   names = available(rows)
-  usual = [name for name in names if _is_usual(rows, name)]
+  usual = [
+    name
+    for name in names
+    if _is_usual(rows, name) and not best_round.is_of_validation(name)
+  ]
   chosen = set()
   for pattern in patterns:
     found = [
@@ -49,6 +56,9 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
       for name in names
       if fnmatch.fnmatchcase(name, pattern)
       and (_RECALL in pattern or not _is_recall(name))
+      and (
+        best_round.is_of_validation(pattern) or not best_round.is_of_validation(name)
+      )
     ]
     if not found:
       raise ValueError(

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from tff_ssl.reporting import best_round
 from tff_ssl.reporting import columns
 from tff_ssl.reporting import compare
 from tff_ssl.reporting import groups as groups_lib
@@ -15,7 +16,9 @@ from tff_ssl.reporting import runs as runs_lib
 ByRound = Mapping[int, float]
 
 # What curves there are of, in the order of the panels.
-KINDS = ('accuracy', 'loss', 'spread', 'bytes', 'seconds')
+KINDS = ('accuracy', 'knn', 'loss', 'spread', 'bytes', 'seconds')
+# Of a few examples during training, in metrics.csv.
+_ONLINE_KNN = 'online_knn/accuracy'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +68,18 @@ def quantities(
   """
   runs = [run for group in groups for run in group.counted]
   accuracies = [
-    Quantity(f'test accuracy, {columns.title(name)}', _column(name), 'share')
+    Quantity(_accuracy_title(name), _column(name), 'share')
     for name in _accuracies(runs, names)
+  ]
+  online = [
+    Quantity(
+      f'{split} accuracy, kNN of a few examples', _column(start + _ONLINE_KNN), 'share'
+    )
+    for split, start in (('test', ''), ('validation', best_round.VALIDATION))
   ]
   found = (
     accuracies if every_accuracy else accuracies[:1],
+    online,
     [Quantity('training loss', _column(compare.LOSS))],
     [
       Quantity('spread: standard deviation of encodings', _column('encoding_std')),
@@ -104,6 +114,11 @@ def series(group: groups_lib.Group, quantity: Quantity) -> Series:
 
 def _column(name: str) -> Callable[[runs_lib.Run], ByRound]:
   return lambda run: compare.by_round(run.metrics, name)
+
+
+def _accuracy_title(name: str) -> str:
+  split = 'validation' if best_round.is_of_validation(name) else 'test'
+  return f'{split} accuracy, {columns.title(name.removeprefix(best_round.VALIDATION))}'
 
 
 def _cumulative_bytes(run: runs_lib.Run) -> ByRound:

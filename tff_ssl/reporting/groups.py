@@ -20,6 +20,7 @@ NEUTRAL = (
   'export_clients',
   'host_timeout',
   'i_trust_this_network',
+  'knn_every',
   'knn_k',
   'label_fractions',
   'packs',

@@ -89,6 +89,8 @@ def run(
   alarm: alarm_lib.Alarm | None = None,
   keep_fn: Callable[[Any], None] | None = None,
   start_fn: Callable[[Any], Any] | None = None,
+  watch_fn: EvaluateFn | None = None,
+  watch_every: int = 0,
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
 
@@ -119,6 +121,10 @@ def run(
       again too.
     start_fn: Initial state -> the state, of the same structure, that the run begins
       with; one that goes on does not need it.
+    watch_fn: (state, round) -> named numbers that cost little, which become columns of
+      metrics.csv alone; deterministic like `evaluate_fn`, of no name that that has.
+    watch_every: Call it after each so many rounds and after the last; 0: after the last
+      only.
 
   Returns:
     The state after the last round.
@@ -127,11 +133,7 @@ def run(
     ValueError: If a number is out of range, or the folder has more rounds.
     interruption.Interrupted: After Ctrl-C or SIGTERM; a SystemExit.
   """
-  if rounds < 0 or evaluate_every < 0 or checkpoint_every < 1:
-    raise ValueError(
-      f'rounds={rounds}, evaluate_every={evaluate_every}, checkpoint_every='
-      f'{checkpoint_every}: they must be at least 0, 0 and 1'
-    )
+  _check_numbers(rounds, evaluate_every, watch_every, checkpoint_every)
   # One name for both: no exception can come between a state and its round.
   last = _restore(algorithm, folder, rounds, start_fn)
   saved = last[0]
@@ -147,18 +149,22 @@ def run(
         output = algorithm.next(last[1], cohorts(round))
         metrics = metrics_lib.flatten(output.metrics)
         meter.split('seconds')
+        if watch_fn and _is_due(round, watch_every, rounds):
+          metrics = _joined(metrics, watch_fn(output.state, round))
+          meter.split('watching_seconds')
         # The last state is saved first, and evaluated below.
         if evaluate_fn and round < rounds and _is_due(round, evaluate_every, rounds):
           evaluation = metrics_lib.flatten(evaluate_fn(output.state, round))
           metrics = _joined(metrics, evaluation)
           folder.write_evaluation(round, evaluation)
           meter.split('evaluation_seconds')
-        folder.record(round, metrics, meter.read())
+        measured = meter.read()
+        folder.record(round, metrics, measured)
         last = round, output.state
         if _is_due(round, checkpoint_every, rounds):
           _save(algorithm, folder, *last)
           saved = round
-        display.update(round, metrics)
+        display.update(round, metrics, measured.get('evaluation_seconds', 0.0))
         if alarm is not None:
           alarm.update(round, metrics)
         if signals.number is not None:
@@ -186,6 +192,14 @@ def run(
     finally:
       display.close()
   return last[1]
+
+
+def _check_numbers(rounds: int, evaluate: int, watch: int, checkpoint: int) -> None:
+  if min(rounds, evaluate, watch) < 0 or checkpoint < 1:
+    raise ValueError(
+      f'rounds={rounds}, evaluate_every={evaluate}, watch_every={watch}, '
+      f'checkpoint_every={checkpoint}: they must be at least 0, 0, 0 and 1'
+    )
 
 
 def _restore(

@@ -19,8 +19,17 @@ _SHOWN = {'loss': 'loss', 'encoding_std': 'spread'}
 class Progress(Protocol):
   """What shows the progress of a run, round by round."""
 
-  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
-    """Shows a finished round and its flat metrics."""
+  def update(
+    self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
+  ) -> None:
+    """Shows a finished round.
+
+    Args:
+      round: Its number.
+      metrics: Its flat metrics.
+      evaluating: Seconds behind the round that its evaluation took, which are no part
+        of the time that a round takes, or of that which is left.
+    """
 
   def close(self) -> None:
     """Ends the display."""
@@ -44,7 +53,9 @@ def create(
 
 
 class _Silence(Progress):
-  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+  def update(
+    self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
+  ) -> None:
     pass
 
   def close(self) -> None:
@@ -67,8 +78,13 @@ class _Bar(Progress):
       desc='round',
     )
 
-  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+  def update(
+    self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
+  ) -> None:
     del round
+    # Its rate is of the time since these.
+    self._bar.start_t += evaluating
+    self._bar.last_print_t += evaluating
     self._bar.set_postfix(_shown(metrics), refresh=False)
     self._bar.update()
 
@@ -84,8 +100,11 @@ class _Lines(Progress):
     self._started = self._last_line = time.monotonic()
     self._step = max(1, rounds // _LINES)
 
-  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+  def update(
+    self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
+  ) -> None:
     now = time.monotonic()
+    self._started += evaluating
     waited = now - self._last_line >= _SECONDS_BETWEEN_LINES
     due = round == self._rounds or round % self._step == 0 or waited
     if not due:

@@ -1,0 +1,186 @@
+"""GLD-23k: photographs of 203 landmarks by 233 photographers, each a client.
+
+Tzu-Ming Harry Hsu, Hang Qi, Matthew Brown. Federated Visual Classification with
+Real-World Data Distribution. ECCV 2020 (arXiv:2003.08082), in the smaller form of
+TensorFlow Federated: 23,080 training images. Read from the folder that
+`tff.simulation.datasets.gldv2.load_data(cache_dir=..., gld23k=True)` leaves, which
+downloads it once: `gld23k/train/USER`, a TFRecord file for each photographer, and
+`gld23k/test.tfRecord`. The photographers of the test images are not known: all of these
+are of one client, `test`.
+"""
+
+import os
+import pathlib
+import struct
+from typing import Any
+
+import numpy as np
+
+from tasks import cache
+from tasks import cases
+from tasks import manifest as manifest_lib
+from tasks import task as task_lib
+
+NAME = 'gld23k'
+_TRAIN, _TEST = 'train', 'test.tfRecord'
+_IMAGE, _CLASS = 'image/encoded_jpeg', 'class'
+# Of a record: its length and a checksum of that; behind the content one of it.
+_HEADER, _FOOTER = 12, 4
+# Images are named like files: the user or the test, and which of theirs it is.
+_TEST_CLIENT = 'test'
+
+
+def load(
+  data_dir: str | os.PathLike[str] | None, image_size: int | None = None
+) -> task_lib.Task:
+  """Loads GLD-23k.
+
+  Args:
+    data_dir: TFF's cache folder, or the folder `gld23k` in it.
+    image_size: Height and width, in pixels; None for 64.
+
+  Returns:
+    The task; each image is classified by itself.
+
+  Raises:
+    ValueError: The folder is missing, or a file of it is not TFF's.
+  """
+  if data_dir is None:
+    raise ValueError(
+      'Task gld23k needs data_dir: the cache_dir of tff.simulation.datasets.gldv2.'
+      'load_data(gld23k=True), which downloads the images.'
+    )
+  path = pathlib.Path(data_dir).expanduser()
+  folder = path / NAME if (path / NAME).is_dir() else path
+  if not (folder / _TEST).is_file() or not (folder / _TRAIN).is_dir():
+    raise ValueError(
+      f'{path} holds no {NAME} as TFF leaves it: there must be {NAME}/{_TRAIN}/ with a '
+      f'file for each user, and {NAME}/{_TEST}.'
+    )
+  source = _Records(folder)
+  count = int(np.max(source.labels)) + 1
+  rows = []
+  for name, label in zip(source.names, source.labels.tolist(), strict=True):
+    user = name.split('/')[0]
+    of_test = user == _TEST
+    rows.append(
+      manifest_lib.Row(
+        name,
+        label=str(label),
+        split='test' if of_test else 'train',
+        client_id=_TEST_CLIENT if of_test else user,
+      )
+    )
+  return cases.build_task(
+    NAME,
+    source,
+    str(folder),
+    rows,
+    image_size=image_size or cases.IMAGE_SIZE,
+    seed=0,
+    label_names=tuple(map(str, range(count))),
+    classify=manifest_lib.IMAGE,
+  )
+
+
+class _Records:
+  """The images of TFRecord files, as files; see `sources.Source`.
+
+  Attributes:
+    path: The folder.
+    names: `USER/0000000`, by user and place.
+    labels: int64 [n], the class of each.
+  """
+
+  def __init__(self, path: pathlib.Path) -> None:
+    self.path = path
+    users = sorted(entry.name for entry in (path / _TRAIN).iterdir() if entry.is_file())
+    self._files = {
+      **{user: path / _TRAIN / user for user in users},
+      _TEST: path / _TEST,
+    }
+    stats = [(name, file.stat()) for name, file in self._files.items()]
+    self._stamp = cache.fingerprint(
+      'records', [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    )
+    entry = cache.fetch(
+      cache.root_for(path), f'{NAME}-index-{self._stamp}', self._write_index
+    )
+    self.names = tuple(entry.info['names'])
+    self.labels = np.asarray(entry.arrays['labels'])
+    pieces = entry.arrays['pieces'].tolist()
+    self._pieces = dict(zip(self.names, pieces, strict=True))
+
+  def read(self, name: str) -> bytes:
+    """Returns a JPEG file."""
+    begin, size = self._pieces[name]
+    with self._files[name.rpartition('/')[0]].open('rb') as file:
+      file.seek(begin)
+      return _parsed(file.read(size), name)[0]
+
+  def stamp(self, names: tuple[str, ...]) -> str:
+    """A digest of the files' sizes and times, and of the images' names."""
+    return cache.fingerprint(self._stamp, names)
+
+  def _write_index(self, folder: pathlib.Path) -> dict[str, Any]:
+    """Writes where each record's content is, int64 [n, 2] in bytes, and its class."""
+    names, pieces, labels = [], [], []
+    for user, file in self._files.items():
+      for number, (begin, content) in enumerate(_records(file)):
+        names.append(f'{user}/{number:07d}')
+        pieces.append((begin, len(content)))
+        labels.append(_parsed(content, names[-1])[1])
+    if not names:
+      raise ValueError(f'{self.path} holds no images.')
+    np.save(folder / 'pieces.npy', np.array(pieces, np.int64))
+    np.save(folder / 'labels.npy', np.array(labels, np.int64))
+    return {'names': names}
+
+
+def _records(path: pathlib.Path) -> list[tuple[int, bytes]]:
+  """Returns where the content of each record of a TFRecord file begins, and it.
+
+  Raises:
+    ValueError: The file is cut, or none of TFRecord.
+  """
+  whole, found, begin = path.read_bytes(), [], 0
+  while begin < len(whole):
+    header = whole[begin : begin + _HEADER]
+    size = struct.unpack('<Q', header[:8])[0] if len(header) == _HEADER else len(whole)
+    first = begin + _HEADER
+    if first + size + _FOOTER > len(whole):
+      raise ValueError(
+        f'{path} is not a whole TFRecord file: at byte {begin:,} of {len(whole):,} a '
+        'record begins that does not end in it.'
+      )
+    found.append((first, whole[first : first + size]))
+    begin = first + size + _FOOTER
+  return found
+
+
+def _parsed(content: bytes, name: str) -> tuple[bytes, int]:
+  """Returns the JPEG file and the class of a record.
+
+  Raises:
+    ValueError: It has other features than TFF's.
+  """
+  # To import TensorFlow takes seconds, which what only asks for names need not wait.
+  import tensorflow as tf
+
+  try:
+    found = tf.io.parse_single_example(
+      content,
+      {
+        _IMAGE: tf.io.FixedLenFeature([], tf.string),
+        _CLASS: tf.io.FixedLenFeature([], tf.int64),
+      },
+    )
+  except tf.errors.InvalidArgumentError as error:
+    raise ValueError(
+      f"The record {name} of {NAME} is not TFF's: it must have one {_IMAGE} and one "
+      f'{_CLASS}.'
+    ) from error
+  image, label = found[_IMAGE].numpy(), int(found[_CLASS])
+  if label < 0:
+    raise ValueError(f'The record {name} of {NAME} has the class {label}, below 0.')
+  return image, label

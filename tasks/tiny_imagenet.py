@@ -1,0 +1,92 @@
+"""Tiny-ImageNet: 200 classes of 500 training images of 64 x 64, and 50 to test on.
+
+The class project of Stanford's CS231N, 2015, of images of ImageNet. Read as it is
+published (tiny-imagenet-200.zip, unpacked, or a .tar of it):
+`train/nXXXXXXXX/images/*.JPEG`, a folder a class, and `val/images/*.JPEG` with their
+classes in `val/val_annotations.txt`. Its validation images are the test split, as in
+papers, for the labels of its test images are not published; those are left out.
+"""
+
+import os
+import pathlib
+
+from tasks import cases
+from tasks import manifest as manifest_lib
+from tasks import sources
+from tasks import task as task_lib
+
+NAME = 'tiny_imagenet'
+_ANNOTATIONS = 'val_annotations.txt'
+
+
+def load(
+  data_dir: str | os.PathLike[str] | None, image_size: int | None = None
+) -> task_lib.Task:
+  """Loads Tiny-ImageNet.
+
+  Args:
+    data_dir: The folder tiny-imagenet-200, one around it, or a .tar of it.
+    image_size: Height and width, in pixels; None for 64.
+
+  Returns:
+    The task; each image is classified by itself, and classes have WordNet's ids.
+
+  Raises:
+    ValueError: The data are missing, or not Tiny-ImageNet's.
+  """
+  if data_dir is None:
+    raise ValueError(
+      'Task tiny_imagenet needs data_dir: the folder tiny-imagenet-200 of '
+      'http://cs231n.stanford.edu/tiny-imagenet-200.zip, unpacked.'
+    )
+  path = pathlib.Path(data_dir).expanduser()
+  source = sources.open_source(path)
+  annotations = sources.shallowest(source, (_ANNOTATIONS,))
+  if annotations is None:
+    raise ValueError(f'{path} holds no val/{_ANNOTATIONS}.')
+  val = annotations.rpartition('/')[0]
+  rows = [
+    *_train(path, source, val.rpartition('/')[0]),
+    *_test(source, annotations, val),
+  ]
+  return cases.build_task(
+    NAME,
+    source,
+    str(path),
+    rows,
+    image_size=image_size or cases.IMAGE_SIZE,
+    seed=0,
+    classify=manifest_lib.IMAGE,
+  )
+
+
+def _train(
+  path: pathlib.Path, source: sources.Source, around: str
+) -> list[manifest_lib.Row]:
+  """Lists the training images, each in a folder of its class."""
+  start = f'{around}/train/' if around else 'train/'
+  rows = []
+  for name in source.names:
+    parts = name.removeprefix(start).split('/')
+    is_image = name.lower().endswith(cases.IMAGE_SUFFIXES)
+    if name.startswith(start) and len(parts) == 3 and is_image:
+      rows.append(manifest_lib.Row(name, label=parts[0], split='train'))
+  if not rows:
+    raise ValueError(f'{path} holds no images {start}CLASS/images/*.JPEG.')
+  return rows
+
+
+def _test(source: sources.Source, annotations: str, val: str) -> list[manifest_lib.Row]:
+  """Lists the images that the annotations name: file, class, and a box."""
+  rows = []
+  text = source.read(annotations).decode('utf-8', errors='replace')
+  for number, line in enumerate(text.splitlines(), start=1):
+    cells = line.split('\t')
+    if len(cells) < 2 or not cells[1]:
+      raise ValueError(
+        f'{annotations}, line {number}, is {line[:60]!r}; it must be the name of a '
+        'file and a class, with tabs between.'
+      )
+    name = f'{val}/images/{cells[0]}' if val else f'images/{cells[0]}'
+    rows.append(manifest_lib.Row(name, label=cells[1], split='test'))
+  return rows

@@ -1,0 +1,63 @@
+"""A validation split held out of the training examples: to choose rounds and settings.
+
+Whole cases, or whole clients where the data name these (`Examples.holder`), the same
+share of every label, and the same ones in each run of a task: as those of the test
+split, they do not depend on a run's seed.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tasks import splits
+from tasks import task as task_lib
+
+
+def hold_out(task: task_lib.Task, share: float, seed: int = 0) -> task_lib.Task:
+  """Moves a share of the labelled training examples to a validation split.
+
+  Args:
+    task: One without a validation split.
+    share: Of the cases (or clients, or single examples) of every label, in (0, 1). A
+      label of one case keeps it in training.
+    seed: Same seed, same split.
+
+  Returns:
+    The task with the others as its training split.
+
+  Raises:
+    ValueError: The share is out of range, the task has a validation split of its own or
+      no label, or nothing can be held out.
+  """
+  if not 0 < share < 1:
+    raise ValueError(
+      f'validation is {share}; it must be above 0 and below 1: a share of the training '
+      'examples.'
+    )
+  if task.validation is not None:
+    raise ValueError(
+      f'validation is {share}, but the task {task.name!r} has a validation split of '
+      f'its own, of {len(task.validation):,} examples; it is evaluated without a flag.'
+    )
+  train = task.train
+  labelled = np.flatnonzero(train.label >= 0)
+  if not labelled.size:
+    raise ValueError(
+      f'validation is {share}, but the task {task.name!r} has no train labels; a '
+      'validation split is evaluated by labels.'
+    )
+  chosen = splits.hold_out_cases(
+    train.holder[labelled],
+    train.label[labelled],
+    share,
+    seed,
+    'cases' if train.client is None else 'clients',
+    'train and validation',
+  )
+  # With what their holders have without a label.
+  held_out = np.isin(train.holder, train.holder[labelled[chosen]])
+  return dataclasses.replace(
+    task,
+    train=train.take(np.flatnonzero(~held_out)),
+    validation=train.take(np.flatnonzero(held_out)),
+  )

@@ -1,0 +1,125 @@
+"""A cheap kNN of a few examples, to watch an encoder while it is trained.
+
+Its numbers are for curves: with so few examples they are lower than those of
+`suite.evaluate`, and vary by some per cent. The examples are drawn once, so that rounds
+compare, and runs of one task and seed.
+"""
+
+from collections.abc import Callable
+import dataclasses
+
+import numpy as np
+
+from tff_ssl.evaluation import encoded
+from tff_ssl.evaluation import knn
+from tff_ssl.evaluation import labels as labels_lib
+
+# Labelled training examples that vote, and examples that are classified.
+BANK, QUERIES = 256, 256
+NAME = 'online_knn'
+# Forward passes of an example of self-supervised training: two views, and a backward
+# pass of each that costs as much as two forward.
+_PASSES = 6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Watched:
+  """The examples of the kNN, each classified by itself.
+
+  Attributes:
+    inputs: What the encoder reads, [N, ...]: of the bank, then of what is classified.
+    bank_labels: int [B].
+    labels: int labels of what is classified, by what the numbers' names begin with.
+    num_classes: Number of classes.
+    config: Of the vote.
+  """
+
+  inputs: np.ndarray
+  bank_labels: np.ndarray
+  labels: dict[str, np.ndarray]
+  num_classes: int
+  config: knn.KnnConfig
+
+  def evaluate(self, encode: Callable[[np.ndarray], np.ndarray]) -> dict[str, float]:
+    """Returns the accuracy of each set, as `online_knn/accuracy`.
+
+    Args:
+      encode: Maps inputs to features [N, d].
+
+    Returns:
+      Accuracies by name; of encodings that are not finite, NaN.
+    """
+    features = encode(self.inputs)
+    if not np.all(np.isfinite(features)):
+      return {f'{start}{NAME}/accuracy': np.nan for start in self.labels}
+    bank = len(self.bank_labels)
+    found = knn.predict(
+      features[:bank],
+      self.bank_labels,
+      features[bank:],
+      self.num_classes,
+      self.config,
+    )
+    numbers, begin = {}, 0
+    for start, labels in self.labels.items():
+      right = found[begin : begin + len(labels)] == labels
+      numbers[f'{start}{NAME}/accuracy'] = float(np.mean(right))
+      begin += len(labels)
+    return numbers
+
+  def rounds_between(self, examples: float, share: float) -> int:
+    """Returns after how many rounds of training the kNN takes a share of its cost.
+
+    It does not depend on the number of rounds in all: a run that goes on with more of
+    them has the kNN in the same rounds.
+
+    Args:
+      examples: That clients train on in a round, above 0.
+      share: Of the operations of training, in (0, 1).
+    """
+    return max(1, int(np.ceil(len(self.inputs) / (share * _PASSES * examples))))
+
+
+def choose(
+  train: encoded.Examples,
+  queried: dict[str, encoded.Examples],
+  num_classes: int,
+  seed: int,
+  field: str = encoded.IMAGE,
+  config: knn.KnnConfig | None = None,
+) -> Watched:
+  """Draws the examples, of each class in proportion.
+
+  Args:
+    train: Whose labelled examples vote; at least one is labelled.
+    queried: What is classified, by what the numbers' names begin with; of each set at
+      least one is labelled.
+    num_classes: Number of classes.
+    seed: Of the draws.
+    field: What the encoder reads.
+    config: Of the vote; None: its defaults.
+  """
+  bank = _drawn(train.label, BANK, seed)
+  chosen = {
+    start: _drawn(examples.label, QUERIES, seed) for start, examples in queried.items()
+  }
+  inputs = [train[field][bank]]
+  inputs += [queried[start][field][positions] for start, positions in chosen.items()]
+  return Watched(
+    np.concatenate(inputs),
+    np.asarray(train.label)[bank],
+    {start: np.asarray(queried[start].label)[p] for start, p in chosen.items()},
+    num_classes,
+    config or knn.KnnConfig(),
+  )
+
+
+def _drawn(labels: np.ndarray, most: int, seed: int) -> np.ndarray:
+  """Returns positions of at most so many labelled examples, increasing."""
+  labelled = np.flatnonzero(np.asarray(labels) >= 0)
+  share = min(1.0, most / max(1, labelled.size))
+  found = labels_lib.label_fraction(labels, share, seed)
+  # Of many classes, at least one each may be more.
+  if found.size > most:
+    found = np.sort(np.random.default_rng(seed).permutation(found)[:most])
+  return found

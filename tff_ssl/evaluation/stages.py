@@ -1,0 +1,93 @@
+"""Says what an evaluation that takes long is doing, and how long it still will.
+
+Functions of this package name their stages (`begin`) and tell how far they are
+(`update`); nothing is written unless a program asks for lines (`telling`). What is
+written has no part in any number.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import contextvars
+import sys
+import time
+from typing import TextIO
+
+# An evaluation of few seconds says nothing; a stage of many, more than once.
+_QUIET_SECONDS = 5.0
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Lines:
+  """A line for each stage once an evaluation has taken some seconds."""
+
+  def __init__(
+    self,
+    stream: TextIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+  ):
+    """Begins to count.
+
+    Args:
+      stream: Where to write; None: stderr.
+      clock: Returns seconds.
+    """
+    self._stream = stream
+    self._clock = clock
+    self._began = self._stage_began = self._last = clock()
+    self._stage, self._timed = '', False
+
+  def begin(self, stage: str) -> None:
+    """Begins a stage."""
+    self._stage, self._stage_began, self._timed = stage, self._clock(), False
+    if self._stage_began - self._began >= _QUIET_SECONDS:
+      self._write('')
+
+  def update(self, done: int, total: int) -> None:
+    """Tells that a part of the stage is done."""
+    now = self._clock()
+    if now - self._began < _QUIET_SECONDS or not 0 < done < total:
+      return
+    # The first line with the time left comes soon after that without.
+    if self._timed and now - self._last < _SECONDS_BETWEEN_LINES:
+      return
+    self._timed = True
+    left = (now - self._stage_began) / done * (total - done)
+    minutes, seconds = divmod(round(left), 60)
+    self._write(f', {done:,} of {total:,}, {minutes:02d}:{seconds:02d} left')
+
+  def _write(self, rest: str) -> None:
+    self._last = self._clock()
+    stream = self._stream or sys.stderr
+    stream.write(f'evaluating: {self._stage}{rest}\n')
+    stream.flush()
+
+
+_lines: contextvars.ContextVar[Lines | None] = contextvars.ContextVar(
+  'lines', default=None
+)
+
+
+@contextlib.contextmanager
+def telling(lines: Lines | None = None) -> Iterator[None]:
+  """Has stages written within it.
+
+  Args:
+    lines: What writes; None: lines on stderr.
+  """
+  token = _lines.set(lines or Lines())
+  try:
+    yield
+  finally:
+    _lines.reset(token)
+
+
+def begin(stage: str) -> None:
+  """Begins a stage, such as 'encoding 50,000 training examples'."""
+  if (lines := _lines.get()) is not None:
+    lines.begin(stage)
+
+
+def update(done: int, total: int) -> None:
+  """Tells how much of the stage is done, in units of its own."""
+  if (lines := _lines.get()) is not None:
+    lines.update(done, total)

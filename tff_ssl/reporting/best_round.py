@@ -1,0 +1,120 @@
+"""The round of a run that is compared: its last, or its best by the validation split.
+
+The best round is never chosen by test numbers: a maximum of these over the rounds is
+higher than the encoder is worth, the more so the more rounds were tested.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+
+from tff_ssl.reporting import compare
+from tff_ssl.reporting import runs as runs_lib
+
+LAST, BEST = 'last', 'best'
+# What the names of numbers of a validation split begin with.
+VALIDATION = 'validation/'
+# The number that tells which round it is.
+ROUND = 'best_round'
+_ACCURACIES = ('accuracy', 'balanced_accuracy')
+
+
+def is_of_validation(name: str) -> bool:
+  """Returns whether a number, or a pattern of some, is of a validation split."""
+  return name.startswith(VALIDATION)
+
+
+def check(at: str) -> None:
+  """Checks what names a round.
+
+  Args:
+    at: `LAST`, `BEST`, or the name of a validation number.
+
+  Raises:
+    ValueError: It is none of these.
+  """
+  if at in (LAST, BEST):
+    return
+  if not is_of_validation(at) or at.rpartition('/')[2] not in _ACCURACIES:
+    raise ValueError(
+      f'at is {at!r}; it must be {LAST}, {BEST}, or the name of an accuracy on the '
+      f"validation split, as '{VALIDATION}knn/10%/accuracy'."
+    )
+
+
+def take(runs: Sequence[runs_lib.Run], at: str) -> list[runs_lib.Run]:
+  """Returns runs with the evaluation of the round that is asked for.
+
+  Args:
+    runs: The runs.
+    at: `LAST`: as they are; `BEST`: by the accuracy on the validation split that says
+      most and that all runs have, linear with the most labels; or its name.
+
+  Returns:
+    The runs with, as `evaluation`, the numbers of metrics.csv of the first of the best
+    rounds, its number as `best_round`, and the baselines, which have no rounds.
+
+  Raises:
+    ValueError: A run has no such number.
+  """
+  check(at)
+  if at == LAST:
+    return list(runs)
+  names = [_validated(run) for run in runs]
+  for run, found in zip(runs, names, strict=True):
+    if not found or (at != BEST and at not in found):
+      what = 'validation numbers' if at == BEST else repr(at)
+      raise ValueError(
+        f'{run.folder} has no {what} in metrics.csv, by which its best round could be '
+        'chosen: a run has them with --validation=0.1, or of data with a validation '
+        'split, in the rounds of --evaluate_every.'
+      )
+  if at == BEST:
+    shared = set(names[0]).intersection(*names[1:])
+    if not shared:
+      raise ValueError(
+        'The runs have no validation number that all of them have; evaluate them by '
+        'the same --evaluation_methods and --label_fractions.'
+      )
+    at = max(sorted(shared), key=_worth)
+  return [_at(run, at) for run in runs]
+
+
+def _validated(run: runs_lib.Run) -> list[str]:
+  """Returns the accuracies on the validation split that a run has of some round."""
+  names = run.metrics[0] if run.metrics else {}
+  return [
+    name
+    for name in names
+    if is_of_validation(name)
+    and name.rpartition('/')[2] in _ACCURACIES
+    # Its rounds are others than those of test numbers.
+    and name.removeprefix(VALIDATION) in run.evaluation
+    and any(math.isfinite(row[name]) for row in run.metrics)
+  ]
+
+
+def _worth(name: str) -> tuple[bool, float, bool]:
+  """Orders accuracies by how much they say."""
+  parts = name.removeprefix(VALIDATION).split('/')
+  share = next((part for part in parts if part.endswith('%')), '0%').removesuffix('%')
+  labels = float(share) if share.replace('.', '', 1).isdigit() else 0.0
+  return parts[0] == 'linear', labels, parts[-1] == 'accuracy'
+
+
+def _at(run: runs_lib.Run, name: str) -> runs_lib.Run:
+  """Returns a run with the evaluation of the round where a number is largest."""
+  rows = [row for row in run.metrics if math.isfinite(row[name])]
+  best = max(rows, key=lambda row: row[name])
+  numbers = {
+    key: best[key]
+    for key in run.evaluation
+    if key in best and key != 'round' and math.isfinite(best[key])
+  }
+  numbers[ROUND] = best['round']
+  numbers.update(
+    (key, value)
+    for key, value in run.evaluation.items()
+    if key.startswith(tuple(compare.BASELINES))
+  )
+  return dataclasses.replace(run, evaluation=numbers)
