@@ -40,13 +40,7 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
   panels = figure.subplots(1, len(_PANELS))
   for panel, (field, label) in zip(panels, _PANELS, strict=True):
     _draw(panel, document, field, label)
-  panels[0].legend(
-    loc='lower left',
-    bbox_to_anchor=(0.0, 1.0),
-    ncols=len(environments.PEERS),
-    frameon=False,
-    fontsize=9,
-  )
+  panels[-1].legend(loc='upper right', frameon=False, fontsize=9)
   look.title(
     figure,
     'The same rounds by four libraries',
@@ -68,7 +62,10 @@ def _draw(
     bars = panel.bar(where, heights, width * 0.92, color=_COLORS[k], label=title)
     texts = [f'{height:.0f}' if height else '' for height in heights]
     panel.bar_label(bars, texts, fontsize=6.5, color=look.INK, rotation=90, padding=2)
-  names = [f'{heat["regime"]}\n{report.LOSSES[heat["loss"]]}' for heat in heats]
+  names = [
+    f'{heat["regime"]}\n{report.LOSSES[heat["loss"]]}'.replace('-', '-\n')
+    for heat in heats
+  ]
   panel.set_xticks(places, names, fontsize=8)
   panel.margins(y=0.14)
   panel.set_ylabel(label, color=look.INK)
