@@ -116,14 +116,14 @@ def test_what_does_not_fit_is_refused(tmp_path):
   expected = {
     dcco: {
       '--task=digits_halves --augmentation=mild': 'two modalities are the two views',
-      '--task=digits_halves --encoder=mlp': 'mlp reads vectors (features,)',
-      '--task=wine --encoder=resnet8': 'image_shape must be (height, width, channels)',
+      '--task=digits_halves --encoder=mlp': 'are images; it must be one of resnet8',
+      '--task=wine --encoder=resnet8': 'rows of numbers; it must be one of mlp.',
       '--task=wine --image_size=8': 'image_size is 8; the task wine has no images',
       '--task=wine --partition=rotation:clients=5': "have no field 'image'",
       '--task=wine --data_dir=x': '--data_dir is given with --task=wine',
       '--task=features': 'data_dir is not given',
-      '--task=wine --augmentation=byol': 'Images must be uint8',
-      '--task=digits --encoder_width=0.25 --augmentation=noise': 'Features must be',
+      '--task=wine --augmentation=byol': 'one of noise_mask, noise, mask.',
+      '--task=digits --encoder_width=0.25 --augmentation=noise': 'one of byol, byol_no_blur',
     },
     fedavg_ssl: {
       '--task=digits_halves --objective=byol': 'an objective of both is one of simclr',

@@ -307,7 +307,6 @@ def test_fine_tuning_alone_encodes_one_example_of_each_split():
     encode,
     *splits,
     methods=['finetune'],
-    finetune=functools.partial(run, _PARAMS),
     **told,
   )
   assert seen == [1, 1]

@@ -5,7 +5,9 @@ import sys
 import pytest
 import tensorflow as tf
 
+from tests.runtime import counting
 from tff_ssl.runtime import run_folder
+from tff_ssl.runtime import table as table_lib
 
 FLAGS = {'seed': 1, 'encoder': 'resnet8', 'widths': (64, 32)}
 
@@ -122,3 +124,44 @@ def test_a_client_s_encoder_has_a_folder_of_its_own(tmp_path):
   assert (tmp_path / 'clients/a/encoder.keras').is_file()
   assert json.loads((tmp_path / 'clients/a/encoder.json').read_text())['client'] == 'a'
   assert not (tmp_path / 'encoder.keras').exists()
+
+
+@pytest.mark.parametrize('damage', ['delete', 'change'])
+def test_numbers_of_clients_must_be_those_written(tmp_path, damage):
+  path = tmp_path / 'clients.csv'
+
+  def tell():
+    for round in (1, 2):
+      table_lib.Table(path).append(round, {'client': 'a', 'mu': 0.5})
+
+  counting.run(tmp_path, counting.Counting(tell, at=2), rounds=2)
+  # An evaluation completes the last round.
+  table_lib.Table(path).replace(2, [{'client': 'a', 'mu': 0.5, 'knn': 0.25}])
+  counting.run(tmp_path, counting.Counting(), rounds=3)
+  if damage == 'delete':
+    path.unlink()
+  else:
+    path.write_text(path.read_text().replace('1,a,0.5', '1,a,0.7'))
+  with pytest.raises(
+    ValueError, match=r'clients\.csv has other numbers of rounds 1 to 3'
+  ):
+    counting.run(tmp_path, counting.Counting(), rounds=4)
+
+
+@pytest.mark.parametrize('left', [['a'], ['a', 'b'], []])
+def test_numbers_of_clients_in_the_last_round_must_be_there(tmp_path, left):
+  file = table_lib.Table(tmp_path / 'clients.csv')
+
+  def tell():
+    file.extend(2, [{'client': 'a', 'mu': 0.5}, {'client': 'b', 'mu': 0.75}])
+
+  counting.run(tmp_path, counting.Counting(tell, at=2), rounds=2)
+  # An evaluation adds to the rows, and a client that has not taken part.
+  mu = {'a': 0.5, 'b': 0.75}
+  rows = [{'client': name, 'mu': mu[name], 'knn': 0.25} for name in left]
+  file.replace(2, [*rows, {'client': 'c', 'knn': 0.5}])
+  if len(left) == 2:
+    counting.run(tmp_path, counting.Counting(), rounds=3)
+  else:
+    with pytest.raises(ValueError, match=r'clients\.csv has other numbers of rounds'):
+      counting.run(tmp_path, counting.Counting(), rounds=3)
