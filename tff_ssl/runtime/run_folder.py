@@ -167,13 +167,13 @@ class RunFolder:
     self.sync()
     rows = self.metrics.rows()
     columns = sorted(_row_of(rows, round))
-    of_clients = self._columns_of_clients(round)
+    clients, of_clients = self._clients_until(round)
     about: dict[str, Any] = {
       'run': run_config.identity(self.path),
       'columns': columns,
       'rows': table.digest(rows, round, [*columns, 'round']),
       'client_columns': of_clients,
-      'clients': self._clients_until(round, of_clients),
+      'clients': clients,
     }
     self.checkpoints.save(round, state, about)
 
@@ -204,7 +204,7 @@ class RunFolder:
         f'{self.path / "metrics.csv"} has other numbers of rounds 1 to {round} than '
         'were written'
       )
-    clients = self._clients_until(round, about.get('client_columns', ()))
+    clients, _ = self._clients_until(round, about.get('client_columns', ()))
     if clients is not None and about.get('clients') not in (None, clients):
       raise ValueError(
         f'{self.path / table.CLIENTS} has other numbers of rounds 1 to {round} than '
@@ -212,34 +212,29 @@ class RunFolder:
       )
     self.system.keep_until(round)
 
-  def _columns_of_clients(self, round: int) -> list[str]:
-    """Returns the columns that clients have in a round."""
-    rows = self._rows_of_clients()
-    return sorted({name for row in rows if int(row['round']) == round for name in row})
-
-  def _clients_until(self, round: int, columns: Collection[str]) -> str | None:
-    """Returns a digest of the clients' numbers; None of a table that is too large.
+  def _clients_until(
+    self, round: int, columns: Collection[str] | None = None
+  ) -> tuple[str | None, list[str]]:
+    """Returns a digest of the clients' numbers, and what counts of the last round.
 
     Args:
       round: The last that counts, whose rows an evaluation may complete, and add to.
-      columns: Those that its rows had; none: only rounds before it count.
+      columns: Those that its rows had; empty: only rounds before it count; None: all
+        that they have now.
+
+    Returns:
+      The digest, None of a table that is too large to be read at each checkpoint; and
+      the columns.
     """
     path = self.path / table.CLIENTS
     if path.exists() and path.stat().st_size > _MOST_BYTES:
-      return None
+      return None, []
+    rows = [row for row in table.Table(path).rows() if int(row['round']) <= round]
+    if columns is None:
+      columns = {name for row in rows if int(row['round']) == round for name in row}
     told = {*columns} - {'round', table.CLIENT}
-    rows = [
-      row
-      for row in self._rows_of_clients()
-      if int(row['round']) < round or (int(row['round']) == round and told & {*row})
-    ]
-    return table.digest(rows, round, columns)
-
-  def _rows_of_clients(self) -> list[dict[str, str]]:
-    path = self.path / table.CLIENTS
-    if path.exists() and path.stat().st_size > _MOST_BYTES:
-      return []
-    return table.Table(path).rows()
+    counted = [row for row in rows if int(row['round']) < round or told & {*row}]
+    return table.digest(counted, round, columns), sorted(columns)
 
   def sync(self) -> None:
     """Makes the rows of all tables durable: before a checkpoint that counts them."""
