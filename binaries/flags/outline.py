@@ -7,6 +7,7 @@ what it does not know, or cannot parse, is left to the flags themselves.
 """
 
 from collections.abc import Collection, Sequence
+import itertools
 import json
 import os
 import pathlib
@@ -21,7 +22,7 @@ from binaries.flags import parsing
 # They are those of the modules that define them, not of this one.
 flags.disclaim_key_flags()
 
-HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
+_HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
 _HERE = pathlib.Path(__file__).parent
 _FOLDER = _HERE / 'outlines'
 _KINDS = {
@@ -89,10 +90,7 @@ def look(program: str, arguments: Sequence[str]) -> None:
     known = json.loads(path_of(program).read_text(encoding='utf-8'))
   except (OSError, ValueError):
     return
-  given = list(arguments)
-  if '--' in given:
-    given = given[: given.index('--')]
-  if any(argument in HELP for argument in given):
+  if asks_for_help(arguments):
     try:
       print('\n'.join(known['help']), flush=True)
     except BrokenPipeError:
@@ -100,13 +98,27 @@ def look(program: str, arguments: Sequence[str]) -> None:
       os._exit(0)
     sys.exit(0)
   outlined = _defined(known['flags'])
-  for argument in given:
+  for argument in _flags(arguments):
     name, has_value, _ = argument.lstrip('-').partition('=')
     is_known = name in outlined or name.removeprefix('no') in outlined
     # `--name value` takes two arguments, which is left to the flags themselves.
     is_checked = has_value if is_known else not _is_mentioned(program, name)
     if argument.startswith('-') and is_checked:
       parsing.parse([program, argument], known['flags'], outlined)
+
+
+def asks_for_help(arguments: Sequence[str]) -> bool:
+  """Returns whether a command line has --help among its flags.
+
+  Args:
+    arguments: What follows the program.
+  """
+  return any(argument in _HELP for argument in _flags(arguments))
+
+
+def _flags(arguments: Sequence[str]) -> list[str]:
+  """Returns what is before a `--`, which ends the flags."""
+  return list(itertools.takewhile(lambda argument: argument != '--', arguments))
 
 
 def _defined(known: dict[str, dict[str, Any]]) -> flags.FlagValues:

@@ -2,7 +2,6 @@
 
 import atexit
 from collections.abc import Callable, Collection, Sequence
-import itertools
 import math
 import os
 import re
@@ -28,7 +27,7 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
     main: Does the work; raises ValueError or OSError for bad input.
     taken: Flags that --help lists; None: all of the modules that are imported.
   """
-  if _asks_for_help(sys.argv):
+  if outline.asks_for_help(sys.argv[1:]):
     print(help_text(sys.argv[0], taken))
     sys.exit(0)
   # TFF tells of each lost connection, of which errors say what it means.
@@ -95,7 +94,7 @@ def check_first(check: Callable[[], None], taken: Collection[str]) -> None:
     check: Raises ValueError or OSError for bad input.
     taken: Names of the flags that it reads, which are defined.
   """
-  if _asks_for_help(sys.argv):
+  if outline.asks_for_help(sys.argv[1:]):
     return
   known = {*taken} & {*flags.FLAGS}
   arguments = [a for a in sys.argv[1:] if a.lstrip('-').partition('=')[0] in known]
@@ -187,12 +186,6 @@ def shown(
     values.flags_by_module_dict(), key=lambda name: (name != main_module, name)
   )
   return values, modules
-
-
-def _asks_for_help(arguments: Sequence[str]) -> bool:
-  """Returns whether a command line has --help, before a `--` that ends the flags."""
-  given = itertools.takewhile(lambda argument: argument != '--', arguments[1:])
-  return any(argument in outline.HELP for argument in given)
 
 
 def _sentence(error: Exception) -> str | None:
