@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -58,7 +59,13 @@ def start(
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
     text=True,
+    preexec_fn=heed_ctrl_c,
   )
+
+
+def heed_ctrl_c() -> None:
+  """Has a process that is started heed SIGINT, which tests in the background ignore."""
+  signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end(process: subprocess.Popen[str], folder: pathlib.Path) -> Ended:

@@ -89,7 +89,11 @@ except KeyboardInterrupt as stopped:
 def test_signals_before_the_program_begins(argv, begin, name, expected):
   code = _STOPS.format(argv=argv, begin=begin, name=name)
   ended = subprocess.run(
-    [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
+    [sys.executable, '-c', code],
+    cwd=launch.ROOT,
+    capture_output=True,
+    text=True,
+    preexec_fn=launch.heed_ctrl_c,
   )
   assert ended.returncode == expected[0]
   assert ended.stderr.strip().startswith(expected[1])
