@@ -1,6 +1,8 @@
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import tensorflow as tf
@@ -99,8 +101,34 @@ def test_what_killed_writes_left_is_removed(tmp_path):
   ]
   for path in left:
     path.touch()
+  # Of Keras's temporary files, those that `save_encoder` was killed at.
+  left.append(tmp_path / '.aside-x' / 'tmpx' / 'file')
+  left[-1].parent.mkdir(parents=True)
+  left[-1].touch()
   reopen(tmp_path, FLAGS)
   assert not any(path.exists() for path in left)
+  assert not (tmp_path / '.aside-x').exists()
+
+
+def test_an_encoder_is_written_without_files_elsewhere(tmp_path, monkeypatch):
+  made, elsewhere = [], tempfile.mkdtemp
+
+  def watched(*args, **kwargs):
+    made.append(pathlib.Path(elsewhere(*args, **kwargs)))
+    return str(made[-1])
+
+  monkeypatch.setattr(tempfile, 'mkdtemp', watched)
+  before = tempfile.tempdir
+  inputs = tf.keras.Input([3])
+  model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
+  with run_folder.RunFolder(tmp_path / 'run', FLAGS) as folder:
+    folder.save_encoder(model, {})
+    folder.save_encoder(model, {}, 'a')
+  # One of ours and one of Keras's at least, each time.
+  assert len(made) >= 4
+  assert all(path.is_relative_to(tmp_path / 'run') for path in made)
+  assert not any(path.exists() for path in made)
+  assert tempfile.tempdir == before
 
 
 def test_the_encoder_can_be_loaded(tmp_path):

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
+import tempfile
 from typing import Any
 
 _ASIDE = '.aside-'
@@ -38,6 +40,26 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     aside.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def temporary_in(folder: str | os.PathLike[str]) -> Iterator[None]:
+  """Has temporary files of the block, other libraries' too, lie in a folder.
+
+  Keras writes some beside a model that it saves, in TMPDIR, where they would stay after
+  a SIGKILL. What it leaves here, `remove_asides` removes. Not for two threads at once:
+  where temporary files lie is one setting of the process.
+
+  Args:
+    folder: It exists, and nothing but this process writes to it.
+  """
+  before = tempfile.tempdir
+  with tempfile.TemporaryDirectory(prefix=_ASIDE, dir=folder) as inner:
+    tempfile.tempdir = inner
+    try:
+      yield
+    finally:
+      tempfile.tempdir = before
+
+
 def sync(path: str | os.PathLike[str]) -> None:
   """Makes what was written to a file, or renamed in a folder, durable."""
   descriptor = os.open(path, os.O_RDONLY)
@@ -50,7 +72,10 @@ def sync(path: str | os.PathLike[str]) -> None:
 def remove_asides(folder: str | os.PathLike[str]) -> None:
   """Removes what killed processes left in a folder that nobody else writes to."""
   for aside in pathlib.Path(folder).glob(f'{_ASIDE}*'):
-    aside.unlink(missing_ok=True)
+    if aside.is_dir() and not aside.is_symlink():
+      shutil.rmtree(aside)
+    else:
+      aside.unlink(missing_ok=True)
 
 
 def is_aside(path: pathlib.Path) -> bool:

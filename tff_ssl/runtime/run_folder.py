@@ -278,7 +278,8 @@ class RunFolder:
       check_client(client_id)
       path = self.path / 'clients' / client_id
       path.mkdir(parents=True, exist_ok=True)
-    with files.atomic(path / 'encoder.keras') as aside:
+      files.remove_asides(path)
+    with files.atomic(path / 'encoder.keras') as aside, files.temporary_in(path):
       encoder.save(aside)
     files.write_json(path / 'encoder.json', card)
     return path / 'encoder.keras'

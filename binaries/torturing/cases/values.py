@@ -172,7 +172,7 @@ _OF_OTHERS = {
     '--objective=triplet': ('objective', 'triplet'),
     '--algorithm=fedprox': ('proximal_weight', 'fedprox'),
     '--algorithm=fedprox --proximal_weight=-1': ('proximal_weight', '-1'),
-    '--algorithm=fedbn': ('--algorithm=fedbn', 'batch'),
+    '--algorithm=fedbn --encoder_norm=group': ('--algorithm=fedbn', 'batch'),
     '--objective=byol --target_momentum=2': ('target_momentum', '2'),
     '--objective=moco_v2 --queue_size=0': ('--queue_size=0',),
     '--objective=swav --prototypes=0': ('--prototypes=0',),
