@@ -34,6 +34,7 @@ _ASSUMED = (
   'the folder was not copied and gone on with twice: each ledger counts its own',
   'noise is in floating point, of a generator that is not cryptographic',
 )
+_MOST = 'the most examples that a client has, which the clip norm of statistics tells'
 _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
   'many examples',
@@ -45,13 +46,19 @@ _SAMPLING = {
 }
 
 
-def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
+def counted(
+  process: Any,
+  graph: builder.Graph | None,
+  population: int,
+  clip_norms: Mapping[str, object],
+) -> Any:
   """Returns what the round loop runs: of a private run, rounds with a ledger.
 
   Args:
     process: What it would run.
     graph: What the process was built of; None of a centralized one.
     population: All clients.
+    clip_norms: Those of the aggregation, by name.
 
   Raises:
     ValueError: If the flags do not fit what a round releases, or the budget is too
@@ -59,7 +66,7 @@ def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
   """
   if not privacy.is_private() or graph is None:
     return process
-  _check_statistics(graph)
+  _check_statistics(graph, 'statistics' in clip_norms)
   if privacy.is_poisson() and isinstance(process, loop.KeepsFiles):
     raise ValueError(
       f'{privacy.COHORTS.name} is {accounting.POISSON} for a method whose clients keep '
@@ -101,17 +108,17 @@ def counted(process: Any, graph: builder.Graph | None, population: int) -> Any:
   return private_rounds.PrivateRounds(process, terms, budget, withheld)
 
 
-def _check_statistics(graph: builder.Graph) -> None:
+def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
   kinds = [
     kind for exchange in graph.algorithm.exchanges for kind in exchange.sent.values()
   ]
   sent = any(isinstance(kind, combine.Statistics | combine.Sum) for kind in kinds)
   name, given = privacy.STATISTICS_CLIP.name, privacy.STATISTICS_CLIP.value is not None
-  if sent and not given:
+  if sent and not clipped:
     raise ValueError(
       f'aggregation is {privacy.AGGREGATION.value} and --{name} is not given; it must '
       "be the norm to which n_k times a client's statistics are clipped, which this "
-      'method sends.'
+      'method sends, unless encodings are bounded (--encoding_norm, of DCCO).'
     )
   if given and not sent:
     raise ValueError(
@@ -125,11 +132,12 @@ def _check_statistics(graph: builder.Graph) -> None:
     )
 
 
-def promised(algorithm: Any) -> Mapping[str, object]:
+def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, object]:
   """Returns what an encoder's card says of privacy; of a plain run nothing.
 
   Args:
     algorithm: What the round loop ran.
+    clip_norms: Those of the aggregation, by name.
   """
   if privacy.is_secure():
     return {
@@ -143,11 +151,12 @@ def promised(algorithm: Any) -> Mapping[str, object]:
   if not isinstance(algorithm, private_rounds.PrivateRounds):
     return {}
   terms = algorithm.terms
-  hidden = []
+  hidden, told = [], []
   if privacy.is_distributed():
     hidden.append(_TO_SERVER)
   if terms.sampling == accounting.POISSON:
     hidden.append(_COUNTS)
+    told += [_MOST] * (privacy.BY_CONSTRUCTION in clip_norms)
   return {
     'privacy': collections.OrderedDict(
       aggregation='distributed differential privacy, Skellam noise of the clients '
@@ -161,13 +170,13 @@ def promised(algorithm: Any) -> Mapping[str, object]:
       releases=algorithm.releases,
       noise_of_round=terms.of_round,
       noise=dict(terms.multipliers),
-      clip_norms=privacy.clip_norms(),
+      clip_norms=dict(clip_norms),
       sampling=f'{terms.cohort} of {terms.population} clients a round, '
       f'{_SAMPLING[terms.sampling]}; '
       f'{"counted" if terms.amplified else "not counted"}',
       accountant=accounting.NAME,
       protected=_PROTECTED,
-      not_protected=[each for each in _NOT_PROTECTED if each not in hidden],
+      not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *told],
       assumed=[each for each in _ASSUMED if each != _SECRET or terms.amplified],
     )
   }

@@ -90,6 +90,7 @@ class Prepared:
       end; None: all methods of the flags.
     evaluate_every: None: as the flags say.
     own: Clients' own encoders, where they have any.
+    clip_norms: To which what clients send is clipped in a private run, by name.
   """
 
   chosen: choice.Choice
@@ -103,6 +104,7 @@ class Prepared:
   evaluate: loop.EvaluateFn | None = None
   evaluate_every: int | None = None
   own: personal.Personal | None = None
+  clip_norms: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
   @property
   def name(self) -> str:
@@ -153,11 +155,13 @@ def prepare(chosen: choice.Choice) -> Prepared:
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
   sizes = [len(positions) for positions in partition.values()]
-  aggregation = privacy.build(sizes)
   clients = simulation.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
+  share_bound = objective.share_bound if algorithm.sends_encodings else None
+  aggregation = privacy.build(sizes, share_bound)
+  clip_norms = privacy.clip_norms(sizes, share_bound)
   telling.warn_of_small_batches(
     chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
   )
@@ -180,7 +184,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   if (build_own := chosen.build_personal) is not None:
     parts = personal.Parts(task, encoder, partition)
     own = personal.Personal(parts, build_own(process, objective, data))
-  process = private.counted(process, graph, len(partition))
+  process = private.counted(process, graph, len(partition), clip_norms)
   cohort_fn = _build_cohorts(
     task, data, partition, take if algorithm.federated else None, share
   )
@@ -199,6 +203,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
       task, encoder, getattr(objective, 'model', None), deal=deal, logits=logits
     ),
     own=own,
+    clip_norms=clip_norms,
   )
 
 
@@ -219,7 +224,7 @@ def execute(prepared: Prepared) -> None:
 
   def keep(state: Any, round: int = rounds) -> None:
     params = prepared.of_encoder(prepared.weights(state))
-    promised = private.promised(prepared.algorithm)
+    promised = private.promised(prepared.algorithm, prepared.clip_norms)
     results.save_encoder(
       folder, prepared.task, prepared.encoder, params, prepared.name, round, promised
     )

@@ -52,6 +52,14 @@ SPECTRAL_MU = flags.DEFINE_float(
   'spectral_mu', 4.0, 'Squared length of an encoding at most, of the spectral loss.'
 )
 OFF_DIAGONAL = flags.DEFINE_float('off_diagonal_weight', 20.0, "CCO's lambda.")
+ENCODING_NORM = flags.DEFINE_float(
+  'encoding_norm',
+  None,
+  'Of cco and vicreg: encodings that are farther than this from the mean encoding of a '
+  'few inputs of noise are moved towards it, to this distance, so that the statistics '
+  'that a client sends have a bound; without --privacy_statistics_clip a private run '
+  'clips them to that, and nothing is clipped. By default they stay.',
+)
 TEMPERATURE = flags.DEFINE_float('temperature', None, 'Of the softmax.')
 PREDICTOR_WIDTH = flags.DEFINE_integer(
   'predictor_width',

@@ -74,7 +74,8 @@ STATISTICS_CLIP = flags.DEFINE_float(
   'privacy_statistics_clip',
   None,
   'The same of n_k times its statistics: encoding statistics of DCCO, population '
-  'statistics of batch norm.',
+  'statistics of batch norm. By default, of encodings that are bounded '
+  '(--encoding_norm, --loss=spectral), their bound for the largest client.',
 )
 METRICS_CLIP = flags.DEFINE_float(
   'privacy_metrics_clip',
@@ -96,6 +97,8 @@ COHORTS = flags.DEFINE_enum(
   'without replacement; poisson: each client by a chance of its own, so many in the '
   'mean; sums are then divided by what a round has in the mean, and no count is told.',
 )
+# What `clip_norms` says of statistics that are bounded and need not be clipped.
+BY_CONSTRUCTION = 'statistics_by_construction'
 _OF_SECURE = (SECURE_BOUND.name, SECURE_ROWS.name)
 _OF_BOTH = (SECURE_EXAMPLES.name,)
 _OF_CENTRAL = (QUANTILE.name, COHORTS.name)
@@ -231,7 +234,7 @@ def _check_private() -> None:
       f'--packs={common.PACKS.value} is given with --{QUANTILE.name}; it must be 0, '
       'for each client is compared with the clip norm.'
     )
-  _private(1.0, 2)
+  _private(1.0, 2, statistics_clip=STATISTICS_CLIP.value)
 
 
 def _refuse_together(flag: flags.FlagHolder[Any], reason: str) -> None:
@@ -242,11 +245,14 @@ def _refuse_together(flag: flags.FlagHolder[Any], reason: str) -> None:
     )
 
 
-def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
+def build(
+  sizes: Sequence[int], share_bound: float | None = None
+) -> aggregation_lib.Aggregation | None:
   """Builds the aggregation; None: a plain one.
 
   Args:
     sizes: Examples of each client.
+    share_bound: As of `clip_norms`.
 
   Raises:
     ValueError: If the clients do not fit the flags.
@@ -262,7 +268,8 @@ def build(sizes: Sequence[int]) -> aggregation_lib.Aggregation | None:
     expected = None
     if is_poisson():
       expected = expected_lib.Expected(cohort, cohort / len(sizes) * sum(sizes))
-    return _private(noise_of_round(len(sizes), cohort), cohort, expected)
+    noise = noise_of_round(len(sizes), cohort)
+    return _private(noise, cohort, expected, _statistics_clip(sizes, share_bound))
   return None
 
 
@@ -315,23 +322,51 @@ def noise_of_round(population: int, cohort: int) -> float:
   )
 
 
-def clip_norms() -> dict[str, object]:
-  """Returns the clip norms of a private run, as JSON values."""
+def _statistics_clip(sizes: Sequence[int], share_bound: float | None) -> float | None:
+  """Returns the norm that statistics are clipped to: that given, or their bound."""
+  if STATISTICS_CLIP.value is not None or share_bound is None:
+    return STATISTICS_CLIP.value
+  if QUANTILE.value is not None:
+    raise ValueError(
+      f'{QUANTILE.name} is {QUANTILE.value} and --{STATISTICS_CLIP.name} is not given; '
+      'it must say where the norm begins, for the bound of encodings stays.'
+    )
+  return max(sizes) * share_bound
+
+
+def clip_norms(
+  sizes: Sequence[int], share_bound: float | None = None
+) -> dict[str, object]:
+  """Returns the clip norms of a private run, as JSON values.
+
+  Args:
+    sizes: Examples of each client.
+    share_bound: The largest norm of one example's share of the statistics that clients
+      send, where that is known; n_k times a client's are at most n_k times as long.
+  """
   known = {
     'update': UPDATE_CLIP.value,
-    'statistics': STATISTICS_CLIP.value,
+    'statistics': _statistics_clip(sizes, share_bound),
     'metrics': METRICS_CLIP.value,
   }
   norms: dict[str, object] = {
     name: value for name, value in known.items() if value is not None
   }
+  if 'statistics' in norms and STATISTICS_CLIP.value is None:
+    norms[BY_CONSTRUCTION] = (
+      'within their clip norm, so that nothing is clipped: encodings are bounded, and '
+      f'the largest client has {max(sizes)} examples'
+    )
   if QUANTILE.value is not None:
     norms['follow_quantile'] = QUANTILE.value
   return norms
 
 
 def _private(
-  noise: float, cohort: int, expected: expected_lib.Expected | None = None
+  noise: float,
+  cohort: int,
+  expected: expected_lib.Expected | None = None,
+  statistics_clip: float | None = None,
 ) -> aggregation_lib.Aggregation:
   adaptive = None
   if QUANTILE.value is not None:
@@ -340,8 +375,9 @@ def _private(
         f'{QUANTILE.name} is {QUANTILE.value}; it must be between 0 and 1.'
       )
     adaptive = aggregation_lib.AdaptiveClip(QUANTILE.value, cohort)
-  # An algorithm that sends statistics is refused without a norm for them (`terms`).
-  statistics = 1.0 if STATISTICS_CLIP.value is None else STATISTICS_CLIP.value
+  # An algorithm that sends statistics is refused without a norm for them
+  # (`private.counted`).
+  statistics = 1.0 if statistics_clip is None else statistics_clip
   if is_distributed():
     return aggregation_lib.distributed_rounds(
       noise,

@@ -69,6 +69,8 @@ class Algorithm:
       `personal` makes the clients' own models of both; None: it needs none.
     rows_of_one_client: Whether clients send rows that are one's alone, with zeros in
       the place of the others, so that a sum shows them.
+    sends_encodings: Whether the statistics that clients send are the objective's, and
+      have its `share_bound`.
   """
 
   build: Callable[..., Any]
@@ -83,6 +85,7 @@ class Algorithm:
   topology: Callable[[int], topology_lib.Topology] | None = None
   of_clients: Callable[[Any], Mapping[str, Any]] | None = None
   rows_of_one_client: bool = False
+  sends_encodings: bool = False
 
 
 def with_server(
@@ -172,11 +175,21 @@ def _fedsc_config() -> fedsc.FedSCConfig:
 def _check_dcco() -> None:
   """Refuses flags of one loss given with another."""
   is_spectral = methods.LOSS.value == spectral.NAME
-  other = methods.OFF_DIAGONAL if is_spectral else methods.SPECTRAL_MU
-  if flags.FLAGS[other.name].present:
+  of_others = (
+    [methods.OFF_DIAGONAL, methods.ENCODING_NORM]
+    if is_spectral
+    else [methods.SPECTRAL_MU]
+  )
+  for other in of_others:
+    if flags.FLAGS[other.name].present:
+      raise ValueError(
+        f'--{other.name} is given with --loss={methods.LOSS.value}, which does not '
+        'use it.'
+      )
+  if methods.STALE.value and methods.ENCODING_NORM.value is not None:
     raise ValueError(
-      f'--{other.name} is given with --loss={methods.LOSS.value}, which does not '
-      'use it.'
+      f'--{methods.ENCODING_NORM.name} is given with --{methods.STALE.name}; leave it '
+      'out, for the statistics of the round before are around another reference.'
     )
   checked(_dcco_config)()
 
@@ -332,11 +345,13 @@ ALGORITHMS: Mapping[str, Algorithm] = {
       'spectral_mu',
     ),
     check=_check_dcco,
+    sends_encodings=True,
   ),
   'fedsc': Algorithm(
     with_server(fedsc.build_fedsc, _fedsc_config),
     (*_COHORTS, *STARTS, *training.OF_SERVER, 'client_learning_rate', 'local_steps'),
     check=checked(_fedsc_config),
+    sends_encodings=True,
   ),
   'centralized_steps': Algorithm(
     _centralized_steps,

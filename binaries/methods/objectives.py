@@ -206,6 +206,7 @@ def _statistics(
     towers or common.build_siamese(encoder),
     methods.LOSS.value,
     methods.OFF_DIAGONAL.value,
+    methods.ENCODING_NORM.value,
   )
 
 
@@ -306,12 +307,15 @@ OBJECTIVES: Mapping[str, Objective] = {
   ),
   'cco': Objective(
     _statistics,
-    (*_VIEWS, 'off_diagonal_weight'),
+    (*_VIEWS, 'off_diagonal_weight', 'encoding_norm'),
     {**_WIDE, 'loss': 'cco'},
     two_towers=True,
   ),
   'vicreg': Objective(
-    _statistics, _VIEWS, {**_WIDE, 'loss': 'vicreg'}, two_towers=True
+    _statistics,
+    (*_VIEWS, 'encoding_norm'),
+    {**_WIDE, 'loss': 'vicreg'},
+    two_towers=True,
   ),
   'spectral': Objective(_spectral, (*_VIEWS, 'spectral_mu'), _WIDE),
   'dino': Objective(

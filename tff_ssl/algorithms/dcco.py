@@ -34,10 +34,10 @@ Deviations and decisions:
     runs away to minus infinity at rates of a few hundredths.
   - `stale_statistics` is the single-communication variant that section 5 suggests: the
     clients use the S of the previous round; the first round only collects.
-  - The reference is no part of the paper. It costs 2d numbers down and none up, and the
-    server a few inputs through the network. It is not the last round's mean: at rate 1
-    means move by up to thousands of standard deviations a round, those of noise with
-    them. An aggregation that clips statistics clips smaller numbers.
+  - The reference is no part of the paper. It costs 2d numbers down and none up. It is
+    not the last round's mean: at rate 1 means move by up to thousands of standard
+    deviations a round, those of noise with them. An aggregation that clips statistics
+    clips smaller numbers; none of encodings in a ball around it (`encoding_norm`).
   - For the collapse alarm clients send 2 d means of normalised encodings besides, so
     that `encoding_std` is the same number for DCCO as for what it is compared with.
   - Non-finite statistics or updates of a client count zero, and are reported.

@@ -23,6 +23,10 @@ Deviations:
     statistics here: the same sums, through the factories of `aggregation`.
   In float64: solving amplifies what sums of many clients in float32 round off. Where
     noise is added it is float32, all that TFF's private sums take.
+  With a `feature_norm` features are rescaled to that length where they are longer, so
+    that a client's share of the sums is bounded by construction (`share_bound`), as
+    differential privacy wants it. What is classified is to be rescaled likewise
+    (`losses.lengths.at_most`).
   FedCGS takes the covariance about the mean of all classes, GH-OFL that within them, as
     LDA has it: this is what is solved. GH-OFL's further heads, which are trained on
     samples drawn from the Gaussians, are not there.
@@ -30,6 +34,7 @@ Deviations:
 
 import collections
 from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
@@ -43,6 +48,7 @@ from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
+from tff_ssl.losses import lengths
 from tff_ssl.objectives import base
 from tff_ssl.objectives import linear
 
@@ -58,11 +64,29 @@ def given_features(params: Any, examples: base.Examples) -> tf.Tensor:
   return examples[linear.FEATURES]
 
 
+def share_bound(feature_norm: float) -> float:
+  """Returns the largest l2 norm of one example's share of what a client sends.
+
+  An example of class c with features f, |f| <= R, adds 1 to N_c, f to the sum of the
+  class and f f^T to the second moments: squared norms 1, |f|^2 and |f|^4, in all at
+  most 1 + R^2 + R^4, which every f of length R attains. By the triangle inequality
+  n_k times the means of n_k examples are at most n_k times as long: n_k examples of one
+  class with the same f attain it. This times the most examples of a client is the norm
+  to clip to (`aggregation.private(..., statistics_clip=...)`), which then changes
+  nothing.
+
+  Args:
+    feature_norm: R, as of `build_one_round`.
+  """
+  return math.sqrt(1.0 + feature_norm**2 + feature_norm**4)
+
+
 def client_moments(
   features: tf.Tensor,
   labels: tf.Tensor,
   num_classes: int,
   dtype: tf.DType = tf.float64,
+  feature_norm: float | None = None,
 ) -> collections.OrderedDict[str, tf.Tensor]:
   """Computes what one client sends: means over its examples.
 
@@ -71,6 +95,7 @@ def client_moments(
     labels: int [n]; an example without a label in [0, num_classes) counts nothing.
     num_classes: C.
     dtype: Of what is sent.
+    feature_norm: Length of features at most; None: they stay.
 
   Returns:
     By the names of `closed_form.Moments`, each divided by n; 0 without examples.
@@ -78,6 +103,8 @@ def client_moments(
   members = tf.one_hot(labels, num_classes, dtype=tf.float64)
   is_labelled = tf.reduce_any(members > 0, axis=1, keepdims=True)
   used = tf.where(is_labelled, tf.cast(features, tf.float64), 0.0)
+  if feature_norm is not None:
+    used = lengths.at_most(used, feature_norm)
   count = tf.cast(tf.shape(labels)[0], tf.float64)
   sums = collections.OrderedDict(
     counts=tf.reduce_sum(members, axis=0),
@@ -97,8 +124,11 @@ def describe(
   params: Any = (),
   together: int = 4096,
   dtype: tf.DType = tf.float64,
+  feature_norm: float | None = None,
 ) -> phases.Algorithm:
   """Describes the exchange; see `build_one_round`, and `dtype`: of what is sent."""
+  if feature_norm is not None and not 0 < feature_norm < math.inf:
+    raise ValueError(f'feature_norm is {feature_norm}; it must be positive and finite.')
   for name, value in (('num_features', num_features), ('num_classes', num_classes)):
     if value < 1:
       raise ValueError(f'{name} is {value}; it must be at least 1.')
@@ -124,7 +154,8 @@ def describe(
         f'encode gives features {list(features.shape)}; they must be [n, {num_features}'
         '], as num_features says.'
       )
-    sent = client_moments(features, examples['label'], num_classes, dtype)
+    labels = examples['label']
+    sent = client_moments(features, labels, num_classes, dtype, feature_norm)
     return collections.OrderedDict([(_MOMENTS, sent)])
 
   def receive(state, arrived):
@@ -155,6 +186,7 @@ def build_one_round(
   params: Any = (),
   aggregation: aggregation_lib.Aggregation | None = None,
   together: int = 4096,
+  feature_norm: float | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds the process; each client takes part in one of its rounds.
 
@@ -168,19 +200,21 @@ def build_one_round(
     params: Of the encoder, which clients are told: a structure of arrays.
     aggregation: What everything that leaves a client goes through; plain when None.
     together: Examples of several packed clients that are encoded at a time.
+    feature_norm: R, the length to which longer features are rescaled; None: they stay.
 
   Returns:
     A process whose trainable weights are the sums so far, by the names of
     `closed_form.Moments`.
 
   Raises:
-    ValueError: If a size is below 1, the elements are not single examples with an
-      `example_id`, or `encode` gives another number of features.
+    ValueError: If a size is below 1, the norm is not positive, the elements are not
+      single examples with an `example_id`, or `encode` gives another number of
+      features.
   """
   noised = aggregation is not None and aggregation.noised
   dtype = tf.float32 if noised else tf.float64
   return builder.build_learning_process(
-    describe(num_features, num_classes, encode, params, together, dtype),
+    describe(num_features, num_classes, encode, params, together, dtype, feature_norm),
     element_spec,
     aggregation,
   )

@@ -16,14 +16,20 @@ with r = 0 and a mean of 300 standard deviations the variance is the difference 
 numbers 1e5 times as large, of seven digits. With r near the mean nothing is lost, so
 moments are taken around a `reference`, which all who add up moments must share.
 
+For differential privacy one example's share of what is added up must be bounded. It is
+where encodings are at most a `norm` away from the reference (`share_bound`).
+
 Deviations: the off-diagonal term is divided by d - 1, with which the published weight
 of 20 fits encodings of 1024 dimensions (the text of Eq. 1 does not fix the scale).
 """
 
 import collections
 from collections.abc import Mapping
+import math
 
 import tensorflow as tf
+
+from tff_ssl.losses import lengths
 
 
 def statistics(
@@ -32,6 +38,7 @@ def statistics(
   within: bool = False,
   mask: tf.Tensor | None = None,
   reference: Mapping[str, tf.Tensor] | None = None,
+  norm: float | None = None,
 ) -> collections.OrderedDict[str, tf.Tensor]:
   """Means over examples from which CCO and VICReg are computed.
 
@@ -43,6 +50,8 @@ def statistics(
       padding and do not count, whatever their encodings hold.
     reference: `f` [d_f] and `g` [d_g], which are subtracted from the encodings; zeros
       when None. No gradient flows into them.
+    norm: R: encodings that are farther from their reference are moved towards it, to
+      this distance; None: they stay.
 
   Returns:
     OrderedDict of `mean_f` [d_f], `mean_g` [d_g], `square_f` [d_f], `square_g` [d_g],
@@ -76,6 +85,8 @@ def statistics(
     # A product with the mask would let a non-finite padding row through.
     f = tf.where(keep[:, tf.newaxis], f, tf.zeros_like(f))
     g = tf.where(keep[:, tf.newaxis], g, tf.zeros_like(g))
+  if norm is not None:
+    f, g = lengths.at_most(f, norm), lengths.at_most(g, norm)
 
   def mean(total: tf.Tensor) -> tf.Tensor:
     return tf.math.divide_no_nan(total, count)
@@ -91,6 +102,31 @@ def statistics(
     result['within_f'] = mean(tf.matmul(f, f, transpose_a=True))
     result['within_g'] = mean(tf.matmul(g, g, transpose_a=True))
   return result
+
+
+def share_bound(norm: float, within: bool = False) -> float:
+  """Returns the largest l2 norm of one example's share of `statistics`.
+
+  With u and v its encodings less their reference, |u|, |v| <= R, an example adds
+  (u, v, u^2, v^2, u v^T) to the sums, with `within` u u^T and v v^T too. The parts'
+  squared norms are
+
+      |u|^2, |v|^2            R^2 at most each,
+      sum_i u_i^4             |u|^4 = R^4 at most, as sum_i a_i^2 <= (sum_i a_i)^2
+                              for a_i = u_i^2 >= 0; likewise for v,
+      |u v^T|^2               |u|^2 |v|^2 = R^4 at most,
+      |u u^T|^2, |v v^T|^2    R^4 at most each,
+
+  in all 2 R^2 + 3 R^4, or 2 R^2 + 5 R^4 with `within`. It is attained where u and v
+  have length R and a single entry that is not 0. By the triangle inequality n_k times
+  the means of n_k examples are at most n_k times as long, which n_k such examples
+  attain. The reference is no part of it: R is a distance from the reference.
+
+  Args:
+    norm: R, as of `statistics`.
+    within: As of `statistics`.
+  """
+  return norm * math.sqrt(2.0 + (5.0 if within else 3.0) * norm**2)
 
 
 def means(f: tf.Tensor, g: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:

@@ -22,6 +22,8 @@ import math
 
 import tensorflow as tf
 
+from tff_ssl.losses import lengths
+
 
 def bounded(encodings: tf.Tensor, mu: float) -> tf.Tensor:
   """Encodings [n, d], those that are longer than sqrt(mu) rescaled to that length.
@@ -32,7 +34,21 @@ def bounded(encodings: tf.Tensor, mu: float) -> tf.Tensor:
     encodings: [n, d]; n may be 0.
     mu: The squared length; above 0.
   """
-  return tf.clip_by_norm(encodings, math.sqrt(mu), axes=[1])
+  return lengths.at_most(encodings, math.sqrt(mu))
+
+
+def share_bound(mu: float) -> float:
+  """Returns the largest l2 norm of one example's share of `statistics`.
+
+  With u and v its encodings, |u|^2, |v|^2 <= mu, an example adds ((u u^T + v v^T) / 2,
+  u . v, (u + v) / 2) to the sums: of norms of at most mu, mu and sqrt(mu), in all
+  sqrt(mu + 2 mu^2). It is attained where u = v, of that length in any direction. By the
+  triangle inequality n_k times the means of n_k examples are at most n_k times as long.
+
+  Args:
+    mu: The squared length of an encoding at most.
+  """
+  return math.sqrt(mu + 2.0 * mu**2)
 
 
 def statistics(f: tf.Tensor, g: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:

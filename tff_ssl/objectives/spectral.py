@@ -37,6 +37,11 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     if not 0 < self.mu < float('inf'):
       raise ValueError(f'mu is {self.mu}; it must be positive and finite.')
 
+  @property
+  def share_bound(self) -> float:
+    """The largest l2 norm of one example's share (see `statistics.OfStatistics`)."""
+    return spectral.share_bound(self.mu)
+
   def statistics(
     self,
     params: base.Params,

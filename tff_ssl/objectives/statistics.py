@@ -9,15 +9,24 @@ Moments are taken around a reference near the encodings' means (see `losses.cco`
 batch's own means where it is alone, and one that all clients of a round are told where
 their moments are added up. VICReg compares the two views with each other, so both have
 the same reference there.
+
+With an `encoding_norm` R all that is sent of an example is bounded by construction, as
+differential privacy wants it, and need not be clipped: encodings that are farther than
+R from the reference are moved towards it, to that distance. Around the reference and
+not around 0: moments are of differences from it, whose lengths are then at most R, and
+not R plus the reference's own, however far it drifts. Clients know it, for it is told
+with the model, which alone it is made of.
 """
 
 import collections
 import dataclasses
+import math
 from typing import Protocol
 
 import tensorflow as tf
 
 from tff_ssl.losses import cco
+from tff_ssl.losses import lengths
 from tff_ssl.losses import spread
 from tff_ssl.losses import vicreg
 from tff_ssl.objectives import base
@@ -37,7 +46,15 @@ class OfStatistics(base.Objective, Protocol):
 
   Its methods are described in `StatisticsObjective`. One whose moments are taken around
   0 has references without a tensor.
+
+  Attributes:
+    share_bound: The largest l2 norm of one example's share of the statistics, so that
+      n_k times those of a client are at most n_k times as long; None: there is none.
   """
+
+  @property
+  def share_bound(self) -> float | None:
+    """See the class."""
 
   def statistics(
     self,
@@ -85,11 +102,14 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     loss_name: 'cco' (DCCO, Eq. 1) or 'vicreg' (the same kind of statistics, with the
       within-view second moments).
     off_diagonal_weight: CCO's lambda, 20 in the paper (B).
+    encoding_norm: R, the distance from the reference at most of an encoding that the
+      loss sees; None: encodings stay as they are, as in the paper.
   """
 
   model: dual_encoder.DualEncoder
   loss_name: str = 'cco'
   off_diagonal_weight: float = 20.0
+  encoding_norm: float | None = None
 
   def __post_init__(self) -> None:
     if self.loss_name not in LOSSES:
@@ -100,6 +120,9 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       raise ValueError(
         f'off_diagonal_weight is {self.off_diagonal_weight}; it must be at least 0.'
       )
+    norm = self.encoding_norm
+    if norm is not None and not (math.isfinite(norm) and norm > 0):
+      raise ValueError(f'encoding_norm is {norm}; it must be positive and finite.')
     f_dim, g_dim = self.model.output_dims
     if f_dim != g_dim:
       raise ValueError(
@@ -116,6 +139,29 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   def _within(self) -> bool:
     """Whether the moments inside each view are needed too."""
     return self.loss_name == 'vicreg'
+
+  @property
+  def share_bound(self) -> float | None:
+    """The largest norm of one example's share (see `OfStatistics`, `losses.cco`)."""
+    if self.encoding_norm is None:
+      return None
+    return cco.share_bound(self.encoding_norm, self._within)
+
+  def encode(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
+  ) -> base.Encodings:
+    """Returns the encodings `f` [n, d] and `g` [n, d] (see `base.Separable`).
+
+    With an `encoding_norm` those that DCCO's statistics are of, so that a round of it
+    equals a centralized step then too.
+    """
+    encodings = super().encode(params, examples, seed)
+    if self.encoding_norm is None:
+      return encodings
+    return collections.OrderedDict(
+      (name, centre + lengths.at_most(encodings[name] - centre, self.encoding_norm))
+      for name, centre in self.reference(params).items()
+    )
 
   def statistics(
     self,
@@ -153,7 +199,9 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       reference: As of `statistics`.
     """
     f, g = self.model.encode(params, examples, seed)
-    found = cco.statistics(f, g, self._within, reference=reference)
+    found = cco.statistics(
+      f, g, self._within, reference=reference, norm=self.encoding_norm
+    )
     return found, collapse.std_metrics(f)
 
   def no_statistics(self) -> Statistics:
@@ -189,7 +237,15 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     Args:
       statistics: Of a cohort; of no example the reference stays as it is.
       reference: What they were taken around.
+
+    Raises:
+      ValueError: If encodings are bounded around the reference, which is another then.
     """
+    if self.encoding_norm is not None:
+      raise ValueError(
+        f'encoding_norm is {self.encoding_norm} where clients use the statistics of '
+        'the round before, which are around another reference; it must be None there.'
+      )
     found = collections.OrderedDict(
       (name, value + statistics[f'mean_{name}']) for name, value in reference.items()
     )

@@ -27,6 +27,7 @@ class OneRoundHeads:
     num_classes: int,
     num_packs: int | None = None,
     aggregation: aggregation_lib.Aggregation | None = None,
+    feature_norm: float | None = None,
   ):
     """Fixes which client holds which examples; nothing is traced.
 
@@ -35,6 +36,7 @@ class OneRoundHeads:
       num_classes: Number of classes.
       num_packs: As of `simulation.Clients`.
       aggregation: What everything that leaves a client goes through; plain when None.
+      feature_norm: As of `one_round.build_one_round`.
 
     Raises:
       ValueError: If `num_classes` is below 1.
@@ -45,6 +47,7 @@ class OneRoundHeads:
     self._num_classes = num_classes
     self._num_packs = num_packs
     self._aggregation = aggregation
+    self._feature_norm = feature_norm
     # By the number of features; label fractions share it.
     self._processes: dict[int, tff.learning.templates.LearningProcess] = {}
 
@@ -87,5 +90,6 @@ class OneRoundHeads:
         self._num_classes,
         clients.element_spec,
         aggregation=self._aggregation,
+        feature_norm=self._feature_norm,
       )
     return self._processes[num_features]

@@ -1,0 +1,23 @@
+"""Vectors of bounded length, so that what is summed of them is bounded too."""
+
+import tensorflow as tf
+
+
+def at_most(vectors: tf.Tensor, length: float) -> tf.Tensor:
+  """Rescales the vectors that are longer than a length to that length.
+
+  Each is the point nearest to it in the ball of that radius around 0. Those within are
+  returned as they are, to the bit.
+
+  Args:
+    vectors: [n, d]; n may be 0. What is not finite stays so.
+    length: Above 0.
+
+  Returns:
+    [n, d], of lengths of at most `length`, up to rounding.
+  """
+  square = tf.reduce_sum(tf.square(vectors), axis=1, keepdims=True)
+  is_longer = square > length**2
+  # Not the root of 0, whose gradient is not finite.
+  root = tf.sqrt(tf.where(is_longer, square, tf.ones_like(square)))
+  return tf.where(is_longer, vectors * (length / root), vectors)
