@@ -121,6 +121,48 @@ def test_secure_sums_swap_in():
   tff.test.assert_not_contains_unsecure_aggregation(secured.next)
 
 
+def _share(features, radius):
+  """Sums that one client sends, by NumPy in float64, of features in the ball."""
+  length = np.linalg.norm(features, axis=1, keepdims=True)
+  f = features * np.minimum(1, radius / length)
+  return f, np.sqrt(len(f) ** 2 + np.sum(f.sum(0) ** 2) + np.sum((f.T @ f) ** 2))
+
+
+@pytest.mark.parametrize('n', [1, 8])
+def test_share_of_a_client_is_bounded_and_the_worst_attains_it(n):
+  generator = np.random.default_rng(n)
+  bound = n * one_round.share_bound(2.0)
+  assert bound == pytest.approx(n * np.sqrt(1 + 4 + 16))
+  scattered = generator.normal(size=(n, _D)) * 10 ** generator.uniform(-1, 2, (n, 1))
+  alike = np.tile(generator.normal(size=(1, _D)) * 100, (n, 1))
+  for features, is_worst in ((scattered, n == 1), (alike, True)):
+    sent = one_round.client_moments(
+      tf.constant(features), tf.zeros([n], tf.int32), _CLASSES, feature_norm=2.0
+    )
+    inside, total = _share(features, 2.0)
+    np.testing.assert_allclose(n * sent['second'], inside.T @ inside, atol=1e-12 * n)
+    assert np.linalg.norm(n * harness.flat(sent)) == pytest.approx(total)
+    assert total <= bound * (1 + 1e-12)
+    if is_worst and np.linalg.norm(features[0]) > 2:
+      assert total == pytest.approx(bound)
+
+
+def test_private_sums_of_bounded_features_are_not_clipped(tff_context):
+  clip = max(_SIZES) * one_round.share_bound(20.0)
+  private = aggregation_lib.private(1e-9, update_clip=1.0, statistics_clip=clip)
+  process = one_round.build_one_round(
+    _D, _CLASSES, _ELEMENT, aggregation=private, feature_norm=20.0
+  )
+  cohort = harness.cohort(harness.split(_SIZES), _examples())
+  found, _ = _collect(process, [cohort])
+  # All features are longer: about 50.
+  inside, _ = _share(_examples()['features'][:-1].astype(np.float64), 20.0)
+  want = closed_form.moments(inside, _examples()['label'][:-1], _CLASSES)
+  _close(found, want, rtol=1e-3)
+
+
 def test_sizes_below_1_are_named():
   with pytest.raises(ValueError, match='num_features is 0; it must be at least 1'):
     one_round.build_one_round(0, 2, _ELEMENT)
+  with pytest.raises(ValueError, match=r'feature_norm is -1\.0; it must be pos'):
+    one_round.build_one_round(2, 2, _ELEMENT, feature_norm=-1.0)

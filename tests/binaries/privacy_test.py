@@ -14,6 +14,7 @@ from binaries.experiment import telling
 from binaries.flags import privacy
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.losses import cco as cco_lib
 from tff_ssl.runtime import accounting
 from tff_ssl.runtime import privacy_ledger
 
@@ -48,6 +49,9 @@ _REFUSED = {
     f'--privacy_noise_multiplier=1 --privacy_cohorts=poisson {_DISTRIBUTED}': (
       'is given with --aggregation=distributed; it is for private only'
     ),
+    f'--encoding_norm=1 --loss=spectral {_RUN}': 'given with --loss=spectral, which do',
+    f'--encoding_norm=1 --stale_statistics {_RUN}': 'round before are around another',
+    f'--encoding_norm=1 --algorithm=fedsc {_RUN}': 'is given with --algorithm=fedsc; i',
     f'--algorithm=centralized_cco {_SECURE}': '--aggregation is given with --algorithm',
   },
   fedema: {f'--method=fedca {_SECURE}': 'clients send rows that are one'},
@@ -81,6 +85,27 @@ def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message)
       privacy.build(sizes)
     with in_process.parsed('--aggregation=plain'):
       assert privacy.build(sizes) is None
+
+
+def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
+  line = '--aggregation=private --privacy_noise_multiplier=2 --privacy_update_clip=1'
+  bound = cco_lib.share_bound(0.5)
+  with in_process.parsed(*line.split()):
+    built = privacy.build([3, 7, 2], bound)
+    # A round of one release, or of two at more noise each: of the same clip norm.
+    for aggregation in (built, built.divided(2)):
+      assert aggregation.packs.clip_norms['statistics'] == pytest.approx(7 * bound)
+    norms = privacy.clip_norms([3, 7, 2], bound)
+    assert norms['statistics'] == pytest.approx(7 * 0.5 * (2 + 3 / 4) ** 0.5)
+    assert 'the largest client has 7 examples' in norms[privacy.BY_CONSTRUCTION]
+  with in_process.parsed(*line.split(), '--privacy_statistics_clip=2'):
+    norms = privacy.clip_norms([3, 7, 2], bound)
+    assert norms == {'update': 1.0, 'statistics': 2.0}
+  with (
+    in_process.parsed(*line.split(), '--privacy_clip_quantile=0.5', '--packs=0'),
+    pytest.raises(ValueError, match='for the bound of encodings stays'),
+  ):
+    privacy.build([3, 7, 2], bound)
 
 
 _FLAGS = (
@@ -148,7 +173,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
     '--privacy_noise_multiplier=3',
     '--privacy_delta=1e-3',
     '--privacy_update_clip=1',
-    '--privacy_statistics_clip=2',
+    '--encoding_norm=1',
     f'--run_dir={folder}',
     folder=folder,
   )
@@ -165,6 +190,10 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   assert card['neighbours'].startswith('one client more or less')
   assert 'by a chance of its own; counted' in card['sampling']
   assert not any('n_k' in each for each in card['not_protected'])
+  # Four examples a client, each of R sqrt(2 + 3 R^2).
+  assert card['clip_norms']['statistics'] == pytest.approx(4 * 5**0.5)
+  assert 'nothing is clipped' in card['clip_norms'][privacy.BY_CONSTRUCTION]
+  assert any('most examples' in each for each in card['not_protected'])
   assert privacy_ledger.read(folder)['sampling'] == 'poisson'
 
 

@@ -1,0 +1,122 @@
+"""Tests of vectors of bounded length, and of what sums of them are bounded by."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.losses import cco
+from tff_ssl.losses import lengths
+from tff_ssl.losses import spectral
+
+_D = 5
+
+
+def _projected(x, radius):
+  """Returns the nearest points of the ball, by NumPy in float64."""
+  length = np.linalg.norm(x, axis=1, keepdims=True)
+  return x * np.minimum(1.0, radius / np.maximum(length, 1e-300))
+
+
+def _random(n, seed=0):
+  """Vectors of lengths from 0.01 to 100."""
+  generator = np.random.default_rng(seed)
+  x = generator.normal(size=(n, _D))
+  x /= np.linalg.norm(x, axis=1, keepdims=True)
+  return x * 10 ** generator.uniform(-2, 2, (n, 1))
+
+
+def test_longer_vectors_are_rescaled_and_shorter_ones_stay():
+  x = _random(50)
+  got = lengths.at_most(tf.constant(x), 2.0).numpy()
+  np.testing.assert_allclose(got, _projected(x, 2.0), rtol=1e-14)
+  short = np.linalg.norm(x, axis=1) <= 2.0
+  assert 5 < short.sum() < 45
+  np.testing.assert_array_equal(got[short], x[short])
+  single = x[short].astype(np.float32)
+  np.testing.assert_array_equal(lengths.at_most(tf.constant(single), 2.0), single)
+
+
+def test_gradients_are_finite_and_those_of_the_projection():
+  x = tf.constant([[0.0, 0.0], [0.3, 0.4], [3.0, 4.0]], tf.float64)
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    total = tf.reduce_sum(lengths.at_most(x, 1.0) * [[1.0, 2.0]])
+  # Of x / |x|: (I - x x^T / |x|^2) / |x|, here with x / |x| = (0.6, 0.8).
+  outside = np.array([0.64 * 1 - 0.48 * 2, -0.48 * 1 + 0.36 * 2]) / 5
+  expected = [[1.0, 2.0], [1.0, 2.0], outside]
+  np.testing.assert_allclose(tape.gradient(total, x), expected, atol=1e-15)
+
+
+def test_what_is_not_finite_stays_so():
+  x = tf.constant([[np.nan, 1.0], [np.inf, 1.0], [1.0, 1.0]])
+  finite = np.isfinite(lengths.at_most(x, 2.0).numpy()).all(axis=1)
+  np.testing.assert_array_equal(finite, [False, False, True])
+  assert lengths.at_most(tf.zeros([0, 3]), 1.0).shape == [0, 3]
+
+
+def _of_cco(f, g, radius, within):
+  """Returns the statistics, and their bound."""
+  centre = {'f': np.arange(_D) * 1e3, 'g': -np.ones(_D)}
+  shifted = (x + centre[name] for name, x in (('f', f), ('g', g)))
+  sent = cco.statistics(
+    *map(tf.constant, shifted),
+    within,
+    reference={name: tf.constant(value) for name, value in centre.items()},
+    norm=radius,
+  )
+  return sent, cco.share_bound(radius, within)
+
+
+def _of_spectral(f, g, radius):
+  mu = radius**2
+  both = (spectral.bounded(tf.constant(x), mu) for x in (f, g))
+  return spectral.statistics(*both), spectral.share_bound(mu)
+
+
+_SENT = {
+  'cco': lambda f, g, radius: _of_cco(f, g, radius, False),
+  'vicreg': lambda f, g, radius: _of_cco(f, g, radius, True),
+  'spectral': _of_spectral,
+}
+
+
+def _sums(name, f, g):
+  """The sums over examples, by NumPy in float64: what is bounded."""
+  outer = np.einsum('ni,nj->nij', f, g).sum(axis=0)
+  if name == 'spectral':
+    own = (f.T @ f + g.T @ g) / 2
+    return [own, np.sum(f * g), (f + g).sum(axis=0) / 2]
+  sums = [x.sum(axis=0) for x in (f, g, f**2, g**2)]
+  return [*sums, outer, *([f.T @ f, g.T @ g] if name == 'vicreg' else [])]
+
+
+def _norm(arrays):
+  return np.sqrt(sum(np.sum(np.square(x)) for x in arrays))
+
+
+@pytest.mark.parametrize('radius', [0.1, 1.0, 7.0])
+@pytest.mark.parametrize('name', _SENT)
+def test_sums_of_any_encodings_are_within_the_bound(name, radius):
+  for seed, n in enumerate([1, 1, 1, 2, 5, 40]):
+    f, g = _random(n, 2 * seed), _random(n, 2 * seed + 1)
+    sent, bound = _SENT[name](f, g, radius)
+    expected = _sums(name, _projected(f, radius), _projected(g, radius))
+    for value, total in zip(sent.values(), expected, strict=True):
+      np.testing.assert_allclose(n * value, total, rtol=1e-8, atol=1e-9 * radius)
+    assert _norm(n * value.numpy() for value in sent.values()) <= n * bound
+
+
+@pytest.mark.parametrize('n', [1, 6])
+@pytest.mark.parametrize('name', _SENT)
+def test_the_worst_examples_attain_the_bound(name, n):
+  radius = 0.7
+  worst = np.zeros((n, _D))
+  worst[:, 2] = 1e4
+  sent, bound = _SENT[name](worst, worst, radius)
+  total = _norm(n * value.numpy() for value in sent.values())
+  assert total == pytest.approx(n * bound, rel=1e-9)
+  # Those of CCO are short of it where their entries are all alike, by sum_i u_i^4.
+  even, _ = _SENT[name](np.ones((n, _D)), np.ones((n, _D)), radius)
+  squared = _norm(n * value.numpy() for value in even.values()) ** 2
+  missing = 0.0 if name == 'spectral' else 2 * radius**4 * (1 - 1 / _D)
+  assert squared == pytest.approx(n**2 * (bound**2 - missing), rel=1e-9)
