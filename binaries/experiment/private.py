@@ -1,7 +1,7 @@
 """What a run says of privacy: its rounds, which are counted, and its encoder's card."""
 
 import collections
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
 from typing import Any
 
@@ -51,6 +51,7 @@ def counted(
   graph: builder.Graph | None,
   population: int,
   clip_norms: Mapping[str, object],
+  of_releases: Collection[str] = (),
 ) -> Any:
   """Returns what the round loop runs: of a private run, rounds with a ledger.
 
@@ -59,6 +60,7 @@ def counted(
     graph: What the process was built of; None of a centralized one.
     population: All clients.
     clip_norms: Those of the aggregation, by name.
+    of_releases: As of `private_rounds.PrivateRounds`.
 
   Raises:
     ValueError: If the flags do not fit what a round releases, or the budget is too
@@ -105,7 +107,7 @@ def counted(
     for exchange in graph.algorithm.exchanges
     for kind in exchange.sent.values()
   )
-  return private_rounds.PrivateRounds(process, terms, budget, withheld)
+  return private_rounds.PrivateRounds(process, terms, budget, withheld, of_releases)
 
 
 def _check_statistics(graph: builder.Graph, clipped: bool) -> None:

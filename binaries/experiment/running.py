@@ -159,7 +159,10 @@ def prepare(chosen: choice.Choice) -> Prepared:
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
-  share_bound = objective.share_bound if algorithm.sends_encodings else None
+  share_bound, of_statistics = None, ()
+  if algorithm.sends_encodings:
+    share_bound = objective.share_bound
+    of_statistics = tuple(objective.summarize_statistics(objective.no_statistics()))
   aggregation = privacy.build(sizes, share_bound)
   clip_norms = privacy.clip_norms(sizes, share_bound)
   telling.warn_of_small_batches(
@@ -184,7 +187,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   if (build_own := chosen.build_personal) is not None:
     parts = personal.Parts(task, encoder, partition)
     own = personal.Personal(parts, build_own(process, objective, data))
-  process = private.counted(process, graph, len(partition), clip_norms)
+  process = private.counted(process, graph, len(partition), clip_norms, of_statistics)
   cohort_fn = _build_cohorts(
     task, data, partition, take if algorithm.federated else None, share
   )

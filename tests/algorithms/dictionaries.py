@@ -99,7 +99,10 @@ def describe(optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfi
 
 
 def build(
-  optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfig, packed: bool
+  optimizer: optimizers.OptimizerConfig,
+  training: fedavg.FedAvgConfig,
+  packed: bool,
+  aggregation=None,
 ) -> numbered.Numbered:
   """Builds a process with a dictionary and a base model."""
   process = fedca.build_fedca(
@@ -108,5 +111,6 @@ def build(
     optimizers.build_optimizer(optimizer),
     fedca.FedCAConfig(numbered.POPULATION, 2, training),
     base(),
+    aggregation,
   )
   return numbered.Numbered(process)

@@ -6,6 +6,7 @@ one process serves every test that can use it.
 
 import collections
 from collections.abc import Mapping, Sequence
+import dataclasses
 import functools
 
 import numpy as np
@@ -41,6 +42,21 @@ ELEMENT = collections.OrderedDict(
 PACKS = packs.PackSpec(ELEMENT)
 SGD = optimizers.OptimizerConfig('sgd', 0.01)
 ADAM = optimizers.OptimizerConfig('adam', 0.01)
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+  """How a process is built of an algorithm.
+
+  Attributes:
+    packed: Whether its clients are in packs.
+    aggregation: What leaves them goes through; plain when None.
+    optimizer: Of the server, where it has one.
+  """
+
+  packed: bool = False
+  aggregation: aggregation_lib.Aggregation | None = None
+  optimizer: optimizers.OptimizerConfig = ADAM
 
 
 def _encode(ops, x):
@@ -215,12 +231,15 @@ def build_fedavg(
 
 
 @functools.cache
-def build_with_states(build, objective, optimizer=SGD, config=None, packed=False):
+def build_with_states(
+  build, objective, optimizer=SGD, config=None, packed=False, aggregation=None
+):
   process = build(
     objective,
     PACKS if packed else ELEMENT,
     optimizers.build_optimizer(optimizer),
     config or fedavg.FedAvgConfig(seed=SEED),
+    aggregation=aggregation,
   )
   return with_states.WithStates(process, packed)
 

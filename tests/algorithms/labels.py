@@ -136,27 +136,37 @@ def moved(before, after):
 
 
 @functools.cache
-def build_fedsup(packed: bool = False) -> ClientsAlone:
+def build_fedsup(packed: bool = False, aggregation=None) -> ClientsAlone:
   config = fedsup_lib.FedSupConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.FEDAVG)
   return ClientsAlone(
     fedsup_lib.build_fedsup(
-      student(), teacher(), harness.ELEMENT, spec(packed=packed), config
+      student(),
+      teacher(),
+      harness.ELEMENT,
+      spec(packed=packed),
+      config,
+      aggregation=aggregation,
     )
   )
 
 
 @functools.cache
-def build_fedrgd(packed: bool = False) -> ClientsAlone:
+def build_fedrgd(packed: bool = False, aggregation=None) -> ClientsAlone:
   config = fedrgd.FedRGDConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.Grouping(1, 1.0))
   return ClientsAlone(
     fedrgd.build_fedrgd(
-      pseudo_labels(), labelled(), harness.ELEMENT, spec(packed=packed), config
+      pseudo_labels(),
+      labelled(),
+      harness.ELEMENT,
+      spec(packed=packed),
+      config,
+      aggregation=aggregation,
     )
   )
 
 
 @functools.cache
-def build_server_finetuned(packed: bool = False) -> ClientsAlone:
+def build_server_finetuned(packed: bool = False, aggregation=None) -> ClientsAlone:
   config = server_finetuned.ServerFinetunedConfig(CLIENT_CONFIG, SERVER_PLAN)
   return ClientsAlone(
     server_finetuned.build_server_finetuned(
@@ -165,12 +175,13 @@ def build_server_finetuned(packed: bool = False) -> ClientsAlone:
       harness.ELEMENT,
       spec(packed=packed),
       config,
+      aggregation=aggregation,
     )
   )
 
 
 @functools.cache
-def build_fedmatch(packed: bool = False) -> numbered.Numbered:
+def build_fedmatch(packed: bool = False, aggregation=None) -> numbered.Numbered:
   config = fedmatch_lib.FedMatchConfig(
     numbered.POPULATION, CLIENT_CONFIG, SERVER_PLAN, interval=2
   )
@@ -180,5 +191,6 @@ def build_fedmatch(packed: bool = False) -> numbered.Numbered:
     harness.ELEMENT,
     spec(context.CLIENT, packed=packed),
     config,
+    aggregation=aggregation,
   )
   return numbered.Numbered(ClientsAlone(process))

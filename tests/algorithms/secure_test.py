@@ -9,7 +9,6 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.federated import optimizers
@@ -37,8 +36,7 @@ def _build(name, aggregation):
     config = l_dawa.LDAWAConfig(fedavg.FedAvgConfig(seed=harness.SEED))
     return l_dawa.build_l_dawa(*arguments, config, aggregation)
   if name == 'fed_ssl':
-    build = functools.partial(fed_ssl.build_fed_ssl, aggregation=aggregation)
-    return harness.build_with_states(build, harness.cco())
+    return harness.build_fed_ssl(harness.cco(), aggregation=aggregation)
   config = _STALE if name == 'stale' else _FRESH
   return dcco.build_dcco(*arguments, config, aggregation)
 

@@ -72,11 +72,17 @@ def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
 
 @functools.cache
 def build_maml(
-  inner_rate=0.1, second_order=True, optimizer=SERVER, config=CONFIG, packed=False
+  inner_rate=0.1,
+  second_order=True,
+  optimizer=SERVER,
+  config=CONFIG,
+  packed=False,
+  aggregation=None,
 ):
   return maml_ssfl.build_maml_ssfl(
     objective(),
     harness.PACKS if packed else harness.ELEMENT,
     optimizers.build_optimizer(optimizer),
     maml_ssfl.MamlConfig(config, inner_rate, second_order),
+    aggregation,
   )

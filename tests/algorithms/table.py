@@ -74,8 +74,7 @@ class Algorithm:
 
   Attributes:
     builder: The function or class of `tff_ssl.algorithms` under test.
-    build: Makes the process, of elements as `harness.ELEMENT`, for clients apart or
-      packed; Adam on the server.
+    build: Makes the process in a form, of elements as `harness.ELEMENT`.
     collects: Rounds before the first that changes the weights.
     sparse: Whether weights that are 0 are not sent, and the others with their place.
     messages: Models that are sent in a round of two clients.
@@ -84,7 +83,7 @@ class Algorithm:
   """
 
   builder: Callable[..., Any]
-  build: Callable[[bool], Any]
+  build: Callable[[harness.Form], Any]
   collects: int = 0
   sparse: bool = False
   messages: int = 2
@@ -128,7 +127,9 @@ def _dcco(
 ) -> Algorithm:
   return Algorithm(
     dcco.build_dcco,
-    lambda packed: harness.build_dcco(loss, harness.ADAM, config=config, packed=packed),
+    lambda form: harness.build_dcco(
+      loss, form.optimizer, config, form.packed, form.aggregation
+    ),
     collects,
     describe=functools.partial(
       dcco.describe,
@@ -144,7 +145,9 @@ def _dcco(
 def _fedavg(objective, config=None, described=False) -> Algorithm:
   return Algorithm(
     fedavg.build_fedavg,
-    lambda packed: harness.build_fedavg(objective, harness.ADAM, config, packed),
+    lambda form: harness.build_fedavg(
+      objective, form.optimizer, config, form.packed, form.aggregation
+    ),
     describe=functools.partial(
       fedavg.describe,
       objective,
@@ -156,18 +159,29 @@ def _fedavg(objective, config=None, described=False) -> Algorithm:
   )
 
 
+def _with_states(build, objective, config, form: harness.Form):
+  """Returns a process whose clients keep a state."""
+  return harness.build_with_states(
+    build, objective, form.optimizer, config, form.packed, form.aggregation
+  )
+
+
+def _labelled(build: Callable[..., Any]) -> Callable[[harness.Form], Any]:
+  """Returns `Algorithm.build` where the server has labels."""
+  return lambda form: build(form.packed, form.aggregation)
+
+
 TABLE = collections.OrderedDict(
   dcco=_dcco(described=True),
   dcco_stale=_dcco(config=_STALE, collects=1, described=True),
   dcco_local_steps=_dcco(config=_STEPS),
   fedsc=Algorithm(
     fedsc.build_fedsc,
-    lambda packed: harness.build_with_states(
+    lambda form: _with_states(
       fedsc.build_fedsc,
       spectral.SpectralObjective(harness.model()),
-      harness.ADAM,
       fedsc.FedSCConfig(0.1, 2, harness.SEED),
-      packed,
+      form,
     ),
   ),
   fedavg_cco=_fedavg(harness.cco(), described=True),
@@ -175,31 +189,28 @@ TABLE = collections.OrderedDict(
   fedavg_batch_norm=_fedavg(_simsiam(batch_norm=True), described=True),
   fedbn_simsiam=Algorithm(
     fedbn.build_fedbn,
-    lambda packed: harness.build_fedbn(
-      _simsiam(batch_norm=True), harness.ADAM, _EPOCHS, packed
+    lambda form: _with_states(
+      fedbn.build_fedbn, _simsiam(batch_norm=True), _EPOCHS, form
     ),
   ),
   fed_byol=Algorithm(
     fed_ssl.build_fed_ssl,
-    lambda packed: harness.build_fed_ssl(_byol(), harness.ADAM, _EPOCHS, packed),
+    lambda form: _with_states(fed_ssl.build_fed_ssl, _byol(), _EPOCHS, form),
   ),
   scaffold=Algorithm(
     scaffold.build_scaffold,
-    lambda packed: harness.build_with_states(
-      scaffold.build_scaffold,
-      _byol(),
-      harness.ADAM,
-      scaffold.ScaffoldConfig(8, _PLAIN_SGD),
-      packed,
+    lambda form: _with_states(
+      scaffold.build_scaffold, _byol(), scaffold.ScaffoldConfig(8, _PLAIN_SGD), form
     ),
   ),
   l_dawa=Algorithm(
     l_dawa.build_l_dawa,
-    lambda packed: l_dawa.build_l_dawa(
+    lambda form: l_dawa.build_l_dawa(
       _simsiam(batch_norm=True),
-      harness.PACKS if packed else harness.ELEMENT,
-      optimizers.build_optimizer(harness.ADAM),
+      harness.PACKS if form.packed else harness.ELEMENT,
+      optimizers.build_optimizer(form.optimizer),
       l_dawa.LDAWAConfig(_EPOCHS),
+      form.aggregation,
     ),
     describe=lambda: l_dawa.describe(
       _simsiam(batch_norm=True),
@@ -209,9 +220,12 @@ TABLE = collections.OrderedDict(
   ),
   decentralized=Algorithm(
     decentralized.build_decentralized,
-    lambda packed: numbered.Numbered(
+    lambda form: numbered.Numbered(
       decentralized.build_decentralized(
-        _simsiam(batch_norm=True), labels.spec(context.CLIENT, packed=packed), _RING
+        _simsiam(batch_norm=True),
+        labels.spec(context.CLIENT, packed=form.packed),
+        _RING,
+        form.aggregation,
       )
     ),
     # Both ways over each edge.
@@ -220,47 +234,53 @@ TABLE = collections.OrderedDict(
   ),
   fedema=Algorithm(
     fedema.build_fedema,
-    lambda packed: harness.build_with_states(
-      fedema.build_fedema,
-      _byol(),
-      harness.ADAM,
-      fedema.FedEMAConfig(_EPOCHS),
-      packed,
+    lambda form: _with_states(
+      fedema.build_fedema, _byol(), fedema.FedEMAConfig(_EPOCHS), form
     ),
   ),
   fedu=Algorithm(
     fedu.build_fedu,
-    lambda packed: harness.build_with_states(
-      fedu.build_fedu,
-      _byol(),
-      harness.ADAM,
-      fedu.FedUConfig(_EPOCHS, threshold=0.01),
-      packed,
+    lambda form: _with_states(
+      fedu.build_fedu, _byol(), fedu.FedUConfig(_EPOCHS, threshold=0.01), form
     ),
   ),
   featarc=Algorithm(
     featarc.build_featarc,
-    lambda packed: harness.build_with_states(
+    lambda form: _with_states(
       featarc.build_featarc,
       _simsiam(batch_norm=True),
-      harness.ADAM,
       featarc.FeatARCConfig(training=_EPOCHS),
-      packed,
+      form,
     ),
   ),
   per_ssfl=Algorithm(
     per_ssfl.build_per_ssfl,
-    lambda packed: ssfl.build_per(0.5, harness.ADAM, _EPOCHS, packed),
+    lambda form: _with_states(
+      per_ssfl.build_per_ssfl,
+      ssfl.objective(),
+      per_ssfl.PerSSFLConfig(_EPOCHS, 0.5),
+      form,
+    ),
   ),
   bilevel_ssfl=Algorithm(
     bilevel_ssfl.build_bilevel_ssfl,
-    lambda packed: ssfl.build_bilevel(0.5, harness.ADAM, _EPOCHS, packed),
+    lambda form: _with_states(
+      bilevel_ssfl.build_bilevel_ssfl,
+      ssfl.objective(),
+      bilevel_ssfl.BiLevelConfig(_EPOCHS, 0.5),
+      form,
+    ),
   ),
   maml_ssfl=Algorithm(
     maml_ssfl.build_maml_ssfl,
     # Its gradient of a gradient is the largest graph of all: without a loop.
-    lambda packed: ssfl.build_maml(
-      0.1, True, harness.ADAM, fedavg.FedAvgConfig(seed=harness.SEED), packed
+    lambda form: ssfl.build_maml(
+      0.1,
+      True,
+      form.optimizer,
+      fedavg.FedAvgConfig(seed=harness.SEED),
+      form.packed,
+      form.aggregation,
     ),
     describe=lambda: maml_ssfl.describe(
       ssfl.objective(),
@@ -270,14 +290,19 @@ TABLE = collections.OrderedDict(
   ),
   fedca=Algorithm(
     fedca.build_fedca,
-    lambda packed: dictionaries.build(harness.ADAM, _EPOCHS, packed),
+    lambda form: dictionaries.build(
+      form.optimizer, _EPOCHS, form.packed, form.aggregation
+    ),
     describe=lambda: dictionaries.describe(harness.ADAM, _EPOCHS),
   ),
-  fedsup=Algorithm(fedsup.build_fedsup, labels.build_fedsup),
-  fedmatch=Algorithm(fedmatch.build_fedmatch, labels.build_fedmatch, sparse=True),
-  fedrgd=Algorithm(fedrgd.build_fedrgd, labels.build_fedrgd),
+  fedsup=Algorithm(fedsup.build_fedsup, _labelled(labels.build_fedsup)),
+  fedmatch=Algorithm(
+    fedmatch.build_fedmatch, _labelled(labels.build_fedmatch), sparse=True
+  ),
+  fedrgd=Algorithm(fedrgd.build_fedrgd, _labelled(labels.build_fedrgd)),
   server_finetuned_fixmatch=Algorithm(
-    server_finetuned.build_server_finetuned, labels.build_server_finetuned
+    server_finetuned.build_server_finetuned,
+    _labelled(labels.build_server_finetuned),
   ),
   centralized_cco=Algorithm(
     centralized.Centralized, lambda _: _centralized(harness.cco())
@@ -291,4 +316,4 @@ TABLE = collections.OrderedDict(
 @functools.cache
 def process(name: str, packed: bool) -> Any:
   """Returns the process of a row, made once: to trace it takes seconds."""
-  return TABLE[name].build(packed)
+  return TABLE[name].build(harness.Form(packed))

@@ -45,8 +45,8 @@ class _Process:
     )
 
 
-def _run(folder, process, rounds=6, epsilon=None, withholds=False, every=2):
-  algorithm = private_rounds.PrivateRounds(process, _TERMS, epsilon, withholds)
+def _run(folder, process, rounds=6, epsilon=None, withholds=False, every=2, told=()):
+  algorithm = private_rounds.PrivateRounds(process, _TERMS, epsilon, withholds, told)
   with run_folder.RunFolder(folder, {}) as opened:
     state = loop.run(
       algorithm,
@@ -215,6 +215,10 @@ def test_metrics_that_do_not_leave_the_clients_are_not_told(tmp_path):
   _, _, rows = _run(tmp_path / 'b', _Process(), rounds=1, withholds=True)
   assert 'client_work/loss' not in rows[0]
   assert rows[0]['client_work/clients'] == '8'
+  # What is made of other values, which have noise, may be told.
+  made = {'withholds': True, 'told': ['loss']}
+  _, _, rows = _run(tmp_path / 'c', _Process(), rounds=1, **made)
+  assert rows[0]['client_work/loss'] == '0.0'
 
 
 def test_the_file_tells_the_terms_and_the_rounds(tmp_path):

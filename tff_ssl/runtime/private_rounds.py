@@ -2,11 +2,12 @@
 
 Each round is written to the run's ledger before it is computed, and none is computed
 that would exceed the budget. What is not covered by noise is not told: of an algorithm
-whose metrics do not leave the clients, counts and bytes alone.
+whose metrics do not leave the clients, counts and bytes alone, and what is made of
+other noised values (DCCO's loss, of its statistics), which costs no more.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import pathlib
 from typing import Any, NamedTuple
 
@@ -59,6 +60,7 @@ class PrivateRounds:
     terms: accounting.Terms,
     epsilon: float | None = None,
     withholds_metrics: bool = False,
+    of_releases: Collection[str] = (),
   ):
     """Counts nothing yet.
 
@@ -68,12 +70,15 @@ class PrivateRounds:
       epsilon: The budget at the terms' delta; None: there is no limit.
       withholds_metrics: Whether metrics do not leave the clients, so that what the
         server makes of them is not told either.
+      of_releases: Names of metrics under `client_work` that are made of values with
+        noise alone, and none of metrics: they are told where these are withheld too.
     """
     self._algorithm = algorithm
     self._terms = terms
     self._accountant = accounting.Accountant(terms)
     self._budget = epsilon
     self._withholds = withholds_metrics
+    self._told = {*_COUNTS, *of_releases}
     self._ledger: privacy_ledger.Ledger | None = None
     self._round = 0
 
@@ -146,7 +151,10 @@ class PrivateRounds:
     spent = collections.OrderedDict(epsilon=self.epsilon, releases=self.releases)
     metrics = collections.OrderedDict(output.metrics)
     if self._withholds and phases.CLIENT_WORK in metrics:
-      metrics[phases.CLIENT_WORK] = _known(metrics[phases.CLIENT_WORK])
+      work = metrics[phases.CLIENT_WORK]
+      metrics[phases.CLIENT_WORK] = collections.OrderedDict(
+        (name, value) for name, value in work.items() if name in self._told
+      )
     return Output(output.state, collections.OrderedDict(metrics, privacy=spent))
 
   @property
@@ -176,9 +184,3 @@ class PrivateRounds:
         f'Round {self._round} had {found} clients; its privacy is counted for cohorts '
         f'of {self._terms.cohort}: what was released is not what the ledger says.'
       )
-
-
-def _known(work: Mapping[str, Any]) -> collections.OrderedDict[str, Any]:
-  return collections.OrderedDict(
-    (name, value) for name, value in work.items() if name in _COUNTS
-  )

@@ -1,0 +1,134 @@
+"""Secure rounds of every algorithm against plain ones, within the quantisation.
+
+How far they may be apart is not guessed. `shaken` moves each entry of each plain sum by
+the largest error that the bounds of the secure sums allow, up or down by the toss of a
+coin; how far weights and metrics then are from the plain ones is measured over several
+draws, for each number by itself: what passes through losses, ranks, thresholds and a
+second round is in it. A secure round's own errors are smaller, for roundings of several
+clients cancel in part.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.algorithms import harness
+from tests.algorithms import shaken
+from tests.algorithms import table
+from tff_ssl.aggregators import aggregation as aggregation_lib
+
+# Above n_k times every value that a client sends; of a loss of correlations gradients
+# are longer.
+_BOUND, _OF_CORRELATIONS = 64.0, 512.0
+_BOUNDS = dict.fromkeys(('dcco', 'dcco_stale', 'fedavg_cco'), _OF_CORRELATIONS)
+# Above every n_k.
+_EXAMPLES = 8
+_SIZES = [2, 2, 1, 4]
+_DRAWS = 6
+_FEDERATED = [name for name, row in table.TABLE.items() if row.federated]
+# Of what is computed of two numbers of float32, to each of which the last digit is due.
+_DIGITS = 2.0**-22
+
+
+def _bound(name):
+  return _BOUNDS.get(name, _BOUND)
+
+
+def _cohort():
+  """Returns clients of the shared tiny data, its bytes as floats in [0, 1]."""
+  examples = tiny.arrays()
+  examples['image'] = (examples['image'] / 255).astype(np.float32)
+  return harness.cohort(harness.split(_SIZES), examples)
+
+
+def _build(name, aggregation):
+  form = harness.Form(aggregation=aggregation, optimizer=harness.SGD)
+  return table.TABLE[name].build(form)
+
+
+def _rounds(name, process, draw=None):
+  """Returns weights and metrics after each of two rounds, and clients clipped in all."""
+  state, found, clipped = process.initialize(), {}, 0
+  cohort = _cohort()
+  for round in range(2):
+    if draw is not None:
+      state = shaken.drawn(state, draw and 10 * draw + round)
+    output = process.next(state, cohort)
+    state = output.state
+    weights = process.get_model_weights(state)
+    found[round, 'weights'] = harness.flat([*weights])
+    clipped += _clipped(output.metrics)
+    for group, metrics in output.metrics.items():
+      if group != 'aggregator':
+        found.update(
+          ((round, f'{group}/{metric}'), np.float64(value))
+          for metric, value in metrics.items()
+        )
+  return found, clipped
+
+
+@functools.cache
+def _shaken(name):
+  """Returns the plain numbers, and how far those of each draw are from them."""
+  process = _build(name, shaken.aggregation(_bound(name), _EXAMPLES))
+  plain, _ = _rounds(name, process, 0)
+  apart = {key: [] for key in plain}
+  for draw in range(1, _DRAWS + 1):
+    moved, _ = _rounds(name, process, draw)
+    for key, value in plain.items():
+      apart[key].append(np.abs(moved[key] - value))
+  return plain, apart
+
+
+def _excess(name, secure):
+  """Returns by how many times what is allowed each kind of number is off."""
+  plain, apart = _shaken(name)
+  assert secure.keys() == plain.keys()
+  excess = {}
+  for key, value in plain.items():
+    # Of a sum of errors with random signs the root of the mean square is one deviation.
+    deviation = np.sqrt(np.mean(np.square(apart[key]), axis=0))
+    allowed = 3 * deviation + _DIGITS * np.abs(value)
+    off = np.abs(secure[key] - value)
+    assert np.all(np.isnan(secure[key]) == np.isnan(value)), key
+    ratio = np.divide(
+      off, allowed, out=np.where(off > 0, np.inf, 0.0), where=allowed > 0
+    )
+    excess[key] = float(np.nanmax(ratio, initial=0.0))
+  return excess
+
+
+def _clipped(metrics):
+  """Returns how many clients were clipped, of all sums of a round."""
+  counts = [
+    int(value)
+    for path, value in _leaves(metrics['aggregator'])
+    if path.endswith('clipped_count')
+  ]
+  return sum(counts)
+
+
+def _leaves(structure, path=''):
+  if not hasattr(structure, 'items'):
+    return [(path, structure)]
+  return [
+    leaf for key, value in structure.items() for leaf in _leaves(value, f'{path}/{key}')
+  ]
+
+
+@pytest.mark.parametrize('name', _FEDERATED)
+def test_secure_rounds_differ_by_the_quantisation_alone(tff_context, name):
+  process = _build(name, aggregation_lib.secure(_bound(name), _EXAMPLES))
+  secure, clipped = _rounds(name, process)
+  assert clipped == 0
+  excess = _excess(name, secure)
+  print(name, max(excess.values()), max(excess, key=excess.get))
+  assert max(excess.values()) <= 1, {k: v for k, v in excess.items() if v > 1}
+  # What is allowed is little: far below what a round changes.
+  plain, apart = _shaken(name)
+  first, last = plain[0, 'weights'], plain[max(plain)[0], 'weights']
+  allowed = np.max(apart[max(plain)[0], 'weights'])
+  print(name, allowed, np.abs(last - first).max())
+  assert allowed < 1e-3 * np.abs(last - first).max()
