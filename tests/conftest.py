@@ -40,6 +40,7 @@ _LONG = (
 _TABLES = {
   'tests/algorithms/conformance_test.py': 'process',
   'tests/algorithms/forms_test.py': 'process',
+  'tests/algorithms/secure_table_test.py': 'secure',
   'tests/federated/client_steps_test.py': 'client',
 }
 

@@ -43,6 +43,17 @@ _ROWS = {
     'uniformity',
     'vicreg',
   ),
+  # `fedavg_nt_xent` and `fedsup` stay: a mean, and means of groups.
+  'tests/algorithms/secure_table_test.py': (
+    *_ALGORITHMS,
+    'dcco',
+    'decentralized',
+    'featarc',
+    'fedca',
+    'fedema',
+    'l_dawa',
+    'scaffold',
+  ),
   'tests/algorithms/secure_test.py': ('stale', 'l_dawa', 'fed_ssl'),
   'tests/algorithms/server_batch_norm_test.py': ('fixmatch', 'simclr', 'fedrgd'),
   'tests/algorithms/fed_ssl_test.py': ('_moco',),

@@ -19,6 +19,25 @@ _NEEDED = {
   'fedprox': ('--proximal_weight=0.1',),
   'graph': ('--graph=graph.csv',),
 }
+# Algorithms that take no secure sums, and what is said: of those without a server, or
+# without clients; and of those that would show rows of one client.
+_WITHOUT_SECURE_SUMS = {
+  **dict.fromkeys(
+    (
+      'centralized',
+      'centralized_steps',
+      'labelled_only',
+      'star',
+      'ring',
+      'tree',
+      'complete',
+      'random_graph',
+      'graph',
+    ),
+    '--aggregation is given with --',
+  ),
+  **dict.fromkeys(('fedca', 'fedmatch'), "clients send rows that are one client's al"),
+}
 _DCCO_SERVER = {
   'server_optimizer': 'adam',
   'server_learning_rate': 2e-3,
@@ -195,6 +214,18 @@ def test_values_of_the_table(program, row):
   values = _read(program, *_chosen(program, row))
   expected = _VALUES[program, row]
   assert {name: values[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(('program', 'row'), _ROWS)
+def test_secure_sums_are_taken_or_refused_in_one_sentence(program, row):
+  arguments = (*_chosen(program, row), '--aggregation=secure')
+  expected = _WITHOUT_SECURE_SUMS.get(table.PROGRAMS[program].methods[row].algorithm)
+  if expected is None:
+    assert _read(program, *arguments)['aggregation'] == 'secure'
+    return
+  with pytest.raises(ValueError, match=re.escape(expected)) as refused:
+    _read(program, *arguments)
+  assert str(refused.value).endswith('.') and '\n' not in str(refused.value)
 
 
 def test_one_program_leaves_nothing_to_the_next():

@@ -147,6 +147,9 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert [float(row['privacy/epsilon']) for row in _rows(folder)] == pytest.approx(
     [accountant.epsilon(1), accountant.epsilon(2)]
   )
+  # Made of the noised statistics; the metrics themselves do not leave the clients.
+  assert all(float(row['client_work/loss']) for row in _rows(folder))
+  assert 'client_work/encoding_std' not in _rows(folder)[0]
   card = json.loads((folder / 'encoder.json').read_text())
   assert card['rounds'] == card['privacy']['releases'] == 2
   assert card['privacy']['epsilon'] == pytest.approx(accountant.epsilon(2))
