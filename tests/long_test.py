@@ -12,6 +12,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _TABLES = {
   'tests/algorithms/conformance_test.py': 'tests/algorithms/table.py',
   'tests/algorithms/forms_test.py': 'tests/algorithms/table.py',
+  'tests/algorithms/secure_table_test.py': 'tests/algorithms/table.py',
   'tests/binaries/dcco_test.py': 'tests/binaries/conftest.py',
   'tests/binaries/evaluate_test.py': 'tests/binaries/conftest.py',
 }
