@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn import manifold
-import threadpoolctl
 import tensorflow as tf
+import threadpoolctl
 
 from tff_ssl.reporting import gallery_page
 from tff_ssl.reporting import look
