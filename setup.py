@@ -50,6 +50,7 @@ setuptools.setup(
     'scipy>=1.9',
     'tensorboard>=2.14,<2.15',
     'tensorflow-privacy>=0.9,<0.10',
+    'threadpoolctl>=3',
     'tqdm',
   ],
   classifiers=[

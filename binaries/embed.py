@@ -17,6 +17,7 @@ With --beside the map is of two encoders side by side, and the features are in f
 their own. A map of more than --map_images images shows some of them, drawn once.
 """
 
+from collections.abc import Sequence
 import csv
 import pathlib
 
@@ -32,6 +33,7 @@ from binaries.flags import paths
 from tasks import manifest
 from tasks import pictures
 from tff_ssl.evaluation import features as features_lib
+from tff_ssl.evaluation import stages
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import projection
 from tff_ssl.runtime import encoder_file
@@ -72,9 +74,18 @@ def main() -> None:
   out = outputs.new_folder()
   # Both are read before anything is encoded by the first.
   encoders = _encoders()
+  with stages.telling(stages.Lines(what='embedding')):
+    _embed(out, encoders, formats)
+
+
+def _embed(
+  out: pathlib.Path, encoders: dict[str, tf.keras.Model], formats: Sequence[str]
+) -> None:
+  """Encodes the images by each encoder, and writes features and map."""
   found = {}
   for title, encoder in encoders.items():
     loaded = pictures.load(_IMAGES.value, encoder.input_shape[1:])
+    stages.begin(f'encoding {len(loaded.images):,} images by {title}')
     features = features_lib.encode(encoder, loaded.images)
     if not np.all(np.isfinite(features)):
       raise ValueError(f'The features of {title} are not all finite.')
@@ -162,6 +173,8 @@ def _draw(
     print('map: there is none of a single image')
     return
   shown = projection.choose(len(first.names), _MAP_IMAGES.value)
+  # Of many images this is most of the time, and says nothing while it lasts.
+  print(f'map: laying out {len(shown):,} images by t-SNE', flush=True)
   panels = [gallery.panel(title, f[shown]) for title, (_, f) in found.items()]
   # The largest are those that show the most.
   loaded = max((p for p, _ in found.values()), key=lambda p: p.images.shape[1])

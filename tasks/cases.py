@@ -22,6 +22,7 @@ import numpy as np
 
 from tasks import decoding
 from tasks import manifest as manifest_lib
+from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits as splits_lib
 from tasks import task as task_lib
@@ -78,9 +79,9 @@ def columns(data_dir: str | os.PathLike[str] | None) -> list[str]:
     top /= 'manifest.csv'
   if top.suffix == '.csv' and top.is_file():
     # There is none nearer, and no file needs to be listed.
-    return manifest_lib.header(top.name, top.read_bytes())
+    return rows_lib.header(top.name, top.read_bytes())
   source, manifest = _open(data_dir)
-  return manifest_lib.header(manifest, source.read(manifest))
+  return rows_lib.header(manifest, source.read(manifest))
 
 
 def _open(

@@ -2,10 +2,10 @@
 
 import collections
 from collections.abc import Iterable
-import csv
 import dataclasses
-import io
 import posixpath
+
+from tasks import rows as rows_lib
 
 SPLITS = ('train', 'validation', 'test')
 # What is classified: each image by itself, or the images of a case together.
@@ -68,19 +68,10 @@ def read_table(
     The rows, values by column, without surrounding blanks.
 
   Raises:
-    ValueError: The file is not UTF-8, a column or a value is missing, or there are
-      no rows.
+    ValueError: The file is not such a CSV (see `rows.read`), a column or a value is
+      missing, or there are no rows.
   """
-  try:
-    text = content.decode('utf-8-sig')
-  except UnicodeDecodeError as error:
-    raise ValueError(f'{name} is not a UTF-8 text file: {error}.') from error
-  reader = csv.DictReader(io.StringIO(text, newline=''), restval='')
-  try:
-    header = [column.strip() for column in reader.fieldnames or ()]
-  except csv.Error as error:
-    raise ValueError(f'{name}, line 1: {error}.') from error
-  reader.fieldnames = header
+  header, rows = rows_lib.read(name, content)
   missing = [column for column in required if column not in header]
   chosen = [column for column in either if column in header]
   if either and not chosen:
@@ -90,33 +81,13 @@ def read_table(
       f'{name} lacks the column {", ".join(missing)}; it has '
       f'{", ".join(header) or "none"}.'
     )
-  rows = []
-  try:
-    for cells in reader:
-      # Cells beyond the header stand under None.
-      cells.pop(None, None)
-      row = {column: value.strip() for column, value in cells.items()}
-      empty = [column for column in (*required, *chosen) if not row[column]]
-      if empty:
-        raise ValueError(
-          f'{name}, line {reader.line_num}, has no value for {", ".join(empty)}.'
-        )
-      rows.append(row)
-  except csv.Error as error:
-    raise ValueError(f'{name}, line {reader.line_num}: {error}.') from error
+  for row in rows:
+    empty = [column for column in (*required, *chosen) if not row.cells[column]]
+    if empty:
+      raise ValueError(f'{name}, line {row.line}, has no value for {", ".join(empty)}.')
   if not rows:
     raise ValueError(f'{name} lists 0 images; it must list some.')
-  return rows
-
-
-def header(name: str, content: bytes) -> list[str]:
-  """Returns the columns of a CSV file; the arguments are those of `read_table`."""
-  first = content.partition(b'\n')[0]
-  try:
-    names = next(csv.reader([first.decode('utf-8-sig')]), [])
-  except (UnicodeDecodeError, csv.Error) as error:
-    raise ValueError(f'{name}, line 1: {error}.') from error
-  return [column.strip() for column in names]
+  return [row.cells for row in rows]
 
 
 def parse(name: str, content: bytes, folder: str = '') -> list[Row]:

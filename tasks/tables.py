@@ -12,7 +12,6 @@ constant there becomes 0.
 """
 
 from collections.abc import Mapping, Sequence
-import csv
 import os
 import pathlib
 from typing import Any
@@ -20,6 +19,7 @@ import zipfile
 
 import numpy as np
 
+from tasks import rows as rows_lib
 from tasks import splits
 from tasks import task as task_lib
 
@@ -89,15 +89,14 @@ def has_label(path: str | os.PathLike[str] | None) -> bool:
     ValueError: As of `load_file`, of what is seen without a row.
   """
   table = _found(path)
+  if table.suffix == '.csv':
+    return _LABEL in rows_lib.header(str(table), table.read_bytes())
   try:
     if table.suffix == '.npz':
       with np.load(table, allow_pickle=False) as arrays:
         return _LABEL in arrays.files
-    if table.suffix == '.csv':
-      with table.open(newline='', encoding='utf-8') as file:
-        return _LABEL in next(csv.reader(file), [])
     return _LABEL in _parquet_columns(table)
-  except (ValueError, OSError, EOFError, zipfile.BadZipFile, csv.Error) as error:
+  except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
     raise ValueError(f'{table} cannot be read: {error}') from error
 
 
@@ -198,29 +197,11 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
 
 
 def _read_csv(path: pathlib.Path) -> task_lib.Task:
-  try:
-    with path.open(newline='', encoding='utf-8') as file:
-      reader = csv.DictReader(file)
-      rows = list(reader)
-  except (UnicodeDecodeError, csv.Error) as error:
-    raise ValueError(f'{path} cannot be read as CSV: {error}') from error
+  columns, rows = rows_lib.read(str(path), path.read_bytes())
   if not rows:
     raise ValueError(f'{path} must have a header, and rows.')
-  names = [*(reader.fieldnames or ())]
-  for name in names:
-    if names.count(name) > 1:
-      raise ValueError(
-        f'{path} has the column {name!r} twice; each must have a name of its own.'
-      )
-  for number, row in enumerate(rows, 2):
-    # Of what has no column; blank cells at the end are of no harm.
-    if any(row.pop(None, ())):
-      raise ValueError(
-        f'Line {number} of {path} has more cells than the {len(names)} of its header.'
-      )
-  return _of_columns(
-    path, {name: [row.get(name) for row in rows] for name in rows[0]}, 2
-  )
+  by_name = {name: [row.cells[name] for row in rows] for name in columns}
+  return _of_columns(path, by_name, [row.line for row in rows])
 
 
 def _read_parquet(path: pathlib.Path) -> task_lib.Task:
@@ -237,20 +218,21 @@ def _read_parquet(path: pathlib.Path) -> task_lib.Task:
   for name in (_LABEL, _SPLIT):
     if name in columns:
       columns[name] = ['' if cell is None else str(cell) for cell in columns[name]]
-  return _of_columns(path, columns, 1)
+  count = len(next(iter(columns.values())))
+  return _of_columns(path, columns, range(1, count + 1))
 
 
 def _of_columns(
-  path: pathlib.Path, columns: Mapping[str, Sequence[Any]], first: int
+  path: pathlib.Path, columns: Mapping[str, Sequence[Any]], lines: Sequence[int]
 ) -> task_lib.Task:
   """Makes a task of columns by name.
 
   Args:
     path: Where they are from.
     columns: Cells of label and split as text, of the others numbers or their text.
-    first: The number of the first row, for errors.
+    lines: The number of each row, for errors.
   """
-  count = len(next(iter(columns.values())))
+  count = len(lines)
   others = [name for name in columns if name not in (_LABEL, _SPLIT)]
   features = np.zeros([count, len(others)])
   for place in range(count):
@@ -258,7 +240,7 @@ def _of_columns(
       features[place] = [float(columns[name][place]) for name in others]
     except (TypeError, ValueError):
       raise ValueError(
-        f'Line {place + first} of {path} has a cell that is not a number; only '
+        f'Line {lines[place]} of {path} has a cell that is not a number; only '
         f'{_LABEL!r} and {_SPLIT!r} may.'
       ) from None
   classes = columns.get(_LABEL, [''] * count)

@@ -1,5 +1,6 @@
 """The README's example runs as it stands; commands, and links of all pages, exist."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -9,21 +10,41 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
 
 
-def test_the_python_example_of_a_process_trains():
-  example = re.search(r'```python\n(import numpy.*?)```', _README, re.DOTALL).group(1)
+# What the blocks of docs/embedding.md, behind the README's, must have found.
+_FOUND = """
+assert features.shape == (64, encoder.output_dim)
+np.testing.assert_allclose(found['statistics'], images.mean((0, 1, 2)), rtol=1e-5)
+assert found['num_examples'] == 64
+import tensorflow as tf
+kept = tf.keras.models.load_model('encoder.keras', compile=False)
+np.testing.assert_allclose(
+  kept(images / np.float32(255)), features, rtol=1e-4, atol=1e-4
+)
+"""
+
+
+def test_the_python_example_of_a_process_trains(tmp_path):
+  """And so do the blocks of the page that goes on from it."""
+  blocks = [re.search(r'```python\n(import numpy.*?)```', _README, re.DOTALL).group(1)]
+  page = (_ROOT / 'docs' / 'embedding.md').read_text(encoding='utf-8')
+  blocks += re.findall(r'^```python\n(.*?)^```', page, re.MULTILINE | re.DOTALL)
+  assert len(blocks) == 3
   finished = subprocess.run(
-    [sys.executable, '-W', 'ignore', '-c', example],
-    cwd=_ROOT,
+    [sys.executable, '-W', 'ignore', '-c', '\n'.join([*blocks, _FOUND])],
+    cwd=tmp_path,
+    env={**os.environ, 'PYTHONPATH': str(_ROOT)},
     capture_output=True,
     text=True,
     timeout=300,
     check=False,
   )
   assert finished.returncode == 0, finished.stderr[-2000:]
-  losses = [float(line) for line in finished.stdout.split()]
+  *told, colour = finished.stdout.splitlines()
+  losses = [float(line) for line in told]
   # 128 dimensions of independent noise: C is near 0, so the loss is above 128 / 2.
   assert len(losses) == 3
   assert all(64 < loss < 10_000 for loss in losses)
+  assert colour.endswith('64.0')
 
 
 def test_binaries_that_are_named_exist():

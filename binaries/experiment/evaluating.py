@@ -168,8 +168,9 @@ class Evaluator:
 
     Returns:
       Accuracies of each as `clusters/NAME/...`, their mean as `clusters/mean/...`, and
-      as `clusters/best/...` the largest, which is chosen by the test examples; nothing
-      of a single model.
+      as `clusters/best/...` that of the best model: by the validation split, whose
+      numbers come besides under `validation/clusters/...`, or where there is none by
+      the test examples. Nothing of a single model.
     """
     numbers: results.Numbers = collections.OrderedDict()
     if len(models) == 1:
@@ -178,13 +179,14 @@ class Evaluator:
     by_score: dict[str, list[float]] = collections.OrderedDict()
     for model, params in models.items():
       for name, value in self.evaluate(network.select(params, prefix)).items():
-        of_test = not name.startswith(suite.VALIDATION)
-        if of_test and name.rpartition('/')[2] in results.SCORES:
-          numbers[f'{_CLUSTERS}/{model}/{name}'] = value
+        if name.rpartition('/')[2] in results.SCORES:
+          numbers[_of_several(model, name)] = value
           by_score.setdefault(name, []).append(value)
     for name, values in by_score.items():
-      numbers[f'{_CLUSTERS}/mean/{name}'] = float(np.mean(values))
-      numbers[f'{_CLUSTERS}/best/{name}'] = max(values)
+      of_test = name.removeprefix(suite.VALIDATION)
+      chosen = int(np.argmax(by_score.get(suite.VALIDATION + of_test, values)))
+      numbers[_of_several('mean', name)] = float(np.mean(values))
+      numbers[_of_several('best', name)] = values[chosen]
     return numbers
 
   def baselines(self) -> tuple[results.Numbers, results.Numbers]:
@@ -273,6 +275,13 @@ class Evaluator:
         knn_config=evaluation.knn_config(),
         validation=self.validation,
       )
+
+
+def _of_several(model: str, name: str) -> str:
+  """Returns the name of a number of one of several models, or of all of them."""
+  # What is of a validation split begins with that.
+  split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
+  return f'{split}{_CLUSTERS}/{model}/{name.removeprefix(split)}'
 
 
 def _keeping(

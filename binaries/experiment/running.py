@@ -151,6 +151,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   partition = common.build_partition(task)
   report = describe.describe(partition, task.train.label, task.num_classes)
   print(report.line(), flush=True)
+  telling.tell_of_whole_cohorts(len(partition))
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)

@@ -59,6 +59,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   report = describe.describe(partition, labels, task.num_classes)
   if algorithm.has_clients:
     print(report.line(), flush=True)
+    telling.tell_of_whole_cohorts(len(partition))
   clients_per_round = common.cohort_size(len(partition))
   grouping = algorithm.group(clients_per_round)
   data = dealing.build_client_data(

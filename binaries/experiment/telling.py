@@ -5,6 +5,7 @@ import contextlib
 import sys
 from typing import Any
 
+from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import training
@@ -52,6 +53,20 @@ def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator
       f'{sentence} Round {saved} of {rounds} is saved in {folder.path}: the same '
       'command goes on from there.'
     ) from error
+
+
+def tell_of_whole_cohorts(clients: int) -> None:
+  """Says where a round has all clients because there are few.
+
+  Args:
+    clients: How many there are.
+  """
+  wanted = common.CLIENTS_PER_ROUND.value
+  if common.PARTICIPATION.value is None and common.cohort_size(clients) < wanted:
+    print(
+      f'each round has all {clients:,} clients; {wanted:,} are the default of '
+      '--clients_per_round'
+    )
 
 
 def warn_of_small_batches(

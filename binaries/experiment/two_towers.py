@@ -47,7 +47,11 @@ class Evaluator(evaluating.Evaluator):
     """
     super().__init__(task, model.left, *args, **kwargs)
     self._right = evaluating.Evaluator(task, model.right, *args, **kwargs)
-    self._splits = {'training': task.train, 'test': task.test}
+    self._train = task.train
+    # What is tested, by what the names of its numbers begin with.
+    self._tested = {'': task.test}
+    if task.validation is not None:
+      self._tested[suite.VALIDATION] = task.validation
     self._case_level = task.case_level
     # Of cases there are no descriptions.
     self._described = None if task.case_level else task.described
@@ -81,33 +85,38 @@ class Evaluator(evaluating.Evaluator):
 
   def _retrieve(self, params: network.Params) -> results.Numbers:
     """Returns recall by cosines of projections, and of standardised ones."""
-    known, found = (
-      [self._encodings(params, field, split) for field in (_LEFT, _RIGHT)]
-      for split in self._splits
-    )
-    numbers = retrieval.evaluate(found[0], found[1])
-    standard = [retrieval.standardise(*each) for each in zip(found, known, strict=True)]
-    for name, value in retrieval.evaluate(standard[0], standard[1]).items():
-      numbers[results.STANDARDISED + name] = value
-    if self._described is not None:
-      numbers.update(self._zero_shot(params, self._described, found, known))
-    return collections.OrderedDict(
-      (results.RETRIEVAL + name, value)
-      for name, value in numbers.items()
-      if name != results.STANDARDISED + retrieval.PAIRS
-    )
+    known = self._encodings(params, 'training', self._train)
+    named: results.Numbers = collections.OrderedDict()
+    for start, examples in self._tested.items():
+      found = self._encodings(params, start.rstrip('/') or 'test', examples)
+      numbers = retrieval.evaluate(found[0], found[1])
+      standard = [
+        retrieval.standardise(*each) for each in zip(found, known, strict=True)
+      ]
+      for name, value in retrieval.evaluate(standard[0], standard[1]).items():
+        numbers[results.STANDARDISED + name] = value
+      if self._described is not None and np.any(examples.label >= 0):
+        numbers.update(
+          self._zero_shot(params, self._described, examples.label, found, known)
+        )
+      named.update(
+        (start + results.RETRIEVAL + name, value)
+        for name, value in numbers.items()
+        if name != results.STANDARDISED + retrieval.PAIRS
+      )
+    return named
 
   def _zero_shot(
     self,
     params: network.Params,
     described: task_lib.Described,
+    labels: np.ndarray,
     found: list[np.ndarray],
     known: list[np.ndarray],
   ) -> results.Numbers:
     """Returns accuracies by the nearest described class; no label is learnt from."""
     by = (_LEFT, _RIGHT).index(described.field)
     phrases = self._project[described.field](params, described.examples)
-    labels = self._splits['test'].label
     labelled = labels >= 0
     numbers: results.Numbers = collections.OrderedDict()
     for kind, standard in (('', False), (results.STANDARDISED, True)):
@@ -127,13 +136,20 @@ class Evaluator(evaluating.Evaluator):
       )
     return numbers
 
-  def _encodings(self, params: network.Params, field: str, split: str) -> np.ndarray:
-    """Returns the projections of the examples of a split, or of its cases."""
-    encode = functools.partial(self._project[field], params)
-    found = encoded.encode_set(
-      split, encode, self._splits[split], self._case_level, field
-    )
-    return found.features
+  def _encodings(
+    self, params: network.Params, name: str, examples: task_lib.Examples
+  ) -> list[np.ndarray]:
+    """Returns both projections of the examples of a split, or of its cases."""
+    return [
+      encoded.encode_set(
+        name,
+        functools.partial(self._project[field], params),
+        examples,
+        self._case_level,
+        field,
+      ).features
+      for field in (_LEFT, _RIGHT)
+    ]
 
 
 def build_evaluator(

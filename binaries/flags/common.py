@@ -89,7 +89,7 @@ ROUNDS = flags.DEFINE_integer(
 CLIENTS_PER_ROUND = flags.DEFINE_integer(
   'clients_per_round',
   None,
-  "Clients of a cohort; by default the program's.",
+  "Clients of a cohort; by default the program's, or all where there are fewer.",
   lower_bound=1,
 )
 PARTICIPATION = flags.DEFINE_float(
@@ -225,7 +225,10 @@ def cohort_size(num_clients: int) -> int:
     num_clients: All clients.
   """
   if PARTICIPATION.value is None:
-    return CLIENTS_PER_ROUND.value
+    wanted = CLIENTS_PER_ROUND.value
+    # Where nobody asked for more clients than there are, all of them are a cohort.
+    given = flags.FLAGS[CLIENTS_PER_ROUND.name].present
+    return wanted if given else min(wanted, num_clients)
   return max(1, round(PARTICIPATION.value * num_clients))
 
 

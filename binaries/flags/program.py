@@ -2,6 +2,7 @@
 
 import atexit
 from collections.abc import Callable, Collection, Sequence
+import logging as logging_lib
 import math
 import os
 import re
@@ -30,10 +31,7 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   if outline.asks_for_help(sys.argv[1:]):
     print(help_text(sys.argv[0], taken))
     sys.exit(0)
-  # TFF tells of each lost connection, of which errors say what it means.
-  logging.get_absl_logger().addFilter(
-    lambda record: 'retryable gRPC error' not in str(record.msg)
-  )
+  logging.get_absl_logger().addFilter(is_told)
   # TensorFlow may be imported by now, but has not begun its threads.
   allocator.keep_freed_memory()
   stopping.as_it_begins()
@@ -41,6 +39,20 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
     start(main, sys.argv, taken)
   except SystemExit as ended:
     end(ended)
+
+
+def is_told(record: logging_lib.LogRecord) -> bool:
+  """Returns whether a line of a log is for the users of a program.
+
+  Args:
+    record: Of absl's logger, to which TensorFlow, TFF and TFDS write.
+  """
+  # TFF tells of each lost connection, of which errors say what it means; TFDS of each
+  # file that it opens.
+  of_tfds = 'tensorflow_datasets' in record.pathname
+  if of_tfds and record.levelno < logging_lib.WARNING:
+    return False
+  return 'retryable gRPC error' not in str(record.msg)
 
 
 def start(
@@ -212,9 +224,11 @@ def _where_from(text: str) -> str:
   """Returns a sentence on the flags whose values an error is about.
 
   Libraries know no flags: what is `initial` to a schedule is --server_learning_rate to
-  a person. Nothing where a flag or a path is named already.
+  a person. Nothing where a flag, given or not, or a path is named already.
   """
   given = _given()
+  if text.partition(' ')[0] in flags.FLAGS:
+    return ''
   is_path = re.search(r'[\w.~]/[A-Za-z_.]|(^|[\s\'"])/\w', text)
   if '--' in text or is_path or any(name in text for name in given):
     return ''

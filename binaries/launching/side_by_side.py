@@ -108,6 +108,10 @@ class Runner(abc.ABC, Generic[_JobT]):
     waiting = [each for each in jobs if not self.is_done(each)]
     running: dict[_JobT, subprocess.Popen[bytes]] = {}
     failures: list[str] = []
+    self._stream.write(
+      f'{len(waiting):,} of {len(jobs):,} runs to do, {self._at_a_time} at a time\n'
+    )
+    self._stream.flush()
     progress = _progress(len(waiting), self._at_a_time, self._stream)
     with sigterm_as_ctrl_c():
       try:

@@ -82,6 +82,31 @@ def test_the_average_is_fine_tuned(tff_context):
   assert metrics['gradient_diversity'] == pytest.approx(diversity, rel=1e-3)
 
 
+def test_fixmatch_without_images_at_the_server_is_the_clients_average(tff_context):
+  """Nothing is fine-tuned: no step, and no weight that is not finite."""
+  objective = labels.pseudo_labels()
+  process = server_finetuned.build_server_finetuned(
+    objective,
+    labels.labelled(),
+    harness.ELEMENT,
+    labels.spec(),
+    server_finetuned.ServerFinetunedConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
+  )
+  state = process.initialize()
+  start = labels.as_params(state.global_model_weights.trainable)
+  models = _train_clients(objective, start)
+  expected = {name: _mean(models, name) for name in start}
+  output = process.next(state, labels.server_data(0), harness.cohort(labels.CLIENTS))
+  got = output.state.global_model_weights.trainable
+  step = labels.moved(start, expected)
+  assert np.linalg.norm(step) > 0
+  assert harness.relative(labels.moved(start, got), step) < 1e-3
+  tf.nest.map_structure(
+    np.testing.assert_array_equal, output.state.optimizer, state.optimizer
+  )
+  assert output.metrics['server_work']['loss'] == 0
+
+
 def test_a_replica_is_in_each_group(tff_context):
   """FedRGD: the server trains from the model that the clients start from."""
   objective = labels.pseudo_labels()

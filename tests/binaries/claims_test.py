@@ -118,9 +118,9 @@ def test_each_run_is_started_once_and_judged(tmp_path):
   assert store.values(claim)['again'] == store.values(claim)['two']
   assert verdicts.judge(claim, store.values(claim)).text == verdicts.AGREES
   # A line a run, with the time left; nothing is left after the last.
-  assert [line.split(':')[0] for line in said.splitlines()] == [
-    f'run {k}/6' for k in range(1, 7)
-  ]
+  first, *lines = said.splitlines()
+  assert first == '6 of 6 runs to do, 2 at a time'
+  assert [line.split(':')[0] for line in lines] == [f'run {k}/6' for k in range(1, 7)]
   assert said.endswith('00:00 left\n')
   assert [row['value'] for row in _rows(tmp_path) if row['run'] == 'two'] == [
     '0.5',
@@ -194,7 +194,7 @@ def test_a_figure_of_another_task_is_evaluated_after_the_run(tmp_path):
   assert failures == []
   assert fake.started.count(('evaluate', 'stl10')) == 2
   assert store.values(claim)['one'] == {0: 0.375, 1: 0.38}
-  assert said.count('\n') == 4
+  assert said.count('run ') == 4
   # Of a run that was there before, the evaluation alone.
   fake, other = _Fake(), _claim(column='transfer/cifar10/accuracy')
   _run(tmp_path, other, fake, seeds=1)

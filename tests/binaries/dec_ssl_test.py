@@ -24,6 +24,7 @@ _FLAGS = (
   '--batch_size=512',
   '--rounds=2',
   '--evaluate_every=0',
+  '--validation=0.2',
 )
 
 
@@ -65,7 +66,11 @@ def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
   name = 'knn/10%/accuracy'
   values = [numbers[f'clusters/cluster_{j}/{name}'] for j in range(2)]
   assert numbers[name] == values[largest]
-  assert numbers[f'clusters/best/{name}'] == max(values)
+  held_out = [numbers[f'validation/clusters/cluster_{j}/{name}'] for j in range(2)]
+  # Chosen on the validation split, not by the test accuracy.
+  assert numbers[f'clusters/best/{name}'] == values[np.argmax(held_out)]
+  assert numbers[f'validation/clusters/best/{name}'] == max(held_out)
+  assert numbers[f'validation/{name}'] == held_out[largest]
   assert numbers[f'clusters/mean/{name}'] == pytest.approx(np.mean(values))
   assert 0 < numbers[f'personal/{name}'] <= 1
   _, stored = checkpoints.read_newest(

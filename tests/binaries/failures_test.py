@@ -95,6 +95,14 @@ def test_errors_name_the_flag(tmp_path, flag, said):
   assert ended.stderr.count('\n') == 1
 
 
+def test_a_flag_that_is_named_does_not_come_of_another():
+  def fail():
+    raise ValueError('clients_per_round is 64: it must be between 1 and 8')
+
+  ended = in_process.run(_Program(fail), '--rounds=8')
+  assert ended.stderr == 'Error: clients_per_round is 64: it must be between 1 and 8.\n'
+
+
 @pytest.mark.parametrize(
   ('line', 'said'),
   [

@@ -117,7 +117,6 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
     '--encoder_width=0.125',
     '--projector=8',
     '--rounds=1',
-    '--clients_per_round=2',
     f'--run_dir={tmp_path / "run"}',
     folder=tmp_path / 'run',
   )
@@ -130,6 +129,14 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   expected = [task.holder_names[k] for k in np.unique(task.train.client)]
   assert [row['client_id'] for row in rows] == expected
   assert {row['size'] for row in rows} == {'3'}
+  # Fewer clients than a round has by default: it has all of them, and says so.
+  said = (
+    f'each round has all {len(expected)} clients; 64 are the default of --clients_p'
+  )
+  assert said in run.stdout
+  with (run.folder / 'metrics.csv').open(newline='') as file:
+    (row,) = csv.DictReader(file)
+  assert float(row['client_work/clients']) == len(expected)
 
 
 def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):

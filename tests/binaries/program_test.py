@@ -1,3 +1,4 @@
+import logging
 import pathlib
 import re
 import signal
@@ -110,6 +111,20 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
   assert ended.status == 130
   assert ended.stderr.strip().startswith('stopped before it began')
   assert ended.stderr.strip().count('\n') == 0
+
+
+@pytest.mark.parametrize(
+  ('path', 'level', 'message', 'told'),
+  [
+    ('site/tensorflow_datasets/core/reader.py', logging.INFO, 'Creating a', False),
+    ('site/tensorflow_datasets/core/reader.py', logging.WARNING, 'Damaged', True),
+    ('tasks/cache.py', logging.INFO, 'made', True),
+    ('site/tensorflow_federated/x.py', logging.WARNING, 'retryable gRPC error', False),
+  ],
+)
+def test_lines_of_libraries_that_say_nothing_are_left_out(path, level, message, told):
+  record = logging.LogRecord('absl', level, path, 1, message, (), None)
+  assert program.is_told(record) == told
 
 
 def test_a_signal_that_c_makes_another_error_of_is_one_line():

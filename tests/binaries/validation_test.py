@@ -1,17 +1,24 @@
 """Validation splits and online kNN in runs, and what compare makes of them."""
 
 import csv
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from binaries import compare
+from binaries import dcco
 from binaries import fedavg_ssl
 from binaries import fedsup
+from binaries.experiment import evaluating
+from binaries.flags import common
+from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.reporting import figures
 from tff_ssl.reporting import runs as runs_lib
 
+_draw = figures.draw
 _FLAGS = (
   launch.APART,
   '--task=digits',
@@ -74,6 +81,43 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
   capsys.readouterr()
 
 
+def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
+  """Two seeds and another rate: lines are the means of what metrics.csv has."""
+  every = {'seed_0': '--seed=0', 'seed_1': '--seed=1'}
+  every['other'] = '--server_learning_rate=0.01'
+  for name, flag in every.items():
+    own = [each for each in _FLAGS if not each.startswith(('--batch', '--packs'))]
+    run = f'--run_dir={tmp_path / name}', *own, '--algorithm=centralized_cco'
+    in_process.call(dcco, *run, '--clients_per_round=3', '--rounds=7', flag)
+  told = {}
+  for name in every:
+    with (tmp_path / name / 'metrics.csv').open() as file:
+      rows = list(csv.DictReader(file))
+    told[name] = {
+      int(row['round']): float(row['online_knn/accuracy'])
+      for row in rows
+      if row['online_knn/accuracy']
+    }
+    # 512 images are encoded, a fiftieth of the six passes over 1,438 in three rounds.
+    assert list(told[name]) == [3, 6, 7]
+  kept = []
+  with mock.patch.object(
+    figures, 'draw', lambda *given: kept.append(_draw(*given)) or kept[-1]
+  ):
+    folders = ','.join(str(tmp_path / name) for name in every)
+    flags = f'--runs={folders}', f'--out={tmp_path / "out"}', '--formats=svg'
+    in_process.call(compare, *flags)
+  title = 'test accuracy, kNN of a few examples'
+  (panel,) = [p for p in kept[0].axes if p.get_title(loc='left') == title]
+  means = [(told['seed_0'][k] + told['seed_1'][k]) / 2 for k in (3, 6, 7)]
+  drawn = [line for line in panel.lines if len(line.get_xdata()) == 3]
+  found = sorted([line.get_ydata().tolist() for line in drawn])
+  assert all(line.get_xdata().tolist() == [3, 6, 7] for line in drawn)
+  np.testing.assert_allclose(found, sorted([means, [*told['other'].values()]]))
+  assert title in (tmp_path / 'out' / 'curves.svg').read_text()
+  capsys.readouterr()
+
+
 def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path):
   folder = tmp_path / 'run'
   ended = in_process.run(
@@ -91,6 +135,38 @@ def test_labels_at_the_server_are_validated_besides_teacher_and_student(tmp_path
   assert tested == ['student/accuracy']
   for name in (*tested, 'knn/100%/accuracy', 'online_knn/accuracy'):
     assert f'validation/{name}' in row
+
+
+@pytest.mark.parametrize(
+  ('held_out', 'best'), [((), 0.5), ((0.9, 0.7, 0.8), 0.25), ((0.1, 0.7, 0.7), 0.5)]
+)
+def test_the_best_of_several_models_is_that_of_the_validation_split(held_out, best):
+  name, tested = 'knn/10%/accuracy', (0.25, 0.5, 0.375)
+  flags = '--task=digits', '--evaluation_methods=knn', '--label_fractions=0.1'
+  with in_process.parsed(*flags):
+    task = registry.load('digits')
+    evaluator = evaluating.Evaluator(task, common.build_encoder(task))
+  models = {f'cluster_{k}': {'encoder/number': k} for k in range(3)}
+
+  def evaluate(params):
+    number = params['number']
+    numbers = {name: tested[number], 'knn/10%/recall/3': 1.0, 'labels/10%': 5.0}
+    if held_out:
+      numbers[f'validation/{name}'] = held_out[number]
+    return numbers
+
+  with mock.patch.object(evaluator, 'evaluate', evaluate):
+    found = evaluator.evaluate_several(models)
+    assert not evaluator.evaluate_several({'cluster_0': models['cluster_0']})
+  expected = {f'clusters/cluster_{k}/{name}': tested[k] for k in range(3)}
+  expected |= {f'clusters/mean/{name}': 0.375, f'clusters/best/{name}': best}
+  if held_out:
+    for k in range(3):
+      expected[f'validation/clusters/cluster_{k}/{name}'] = held_out[k]
+    mean = f'validation/clusters/mean/{name}'
+    expected[mean] = pytest.approx(sum(held_out) / 3)
+    expected[f'validation/clusters/best/{name}'] = max(held_out)
+  assert found == expected
 
 
 def test_what_is_wrong_with_validation_is_said_before_the_first_round(tmp_path):

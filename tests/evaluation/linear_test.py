@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn import linear_model
+import threadpoolctl
 
 from tests.evaluation import blobs
 from tff_ssl.evaluation import linear
@@ -15,6 +16,21 @@ def test_equals_scikit_learn_on_standardised_features():
   np.testing.assert_allclose(classifier.kernel[:4], want.coef_.T, atol=2e-3)
   np.testing.assert_array_equal(classifier.predict(features), want.predict(exact))
   assert classifier.converged
+
+
+def test_a_fit_has_one_thread(monkeypatch):
+  found = []
+  fit = linear_model.LogisticRegression.fit
+
+  def watched(*arguments):
+    found.extend(each['num_threads'] for each in threadpoolctl.threadpool_info())
+    return fit(*arguments)
+
+  monkeypatch.setattr(linear_model.LogisticRegression, 'fit', watched)
+  # As of a machine of many cores, also where the test has one.
+  with threadpoolctl.threadpool_limits(2):
+    linear.fit_logistic(*blobs.blobs(noise=4.0), 3)
+  assert found and set(found) == {1}
 
 
 def test_separable_is_solved_and_shuffled_is_chance():

@@ -102,6 +102,13 @@ def test_data_are_encoded_once(case_level):
   train, test = _examples(40, 2, seed=0), _examples(20, 3, seed=1)
   results = suite.evaluate(encode, train, test, num_classes=3, case_level=case_level)
   assert counts == [80, 60]
+  # Of few labels no other training example is encoded, and the numbers are the same.
+  few = suite.evaluate(
+    encode, train, test, num_classes=3, case_level=case_level, fractions=(0.01, 0.1)
+  )
+  assert counts[2:] == [6, 60]
+  assert few == {name: results[name] for name in few}
+  assert any(name.startswith('linear/10%/') for name in few)
   # The classes have 14, 13 and 13 cases: 10 % of each is one case, of two images.
   assert results['labels/10%'] == (3.0 if case_level else 6.0)
 

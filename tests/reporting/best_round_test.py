@@ -53,6 +53,22 @@ def test_linear_counts_unless_a_number_is_named_and_the_first_of_equals(tmp_path
     assert taken.evaluation[_KNN] == [0.2, 0.3, 0.4][expected - 1]
 
 
+def test_of_retrieval_alone_recall_at_ten_chooses(tmp_path):
+  at = 'retrieval/left_to_right/recall_at_'
+  cells = {f'{at}1': [0.1, 0.2, 0.3], f'{at}10': [0.4, 0.5, 0.6]}
+  held_out = {f'validation/{at}1': [1, 2, 3], f'validation/{at}10': [2, 3, 1]}
+  folder = fabricate.run(
+    tmp_path / 'a',
+    {'seed': 0},
+    {'client_work/loss': [3.0, 2.0, 1.0], **cells, **held_out},
+    evaluation={name: values[-1] for name, values in (cells | held_out).items()},
+  )
+  run = runs_lib.read(folder)
+  for named, expected in (('best', 0.5), (f'validation/{at}1', 0.6)):
+    (taken,) = best_round.take([run], named)
+    assert taken.evaluation[f'{at}10'] == expected
+
+
 def test_rounds_without_an_evaluation_do_not_count(tmp_path):
   run = _run(tmp_path / 'a', 0, ['', 0.2, 0.3], ['', 0.7, 0.6])
   (taken,) = best_round.take([run], 'best')

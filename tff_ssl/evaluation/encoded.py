@@ -34,7 +34,7 @@ class EncodedSet:
   """The encodings that are classified: of the images of a data set, or of its cases.
 
   Attributes:
-    features: float32 [M, d].
+    features: float32 [M, d]; NaN of what was not wanted.
     labels: int [M]; -1 for none.
     cases: int [M], the case of each; increasing where each is a case.
     case_level: Whether each is a case.
@@ -46,12 +46,29 @@ class EncodedSet:
   case_level: bool
 
 
+def units(examples: Examples, case_level: bool) -> tuple[np.ndarray, np.ndarray]:
+  """Returns label, int [M], and case, int [M], of each that is classified.
+
+  Args:
+    examples: The data set.
+    case_level: Whether a case is classified as a whole: of these, by increasing id.
+
+  Raises:
+    ValueError: Images of one case have different labels.
+  """
+  if not case_level:
+    return examples.label, examples.case
+  labels = features_lib.case_labels(examples.label, examples.case)
+  return labels, np.unique(examples.case).astype(np.int64)
+
+
 def encode_set(
   name: str,
   encode: Callable[[np.ndarray], np.ndarray],
   examples: Examples,
   case_level: bool,
   field: str = IMAGE,
+  wanted: np.ndarray | None = None,
 ) -> EncodedSet:
   """Encodes a data set once, and pools it where cases are classified.
 
@@ -62,6 +79,8 @@ def encode_set(
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings.
     field: What is encoded, by name.
+    wanted: int, positions of the images (or cases) whose features are needed; None:
+      all.
 
   Returns:
     The images, in their order, or the cases by increasing id.
@@ -69,15 +88,30 @@ def encode_set(
   Raises:
     ValueError: Encodings are not finite, or images of one case have different labels.
   """
-  stages.begin(f'encoding {len(examples.case):,} {name} examples')
-  features = encode(examples[field])
+  inputs, images = examples[field], None
+  if wanted is not None and len(wanted) < len(units(examples, case_level)[1]):
+    images = _images(examples, case_level, wanted)
+    inputs = inputs[images]
+  stages.begin(f'encoding {len(inputs):,} {name} examples')
+  features = encode(inputs)
   if not np.all(np.isfinite(features)):
     raise ValueError(
       f'The encodings of the {name} images are not finite; the encoder has diverged.'
     )
+  if images is not None:
+    found = np.full([len(examples.case), features.shape[1]], np.nan, features.dtype)
+    found[images] = features
+    features = found
   if not case_level:
     return EncodedSet(features, examples.label, examples.case, case_level)
   pooled, labels, cases = features_lib.pool_cases(
     features, examples.label, examples.case
   )
   return EncodedSet(pooled, labels, cases, case_level)
+
+
+def _images(examples: Examples, case_level: bool, wanted: np.ndarray) -> np.ndarray:
+  """Returns the positions of the images of what is wanted, increasing."""
+  if not case_level:
+    return np.sort(wanted)
+  return np.flatnonzero(np.isin(examples.case, np.unique(examples.case)[wanted]))

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 from sklearn import exceptions
 from sklearn import linear_model
+import threadpoolctl
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +106,11 @@ def fit_logistic(
   )
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always')
-    # In float64: L-BFGS stops short of the optimum on float32 gradients.
-    model.fit(((features - mean) / scale).astype(np.float64), labels)
+    # In float64: L-BFGS stops short of the optimum on float32 gradients. In one thread:
+    # many wait for each other at every product, ten times as long as they compute where
+    # other programs run beside them.
+    with threadpoolctl.threadpool_limits(1):
+      model.fit(((features - mean) / scale).astype(np.float64), labels)
   stopped = any(issubclass(w.category, exceptions.ConvergenceWarning) for w in caught)
   if present.size == 2:  # One row stands for the second class against the first.
     kernel[:, present[1]], bias[present] = model.coef_[0], [0.0, model.intercept_[0]]

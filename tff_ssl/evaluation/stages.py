@@ -24,13 +24,16 @@ class Lines:
     self,
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
+    what: str = 'evaluating',
   ):
     """Begins to count.
 
     Args:
       stream: Where to write; None: stderr.
       clock: Returns seconds.
+      what: How each line begins.
     """
+    self._what = what
     self._stream = stream
     self._clock = clock
     self._began = self._stage_began = self._last = clock()
@@ -58,7 +61,7 @@ class Lines:
   def _write(self, rest: str) -> None:
     self._last = self._clock()
     stream = self._stream or sys.stderr
-    stream.write(f'evaluating: {self._stage}{rest}\n')
+    stream.write(f'{self._what}: {self._stage}{rest}\n')
     stream.flush()
 
 

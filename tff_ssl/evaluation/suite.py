@@ -106,6 +106,8 @@ def evaluate(
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
+  Of the training examples those are encoded whose labels are used.
+
   Args:
     encode: Maps images uint8 [N, H, W, C], or what `field` names, to features [N, d].
     train: What classifiers are trained on. Fractions keep or drop cases as a whole.
@@ -137,13 +139,19 @@ def evaluate(
   _check_methods(methods, finetune, federated)
   if set(methods) == {'finetune'}:
     encode = _first_only(encode)
-  train_set = encoded.encode_set('training', encode, train, case_level, field)
+  labels, cases = encoded.units(train, case_level)
+  kept_by_fraction = {
+    fraction: labels_lib.label_fraction(labels, fraction, seed, groups=cases)
+    for fraction in fractions
+  }
+  wanted = None
+  # Clients encode what they have, with a label that is used or without.
+  if FEDERATED_LINEAR not in methods and collect is None:
+    wanted = np.unique(np.concatenate([*kept_by_fraction.values()]))
+  train_set = encoded.encode_set('training', encode, train, case_level, field, wanted)
   tested = _Tested(encode, test, validation, num_classes, case_level, deal, field)
   results = tested.about_clients()
-  for fraction in fractions:
-    kept = labels_lib.label_fraction(
-      train_set.labels, fraction, seed, groups=train_set.cases
-    )
+  for fraction, kept in kept_by_fraction.items():
     percent = f'{100 * fraction:g}%'
     results[f'labels/{percent}'] = float(kept.size)
     for method in methods:

@@ -17,6 +17,8 @@ VALIDATION = 'validation/'
 # The number that tells which round it is.
 ROUND = 'best_round'
 _ACCURACIES = ('accuracy', 'balanced_accuracy')
+# Of retrieval, at how many is told behind it; of few the chance of one decides.
+_RECALL = 'recall_at_'
 
 
 def is_of_validation(name: str) -> bool:
@@ -35,10 +37,10 @@ def check(at: str) -> None:
   """
   if at in (LAST, BEST):
     return
-  if not is_of_validation(at) or at.rpartition('/')[2] not in _ACCURACIES:
+  if not is_of_validation(at) or not _is_score(at):
     raise ValueError(
-      f'at is {at!r}; it must be {LAST}, {BEST}, or the name of an accuracy on the '
-      f"validation split, as '{VALIDATION}knn/10%/accuracy'."
+      f'at is {at!r}; it must be {LAST}, {BEST}, or the name of an accuracy (or recall '
+      f"of retrieval) on the validation split, as '{VALIDATION}knn/10%/accuracy'."
     )
 
 
@@ -48,7 +50,8 @@ def take(runs: Sequence[runs_lib.Run], at: str) -> list[runs_lib.Run]:
   Args:
     runs: The runs.
     at: `LAST`: as they are; `BEST`: by the accuracy on the validation split that says
-      most and that all runs have, linear with the most labels; or its name.
+      most and that all runs have, linear with the most labels, and of retrieval alone
+      recall at 10; or its name.
 
   Returns:
     The runs with, as `evaluation`, the numbers of metrics.csv of the first of the best
@@ -80,26 +83,33 @@ def take(runs: Sequence[runs_lib.Run], at: str) -> list[runs_lib.Run]:
   return [_at(run, at) for run in runs]
 
 
+def _is_score(name: str) -> bool:
+  """Returns whether more is better of a number."""
+  last = name.rpartition('/')[2]
+  return last in _ACCURACIES or last.startswith(_RECALL)
+
+
 def _validated(run: runs_lib.Run) -> list[str]:
-  """Returns the accuracies on the validation split that a run has of some round."""
+  """Returns the scores on the validation split that a run has of some round."""
   names = run.metrics[0] if run.metrics else {}
   return [
     name
     for name in names
     if is_of_validation(name)
-    and name.rpartition('/')[2] in _ACCURACIES
+    and _is_score(name)
     # Its rounds are others than those of test numbers.
     and name.removeprefix(VALIDATION) in run.evaluation
     and any(math.isfinite(row[name]) for row in run.metrics)
   ]
 
 
-def _worth(name: str) -> tuple[bool, float, bool]:
+def _worth(name: str) -> tuple[bool, float, bool, int]:
   """Orders accuracies by how much they say."""
   parts = name.removeprefix(VALIDATION).split('/')
   share = next((part for part in parts if part.endswith('%')), '0%').removesuffix('%')
   labels = float(share) if share.replace('.', '', 1).isdigit() else 0.0
-  return parts[0] == 'linear', labels, parts[-1] == 'accuracy'
+  among = parts[-1].removeprefix(_RECALL) if parts[-1].startswith(_RECALL) else '0'
+  return parts[0] == 'linear', labels, parts[-1] == 'accuracy', int(among)
 
 
 def _at(run: runs_lib.Run, name: str) -> runs_lib.Run:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import manifold
 import tensorflow as tf
+import threadpoolctl
 
 from tff_ssl.reporting import gallery_page
 from tff_ssl.reporting import look
@@ -82,14 +83,17 @@ def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
   places = components
   if len(x) >= _FEWEST and s[0] > 0:
     start = components / np.std(components[:, 0]) * 1e-4
-    places = manifold.TSNE(
+    tsne = manifold.TSNE(
       perplexity=min(_PERPLEXITY, (len(x) - 1) / 3),
       init=start.astype(np.float32),
       learning_rate='auto',
-      # Of few the exact gradient is faster than starting the threads of the other.
+      # Of few the exact gradient is faster.
       method='exact' if len(x) <= _EXACT else 'barnes_hut',
       random_state=seed,
-    ).fit_transform(x.astype(np.float32))
+    )
+    # Of some thousand images threads spend six times as long waiting for each other.
+    with threadpoolctl.threadpool_limits(1):
+      places = tsne.fit_transform(x.astype(np.float32))
   low, high = places.min(axis=0), places.max(axis=0)
   span = np.where(high > low, high - low, 1.0)
   return np.where(high > low, (places - low) / span, 0.5).astype(np.float64)
