@@ -23,6 +23,7 @@ else; `--format=table` a line for each cohort.
 """
 
 import collections
+import gc
 from typing import Any
 
 from binaries.benchmarking import experiments
@@ -52,6 +53,8 @@ def main() -> None:
   with hosts.open_context() as execution:
     results = []
     for workload in settings.cohorts():
+      # Graphs of the cohort before refer to themselves.
+      gc.collect()
       results.append(_measure(execution, model, workload))
       if settings.FORMAT.value == 'table':
         print(report.line(results[-1]), flush=True)

@@ -152,7 +152,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
-  sizes = [len(positions) for positions in partition.values()]
+  sizes = report.client_sizes.tolist()
   aggregation = privacy.build(sizes)
   clients = simulation.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
@@ -363,7 +363,7 @@ def _build_cohorts(
   """
   seed = common.SEED.value
   cohort_size = common.cohort_size(len(partition))
-  cohorts = privacy.build_cohorts(data.client_ids, cohort_size, seed)
+  cohorts = privacy.build_cohorts(data.ids, cohort_size, seed)
   if take is not None:
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))
