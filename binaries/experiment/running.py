@@ -25,6 +25,7 @@ from binaries.flags import tracking
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
+from tff_ssl.encoders import precision
 from tff_ssl.evaluation import labels
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
@@ -63,6 +64,7 @@ def check_flags(chosen: choice.Choice) -> None:
   if not common.RUN_DIR.value:
     raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
   common.check_flags()
+  precision.check(common.PRECISION.value)
   fitting.check()
   hosts.check()
   evaluation.check()

@@ -74,6 +74,13 @@ PATCH = flags.DEFINE_integer(
   "Side of a ViT's patches in pixels; by default at most 16 of them a side.",
   lower_bound=1,
 )
+PRECISION = flags.DEFINE_enum(
+  'precision',
+  network.FLOAT32,
+  network.PRECISIONS,
+  "Of the encoder's layers and maps in training; bfloat16 is for GPUs, and CPUs that "
+  'gain by it: those measured do not.',
+)
 PROJECTOR = flags.DEFINE_list(
   'projector', None, "Widths of the projector's layers; by default the algorithm's."
 )
@@ -365,9 +372,10 @@ def build_encoder_of_shape(
     flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
     for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))
   )
-  return encoders.build_encoder(
+  encoder = encoders.build_encoder(
     ENCODER.value, shape, WIDTH.value, stem, PATCH.value, norm, field
   )
+  return encoder.with_precision(PRECISION.value)
 
 
 def build_siamese(
