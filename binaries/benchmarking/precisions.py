@@ -113,6 +113,6 @@ class _Steps:
     for batch in experiments.centralized_batches(self._problem, round):
       output: Any = self._process.next(self._state, [batch])
       self._state = output.state
-    self.loss = metrics_lib.flatten(output.metrics)['loss']
+    self.loss = metrics_lib.flatten(output.metrics['client_work'])['loss']
     self.seconds.append(time.perf_counter() - started)
     self.cpu_seconds.append(time.process_time() - cpu)
