@@ -16,6 +16,9 @@ and `featarc` are measured against the same rounds in memory, client after clien
 batches of 50; C, 512 of 1; D, 256 cases of 1 to 6. `--growth` measures a list of
 cohorts, or of populations from which 64 clients are drawn each round.
 
+`--experiment=precision` measures that centralized step alone, with the encoder in
+float32 and in bfloat16 in turns; `--precision=bfloat16` other experiments in bfloat16.
+
 `--runtime=worker` measures rounds in TFF's worker.
 
 `--format=json` prints one JSON object, with all numbers and the machine, and nothing
@@ -23,10 +26,12 @@ else; `--format=table` a line for each cohort.
 """
 
 import collections
+import gc
 from typing import Any
 
 from binaries.benchmarking import experiments
 from binaries.benchmarking import measure
+from binaries.benchmarking import precisions
 from binaries.benchmarking import problems
 from binaries.benchmarking import report
 from binaries.benchmarking import settings
@@ -52,9 +57,12 @@ def main() -> None:
   with hosts.open_context() as execution:
     results = []
     for workload in settings.cohorts():
+      # Graphs of the cohort before refer to themselves.
+      gc.collect()
       results.append(_measure(execution, model, workload))
       if settings.FORMAT.value == 'table':
-        print(report.line(results[-1]), flush=True)
+        tell = precisions.line if _is_of_precisions() else report.line
+        print(tell(results[-1]), flush=True)
   document = _configuration()
   if growth is None:
     document.update(results[0])
@@ -94,6 +102,10 @@ def _measure(
   problem = problems.Problem(
     model, clients, workload.local, seed, methods.OBJECTIVE.value
   )
+  about = _about(workload, problem)
+  if _is_of_precisions():
+    about.update(precisions.compare(problem, common.ROUNDS.value))
+    return about
   build = experiments.EXPERIMENTS[settings.EXPERIMENT.value]
   runner = measure.Runner(problem, build(problem))
   memory_rounds = settings.MEMORY_ROUNDS.value
@@ -103,21 +115,9 @@ def _measure(
     else measure.Numbers()
   )
   times = measure.compare(execution, runner, common.ROUNDS.value)
-  takes_any = settings.EXPERIMENT.value in experiments.WITH_OBJECTIVE
-  objective = methods.OBJECTIVE.value if takes_any else None
   visited = experiments.visited_examples(problem, round=0)
-  examples = experiments.held_examples(problem, round=0)
   return collections.OrderedDict(
-    # The lines of growth are read without what is above them.
-    experiment=settings.EXPERIMENT.value,
-    objective=objective,
-    regime=settings.REGIME.value,
-    clients=workload.clients,
-    examples_per_client=workload.examples_per_client or examples / workload.clients,
-    examples=examples,
-    population=len(clients.partition),
-    local_epochs=workload.local.epochs,
-    batch_size=workload.local.batch_size,
+    **about,
     **times,
     samples_per_second=visited / times['federated_seconds'],
     centralized_samples_per_second=visited / times['centralized_seconds'],
@@ -130,6 +130,30 @@ def _measure(
   )
 
 
+def _is_of_precisions() -> bool:
+  return settings.EXPERIMENT.value == precisions.NAME
+
+
+def _about(
+  workload: workloads.Workload, problem: problems.Problem
+) -> collections.OrderedDict[str, Any]:
+  """Returns what one cohort is."""
+  takes_any = settings.EXPERIMENT.value in settings.WITH_OBJECTIVE
+  examples = experiments.held_examples(problem, round=0)
+  return collections.OrderedDict(
+    # The lines of growth are read without what is above them.
+    experiment=settings.EXPERIMENT.value,
+    objective=methods.OBJECTIVE.value if takes_any else None,
+    regime=settings.REGIME.value,
+    clients=workload.clients,
+    examples_per_client=workload.examples_per_client or examples / workload.clients,
+    examples=examples,
+    population=len(problem.clients.partition),
+    local_epochs=workload.local.epochs,
+    batch_size=workload.local.batch_size,
+  )
+
+
 def _configuration() -> dict[str, Any]:
   """Returns what was measured, as far as it is the same for every cohort."""
   return collections.OrderedDict(
@@ -139,6 +163,7 @@ def _configuration() -> dict[str, Any]:
     encoder_width=common.WIDTH.value,
     encoder_stem=common.STEM.value,
     encoder_patch=common.PATCH.value,
+    precision=None if _is_of_precisions() else common.PRECISION.value,
     projector=list(common.projector_widths(_PROJECTOR)),
     augmentation=common.AUGMENTATION.value,
     image_shape=[_image_size(), _image_size(), 3],

@@ -28,7 +28,7 @@ class State(NamedTuple):
     optimizer: The server optimizer's state.
     round_seed: int32 [2], of the next round.
     round: Its number, from 0.
-    clients: By id, of those that have taken part.
+    clients: By id, of those of the last round.
   """
 
   params: base.Params
@@ -50,6 +50,10 @@ class InMemory:
 
   Each has weights of its own, so that their examples cannot go through one network
   together: this is what the arithmetic of a round takes on one machine.
+
+  The states of one round are kept for the next, and no longer: of a large population
+  those of all rounds would be most of what the process has in memory, which is to be
+  the federated side's. A client that comes back later begins anew, at the same cost.
   """
 
   # What clients are told of the global model is called so.
@@ -104,10 +108,10 @@ class InMemory:
         ('round', tf.constant(state.round)),
       ]
     )
-    total, after = None, dict(state.clients)
+    total, after = None, {}
     for name in sorted(client_ids):
-      index = np.int32(self._data.client_ids.index(name))
-      own = after.get(name, self._blank._replace(client=index))
+      index = np.int32(self._data.ids.index(name))
+      own = state.clients.get(name, self._blank._replace(client=index))
       examples = self._data.examples(self._data.positions(name))
       tensors = tf.nest.map_structure(tf.convert_to_tensor, (own, examples))
       total, after[name] = self._visit(shared, *tensors, total)

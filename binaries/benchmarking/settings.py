@@ -9,21 +9,26 @@ from absl import flags
 from binaries.benchmarking import experiments
 from binaries.benchmarking import measure
 from binaries.benchmarking import objectives
+from binaries.benchmarking import precisions
 from binaries.benchmarking import workloads
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import outputs
 from binaries.flags import training
+from tff_ssl.encoders import precision
 from tff_ssl.federated import local_training
 
 # Values where the command line gives none.
 _DEFAULTS = {'rounds': 10, 'local_epochs': 1, 'objective': 'simclr'}
+_WITH_LOCAL_TRAINING = (*experiments.WITH_LOCAL_TRAINING, precisions.NAME)
+WITH_OBJECTIVE = (*experiments.WITH_OBJECTIVE, precisions.NAME)
 TAKEN = (
   'encoder',
   'encoder_width',
   'encoder_stem',
   'encoder_norm',
   'encoder_patch',
+  'precision',
   'image_size',
   'projector',
   'augmentation',
@@ -46,7 +51,11 @@ TAKEN = (
 )
 
 EXPERIMENT = flags.DEFINE_enum(
-  'experiment', 'dcco', tuple(experiments.EXPERIMENTS), 'What is measured.'
+  'experiment',
+  'dcco',
+  (*experiments.EXPERIMENTS, precisions.NAME),
+  'What is measured: rounds of an algorithm against the centralized step; or that step '
+  'in both precisions.',
 )
 REGIME = flags.DEFINE_enum(
   'regime',
@@ -113,8 +122,11 @@ def check() -> None:
     )
   local_flags = ('local_epochs', 'batch_size')
   for name in local_flags:
-    common.refuse_stray(name, 'experiment', experiments.WITH_LOCAL_TRAINING)
-  common.refuse_stray('objective', 'experiment', experiments.WITH_OBJECTIVE)
+    common.refuse_stray(name, 'experiment', _WITH_LOCAL_TRAINING)
+  common.refuse_stray('objective', 'experiment', WITH_OBJECTIVE)
+  if EXPERIMENT.value == precisions.NAME:
+    _refuse_with('experiment', ('precision', 'runtime', 'growth', 'memory_rounds'))
+  precision.check(common.PRECISION.value)
   if REGIME.value is not None:
     _refuse_with('regime', ('clients', 'examples_per_client', *local_flags, 'growth'))
     _check_regime()
@@ -197,7 +209,7 @@ def _refuse_with(chooser: str, names: Iterable[str]) -> None:
 
 def _check_regime() -> None:
   local = workloads.REGIMES[REGIME.value].local
-  takers = experiments.WITH_LOCAL_TRAINING
+  takers = _WITH_LOCAL_TRAINING
   if local != local_training.LocalPlan() and EXPERIMENT.value not in takers:
     raise ValueError(
       f'--regime={REGIME.value} is given with --experiment={EXPERIMENT.value}; its '

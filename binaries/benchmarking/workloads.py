@@ -145,9 +145,9 @@ def register(
   images = random_images(total, image_size, seed)
   started = time.perf_counter()
   example_ids = np.arange(total, dtype=np.int64)
-  partition = partition_lib.from_positions(np.split(example_ids, np.cumsum(sizes)[:-1]))
+  partition = partition_lib.from_sizes(example_ids, sizes)
   data = client_data.ArrayClientData(images, example_ids, partition)
-  cohorts = sampling.Cohorts(data.client_ids, workload.clients, seed)
+  cohorts = sampling.Cohorts(data.ids, workload.clients, seed)
   simulated = simulation.Clients(data, num_packs=num_packs)
   return Clients(data, simulated, partition, cohorts, time.perf_counter() - started)
 

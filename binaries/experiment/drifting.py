@@ -108,7 +108,7 @@ def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
   partition = common.build_partition(task)
   data = dealing.build_client_data(task, partition, labelled=chosen.labelled)
   size = common.cohort_size(len(partition))
-  return task, sampling.Cohorts(data.client_ids, size, common.SEED.value), data
+  return task, sampling.Cohorts(data.ids, size, common.SEED.value), data
 
 
 def _tell_how_exact(

@@ -83,7 +83,8 @@ class Evaluator:
     self._task = task
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
-    self._encoder = encoder
+    # As it is exported, whatever it is trained in; fine-tuning trains it.
+    self._encoder = encoder.with_precision(network.FLOAT32)
     self._federated = federated
     self._collect = collect
     self._deal = deal

@@ -156,7 +156,7 @@ def hold_cases(
   """
   ids, index = np.unique(cases, return_inverse=True)
   is_held = np.zeros([len(ids)], bool)
-  result: partition_lib.Partition = collections.OrderedDict()
+  result: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
   for client_id, positions in partition.items():
     held = np.unique(index[positions])
     if np.any(is_held[held]):

@@ -15,6 +15,7 @@ from binaries.flags import training
 from binaries.methods import table
 from tasks import task as task_lib
 from tff_ssl.encoders import keras_import
+from tff_ssl.encoders import network
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
@@ -178,6 +179,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
   if not all(np.any(each.label >= 0) for each in (task.train, task.test)):
     raise ValueError(f'The task {task.name!r} lacks labels; fine-tuning needs some.')
   encoder = common.build_encoder_of_shape(task.shapes[field], field)
+  encoder = encoder.with_precision(network.FLOAT32)
   params = population.trained(encoder, keras_import.params(encoder, model))
   train = finetune.build_finetune(
     encoder.apply,
@@ -266,7 +268,8 @@ def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
       f'{plan.optimizer.name}, proximal weight {plan.proximal_weight:g}; a training '
       f'file is of {", ".join(_LOCAL)} with sgd and without a proximal term.'
     )
-  encoder = common.build_encoder(task)
+  # Phones have kernels of float32.
+  encoder = common.build_encoder(task).with_precision(network.FLOAT32)
   objective = objective_row.of_task(encoder, task)
   prefix = dual_encoder.encoder_prefix(encoder)
   if prefix != dual_encoder.ENCODER:

@@ -82,7 +82,8 @@ class Evaluator:
     for line in found.report:
       print(line)
     train, test = (_masked(found, split) for split in (task.train, task.test))
-    self._encoder = encoder
+    # As it is exported, whatever it is trained in; fine-tuning trains it.
+    self._encoder = encoder = encoder.with_precision(network.FLOAT32)
     self._train = train
     self._dense = dense.Evaluator(
       encoder, train, test, dense.DenseConfig(num_steps=_STEPS.value)

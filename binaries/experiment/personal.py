@@ -68,7 +68,7 @@ class Personal:
       if client_id not in parts.partition:
         raise ValueError(
           f'export_clients has {client_id!r}; the clients are '
-          f'{next(iter(parts.partition))} to {next(reversed(parts.partition))}.'
+          f'{next(iter(parts.partition))} to {list(parts.partition)[-1]}.'
         )
       run_folder.check_client(client_id)
     self._parts = parts

@@ -106,6 +106,7 @@ def card(
     task=task.name,
     data=task.describe(),
     rounds=rounds,
+    trained_in=encoder.precision,
     input=f'float32 [n, {shape}], {units}',
     output=f'float32 [n, {encoder.output_dim}], features',
     parameters=encoder.num_parameters,

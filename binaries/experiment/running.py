@@ -25,6 +25,7 @@ from binaries.flags import tracking
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
+from tff_ssl.encoders import precision
 from tff_ssl.evaluation import labels
 from tff_ssl.federated import processes
 from tff_ssl.objectives import base
@@ -63,6 +64,7 @@ def check_flags(chosen: choice.Choice) -> None:
   if not common.RUN_DIR.value:
     raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
   common.check_flags()
+  precision.check(common.PRECISION.value)
   fitting.check()
   hosts.check()
   evaluation.check()
@@ -155,7 +157,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
-  sizes = [len(positions) for positions in partition.values()]
+  sizes = report.client_sizes.tolist()
   clients = simulation.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
@@ -372,7 +374,7 @@ def _build_cohorts(
   """
   seed = common.SEED.value
   cohort_size = common.cohort_size(len(partition))
-  cohorts = privacy.build_cohorts(data.client_ids, cohort_size, seed)
+  cohorts = privacy.build_cohorts(data.ids, cohort_size, seed)
   if take is not None:
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))

@@ -77,7 +77,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     cohorts if algorithm.has_clients else None,
   )
   encoder = common.build_encoder(task)
-  sizes = [len(members) for members in partition.values()]
+  sizes = report.client_sizes.tolist()
   problem = server_algorithms.Problem(
     encoder,
     task.num_classes,
@@ -128,7 +128,7 @@ def _build_cohorts(
 ) -> Any:
   """Returns the clients' data of each round, which has an `element_spec`."""
   seed = common.SEED.value
-  cohorts = sampling.Cohorts(data.client_ids, clients_per_round, seed)
+  cohorts = sampling.Cohorts(data.ids, clients_per_round, seed)
   if groups > 1:
     return server_data.Grouped(data, cohorts, groups, seed, hosts.num_packs())
   return _Cohorts(simulation.Clients(data, num_packs=hosts.num_packs()), cohorts)

@@ -74,6 +74,12 @@ PATCH = flags.DEFINE_integer(
   "Side of a ViT's patches in pixels; by default at most 16 of them a side.",
   lower_bound=1,
 )
+PRECISION = flags.DEFINE_enum(
+  'precision',
+  network.FLOAT32,
+  network.PRECISIONS,
+  "Of the encoder's maps in training; bfloat16 is for GPUs, and CPUs that gain by it.",
+)
 PROJECTOR = flags.DEFINE_list(
   'projector', None, "Widths of the projector's layers; by default the algorithm's."
 )
@@ -224,12 +230,12 @@ def cohort_size(num_clients: int) -> int:
   Args:
     num_clients: All clients.
   """
-  if PARTICIPATION.value is None:
-    wanted = CLIENTS_PER_ROUND.value
-    # Where nobody asked for more clients than there are, all of them are a cohort.
-    given = flags.FLAGS[CLIENTS_PER_ROUND.name].present
-    return wanted if given else min(wanted, num_clients)
-  return max(1, round(PARTICIPATION.value * num_clients))
+  if PARTICIPATION.value is not None:
+    return max(1, round(PARTICIPATION.value * num_clients))
+  wanted = CLIENTS_PER_ROUND.value
+  # Where nobody asked for more clients than there are, all of them are a cohort.
+  given = flags.FLAGS[CLIENTS_PER_ROUND.name].present
+  return wanted if given else min(wanted, num_clients)
 
 
 def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
@@ -370,7 +376,7 @@ def build_encoder_of_shape(
   )
   return encoders.build_encoder(
     ENCODER.value, shape, WIDTH.value, stem, PATCH.value, norm, field
-  )
+  ).with_precision(PRECISION.value)
 
 
 def build_siamese(

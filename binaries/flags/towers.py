@@ -22,5 +22,5 @@ def build(left: network.Network, task: task_lib.Task) -> dual_encoder.TwoTower:
     # Of a photograph and its record, --encoder is the photograph's.
     right = registry.build_encoder(
       mlp.NAMES[0], shape, common.WIDTH.value, None, None, common.NORM.value, field
-    )
+    ).with_precision(common.PRECISION.value)
   return dual_encoder.build_two_towers(left, right, common.projector_widths())

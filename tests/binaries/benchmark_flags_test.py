@@ -10,7 +10,9 @@ from tests.binaries import in_process
 REFUSED = {
   '--experiment=fedavg --runtime=hosts': 'runtime is hosts; it must be worker or in_p',
   '--experiment=dcco --batch_size=4': 'it is for fedavg, fedsup',
-  '--experiment=fedsup --objective=byol': 'it is for fedavg only',
+  '--experiment=fedsup --objective=byol': 'it is for fedavg, precision only',
+  '--experiment=precision --precision=bfloat16': '--precision is given with --experim',
+  '--experiment=precision --growth=clients': '--growth is given with --experiment=prec',
   '--memory_rounds=20': '--memory_rounds is 20; it must be 0 or more than 20.',
   '--run_dir=somewhere': 'does not take it',
   '--experiment=dcco --regime=B': 'its local batches are for fedavg, fedsup',
@@ -41,6 +43,7 @@ TAKEN = {
   '--experiment=fedavg --batch_size=2 --local_epochs=3': [(64, 4, 2, 3, None)],
   '--regime=A --memory_rounds=21': [(128, 4, None, 1, None)],
   '--experiment=fedavg --regime=B': [(5, 500, 50, 1, None)],
+  '--experiment=precision --regime=B --objective=byol': [(5, 500, 50, 1, None)],
   '--experiment=dcco --regime=C': [(512, 1, None, 1, None)],
   '--experiment=dcco --regime=D': [(256, None, None, 1, None)],
   '--growth=clients': [(n, 4, None, 1, None) for n in (8, 32, 128, 512, 2048)],

@@ -108,6 +108,22 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
   assert result['nonfinite_clients'] == 0
 
 
+def test_precisions_are_measured_in_turns():
+  flags = ('--experiment=precision', '--clients=3', '--examples_per_client=2', *SMALL)
+  ended = in_process.run(benchmark, *flags, '--format=json')
+  assert (ended.status, ended.stderr) == (0, '')
+  result = json.loads(ended.stdout)
+  for each in ('float32', 'bfloat16'):
+    seconds = result[f'{each}_seconds']
+    assert result[f'{each}_samples_per_second'] == pytest.approx(6 / seconds)
+  halves = result['bfloat16_seconds'] / result['float32_seconds']
+  assert result['ratio'] == pytest.approx(halves)
+  # The same weights and views, and maps of 8 bits; of so small a network on noise a few
+  # steps differ by a sixth.
+  assert result['bfloat16_loss'] == pytest.approx(result['float32_loss'], rel=0.5)
+  assert result['bfloat16_loss'] != result['float32_loss']
+
+
 def test_growth_measures_every_point_and_draws(tmp_path):
   path = tmp_path / 'growth.png'
   ended = in_process.run(
@@ -143,7 +159,7 @@ def test_a_bad_flag_is_one_sentence():
   assert (ended.status, ended.stdout) == (1, '')
   assert ended.stderr == (
     'Error: --regime=B is given with --experiment=dcco; its local batches are for '
-    'fedavg, fedsup, fedema, per_ssfl, featarc only.\n'
+    'fedavg, fedsup, fedema, per_ssfl, featarc, precision only.\n'
   )
 
 

@@ -1,4 +1,11 @@
-"""The interpreter that computes a network's tensors."""
+"""The interpreter that computes a network's tensors.
+
+The maps have the type of the input. Where that is bfloat16, of 8 bits, TensorFlow's
+sums are of 8 bits too: the mean of 65,536 numbers of 1.2 is 0.008, and the gradient of
+a bias over 16,384 rows 256. So kernels are cast to it, whose products are summed in
+float32, and everything else that sums is computed in float32: norms, biases (for their
+gradients), softmax, means over positions. Of other types no cast is made.
+"""
 
 import collections
 from collections.abc import Mapping, MutableMapping
@@ -93,7 +100,7 @@ class Apply(ops.Operations):
 
   def global_average_pool(self, x: tf.Tensor) -> tf.Tensor:
     """Averages over all axes between the first and the last."""
-    return tf.reduce_mean(x, list(range(1, x.shape.rank - 1)))
+    return tf.reduce_mean(wide(x), list(range(1, x.shape.rank - 1)))
 
   def tap(self, x: tf.Tensor, name: str) -> tf.Tensor:
     """Hands `x` to the caller."""
@@ -101,27 +108,31 @@ class Apply(ops.Operations):
     return x
 
   def _conv2d(self, x: tf.Tensor, kernel: Any, bias: Any, strides: int) -> tf.Tensor:
-    y = tf.nn.conv2d(x, kernel, strides, 'SAME')
-    return y if bias is None else tf.nn.bias_add(y, bias)
+    # Of a side of 1 and a stride, oneDNN (TensorFlow 2.14) leaves a part of a kernel's
+    # gradient in bfloat16 as it finds it in memory.
+    maps = wide(x) if strides > 1 and 1 in x.shape[1:3] else x
+    y = tf.nn.conv2d(maps, tf.cast(kernel, maps.dtype), strides, 'SAME')
+    return tf.cast(with_bias(y, bias), x.dtype)
 
   def _dense(self, x: tf.Tensor, kernel: Any, bias: Any) -> tf.Tensor:
     return dense(x, kernel, bias)
 
   def _group_norm(self, x: tf.Tensor, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
-    return normalization.group_norm(x, gamma, beta, groups)
+    y = normalization.group_norm(wide(x), gamma, beta, groups)
+    return tf.cast(y, x.dtype)
 
   def _batch_norm(
     self, x: tf.Tensor, gamma: Any, beta: Any, mean: Any, square: Any
   ) -> tf.Tensor:
     if not self._training:
       return normalization.by_moments(x, gamma, beta, mean, square)
-    y, mean, square = normalization.batch_norm(x, gamma, beta, self._batches)
+    y, mean, square = normalization.batch_norm(wide(x), gamma, beta, self._batches)
     self.moments[self.path(normalization.POPULATION_MEAN)] = mean
     self.moments[self.path(normalization.POPULATION_SQUARE)] = square
-    return y
+    return tf.cast(y, x.dtype)
 
   def _layer_norm(self, x: tf.Tensor, gamma: Any, beta: Any) -> tf.Tensor:
-    return normalization.layer_norm(x, gamma, beta)
+    return tf.cast(normalization.layer_norm(wide(x), gamma, beta), x.dtype)
 
   def _attention(
     self, x: tf.Tensor, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
@@ -141,6 +152,21 @@ def not_empty(x: tf.Tensor, least: int) -> tf.Tensor:
   return tf.ensure_shape(padded, [None, *x.shape[1:]])
 
 
+def wide(x: tf.Tensor) -> tf.Tensor:
+  """Returns `x` of a type to sum it in: float32 of bfloat16, else its own."""
+  return tf.cast(x, tf.float32) if x.dtype == tf.bfloat16 else x
+
+
+def with_bias(x: tf.Tensor, bias: Any | None) -> tf.Tensor:
+  """Adds a bias to the last axis, if there is one, in a type that can sum its gradient.
+
+  Args:
+    x: [n, ..., units].
+    bias: [units], or None.
+  """
+  return x if bias is None else tf.cast(tf.nn.bias_add(wide(x), bias), x.dtype)
+
+
 def dense(x: Any, kernel: Any, bias: Any | None) -> tf.Tensor:
   """Multiplies the last axis by a matrix.
 
@@ -155,8 +181,7 @@ def dense(x: Any, kernel: Any, bias: Any | None) -> tf.Tensor:
   # One product of two matrices: of more axes, TensorFlow makes a batch of products that
   # all read the kernel, and sums as many gradients of it.
   rows = x if x.shape.rank == 2 else tf.reshape(x, [-1, x.shape[-1]])
-  y = tf.linalg.matmul(rows, kernel)
-  y = y if bias is None else tf.nn.bias_add(y, bias)
+  y = with_bias(tf.linalg.matmul(rows, tf.cast(kernel, x.dtype)), bias)
   return y if x.shape.rank == 2 else tf.reshape(y, [-1, *x.shape[1:-1], y.shape[-1]])
 
 
@@ -181,6 +206,7 @@ def self_attention(
   size = units // heads
   projected = tf.reshape(dense(x, *qkv), [-1, tokens, 3, heads, size])
   q, k, v = tf.unstack(tf.transpose(projected, [2, 0, 3, 1, 4]))
-  weights = tf.nn.softmax(tf.linalg.matmul(q * size**-0.5, k, transpose_b=True))
+  scores = tf.linalg.matmul(q * size**-0.5, k, transpose_b=True)
+  weights = tf.cast(tf.nn.softmax(wide(scores)), x.dtype)
   mixed = tf.transpose(tf.linalg.matmul(weights, v), [0, 2, 1, 3])
   return dense(tf.reshape(mixed, [-1, tokens, units]), *output)

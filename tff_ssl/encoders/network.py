@@ -8,6 +8,11 @@ exported is then a choice of names.
 A network with batch norm has parameters and population statistics, which no
 optimizer moves: `apply` (training) does not take them, `infer` and `to_keras` need
 them among the parameters. Without batch norm `infer` is `apply`.
+
+`apply` can compute in bfloat16 (`Network.precision`): the convolutions, products and
+maps, while parameters, norms, what is summed over positions and the output stay of the
+parameters' type. `infer`, `moments` and `to_keras` never do: what is evaluated is what
+is exported.
 """
 
 import collections
@@ -36,6 +41,9 @@ _CACHE_BYTES = 4 * 2**20
 _BATCHES = (16, 256)
 # Float32 in 2 GB.
 _MOST_PARAMETERS = 500_000_000
+# What `apply` can compute in.
+FLOAT32, BFLOAT16 = 'float32', 'bfloat16'
+PRECISIONS = (FLOAT32, BFLOAT16)
 # The field that an encoder reads as a rule.
 IMAGE = 'image'
 
@@ -51,6 +59,7 @@ class Network:
     config: what it is made of, of encoders that `registry.rebuild` can build again.
     field: the field of an example that an encoder reads: 'image', or 'left', 'features'
       and so on. Networks behind an encoder read none.
+    precision: one of `PRECISIONS`; 'float32' is the parameters' own type, whichever.
   """
 
   name: str
@@ -58,6 +67,15 @@ class Network:
   forward: Callable[[ops.Operations, Any], Any]
   config: Any = None
   field: str = dataclasses.field(default=IMAGE, kw_only=True)
+  precision: str = dataclasses.field(default=FLOAT32, kw_only=True)
+
+  def __post_init__(self) -> None:
+    """Checks the precision."""
+    if self.precision not in PRECISIONS:
+      raise ValueError(
+        f'precision of {self.name} is {self.precision!r}; it must be one of '
+        f'{", ".join(PRECISIONS)}'
+      )
 
   @functools.cached_property
   def _description(self) -> tuple[describe.Describe, tuple[int, ...]]:
@@ -121,6 +139,10 @@ class Network:
   def reading(self, field: str) -> Self:
     """Returns the same network as an encoder of another field of an example."""
     return dataclasses.replace(self, field=field)
+
+  def with_precision(self, precision: str) -> Self:
+    """Returns the same network, of which `apply` computes in another precision."""
+    return dataclasses.replace(self, precision=precision)
 
   def for_inputs(self, shape: Sequence[int]) -> Self:
     """Returns the same network, with the same parameters, for inputs of another shape.
@@ -197,7 +219,7 @@ class Network:
     taps: MutableMapping[str, tf.Tensor] | None = None,
     batches: int = 1,
   ) -> tf.Tensor:
-    """Computes the output of a batch in the parameters' dtype, as in training.
+    """Computes the output of a batch, as in training.
 
     Args:
       params: exactly the parameters of this network.
@@ -207,13 +229,14 @@ class Network:
         normalizes each by itself, and nothing else depends on it.
 
     Returns:
-      [n, output_dim].
+      [n, output_dim], of the parameters' dtype, as the taps.
 
     Raises:
       ValueError: a parameter is missing, unknown or misshapen, or `x` does not fit.
     """
     checks.params(self.name, self.specs, params)
-    return self._compute(params, x, taps, batches=batches)[0]
+    half = tf.bfloat16 if self.precision == BFLOAT16 else None
+    return self._compute(params, x, taps, batches=batches, maps=half)[0]
 
   def infer(
     self,
@@ -254,12 +277,25 @@ class Network:
     taps: MutableMapping[str, tf.Tensor] | None,
     training: bool = True,
     batches: int = 1,
+    maps: tf.DType | None = None,
   ) -> tuple[tf.Tensor, Params]:
-    """Returns the output and the moments that normalized it in training."""
+    """Returns the output and the moments that normalized it in training.
+
+    Args:
+      params: as in `apply`, with statistics unless in training.
+      x: as in `apply`, with the rest.
+      taps: receives the intermediate results.
+      training: whether batch norm normalizes by the batch.
+      batches: of which `x` is made.
+      maps: type of the maps; None: the parameters'.
+    """
     x = checks.batch(self.name, self.input_shape, x)
     values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
-    if values:
-      x = tf.cast(x, next(iter(values.values())).dtype)
+    dtype = next(iter(values.values())).dtype if values else x.dtype
+    x = tf.cast(x, maps or dtype)
+    if maps is not None:
+      # What sums beside the maps.
+      values = {name: tf.cast(value, tf.float32) for name, value in values.items()}
     tapped: dict[str, tf.Tensor] = {}
     apply = compute.Apply(values, tapped, training=training, batches=batches)
     if x.shape[0]:
@@ -269,8 +305,9 @@ class Network:
       y = self.forward(apply, padded)[: tf.shape(x)[0]]
       tapped = {name: tap[: tf.shape(x)[0]] for name, tap in tapped.items()}
     if taps is not None:
-      taps.update(tapped)
-    return y, apply.moments
+      taps.update({name: tf.cast(tap, dtype) for name, tap in tapped.items()})
+    # Casts to the type that a tensor has are no operations.
+    return tf.cast(y, dtype), apply.moments
 
   def to_keras(
     self, params: Mapping[str, Any], name: str | None = None

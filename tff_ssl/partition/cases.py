@@ -1,12 +1,12 @@
 """Natural clients: each case (a patient, a lesion), or who holds it, is a client."""
 
-import collections
 from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import flat
 
 _SHOWN = 3
 
@@ -50,30 +50,27 @@ def build(
   if not len(cases):
     raise ValueError('A case partition needs at least 1 example, but there are 0.')
   order = np.argsort(cases, kind='stable')
-  starts = np.flatnonzero(np.diff(cases[order])) + 1
-  held = np.split(order, starts)
+  found, sizes = np.unique(cases, return_counts=True)
   if config.max_examples is not None:
     held = [
       rng.choice(members, config.max_examples, replace=False)
       if len(members) > config.max_examples
       else members
-      for members in held
+      for members in np.split(order, np.cumsum(sizes)[:-1])
     ]
+    order, sizes = np.concatenate(held), np.minimum(sizes, config.max_examples)
+  numbered = clients_lib.from_sizes(order, sizes, prefix='case')
   if not names:
-    return clients_lib.from_positions(held, prefix='case')
-  found = np.unique(cases).tolist()
+    return numbered
   if found[-1] >= len(names):
     raise ValueError(
       f'The last case is {found[-1]}, but there are {len(names)} names; each case '
       'needs one.'
     )
-  own = [names[case] for case in found]
+  own = [names[case] for case in found.tolist()]
   if own != sorted(set(own)):
     raise ValueError(
       f'The names of cases are {", ".join(own[:_SHOWN])}, ...; they must be in '
       'lexicographic order, each once.'
     )
-  return collections.OrderedDict(
-    (name, np.sort(members).astype(np.int64))
-    for name, members in zip(own, held, strict=True)
-  )
+  return flat.FlatPartition(own, numbered.together, numbered.sizes)

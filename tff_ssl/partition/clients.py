@@ -1,18 +1,21 @@
 """Partitions: client ids and the positions of each client's examples."""
 
-import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from tff_ssl.partition import flat
+from tff_ssl.partition import ids
+
 # Client id -> int64 positions into the training examples. No position belongs to
 # two clients, ids are in lexicographic order, positions in ascending order.
-Partition = collections.OrderedDict[str, np.ndarray]
+Partition: TypeAlias = Mapping[str, np.ndarray]
 
 
 def from_positions(
   positions: Sequence[np.ndarray], prefix: str = 'client'
-) -> Partition:
+) -> flat.FlatPartition:
   """Names a list of clients.
 
   Args:
@@ -23,11 +26,39 @@ def from_positions(
     The partition; ids are zero-padded, so that their lexicographic order is the
     order of the list.
   """
-  digits = len(str(max(len(positions) - 1, 0)))
-  return collections.OrderedDict(
-    (f'{prefix}_{k:0{digits}d}', np.sort(np.asarray(held, np.int64)))
-    for k, held in enumerate(positions)
-  )
+  sizes = np.array([len(held) for held in positions], np.int64)
+  return from_sizes(np.concatenate([*positions, np.zeros(0, np.int64)]), sizes, prefix)
+
+
+def from_sizes(
+  together: np.ndarray, sizes: np.ndarray, prefix: str = 'client'
+) -> flat.FlatPartition:
+  """Names clients whose positions come one client after another.
+
+  Args:
+    together: int [n_1 + ... + n_K].
+    sizes: int [K], how many each client has of them.
+    prefix: What the ids begin with.
+  """
+  owners = np.repeat(np.arange(len(sizes)), sizes)
+  return from_owners(owners, together, len(sizes), prefix)
+
+
+def from_owners(
+  owners: np.ndarray, positions: np.ndarray, clients: int, prefix: str = 'client'
+) -> flat.FlatPartition:
+  """Names clients of which each position tells its own.
+
+  Args:
+    owners: int [n], in [0, clients).
+    positions: int [n].
+    clients: How many there are, those without a position included.
+    prefix: What the ids begin with.
+  """
+  sizes = np.bincount(owners, minlength=clients)
+  order = np.lexsort((positions, owners))
+  together = positions.astype(np.int64, copy=False)[order]
+  return flat.FlatPartition(ids.Numbered(prefix, clients), together, sizes)
 
 
 def at_most(partition: Partition, examples: int, rng: np.random.Generator) -> Partition:
@@ -43,10 +74,14 @@ def at_most(partition: Partition, examples: int, rng: np.random.Generator) -> Pa
     drawn at random.
   """
   check_count('examples that a client keeps at most', examples)
-  return collections.OrderedDict(
-    (name, np.sort(rng.permutation(held)[:examples]))
-    for name, held in partition.items()
-  )
+  full = flat.flatten(partition)
+  sizes = np.minimum(full.sizes, examples)
+  together = np.zeros(int(np.sum(sizes)), np.int64)
+  ends = np.cumsum(sizes)
+  # Each client's into its place: no list of a million arrays.
+  for held, size, end in zip(full.values(), sizes, ends, strict=True):
+    together[end - size : end] = np.sort(rng.permutation(held.copy())[:examples])
+  return flat.FlatPartition(full.client_ids, together, sizes)
 
 
 def check_count(field: str, value: int | None, minimum: int = 1) -> None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
+from tff_ssl.partition import flat
 
 # Below it the logarithms of the proportions lose their differences in float64.
 _SMALLEST_ALPHA = 1e-9
@@ -137,7 +138,7 @@ def check_filled(kind: str, received: np.ndarray) -> None:
 
 def deal(
   labels: np.ndarray, received: np.ndarray, rng: np.random.Generator
-) -> clients_lib.Partition:
+) -> flat.FlatPartition:
   """Draws the examples of clients whose label histograms are known.
 
   Args:
@@ -149,14 +150,15 @@ def deal(
   Returns:
     The partition.
   """
-  held: list[list[np.ndarray]] = [[] for _ in received]
+  owners, positions = [], []
   for column, label in enumerate(np.unique(labels)):
     members = rng.permutation(np.flatnonzero(labels == label))
-    ends = np.cumsum(received[:, column])
-    for client in np.flatnonzero(received[:, column]):
-      start = ends[client] - received[client, column]
-      held[client].append(members[start : ends[client]])
-  empty = np.zeros(0, np.int64)
-  return clients_lib.from_positions(
-    [np.concatenate(parts) if parts else empty for parts in held]
+    dealt = np.repeat(np.arange(len(received)), received[:, column])
+    owners.append(dealt)
+    positions.append(members[: len(dealt)])
+  nothing = [np.zeros(0, np.int64)]
+  return clients_lib.from_owners(
+    np.concatenate(owners or nothing),
+    np.concatenate(positions or nothing),
+    len(received),
   )

@@ -52,7 +52,9 @@ def build(
     count = clients_lib.resolve_count(
       'iid', num_examples, config.examples, config.clients
     )
-    dealt = order[: count * config.examples].reshape(count, config.examples)
-    return clients_lib.from_positions(list(dealt))
+    dealt = order[: count * config.examples]
+    return clients_lib.from_sizes(dealt, np.full(count, config.examples))
   count = clients_lib.resolve_count('iid', num_examples, 1, config.clients)
-  return clients_lib.from_positions(np.array_split(order, count))
+  # The first ones have one more, as of `np.array_split`.
+  least, larger = divmod(num_examples, count)
+  return clients_lib.from_sizes(order, least + (np.arange(count) < larger))

@@ -9,6 +9,7 @@ import numpy as np
 
 from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
+from tff_ssl.partition import flat
 
 
 def deal_matching(
@@ -31,22 +32,20 @@ def deal_matching(
     to a whole number; examples without a label, or of a class that no client holds,
     are nobody's.
   """
+  held = flat.flatten(partition)
   dealt = np.flatnonzero(
-    np.isin(other_labels, labels[np.concatenate(list(partition.values()))])
-    & (other_labels >= 0)
+    np.isin(other_labels, labels[held.together]) & (other_labels >= 0)
   )
   classes, sizes = np.unique(other_labels[dealt], return_counts=True)
-  held = np.array(
-    [[np.sum(labels[own] == c) for own in partition.values()] for c in classes],
-    np.float64,
-  ).reshape(len(classes), len(partition))
-  shares = held / np.sum(held, axis=1, keepdims=True)
+  # Of each class, how many each client has.
+  own, owners = labels[held.together], held.owners
+  counts = np.zeros([len(classes), len(held)])
+  for row, label in zip(counts, classes, strict=True):
+    row[:] = np.bincount(owners[own == label], minlength=len(held))
+  shares = counts / np.sum(counts, axis=1, keepdims=True)
   received = draws.apportion(sizes, shares).T
   drawn = draws.deal(other_labels[dealt], received, rng)
-  return clients_lib.Partition(
-    (client_id, dealt[positions])
-    for client_id, positions in zip(partition, drawn.values(), strict=True)
-  )
+  return flat.FlatPartition(held.client_ids, dealt[drawn.together], drawn.sizes)
 
 
 def match_sources(

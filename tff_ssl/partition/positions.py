@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tff_ssl.partition import flat
+
 
 class ClientPositions:
   """A partition for reading: client id -> positions of the client's examples.
@@ -18,7 +20,7 @@ class ClientPositions:
   """
 
   def __init__(self, partition: Mapping[str, np.ndarray], num_examples: int):
-    """Copies the positions.
+    """Copies the positions, of other partitions than flat ones.
 
     Args:
       partition: Client id -> int [n] positions; n may be 0.
@@ -30,20 +32,21 @@ class ClientPositions:
     """
     if not partition:
       raise ValueError('partition has no client: it must have at least one')
-    held = [np.asarray(positions) for positions in partition.values()]
-    # An empty list makes an array of floats.
-    kinds = {(array.ndim, array.dtype.kind if array.size else 'i') for array in held}
-    self.together = np.zeros(0, np.int64)
-    sound = kinds <= {(1, 'i'), (1, 'u')}
-    if sound:
-      self.together = np.concatenate([a.astype(np.int64, copy=False) for a in held])
-    if not sound or not _within(self.together, num_examples):
-      for client_id, array in zip(partition, held, strict=True):
-        check(f"the positions of client '{client_id}'", array, num_examples)
-    self.together.flags.writeable = False
-    self.client_ids = tuple(partition)
-    self.starts = np.cumsum([0, *map(len, held)], dtype=np.int64)
-    self._places = {client_id: k for k, client_id in enumerate(partition)}
+    sound = isinstance(partition, flat.FlatPartition) or _are_integers(partition)
+    own = flat.flatten(partition if sound else {})
+    if not sound or not _within(own.together, num_examples):
+      for client_id, positions in partition.items():
+        name = f"the positions of client '{client_id}'"
+        check(name, np.asarray(positions), num_examples)
+    self._partition = own
+    self.client_ids = own.client_ids
+    self.together = own.together
+    self.starts = own.starts
+
+  @property
+  def owners(self) -> np.ndarray:
+    """int64 [n_1 + ... + n_K], the place of the client of each of `together`."""
+    return self._partition.owners
 
   def of(self, client_id: str) -> np.ndarray:
     """Returns the positions of a client.
@@ -57,7 +60,18 @@ class ClientPositions:
     Raises:
       ValueError: There is no such client.
     """
-    place = self._places.get(client_id)
+    return self._partition.at(self.place(client_id))
+
+  def place(self, client_id: str) -> int:
+    """Returns where a client is in `client_ids`.
+
+    Args:
+      client_id: One of them.
+
+    Raises:
+      ValueError: There is no such client.
+    """
+    place = self.client_ids.place(client_id)
     if place is None:
       some = ', '.join(f"'{name}'" for name in self.client_ids[:3])
       more = len(self.client_ids) - 3
@@ -65,7 +79,7 @@ class ClientPositions:
         f"there is no client '{client_id}': the clients are {some}"
         f'{f" and {more} more" if more > 0 else ""}'
       )
-    return self.together[self.starts[place] : self.starts[place + 1]]
+    return place
 
 
 def check(name: str, positions: np.ndarray, num_examples: int) -> None:
@@ -88,6 +102,14 @@ def check(name: str, positions: np.ndarray, num_examples: int) -> None:
       f'{name} go from {positions.min()} to {positions.max()}: they must lie in '
       f'[0, {num_examples})'
     )
+
+
+def _are_integers(partition: Mapping[str, np.ndarray]) -> bool:
+  """Returns whether all clients have lists of integers, or of nothing."""
+  held = map(np.asarray, partition.values())
+  # An empty list makes an array of floats.
+  kinds = {(array.ndim, array.dtype.kind if array.size else 'i') for array in held}
+  return kinds <= {(1, 'i'), (1, 'u')}
 
 
 def _within(positions: np.ndarray, num_examples: int) -> bool:

@@ -81,9 +81,8 @@ def build(
   )
   rest = num_examples - config.clients * config.min_examples
   shared = draws.apportion(np.array([rest]), _proportions(config, rng)[np.newaxis])
-  ends = np.cumsum(shared[0] + config.min_examples)
   order = rng.permutation(num_examples)
-  return clients_lib.from_positions(np.split(order, ends[:-1]))
+  return clients_lib.from_sizes(order, shared[0] + config.min_examples)
 
 
 def _proportions(config: QuantityConfig, rng: np.random.Generator) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.partition import ids as ids_lib
 from tff_ssl.partition import positions as positions_lib
 
 # The first field of an element, as a rule.
@@ -71,7 +72,12 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
   @property
   def client_ids(self) -> list[str]:
     """The client ids in the order of the partition."""
-    return list(self._partition.client_ids)
+    return list(self.ids)
+
+  @property
+  def ids(self) -> ids_lib.Ids:
+    """The same ids; of a large population they are made when asked for."""
+    return self._partition.client_ids
 
   @property
   def element_type_structure(self) -> collections.OrderedDict[str, tf.TensorSpec]:
@@ -134,11 +140,15 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     Raises:
       ValueError: If there is such a field, or no such client.
     """
-    if name in self._arrays:
-      raise ValueError(f"the examples have a field '{name}' already")
     numbers = np.zeros(len(self._arrays[_EXAMPLE_ID]), np.int32)
     for client_id, value in values.items():
       numbers[self.positions(client_id)] = value
+    return self._with_numbers(name, numbers)
+
+  def _with_numbers(self, name: str, numbers: np.ndarray) -> 'ArrayClientData':
+    """Returns client data with one more field, int32 [N]."""
+    if name in self._arrays:
+      raise ValueError(f"the examples have a field '{name}' already")
     changed = copy.copy(self)
     changed._arrays = collections.OrderedDict(self._arrays)
     changed._arrays[name] = numbers
@@ -150,7 +160,9 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     Args:
       name: Of the new field; the number is a place in `client_ids`.
     """
-    return self.with_field(name, {own: k for k, own in enumerate(self.client_ids)})
+    numbers = np.zeros(len(self._arrays[_EXAMPLE_ID]), np.int32)
+    numbers[self._partition.together] = self._partition.owners
+    return self._with_numbers(name, numbers)
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
     """Returns the client's examples, in the order of the partition.

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_ssl.partition import ids as ids_lib
+
 
 class Cohorts:
   """Draws the cohort of each round, uniformly and without replacement.
@@ -75,12 +77,10 @@ class PoissonCohorts:
 
 def _population(
   client_ids: Sequence[str], clients_per_round: int, seed: int
-) -> list[str]:
+) -> ids_lib.Ids:
   """Returns the sorted ids, after checks."""
   # NumPy draws positions, so the order of the population must be a function of it.
-  known = sorted(client_ids)
-  if len(set(known)) != len(known):
-    raise ValueError('client_ids names a client twice: each must be there once')
+  known = ids_lib.in_order(client_ids)
   if not 1 <= clients_per_round <= len(known):
     raise ValueError(
       f'clients_per_round is {clients_per_round}: it must be between 1 and '
@@ -92,7 +92,7 @@ def _population(
 
 
 def _draw(
-  client_ids: Sequence[str], size: int, generator: np.random.Generator
+  client_ids: ids_lib.Ids, size: int, generator: np.random.Generator
 ) -> list[str]:
   """Returns so many of the clients, sorted as they are."""
   drawn = generator.choice(len(client_ids), size, replace=False, shuffle=False)

@@ -10,7 +10,6 @@ Many clients go into one TFF value wherever the numbers are those of separate cl
 rounds of small clients are then several times cheaper (see `federated.packing`).
 """
 
-import bisect
 import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
@@ -25,6 +24,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.federated import clients as clients_lib
 from tff_ssl.federated import packs
+from tff_ssl.partition import ids as ids_lib
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import spill
 
@@ -145,15 +145,13 @@ class Clients:
     Raises:
       ValueError: If there is no such client.
     """
-    place = bisect.bisect_left(self.ids, client_id)
-    if place == len(self.ids) or self.ids[place] != client_id:
-      raise ValueError(f"there is no client '{client_id}'")
-    return place
+    return self.ids.index(client_id)
 
   @functools.cached_property
-  def ids(self) -> list[str]:
+  def ids(self) -> ids_lib.Ids:
     """The ids of all clients, sorted."""
-    return sorted(self._data.client_ids)
+    is_array = isinstance(self._data, client_data.ArrayClientData)
+    return ids_lib.in_order(self._data.ids if is_array else self._data.client_ids)
 
   def _alone(self, client_id: str) -> tf.data.Dataset:
     """Returns a client's data set; of one too large to be sent, one of files."""

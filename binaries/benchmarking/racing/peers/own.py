@@ -26,7 +26,7 @@ class Federation:
     settings = problem.settings
     self._problem = problem
     positions = np.arange(len(problem.images), dtype=np.int64)
-    partition = partition_lib.from_positions(np.split(positions, problem.starts[1:-1]))
+    partition = partition_lib.from_sizes(positions, np.diff(problem.starts))
     self._data = client_data.ArrayClientData(
       problem.images, positions, partition, problem.labels
     )

@@ -1,0 +1,232 @@
+"""Training in bfloat16: near float32, and float32 where numbers are summed."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_ssl.encoders import compute
+from tff_ssl.encoders import network
+from tff_ssl.encoders import precision
+from tff_ssl.encoders import registry
+
+# What rounding to 8 bits changes a number by at most, of its size.
+ROUNDING = 2.0**-9
+# Encoders, the shape of an example, and how many roundings lie one behind the other on
+# the way to their features: of kernel, product and norm in each layer.
+ENCODERS = {
+  'resnet8 group': ({'normalization': 'group'}, (16, 16, 3), 3 * 7),
+  'resnet8 batch': ({'normalization': 'batch'}, (16, 16, 3), 3 * 7),
+  'conv2': ({'width': 0.25}, (16, 16, 3), 3 * 2),
+  'vit_micro': ({'patch_size': 4}, (16, 16, 3), 3 * 4 * 4),
+  'mlp': ({}, (20,), 3 * 2),
+}
+
+
+def both(encoder, rows=8):
+  """Returns output and gradients of one batch, in float32 and in bfloat16."""
+  rng = np.random.default_rng(0)
+  x = tf.constant(rng.uniform(size=[rows, *encoder.input_shape]), tf.float32)
+  direction = tf.constant(rng.normal(size=[rows, encoder.output_dim]), tf.float32)
+  params = encoder.init([3, 4])
+  found = []
+  for each in network.PRECISIONS:
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      y = encoder.with_precision(each).apply(params, x)
+      loss = tf.reduce_sum(y * direction)
+    found.append((y, tape.gradient(loss, params)))
+  return found
+
+
+def cosine(a, b):
+  a, b = (np.concatenate([np.ravel(x) for x in nest.values()]) for nest in (a, b))
+  return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+
+
+def distance(a, b):
+  return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+def test_features_and_gradients_are_near_those_of_float32(name):
+  given, shape, depth = ENCODERS[name]
+  encoder = registry.build_encoder(name.split()[0], shape, **given)
+  (y, gradients), (half, half_gradients) = both(encoder)
+  assert half.dtype == tf.float32
+  assert {gradient.dtype for gradient in half_gradients.values()} == {tf.float32}
+  # Errors of one size and of either sign grow as a random walk; thrice its deviation.
+  # And there are some: it is computed in 8 bits.
+  assert ROUNDING / 8 < distance(half, y) < 3 * ROUNDING * depth**0.5
+  # A relu whose input is near 0 passes a gradient in one and none in the other.
+  assert 0.95 < cosine(gradients, half_gradients) < 1 - 1e-6
+
+
+@pytest.mark.parametrize(
+  ('name', 'given'), [('resnet18', {'width': 0.25}), ('resnet50', {'width': 0.125})]
+)
+def test_deep_networks_move_as_by_weights_that_are_rounded(name, given):
+  # An untrained ResNet-50 of group norm makes a difference of 0.1 % one of 20 %,
+  # whatever it comes from: weights and images, perturbed by so much in float32.
+  encoder = registry.build_encoder(name, (16, 16, 3), **given)
+  (y, _), (half, gradients) = both(encoder)
+  rng = np.random.default_rng(1)
+
+  def rounded(value):
+    return value * (1 + ROUNDING * rng.uniform(-1, 1, np.shape(value)))
+
+  x = np.random.default_rng(0).uniform(size=[8, 16, 16, 3])
+  params = {key: rounded(value.numpy()) for key, value in encoder.init([3, 4]).items()}
+  moved = tf.cast(encoder.apply(params, rounded(x)), tf.float32)
+  assert distance(half, y) < 3 * distance(moved, y)
+  assert all(np.all(np.isfinite(gradient)) for gradient in gradients.values())
+
+
+@pytest.mark.parametrize('kind', ['group', 'batch', 'layer'])
+def test_norms_compute_their_statistics_in_float32(kind):
+  # A mean of 200 and a deviation of 2: numbers that bfloat16 has without error, for it
+  # has all whole ones there. Sums of 8 bits would have another mean and variance.
+  rng = np.random.default_rng(2)
+  x = 200 + rng.integers(-3, 4, [4, 16, 16, 8])
+  forward = {
+    'group': lambda ops, x: ops.group_norm(x, 'norm', groups=2),
+    'batch': lambda ops, x: ops.batch_norm(x, 'norm'),
+    'layer': lambda ops, x: ops.layer_norm(ops.tokens(x), 'norm'),
+  }[kind]
+  net = network.Network('norm', (16, 16, 8), forward).with_precision('bfloat16')
+  got = net.apply(net.init([0, 0]), tf.constant(x, tf.float32)).numpy()
+  if kind == 'group':
+    values, axes = x.reshape(4, 256, 2, 4), (1, 3)
+  else:
+    values, axes = x.reshape(-1, 8), {'batch': 0, 'layer': 1}[kind]
+  mean, variance = values.mean(axes, keepdims=True), values.var(axes, keepdims=True)
+  expected = (values - mean) / np.sqrt(variance + 1e-5)
+  np.testing.assert_allclose(
+    got, expected.reshape(got.shape), rtol=2 * ROUNDING, atol=1e-3
+  )
+
+
+def test_the_moments_of_batch_norm_are_those_of_float32():
+  encoder = registry.build_encoder('conv2', (8, 8, 3), 0.25, normalization='batch')
+  x = np.random.default_rng(3).uniform(size=[4, 8, 8, 3]).astype(np.float32)
+  params, half = encoder.init([1, 2]), encoder.with_precision('bfloat16')
+  for name, value in encoder.moments(params, x).items():
+    np.testing.assert_array_equal(half.moments(params, x)[name], value)
+  whole = {**params, **encoder.moments(params, x)}
+  np.testing.assert_array_equal(half.infer(whole, x), encoder.infer(whole, x))
+
+
+@pytest.mark.parametrize('shape', [(16384, 4), (16, 32, 32, 4)])
+def test_the_gradient_of_a_bias_is_not_a_sum_of_8_bits(shape):
+  bias = tf.zeros([4])
+  with tf.GradientTape() as tape:
+    tape.watch(bias)
+    y = compute.with_bias(tf.zeros(shape, tf.bfloat16), bias)
+    loss = tf.reduce_sum(tf.cast(y, tf.float32))
+  assert y.dtype == tf.bfloat16
+  # 16,384 rows; a sum of ones in bfloat16 ends at 256.
+  np.testing.assert_array_equal(tape.gradient(loss, bias), [16384.0] * 4)
+
+
+def test_a_mean_over_positions_is_not_a_sum_of_8_bits():
+  net = network.Network(
+    'mean', (64, 64, 3), lambda ops, x: ops.global_average_pool(x)
+  ).with_precision('bfloat16')
+  # 1.25 is a bfloat16; the mean of so many is not, where each sum is rounded.
+  y = net.apply({}, tf.fill([1, 64, 64, 3], 1.25))
+  np.testing.assert_array_equal(y, [[1.25] * 3])
+
+
+@pytest.mark.parametrize('size', [1, 2, 3])
+@pytest.mark.parametrize('kernel', [1, 3, 7])
+def test_strided_convolutions_of_small_maps_have_a_gradient(size, kernel):
+  # Of one position oneDNN's is whatever was in memory.
+  for shape in {(size, size), (size, 5), (5, size)}:
+    net = network.Network(
+      'conv',
+      (*shape, 16),
+      lambda ops, x: ops.conv2d(x, 'c', filters=8, kernel_size=kernel, strides=2),
+    )
+    rng = np.random.default_rng(size)
+    x = tf.constant(rng.normal(size=[4, *shape, 16]), tf.float32)
+    params = net.init([5, 6])
+    found = []
+    for each in network.PRECISIONS:
+      with tf.GradientTape() as tape:
+        tape.watch(params)
+        loss = tf.reduce_sum(net.with_precision(each).apply(params, x))
+      found.append(tape.gradient(loss, params)['c/kernel'])
+    # Images and output are rounded, and what is summed of them.
+    assert distance(found[1], found[0]) < 4 * ROUNDING
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+def test_without_it_a_graph_has_no_cast(name):
+  given, shape, _ = ENCODERS[name]
+  encoder = registry.build_encoder(name.split()[0], shape, **given)
+
+  def kinds(net):
+    @tf.function(autograph=False)
+    def step(params, x):
+      with tf.GradientTape() as tape:
+        tape.watch(params)
+        loss = tf.reduce_sum(net.apply(params, x))
+      return tape.gradient(loss, params)
+
+    graph = step.get_concrete_function(net.init([0, 0]), tf.zeros([2, *shape])).graph
+    return {op.type for op in graph.get_operations()}
+
+  assert 'Cast' not in kinds(encoder)
+  assert 'Cast' in kinds(encoder.with_precision('bfloat16'))
+
+
+def test_float64_stays_float64():
+  encoder = registry.build_encoder('vit_micro', (8, 8, 3), patch_size=4)
+  x = np.random.default_rng(4).uniform(size=[2, 8, 8, 3])
+  y = encoder.apply(encoder.init([0, 1], tf.float64), x)
+  assert y.dtype == tf.float64
+  half = encoder.with_precision('bfloat16').apply(encoder.init([0, 1], tf.float64), x)
+  assert half.dtype == tf.float64
+  assert distance(half, y) < 3 * ROUNDING * 48**0.5
+
+
+def test_parts_of_a_vision_transformer_have_its_precision():
+  encoder = registry.build_encoder('vit_micro', (8, 8, 3), patch_size=4)
+  half, params = encoder.with_precision('bfloat16'), encoder.init([0, 1])
+  x = np.random.default_rng(4).uniform(size=[2, 8, 8, 3]).astype(np.float32)
+  tokens = encoder.embed(params, x)
+  for found, expected in (
+    (half.embed(params, x), tokens),
+    (half.encode_tokens(params, tokens), encoder.encode_tokens(params, tokens)),
+  ):
+    assert found.dtype == tf.float32
+    assert ROUNDING / 8 < distance(found, expected) < 3 * ROUNDING * 48**0.5
+
+
+def test_another_precision_is_refused():
+  encoder = registry.build_encoder('conv2', (8, 8, 3), 0.25)
+  with pytest.raises(
+    ValueError, match="of conv2 is 'half'; it must be one of float32,"
+  ):
+    encoder.with_precision('half')
+  # As it was built, and with other inputs.
+  assert encoder.precision == 'float32'
+  half = encoder.with_precision('bfloat16')
+  assert half.for_inputs((16, 16, 3)).reading('left').precision == 'bfloat16'
+
+
+def test_a_machine_whose_kernels_sum_in_8_bits_is_told():
+  # Without oneDNN TensorFlow has the kernels of a processor without AVX-512.
+  code = "from tff_ssl.encoders import precision; precision.check('bfloat16')"
+  ended = subprocess.run(
+    [sys.executable, '-c', code],
+    env={**os.environ, 'TF_ENABLE_ONEDNN_OPTS': '0', 'TF_CPP_MIN_LOG_LEVEL': '3'},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert 'it must be float32 on this machine, where TensorFlow sums' in ended.stderr
+  precision.check('float32')

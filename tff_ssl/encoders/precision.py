@@ -1,0 +1,58 @@
+"""Whether this machine can compute in bfloat16 as `Network.precision` needs it."""
+
+import functools
+
+import tensorflow as tf
+
+from tff_ssl.encoders import network
+
+# Together 16,384; a sum of ones in bfloat16 stands still at 2^8 = 256.
+_POSITIONS = (16, 32, 32)
+
+
+def check(precision: str) -> None:
+  """Checks that convolutions of this type work here, and sum in float32.
+
+  oneDNN and cuDNN sum in float32. TensorFlow's own CPU kernels, which processors
+  without AVX-512 get, sum in bfloat16: a kernel's gradient can be a third of its size.
+
+  Args:
+    precision: One of `network.PRECISIONS`.
+
+  Raises:
+    ValueError: They do not.
+  """
+  if precision == network.BFLOAT16 and (found := _fault()):
+    raise ValueError(
+      f'precision is {precision}; it must be {network.FLOAT32} on this machine, where '
+      f'TensorFlow {found}.'
+    )
+
+
+@functools.cache
+def _fault() -> str:
+  """Returns what is wrong with a convolution of ones, in words; empty if nothing."""
+  # Of few channels, where blocks of them do not hide it.
+  images = tf.ones([*_POSITIONS, 4], tf.bfloat16)
+  kernel = tf.zeros([1, 1, 4, 4], tf.bfloat16)
+  expected = float(tf.reduce_prod(_POSITIONS))
+  try:
+    found = float(_gradient(images, kernel))
+  except tf.errors.OpError as error:
+    why = (error.message or '').strip().splitlines() or ['']
+    return f'has no convolution of it: {why[-1].strip()[:120]}'
+  if abs(found - expected) > expected * 2**-7:
+    return (
+      f'sums its products in 8 bits: of {expected:,.0f} ones the sum is {found:,.0f}'
+    )
+  return ''
+
+
+@tf.function(autograph=False)
+def _gradient(images: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+  """Returns the derivative by a weight, which is the number of positions."""
+  with tf.GradientTape() as tape:
+    tape.watch(kernel)
+    y = tf.nn.conv2d(images, kernel, 1, 'SAME')
+    loss = tf.reduce_sum(tf.cast(y, tf.float32))
+  return tape.gradient(loss, kernel)[0, 0, 0, 0]
