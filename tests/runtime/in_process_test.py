@@ -333,3 +333,22 @@ def test_without_the_graphs_of_tff_a_sentence_says_so(monkeypatch):
     pytest.raises(ValueError, match='kind tensorflow; in_process must have graph only'),
   ):
     _visit(np.ones(2, np.float32), _datasets([1])[0])
+
+
+@pytest.mark.parametrize('prepares', [True, False])
+def test_what_is_given_or_returned_twice_is_returned(monkeypatch, prepares):
+  if not prepares:
+    # A TensorFlow without it.
+    name = '_make_callable_from_options'
+    monkeypatch.setattr(tf.compat.v1.Session, name, None)
+
+  @tff.tensorflow.computation(_VECTOR, np.int32)
+  def several(x, y):
+    total = tf.reduce_sum(x)
+    return x, total, total, y, tf.strings.as_string(y)
+
+  with context.in_process('cpu', optimize_graphs=False):
+    for y in (3, 4):
+      given, *totals, same, text = several(np.array([1, 2], np.float32), y)
+      np.testing.assert_array_equal(given, [1, 2])
+      assert (totals, same, text) == ([3, 3], y, str(y).encode())
