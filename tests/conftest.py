@@ -53,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
   if config.getoption('dist', 'no') == 'no' or hasattr(config, 'workerinput'):
     contexts = importlib.import_module('tests.contexts')
     config.pluginmanager.register(contexts, 'contexts')
+    if hasattr(config, 'workerinput'):
+      contexts.quick.forget_places()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,12 +1,19 @@
-"""Contexts that tests share; conftest.py registers these fixtures where tests run."""
+"""Contexts that tests share; conftest.py registers these fixtures where tests run.
+
+It is imported before any test is, and sees to what has to come first in a process.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 
+from tests import forked
+from tests import quick
 from tff_ssl.runtime import context
 
 context.remove_default()
+forked.prepare()
+quick.leave_graphs_as_traced()
 
 
 @pytest.fixture(scope='session')

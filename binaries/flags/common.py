@@ -225,11 +225,7 @@ def check_flags() -> None:
 
 
 def cohort_size(num_clients: int) -> int:
-  """Returns the size of a cohort.
-
-  Args:
-    num_clients: All clients.
-  """
+  """Returns the size of a cohort, of so many clients in all."""
   if PARTICIPATION.value is not None:
     return max(1, round(PARTICIPATION.value * num_clients))
   wanted = CLIENTS_PER_ROUND.value

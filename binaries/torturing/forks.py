@@ -56,7 +56,7 @@ class Forks:
     """Starts a program; returns the id of its process.
 
     Args:
-      program: Its name.
+      program: Its name, or the full name of another module.
       arguments: Its command line.
       environment: What is added to that of this process.
       files: Paths that its output and its errors are written to.
@@ -143,7 +143,8 @@ def _live(
       hooks.apply(hook)
     sys.argv = [program, *arguments]
     # As of `python -m`, which has the path there.
-    runpy.run_module(f'binaries.{program}', run_name='__main__', alter_sys=True)
+    module = program if '.' in program else f'binaries.{program}'
+    runpy.run_module(module, run_name='__main__', alter_sys=True)
     status = 0
   except SystemExit as ended:
     status = ended.code if isinstance(ended.code, int) else 1

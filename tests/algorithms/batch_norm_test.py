@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -73,11 +74,12 @@ def test_statistics_are_averaged_past_the_server_s_optimizer(tff_context):
   params = states[0].global_model_weights.trainable
   params = collections.OrderedDict((k, tf.constant(v)) for k, v in params.items())
   expected, update = dict.fromkeys(initial, 0.0), 0.0
+  train = harness.for_any_size(
+    functools.partial(local_training.train, _OBJECTIVE, _PLAN)
+  )
   for positions in filter(None, _SPLIT):
     batch = harness.tensors(harness.take(harness.arrays(), positions))
-    trained = local_training.train(
-      _OBJECTIVE, _PLAN, params, batch, harness.round_seed(0), _RATE
-    )
+    trained = train(params, batch, harness.round_seed(0), _RATE)
     share = len(positions) / 12
     found = population.compute(_OBJECTIVE, trained.params, batch)
     expected = {name: expected[name] + share * found[name].numpy() for name in found}

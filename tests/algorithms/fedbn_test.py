@@ -48,15 +48,16 @@ def _by_hand():
   """FedBN with the plain local training of every client, by dictionaries of names."""
   params = _objective().init(tf.constant([harness.SEED, 0]))
   norms, statistics = {}, {}
+  train = harness.for_any_size(
+    functools.partial(local_training.train, _objective(), _PLAN)
+  )
   for number, round in enumerate(_ROUNDS):
     mean = collections.Counter()
     for k in round:
       own = type(params)(params)
       own.update(norms.get(k, {}))
       batch = harness.tensors(harness.take(harness.arrays(), _MEMBERS[k]))
-      trained = local_training.train(
-        _objective(), _PLAN, own, batch, harness.round_seed(number), _RATE
-      )
+      trained = train(own, batch, harness.round_seed(number), _RATE)
       norms[k] = {n: v for n, v in trained.params.items() if _is_local(n)}
       statistics[k] = population.compute(_objective(), trained.params, batch)
       for name, value in trained.params.items():

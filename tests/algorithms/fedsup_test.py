@@ -43,18 +43,39 @@ def _cohort():
   return harness.cohort(labels.CLIENTS, labels.examples(grouping.GROUP))
 
 
-def _reference_round(state, round):
-  """Returns student and teacher after a round, by the order of the pseudocode."""
-  student, seed = labels.student(), harness.round_seed(round)
-  teacher = local_training.train(
+@harness.for_any_size
+def _train_teacher(params, seed, optimizer):
+  return local_training.train(
     labels.teacher(),
     labels.SERVER_PLAN.local,
-    labels.as_params(state.kept['teacher']),
+    params,
     harness.tensors(harness.take(harness.arrays(20), range(12, 18))),
     seed,
     0.01,
-    optimizer=tf.nest.map_structure(tf.constant, state.optimizer),
+    optimizer=optimizer,
   ).params
+
+
+@harness.for_any_size
+def _train_student(context, params, examples, seed):
+  return local_training.train(
+    context_lib.given(labels.student(), context),
+    labels.CLIENT_CONFIG.local,
+    params,
+    examples,
+    seed,
+    0.05,
+  ).params
+
+
+def _reference_round(state, round):
+  """Returns student and teacher after a round, by the order of the pseudocode."""
+  seed = harness.round_seed(round)
+  teacher = _train_teacher(
+    labels.as_params(state.kept['teacher']),
+    seed,
+    tf.nest.map_structure(tf.constant, state.optimizer),
+  )
   start = labels.as_params(state.global_model_weights.trainable)
   context = collections.OrderedDict(
     [
@@ -63,14 +84,9 @@ def _reference_round(state, round):
     ]
   )
   trained = [
-    local_training.train(
-      context_lib.given(student, context),
-      labels.CLIENT_CONFIG.local,
-      start,
-      harness.tensors(harness.take(harness.arrays(), positions)),
-      seed,
-      0.05,
-    ).params
+    _train_student(
+      context, start, harness.tensors(harness.take(harness.arrays(), positions)), seed
+    )
     for positions in labels.CLIENTS
   ]
   after = {}

@@ -213,6 +213,14 @@ def visit(function, kinds, shared, examples, state=()):
   return client_functions.visit(function, protocol, shared, state, examples)
 
 
+def for_any_size(function):
+  """Returns a function of tensors, traced for clients of any size.
+
+  Outside a graph the training of each client is traced anew, which takes a second.
+  """
+  return tf.function(function, autograph=False, reduce_retracing=True)
+
+
 @functools.cache
 def build_fedavg(
   objective: base.Objective,

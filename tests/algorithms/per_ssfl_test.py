@@ -1,6 +1,7 @@
 """Tests of Per-SSFL and BiLevel-SSFL: their global model, and their limits."""
 
 import collections
+import functools
 
 import numpy as np
 import pytest
@@ -44,12 +45,13 @@ def alone(plain):
 
   From the global model of their first round, with no more regard for it.
   """
+  train = harness.for_any_size(
+    functools.partial(local_training.train, ssfl.objective(), ssfl.CONFIG.local)
+  )
   own = {}
   for number, round in enumerate(ssfl.ROUNDS):
     for k in round:
-      own[k] = local_training.train(
-        ssfl.objective(),
-        ssfl.CONFIG.local,
+      own[k] = train(
         own.get(k, tf.nest.map_structure(tf.constant, plain[0][number])),
         ssfl.examples(k),
         harness.round_seed(number),

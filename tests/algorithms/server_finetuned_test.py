@@ -28,15 +28,20 @@ def _train_at_server(params, optimizer):
 
 
 def _train_clients(objective, params):
+  train = harness.for_any_size(
+    lambda examples: (
+      local_training.train(
+        objective,
+        labels.CLIENT_CONFIG.local,
+        params,
+        examples,
+        harness.round_seed(0),
+        0.05,
+      ).params
+    )
+  )
   return [
-    local_training.train(
-      objective,
-      labels.CLIENT_CONFIG.local,
-      params,
-      harness.tensors(harness.take(harness.arrays(), positions)),
-      harness.round_seed(0),
-      0.05,
-    ).params
+    train(harness.tensors(harness.take(harness.arrays(), positions)))
     for positions in labels.CLIENTS
   ]
 

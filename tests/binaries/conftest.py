@@ -73,8 +73,6 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
     f'--run_dir={folder}',
     *flags,
     folder=folder,
-    # The bytes of dcco are compared with those of processes.
-    as_users=algorithm == 'dcco',
   )
 
 
@@ -85,9 +83,12 @@ def _interrupted_and_killed(
   ended, workers = [], []
   # Rows 1 and 3: in front of evaluations, which give the signal time to arrive.
   for number, count in ((signal.SIGINT, 1), (signal.SIGKILL, 3)):
-    process = launch.start(
-      'dcco', *_disturbed(folder), environment={'PYTHONHASHSEED': '7'}
-    )
+    if number == signal.SIGINT:
+      # Of a new interpreter, which hashes otherwise.
+      changed = {'PYTHONHASHSEED': '7'}
+      process = launch.start_quickly('dcco', *_disturbed(folder), environment=changed)
+    else:
+      process = launch.fork_quickly('dcco', *_disturbed(folder))
     launch.wait_for_rows(process, folder, count)
     children = psutil.Process(process.pid).children(recursive=True)
     workers += [child.pid for child in children]
@@ -111,5 +112,5 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     small = launch.Made(lambda name: _small(base / name, name))
     assert small['dcco'].status == 0, small['dcco'].stderr
     ended, rows, workers = disturbed.result()
-  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder, as_users=True)
+  resumed = in_process.run(dcco, *_disturbed(folder), folder=folder)
   yield Runs(small, Disturbed(*ended, resumed, rows, workers))

@@ -34,15 +34,7 @@ _FLAGS = (
 
 
 def _run(folder, *flags):
-  # As users do: the bytes are compared with those of a process that is killed.
-  return in_process.run(
-    fedema,
-    *_FLAGS,
-    f'--run_dir={folder}',
-    *flags,
-    folder=folder,
-    as_users=True,
-  )
+  return in_process.run(fedema, *_FLAGS, f'--run_dir={folder}', *flags, folder=folder)
 
 
 @pytest.fixture(scope='module')
@@ -142,7 +134,7 @@ def test_an_exported_encoder_is_the_online_one_that_the_client_keeps(whole):
 def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
   folder = tmp_path / 'killed'
   flags = (*_FLAGS, '--checkpoint_every=2', f'--run_dir={folder}')
-  process = launch.start('fedema', *flags)
+  process = launch.fork_quickly('fedema', *flags)
   launch.wait_for_rows(process, folder, 3)
   process.send_signal(signal.SIGKILL)
   launch.end(process, folder)

@@ -59,19 +59,13 @@ def _flags(method):
   return (f'--method={method}', *kept, *_RUNS[method])
 
 
-def _run(folder, *flags, as_users=False):
-  return in_process.run(
-    fedsup,
-    *flags,
-    f'--run_dir={folder}',
-    folder=folder,
-    as_users=as_users,
-  )
+def _run(folder, *flags):
+  return in_process.run(fedsup, *flags, f'--run_dir={folder}', folder=folder)
 
 
 def _disturbed(folder, *flags):
   """Runs in a process that is killed after its second round; returns how it ended."""
-  process = launch.start('fedsup', *flags, f'--run_dir={folder}')
+  process = launch.fork_quickly('fedsup', *flags, f'--run_dir={folder}')
   launch.wait_for_rows(process, folder, 2)
   process.send_signal(signal.SIGKILL)
   return launch.end(process, folder)
@@ -85,8 +79,8 @@ def _runs(tmp_path_factory):
   with concurrent.futures.ThreadPoolExecutor(1) as pool:
     killed = pool.submit(_disturbed, base / 'killed', *longer)
     made = launch.Made(lambda name: _run(base / name, *_flags(name), '--rounds=2'))
-    made[_KILLED] = _run(base / _KILLED, *longer, as_users=True)
-    resumed = killed.result(), _run(base / 'killed', *longer, as_users=True)
+    made[_KILLED] = _run(base / _KILLED, *longer)
+    resumed = killed.result(), _run(base / 'killed', *longer)
   return made, resumed
 
 

@@ -4,7 +4,7 @@ All programs are imported here, so that each sees the flags of all, as the other
 have left them: what one does must not depend on which others were imported.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import io
 import pathlib
@@ -36,11 +36,12 @@ from binaries import ssfl  # noqa: F401
 from binaries import study  # noqa: F401
 from binaries import sweep  # noqa: F401
 from binaries.flags import program
+from tests import quick
 from tests.binaries import launch
 from tff_ssl.runtime import context
 
-# As it was before a test replaced it.
-_in_process = context.in_process
+# As they were before a test replaced one.
+_opened = {name: getattr(context, name) for name in quick.contexts()}
 
 
 @contextlib.contextmanager
@@ -73,9 +74,8 @@ def run(
   binary: types.ModuleType,
   *arguments: str,
   folder: pathlib.Path = pathlib.Path(),
-  as_users: bool = False,
 ) -> launch.Ended:
-  """Runs a program from its command line to its exit status.
+  """Runs a program from its command line to its exit status, without optimized graphs.
 
   Afterwards TFF's default context must be what it was, and no worker may be left.
 
@@ -83,15 +83,12 @@ def run(
     binary: The program.
     *arguments: Its command line.
     folder: Of its run, for the result.
-    as_users: Whether graphs are optimized, as for users: where the bytes are compared
-      with those of a process. It takes longer than what is run here.
   """
   stdout, stderr, status = io.StringIO(), io.StringIO(), 0
   before, workers = tff.framework.get_context_stack().current, _workers()
-  opened = context.in_process if as_users else _quickly
   with (
     flagsaver.flagsaver(),
-    mock.patch.object(context, 'in_process', opened),
+    mock.patch.multiple(context, **_quick()),
     contextlib.redirect_stdout(stdout),
     contextlib.redirect_stderr(stderr),
   ):
@@ -106,8 +103,13 @@ def run(
   return launch.Ended(folder, status, stdout.getvalue(), stderr.getvalue())
 
 
-def _quickly() -> context.Context:
-  return _in_process('cpu', optimize_graphs=False)
+def _quick() -> dict[str, Callable[..., context.Context]]:
+  """Returns what opens contexts in a run: what a test has put there stays."""
+  quickly = quick.contexts()
+  return {
+    name: quickly[name] if getattr(context, name) is opened else getattr(context, name)
+    for name, opened in _opened.items()
+  }
 
 
 def _workers() -> set[int]:

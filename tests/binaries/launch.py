@@ -9,6 +9,8 @@ import sys
 import time
 from typing import NamedTuple
 
+from tests import forked
+
 ROOT = pathlib.Path(__file__).parents[2]
 SECONDS = 300
 # All of digits is loaded and evaluated: what is small is the model and the rounds.
@@ -21,6 +23,9 @@ SMALL = (
 # Each client a value: a quarter fewer operations to trace than packs, which other runs
 # have as users do (dcco, fedema, fedsup, ssfl), and the same rounds (conformance_test).
 APART = '--packs=0'
+
+
+Process = subprocess.Popen[str] | forked.Process
 
 
 class Ended(NamedTuple):
@@ -48,11 +53,17 @@ def start(
   binary: str, *flags: str, environment: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
   """Starts `python -m binaries.BINARY`."""
+  return _start(f'binaries.{binary}', *flags, environment=environment)
+
+
+def _start(
+  module: str, *flags: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
   inherited = dict(os.environ)
   # Which lines of TensorFlow are shown is for the binary to say.
   inherited.pop('TF_CPP_MIN_LOG_LEVEL', None)
   return subprocess.Popen(
-    [sys.executable, '-m', f'binaries.{binary}', *flags],
+    [sys.executable, '-m', module, *flags],
     cwd=ROOT,
     env={**inherited, **(environment or {})},
     stdin=subprocess.DEVNULL,
@@ -63,12 +74,24 @@ def start(
   )
 
 
+def start_quickly(
+  binary: str, *flags: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+  """Starts a binary in a new interpreter, without optimized graphs: see `quick`."""
+  return _start('tests.quick', binary, *flags, environment=environment)
+
+
+def fork_quickly(binary: str, *flags: str) -> forked.Process:
+  """Starts the same where TensorFlow has been imported."""
+  return forked.Process('tests.quick', binary, *flags)
+
+
 def heed_ctrl_c() -> None:
   """Has a process that is started heed SIGINT, which tests in the background ignore."""
   signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def end(process: subprocess.Popen[str], folder: pathlib.Path) -> Ended:
+def end(process: Process, folder: pathlib.Path) -> Ended:
   """Waits for a process, which is killed when it takes too long."""
   try:
     # Returns at the end of the pipes: a worker that held them open would block here.
@@ -85,9 +108,7 @@ def rows(folder: pathlib.Path) -> int:
   return max(path.read_text().count('\n') - 1, 0) if path.exists() else 0
 
 
-def wait_for_rows(
-  process: subprocess.Popen[str], folder: pathlib.Path, count: int
-) -> None:
+def wait_for_rows(process: Process, folder: pathlib.Path, count: int) -> None:
   """Waits until a run has recorded so many rounds."""
   deadline = time.monotonic() + SECONDS
   while rows(folder) < count:

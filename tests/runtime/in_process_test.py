@@ -3,10 +3,7 @@
 import collections
 import gc
 import os
-import pathlib
 import signal
-import subprocess
-import sys
 import threading
 import time
 from typing import NamedTuple
@@ -16,13 +13,13 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import forked
 from tests.runtime import loop_test
 from tests.runtime import toy
 from tff_ssl.runtime import context
 from tff_ssl.runtime import internals
 from tff_ssl.runtime import resources
 
-ROOT = pathlib.Path(__file__).parents[2]
 _VECTOR = tff.TensorType(np.float32, [2])
 _DATA = tff.SequenceType(collections.OrderedDict(x=np.float32))
 
@@ -305,15 +302,11 @@ def test_memory_is_flat_over_rounds_and_computations():
 
 
 def _killed_toy(folder):
-  process = subprocess.Popen(
-    [sys.executable, '-m', 'tests.runtime.toy', str(folder), '0.2', 'in_process'],
-    stdout=subprocess.DEVNULL,
-    stderr=subprocess.DEVNULL,
-    cwd=ROOT,
-  )
+  process = forked.Process('tests.runtime.toy', str(folder), '0.2', 'in_process')
   loop_test.wait_for_round(folder, 5)
   process.kill()
-  process.wait(30)
+  process.communicate(timeout=30)
+  assert process.returncode == -signal.SIGKILL
 
 
 def test_killed_and_resumed_it_ends_with_the_same_bytes(tmp_path):
@@ -340,3 +333,22 @@ def test_without_the_graphs_of_tff_a_sentence_says_so(monkeypatch):
     pytest.raises(ValueError, match='kind tensorflow; in_process must have graph only'),
   ):
     _visit(np.ones(2, np.float32), _datasets([1])[0])
+
+
+@pytest.mark.parametrize('prepares', [True, False])
+def test_what_is_given_or_returned_twice_is_returned(monkeypatch, prepares):
+  if not prepares:
+    # A TensorFlow without it.
+    name = '_make_callable_from_options'
+    monkeypatch.setattr(tf.compat.v1.Session, name, None)
+
+  @tff.tensorflow.computation(_VECTOR, np.int32)
+  def several(x, y):
+    total = tf.reduce_sum(x)
+    return x, total, total, y, tf.strings.as_string(y)
+
+  with context.in_process('cpu', optimize_graphs=False):
+    for y in (3, 4):
+      given, *totals, same, text = several(np.array([1, 2], np.float32), y)
+      np.testing.assert_array_equal(given, [1, 2])
+      assert (totals, same, text) == ([3, 3], y, str(y).encode())

@@ -6,14 +6,14 @@ import math
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
+import psutil
 import pytest
 import tensorflow as tf
 
+from tests import forked
 from tests.runtime import counting
 from tests.runtime import processes
 from tests.runtime import toy
@@ -24,7 +24,6 @@ from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import table as table_lib
 
-ROOT = pathlib.Path(__file__).parents[2]
 # What must not depend on how often a run was interrupted.
 DETERMINISTIC = ('metrics.csv', 'evaluation.json')
 
@@ -58,14 +57,11 @@ def rows(path):
 
 def start(folder, seconds_per_round):
   """Starts a run in a process of its own; returns it and its worker's pid."""
-  process = subprocess.Popen(
-    [sys.executable, '-m', 'tests.runtime.toy', str(folder), str(seconds_per_round)],
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    text=True,
-    cwd=ROOT,
-  )
-  return process, int(process.stdout.readline().split()[1])
+  process = forked.Process('tests.runtime.toy', str(folder), str(seconds_per_round))
+  wait_for_round(folder, 1)
+  (worker,) = psutil.Process(process.pid).children()
+  assert 'worker' in worker.name()
+  return process, worker.pid
 
 
 def wait_for_round(folder, round, seconds=60.0):

@@ -2,15 +2,13 @@
 
 import collections
 import gc
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import forked
 from tff_ssl.runtime import spill
 
 
@@ -67,15 +65,8 @@ def test_files_live_as_long_as_the_data_set():
 
 
 def test_a_killed_process_leaves_nothing(tmp_path):
-  program = (
-    'import os, signal, numpy as np\n'
-    'from tff_ssl.runtime import spill\n'
-    'd = spill.dataset({"x": np.zeros([9])})\n'
-    'os.kill(os.getpid(), signal.SIGKILL)\n'
-  )
-  done = subprocess.run(
-    [sys.executable, '-c', program], env={**os.environ, 'TMPDIR': str(tmp_path)}
-  )
+  done = forked.Process('tests.runtime.spilled', str(tmp_path))
+  done.communicate()
   assert done.returncode == -9
   # TensorFlow's own file is the source of a traced function.
   assert [p for p in tmp_path.iterdir() if p.suffix != '.py'] == []

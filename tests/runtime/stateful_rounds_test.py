@@ -3,14 +3,12 @@
 import collections
 import csv
 import functools
-import pathlib
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests import forked
 from tests.runtime import stateful_run
 from tff_ssl.federated import packs
 from tff_ssl.runtime import checkpoints
@@ -19,8 +17,6 @@ from tff_ssl.runtime import sampling
 from tff_ssl.runtime import state_store
 from tff_ssl.runtime import stateful_rounds
 from tff_ssl.runtime import table
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 # Where a run is killed: a function, how often it has been called by then, and whether
 # it has done its work. Seven rounds, a checkpoint after each second.
@@ -139,13 +135,9 @@ def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
 
 
 def test_a_sigkill_amid_a_transaction(uninterrupted, tmp_path):
-  killed = subprocess.run(
-    [sys.executable, '-m', 'tests.runtime.stateful_run', str(tmp_path)],
-    cwd=ROOT,
-    capture_output=True,
-    check=False,
-  )
-  assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+  killed = forked.Process('tests.runtime.stateful_run', str(tmp_path))
+  _, errors = killed.communicate()
+  assert killed.returncode == -signal.SIGKILL, errors
   assert len(_rows(tmp_path)) < stateful_run.ROUNDS
   expected, folder = uninterrupted
   assert stateful_run.everything(*stateful_run.run(tmp_path)) == expected

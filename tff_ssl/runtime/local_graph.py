@@ -6,14 +6,18 @@ number of threads per operation, the numbers are the worker's to the bit, whatev
 threads TensorFlow uses for everything else in this process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+import functools
 import itertools
 import os
 import threading
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
+from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
 
 # TensorFlow reads it once, when it makes its first device: with it, each device has
@@ -134,6 +138,7 @@ class LocalGraph:
     # What is initialized is the session's: one call at a time.
     self._variables = threading.Lock()
     self._session = tf.compat.v1.Session(graph=imported, config=config)
+    self._step = None if self._initialize else self._prepared()
 
   def __call__(self, argument: Any) -> Any:
     """Executes the computation; from any thread.
@@ -151,7 +156,9 @@ class LocalGraph:
         given.append(_given.add(values[place]))
         values[place] = given[-1]
       feeds = {**self._constant, **dict(zip(self._feeds, values, strict=True))}
-      if self._initialize is None:
+      if self._step is not None:
+        fetched = self._step(feeds)
+      elif self._initialize is None:
         fetched = self._session.run(self._fetches, feeds)
       else:
         with self._variables:
@@ -165,6 +172,46 @@ class LocalGraph:
   def close(self) -> None:
     """Cancels what runs, at the next step of its loops, and frees the session."""
     self._session.close()
+
+  def _prepared(self) -> Callable[[dict[tf.Tensor, Any]], list[Any]] | None:
+    """Makes the session ready to run before a thread of clients does.
+
+    Those threads would begin together and each make it ready, for itself. And a thread
+    finds out which kernels oneDNN has of an operation when it first makes ready a
+    session with it, which takes longer than the rest: so one thread does it for all.
+
+    Returns:
+      `session.run` of its results; None where that is left to `session.run` itself.
+    """
+    make = getattr(self._session, '_make_callable_from_options', None)
+    feeds = {tensor.name: tensor for tensor in (*self._constant, *self._feeds)}
+    results = [tensor.name for tensor in self._fetches]
+    # As in `session.run`: what is given is not computed, and nothing twice.
+    computed = [name for name in dict.fromkeys(results) if name not in feeds]
+    if make is None or not computed:
+      return None
+    options = config_pb2.CallableOptions(feed=feeds, fetch=computed)
+    (step,) = _opening().map(lambda own, _: make(own), [options])
+
+    def run(values: dict[tf.Tensor, Any]) -> list[Any]:
+      known = {
+        name: np.asarray(values[tensor], tensor.dtype.as_numpy_dtype)
+        for name, tensor in feeds.items()
+      }
+      known.update(zip(computed, step(*known.values()), strict=True))
+      return [known[name] for name in results]
+
+    return run
+
+
+@functools.cache
+def _opening() -> client_threads.ClientThreads:
+  """Returns the thread that makes sessions ready."""
+  return client_threads.ClientThreads(1, 1)
+
+
+# A fork has none of its threads.
+os.register_at_fork(after_in_child=_opening.cache_clear)
 
 
 class _Given:

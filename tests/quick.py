@@ -1,0 +1,51 @@
+"""Leaves graphs as they were traced, which takes less time than a few small runs gain.
+
+`python -m tests.quick PROGRAM FLAGS` is a program so, as a process: what is compared to
+the byte with what `tests.binaries.in_process` runs. Graphs are optimized, as for users,
+in the benchmark, the README's example, and the toy that is killed and resumed.
+"""
+
+import functools
+import importlib
+import runpy
+import sys
+
+import tensorflow as tf
+
+from tff_ssl.runtime import context
+
+
+def leave_graphs_as_traced() -> None:
+  """Has no function of TensorFlow's optimized in this process.
+
+  Computations of TFF are optimized by their context: see `contexts`.
+  """
+  tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
+
+
+def forget_places() -> None:
+  """Has TensorFlow not note the lines of Python that each operation comes from.
+
+  A twelfth of the time of tracing, for its errors alone: a person who looks for one
+  runs the test in one process, where they are noted.
+  """
+  module = importlib.import_module('tensorflow.python.util.tf_stack')
+  anywhere = module.extract_stack()
+  module.extract_stack = lambda *_, **__: anywhere
+
+
+def contexts() -> dict[str, functools.partial]:
+  """Returns what opens contexts without optimized graphs, by its name in `context`."""
+  return {
+    name: functools.partial(getattr(context, name), optimize_graphs=False)
+    for name in ('in_process', 'local')
+  }
+
+
+if __name__ == '__main__':
+  leave_graphs_as_traced()
+  for name, opened in contexts().items():
+    setattr(context, name, opened)
+  program = sys.argv[1]
+  del sys.argv[1]
+  runpy.run_module(f'binaries.{program}', run_name='__main__', alter_sys=True)
