@@ -22,6 +22,7 @@ from binaries.flags import fitting
 from binaries.flags import hosts
 from binaries.flags import privacy
 from binaries.flags import tracking
+from binaries.methods import algorithms
 from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.encoders import network
@@ -162,10 +163,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
   objective = chosen.objective.of_task(encoder, task)
-  share_bound, of_statistics = None, ()
-  if algorithm.sends_encodings:
-    share_bound = objective.share_bound
-    of_statistics = tuple(objective.summarize_statistics(objective.no_statistics()))
+  share_bound, of_statistics = _sent_of_encodings(algorithm, objective)
   aggregation = privacy.build(sizes, share_bound)
   clip_norms = privacy.clip_norms(sizes, share_bound)
   telling.warn_of_small_batches(
@@ -211,6 +209,16 @@ def prepare(chosen: choice.Choice) -> Prepared:
     own=own,
     clip_norms=clip_norms,
   )
+
+
+def _sent_of_encodings(
+  algorithm: algorithms.Algorithm, objective: Any
+) -> tuple[float | None, tuple[str, ...]]:
+  """Returns the bound of an example's share of statistics, and what is told of them."""
+  if not algorithm.sends_encodings:
+    return None, ()
+  of_none = objective.no_statistics()
+  return objective.share_bound, tuple(objective.summarize_statistics(of_none))
 
 
 def execute(prepared: Prepared) -> None:
