@@ -43,6 +43,13 @@ def test_usual_columns_are_accuracies_that_say_something_and_costs():
   ]
 
 
+def test_single_clusters_are_shown_where_a_pattern_names_them():
+  names = ['clusters/cluster_0/knn/1%/accuracy', 'clusters/mean/knn/1%/accuracy']
+  several = [row(**dict.fromkeys(names, 0.5))]
+  assert columns.choose(several) == names[1:]
+  assert columns.choose(several, ['clusters/*']) == names
+
+
 def test_balanced_accuracy_stands_alone_where_there_is_no_other():
   name = 'clients/balanced_accuracy'
   assert columns.choose([row(**{name: 0.5})]) == [name]

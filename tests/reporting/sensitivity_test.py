@@ -91,3 +91,16 @@ def test_the_figure_shows_every_line_at_its_values(runs):
     'objective=supervised',
   ]
   assert figures.render(figure).startswith(b'\x89PNG')
+
+
+def test_panels_of_many_numbers_are_wide_enough_to_be_read(runs):
+  lines = sensitivity.lines(runs, _EPOCHS, _NUMBER)
+  panels = {f'clusters best knn {k}%': lines for k in range(10)}
+  figure = figures.draw_over('local_epochs', panels)
+  figure.draw_without_rendering()
+  width, height = figure.get_size_inches() * figure.dpi
+  for plot in figure.axes:
+    box, title = plot.get_window_extent(), plot._left_title.get_window_extent()
+    assert box.width > 0.15 * width
+    assert title.x1 < box.x1 + 0.05 * width
+    assert 0 <= box.y0 < box.y1 <= height

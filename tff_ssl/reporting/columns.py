@@ -21,6 +21,8 @@ _RECALL = 'recall'
 _SHARES = (_ACCURACY, _BALANCED, _RECALL, 'iou', 'found')
 # Of retrieval: at how many is told behind it.
 _RECALL_AT = 'recall_at_'
+# Of clusters' models, each by itself; their mean and the best have names of their own.
+_OF_A_CLUSTER = 'clusters/cluster_'
 _EMPTY = '-'
 _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
 # Where classes are about of one size, the two accuracies differ by less.
@@ -34,8 +36,8 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
     rows: From `compare.rows`.
     patterns: Names, or shell patterns such as 'linear/*'; without one, all accuracies
       (balanced ones where they differ from them), recall at 1 of retrieval, and what
-      training cost. Recalls of classes, and numbers of a validation split, are shown
-      where a pattern names them.
+      training cost. Recalls of classes, numbers of single clusters, and those of a
+      validation split are shown where a pattern names them.
 
   Returns:
     Names: evaluation first, in its own order.
@@ -47,7 +49,9 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
   usual = [
     name
     for name in names
-    if _is_usual(rows, name) and not best_round.is_of_validation(name)
+    if _is_usual(rows, name)
+    and not best_round.is_of_validation(name)
+    and not name.startswith(_OF_A_CLUSTER)
   ]
   chosen = set()
   for pattern in patterns:

@@ -25,6 +25,8 @@ _STYLES = ('-', '--', '-.', ':')
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
 _PANELS_IN_A_ROW = 2
+# Against a flag, which has few values.
+_PANELS_OVER_IN_A_ROW = 4
 # Letters of a legend that fit in one line, and what a handle takes.
 _LEGEND_LETTERS, _HANDLE_LETTERS = 135, 8
 # A series of so few rounds is drawn with its points.
@@ -51,15 +53,11 @@ def draw(
     The figure.
   """
   labels = [_label(group) for group in groups]
-  longest = max(map(len, labels)) + _HANDLE_LETTERS
-  in_a_line = max(1, min(len(labels), _LEGEND_LETTERS // longest))
-  lines = math.ceil(len(labels) / in_a_line)
   panels = math.ceil(len(shown) / _PANELS_IN_A_ROW)
-  figure = look.new(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE)
+  figure = _new(panels, labels)
   for index, quantity in enumerate(shown, start=1):
     plot = figure.add_subplot(panels, _PANELS_IN_A_ROW, index)
     _draw_panel(plot, groups, quantity)
-  _add_legend(figure, labels, in_a_line)
   return figure
 
 
@@ -80,11 +78,13 @@ def draw_over(
   ticks = sensitivity.ordered(
     list(dict.fromkeys(value for line in every for value in line.values))
   )
-  figure = look.new(_WIDTH, _PANEL_HEIGHT + (len(names) + 1) * _LEGEND_LINE)
+  in_a_row = min(len(panels), _PANELS_OVER_IN_A_ROW)
+  rows = math.ceil(len(panels) / in_a_row)
+  figure = _new(rows, names)
   first = None
   for index, (title, lines) in enumerate(panels.items(), start=1):
     # Shares are compared between panels too: one axis for all.
-    plot = figure.add_subplot(1, len(panels), index, sharey=first)
+    plot = figure.add_subplot(rows, in_a_row, index, sharey=first)
     first = first or plot
     for line in lines:
       style = _style(names.index(line.name))
@@ -98,7 +98,6 @@ def draw_over(
     plot.set_xticks(range(len(ticks)), ticks)
     plot.yaxis.set_major_formatter(_PER_CENT)
     look.style_axes(plot)
-  _add_legend(figure, names, in_a_line=1)
   return figure
 
 
@@ -119,9 +118,12 @@ def render(figure: figure_lib.Figure, kind: str = 'png') -> bytes:
   return buffer.getvalue()
 
 
-def _add_legend(
-  figure: figure_lib.Figure, labels: Sequence[str], in_a_line: int
-) -> None:
+def _new(panels: int, labels: Sequence[str]) -> figure_lib.Figure:
+  """Returns a figure with room for rows of panels, and its legend above them."""
+  longest = max(map(len, labels)) + _HANDLE_LETTERS
+  in_a_line = max(1, min(len(labels), _LEGEND_LETTERS // longest))
+  lines = math.ceil(len(labels) / in_a_line)
+  figure = look.new(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE)
   figure.legend(
     [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))],
     labels,
@@ -132,6 +134,7 @@ def _add_legend(
     labelcolor=look.INK,
     handlelength=3,
   )
+  return figure
 
 
 def _label(group: groups_lib.Group) -> str:
