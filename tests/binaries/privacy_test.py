@@ -88,7 +88,10 @@ def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message)
 
 
 def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
-  line = '--aggregation=private --privacy_noise_multiplier=2 --privacy_update_clip=1'
+  line = (
+    '--aggregation=private --privacy_noise_multiplier=2 --privacy_update_clip=1 '
+    '--clients_per_round=3'
+  )
   bound = cco_lib.share_bound(0.5)
   with in_process.parsed(*line.split()):
     built = privacy.build([3, 7, 2], bound)
