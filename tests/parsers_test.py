@@ -1,0 +1,139 @@
+"""Whatever a parser is given, it returns what was written or refuses in a sentence.
+
+Inputs are made up by hypothesis, the same ones each time.
+"""
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import pathlib
+import tempfile
+
+import hypothesis
+from hypothesis import strategies
+
+from tasks import manifest
+from tff_ssl.partition import spec
+from tff_ssl.runtime import run_config
+from tff_ssl.runtime import table
+
+_SETTINGS = hypothesis.settings(
+  max_examples=150, derandomize=True, deadline=None, database=None
+)
+_CELLS = strategies.text(
+  strategies.characters(codec='utf-8', categories=('L', 'N', 'P', 'Zs')), max_size=12
+).map(str.strip)
+_NAMES = _CELLS.filter(lambda cell: cell.strip('./ '))
+_NUMBERS = strategies.integers() | strategies.floats(allow_nan=False)
+_JSON = strategies.recursive(
+  strategies.none() | strategies.booleans() | _NUMBERS | strategies.text(max_size=8),
+  lambda inner: (
+    strategies.lists(inner, max_size=3)
+    | strategies.dictionaries(strategies.text(max_size=8), inner, max_size=3)
+  ),
+  max_leaves=8,
+)
+# What specifications are made of, and what is nearly so.
+_PIECES = strategies.sampled_from(
+  [*spec.KINDS, ':', ',', '=', 'clients', 'alpha', 'examples', '5', '-1', '0.1', 'nan']
+  + ['1e400', 'true', 'balanced', ' ', '٣', '']
+)
+_POSITIVE = strategies.floats(1e-3, 1e3)
+
+
+def _refused(function, *arguments, named=''):
+  """Returns what a function returns, or None where it refuses in one sentence."""
+  try:
+    return function(*arguments)
+  except ValueError as error:
+    assert str(error)
+    assert named in str(error)
+    return None
+
+
+def _csv(rows):
+  file = io.StringIO()
+  csv.writer(file).writerows(rows)
+  return file.getvalue().encode()
+
+
+@_SETTINGS
+@hypothesis.given(strategies.lists(_PIECES, max_size=9).map(''.join))
+def test_a_partition_is_read_or_refused(text):
+  config = _refused(spec.parse, text)
+  assert config is None or dataclasses.is_dataclass(config)
+
+
+@_SETTINGS
+@hypothesis.given(strategies.integers(1, 10**6), _POSITIVE, strategies.booleans())
+def test_a_partition_is_read_as_it_was_written(clients, alpha, balanced):
+  text = f'shares:alpha={alpha!r}, clients={clients},balanced={str(balanced).lower()}'
+  config = spec.parse(text)
+  assert (config.alpha, config.clients, config.balanced) == (alpha, clients, balanced)
+
+
+@_SETTINGS
+@hypothesis.given(strategies.binary(max_size=60))
+def test_a_manifest_is_read_or_refused(content):
+  for start in (b'', b'image,client_id\n', b'image,case_id,label,split\n'):
+    found = _refused(manifest.parse, 'm.csv', start + content, named='m.csv')
+    assert found is None or all(isinstance(row, manifest.Row) for row in found)
+
+
+@_SETTINGS
+@hypothesis.given(
+  strategies.lists(
+    strategies.tuples(_NAMES.filter(lambda name: '/' not in name), _NAMES, _CELLS),
+    min_size=1,
+  )
+)
+def test_a_manifest_is_read_as_it_was_written(rows):
+  found = manifest.parse('m.csv', _csv([('image', 'client_id', 'label'), *rows]))
+  assert [(row.image, row.client_id, row.label) for row in found] == rows
+
+
+@_SETTINGS
+@hypothesis.given(
+  strategies.binary(max_size=60) | _JSON.map(json.dumps).map(str.encode)
+)
+def test_a_config_is_read_or_refused(content):
+  with tempfile.TemporaryDirectory() as folder:
+    (pathlib.Path(folder) / 'config.json').write_bytes(content)
+    found = _refused(run_config.read, folder, named='config.json')
+    assert found is None or isinstance(found['flags'], dict)
+
+
+@_SETTINGS
+@hypothesis.given(strategies.binary(max_size=60))
+def test_a_table_is_read_or_refused(content):
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / 'metrics.csv'
+    for start in (b'', b'round,loss\n1,2.0\n'):
+      path.write_bytes(start + content)
+      found = _refused(lambda: table.Table(path).rows(), named='metrics.csv')
+      assert found is None or all(row['round'].isdecimal() for row in found)
+
+
+@_SETTINGS
+@hypothesis.given(
+  strategies.lists(
+    strategies.dictionaries(_NAMES.filter(lambda name: name != 'round'), _NUMBERS),
+    max_size=4,
+  )
+)
+def test_a_table_is_read_as_it_was_written(rows):
+  with tempfile.TemporaryDirectory() as folder:
+    written = table.Table(f'{folder}/metrics.csv')
+    for round, values in enumerate(rows, start=1):
+      written.append(round, values)
+    found = table.Table(f'{folder}/metrics.csv').rows()
+  assert len(found) == len(rows)
+  for round, (row, values) in enumerate(zip(found, rows, strict=True), start=1):
+    assert row.pop('round') == str(round)
+    assert row.keys() == values.keys()
+    for name, value in values.items():
+      read = type(value)(row[name])
+      assert read == value
+      assert math.copysign(1, read) == math.copysign(1, value)
