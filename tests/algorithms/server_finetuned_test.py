@@ -54,16 +54,20 @@ def _mean(models, name, members=range(5)):
   )
 
 
-def test_the_average_is_fine_tuned(tff_context):
-  """SimCLR on the clients; the projector is theirs alone, the head the server's."""
-  objective = contrastive.ContrastiveObjective(harness.model('mild'))
-  process = server_finetuned.build_server_finetuned(
+def _build(objective):
+  return server_finetuned.build_server_finetuned(
     objective,
     labels.labelled(),
     harness.ELEMENT,
     labels.spec(),
     server_finetuned.ServerFinetunedConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
   )
+
+
+def test_the_average_is_fine_tuned(tff_context):
+  """SimCLR on the clients; the projector is theirs alone, the head the server's."""
+  objective = contrastive.ContrastiveObjective(harness.model('mild'))
+  process = _build(objective)
   state = process.initialize()
   start = labels.as_params(state.global_model_weights.trainable)
   assert {n.split('/')[0] for n in start} == {'encoder', 'projector', 'head'}
@@ -90,13 +94,7 @@ def test_the_average_is_fine_tuned(tff_context):
 def test_fixmatch_without_images_at_the_server_is_the_clients_average(tff_context):
   """Nothing is fine-tuned: no step, and no weight that is not finite."""
   objective = labels.pseudo_labels()
-  process = server_finetuned.build_server_finetuned(
-    objective,
-    labels.labelled(),
-    harness.ELEMENT,
-    labels.spec(),
-    server_finetuned.ServerFinetunedConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
-  )
+  process = _build(objective)
   state = process.initialize()
   start = labels.as_params(state.global_model_weights.trainable)
   models = _train_clients(objective, start)

@@ -96,24 +96,20 @@ class FlatPartition(Mapping[str, np.ndarray]):
 class _Values(ValuesView[np.ndarray]):
   """The positions of one client after another."""
 
-  def __init__(self, partition: FlatPartition):
-    super().__init__(partition)
-    self._partition = partition
+  _mapping: FlatPartition
 
   def __iter__(self) -> Iterator[np.ndarray]:
-    return map(self._partition.at, range(len(self._partition)))
+    return map(self._mapping.at, range(len(self._mapping)))
 
 
 class _Items(ItemsView[str, np.ndarray]):
   """The id and positions of one client after another."""
 
-  def __init__(self, partition: FlatPartition):
-    super().__init__(partition)
-    self._partition = partition
+  _mapping: FlatPartition
 
   def __iter__(self) -> Iterator[tuple[str, np.ndarray]]:
-    held = self._partition.values()
-    return zip(self._partition.client_ids, held, strict=True)
+    held = self._mapping.values()
+    return zip(self._mapping.client_ids, held, strict=True)
 
 
 def flatten(partition: Mapping[str, np.ndarray]) -> FlatPartition:
