@@ -3,9 +3,9 @@
 A .npz file holds `features` (numbers [n, d]), where there are any `label` (integers [n]
 from 0, -1: none) and, where the split is given, `test` (bool [n]). A .csv file has a
 header; its column `label` holds the class (empty: none), the column `split` `train` or
-`test`, if it has these, and all other columns are features. So has a .parquet file.
-Without a split a fifth of every class is the test split, the same in each run. Without
-a label nothing is labelled.
+`test`, if it has these, and all other columns are features, but for an index that
+pandas wrote without a name. So has a .parquet file. Without a split a fifth of every
+class is the test split, the same in each run. Without a label nothing is labelled.
 
 Features are standardised by mean and deviation of the training examples; one that is
 constant there becomes 0.
@@ -14,9 +14,11 @@ constant there becomes 0.
 from collections.abc import Mapping, Sequence
 import os
 import pathlib
+import re
 from typing import Any
 import zipfile
 
+from absl import logging
 import numpy as np
 
 from tasks import rows as rows_lib
@@ -28,6 +30,8 @@ BUNDLED = ('wine', 'breast_cancer')
 _TEST_FRACTION = 0.2
 _SPLIT_SEED = 0
 _LABEL, _SPLIT = 'label', 'split'
+# What pandas calls an index without a name in CSV, in CSV read again, and in Parquet.
+_INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
 
 
 def load_bundled(name: str) -> task_lib.Task:
@@ -234,6 +238,15 @@ def _of_columns(
   """
   count = len(lines)
   others = [name for name in columns if name not in (_LABEL, _SPLIT)]
+  indices = [name for name in others if _INDEX.fullmatch(name)]
+  if indices:
+    others = [name for name in others if name not in indices]
+    logging.warning(
+      '%s: the column %r has no name of its own, as an index of pandas has none; it is '
+      'not taken as a feature.',
+      path,
+      indices[0],
+    )
   features = np.zeros([count, len(others)])
   for place in range(count):
     try:

@@ -20,6 +20,7 @@ from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import fitting
 from binaries.flags import hosts
+from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import tracking
 from binaries.methods import algorithms
@@ -67,6 +68,7 @@ def check_flags(chosen: choice.Choice) -> None:
   common.check_flags()
   precision.check(common.PRECISION.value)
   fitting.check()
+  methods.check()
   hosts.check()
   evaluation.check()
   files.check_folder(common.RUN_DIR.value)

@@ -292,3 +292,22 @@ OF_SERVER_DATA = (
   'server_training_rate',
   'accuracy_every',
 )
+
+
+def check() -> None:
+  """Refuses values that no objective takes, which it would do when the data are read.
+
+  Raises:
+    ValueError: If one is out of range.
+  """
+  for flag in (SPECTRAL_MU, ENCODING_NORM, TEMPERATURE):
+    if flag.value is not None and not flag.value > 0:
+      raise ValueError(f'{flag.name} is {flag.value}; it must be positive.')
+  for flag in (OFF_DIAGONAL, ALIGNMENT_WEIGHT):
+    if flag.value < 0:
+      raise ValueError(f'{flag.name} is {flag.value}; it must be at least 0.')
+  if not 0 <= MASK_RATIO.value < 1:
+    raise ValueError(f'{MASK_RATIO.name} is {MASK_RATIO.value}; it must be in [0, 1).')
+  momentum = TARGET_MOMENTUM
+  if momentum.value is not None and not 0 <= momentum.value <= 1:
+    raise ValueError(f'{momentum.name} is {momentum.value}; it must be in [0, 1].')

@@ -52,6 +52,10 @@ def other_run(tmp_path):
     (['--evaluation_methods=logistic', '--knn_k=5'], '--knn_k is given, but'),
     (['--label_fractions=0.1,2'], "label_fractions is '0.1,2'"),
     (['--label_fractions='], "label_fractions is ''"),
+    (['--encoding_norm=-1'], 'encoding_norm is -1.0; it must be positive'),
+    (['--loss=spectral', '--spectral_mu=0'], 'spectral_mu is 0.0; it must be'),
+    (['--algorithm=fedavg_nt_xent', '--temperature=0'], 'temperature is 0.0'),
+    (['--off_diagonal_weight=-1'], 'off_diagonal_weight is -1.0; it must be'),
   ],
 )
 def test_wrong_flags_are_refused_before_data_are_loaded(
@@ -70,7 +74,6 @@ def test_wrong_flags_are_refused_before_data_are_loaded(
     (['--clients_per_round=9999'], 'clients_per_round is 9999'),
     (['--projector=8,0'], 'widths must all be at least 1'),
     (['--client_learning_rate=0'], 'client_learning_rate is 0.0'),
-    (['--algorithm=fedavg_nt_xent', '--temperature=0'], 'temperature is 0.0'),
     (['--algorithm=supervised', '--supervised_labels=0'], 'fraction is 0.0'),
   ],
 )

@@ -119,6 +119,26 @@ def test_the_context_around_is_the_default_again(worker_context):
   assert three() == 3
 
 
+class Answering(tff.framework.SyncContext):
+  """A context of a program: the result of any computation is what it is given."""
+
+  def invoke(self, comp, arg):
+    assert comp is not None
+    return arg
+
+
+def test_the_default_that_a_program_had_set_is_there_again():
+  def use():
+    tff.framework.set_default_context(Answering())
+    with context.in_process():
+      with context.in_process():
+        assert two_dependent_sums()([1, 2]) == 9
+      assert two_dependent_sums()([1, 2]) == 9
+    assert tuple(two_dependent_sums()([1, 2])) == (1, 2)
+
+  in_thread(use)
+
+
 def test_an_exception_ends_the_worker():
   pids = []
 

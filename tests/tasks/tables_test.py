@@ -133,6 +133,16 @@ def test_parquet_gives_the_task_of_the_same_csv(tmp_path):
     registry.load('features', tmp_path / 'table.parquet')
 
 
+@pytest.mark.parametrize('index', ['', 'Unnamed: 0', '__index_level_0__'])
+def test_an_index_of_pandas_is_no_feature(tmp_path, index, caplog):
+  rows = '0,1,5,x\n1,3,5,y\n2,5,6,x\n3,9,7,y\n4,2,1,x\n5,4,2,y\n'
+  csv = tmp_path / 'table.csv'
+  csv.write_text(f'{index},width,height,label\n' + rows)
+  task = registry.load('features', csv)
+  assert task.train['features'].shape[1] == 2
+  assert f'the column {index!r} has no name of its own' in caplog.text
+
+
 def test_without_a_label_nothing_is_labelled(tmp_path):
   csv = tmp_path / 'table.csv'
   csv.write_text('width,height,split\n1,5,train\n3,5,train\n5,5,train\n9,7,test\n')

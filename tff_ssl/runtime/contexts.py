@@ -31,6 +31,8 @@ _RECONNECT_SECONDS = 20.0
 
 # TFF's default context is one of a thread.
 _threads = threading.local()
+# That which `import tensorflow_federated` sets, unless a program has set its own first.
+_OF_IMPORT = tff.framework.get_context_stack().current
 
 
 class Context:
@@ -287,14 +289,19 @@ class _Guarded(tff.framework.SyncContext):
 def _enter(execution: Context) -> None:
   """Makes an open context TFF's default."""
   internals.remember_types()
-  # `import tensorflow_federated` has set a default context of its own that would start
-  # a worker at the first call and never end it; this replaces it.
+  opened = _open_here()
+  if not opened:
+    _threads.before = tff.framework.get_context_stack().current
   tff.framework.set_default_context(execution.tff_context)
-  _open_here().append(execution)
+  opened.append(execution)
 
 
 def _leave(execution: Context) -> None:
-  """Makes the context around one that is closed TFF's default, or none."""
+  """Makes the context around one that is closed TFF's default, ours or a program's.
+
+  Not the one that `import tensorflow_federated` has set, which would start a worker at
+  the first call and never end it: none, instead.
+  """
   outer = _open_here()
   if execution in outer:
     outer.remove(execution)
@@ -302,8 +309,10 @@ def _leave(execution: Context) -> None:
   if tff.framework.get_context_stack().current is execution.tff_context:
     if outer:
       tff.framework.set_default_context(outer[-1].tff_context)
-    else:
+    elif _threads.before is _OF_IMPORT:
       tff.test.set_no_default_context()
+    else:
+      tff.framework.set_default_context(_threads.before)
 
 
 def _open_here() -> list[Context]:
