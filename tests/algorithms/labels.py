@@ -135,49 +135,35 @@ def moved(before, after):
   )
 
 
+def _alone(build, clients, at_server, config, packed, aggregation) -> ClientsAlone:
+  """Builds a process of an objective of clients and one of the server."""
+  elements = spec(packed=packed)
+  return ClientsAlone(
+    build(
+      clients, at_server, harness.ELEMENT, elements, config, aggregation=aggregation
+    )
+  )
+
+
 @functools.cache
 def build_fedsup(packed: bool = False, aggregation=None) -> ClientsAlone:
   config = fedsup_lib.FedSupConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.FEDAVG)
-  return ClientsAlone(
-    fedsup_lib.build_fedsup(
-      student(),
-      teacher(),
-      harness.ELEMENT,
-      spec(packed=packed),
-      config,
-      aggregation=aggregation,
-    )
-  )
+  build = fedsup_lib.build_fedsup
+  return _alone(build, student(), teacher(), config, packed, aggregation)
 
 
 @functools.cache
 def build_fedrgd(packed: bool = False, aggregation=None) -> ClientsAlone:
   config = fedrgd.FedRGDConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.Grouping(1, 1.0))
-  return ClientsAlone(
-    fedrgd.build_fedrgd(
-      pseudo_labels(),
-      labelled(),
-      harness.ELEMENT,
-      spec(packed=packed),
-      config,
-      aggregation=aggregation,
-    )
-  )
+  build = fedrgd.build_fedrgd
+  return _alone(build, pseudo_labels(), labelled(), config, packed, aggregation)
 
 
 @functools.cache
 def build_server_finetuned(packed: bool = False, aggregation=None) -> ClientsAlone:
   config = server_finetuned.ServerFinetunedConfig(CLIENT_CONFIG, SERVER_PLAN)
-  return ClientsAlone(
-    server_finetuned.build_server_finetuned(
-      pseudo_labels(),
-      labelled(),
-      harness.ELEMENT,
-      spec(packed=packed),
-      config,
-      aggregation=aggregation,
-    )
-  )
+  build = server_finetuned.build_server_finetuned
+  return _alone(build, pseudo_labels(), labelled(), config, packed, aggregation)
 
 
 @functools.cache

@@ -106,8 +106,7 @@ def describe(
     )
 
   def initial():
-    weights = server.initial_weights(objective, config.training.seed)
-    return server.initial_state(weights, config.training.seed, server_optimizer)
+    return server.initial_of(objective, config.training.seed, server_optimizer)
 
   return fedavg.with_states(
     initial,

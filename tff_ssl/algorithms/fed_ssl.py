@@ -89,8 +89,7 @@ def describe(
   _check_reset(objective, reset)
 
   def initial():
-    weights = server.initial_weights(objective, config.seed)
-    return server.initial_state(weights, config.seed, server_optimizer)
+    return server.initial_of(objective, config.seed, server_optimizer)
 
   return fedavg.with_states(
     initial,

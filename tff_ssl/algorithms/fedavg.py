@@ -193,8 +193,7 @@ def describe(
   """Returns FedAvg's state and phases; see `build_fedavg` for the arguments."""
 
   def initial():
-    weights = server.initial_weights(objective, config.seed)
-    return server.initial_state(weights, config.seed, server_optimizer)
+    return server.initial_of(objective, config.seed, server_optimizer)
 
   train = phases.Exchange(
     'train',

@@ -24,7 +24,6 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
-from tff_ssl.federated import server
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 
@@ -80,21 +79,11 @@ def describe(
     state = state._replace(optimizer=optimizer).keeping(**{_REPLICA: replica})
     return state, {phases.SERVER_WORK: metrics}
 
-  def receive(state, arrived):
-    params = both.average(state, arrived, state.kept[_REPLICA])
-    return (
-      server.with_params(state, params),
-      {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
-    )
-
-  train = phases.Exchange(
-    'train',
-    lambda state: both.share(state, config.clients.rate(state.round)),
-    grouping_lib.client_function(
-      fedavg.client_function(objective, config.clients), config.grouping.groups
-    ),
-    config.grouping.sent_kinds,
-    receive,
+  train = both.training(
+    fedavg.client_function(objective, config.clients),
+    config.clients.rate,
+    config.grouping,
+    lambda state: state.kept[_REPLICA],
   )
   return phases.Algorithm(
     initial,

@@ -112,8 +112,7 @@ def describe(
   """Returns the state and phases; see `build_per_ssfl` for the arguments."""
 
   def initial():
-    weights = server.initial_weights(objective, config.training.seed)
-    return server.initial_state(weights, config.training.seed, server_optimizer)
+    return server.initial_of(objective, config.training.seed, server_optimizer)
 
   return fedavg.with_states(
     initial,

@@ -67,27 +67,16 @@ def describe(
     objective, labelled, server_objective, config.clients.seed
   )
 
-  def receive(state, arrived):
-    params = both.average(state, arrived)
-    return (
-      server.with_params(state, params),
-      {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
-    )
-
   def finetune(state, examples):
     params = state.global_model_weights.trainable
     params, optimizer, metrics = labelled.train(params, state, examples)
     state = server.with_params(state, params)._replace(optimizer=optimizer)
     return state, {phases.SERVER_WORK: metrics}
 
-  train = phases.Exchange(
-    'train',
-    lambda state: both.share(state, config.clients.rate(state.round)),
-    grouping_lib.client_function(
-      fedavg.client_function(objective, config.clients), config.grouping.groups
-    ),
-    config.grouping.sent_kinds,
-    receive,
+  train = both.training(
+    fedavg.client_function(objective, config.clients),
+    config.clients.rate,
+    config.grouping,
   )
   return phases.Algorithm(
     both.initial,

@@ -98,6 +98,21 @@ def initial_state(
   )
 
 
+def initial_of(
+  objective: base.Objective | base.Stateful,
+  seed: int,
+  optimizer: tff.learning.optimizers.Optimizer,
+) -> phases.ServerState:
+  """Returns the state before round 0 of a server whose model is the objective's.
+
+  Args:
+    objective: What is trained.
+    seed: Of the run.
+    optimizer: Of the server, which is initialized.
+  """
+  return initial_state(initial_weights(objective, seed), seed, optimizer)
+
+
 def next_round(state: phases.ServerState) -> phases.ServerState:
   """Returns the state with the number and the seed of the round after."""
   return state._replace(

@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
@@ -250,6 +251,35 @@ class OneModel:
     common = {} if own is None else select(own, self._names)
     params.update(grouping.average(select(before, self._names), arrived, common))
     return params
+
+  def training(
+    self,
+    function: client_functions.ClientFunction,
+    rate: Callable[[tf.Tensor], tf.Tensor],
+    plan: grouping.Grouping,
+    own: Callable[[phases.ServerState], base.Params] | None = None,
+  ) -> phases.Exchange:
+    """Returns the clients' part of a round, after which the model is the average.
+
+    Args:
+      function: What a client does, of all that `share` tells.
+      rate: The number of a round -> the clients' learning rate.
+      plan: How clients are averaged.
+      own: State -> `own` of `average`; None: there is none.
+    """
+
+    def receive(state, arrived):
+      params = self.average(state, arrived, own(state) if own else None)
+      metrics = grouping.report(arrived, self._objective.summarize)
+      return server.with_params(state, params), {phases.CLIENT_WORK: metrics}
+
+    return phases.Exchange(
+      'train',
+      lambda state: self.share(state, rate(state.round)),
+      grouping.client_function(function, plan.groups),
+      plan.sent_kinds,
+      receive,
+    )
 
 
 def student_of(
