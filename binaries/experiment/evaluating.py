@@ -247,6 +247,7 @@ class Evaluator:
       self._encoder.infer,
       self._complete,
       search,
+      self._encoder.chunk_in_cache(),
     )
 
   def _evaluate(

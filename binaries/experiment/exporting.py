@@ -188,6 +188,7 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
     encoder.infer,
     population.build_complete(encoder),
     evaluation.finetune_choice(),
+    encoder.chunk_in_cache(),
   )
   results_of = []
 

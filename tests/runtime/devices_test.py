@@ -10,9 +10,9 @@ import psutil
 import pytest
 import tensorflow as tf
 
+from tff_ssl.evaluation import sessions
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import context
-from tff_ssl.runtime import local_graph
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Placements are logged as lines such as 'matmul_0: (MatMul): /job:.../device:CPU:1'.
@@ -21,14 +21,15 @@ import numpy as np, tensorflow as tf, tensorflow_federated as tff
 (cpu,) = tf.config.list_physical_devices('CPU')
 two = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, two)
-from tff_ssl.runtime import context, local_graph
+from tff_ssl.evaluation import sessions
+from tff_ssl.runtime import context
 
-config = local_graph.session_config
+config = sessions.session_config
 def logging_config(*arguments):
   made = config(*arguments)
   made.log_device_placement = True
   return made
-local_graph.session_config = logging_config
+sessions.session_config = logging_config
 
 matrix = tff.TensorType(np.float32, [8, 8])
 square = tff.tensorflow.computation(
@@ -101,7 +102,7 @@ def test_devices_that_are_not_there(device, message):
 
 def test_operations_have_as_many_threads_as_asked():
   """The rest of this process keeps TensorFlow's own number."""
-  config = local_graph.session_config(['/device:CPU:0'], 2, 3)
+  config = sessions.session_config(['/device:CPU:0'], 2, 3)
   assert config.intra_op_parallelism_threads == 3
   assert config.device_count['CPU'] == 1
   assert tf.config.threading.get_intra_op_parallelism_threads() == 0
@@ -110,13 +111,13 @@ def test_operations_have_as_many_threads_as_asked():
 def test_operations_take_one_thread_though_tensorflow_has_computed_before():
   """Else its devices have one pool of threads for all sessions: those of all cores."""
   tf.linalg.matmul(tf.ones([8, 8]), tf.ones([8, 8])).numpy()
-  assert local_graph.OWN_THREADS
+  assert sessions.OWN_THREADS
   with tf.Graph().as_default() as graph:
     factor = product = tf.random.stateless_normal([600, 600], [1, 2])
     for _ in range(20):
       product = tf.linalg.matmul(product, factor) / 600
     result = tf.reduce_sum(product)
-  config = local_graph.session_config(['/device:CPU:0'], 1, 1)
+  config = sessions.session_config(['/device:CPU:0'], 1, 1)
   with tf.compat.v1.Session(graph=graph, config=config) as session:
     session.run(result)
     before = _cpu_seconds_by_thread()

@@ -136,6 +136,10 @@ class Network:
     least, most = _BATCHES
     return min(max(_CACHE_BYTES // example, least), most)
 
+  def chunk_in_cache(self) -> int | None:
+    """Returns `batch_in_cache`; None where a batch must be whole to be trained on."""
+    return None if self.mixes_examples else self.batch_in_cache()
+
   def reading(self, field: str) -> Self:
     """Returns the same network as an encoder of another field of an example."""
     return dataclasses.replace(self, field=field)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.evaluation import sessions
 from tff_ssl.evaluation import stages
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -29,9 +30,13 @@ def build_encode(
     size. In place of images it takes vectors, floating [N, d], as they are.
   """
 
-  @tf.function(autograph=False)
-  def forward(params: Structure, images: tf.Tensor) -> tf.Tensor:
-    return tf.cast(apply(params, scale(images)), tf.float32)
+  def forward(params: Structure, images: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    def encoded(rows: tf.Tensor) -> tf.Tensor:
+      return tf.cast(apply(params, scale(rows)), tf.float32)
+
+    return sessions.rows_of_chunks(encoded, images, size)
+
+  function = sessions.Function(forward)
 
   def encode_with(
     params: Structure, images: np.ndarray, batch_size: int = default_batch_size
@@ -40,21 +45,24 @@ def build_encode(
     if batch_size < 1:
       raise ValueError(f'batch_size is {batch_size}; it must be at least 1.')
     params = tf.nest.map_structure(tf.convert_to_tensor, params)
-    compiled = forward.get_concrete_function(
+    compiled = function.of(
       tf.nest.map_structure(lambda p: tf.TensorSpec(p.shape, p.dtype), params),
       tf.TensorSpec([None, *images.shape[1:]], input_type(images)),
+      tf.TensorSpec([], tf.int32),
     )
 
-    def run(batch: np.ndarray) -> np.ndarray:
-      return compiled(params, tf.constant(batch, input_type(images))).numpy()
+    def run(rows: np.ndarray) -> np.ndarray:
+      given = rows.astype(input_type(images).as_numpy_dtype, copy=False)
+      return compiled(params, given, np.int32(batch_size))
 
     if not len(images):
       # A black image tells the number of features: not every network takes no image.
       return run(np.zeros([1, *images.shape[1:]], images.dtype))[:0]
     features = []
-    for start in range(0, len(images), batch_size):
-      features.append(run(images[start : start + batch_size]))
-      stages.update(start + batch_size, len(images))
+    rows = sessions.rows_at_a_time(batch_size)
+    for start in range(0, len(images), rows):
+      features.append(run(images[start : start + rows]))
+      stages.update(start + rows, len(images))
     return np.concatenate(features)
 
   return encode_with

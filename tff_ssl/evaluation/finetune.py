@@ -29,10 +29,13 @@ import tensorflow as tf
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import finetune_search
+from tff_ssl.evaluation import finetune_step
 from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
 
+# Images that are encoded at a time where nobody knows better.
+_ENCODED_TOGETHER = 256
 # Flat, from the name of a parameter to its tensor.
 Params = collections.OrderedDict[str, tf.Tensor]
 
@@ -96,6 +99,7 @@ def build_finetune(
   infer: Callable[[Params, tf.Tensor], tf.Tensor] | None = None,
   complete: Callable[[Params, np.ndarray], Params] | None = None,
   search: finetune_search.Search | None = None,
+  together: int | None = None,
 ) -> Callable[..., Finetuned]:
   """Compiles fine-tuning once, to run it from many params and with many label sets.
 
@@ -107,6 +111,10 @@ def build_finetune(
     complete: Completes params for it with statistics of the training images.
     search: How rate and steps are chosen in each run; None: they are the
       configuration's.
+    together: About how many images go through the network together, as
+      `Network.batch_in_cache` has it: a batch is divided into chunks of whole cases,
+      and their gradients are summed, which changes the last digits alone. None: all,
+      as an encoder needs that mixes the examples of a batch.
 
   Returns:
     A function (params, train_images, train_labels, test_images, seed, train_cases=None,
@@ -116,8 +124,8 @@ def build_finetune(
     range, or images of one case have different labels.
   """
   return _Finetuner(
-    features_lib.build_encode(infer or apply),
-    _build_train(apply, num_classes, config or FinetuneConfig()),
+    features_lib.build_encode(infer or apply, together or _ENCODED_TOGETHER),
+    _build_train(apply, num_classes, config or FinetuneConfig(), together),
     complete or (lambda params, _: params),
     num_classes,
     config or FinetuneConfig(),
@@ -273,9 +281,10 @@ def _build_train(
   apply: Callable[[Params, tf.Tensor], tf.Tensor],
   num_classes: int,
   config: FinetuneConfig,
+  together: int | None,
 ) -> Callable[..., list[Any]]:
   """Returns the training loop, compiled once for all of its runs."""
-  step = tf.function(_build_step(apply, num_classes, config.flip), autograph=False)
+  step = finetune_step.Step(apply, num_classes, config.flip, together)
 
   def train(
     trained: Any,
@@ -291,73 +300,25 @@ def _build_train(
       len(units.labels), config.batch_size, config.num_steps, seed
     )
     state = adam.init(trained)
-    compiled = step.get_concrete_function(*_signature(trained, state, images))
     stopped = {}
     for number, batch in enumerate(positions[: stops[-1]]):
       random = np.random.default_rng([seed, number])
       members, segments = units.images(batch, config.most_images, random)
-      trained, state = compiled(
+      trained, state = step(
         trained,
         state,
-        tf.constant(images[members], features_lib.input_type(images)),
-        tf.constant(segments, tf.int32),
-        tf.constant(units.labels[batch], tf.int32),
-        tf.constant(schedule(number), tf.float32),
-        tf.constant([seed, number], tf.int32),
+        images[members],
+        segments,
+        units.labels[batch],
+        schedule(number),
+        [seed, number],
       )
       if number + 1 in stops:
-        stopped[number + 1] = trained
+        stopped[number + 1] = tf.nest.map_structure(tf.convert_to_tensor, trained)
       stages.update(number + 1, stops[-1])
     return [stopped[stop] for stop in stops]
 
   return train
-
-
-def _build_step(
-  apply: Callable[[Params, tf.Tensor], tf.Tensor], num_classes: int, flip: bool
-) -> Callable[..., tuple[Any, Any]]:
-  """Returns one step of Adam on the mean cross-entropy of a batch of units."""
-
-  def step(
-    trained: Any,
-    state: Any,
-    images: tf.Tensor,
-    segments: tf.Tensor,
-    labels: tf.Tensor,
-    rate: tf.Tensor,
-    seed: tf.Tensor,
-  ) -> tuple[Any, Any]:
-    inputs = features_lib.scale(images)
-    if flip and inputs.shape.rank == 4:
-      flipped = tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
-      inputs = tf.where(flipped, tf.reverse(inputs, axis=[2]), inputs)
-    with tf.GradientTape() as tape:
-      tape.watch(trained)
-      pooled = tf.math.unsorted_segment_mean(
-        apply(trained['params'], inputs), segments, tf.shape(labels)[0]
-      )
-      logits = tf.matmul(pooled, trained['head']['kernel']) + trained['head']['bias']
-      loss = tf.reduce_mean(
-        tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(labels, num_classes), logits)
-      )
-    grads = tape.gradient(
-      loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
-    return adam.update(trained, state, grads, rate)
-
-  return step
-
-
-def _signature(trained: Any, state: Any, images: np.ndarray) -> list[Any]:
-  """Types of a step's arguments that hold for a batch of any number of images."""
-  return [
-    *tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), [trained, state]),
-    tf.TensorSpec([None, *images.shape[1:]], features_lib.input_type(images)),
-    tf.TensorSpec([None], tf.int32),
-    tf.TensorSpec([None], tf.int32),
-    tf.TensorSpec([], tf.float32),
-    tf.TensorSpec([2], tf.int32),
-  ]
 
 
 def _check(

@@ -14,6 +14,7 @@ import weakref
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.evaluation import sessions
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
 from tff_ssl.runtime import interpreter
@@ -109,7 +110,7 @@ class InProcess(tff.framework.SyncContext):
     """
     for name, value in _ENVIRONMENT.items():
       os.environ.setdefault(name, value)
-    if not local_graph.OWN_THREADS:
+    if not sessions.OWN_THREADS:
       warnings.warn(
         'TensorFlow has computed before tff_ssl.runtime was imported, so that each '
         'operation takes the threads of all cores, and the last digits of results '
@@ -118,7 +119,7 @@ class InProcess(tff.framework.SyncContext):
       )
     self._owner = owner.Owner()
     self._devices = devices
-    self._config = local_graph.session_config(
+    self._config = sessions.session_config(
       devices, concurrency * len(devices), intra_op_threads
     )
     self._compile = _optimized if optimize_graphs else _reduced

@@ -129,16 +129,6 @@ class Remembering:
     return result
 
 
-def has_devices() -> bool:
-  """Returns whether TensorFlow has made its devices: it has computed something.
-
-  TensorFlow has no public name for it; where its own has gone, the answer is no.
-  """
-  eager = _module('tensorflow.python.eager.context')
-  made = getattr(eager, 'context', None)
-  return bool(made and getattr(made(), '_initialized', False))
-
-
 def _module(name: str) -> ModuleType | None:
   try:
     return importlib.import_module(name)

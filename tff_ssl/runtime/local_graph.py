@@ -6,7 +6,7 @@ number of threads per operation, the numbers are the worker's to the bit, whatev
 threads TensorFlow uses for everything else in this process.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import functools
 import itertools
 import os
@@ -20,72 +20,7 @@ from tensorflow.core.protobuf import config_pb2
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
 
-# TensorFlow reads it once, when it makes its first device: with it, each device has
-# threads of its own, as many as its session asks for; without it all share as many as
-# there are cores, and the last digits of a convolution depend on their number.
-_OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
 _OF_CALL = 'config_proto'
-# By its name the pool of threads that start operations is one for all sessions.
-_POOL = 'tff_ssl_in_process_{}'
-
-
-def _allow_own_threads() -> bool:
-  """Lets each session have its own number of threads per operation, from now on.
-
-  Returns:
-    Whether it was in time: not after TensorFlow has made a device.
-  """
-  if internals.has_devices():
-    return False
-  before = os.environ.get(_OWN_THREADS)
-  os.environ[_OWN_THREADS] = '1'
-  try:
-    # Of the CPU alone: which GPUs are seen may still be chosen after the import.
-    config = tf.compat.v1.ConfigProto(device_count={'GPU': 0})
-    tf.compat.v1.Session(graph=tf.Graph(), config=config).close()
-  finally:
-    if before is None:
-      del os.environ[_OWN_THREADS]
-    else:
-      os.environ[_OWN_THREADS] = before
-  return True
-
-
-# On import, for a program computes a little before it opens a context: the numbers of a
-# run must not depend on what came first.
-OWN_THREADS = _allow_own_threads()
-
-
-def session_config(
-  devices: Sequence[str], concurrency: int, intra_op_threads: int
-) -> tf.compat.v1.ConfigProto:
-  """Returns how sessions are made.
-
-  Args:
-    devices: Names of all that are used.
-    concurrency: Operations that may be started at the same time, in all sessions.
-    intra_op_threads: Threads of one operation.
-  """
-  config = tf.compat.v1.ConfigProto(
-    intra_op_parallelism_threads=intra_op_threads,
-    # Where a data set is read there is no kernel of a GPU.
-    allow_soft_placement=True,
-  )
-  config.session_inter_op_thread_pool.add(
-    num_threads=concurrency, global_name=_POOL.format(concurrency)
-  )
-  # TFF has had the graphs optimized, where that is wanted.
-  config.graph_options.rewrite_options.disable_meta_optimizer = True
-  level = tf.compat.v1.OptimizerOptions.L0
-  config.graph_options.optimizer_options.opt_level = level
-  config.gpu_options.allow_growth = True
-  of_cpu = [tf.DeviceSpec.from_string(name) for name in devices]
-  config.device_count['CPU'] = 1 + max(
-    (spec.device_index for spec in of_cpu if spec.device_type == 'CPU'), default=0
-  )
-  if all(spec.device_type == 'CPU' for spec in of_cpu):
-    config.device_count['GPU'] = 0
-  return config
 
 
 class LocalGraph:
@@ -99,7 +34,7 @@ class LocalGraph:
     Args:
       graph: What is executed.
       device: Where.
-      config: From `session_config`.
+      config: From `sessions.session_config`.
 
     Raises:
       ValueError: If it returns a data set.

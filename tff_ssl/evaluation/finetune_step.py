@@ -1,0 +1,191 @@
+"""One step of fine-tuning: Adam on the mean cross-entropy of a batch of cases.
+
+A batch is whole, or in chunks of whole cases that are computed side by side
+(`sessions`): the mean over the batch is the sum over chunks of what each contributes,
+where no example's encoding depends on another's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_ssl.evaluation import features
+from tff_ssl.evaluation import sessions
+from tff_ssl.optimization import adam
+
+# Few cores should have an equal share of a batch's chunks, and a chunk some images, for
+# each operation costs time by itself.
+_CHUNKS_MULTIPLE, _LEAST_IMAGES = 4, 16
+
+
+class Step:
+  """The step, compiled once for all shapes of images."""
+
+  def __init__(
+    self,
+    apply: Callable[[Any, tf.Tensor], tf.Tensor],
+    num_classes: int,
+    flip: bool,
+    together: int | None,
+  ):
+    """Compiles nothing yet.
+
+    Args:
+      apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d].
+      num_classes: Number of classes.
+      flip: Whether each image is flipped left to right with probability 1/2.
+      together: About how many images a chunk has; None: a batch is whole.
+    """
+    self._apply = apply
+    self._num_classes = num_classes
+    self._flip = flip
+    self._together = None if sessions.on_gpu() else together
+    self._whole = tf.function(self._take_whole, autograph=False)
+    self._chunked = sessions.Function(self._take_chunks)
+
+  def __call__(
+    self,
+    trained: Any,
+    state: Any,
+    images: np.ndarray,
+    segments: np.ndarray,
+    labels: np.ndarray,
+    rate: float,
+    seed: Sequence[int],
+  ) -> tuple[Any, Any]:
+    """Takes a step.
+
+    Args:
+      trained: 'params' of the encoder and 'head', of kernel [d, classes] and bias.
+      state: Of Adam.
+      images: uint8 [n, H, W, C], or vectors [n, d].
+      segments: int [n], the case of each image, 0 to m - 1, increasing.
+      labels: int [m], the class of each case.
+      rate: Of Adam.
+      seed: Two integers, for the flips.
+
+    Returns:
+      What is trained, and the state, after the step.
+    """
+    arguments = (
+      images.astype(features.input_type(images).as_numpy_dtype, copy=False),
+      segments.astype(np.int32),
+      labels.astype(np.int32),
+      np.float32(rate),
+      np.asarray(seed, np.int32),
+    )
+    specs = _specs(trained, state, images)
+    if self._together is None:
+      whole = self._whole.get_concrete_function(*specs)
+      return whole(trained, state, *map(tf.constant, arguments))
+    bounds = chunk_bounds(segments, self._together)
+    chunked = self._chunked.of(*specs, tf.TensorSpec([None, 2], tf.int32))
+    return chunked(trained, state, *arguments, bounds)
+
+  def _take_whole(
+    self,
+    trained: Any,
+    state: Any,
+    images: tf.Tensor,
+    segments: tf.Tensor,
+    labels: tf.Tensor,
+    rate: tf.Tensor,
+    seed: tf.Tensor,
+  ) -> tuple[Any, Any]:
+    inputs = self._inputs(images, seed)
+    grads = self._gradient(trained, inputs, segments, labels, tf.shape(labels)[0])
+    return adam.update(trained, state, grads, rate)
+
+  def _take_chunks(
+    self,
+    trained: Any,
+    state: Any,
+    images: tf.Tensor,
+    segments: tf.Tensor,
+    labels: tf.Tensor,
+    rate: tf.Tensor,
+    seed: tf.Tensor,
+    bounds: tf.Tensor,
+  ) -> tuple[Any, Any]:
+    inputs = self._inputs(images, seed)
+
+    def part(first: tf.Tensor, after: tf.Tensor) -> Any:
+      rows, cases = slice(first[0], after[0]), slice(first[1], after[1])
+      return self._gradient(
+        trained,
+        inputs[rows],
+        segments[rows] - first[1],
+        labels[cases],
+        tf.shape(labels)[0],
+      )
+
+    zero = tf.nest.map_structure(tf.zeros_like, trained)
+    grads = sessions.over_chunks(part, bounds, zero)
+    return adam.update(trained, state, grads, rate)
+
+  def _inputs(self, images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Returns a batch as the encoder sees it."""
+    inputs = features.scale(images)
+    if self._flip and inputs.shape.rank == 4:
+      flipped = tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
+      inputs = tf.where(flipped, tf.reverse(inputs, axis=[2]), inputs)
+    return inputs
+
+  def _gradient(
+    self,
+    trained: Any,
+    inputs: tf.Tensor,
+    segments: tf.Tensor,
+    labels: tf.Tensor,
+    num_cases: tf.Tensor,
+  ) -> Any:
+    """Returns the gradient of the cases' cross-entropy, over the batch's cases."""
+    with tf.GradientTape() as tape:
+      tape.watch(trained)
+      pooled = tf.math.unsorted_segment_mean(
+        self._apply(trained['params'], inputs), segments, tf.shape(labels)[0]
+      )
+      logits = tf.matmul(pooled, trained['head']['kernel']) + trained['head']['bias']
+      losses = tf.nn.softmax_cross_entropy_with_logits(
+        tf.one_hot(labels, self._num_classes), logits
+      )
+      loss = tf.reduce_sum(losses) / tf.cast(num_cases, losses.dtype)
+    return tape.gradient(
+      loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+
+
+def chunk_bounds(segments: np.ndarray, together: int) -> np.ndarray:
+  """Divides a batch into chunks of whole cases and of about equally many images.
+
+  Args:
+    segments: int [n], n at least 1: the case of each image, from 0, increasing.
+    together: Images of a chunk, about, at most.
+
+  Returns:
+    int32 [chunks + 1, 2]: the first image and the first case of each chunk, and behind
+    the last.
+  """
+  ends = np.cumsum(np.bincount(segments))
+  count = -(-ends[-1] // together)
+  count = -(-count // _CHUNKS_MULTIPLE) * _CHUNKS_MULTIPLE
+  count = max(1, min(count, ends[-1] // _LEAST_IMAGES))
+  # Each chunk ends with the case in which its share of the images ends.
+  shares = np.arange(1, count + 1) * ends[-1] / count
+  cases = np.unique(np.searchsorted(ends, shares)) + 1
+  bounds = np.stack([ends[cases - 1], cases], axis=1)
+  return np.concatenate([np.zeros([1, 2], np.int64), bounds]).astype(np.int32)
+
+
+def _specs(trained: Any, state: Any, images: np.ndarray) -> list[Any]:
+  """Types of a step's arguments that hold for a batch of any number of images."""
+  return [
+    *tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), [trained, state]),
+    tf.TensorSpec([None, *images.shape[1:]], features.input_type(images)),
+    tf.TensorSpec([None], tf.int32),
+    tf.TensorSpec([None], tf.int32),
+    tf.TensorSpec([], tf.float32),
+    tf.TensorSpec([2], tf.int32),
+  ]
