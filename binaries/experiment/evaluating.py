@@ -232,7 +232,11 @@ class Evaluator:
         )
       )
       if frozen:
-        numbers.update(self._evaluate(trained[-1].params, frozen, [fraction]))
+        numbers.update(
+          self._evaluate(
+            trained[-1].params, frozen, [fraction], tested=trained[-1].features
+          )
+        )
     return numbers
 
   def _build_finetune(
@@ -256,12 +260,19 @@ class Evaluator:
     methods: Sequence[str],
     fractions: Sequence[float],
     finetune_fn: Callable[..., finetune.Finetuned] | None = None,
+    tested: np.ndarray | None = None,
   ) -> results.Numbers:
+    """Evaluates; `tested` are the encodings of what is tested, where they are known."""
     if not methods:
       return collections.OrderedDict()
+    encode = functools.partial(self._encode, params)
+    if tested is not None:
+      splits = [self._task.test, self.validation]
+      inputs = [split[self._encoder.field] for split in splits if split is not None]
+      encode = features.knowing(encode, inputs, tested)
     with stages.telling():
       return suite.evaluate(
-        functools.partial(self._encode, params),
+        encode,
         self._task.train,
         self._task.test,
         num_classes=self._task.num_classes,

@@ -63,6 +63,34 @@ def test_encode_refuses_batch_size_zero():
     features.encode(_channel_means, _images(1), batch_size=0)
 
 
+def test_known_encodings_are_not_computed():
+  asked = []
+
+  def encode(rows):
+    asked.append(len(rows))
+    return 10 * rows
+
+  first, second, other = np.ones([2, 1]), np.ones([3, 1]), np.ones([2, 1])
+  known = np.arange(5.0)[:, np.newaxis]
+  knowing = features.knowing(encode, [first, second], known)
+  np.testing.assert_array_equal(knowing(second), known[2:])
+  np.testing.assert_array_equal(knowing(first), known[:2])
+  assert not asked
+  np.testing.assert_array_equal(knowing(other), 10 * other)
+  assert asked == [2]
+
+
+def test_encode_of_a_model_with_variables_and_of_its_weights_are_the_same():
+  """A Keras model holds variables, which a session of our own does not see."""
+  model = tf.keras.Sequential([tf.keras.Input([4, 3, 2]), tf.keras.layers.Flatten()])
+  model.add(tf.keras.layers.Dense(3))
+  kernel, bias = model.get_weights()
+  images = _images(11)
+  got = features.encode(model, images, batch_size=4)
+  want = images.reshape([11, -1]) / 255.0 @ kernel.astype(np.float64) + bias
+  np.testing.assert_allclose(got, want, atol=1e-5)
+
+
 def test_pool_cases_takes_means_by_case():
   pooled, labels, cases = features.pool_cases(
     np.array([[1.0, 0.0], [2.0, 2.0], [3.0, 4.0], [7.0, 7.0]], np.float32),

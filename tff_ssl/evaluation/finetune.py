@@ -83,12 +83,14 @@ class Finetuned(NamedTuple):
     head: The trained linear head: kernel [d, num_classes] and bias [num_classes].
     predictions: int32, the class of each test image, or of each test case by
       increasing case id.
+    features: float32 [N, d], the trained encoder's of each test image.
     chosen: Rate and steps, where there was a search; None: they are given.
   """
 
   params: Params
   head: Params
   predictions: np.ndarray
+  features: np.ndarray
   chosen: finetune_search.Chosen | None = None
 
 
@@ -166,9 +168,9 @@ class _Finetuner:
       rate, steps = chosen.learning_rate, chosen.steps
     stages.begin(f'fine-tuning in {steps:,} steps')
     (trained,) = self.train(initial, train_images, units, seed, rate, [steps])
-    tuned, logits = self._test(trained, train_images, test_images, test_cases)
+    tuned, encoded, logits = self._test(trained, train_images, test_images, test_cases)
     predictions = np.argmax(logits, axis=1).astype(np.int32)
-    return Finetuned(tuned, trained['head'], predictions, chosen)
+    return Finetuned(tuned, trained['head'], predictions, encoded, chosen)
 
   def _start(self, params: Params, images: np.ndarray) -> Any:
     """Returns the encoder with a head of zeros."""
@@ -187,15 +189,15 @@ class _Finetuner:
     seen: np.ndarray,
     images: np.ndarray,
     cases: np.ndarray | None,
-  ) -> tuple[Params, np.ndarray]:
-    """Returns the encoder with statistics of what it has seen, and its logits."""
+  ) -> tuple[Params, np.ndarray, np.ndarray]:
+    """Returns the encoder with statistics of what it has seen, encodings and logits."""
     tuned = self.complete(trained['params'], seen)
-    pooled = self.encode(tuned, images)
+    pooled = encoded = self.encode(tuned, images)
     if cases is not None:
       unlabelled = np.full([len(cases)], -1)
       pooled, _, _ = features_lib.pool_cases(pooled, unlabelled, cases)
     head = trained['head']
-    return tuned, pooled @ head['kernel'].numpy() + head['bias'].numpy()
+    return tuned, encoded, pooled @ head['kernel'].numpy() + head['bias'].numpy()
 
   def _choose(
     self,
@@ -220,7 +222,9 @@ class _Finetuner:
         stages.begin(f'fine-tuning at the rate {rate:g}, to choose it')
         tried = self.train(initial, images[seen], of_seen, seed, rate, stops)
         for steps, trained in zip(stops, tried, strict=True):
-          _, logits = self._test(trained, images[seen], images[others], of_others.cases)
+          *_, logits = self._test(
+            trained, images[seen], images[others], of_others.cases
+          )
           scores[rate, steps].append(finetune_search.score(logits, of_others.labels))
     means = {choice: tuple(np.mean(found, axis=0)) for choice, found in scores.items()}
     # Of equals the first: the lowest rate, if they are in order.

@@ -94,7 +94,7 @@ class Step:
     rate: tf.Tensor,
     seed: tf.Tensor,
   ) -> tuple[Any, Any]:
-    inputs = self._inputs(images, seed)
+    inputs = _inputs(images, self._flips(images, seed))
     grads = self._gradient(trained, inputs, segments, labels, tf.shape(labels)[0])
     return adam.update(trained, state, grads, rate)
 
@@ -109,13 +109,13 @@ class Step:
     seed: tf.Tensor,
     bounds: tf.Tensor,
   ) -> tuple[Any, Any]:
-    inputs = self._inputs(images, seed)
+    flips = self._flips(images, seed)
 
     def part(first: tf.Tensor, after: tf.Tensor) -> Any:
       rows, cases = slice(first[0], after[0]), slice(first[1], after[1])
       return self._gradient(
         trained,
-        inputs[rows],
+        _inputs(images[rows], None if flips is None else flips[rows]),
         segments[rows] - first[1],
         labels[cases],
         tf.shape(labels)[0],
@@ -125,13 +125,11 @@ class Step:
     grads = sessions.over_chunks(part, bounds, zero)
     return adam.update(trained, state, grads, rate)
 
-  def _inputs(self, images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Returns a batch as the encoder sees it."""
-    inputs = features.scale(images)
-    if self._flip and inputs.shape.rank == 4:
-      flipped = tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
-      inputs = tf.where(flipped, tf.reverse(inputs, axis=[2]), inputs)
-    return inputs
+  def _flips(self, images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor | None:
+    """Draws which images of a batch are flipped; None: vectors are not."""
+    if not self._flip or images.shape.rank != 4:
+      return None
+    return tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
 
   def _gradient(
     self,
@@ -155,6 +153,14 @@ class Step:
     return tape.gradient(
       loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
+
+
+def _inputs(images: tf.Tensor, flips: tf.Tensor | None) -> tf.Tensor:
+  """Returns images as the encoder sees them."""
+  inputs = features.scale(images)
+  if flips is None:
+    return inputs
+  return tf.where(flips, tf.reverse(inputs, axis=[2]), inputs)
 
 
 def chunk_bounds(segments: np.ndarray, together: int) -> np.ndarray:
