@@ -168,6 +168,7 @@ class _Finetuner:
       rate, steps = chosen.learning_rate, chosen.steps
     stages.begin(f'fine-tuning in {steps:,} steps')
     (trained,) = self.train(initial, train_images, units, seed, rate, [steps])
+    stages.begin(f'encoding {len(test_images):,} examples to test what was fine-tuned')
     tuned, encoded, logits = self._test(trained, train_images, test_images, test_cases)
     predictions = np.argmax(logits, axis=1).astype(np.int32)
     return Finetuned(tuned, trained['head'], predictions, encoded, chosen)
