@@ -265,6 +265,7 @@ class Evaluator:
     """Evaluates; `tested` are the encodings of what is tested, where they are known."""
     if not methods:
       return collections.OrderedDict()
+    encode: Callable[[np.ndarray], np.ndarray]
     encode = functools.partial(self._encode, params)
     if tested is not None:
       splits = [self._task.test, self.validation]
