@@ -88,9 +88,10 @@ class Evaluator:
     self._federated = federated
     self._collect = collect
     self._deal = deal
-    self._classify = logits and features.build_encode(logits)
     self._fractions = evaluation.fractions()
-    self._encode = features.build_encode(encoder.infer, encoder.batch_in_cache())
+    together = encoder.batch_in_cache()
+    self._classify = logits and features.build_encode(logits, together)
+    self._encode = features.build_encode(encoder.infer, together)
     self._complete = population.build_complete(encoder)
     self._finetune = self._build_finetune(
       evaluation.finetune_config(), evaluation.finetune_choice()

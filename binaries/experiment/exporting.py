@@ -221,7 +221,9 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
   return Tuned(
     encoder.to_keras(tuned.params),
     head,
-    functools.partial(features.build_encode(encoder.infer), tuned.params),
+    functools.partial(
+      features.build_encode(encoder.infer, encoder.batch_in_cache()), tuned.params
+    ),
     'fine-tuned end to end on all training labels, with which '
     f'{right:.1%} of the test examples are right',
   )

@@ -163,7 +163,9 @@ class _Measure:
     self._task = task
     self._process = process
     self._evaluator = evaluator
-    self._classify = features.build_encode(problem.supervised.logits)
+    self._classify = features.build_encode(
+      problem.supervised.logits, problem.encoder.batch_in_cache()
+    )
     self.every = math.gcd(methods.ACCURACY_EVERY.value, common.EVALUATE_EVERY.value)
 
   def __call__(self, state: Any, round: int) -> Mapping[str, float]:

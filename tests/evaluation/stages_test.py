@@ -51,7 +51,7 @@ def test_encoding_tells_how_far_it_is():
       return tf.identity(images)
 
   encode = features.build_encode(apply, default_batch_size=10)
-  rows = sessions.rows_at_a_time(10)
+  rows = 10 * 4 * sessions.cores()
   with stages.telling(stages.Lines(stream, clock)):
     stages.begin('encoding')
     found = encode((), np.ones([3 * rows, 2], np.float32))

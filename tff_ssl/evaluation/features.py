@@ -22,7 +22,8 @@ def build_encode(
   Args:
     apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d]; each
       image's features must not depend on the other images.
-    default_batch_size: Images at a time; `Network.batch_in_cache` knows what is fast.
+    default_batch_size: Images that a core, or all of them, computes at a time;
+      `Network.batch_in_cache` knows what is fast.
 
   Returns:
     A function (params, images uint8 [N, H, W, C], batch_size) to features, float32
@@ -59,7 +60,7 @@ def build_encode(
       # A black image tells the number of features: not every network takes no image.
       return run(np.zeros([1, *images.shape[1:]], images.dtype))[:0]
     features = []
-    rows = sessions.rows_at_a_time(batch_size)
+    rows = compiled.rows_at_a_time(batch_size)
     for start in range(0, len(images), rows):
       features.append(run(images[start : start + rows]))
       stages.update(start + rows, len(images))

@@ -34,8 +34,8 @@ from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
 
-# Images that are encoded at a time where nobody knows better.
-_ENCODED_TOGETHER = 256
+# Images that a core encodes at a time where nobody knows better.
+_ENCODED_TOGETHER = 64
 # Flat, from the name of a parameter to its tensor.
 Params = collections.OrderedDict[str, tf.Tensor]
 

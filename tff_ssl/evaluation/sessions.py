@@ -114,15 +114,6 @@ def on_gpu() -> bool:
   return bool(tf.config.list_physical_devices('GPU'))
 
 
-def rows_at_a_time(size: int) -> int:
-  """Returns how many rows to hand to `rows_of_chunks`, if there are many.
-
-  Args:
-    size: Of a chunk.
-  """
-  return size if on_gpu() else size * cores() * _CHUNKS_AT_A_TIME
-
-
 class Function:
   """A function whose operations have one thread each on the CPU.
 
@@ -138,43 +129,50 @@ class Function:
         parts can be computed side by side, as by `over_chunks`.
     """
     self._function = function
-    self._compiled: dict[str, Callable[..., Structure]] = {}
+    self._compiled: dict[str, Compiled] = {}
 
-  def of(self, *specs: Structure) -> Callable[..., Structure]:
+  def of(self, *specs: Structure) -> 'Compiled':
     """Compiles it, once for the same types.
 
     Args:
       *specs: Structures of `tf.TensorSpec`, of its arguments.
-
-    Returns:
-      The same function, of arrays or tensors to arrays.
     """
     key = repr(specs)
     if key not in self._compiled:
-      self._compiled[key] = _compile(self._function, specs)
+      self._compiled[key] = Compiled(self._function, specs)
     return self._compiled[key]
 
 
-def _compile(
-  function: Callable[..., Structure], specs: Sequence[Structure]
-) -> Callable[..., Structure]:
-  results: list[Structure] = []
+class Compiled:
+  """The same function, of arrays or tensors of some types, to arrays."""
 
-  def flat(*values: tf.Tensor) -> list[tf.Tensor]:
-    results.append(function(*tf.nest.pack_sequence_as(list(specs), values)))
-    return tf.nest.flatten(results[-1])
+  def __init__(self, function: Callable[..., Structure], specs: Sequence[Structure]):
+    """Compiles it; see `Function`."""
+    results: list[Structure] = []
 
-  traced = tf.function(flat, autograph=False).get_concrete_function(
-    *tf.nest.flatten(list(specs))
-  )
-  in_session = not on_gpu() and not traced.graph.captures
-  run = _in_session(traced) if in_session else _eager(traced)
+    def flat(*values: tf.Tensor) -> list[tf.Tensor]:
+      results.append(function(*tf.nest.pack_sequence_as(list(specs), values)))
+      return tf.nest.flatten(results[-1])
 
-  def call(*arguments: Structure) -> Structure:
-    found = run(tf.nest.flatten(list(arguments)))
-    return tf.nest.pack_sequence_as(results[-1], found)
+    traced = tf.function(flat, autograph=False).get_concrete_function(
+      *tf.nest.flatten(list(specs))
+    )
+    self._results = results[-1]
+    self._in_session = not on_gpu() and not traced.graph.captures
+    self._run = _in_session(traced) if self._in_session else _eager(traced)
 
-  return call
+  def __call__(self, *arguments: Structure) -> Structure:
+    """Computes it."""
+    found = self._run(tf.nest.flatten(list(arguments)))
+    return tf.nest.pack_sequence_as(self._results, found)
+
+  def rows_at_a_time(self, size: int) -> int:
+    """Returns how many rows to hand to `rows_of_chunks`, if there are many.
+
+    Args:
+      size: Of a chunk. Where an operation has all cores, one chunk is under way.
+    """
+    return size * cores() * _CHUNKS_AT_A_TIME if self._in_session else size
 
 
 def _eager(traced: Any) -> Callable[[Sequence[Any]], list[np.ndarray]]:
