@@ -39,10 +39,13 @@ _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
   'many examples',
   accounting.POISSON: 'one client more or less, with all of its examples',
+  accounting.PASSES: 'what one client contributes, with all of its examples, or zeros '
+  'in its place; how many examples it has, and in which cohorts it is, stays',
 }
 _SAMPLING = {
   accounting.FIXED: 'without replacement',
   accounting.POISSON: 'in the mean, each by a chance of its own',
+  accounting.PASSES: 'in passes, each at most once a pass',
 }
 
 
@@ -80,13 +83,14 @@ def counted(
   names = releases.of_round(graph.algorithm, graph.aggregation)
   cohort, rounds = common.cohort_size(population), common.ROUNDS.value
   delta, budget = privacy.DELTA.value, privacy.EPSILON.value
-  # Who is in a cohort is no secret to a server that noise is to protect from.
-  amplified = graph.aggregation.is_gaussian
-  sampling = (
-    accounting.FIXED if graph.aggregation.expected is None else accounting.POISSON
-  )
   terms = accounting.Terms(
-    population, cohort, dict.fromkeys(names, z), delta, amplified, sampling
+    population,
+    cohort,
+    dict.fromkeys(names, z),
+    delta,
+    privacy.is_amplified(),
+    privacy.COHORTS.value,
+    graph.aggregation.is_gaussian,
   )
   accountant = accounting.Accountant(terms)
   fitting = rounds if budget is None else accountant.rounds_within(budget, rounds)
@@ -98,8 +102,8 @@ def counted(
   print(
     f'private: {", ".join(names)} of {cohort} of {population} clients a round, noise '
     f'of {terms.of_round:.4g} clip norms together; epsilon '
-    f'{accountant.epsilon(fitting):.4g} at delta {delta:g} after {fitting} of {rounds} '
-    'rounds',
+    f'{accountant.epsilon_after(fitting):.4g} at delta {delta:g} after {fitting} of '
+    f'{rounds} rounds{_participations(terms, fitting)}',
     flush=True,
   )
   withheld = not graph.aggregation.releases_metrics and any(
@@ -108,6 +112,13 @@ def counted(
     for kind in exchange.sent.values()
   )
   return private_rounds.PrivateRounds(process, terms, budget, withheld, of_releases)
+
+
+def _participations(terms: accounting.Terms, rounds: int) -> str:
+  """Returns what is told of how often a client takes part, where it counts."""
+  if terms.sampling != accounting.PASSES:
+    return ''
+  return f', in {terms.counted_once(rounds)} of which a client is at most'
 
 
 def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
@@ -170,6 +181,7 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
       unit='client',
       neighbours=_NEIGHBOURS[terms.sampling],
       releases=algorithm.releases,
+      **_counted(algorithm),
       noise_of_round=terms.of_round,
       noise=dict(terms.multipliers),
       clip_norms=dict(clip_norms),
@@ -182,6 +194,13 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
       assumed=[each for each in _ASSUMED if each != _SECRET or terms.amplified],
     )
   }
+
+
+def _counted(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
+  """Returns in how many releases a client can be, where that is not all."""
+  if algorithm.terms.sampling != accounting.PASSES:
+    return {}
+  return {'participations': algorithm.counted}
 
 
 @contextlib.contextmanager

@@ -92,16 +92,19 @@ QUANTILE = flags.DEFINE_float(
 COHORTS = flags.DEFINE_enum(
   'privacy_cohorts',
   accounting.FIXED,
-  (accounting.FIXED, accounting.POISSON),
+  (accounting.FIXED, accounting.POISSON, accounting.PASSES),
   'How the cohorts of a private run are drawn, and counted: fixed: --clients_per_round '
   'without replacement; poisson: each client by a chance of its own, so many in the '
-  'mean; sums are then divided by what a round has in the mean, and no count is told.',
+  'mean; sums are then divided by what a round has in the mean, and no count is told; '
+  'passes: --clients_per_round after --clients_per_round of a population that is put '
+  'in a new order for each pass; a client counts once a pass, also where cohorts are '
+  'known.',
 )
 # What `clip_norms` says of statistics that are bounded and need not be clipped.
 BY_CONSTRUCTION = 'statistics_by_construction'
 _OF_SECURE = (SECURE_BOUND.name, SECURE_ROWS.name)
 _OF_BOTH = (SECURE_EXAMPLES.name,)
-_OF_CENTRAL = (QUANTILE.name, COHORTS.name)
+_OF_CENTRAL = (QUANTILE.name,)
 _OF_PRIVATE = (
   NOISE.name,
   EPSILON.name,
@@ -109,6 +112,7 @@ _OF_PRIVATE = (
   UPDATE_CLIP.name,
   STATISTICS_CLIP.name,
   METRICS_CLIP.name,
+  COHORTS.name,
 )
 # Those of algorithms that no noise is added to.
 OF_SUMS = (AGGREGATION.name, *_OF_SECURE, *_OF_BOTH)
@@ -134,6 +138,12 @@ def is_distributed() -> bool:
 def is_poisson() -> bool:
   """Returns whether each client is in a cohort by a chance of its own."""
   return is_private() and COHORTS.value == accounting.POISSON
+
+
+def is_amplified() -> bool:
+  """Returns whether it counts that who is in a cohort is secret."""
+  # To a server that noise is to protect from, it is not.
+  return not is_distributed() and COHORTS.value != accounting.PASSES
 
 
 def settle() -> None:
@@ -229,6 +239,12 @@ def _check_private() -> None:
       f'{given} is given without --{UPDATE_CLIP.name}; it must be the norm to which '
       "n_k times a client's update is clipped."
     )
+  if is_distributed() and is_poisson():
+    raise ValueError(
+      f'{COHORTS.name} is {accounting.POISSON} with {given}; it must be '
+      f'{accounting.FIXED} or {accounting.PASSES}, for each of a known number of '
+      'clients adds its part of the noise.'
+    )
   if QUANTILE.value is not None and common.PACKS.value:
     raise ValueError(
       f'--packs={common.PACKS.value} is given with --{QUANTILE.name}; it must be 0, '
@@ -285,6 +301,8 @@ def build_cohorts(
   """
   if is_poisson():
     return sampling.PoissonCohorts(client_ids, clients_per_round, seed)
+  if is_private() and COHORTS.value == accounting.PASSES:
+    return sampling.PassCohorts(client_ids, clients_per_round, seed)
   return sampling.Cohorts(client_ids, clients_per_round, seed)
 
 
@@ -317,8 +335,9 @@ def noise_of_round(population: int, cohort: int) -> float:
     rounds,
     EPSILON.value,
     DELTA.value,
-    not is_distributed(),
+    is_amplified(),
     COHORTS.value,
+    not is_distributed(),
   )
 
 

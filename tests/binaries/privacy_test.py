@@ -3,6 +3,7 @@
 import csv
 import json
 
+import dp_accounting
 import pytest
 
 from binaries import dcco
@@ -47,7 +48,10 @@ _REFUSED = {
       'is given with --aggregation=distributed; it is for private only'
     ),
     f'--privacy_noise_multiplier=1 --privacy_cohorts=poisson {_DISTRIBUTED}': (
-      'is given with --aggregation=distributed; it is for private only'
+      'privacy_cohorts is poisson with --aggregation=distributed; it must be fixed or p'
+    ),
+    f'--privacy_cohorts=passes {_SECURE}': (
+      'is given with --aggregation=secure; it is for private, distributed only'
     ),
     f'--encoding_norm=1 --loss=spectral {_RUN}': 'given with --loss=spectral, which do',
     f'--encoding_norm=1 --stale_statistics {_RUN}': 'round before are around another',
@@ -201,6 +205,49 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   assert 'nothing is clipped' in card['clip_norms'][privacy.BY_CONSTRUCTION]
   assert any('most examples' in each for each in card['not_protected'])
   assert privacy_ledger.read(folder)['sampling'] == 'poisson'
+
+
+# Of 359 clients: passes of two rounds, and of 89.
+@pytest.mark.parametrize(
+  ('aggregation', 'clients', 'counted'),
+  [('private', 150, '11223'), ('distributed', 4, '11111')],
+)
+def test_in_passes_a_client_counts_as_often_as_it_takes_part(
+  tmp_path, aggregation, clients, counted
+):
+  folder = tmp_path / 'run'
+  ended = in_process.run(
+    dcco,
+    *_FLAGS,
+    f'--clients_per_round={clients}',
+    f'--aggregation={aggregation}',
+    '--privacy_cohorts=passes',
+    '--privacy_epsilon=8',
+    '--privacy_delta=1e-3',
+    '--privacy_update_clip=1',
+    '--encoding_norm=1',
+    f'--run_dir={folder}',
+    folder=folder,
+  )
+  assert ended.status == 0, ended.stderr
+  most = int(counted[-1])
+  said = f'after 5 of 5 rounds, in {most} of which a client is at most'
+  assert said in ended.stdout
+  rows = _rows(folder)
+  assert [row['privacy/participations'] for row in rows] == list(counted)
+  card = json.loads((folder / 'encoder.json').read_text())['privacy']
+  assert card['participations'] == most and card['releases'] == 5
+  assert 7.92 < card['epsilon'] <= 8
+  accountant = dp_accounting.rdp.RdpAccountant(
+    None if aggregation == 'private' else [*range(2, 64), 128, 256, 512, 1024]
+  )
+  for _ in range(most):
+    accountant.compose(dp_accounting.GaussianDpEvent(card['noise_of_round']))
+  assert card['epsilon'] == pytest.approx(accountant.get_epsilon(1e-3), abs=1e-6)
+  assert 'or zeros in its place' in card['neighbours']
+  assert 'each at most once a pass' in card['sampling']
+  assert not any('which cohort' in each for each in card['assumed'])
+  assert any('n_k' in each for each in card['not_protected'])
 
 
 def test_a_secure_run_says_what_was_clipped(tmp_path):

@@ -43,3 +43,25 @@ def test_clients_together_are_the_mean_of_clients_apart(name):
   for name, value in gradient.items():
     expected = np.mean([g[name] for g in gradients], axis=0)
     np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize('name', _OBJECTIVES)
+def test_each_gradient_is_that_of_a_client_apart(name):
+  objective = _OBJECTIVES[name]()
+  params = objective.init(_SEED, tf.float64)
+  examples = networks.tensors(networks.examples(6))
+  gradients, metrics = side_by_side.each_gradient(
+    lambda own: objective.encode(own, examples, _SEED),
+    objective.loss_of_encodings,
+    params,
+    examples,
+    tf.constant(3),
+  )
+  for k in range(3):
+    own = {name: value[2 * k : 2 * k + 2] for name, value in examples.items()}
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss, _ = objective.loss(params, own, _SEED)
+    assert float(metrics['loss'][k]) == pytest.approx(float(loss), rel=1e-9)
+    for name, expected in tape.gradient(loss, params).items():
+      np.testing.assert_allclose(gradients[name][k], expected, rtol=1e-6, atol=1e-9)

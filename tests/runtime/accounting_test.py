@@ -1,11 +1,15 @@
 """Privacy that is counted, against dp_accounting asked directly and closed forms."""
 
+import collections
+import itertools
+
 import dp_accounting
 import numpy as np
 import pytest
 from scipy import stats
 
 from tff_ssl.runtime import accounting
+from tff_ssl.runtime import sampling
 
 # Fewer than dp_accounting's own: each costs time.
 _ORDERS = (1.5, 2, 3, 4, 6, 8, 16, 32)
@@ -85,12 +89,14 @@ def test_without_sampling_it_is_not_below_the_exact_loss_of_a_gaussian():
 
 
 def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
-  terms = accounting.Terms(1000, 10, {'x': 4.0}, 1e-4, amplified=False)
+  of_any_noise = {'amplified': False, 'gaussian': False}
+  terms = accounting.Terms(1000, 10, {'x': 4.0}, 1e-4, **of_any_noise)
   everybody = accounting.Terms(1000, 1000, {'x': 4.0}, 1e-4)
   found = accounting.Accountant(terms).epsilon(9)
   # By whole orders alone: never less, and hardly more.
   assert 1 <= found / accounting.Accountant(everybody).epsilon(9) < 1.01
-  assert accounting.solve(1000, 10, 9, found, 1e-4, False) == pytest.approx(4, rel=0.01)
+  z = accounting.solve(1000, 10, 9, found, 1e-4, **of_any_noise)
+  assert z == pytest.approx(4, rel=0.01)
 
 
 def test_the_noise_that_a_budget_needs_is_enough_and_little_more():
@@ -100,6 +106,115 @@ def test_the_noise_that_a_budget_needs_is_enough_and_little_more():
   assert accountant.rounds_within(5.0, 100) in (20, 21, 22)
   assert accountant.rounds_within(1e9, 100) == 100
   assert accountant.rounds_within(1e-9, 100) == 0
+
+
+# Population, cohort, rounds, epsilon, delta.
+_BUDGETS = [
+  (50_000, 512, 150, 8.0, 1e-5),
+  (359, 64, 50, 8.0, 1e-4),
+  (355, 4, 20, 0.1, 1e-3),
+  (355, 4, 20, 50.0, 1e-3),
+]
+_KINDS = {
+  'fixed': {},
+  'poisson': {'sampling': accounting.POISSON},
+  'passes': {'sampling': accounting.PASSES, 'amplified': False},
+  'distributed': {'amplified': False, 'gaussian': False},
+}
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+@pytest.mark.parametrize('budget', _BUDGETS)
+def test_the_noise_of_a_budget_spends_it(budget, kind):
+  """By dp_accounting's own orders: the budget is kept, and 1 % of it left at most."""
+  population, cohort, rounds, epsilon, delta = budget
+  z = accounting.solve(*budget, **_KINDS[kind])
+  terms = accounting.Terms(population, cohort, {'x': z}, delta, **_KINDS[kind])
+  accountant = accounting.Accountant(terms)
+  assert 0.99 * epsilon <= accountant.epsilon_after(rounds) <= epsilon
+
+
+def _of_passes(population, cohort, z=1.0, delta=1e-3, **others):
+  return accounting.Terms(
+    population, cohort, {'x': z}, delta, False, accounting.PASSES, **others
+  )
+
+
+@pytest.mark.parametrize('gaussian', [True, False])
+@pytest.mark.parametrize('configuration', _CONFIGURATIONS)
+def test_epsilon_of_passes_is_that_of_a_client_s_own_releases(configuration, gaussian):
+  population, cohort, multipliers, delta, rounds = configuration
+  named = {f'value_{k}': z for k, z in enumerate(multipliers)}
+  terms = accounting.Terms(
+    population, cohort, named, delta, False, accounting.PASSES, gaussian
+  )
+  got = accounting.Accountant(terms)
+  # One by one, and by dp_accounting's own orders, or those of them that are whole.
+  default = dp_accounting.rdp.RdpAccountant()._orders
+  orders = [a for a in default if gaussian or a == int(a)]
+  accountant = dp_accounting.rdp.RdpAccountant(orders)
+  times = min(-(-rounds // (population // cohort)), 40)
+  for _ in range(times):
+    for z in multipliers:
+      accountant.compose(dp_accounting.GaussianDpEvent(z))
+  assert got.epsilon(times) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+  if rounds <= 40 * (population // cohort):
+    assert got.epsilon_after(rounds) == got.epsilon(times)
+
+
+@pytest.mark.parametrize('seed', range(25))
+def test_passes_count_no_fewer_releases_than_any_client_is_in(seed):
+  """Rounds that are repeated after kills, by brute force over clients and choices."""
+  generator = np.random.default_rng(seed)
+  population, cohort = int(generator.integers(4, 9)), int(generator.integers(1, 4))
+  terms = _of_passes(population, cohort, delta=1e-2)
+  clients = [f'client{k}' for k in range(population)]
+  cohorts = sampling.PassCohorts(clients, cohort, seed)
+  rounds, kept = [], 0
+  # Each life begins at a checkpoint, makes some rounds and is killed.
+  for _ in range(int(generator.integers(1, 6))):
+    first = int(generator.integers(0, kept + 1))
+    kept = first + int(generator.integers(1, 6))
+    rounds += range(first + 1, kept + 1)
+  counted = terms.counted(rounds)
+  of_clients = collections.Counter(c for r in rounds for c in cohorts(r))
+  assert counted >= max(of_clients.values())
+  # No more than a client that is, in each pass, in the round repeated most.
+  per_pass = population // cohort
+  times = collections.Counter(rounds)
+  passes = [
+    [times[r] for r in times if (r - 1) // per_pass == p]
+    for p in {(r - 1) // per_pass for r in times}
+  ]
+  assert counted == max(sum(choice) for choice in itertools.product(*passes))
+  # Torn lines may be of any client.
+  assert terms.counted([*rounds, None, None]) == counted + 2
+  # Fewer lines never count more.
+  assert terms.counted(rounds[:-1]) <= counted <= len(rounds)
+
+
+@pytest.mark.parametrize(('population', 'cohort', 'rounds'), [
+  (50_000, 512, 150), (10, 3, 9), (10, 3, 10), (10, 10, 4), (7, 4, 3), (9, 3, 1),
+])  # fmt: skip
+def test_rounds_that_are_not_repeated_count_as_often_as_a_client_takes_part(
+  population, cohort, rounds
+):
+  terms = _of_passes(population, cohort, delta=1e-6)
+  expected = terms.counted(range(1, rounds + 1))
+  assert terms.counted_once(rounds) == expected
+  if population < 100:
+    cohorts = sampling.PassCohorts([str(k) for k in range(population)], cohort, 1)
+    taken = collections.Counter(c for r in range(1, rounds + 1) for c in cohorts(r))
+    assert max(taken.values()) == expected
+  else:
+    assert expected == 2
+
+
+def test_a_budget_in_passes_is_spent_by_passes():
+  accountant = accounting.Accountant(_of_passes(10, 3))
+  budget = accountant.epsilon(2) + 1e-9
+  assert accountant.rounds_within(budget, 100) == 6
+  assert accountant.epsilon_after(6) < accountant.epsilon_after(7)
 
 
 @pytest.mark.parametrize(
@@ -116,11 +231,17 @@ def test_terms_out_of_range_are_named(arguments, message):
     _terms(*arguments)
 
 
-def test_how_cohorts_are_drawn_is_one_of_two_ways():
+def test_how_cohorts_are_drawn_is_one_of_three_ways():
   with pytest.raises(ValueError, match="sampling is 'any'; it must be one of fixed, p"):
     accounting.Terms(10, 5, {'x': 1.0}, 1e-3, sampling='any')
   with pytest.raises(ValueError, match="'poisson' where who is in a cohort is known"):
     accounting.Terms(10, 5, {'x': 1.0}, 1e-3, False, accounting.POISSON)
+  with pytest.raises(ValueError, match="amplified is True where sampling is 'passes'"):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, True, accounting.PASSES)
+  with pytest.raises(
+    ValueError, match='True where noise is not Gaussian; it must be F'
+  ):
+    accounting.Terms(10, 5, {'x': 1.0}, 1e-3, gaussian=False)
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,30 @@ def test_a_ledger_that_is_gone_or_shorter_is_refused(tmp_path):
     _run(tmp_path, _Process(), rounds=5)
 
 
+def test_in_passes_a_repeated_round_counts_for_the_clients_of_its_cohort(tmp_path):
+  """Passes of two rounds, of which the fourth is killed and made again."""
+  terms = accounting.Terms(16, 8, {'train/update': 2.0}, 1e-2, False, accounting.PASSES)
+  process = _Process()
+  process.kill_at = 4
+  with mock.patch.dict(globals(), _TERMS=terms):
+    with pytest.raises(_Killed):
+      _run(tmp_path / 'run', process, every=1)
+    algorithm, _, rows = _run(tmp_path / 'run', _Process(), every=1)
+  path = tmp_path / 'run'
+  assert privacy_ledger.rounds(path) == [1, 2, 3, 4, 4, 5, 6]
+  assert [row['privacy/releases'] for row in rows] == list('123567')
+  assert [row['privacy/participations'] for row in rows] == list('112344')
+  accountant = accounting.Accountant(terms)
+  assert (
+    algorithm.epsilon == accountant.epsilon(4) == float(rows[-1]['privacy/epsilon'])
+  )
+  # A torn line may be a release of any client.
+  with (path / privacy_ledger.NAME).open('ab') as file:
+    file.write(b'{"release": 8, "rou')
+  assert privacy_ledger.rounds(path)[-1] is None
+  assert algorithm.counted == 5
+
+
 def test_metrics_that_do_not_leave_the_clients_are_not_told(tmp_path):
   _, _, rows = _run(tmp_path / 'a', _Process(), rounds=1)
   assert 'client_work/loss' in rows[0]

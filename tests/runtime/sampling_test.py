@@ -53,7 +53,42 @@ def test_in_poisson_cohorts_each_client_is_by_a_chance_of_its_own():
   assert 113 - 50 < np.sum(sizes == 0) < 113 + 50
 
 
-@pytest.mark.parametrize('kind', [sampling.Cohorts, sampling.PoissonCohorts])
+@pytest.mark.parametrize('seed', range(25))
+def test_in_a_pass_no_client_takes_part_twice(seed):
+  size = 1 + seed % 7
+  cohorts = sampling.PassCohorts(CLIENTS, size, seed)
+  rounds = 10 // size
+  drawn = {round: cohorts(round) for round in range(1, 4 * rounds + 1)}
+  passes = [
+    [
+      client
+      for round in range(1 + p * rounds, 1 + (p + 1) * rounds)
+      for client in drawn[round]
+    ]
+    for p in range(4)
+  ]
+  for clients in passes:
+    assert len(clients) == len(set(clients)) == rounds * size
+  assert all(cohort == sorted(cohort) for cohort in drawn.values())
+  # Of the seed and the round alone; the order is another in each pass.
+  again = sampling.PassCohorts(CLIENTS[::-1], size, seed)
+  for round in (4 * rounds, 1, 2 * rounds + 1):
+    assert again(round) == drawn[round]
+  assert len({tuple(clients) for clients in passes}) > 1
+
+
+def test_in_passes_all_clients_take_part_equally_often():
+  cohorts = sampling.PassCohorts(CLIENTS, 3, seed=0)
+  counts = collections.Counter(c for r in range(1, 2001) for c in cohorts(r))
+  # Three rounds of a pass take nine of ten: each sits out a tenth of 667 passes.
+  assert all(abs(counts[client] - 600) < 40 for client in CLIENTS)
+  with pytest.raises(ValueError, match='round is 0; it must be at least 1'):
+    cohorts(0)
+
+
+@pytest.mark.parametrize(
+  'kind', [sampling.Cohorts, sampling.PoissonCohorts, sampling.PassCohorts]
+)
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [

@@ -47,7 +47,6 @@ Phase by phase it runs as single computations, which deployment forms hold
 """
 
 import collections
-from collections.abc import Callable
 import dataclasses
 from typing import Any
 
@@ -59,8 +58,11 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
+from tff_ssl.federated import each_statistics
+from tff_ssl.federated import full_batch
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
+from tff_ssl.federated import side_by_side
 from tff_ssl.losses import cco
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -74,61 +76,7 @@ _REFERENCE, _CENTRE = 'reference', 'centre'
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalSteps:
-  """How a client trains in a round.
-
-  Attributes:
-    client_learning_rate: Of the clients' SGD; 1.0 in the paper (B), where a round
-      equals one centralized step whatever the server's optimizer.
-    local_steps: SGD steps of a client on all its data; 1 in the paper.
-  """
-
-  client_learning_rate: float = 1.0
-  local_steps: int = 1
-
-  def __post_init__(self):
-    if not 0 < self.client_learning_rate < float('inf'):
-      raise ValueError(
-        f'client_learning_rate is {self.client_learning_rate}; it must be positive and '
-        'finite.'
-      )
-    if self.local_steps < 1:
-      raise ValueError(f'local_steps is {self.local_steps}; it must be at least 1.')
-
-  def descend(
-    self, params: base.Params, gradient: Callable[[base.Params], base.Params]
-  ) -> base.Params:
-    """Takes the steps from some parameters.
-
-    Args:
-      params: Where they start.
-      gradient: Parameters -> gradient.
-
-    Returns:
-      The update: initial minus final parameters.
-    """
-
-    def step(update):
-      moved = tf.nest.map_structure(tf.subtract, params, update)
-      # The sum of steps, not the difference of weights, which would round small steps.
-      return tf.nest.map_structure(
-        lambda u, g: u + self.client_learning_rate * g, update, gradient(moved)
-      )
-
-    update = tf.nest.map_structure(tf.zeros_like, params)
-    if self.local_steps == 1:
-      return step(update)
-    (update,) = tf.while_loop(
-      cond=lambda _: True,
-      body=lambda u: (step(u),),
-      loop_vars=(update,),
-      maximum_iterations=self.local_steps,
-    )
-    return update
-
-
-@dataclasses.dataclass(frozen=True)
-class DCCOConfig(LocalSteps):
+class DCCOConfig(full_batch.LocalSteps):
   """Hyperparameters of DCCO.
 
   Attributes:
@@ -173,8 +121,22 @@ def encode(
     )
     return collections.OrderedDict([(_STATISTICS, local), (server.METRICS, spread)])
 
+  def of_each(shared, examples, num_clients):
+    found, spread = each_statistics.means(
+      objective,
+      shared['params'],
+      examples,
+      shared['seed'],
+      shared.get(_REFERENCE),
+      num_clients,
+    )
+    return collections.OrderedDict([(_STATISTICS, found), (server.METRICS, spread)])
+
   return client_functions.ClientFunction(
-    each, additive=True, together=base.batch_in_cache(objective)
+    each,
+    additive=True,
+    of_each=of_each,
+    together=base.batch_in_cache(objective),
   )
 
 
@@ -223,11 +185,26 @@ def train(
     update = config.descend(shared['params'], gradient)
     return collections.OrderedDict([(server.UPDATE, update)])
 
+  def of_each(shared, examples, num_clients):
+    gradients = each_statistics.gradients(
+      objective,
+      shared[_STATISTICS],
+      shared['params'],
+      examples,
+      shared['seed'],
+      shared.get(_REFERENCE),
+      num_clients,
+    )
+    update = tf.nest.map_structure(lambda g: config.client_learning_rate * g, gradients)
+    return collections.OrderedDict([(server.UPDATE, update)])
+
+  together = config.local_steps == 1 and side_by_side.gives_each(objective)
   # Appendix A: where S is fixed, the gradient is linear in the client's statistics,
   # which are means. A second step starts where only this client is.
   return client_functions.ClientFunction(
     each,
     additive=config.local_steps == 1,
+    of_each=of_each if together else None,
     together=base.batch_in_cache(objective),
   )
 
@@ -361,7 +338,7 @@ def _stale_exchange(
     lambda state: phases.model(
       state, **_not_empty(reference=_reference(objective, state), **state.kept)
     ),
-    dataclasses.replace(training, each=each),
+    dataclasses.replace(training, each=each, of_each=None),
     {
       _STATISTICS: combine.STATISTICS,
       server.METRICS: combine.METRICS,

@@ -145,6 +145,7 @@ def client_function(
   return client_functions.ClientFunction(
     each,
     of_equal_clients=side_by_side.only_step(objective, config.local),
+    of_each=side_by_side.each_only_step(objective, config.local),
     weigh=config.weigh,
     together=base.batch_in_cache(objective),
   )

@@ -48,6 +48,7 @@ from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import dcco
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
+from tff_ssl.federated import full_batch
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
@@ -62,7 +63,7 @@ _CORRELATION, _NUM_EXAMPLES, _COLLECTED = 'correlation', 'num_examples', 'collec
 
 
 @dataclasses.dataclass(frozen=True)
-class FedSCConfig(dcco.LocalSteps):
+class FedSCConfig(full_batch.LocalSteps):
   """Hyperparameters of FedSC: the clients' steps, and the seed of weights and views."""
 
   seed: int = 0

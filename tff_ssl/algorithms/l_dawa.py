@@ -100,7 +100,7 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
     weights = tff.learning.models.ModelWeights(trainable, new.non_trainable)
     return after._replace(global_model_weights=weights), metrics
 
-  weighed = dataclasses.replace(client, each=each, of_equal_clients=None)
+  weighed = dataclasses.replace(client, each=each, of_equal_clients=None, of_each=None)
   sent = {**train.sent, 'cosines': combine.STATISTICS}
   exchange = phases.Exchange('train', train.share, weighed, sent, receive)
   return phases.Algorithm(plain.initial, [exchange])

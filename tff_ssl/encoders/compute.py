@@ -8,7 +8,7 @@ gradients), softmax, means over positions. Of other types no cast is made.
 """
 
 import collections
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -186,7 +186,11 @@ def dense(x: Any, kernel: Any, bias: Any | None) -> tf.Tensor:
 
 
 def self_attention(
-  x: Any, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
+  x: Any,
+  qkv: tuple[Any, Any],
+  output: tuple[Any, Any],
+  heads: int,
+  dense: Callable[[Any, Any, Any], tf.Tensor] = dense,
 ) -> tf.Tensor:
   """Lets every token of an example look at all of them.
 
@@ -198,6 +202,7 @@ def self_attention(
       by side, and in each the heads.
     output: kernel [units, units] and bias [units] after the heads.
     heads: number of heads, a divisor of units.
+    dense: multiplies by a kernel and adds a bias, as `dense` does.
 
   Returns:
     [n, tokens, units].

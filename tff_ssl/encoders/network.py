@@ -29,6 +29,7 @@ from tff_ssl.encoders import checks
 from tff_ssl.encoders import compute
 from tff_ssl.encoders import describe
 from tff_ssl.encoders import keras_export
+from tff_ssl.encoders import of_clients
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
 
@@ -226,11 +227,12 @@ class Network:
     """Computes the output of a batch, as in training.
 
     Args:
-      params: exactly the parameters of this network.
+      params: exactly the parameters of this network; all of them `of_clients.Parameter`
+        where the gradients of clients are wanted.
       x: [n, *input_shape] of a floating type; n may be 0.
       taps: receives the intermediate results by name ('stage1', ...), if given.
       batches: so many batches of equal size make `x`, one after another: batch norm
-        normalizes each by itself, and nothing else depends on it.
+        normalizes each by itself, and which rows are a client's follows from it.
 
     Returns:
       [n, output_dim], of the parameters' dtype, as the taps.
@@ -294,14 +296,18 @@ class Network:
       maps: type of the maps; None: the parameters'.
     """
     x = checks.batch(self.name, self.input_shape, x)
-    values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
+    interpreter, values = compute.Apply, dict(params)
+    if any(isinstance(value, of_clients.Parameter) for value in values.values()):
+      interpreter = of_clients.Apply
+    else:
+      values = {name: tf.convert_to_tensor(value) for name, value in params.items()}
     dtype = next(iter(values.values())).dtype if values else x.dtype
     x = tf.cast(x, maps or dtype)
     if maps is not None:
       # What sums beside the maps.
       values = {name: tf.cast(value, tf.float32) for name, value in values.items()}
     tapped: dict[str, tf.Tensor] = {}
-    apply = compute.Apply(values, tapped, training=training, batches=batches)
+    apply = interpreter(values, tapped, training=training, batches=batches)
     if x.shape[0]:
       y = self.forward(apply, x)
     else:

@@ -73,8 +73,8 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
 
   Args:
     x: [n, ..., channels].
-    gamma: [channels] scale.
-    beta: [channels] shift.
+    gamma: [channels] scale, or that of each example, [n, channels].
+    beta: [channels] shift, or [n, channels].
     groups: number of groups, a divisor of channels.
 
   Returns:
@@ -83,10 +83,16 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
   channels = x.shape[-1]
   positions = list(range(1, x.shape.rank - 1))
   grouped = [groups, channels // groups]
+  sums = float(math.prod(x.shape[1:-1]))
 
   def by_channel(values: tf.Tensor) -> tf.Tensor:
     means = tf.reduce_mean(values, positions) if positions else values
     return tf.reshape(means, [-1, *grouped])
+
+  def total(values: tf.Tensor, parameter: tf.Tensor) -> tf.Tensor:
+    if parameter.shape.rank == 1:
+      values = tf.reduce_sum(values, 0)
+    return tf.reshape(values * sums, [-1, channels][-parameter.shape.rank :])
 
   def by_group(values: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(values, axis=2, keepdims=True)
@@ -111,8 +117,8 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     # Rounding can leave the difference below zero where all values are equal.
     variance = tf.nn.relu(by_group(by_channel(tf.square(x))) - tf.square(mean))
     inverse = tf.math.rsqrt(variance + NORM_EPSILON)
-    scale = inverse * tf.reshape(gamma, grouped)
-    shift = tf.reshape(beta, grouped) - mean * scale
+    scale = inverse * tf.reshape(gamma, [-1, *grouped])
+    shift = tf.reshape(beta, [-1, *grouped]) - mean * scale
 
     def gradient(dy: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
       # Means over positions of dy, and of dy times the normalized x.
@@ -125,12 +131,7 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
       ones = tf.ones(grouped, dy.dtype)
       slope, offset = factors(slope * ones), factors(offset * ones)
       dx = to_maps(to_lines(dy) * factors(scale) + to_lines(x) * slope + offset)
-      sums = float(math.prod(x.shape[1:-1]))
-      return (
-        dx,
-        tf.reshape(tf.reduce_sum(along, 0) * sums, [channels]),
-        tf.reshape(tf.reduce_sum(plain, 0) * sums, [channels]),
-      )
+      return dx, total(along, gamma), total(plain, beta)
 
     return to_maps(to_lines(x) * factors(scale) + factors(shift)), gradient
 

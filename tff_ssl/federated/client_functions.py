@@ -22,7 +22,7 @@ from tff_ssl.objectives import base
 Shared = Mapping[str, Any]
 # Structures of tensors by name.
 Sent = collections.OrderedDict[str, Any]
-# (shared, examples, number of clients) -> means.
+# (shared, examples, number of clients) -> what clients of equal size send.
 EqualClients = Callable[[Shared, base.Examples, tf.Tensor], Sent]
 
 # `last_round` of a client that has not taken part.
@@ -54,6 +54,9 @@ class ClientFunction:
     of_equal_clients: (shared, examples, num_clients) -> the weighted mean over
       `num_clients` clients of equal size n >= 1, whose examples follow one another;
       None: it is not known how to compute it but one by one.
+    of_each: (shared, examples, num_clients) -> what each of so many clients of equal
+      size n >= 1 sends, each tensor [num_clients, ...]; None: it is not known how to
+      compute it but one by one.
     weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
     together: Examples that go through the networks at a time, where those of several
       clients may; see `base.batch_in_cache`. A client's own are never divided.
@@ -62,6 +65,7 @@ class ClientFunction:
   each: Callable[[Shared, base.Examples], Sent]
   additive: bool = False
   of_equal_clients: EqualClients | None = None
+  of_each: EqualClients | None = None
   weigh: Callable[[tf.Tensor], tf.Tensor] = by_examples
   together: int = 256
 

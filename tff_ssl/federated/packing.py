@@ -10,9 +10,12 @@ to the order of floating-point sums:
     or that can be computed side by side (`of_equal_clients`), go through the networks
     together, in chunks of `ClientFunction.together` examples: a chunk's maps stay until
     its gradient is taken. No client's result depends on another's examples.
+  - Where the aggregation clips each client, those go through the networks together of
+    which each one's values can be kept apart (`of_each`), as many as there is memory
+    for.
   - All others are computed one after another.
-  - So are those of a chunk that gives anything not finite: the client whose values
-    are not finite must be discarded, and the others must not.
+  - So are those of a chunk whose mean is not finite: the client whose values are not
+    finite must be discarded, and the others must not.
   - So are clients that keep a state. The states of a pack come stacked, in the order of
     its clients, and leave so.
 
@@ -24,6 +27,7 @@ split refuse packs.
 import collections
 from collections.abc import Callable, Mapping
 import functools
+import math
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -32,9 +36,12 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
+from tff_ssl.federated import clipping
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
 
+# Numbers that the clients of a chunk send, where each one's are wanted: 8 MiB.
+_FLOATS_APART = 2**21
 # (shared, state, examples) -> what leaves one client, its state after.
 Visit = Callable[
   [client_functions.Shared, Any, base.Examples],
@@ -130,7 +137,8 @@ class PackedClients:
       if (norm := protocol.clip_norm(name, self._packs.clip_norms)) is not None
     }
     # Each client's own value is wanted where it is clipped.
-    together = None if clip_norms else computed_together(function, protocol)
+    choose = computed_apart if clip_norms else computed_together
+    together = choose(function, protocol)
 
     def run(shared, states, pack):
       zero = clients.zeros(zero_type)
@@ -155,6 +163,20 @@ def computed_together(
   if not function.additive and function.of_equal_clients is None:
     return None
   # These are each client's own.
+  if any(protocol.sums(name) or protocol.totals(name) for name in protocol.kinds):
+    return None
+  return function
+
+
+def computed_apart(
+  function: client_functions.ClientFunction | client_functions.StatefulFunction,
+  protocol: client_functions.Protocol,
+) -> client_functions.ClientFunction | None:
+  """Returns the function if each of many clients can be had at once, else None."""
+  if not isinstance(function, client_functions.ClientFunction):
+    return None
+  if function.of_each is None:
+    return None
   if any(protocol.sums(name) or protocol.totals(name) for name in protocol.kinds):
     return None
   return function
@@ -210,6 +232,8 @@ class ClientLoop:
     self._sizes = pack[packs.SIZES]
     self._ends = tf.cumsum(self._sizes)
     self._zero = zero
+    floats = sum(math.prod(x.shape) for x in tf.nest.flatten(zero.means))
+    self._most_apart = _FLOATS_APART // max(floats, 1)
 
   def total(self) -> tuple[Sums, Any]:
     """Returns the sums over all clients, and the clients' states, stacked."""
@@ -218,8 +242,10 @@ class ClientLoop:
       lambda x: tf.TensorArray(x.dtype, count, element_shape=x.shape[1:]), self._states
     )
     step = self._one
-    if self._together is not None:
+    if self._together is not None and not self._clip_norms:
       step = functools.partial(self._chunk, self._together)
+    elif self._together is not None and self._most_apart > 1:
+      step = functools.partial(self._chunk_apart, self._together)
     total, arrays = self._loop(tf.constant(0), count, step, arrays)
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
@@ -260,12 +286,44 @@ class ClientLoop:
     flat, _ = tf.clip_by_global_norm(tf.nest.flatten(value), self._clip_norms[name])
     return tf.nest.pack_sequence_as(value, flat)
 
+  def _chunk_apart(self, together, first, end, arrays) -> tuple[tf.Tensor, Sums, Any]:
+    """Takes clients of equal size that go through the networks together, each clipped.
+
+    They keep nothing: there are no arrays.
+    """
+    most = tf.minimum(first + self._most_apart, end)
+    after = tf.minimum(self._chunk_end(together, first, True), most)
+    part = tf.cond(
+      # One by itself, and those without examples, as ever.
+      (self._sizes[first] > 0) & (after - first > 1),
+      lambda: self._sum_of_each(together, first, after),
+      lambda: self._loop(first, after, self._one, arrays)[0],
+    )
+    return after, part, arrays
+
+  def _sum_of_each(self, together, first, after) -> Sums:
+    """Returns the sums over clients of equal size, with each one clipped."""
+    sent = together.of_each(self._shared, self._take(first, after), after - first)
+    finite = clipping.finite_rows(sent)
+    sizes = self._sizes[first:after]
+    weights = tf.where(finite, together.weigh(sizes), 0.0)
+    means = collections.OrderedDict(
+      (name, clipping.sum_of_rows(value, weights, self._clip_norms.get(name)))
+      for name, value in sent.items()
+    )
+    counted = clients.counts(sizes, tf.constant(True))
+    discarded = tf.reduce_sum(tf.cast(~finite, tf.int32))
+    counted['examples'] -= discarded * sizes[0]
+    counted['nonfinite_clients'] += discarded
+    totals = collections.OrderedDict((name, counted) for name in self._zero.totals)
+    return Sums(means, tf.reduce_sum(weights), totals)
+
   def _chunk(self, together, first, end, arrays) -> tuple[tf.Tensor, Sums, Any]:
     """Takes clients from `first` on that go through the networks together.
 
     They keep nothing: there are no arrays.
     """
-    after = tf.minimum(self._chunk_end(together, first), end)
+    after = tf.minimum(self._chunk_end(together, first, not together.additive), end)
     sizes = self._sizes[first:after]
     means, finite = self._mean(together, self._take(first, after), after - first)
     totals = collections.OrderedDict(
@@ -278,11 +336,11 @@ class ClientLoop:
     )
     return after, part, arrays
 
-  def _chunk_end(self, together, first):
+  def _chunk_end(self, together, first, of_equal_size):
     """Returns the client after the last that goes together with `first`."""
     begin = self._ends[first] - self._sizes[first]
     after = tf.searchsorted(self._ends, [begin + together.together], side='right')[0]
-    if not together.additive:
+    if of_equal_size:
       equal = tf.searchsorted(self._sizes, [self._sizes[first]], side='right')[0]
       after = tf.minimum(after, equal)
     return tf.maximum(after, first + 1)

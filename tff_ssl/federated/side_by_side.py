@@ -1,9 +1,18 @@
-"""The first step of many clients of equal size, computed side by side."""
+"""The first step of many clients of equal size, computed side by side.
+
+Where only the mean over the clients is wanted, one gradient is taken of it. Where each
+client's is, to be clipped, the clients go through the networks together all the same,
+and each one's part of the gradient is kept apart (`encoders.of_clients`).
+"""
 
 import collections
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.encoders import network
+from tff_ssl.encoders import of_clients
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
@@ -33,38 +42,14 @@ def mean_gradient(
     The mean of the gradients of the clients' losses, and the mean of the objective's
     metrics with `loss`.
   """
-  size = base.example_count(examples) // num_clients
-
-  def grouped(value):
-    return tf.reshape(value, tf.concat([[num_clients, size], tf.shape(value)[1:]], 0))
-
   with tf.GradientTape() as tape:
     tape.watch(params)
     encodings = objective.encode(params, examples, seed)
-
-  @tf.autograph.experimental.do_not_convert
-  def of_one_client(client):
-    own, own_examples = client
-    with tf.GradientTape() as client_tape:
-      client_tape.watch(own)
-      loss, reported = objective.loss_of_encodings(own, own_examples)
-    metrics: base.Metrics = collections.OrderedDict(loss=loss)
-    metrics.update(reported)
-    # An encoding may be there for the metrics alone.
-    zero = tf.UnconnectedGradients.ZERO
-    return client_tape.gradient(loss, own, unconnected_gradients=zero), metrics
-
-  gradients, metrics = tf.vectorized_map(
-    of_one_client,
-    tf.nest.map_structure(grouped, (encodings, examples)),
-    fallback_to_while_loop=False,
+  gradients, metrics = _of_losses(
+    objective.loss_of_encodings, encodings, examples, num_clients
   )
   share = 1 / num_clients
-  upstream = tf.nest.map_structure(
-    lambda g, e: tf.reshape(g, tf.shape(e)) * tf.cast(share, e.dtype),
-    gradients,
-    encodings,
-  )
+  upstream = tf.nest.map_structure(lambda g: g * tf.cast(share, g.dtype), gradients)
   gradient = tape.gradient(
     encodings,
     params,
@@ -72,6 +57,96 @@ def mean_gradient(
     unconnected_gradients=tf.UnconnectedGradients.ZERO,
   )
   return gradient, tf.nest.map_structure(lambda m: tf.reduce_mean(m, 0), metrics)
+
+
+def each_gradient(
+  encode: Callable[[base.Params], base.Encodings],
+  loss: Callable[[base.Encodings, base.Examples], tuple[tf.Tensor, base.Metrics]],
+  params: base.Params,
+  examples: base.Examples,
+  num_clients: tf.Tensor,
+) -> tuple[base.Params, base.Metrics]:
+  """Returns the gradient of each client's loss, and each one's metrics.
+
+  Args:
+    encode: Parameters -> the encodings of `examples`, through networks that have
+      parameters for each client (see `gives_each`).
+    loss: (encodings, examples) of a client -> its loss and metrics.
+    params: Where all clients start.
+    examples: Those of K clients with n >= 1 examples each, client after client.
+    num_clients: K, int32 scalar.
+
+  Returns:
+    The gradients [K, ...] and the metrics with `loss`, [K, ...].
+  """
+  size = base.example_count(examples) // num_clients
+  shared = collections.OrderedDict(
+    (name, of_clients.parameter(value, num_clients, size))
+    for name, value in params.items()
+  )
+  slots = collections.OrderedDict((name, p.slots) for name, p in shared.items())
+  with tf.GradientTape() as tape:
+    tape.watch(slots)
+    encodings = encode(shared)
+  by_encodings, metrics = _of_losses(loss, encodings, examples, num_clients)
+  gradients = tape.gradient(
+    encodings,
+    slots,
+    output_gradients=by_encodings,
+    unconnected_gradients=tf.UnconnectedGradients.ZERO,
+  )
+  return gradients, metrics
+
+
+def gives_each(objective: Any) -> bool:
+  """Returns whether `each_gradient` can take an objective's networks.
+
+  Its parameters must be those of networks that treat each example by itself and compute
+  in the type of the parameters.
+
+  Args:
+    objective: What is minimised.
+  """
+  if population.mixes_examples(objective) or not isinstance(objective, base.Networked):
+    return False
+  return all(net.precision == network.FLOAT32 for net in objective.networks.values())
+
+
+def grouped(values: Any, num_clients: tf.Tensor) -> Any:
+  """Returns [K n, ...] as [K, n, ...], of each tensor of a structure."""
+
+  def group(value):
+    sizes = [num_clients, tf.shape(value)[0] // num_clients]
+    return tf.reshape(value, tf.concat([sizes, tf.shape(value)[1:]], 0))
+
+  return tf.nest.map_structure(group, values)
+
+
+def _of_losses(loss, encodings, examples, num_clients):
+  """Returns each client's gradient by its encodings, and its metrics with `loss`."""
+
+  @tf.autograph.experimental.do_not_convert
+  def of_one_client(client):
+    own, own_examples = client
+    with tf.GradientTape() as client_tape:
+      client_tape.watch(own)
+      value, reported = loss(own, own_examples)
+    metrics: base.Metrics = collections.OrderedDict(loss=value)
+    metrics.update(reported)
+    # An encoding may be there for the metrics alone.
+    zero = tf.UnconnectedGradients.ZERO
+    return client_tape.gradient(value, own, unconnected_gradients=zero), metrics
+
+  gradients, metrics = tf.vectorized_map(
+    of_one_client,
+    grouped((encodings, examples), num_clients),
+    fallback_to_while_loop=False,
+  )
+  # As the encodings are: one row after another.
+  gradients = tf.nest.map_structure(
+    lambda g, e: tf.reshape(g, tf.shape(e)), gradients, encodings
+  )
+  return gradients, metrics
 
 
 def only_step(
@@ -89,13 +164,11 @@ def only_step(
     or keep state, or the mean of the steps is not the step of the mean gradient.
   """
   optimizer = plan.optimizer
-  if not (plan.is_one_step and optimizer.first_step_is_affine):
+  if not optimizer.first_step_is_affine:
     return None
-  if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):
+  separable = _taken_side_by_side(objective, plan)
+  if separable is None:
     return None
-  if population.mixes_examples(objective) or isinstance(objective, base.Scheduled):
-    return None
-  separable: base.Separable = objective
 
   def of_equal_clients(shared, examples, num_clients):
     params = shared['params']
@@ -110,3 +183,57 @@ def only_step(
     return collections.OrderedDict(update=update, metrics=metrics)
 
   return of_equal_clients
+
+
+def each_only_step(
+  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+) -> client_functions.EqualClients | None:
+  """Builds the payloads of clients of equal size that take one step, each by itself.
+
+  Args:
+    objective: What is minimised.
+    plan: How a client trains.
+
+  Returns:
+    As of `only_step`, but each client's own, [K, ...]; None where they must be computed
+    one by one.
+  """
+  separable = _taken_side_by_side(objective, plan)
+  if separable is None or not gives_each(separable):
+    return None
+  optimizer = plan.optimizer
+
+  def of_each(shared, examples, num_clients):
+    params = shared['params']
+    gradients, metrics = each_gradient(
+      lambda own: separable.encode(own, examples, shared['seed']),
+      separable.loss_of_encodings,
+      params,
+      examples,
+      num_clients,
+    )
+
+    @tf.autograph.experimental.do_not_convert
+    def update(gradient):
+      stepped, _ = optimizer.update(
+        params, optimizer.init(params), gradient, shared['rate']
+      )
+      return tf.nest.map_structure(tf.subtract, params, stepped)
+
+    updates = tf.vectorized_map(update, gradients, fallback_to_while_loop=False)
+    return collections.OrderedDict(update=updates, metrics=metrics)
+
+  return of_each
+
+
+def _taken_side_by_side(
+  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+) -> base.Separable | None:
+  """Returns the objective if clients' only steps can be taken together, else None."""
+  if not plan.is_one_step:
+    return None
+  if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):
+    return None
+  if population.mixes_examples(objective) or isinstance(objective, base.Scheduled):
+    return None
+  return objective

@@ -19,5 +19,5 @@ def at_most(vectors: tf.Tensor, length: float) -> tf.Tensor:
   square = tf.reduce_sum(tf.square(vectors), axis=1, keepdims=True)
   is_longer = square > length**2
   # Not the root of 0, whose gradient is not finite.
-  root = tf.sqrt(tf.where(is_longer, square, tf.ones_like(square)))
+  root = tf.sqrt(tf.where(is_longer, square, tf.ones([], square.dtype)))
   return tf.where(is_longer, vectors * (length / root), vectors)

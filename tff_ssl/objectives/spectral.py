@@ -60,8 +60,16 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     reference: statistics_lib.Reference | None = None,
   ) -> tuple[statistics_lib.Statistics, base.Metrics]:
     """Returns the statistics, and 2 d means from which `encoding_std` is known."""
+    return self.statistics_of(*self.model.encode(params, examples, seed), reference)
+
+  def statistics_of(
+    self,
+    f: tf.Tensor,
+    g: tf.Tensor,
+    reference: statistics_lib.Reference | None = None,
+  ) -> tuple[statistics_lib.Statistics, base.Metrics]:
+    """Returns what `statistics_and_spread` does, of encodings f and g [n, d]."""
     del reference
-    f, g = self.model.encode(params, examples, seed)
     return self._statistics(f, g), collapse.std_metrics(f)
 
   def no_statistics(self) -> statistics_lib.Statistics:

@@ -48,9 +48,14 @@ class OfStatistics(base.Objective, Protocol):
   0 has references without a tensor.
 
   Attributes:
+    model: What encodes the examples.
     share_bound: The largest l2 norm of one example's share of the statistics, so that
       n_k times those of a client are at most n_k times as long; None: there is none.
   """
+
+  @property
+  def model(self) -> dual_encoder.DualEncoder:
+    """See the class."""
 
   @property
   def share_bound(self) -> float | None:
@@ -73,6 +78,11 @@ class OfStatistics(base.Objective, Protocol):
     reference: Reference | None = None,
   ) -> tuple[Statistics, base.Metrics]:
     """Returns the means, and those from which `encoding_std` is known."""
+
+  def statistics_of(
+    self, f: tf.Tensor, g: tf.Tensor, reference: Reference | None = None
+  ) -> tuple[Statistics, base.Metrics]:
+    """Returns the same of the two encodings that the model has made of a batch."""
 
   def no_statistics(self) -> Statistics:
     """Returns the statistics of no example."""
@@ -198,7 +208,12 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       seed: int32 [2].
       reference: As of `statistics`.
     """
-    f, g = self.model.encode(params, examples, seed)
+    return self.statistics_of(*self.model.encode(params, examples, seed), reference)
+
+  def statistics_of(
+    self, f: tf.Tensor, g: tf.Tensor, reference: Reference | None = None
+  ) -> tuple[Statistics, base.Metrics]:
+    """Returns what `statistics_and_spread` does, of encodings f and g [n, d]."""
     found = cco.statistics(
       f, g, self._within, reference=reference, norm=self.encoding_norm
     )

@@ -14,9 +14,16 @@ The unit is a client. What is counted is what a run draws:
     Mironov, Talwar and Zhang, "Renyi Differential Privacy of the Sampled Gaussian
     Mechanism", 2019). Populations with one client more or less are compared, a sum
     changes by up to C, and the number of clients of a round is a secret.
+  - `sampling.PassCohorts`, pass after pass through the population. Nothing is made of
+    who is drawn, which may be known: what counts is how often a client takes part, at
+    most once a pass. Compared are a client's contributions and zeros in their place,
+    with its number of examples and its place in the cohorts as they are (zero-out, of
+    Kairouz et al., "Practical and Private (Deep) Learning without Sampling or
+    Shuffling", ICML 2021); a sum changes by up to C.
 """
 
-from collections.abc import Mapping, Sequence
+import collections
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import functools
 import importlib.metadata
@@ -26,22 +33,30 @@ from typing import Any
 import dp_accounting
 import numpy as np
 
+from tff_ssl.runtime import sampling as sampling_lib
+
 # What the numbers come from, for whoever checks them.
 NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
 # How cohorts are drawn.
-FIXED, POISSON = 'fixed', 'poisson'
+FIXED, POISSON, PASSES = 'fixed', 'poisson', 'passes'
 # By how many clip norms a client that is replaced moves a sum, and one that is added.
-_SENSITIVITY = {FIXED: 2.0, POISSON: 1.0}
+_SENSITIVITY = {FIXED: 2.0, POISSON: 1.0, PASSES: 1.0}
+# Of Gaussian noise without sampling dp_accounting does not ask for the relation.
 _NEIGHBOURS = {
   FIXED: dp_accounting.NeighboringRelation.REPLACE_ONE,
   POISSON: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+  PASSES: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
 }
-# Orders alpha that noise is looked for with: a quarter of dp_accounting's in a tenth of
-# its time. Epsilon by fewer orders is never smaller.
+# Orders alpha that noise is first looked for with: a quarter of dp_accounting's in a
+# tenth of its time. Epsilon by fewer orders is never smaller.
 _WHOLE_ORDERS = (*range(2, 64), 128, 256, 512, 1024)
 _FEW_ORDERS = (1.1, 1.25, 1.5, 1.75, *range(2, 33), 40, 50, 63)
 # Where the noise of a round is looked for, as a multiplier.
 _LEAST, _MOST = 1e-2, 1e6
+# What of a budget may be left, and how often the orders are chosen anew for it.
+_LEFT, _REFINED = 0.005, 5
+# Orders on each side of the best one.
+_NEAR = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +71,11 @@ class Terms:
       noise over the clip norm.
     delta: Of (epsilon, delta); below 1 / N.
     amplified: Whether that cohorts are drawn counts. It does where noise is Gaussian
-      and who is in a cohort is secret; else a client counts as if in every round.
-    sampling: How cohorts are drawn: `FIXED` or `POISSON`.
+      and who is in a cohort is secret; else a client counts as if in every round, or
+      in one of each pass.
+    sampling: How cohorts are drawn: `FIXED`, `POISSON` or `PASSES`.
+    gaussian: Whether the noise is Gaussian. What is known of other noise is known of
+      whole orders of the Renyi divergence.
   """
 
   population: int
@@ -66,6 +84,7 @@ class Terms:
   delta: float
   amplified: bool = True
   sampling: str = FIXED
+  gaussian: bool = True
 
   def __post_init__(self):
     if self.sampling not in _NEIGHBOURS:
@@ -76,6 +95,16 @@ class Terms:
       raise ValueError(
         f'sampling is {POISSON!r} where who is in a cohort is known; it must be '
         f'{FIXED!r}, of which a client may count as if in every round.'
+      )
+    if self.sampling == PASSES and self.amplified:
+      raise ValueError(
+        f'amplified is True where sampling is {PASSES!r}; it must be False, for '
+        'nothing is made there of who is in a cohort.'
+      )
+    if self.amplified and not self.gaussian:
+      raise ValueError(
+        'amplified is True where noise is not Gaussian; it must be False, for what '
+        'sampling helps then is not known.'
       )
     if not 1 <= self.cohort <= self.population:
       raise ValueError(
@@ -101,8 +130,38 @@ class Terms:
     """Returns z, the multiplier of all releases of a round together."""
     return sum(z**-2 for z in self.multipliers.values()) ** -0.5
 
+  def counted(self, rounds: Iterable[int | None]) -> int:
+    """Returns what releases count as: in how many of them a client can be.
+
+    In all, but for passes: there a client is in one round of each at most, and in all
+    releases of it where it was repeated after a kill.
+
+    Args:
+      rounds: Of each release, that of which it is, from 1; None: it is not known, and
+        may be a round of any client.
+    """
+    if self.sampling != PASSES:
+      return sum(1 for _ in rounds)
+    per_pass = sampling_lib.rounds_of_pass(self.population, self.cohort)
+    times = collections.Counter(rounds)
+    total, most = 0, collections.Counter[int]()
+    for round, count in times.items():
+      if round is None:
+        total += count
+        continue
+      number, _ = sampling_lib.pass_of(round, per_pass)
+      most[number] = max(most[number], count)
+    return total + most.total()
+
+  def counted_once(self, rounds: int) -> int:
+    """Returns `counted` of the first so many rounds, none of them repeated."""
+    if self.sampling != PASSES:
+      return rounds
+    per_pass = sampling_lib.rounds_of_pass(self.population, self.cohort)
+    return -(-rounds // per_pass)
+
   def event(self) -> dp_accounting.DpEvent:
-    """Returns one round: all of its releases, of one cohort."""
+    """Returns one round for a client that can be in it: all of its releases."""
     released = dp_accounting.ComposedDpEvent(
       [
         dp_accounting.GaussianDpEvent(z / _SENSITIVITY[self.sampling])
@@ -113,6 +172,8 @@ class Terms:
       return dp_accounting.PoissonSampledDpEvent(
         self.cohort / self.population, released
       )
+    if self.sampling == PASSES:
+      return released
     return dp_accounting.SampledWithoutReplacementDpEvent(
       self.population, self.cohort if self.amplified else self.population, released
     )
@@ -142,6 +203,7 @@ class Terms:
       'delta': self.delta,
       'amplified': self.amplified,
       'sampling': self.sampling,
+      'gaussian': self.gaussian,
     }
 
 
@@ -167,29 +229,47 @@ class Accountant:
       terms: Of each round.
       orders: See `new_accountant`. Any give a bound; more give a better one.
     """
-    if not terms.amplified:
-      # What is known of other noise than Gaussian is known of whole orders.
+    if not terms.gaussian:
       orders = _WHOLE_ORDERS
     one = new_accountant(orders, terms.sampling).compose(terms.event())
-    self._delta = terms.delta
+    self._terms = terms
     self._orders = one.orders
     self._of_one = one.rdp
 
-  def epsilon(self, rounds: int) -> float:
-    """Returns epsilon after so many rounds, at the delta of the terms."""
-    if not rounds:
-      return 0.0
-    found, _ = dp_accounting.rdp.compute_epsilon(
-      self._orders, rounds * self._of_one, self._delta
+  def epsilon(self, counted: int) -> float:
+    """Returns epsilon at the delta of the terms.
+
+    Args:
+      counted: Releases, as `Terms.counted` counts them.
+    """
+    return self._epsilon(counted)[0]
+
+  def _epsilon(self, counted: int) -> tuple[float, float]:
+    """Returns epsilon, and the order that it is of."""
+    if not counted:
+      return 0.0, float(self._orders[-1])
+    found, order = dp_accounting.rdp.compute_epsilon(
+      self._orders, counted * self._of_one, self._terms.delta
     )
-    return float(found)
+    return float(found), float(order)
+
+  def epsilon_after(self, rounds: int) -> float:
+    """Returns epsilon after so many rounds, none of them repeated."""
+    return self.epsilon(self._terms.counted_once(rounds))
+
+  def orders_near_best(self, rounds: int) -> list[float]:
+    """Returns the order that `epsilon_after` is of, and some on each side of it."""
+    _, best = self._epsilon(self._terms.counted_once(rounds))
+    ordered = sorted(self._orders)
+    place = int(np.argmin(np.abs(np.array(ordered) - best)))
+    return ordered[max(place - _NEAR, 0) : place + _NEAR + 1]
 
   def rounds_within(self, epsilon: float, most: int) -> int:
     """Returns how many rounds stay within a budget, at most `most`."""
     low, high = 0, most
     while low < high:
       middle = (low + high + 1) // 2
-      if self.epsilon(middle) <= epsilon:
+      if self.epsilon_after(middle) <= epsilon:
         low = middle
       else:
         high = middle - 1
@@ -205,6 +285,7 @@ def solve(
   delta: float,
   amplified: bool = True,
   sampling: str = FIXED,
+  gaussian: bool = True,
 ) -> float:
   """Returns the least noise of a round with which a run stays within a budget.
 
@@ -216,10 +297,12 @@ def solve(
     delta: Below 1 / N.
     amplified: See `Terms`.
     sampling: See `Terms`.
+    gaussian: See `Terms`.
 
   Returns:
-    z, the multiplier of all releases of a round together: a little more than it need
-    be, for it is looked for with few orders, and never one that exceeds the budget.
+    z, the multiplier of all releases of a round together: with it a run spends at most
+    the budget, and as a rule more than 99 % of it. dp_accounting's orders end at 1,024
+    and begin above 1: of budgets beyond what these are best for, more may be left.
 
   Raises:
     ValueError: If a number is out of range, or no noise is enough.
@@ -229,19 +312,34 @@ def solve(
   if rounds < 1:
     raise ValueError(f'rounds is {rounds}; it must be at least 1.')
 
-  def is_enough(z: float) -> bool:
-    terms = Terms(population, cohort, {'round': z}, delta, amplified, sampling)
-    return Accountant(terms, _FEW_ORDERS).epsilon(rounds) <= epsilon
+  def accountant(z: float, orders: Sequence[float] | None) -> Accountant:
+    terms = Terms(
+      population, cohort, {'round': z}, delta, amplified, sampling, gaussian
+    )
+    return Accountant(terms, orders)
+
+  def least(orders: Sequence[float], low: float, high: float, factor: float) -> float:
+    """Returns enough noise, at most `factor` times what is not, by some orders."""
+    while high > factor * low:
+      middle = float(np.sqrt(low * high))
+      is_enough = accountant(middle, orders).epsilon_after(rounds) <= epsilon
+      low, high = (low, middle) if is_enough else (middle, high)
+    return high
 
   low, high = _LEAST, 1.0
-  while not is_enough(high):
+  while accountant(high, _FEW_ORDERS).epsilon_after(rounds) > epsilon:
     low, high = high, 2.0 * high
     if high > _MOST:
       raise ValueError(
         f'epsilon is {epsilon:g} with delta {delta:g}; no noise keeps {rounds} rounds '
         'within it: it must be larger.'
       )
-  while high > 1.001 * low:
-    middle = float(np.sqrt(low * high))
-    low, high = (low, middle) if is_enough(middle) else (middle, high)
-  return high
+  z = least(_FEW_ORDERS, low, high, 1.01)
+  for _ in range(_REFINED):
+    # As what is spent is counted: by all orders. Of them the best here and those next
+    # to it are looked for further with.
+    full = accountant(z, None)
+    if full.epsilon_after(rounds) >= (1 - _LEFT) * epsilon:
+      break
+    z = least(full.orders_near_best(rounds), _LEAST, z, 1.0005)
+  return z

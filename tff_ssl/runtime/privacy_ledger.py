@@ -61,6 +61,11 @@ class Ledger:
       )
 
   @property
+  def rounds(self) -> list[int | None]:
+    """Of each release its round; None of one whose line is torn."""
+    return rounds(self.path.parent)
+
+  @property
   def releases(self) -> int:
     """How many releases there are, those that may have been among them."""
     return count(self.path.parent)
@@ -91,8 +96,25 @@ def count(folder: str | os.PathLike[str]) -> int:
   Args:
     folder: Of the run.
   """
+  return len(rounds(folder))
+
+
+def rounds(folder: str | os.PathLike[str]) -> list[int | None]:
+  """Returns of each release of a folder's ledger its round, from 1; None: torn.
+
+  Args:
+    folder: Of the run.
+  """
   content = (pathlib.Path(folder) / NAME).read_bytes()
-  return sum(1 for line in content.split(b'\n')[1:] if line.strip())
+  return [_round(line) for line in content.split(b'\n')[1:] if line.strip()]
+
+
+def _round(line: bytes) -> int | None:
+  try:
+    found = json.loads(line)['round']
+  except (ValueError, TypeError, KeyError):
+    return None
+  return found if isinstance(found, int) and found >= 1 else None
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -100,7 +100,12 @@ class PrivateRounds:
   @property
   def epsilon(self) -> float:
     """What all of them cost."""
-    return self._accountant.epsilon(self.releases)
+    return self._accountant.epsilon(self.counted)
+
+  @property
+  def counted(self) -> int:
+    """In how many of them a client can be."""
+    return self._terms.counted(self._opened.rounds)
 
   def initialize(self) -> Any:
     """Returns the initial state, which nothing of a client is in."""
@@ -149,6 +154,8 @@ class PrivateRounds:
     self._round += 1
     self._check_cohort(output.metrics)
     spent = collections.OrderedDict(epsilon=self.epsilon, releases=self.releases)
+    if self._terms.sampling == accounting.PASSES:
+      spent['participations'] = self.counted
     metrics = collections.OrderedDict(output.metrics)
     if self._withholds and phases.CLIENT_WORK in metrics:
       work = metrics[phases.CLIENT_WORK]
@@ -166,7 +173,8 @@ class PrivateRounds:
   def _check_budget(self, state: Any) -> None:
     if self._budget is None:
       return
-    after = self._accountant.epsilon(self.releases + 1)
+    rounds = [*self._opened.rounds, self._round + 1]
+    after = self._accountant.epsilon(self._terms.counted(rounds))
     if after > self._budget:
       raise BudgetSpentError(
         f'The privacy budget of epsilon = {self._budget:g} at delta = '

@@ -75,6 +75,76 @@ class PoissonCohorts:
     return _draw(self._client_ids, size, generator)
 
 
+class PassCohorts:
+  """Draws the cohorts of pass after pass through the population.
+
+  Each pass is an order of all clients, drawn anew, and its rounds take the clients in
+  that order: in a pass no client takes part twice. What is left of a pass when there
+  are too few clients for a further round sits it out. A function of the seed and the
+  round alone, like `Cohorts`.
+  """
+
+  def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
+    """Fixes the population.
+
+    Args:
+      client_ids: All clients; their order does not matter.
+      clients_per_round: Size of a cohort, at most the number of clients.
+      seed: Non-negative.
+
+    Raises:
+      ValueError: If ids repeat, the cohort cannot be drawn or the seed is negative.
+    """
+    self._client_ids = _population(client_ids, clients_per_round, seed)
+    self._clients_per_round = clients_per_round
+    self._rounds = rounds_of_pass(len(self._client_ids), clients_per_round)
+    self._seed = seed
+    # The last order that was asked for: a permutation of many clients takes a while.
+    self._last: tuple[int, np.ndarray] | None = None
+
+  def __call__(self, round: int) -> list[str]:
+    """Returns the sorted client ids of a round.
+
+    Args:
+      round: Number of the round, from 1.
+
+    Raises:
+      ValueError: If the round is below 1.
+    """
+    number, place = pass_of(round, self._rounds)
+    if self._last is None or self._last[0] != number:
+      generator = np.random.default_rng([self._seed, number])
+      self._last = number, generator.permutation(len(self._client_ids))
+    first = place * self._clients_per_round
+    drawn = self._last[1][first : first + self._clients_per_round]
+    return [self._client_ids[position] for position in np.sort(drawn)]
+
+
+def rounds_of_pass(population: int, clients_per_round: int) -> int:
+  """Returns the rounds of a pass in which a client takes part at most once.
+
+  Args:
+    population: N, all clients.
+    clients_per_round: K, at most N.
+  """
+  return population // clients_per_round
+
+
+def pass_of(round: int, rounds: int) -> tuple[int, int]:
+  """Returns in which pass a round is, and its place in it, both from 0.
+
+  Args:
+    round: Its number, from 1.
+    rounds: Of a pass.
+
+  Raises:
+    ValueError: If the round is below 1.
+  """
+  if round < 1:
+    raise ValueError(f'round is {round}; it must be at least 1, the first of a pass')
+  return divmod(round - 1, rounds)
+
+
 def _population(
   client_ids: Sequence[str], clients_per_round: int, seed: int
 ) -> ids_lib.Ids:

@@ -1,0 +1,71 @@
+"""Packed clients that are clipped: the numbers of clients apart, and how they come."""
+
+import numpy as np
+import pytest
+
+from tests.algorithms import harness
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import side_by_side
+from tff_ssl.objectives import contrastive
+
+# One client has nothing, one nothing finite; sizes with several clients and with one.
+_SIZES = [1, 0, 2, 1, 2, 1, 2, 3]
+_BROKEN = 4
+_CLIP = 0.5
+# Of steps that float32 does not round off the weights.
+_SGD = optimizers.OptimizerConfig('sgd', 1.0)
+# Hardly any noise: what is left of a comparison are the clipped sums.
+_PRIVATE = aggregation_lib.private(1e-9, _CLIP, _CLIP, metrics_clip=_CLIP)
+
+
+def _examples():
+  examples = harness.arrays(sum(_SIZES))
+  clients = harness.split(_SIZES)
+  examples['image'][clients[_BROKEN][0]] = np.nan
+  return examples, clients
+
+
+def _build(name, packed=False):
+  optimizer = optimizers.build_optimizer(_SGD)
+  element = harness.PACKS if packed else harness.ELEMENT
+  if name == 'fedavg':
+    objective = contrastive.ContrastiveObjective(harness.model())
+    config = fedavg.FedAvgConfig(seed=harness.SEED)
+    return fedavg.build_fedavg(objective, element, optimizer, config, _PRIVATE)
+  config = dcco.DCCOConfig(seed=harness.SEED)
+  return dcco.build_dcco(harness.cco(name), element, optimizer, config, _PRIVATE)
+
+
+@pytest.mark.parametrize('name', ['cco', 'fedavg'])
+def test_clipped_sums_are_those_of_clients_apart(tff_context, name):
+  examples, clients = _examples()
+  apart, packed = _build(name), _build(name, packed=True)
+  expected, metrics = harness.rounds_of(apart, [harness.cohort(clients, examples)])
+  states, packed_metrics = harness.rounds_of(
+    packed, [harness.packed_cohort(clients, examples, 1)]
+  )
+  before, after = (harness.weights(apart, state) for state in expected)
+  _, packed_after = (harness.weights(packed, state) for state in states)
+  assert harness.relative(packed_after - before, after - before) < 1e-5
+  for metric, value in metrics[0]['client_work'].items():
+    found = packed_metrics[0]['client_work'][metric]
+    assert found == pytest.approx(value, rel=1e-4, abs=1e-5), metric
+  # It is clipping that was compared: what six clients send, over all of the examples.
+  step = np.linalg.norm(after - before)
+  assert 0 < step <= 6 * _CLIP / metrics[0]['client_work']['examples'] * 1.001
+
+
+def test_what_goes_through_the_networks_together():
+  cco = harness.cco()
+  config = dcco.DCCOConfig()
+  assert dcco.encode(cco).of_each is not None
+  assert dcco.train(cco, config).of_each is not None
+  assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).of_each is None
+  contrast = contrastive.ContrastiveObjective(harness.model())
+  plan = fedavg.FedAvgConfig().local
+  assert side_by_side.each_only_step(contrast, plan) is not None
+  batch_norm = contrastive.ContrastiveObjective(harness.model(batch_norm=True))
+  assert side_by_side.each_only_step(batch_norm, plan) is None

@@ -1,0 +1,51 @@
+"""Clipping what each of many clients sends, where their values are rows of tensors."""
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def finite_rows(values: Any) -> tf.Tensor:
+  """Returns whether all that a client sends is finite, bool [K].
+
+  Args:
+    values: A structure of floating tensors [K, ...], a row for each client.
+  """
+  # As `clients.is_finite`: a sum is cheaper than a test of each entry.
+  sums = [tf.cast(_row_sums(x), tf.float64) for x in tf.nest.flatten(values)]
+  return tf.math.is_finite(tf.add_n(sums))
+
+
+def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> Any:
+  """Returns the sum over clients of weight times value, each clipped before.
+
+  Args:
+    values: A structure of floating tensors [K, ...], a row for each client.
+    weights: float32 [K]; a client of weight 0 adds nothing, whatever its values.
+    norm: The l2 norm, over the whole structure, to which each client's product is
+      clipped; None: it is not.
+
+  Returns:
+    The structure of tensors [...].
+  """
+  kept = tf.nest.map_structure(lambda x: _kept(x, weights), values)
+  factors = weights
+  if norm is not None:
+    squares = [_row_sums(tf.square(x)) for x in tf.nest.flatten(kept)]
+    lengths = weights * tf.sqrt(tf.add_n([tf.cast(s, tf.float32) for s in squares]))
+    factors = weights * tf.minimum(1.0, tf.math.divide_no_nan(norm, lengths))
+    # Of length 0 there is nothing to clip.
+    factors = tf.where(lengths > 0, factors, weights)
+  return tf.nest.map_structure(
+    lambda x: tf.tensordot(tf.cast(factors, x.dtype), x, axes=1), kept
+  )
+
+
+def _kept(x: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+  """Returns rows with zeros in those of weight 0: a product would keep what is NaN."""
+  used = tf.reshape(weights > 0, [-1, *[1] * (x.shape.rank - 1)])
+  return tf.where(used, x, tf.zeros([], x.dtype))
+
+
+def _row_sums(x: tf.Tensor) -> tf.Tensor:
+  return tf.reduce_sum(x, list(range(1, x.shape.rank)))
