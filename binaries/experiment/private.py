@@ -1,7 +1,7 @@
 """What a run says of privacy: its rounds, which are counted, and its encoder's card."""
 
 import collections
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
 from typing import Any
 
@@ -13,6 +13,7 @@ from tff_ssl.federated import releases
 from tff_ssl.runtime import accounting
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import private_rounds
+from tff_ssl.runtime import sampling
 
 # docs/privacy.md says the same with reasons.
 _PROTECTED = (
@@ -47,6 +48,23 @@ _SAMPLING = {
   accounting.POISSON: 'in the mean, each by a chance of its own',
   accounting.PASSES: 'in passes, each at most once a pass',
 }
+
+
+def build_cohorts(
+  client_ids: Sequence[str], clients_per_round: int, seed: int
+) -> Callable[[int], list[str]]:
+  """Builds what draws the cohort of each round.
+
+  Args:
+    client_ids: All clients.
+    clients_per_round: Of a cohort, or in the mean.
+    seed: Of the draws.
+  """
+  if privacy.is_poisson():
+    return sampling.PoissonCohorts(client_ids, clients_per_round, seed)
+  if privacy.is_private() and privacy.COHORTS.value == accounting.PASSES:
+    return sampling.PassCohorts(client_ids, clients_per_round, seed)
+  return sampling.Cohorts(client_ids, clients_per_round, seed)
 
 
 def counted(

@@ -384,7 +384,7 @@ def _build_cohorts(
   """
   seed = common.SEED.value
   cohort_size = common.cohort_size(len(partition))
-  cohorts = privacy.build_cohorts(data.ids, cohort_size, seed)
+  cohorts = private.build_cohorts(data.ids, cohort_size, seed)
   if take is not None:
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))

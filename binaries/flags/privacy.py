@@ -7,7 +7,7 @@
 What each promises, and what not: docs/privacy.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import math
 from typing import Any
 
@@ -19,7 +19,6 @@ from binaries.flags import hosts
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.runtime import accounting
-from tff_ssl.runtime import sampling
 
 PLAIN, SECURE, PRIVATE, DISTRIBUTED = 'plain', 'secure', 'private', 'distributed'
 
@@ -287,23 +286,6 @@ def build(
     noise = noise_of_round(len(sizes), cohort)
     return _private(noise, cohort, expected, _statistics_clip(sizes, share_bound))
   return None
-
-
-def build_cohorts(
-  client_ids: Sequence[str], clients_per_round: int, seed: int
-) -> Callable[[int], list[str]]:
-  """Builds what draws the cohort of each round.
-
-  Args:
-    client_ids: All clients.
-    clients_per_round: Of a cohort, or in the mean.
-    seed: Of the draws.
-  """
-  if is_poisson():
-    return sampling.PoissonCohorts(client_ids, clients_per_round, seed)
-  if is_private() and COHORTS.value == accounting.PASSES:
-    return sampling.PassCohorts(client_ids, clients_per_round, seed)
-  return sampling.Cohorts(client_ids, clients_per_round, seed)
 
 
 def _check_clients(sizes: Sequence[int]) -> None:

@@ -11,6 +11,7 @@ from binaries import dec_ssl
 from binaries import fedavg_ssl
 from binaries import fedema
 from binaries import fedsup
+from binaries.experiment import private
 from binaries.experiment import telling
 from binaries.flags import privacy
 from tests.binaries import in_process
@@ -170,7 +171,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   folder = tmp_path / 'run'
   flags = ('--clients_per_round=1', '--seed=3')
   with in_process.parsed('--aggregation=private', '--privacy_cohorts=poisson'):
-    drawn = privacy.build_cohorts([f'client{k:03}' for k in range(359)], 1, 3)
+    drawn = private.build_cohorts([f'client{k:03}' for k in range(359)], 1, 3)
   sizes = {len(drawn(round)) for round in range(1, 6)}
   # One that nobody is in, and one of several.
   assert 0 in sizes and max(sizes) > 1
