@@ -162,11 +162,17 @@ class Evaluator:
     """
     return watched.evaluate(functools.partial(self._encode, params))
 
-  def evaluate_several(self, models: Mapping[str, network.Params]) -> results.Numbers:
+  def evaluate_several(
+    self,
+    models: Mapping[str, network.Params],
+    known: tuple[network.Params, results.Numbers] | None = None,
+  ) -> results.Numbers:
     """Evaluates the encoders of several models that are a method's result.
 
     Args:
       models: All of the objective's parameters, by the name of the model.
+      known: Parameters of a model, and what `evaluate_model` gave of it: the one of
+        `models` with the same encoder, if there is one, is not evaluated again.
 
     Returns:
       Accuracies of each as `clusters/NAME/...`, their mean as `clusters/mean/...`, and
@@ -180,7 +186,16 @@ class Evaluator:
     prefix = dual_encoder.encoder_prefix(self._encoder)
     by_score: dict[str, list[float]] = collections.OrderedDict()
     for model, params in models.items():
-      for name, value in self.evaluate(network.select(params, prefix)).items():
+      own = network.select(params, prefix)
+      if (
+        known
+        and self._classify is None
+        and _same(own, network.select(known[0], prefix))
+      ):
+        found = known[1]
+      else:
+        found = self.evaluate(own)
+      for name, value in found.items():
         if name.rpartition('/')[2] in results.SCORES:
           numbers[_of_several(model, name)] = value
           by_score.setdefault(name, []).append(value)
@@ -290,6 +305,11 @@ class Evaluator:
         knn_config=evaluation.knn_config(),
         validation=self.validation,
       )
+
+
+def _same(params: network.Params, others: network.Params) -> bool:
+  """Returns whether parameters of one network are equal to the bit."""
+  return all(np.array_equal(params[name], others[name]) for name in params)
 
 
 def _of_several(model: str, name: str) -> str:

@@ -257,7 +257,8 @@ def execute(prepared: Prepared) -> None:
     weights = prepared.weights(state)
     numbers = evaluator.evaluate_model(weights)
     if (several := prepared.chosen.algorithm.models) is not None:
-      numbers.update(evaluator.evaluate_several(several(weights)))
+      models, known = several(weights), (weights, numbers)
+      numbers.update(evaluator.evaluate_several(models, known))
     if own is not None:
       numbers.update(own.during(folder, weights, round))
     return numbers

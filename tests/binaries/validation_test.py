@@ -158,6 +158,10 @@ def test_the_best_of_several_models_is_that_of_the_validation_split(held_out, be
   with mock.patch.object(evaluator, 'evaluate', evaluate):
     found = evaluator.evaluate_several(models)
     assert not evaluator.evaluate_several({'cluster_0': models['cluster_0']})
+  with mock.patch.object(evaluator, 'evaluate', wraps=evaluate) as evaluated:
+    known = models['cluster_1'], evaluate({'number': 1})
+    assert evaluator.evaluate_several(models, known) == found
+  assert [call.args[0]['number'] for call in evaluated.call_args_list] == [0, 2]
   expected = {f'clusters/cluster_{k}/{name}': tested[k] for k in range(3)}
   expected |= {f'clusters/mean/{name}': 0.375, f'clusters/best/{name}': best}
   if held_out:
