@@ -131,6 +131,21 @@ def test_what_is_private_is_clipped_for_each_client(tff_context):
   assert sent['update'] == pytest.approx(sum(clipped) / sum(sizes), rel=1e-5)
 
 
+def test_what_is_too_long_for_a_square_is_clipped_too(tff_context):
+  """A finite update may be so long that the square of its norm is not."""
+
+  def each(shared, examples):
+    del shared
+    return collections.OrderedDict(
+      update=tf.constant(1e25) * tf.cast(tf.shape(examples['image'])[0], tf.float32)
+    )
+
+  aggregation = aggregation_lib.private(1.0, update_clip=4.0, statistics_clip=1.0)
+  function = client_functions.ClientFunction(each, additive=True)
+  sent, _ = _run(function, [1, 2], aggregation)
+  assert abs(sent['update']) <= 2 * 4.0 / 3
+
+
 def test_secure_sums_refuse_packs():
   with pytest.raises(ValueError, match='acts on each client'):
     cohorts.build_cohort(harness.PACKS, aggregation_lib.secure(1.0, 8))
