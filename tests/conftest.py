@@ -50,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
   Not in the process that deals them to others: TensorFlow takes seconds to import.
   """
+  # xdist deals files of many tests first otherwise, whatever comes first here.
+  config.option.loadscopereorder = False
   if config.getoption('dist', 'no') == 'no' or hasattr(config, 'workerinput'):
     contexts = importlib.import_module('tests.contexts')
     config.pluginmanager.register(contexts, 'contexts')
