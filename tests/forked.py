@@ -92,6 +92,11 @@ _forks = _Forks()
 prepare = _forks.prepare
 
 
+def server() -> forks.Forks:
+  """Returns what forks them, for tests of what it does."""
+  return _forks
+
+
 def _serve(channel: int) -> None:
   """Answers requests until the process of the tests ends."""
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

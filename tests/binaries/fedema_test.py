@@ -18,6 +18,7 @@ from tff_ssl.encoders import cnn
 
 _FLAGS = (
   '--task=digits',
+  launch.FLIP,
   '--encoder_norm=group',
   '--encoder=conv2',
   '--encoder_width=0.125',
@@ -162,6 +163,7 @@ def test_the_norm_goes_with_the_scaler(flags, norm):
 
 _SHORT = (
   launch.APART,
+  launch.FLIP,
   '--task=digits',
   '--encoder=conv2',
   '--encoder_width=0.125',
