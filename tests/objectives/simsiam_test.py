@@ -5,8 +5,10 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
+from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simsiam
 
 _SEED = tf.constant([1, 2])
@@ -70,6 +72,25 @@ def test_the_gradient_is_that_of_finite_differences(predictor, stop_gradient):
         sides.append(_reference(objective, moved, batch, targets))
       slope = (sides[0] - sides[1]) / 2e-6
       assert gradient[name].numpy()[index] == pytest.approx(slope, abs=1e-6)
+
+
+def test_batch_norm_takes_each_view_by_itself():
+  model = dual_encoder.Siamese(
+    networks.encoder(), networks.normalized('projector', 3), byol.by_name('byol')
+  )
+  objective = simsiam.SimSiamObjective(model, networks.normalized('predictor', 2))
+  params, batch = objective.init(_SEED, tf.float64), networks.examples(3)
+  views = networks.numpy_views(model, batch, _SEED)
+  z = [networks.numpy_normalized(params, 'projector', x) for x in views]
+  p = [networks.numpy_normalized(params, 'predictor', x) for x in z]
+  expected = -(networks.cosine(p[0], z[1]) + networks.cosine(p[1], z[0])) / 2
+  loss, _, _ = _gradient(objective, params, batch)
+  # Views are float32, and their variances small.
+  assert float(loss) == pytest.approx(expected, abs=1e-4)
+
+
+def test_targets_are_constants_unless_asked_for():
+  assert _objective().stop_gradient
 
 
 def test_no_example_gives_loss_zero_and_no_gradient():
