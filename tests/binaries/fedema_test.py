@@ -26,6 +26,7 @@ _FLAGS = (
   '--predictor_width=8',
   '--partition=classes:per_client=2,clients=5',
   '--clients_per_round=3',
+  '--local_epochs=1',
   '--batch_size=64',
   '--rounds=5',
   '--evaluation_methods=knn',
