@@ -11,7 +11,6 @@ from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import groupwise
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import grouping
-from tff_ssl.runtime import context
 
 
 def _client(weigh):
@@ -42,7 +41,7 @@ def test_the_energy_is_the_square_of_the_weighted_update(weigh, weight):
   np.testing.assert_allclose(sent[grouping.ENERGY], [0, 40 * weight**2, 0])
 
 
-def test_what_a_client_weighs_in_its_group():
+def test_what_a_client_weighs_in_its_group(tff_context):
   """Of four clients of a pack one is empty and one not finite: two count."""
   kinds = {'update': combine.GroupMean(3)}
   counts = collections.OrderedDict(
@@ -56,9 +55,15 @@ def test_what_a_client_weighs_in_its_group():
   )
   to_weight = grouping.build_to_weight(kinds, tff.to_type(sent))
   values = {'clients': 4, 'examples': 9, 'empty_clients': 1, 'nonfinite_clients': 1}
-  with context.local(concurrency=1, optimize_graphs=False):
-    got = to_weight(7.5, values, np.array([0, 1, 0], np.float32))
+  got = to_weight(7.5, values, np.array([0, 1, 0], np.float32))
   assert (got['examples'], got['clients'], got['group']) == (7.5, 2, 1)
+  # A pack of two groups is refused, unless nobody in it counts.
+  mixed = np.array([0.5, 0.5, 0], np.float32)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='clients of several groups'):
+    to_weight(7.5, values, mixed)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='clients of several groups'):
+    to_weight(1.0, values, mixed)
+  assert to_weight(0.0, values, mixed)['examples'] == 0
 
 
 @pytest.mark.parametrize('server_weight', [0.0, 1.0])
