@@ -126,7 +126,12 @@ def test_everything_is_shared():
 
 def test_the_paper_s_heads():
   objective = simsiam.build_simsiam(networks.encoder())
-  assert objective.model.projector.output_dim == 2048
+  kernels = [
+    tuple(spec.shape)
+    for name, spec in objective.model.projector.specs.items()
+    if name.endswith('kernel')
+  ]
+  assert kernels == [(3, 2048), (2048, 2048), (2048, 2048)]
   assert objective.predictor.specs['dense0/kernel'].shape == (2048, 512)
   assert objective.model.augmentation.blur_probability == (0.5, 0.5)
   small = simsiam.build_simsiam(networks.encoder(), projector_widths=(16, 8))
