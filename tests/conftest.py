@@ -16,26 +16,54 @@ from tests import long
 gc.set_threshold(50_000, 20, 100)
 # They share the runs of tests/binaries/conftest.py, which take minutes.
 _SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')
-# Dealt first, so that neither process is left with one of them at the end.
+# Dealt before all others: they fork this process, which takes the longer the more it
+# has (0.7 s with ten gigabytes, and as long again to end the child).
+_FORKING = (
+  'tests/runtime/fork_test.py',
+  'tests/binaries/program_test.py',
+  'tests/binaries/compare_test.py',
+  'tests/binaries/hosts_test.py',
+  'tests/binaries/sweep_test.py',
+  'tests/binaries/claims_test.py',
+  'tests/binaries/race_process_test.py',
+)
+# Dealt next, the dearest first, so that neither process is left with one at the end.
 _LONG = (
-  'tests/binaries/fedsup_test.py',
   'tests/binaries/dcco_test.py',
   'tests/binaries/evaluate_test.py',
   'tests/binaries/benchmark_test.py',
-  'tests/binaries/fedavg_ssl_test.py',
+  'tests/binaries/fedsup_test.py',
   'tests/binaries/fedema_test.py',
-  'tests/binaries/fields_test.py',
-  'tests/binaries/ssfl_test.py',
-  'tests/binaries/more_rounds_test.py',
+  'tests/algorithms/fedema_test.py',
+  'tests/binaries/fedavg_ssl_test.py',
   'tests/algorithms/secure_test.py',
-  'tests/federated/parts_test.py',
+  'tests/documenting/executed_test.py',
+  'tests/algorithms/fed_ssl_test.py',
+  'tests/algorithms/batch_norm_test.py',
+  'tests/runtime/encoder_file_test.py',
   'tests/runtime/hosts_test.py',
+  'tests/readme_test.py',
+  'tests/algorithms/server_batch_norm_test.py',
+  'tests/binaries/ssfl_test.py',
+  'tests/algorithms/per_ssfl_test.py',
+  'tests/algorithms/server_finetuned_test.py',
+  'tests/binaries/partition_test.py',
+  'tests/federated/parts_test.py',
+  'tests/encoders/precision_test.py',
+  'tests/binaries/privacy_test.py',
+  'tests/algorithms/dcco_test.py',
+  'tests/binaries/more_rounds_test.py',
+  'tests/federated/packing_test.py',
+  'tests/algorithms/fedsup_test.py',
+  'tests/binaries/validation_test.py',
+  'tests/algorithms/featarc_test.py',
+  'tests/binaries/masked_test.py',
+  'tests/runtime/context_test.py',
   'tests/runtime/loop_test.py',
   'tests/runtime/in_process_test.py',
   'tests/runtime/stateful_rounds_test.py',
-  'tests/runtime/context_test.py',
-  'tests/readme_test.py',
 )
+_FIRST = (*_FORKING, *_LONG)
 # Tests of a table, row by row: what a row takes long to make is shared.
 _TABLES = {
   'tests/algorithms/conformance_test.py': 'process',
@@ -50,6 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
   Not in the process that deals them to others: TensorFlow takes seconds to import.
   """
+  # xdist deals files of many tests first otherwise, whatever comes first here.
+  config.option.loadscopereorder = False
   if config.getoption('dist', 'no') == 'no' or hasattr(config, 'workerinput'):
     contexts = importlib.import_module('tests.contexts')
     config.pluginmanager.register(contexts, 'contexts')
@@ -79,7 +109,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _turn(item: pytest.Item) -> int:
   """Returns when a test's file is dealt; `sort` keeps the order of equals."""
   file = item.nodeid.split('::')[0]
-  return _LONG.index(file) if file in _LONG else len(_LONG)
+  return _FIRST.index(file) if file in _FIRST else len(_FIRST)
 
 
 @pytest.fixture(scope='module', autouse=True)

@@ -14,6 +14,7 @@ from tff_ssl.runtime import context
 context.remove_default()
 forked.prepare()
 quick.leave_graphs_as_traced()
+quick.enter_contexts_as_they_are()
 
 
 @pytest.fixture(scope='session')

@@ -36,6 +36,8 @@ class Process:
     temporary = pathlib.Path(self._folder.name)
     self._process = programs.Process(module, arguments, temporary, _forks)
     self.pid = self._process.pid
+    # In the environment of what it starts, by which that is known.
+    self.mark = f'TMPDIR={temporary}'
     self.returncode: int | None = None
 
   def poll(self) -> int | None:
@@ -88,6 +90,11 @@ class _Forks(forks.Forks):
 
 _forks = _Forks()
 prepare = _forks.prepare
+
+
+def server() -> forks.Forks:
+  """Returns what forks them, for tests of what it does."""
+  return _forks
 
 
 def _serve(channel: int) -> None:

@@ -22,3 +22,10 @@ _TABLES = {
 def test_what_it_lists_is_there(file, name):
   text = (_ROOT / _TABLES.get(file, file)).read_text(encoding='utf-8')
   assert re.search(rf'\b{name.partition("[")[0]}\b', text)
+
+
+def test_files_that_are_dealt_first_are_there():
+  text = (_ROOT / 'tests/conftest.py').read_text(encoding='utf-8')
+  dealt = re.findall(r"^  '(tests/\S+_test\.py)',$", text, re.MULTILINE)
+  assert len(dealt) == len(set(dealt)) > 30
+  assert all((_ROOT / file).is_file() for file in dealt)

@@ -144,6 +144,8 @@ def _live(
     sys.argv = [program, *arguments]
     # As of `python -m`, which has the path there.
     module = program if '.' in program else f'binaries.{program}'
+    # Of a test that has imported it before it forks.
+    sys.modules.pop(module, None)
     runpy.run_module(module, run_name='__main__', alter_sys=True)
     status = 0
   except SystemExit as ended:

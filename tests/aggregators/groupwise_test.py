@@ -160,10 +160,14 @@ def test_what_is_out_of_range_is_named(call, message):
     call()
 
 
-def test_coefficients_sum_to_one():
+@pytest.mark.parametrize('weights', [[12.0, 0.0, 4.0], [0.25, 0.0, 1.0]])
+def test_coefficients_sum_to_one(weights):
   scales, share = groupwise.coefficients(
-    tf.constant([12.0, 0.0, 4.0]), tf.constant([3, 0, 2]), 1.0
+    tf.constant(weights), tf.constant([3, 0, 2]), 1.0
   )
-  total = float(tf.reduce_sum(tf.constant([12.0, 0.0, 4.0]) * scales) + share)
+  total = float(tf.reduce_sum(tf.constant(weights) * scales) + share)
   assert total == pytest.approx(1.0, rel=1e-6)
   assert float(scales[1]) == 0
+  # Two groups that have a client; the server is one more client of each.
+  np.testing.assert_allclose(scales, [3 / 8 / weights[0], 0, 1 / 3 / weights[2]])
+  assert float(share) == pytest.approx((1 / 4 + 1 / 3) / 2)

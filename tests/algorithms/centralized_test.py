@@ -52,6 +52,20 @@ def test_one_bad_image_spoils_the_step_and_is_reported():
   states, metrics = harness.rounds_of(process, [cohort])
   np.testing.assert_array_equal(*(harness.weights(process, s) for s in states))
   assert int(metrics[0]['client_work']['nonfinite_batches']) == 1
+  assert int(metrics[0]['client_work']['examples']) == 0
+
+
+def test_a_round_without_examples_changes_nothing():
+  """Not by the momentum of the round before it either."""
+  process = centralized.Centralized(
+    harness.cco(), optimizers.build_optimizer(harness.ADAM), harness.SEED
+  )
+  rounds = [harness.cohort(harness.split([5, 7])), harness.cohort([[]])]
+  states, metrics = harness.rounds_of(process, rounds)
+  before, after = (harness.weights(process, s) for s in states[1:])
+  np.testing.assert_array_equal(before, after)
+  np.testing.assert_array_equal(*(harness.flat(s.optimizer) for s in states[1:]))
+  assert int(metrics[1]['client_work']['examples']) == 0
 
 
 @pytest.mark.parametrize(('total', 'expected'), [(10, 1.4), (None, -4.0)])

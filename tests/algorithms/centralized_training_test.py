@@ -63,13 +63,22 @@ def test_it_is_fedavg_with_one_client(tff_context):
 
 @pytest.mark.parametrize('value', [np.nan, None])
 def test_a_round_that_can_not_be_used_changes_nothing(value):
-  process = _centralized()
+  """The statistics of batch norm neither, which no examples would make of nothing."""
+  process = centralized_training.CentralizedTraining(
+    harness.cco(batch_norm=True), _PLAN, _RATE, harness.SEED
+  )
   state = process.initialize()
   data = harness.cohort([[]])[0] if value is None else harness.broken([0, 1, 2], value)
   output = process.next(state, [data])
   np.testing.assert_array_equal(
     harness.weights(process, output.state), harness.weights(process, state)
   )
+  kept, start = (
+    harness.flat(process.get_model_weights(s).non_trainable)
+    for s in (output.state, state)
+  )
+  assert kept.size > 0
+  np.testing.assert_array_equal(kept, start)
   work = output.metrics['client_work']
   assert int(work['examples']) == 0
   assert int(work['nonfinite_batches']) == (value is not None)

@@ -5,6 +5,7 @@ import inspect
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
@@ -43,10 +44,19 @@ def test_each_algorithm_with_stateless_clients_is_described():
   assert learning == {table.TABLE[name].builder for name in _DESCRIBED}
 
 
+def _graphs(name):
+  """Returns how graphs of a form are optimized: for one algorithm as for users."""
+  config = tf.compat.v1.ConfigProto()
+  config.graph_options.rewrite_options.disable_meta_optimizer = name != 'dcco'
+  return config
+
+
 @pytest.mark.parametrize('name', _DESCRIBED)
 def test_each_phase_converts_to_map_reduce_form(name):
   for phase, computation in _single(name).exchanges.items():
-    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(computation)
+    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
+      computation, _graphs(name)
+    )
     assert isinstance(form, tff.backends.mapreduce.MapReduceForm), phase
 
 

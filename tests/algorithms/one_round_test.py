@@ -164,5 +164,6 @@ def test_private_sums_of_bounded_features_are_not_clipped(tff_context):
 def test_sizes_below_1_are_named():
   with pytest.raises(ValueError, match='num_features is 0; it must be at least 1'):
     one_round.build_one_round(0, 2, _ELEMENT)
+  one_round.describe(1, 1)
   with pytest.raises(ValueError, match=r'feature_norm is -1\.0; it must be pos'):
     one_round.build_one_round(2, 2, _ELEMENT, feature_norm=-1.0)

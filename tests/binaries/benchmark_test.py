@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import pathlib
-import uuid
 
 import numpy as np
 import psutil
@@ -19,6 +18,7 @@ from binaries.benchmarking import measure
 from binaries.benchmarking import objectives
 from binaries.benchmarking import problems
 from binaries.benchmarking import workloads
+from tests import forked
 from tests import tiny
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -42,10 +42,9 @@ SMALL = (
 
 def started(*flags) -> launch.Ended:
   """Starts the benchmark, and checks that nothing that it started is left."""
-  mark = uuid.uuid4().hex
-  process = launch.start('benchmark', *flags, environment={'BENCHMARK_TEST': mark})
+  process = forked.Process('binaries.benchmark', *flags)
   ended = launch.end(process, pathlib.Path())
-  assert not [pid for pid in psutil.pids() if mark in environment_of(pid)]
+  assert not [pid for pid in psutil.pids() if process.mark in environment_of(pid)]
   return ended
 
 

@@ -31,17 +31,15 @@ _SEVERAL_ROUNDS = (
 
 
 class Disturbed(NamedTuple):
-  """A run that was interrupted, started again, killed, and started again.
+  """A run that was killed, and started again.
 
   Attributes:
-    interrupted: Its first process, ended by SIGINT.
-    killed: Its second process, ended by SIGKILL.
+    killed: Its first process, ended by SIGKILL.
     resumed: The same in this process.
-    rows: Rounds in metrics.csv after the second.
-    workers: Process ids of their workers.
+    rows: Rounds in metrics.csv after the first.
+    workers: Process ids of its workers.
   """
 
-  interrupted: launch.Ended
   killed: launch.Ended
   resumed: launch.Ended
   rows: int
@@ -76,25 +74,17 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
   )
 
 
-def _interrupted_and_killed(
-  folder: pathlib.Path,
-) -> tuple[list[launch.Ended], int, list[int]]:
-  """Returns how both processes ended, the rows that were left, and the workers."""
-  ended, workers = [], []
-  # Rows 1 and 3: in front of evaluations, which give the signal time to arrive.
-  for number, count in ((signal.SIGINT, 1), (signal.SIGKILL, 3)):
-    if number == signal.SIGINT:
-      # Of a new interpreter, which hashes otherwise.
-      changed = {'PYTHONHASHSEED': '7'}
-      process = launch.start_quickly('dcco', *_disturbed(folder), environment=changed)
-    else:
-      process = launch.fork_quickly('dcco', *_disturbed(folder))
-    launch.wait_for_rows(process, folder, count)
-    children = psutil.Process(process.pid).children(recursive=True)
-    workers += [child.pid for child in children]
-    process.send_signal(number)
-    ended.append(launch.end(process, folder))
-  return ended, launch.rows(folder), workers
+def _killed(folder: pathlib.Path) -> tuple[launch.Ended, int, list[int]]:
+  """Returns how the process ended, the rows that were left, and its workers."""
+  # Of a new interpreter, which hashes otherwise.
+  changed = {'PYTHONHASHSEED': '7'}
+  process = launch.start_quickly('dcco', *_disturbed(folder), environment=changed)
+  # In front of an evaluation, which gives the signal time to arrive.
+  launch.wait_for_rows(process, folder, 3)
+  children = psutil.Process(process.pid).children(recursive=True)
+  process.send_signal(signal.SIGKILL)
+  ended = launch.end(process, folder)
+  return ended, launch.rows(folder), [child.pid for child in children]
 
 
 def _disturbed(folder: pathlib.Path) -> tuple[str, ...]:
@@ -108,9 +98,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
   base = tmp_path_factory.mktemp('runs')
   folder = base / 'disturbed'
   with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    disturbed = pool.submit(_interrupted_and_killed, folder)
+    disturbed = pool.submit(_killed, folder)
     small = launch.Made(lambda name: _small(base / name, name))
     assert small['dcco'].status == 0, small['dcco'].stderr
     ended, rows, workers = disturbed.result()
   resumed = in_process.run(dcco, *_disturbed(folder), folder=folder)
-  yield Runs(small, Disturbed(*ended, resumed, rows, workers))
+  yield Runs(small, Disturbed(ended, resumed, rows, workers))

@@ -8,10 +8,12 @@ import pytest
 
 from binaries import dec_ssl
 from tests.binaries import in_process
+from tests.binaries import launch
 from tff_ssl.runtime import checkpoints
 
 _FLAGS = (
   '--method=featarc',
+  launch.FLIP,
   '--task=digits',
   '--encoder=conv2',
   '--encoder_width=0.125',

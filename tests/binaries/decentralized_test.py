@@ -11,11 +11,13 @@ from binaries import dec_ssl
 from binaries.methods import choice
 from binaries.methods import decentralized_algorithms
 from tests.binaries import in_process
+from tests.binaries import launch
 from tff_ssl.federated import topology
 
 _FLAGS = (
   '--task=digits',
   '--encoder=conv2',
+  launch.FLIP,
   '--encoder_width=0.125',
   '--projector=8,8',
   '--partition=iid:clients=4',

@@ -15,7 +15,7 @@ from binaries.flags import common
 from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.encoders import resnet
+from tff_ssl.encoders import cnn
 from tff_ssl.runtime import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
@@ -31,7 +31,7 @@ _RUNS = {
     *_LOCAL,
   ),
   'fedprox': (
-    '--encoder_width=0.25',
+    *_CONV2,
     '--objective=moco_v2',
     '--algorithm=fedprox',
     '--proximal_weight=0.1',
@@ -129,16 +129,14 @@ def test_a_run_is_complete(runs, name):
 def test_batch_norm_is_exported_and_evaluated_with_its_statistics(runs, capsys):
   run = runs['fedprox']
   folder = run.folder / 'checkpoints'
-  encoder = resnet.build_encoder(
-    'resnet8', (8, 8, 1), width=0.25, normalization='batch'
-  )
+  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, 'batch')
   where = 'global_model_weights/{}/encoder'
   params = {
     name: array
     for kind in ('trainable', 'non_trainable')
     for name, array in checkpoints.read_newest(folder, where.format(kind))[1].items()
   }
-  assert np.any(params['stem/norm/population_mean'])
+  assert np.any(params['stage1/norm/population_mean'])
   images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
   exported = tf.keras.models.load_model(run.folder / 'encoder.keras')
   np.testing.assert_allclose(

@@ -18,6 +18,7 @@ from tff_ssl.encoders import cnn
 
 _FLAGS = (
   '--task=digits',
+  launch.FLIP,
   '--encoder_norm=group',
   '--encoder=conv2',
   '--encoder_width=0.125',
@@ -25,6 +26,7 @@ _FLAGS = (
   '--predictor_width=8',
   '--partition=classes:per_client=2,clients=5',
   '--clients_per_round=3',
+  '--local_epochs=1',
   '--batch_size=64',
   '--rounds=5',
   '--evaluation_methods=knn',
@@ -162,6 +164,7 @@ def test_the_norm_goes_with_the_scaler(flags, norm):
 
 _SHORT = (
   launch.APART,
+  launch.FLIP,
   '--task=digits',
   '--encoder=conv2',
   '--encoder_width=0.125',

@@ -1,4 +1,4 @@
-"""Methods with labels at the server, killed and resumed, and what is refused.
+"""Methods with labels at the server, stopped and resumed, and what is refused.
 
 All of digits is loaded: what is small is the model.
 """
@@ -34,7 +34,7 @@ _RUNS = {
   'labelled_only': (),
 }
 # The smallest graph of those with clients; what is restored is the same for all.
-_KILLED = 'fixmatch'
+_STOPPED = 'fixmatch'
 _WITHOUT_CLIENTS = ('partition', 'local_epochs', 'batch_size')
 _ROUNDS = 4
 _WRONG = {
@@ -64,23 +64,23 @@ def _run(folder, *flags):
 
 
 def _disturbed(folder, *flags):
-  """Runs in a process that is killed after its second round; returns how it ended."""
+  """Runs in a process that is stopped after its first round; returns how it ended."""
   process = launch.fork_quickly('fedsup', *flags, f'--run_dir={folder}')
-  launch.wait_for_rows(process, folder, 2)
-  process.send_signal(signal.SIGKILL)
+  launch.wait_for_rows(process, folder, 1)
+  process.send_signal(signal.SIGINT)
   return launch.end(process, folder)
 
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
-  """Returns runs by method; one that was killed, and the same resumed."""
+  """Returns runs by method; one that was stopped by Ctrl-C, and the same resumed."""
   base = tmp_path_factory.mktemp('fedsup')
-  longer = (*_flags(_KILLED), f'--rounds={_ROUNDS}', '--checkpoint_every=1')
+  longer = (*_flags(_STOPPED), f'--rounds={_ROUNDS}', '--checkpoint_every=1')
   with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    killed = pool.submit(_disturbed, base / 'killed', *longer)
+    stopped = pool.submit(_disturbed, base / 'stopped', *longer)
     made = launch.Made(lambda name: _run(base / name, *_flags(name), '--rounds=2'))
-    made[_KILLED] = _run(base / _KILLED, *longer)
-    resumed = killed.result(), _run(base / 'killed', *longer)
+    made[_STOPPED] = _run(base / _STOPPED, *longer)
+    resumed = stopped.result(), _run(base / 'stopped', *longer)
   return made, resumed
 
 
@@ -123,10 +123,17 @@ def test_a_run_without_any_pseudo_label_warns(runs):
   assert 'pseudo-label' not in said['fedsup']
 
 
-def test_a_killed_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
+def test_ctrl_c_saves_and_says_how_to_go_on(runs):
+  stopped, _ = runs[1]
+  assert stopped.status == 130
+  assert 'stopping after this round' in stopped.stderr
+  assert 'the same command goes on' in stopped.stderr
+  assert 'Traceback' not in stopped.stderr
+
+
+def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
   """Which also shows that the same flags give the same numbers."""
-  whole, (killed, resumed) = runs[0][_KILLED], runs[1]
-  assert killed.status == -signal.SIGKILL
+  whole, (_, resumed) = runs[0][_STOPPED], runs[1]
   assert resumed.status == 0, resumed.stderr
   assert 'going on after round' in resumed.stdout
   assert len(_rows(resumed)) == _ROUNDS

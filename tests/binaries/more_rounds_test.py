@@ -26,6 +26,7 @@ from tff_ssl.runtime import run_config
 
 _FLAGS = (
   launch.APART,
+  launch.FLIP,
   '--task=digits',
   '--objective=simclr',
   '--partition=iid:clients=3',

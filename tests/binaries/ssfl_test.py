@@ -9,9 +9,11 @@ import tensorflow as tf
 
 from binaries import ssfl
 from tests.binaries import in_process
+from tests.binaries import launch
 
 _FLAGS = (
   '--method=per',
+  launch.FLIP,
   '--task=digits',
   '--encoder=conv2',
   '--encoder_width=0.125',

@@ -21,6 +21,7 @@ from binaries.torturing import inputs
 from binaries.torturing import programs
 from binaries.torturing import trials
 from binaries.torturing.cases import making
+from tests import forked
 from tests.binaries import in_process
 from tff_ssl.aggregators import aggregation
 from tff_ssl.runtime import context
@@ -152,22 +153,31 @@ def test_groups_and_kinds_are_taken_in_turn_and_drawn_by_name(tmp_path, monkeypa
 
 
 def test_a_forked_life_is_a_process(tmp_path):
-  """Of a stand-in for the process that forks: to import takes seconds."""
-  (tmp_path / 'out').touch()
-  code = "import sys; sys.path.insert(0, '.'); from binaries.torturing import forks"
-  server = f'{code}; forks._prepare = lambda: None; forks.main()'
-  forked = forks.Forks([sys.executable, '-c', server])
-  process = programs.Process('partition', ['--cheese=1'], tmp_path / 'tmp', forked)
+  """Forked by the process that forks those of all tests: to import takes seconds."""
+  by = forked.server()
+  process = programs.Process('dcco', ['--cheese=1'], tmp_path / 'tmp', by)
   with pytest.raises(ChildProcessError):
     os.waitpid(process.pid, os.WNOHANG)
   ended = process.end(60)
   assert ended.is_sentence
   assert 'There is no flag --cheese' in ended.stderr
-  slow = programs.Process('partition', ['--task=digits'], tmp_path / 'tmp', forked)
+  slow = programs.Process('dcco', [f'--run_dir={tmp_path}'], tmp_path / 'tmp', by)
   slow.kill(signal.SIGKILL)
   assert slow.end(60).status == -signal.SIGKILL
   assert not slow.is_alive
-  forked.close()
+
+
+def test_a_process_that_forks_is_started_with_the_first_and_ends():
+  """Of a stand-in, which answers with its own number."""
+  code = 'import os\nfor line in open(0): print(os.getpid(), flush=True)'
+  started = forks.Forks([sys.executable, '-c', code])
+  pid = started.status(1)
+  assert started.start('partition', [], {}, []) == pid
+  os.kill(pid, 0)
+  started.close()
+  with pytest.raises(ProcessLookupError):
+    os.kill(pid, 0)
+  started.close()
 
 
 def test_noise_is_hooks_where_it_is_added(tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """Validation splits and online kNN in runs, and what compare makes of them."""
 
 import csv
+import json
+import shutil
 from unittest import mock
 
 import numpy as np
@@ -81,30 +83,42 @@ def test_compare_takes_the_best_round_and_draws_both_curves(run, tmp_path, capsy
   capsys.readouterr()
 
 
+def _like(run, folder, name, factor, **flags):
+  """Makes a run of other flags, whose accuracies of kNN are a factor of a run's."""
+  shutil.copytree(run, folder)
+  config = json.loads((folder / 'config.json').read_text())
+  config['flags'].update(flags, run_dir=str(folder))
+  (folder / 'config.json').write_text(json.dumps(config))
+  with (folder / 'metrics.csv').open(newline='') as file:
+    rows = list(csv.DictReader(file))
+  for row in rows:
+    row[name] = row[name] and repr(factor * float(row[name]))
+  with (folder / 'metrics.csv').open('w', newline='') as file:
+    writer = csv.DictWriter(file, rows[0], lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
+
+
 def test_runs_have_curves_of_knn_by_default(tmp_path, capsys):
   """Two seeds and another rate: lines are the means of what metrics.csv has."""
-  every = {'seed_0': '--seed=0', 'seed_1': '--seed=1'}
-  every['other'] = '--server_learning_rate=0.01'
-  for name, flag in every.items():
-    own = [each for each in _FLAGS if not each.startswith(('--batch', '--packs'))]
-    run = f'--run_dir={tmp_path / name}', *own, '--algorithm=centralized_cco'
-    in_process.call(dcco, *run, '--clients_per_round=3', '--rounds=7', flag)
+  own = [each for each in _FLAGS if not each.startswith(('--batch', '--packs'))]
+  run = f'--run_dir={tmp_path / "seed_0"}', *own, '--algorithm=centralized_cco'
+  in_process.call(dcco, *run, '--clients_per_round=3', '--rounds=7')
+  name = 'online_knn/accuracy'
+  _like(tmp_path / 'seed_0', tmp_path / 'seed_1', name, 0.5, seed=1)
+  _like(tmp_path / 'seed_0', tmp_path / 'other', name, 0.9, server_learning_rate=0.01)
   told = {}
-  for name in every:
-    with (tmp_path / name / 'metrics.csv').open() as file:
+  for folder in ('seed_0', 'seed_1', 'other'):
+    with (tmp_path / folder / 'metrics.csv').open() as file:
       rows = list(csv.DictReader(file))
-    told[name] = {
-      int(row['round']): float(row['online_knn/accuracy'])
-      for row in rows
-      if row['online_knn/accuracy']
-    }
+    told[folder] = {int(row['round']): float(row[name]) for row in rows if row[name]}
     # 512 images are encoded, a fiftieth of the six passes over 1,438 in three rounds.
-    assert list(told[name]) == [3, 6, 7]
+    assert list(told[folder]) == [3, 6, 7]
   kept = []
   with mock.patch.object(
     figures, 'draw', lambda *given: kept.append(_draw(*given)) or kept[-1]
   ):
-    folders = ','.join(str(tmp_path / name) for name in every)
+    folders = ','.join(str(tmp_path / name) for name in told)
     flags = f'--runs={folders}', f'--out={tmp_path / "out"}', '--formats=svg'
     in_process.call(compare, *flags)
   title = 'test accuracy, kNN of a few examples'

@@ -66,6 +66,9 @@ def test_class_that_leads_in_no_group_is_kept_by_one():
   assert any(labels[p] == 1 for p in subsets[0])
   assert len(subsets[0]) == 6  # One group for each class.
   assert subsets[0] <= subsets[1] <= subsets[2] and len(subsets[2]) == 60
+  for seed in range(1, 8):
+    positions = labels_lib.label_fraction(labels, 0.05, seed, groups=groups)
+    assert len(positions) <= 6 and 1 in labels[positions]
 
 
 @pytest.mark.parametrize(

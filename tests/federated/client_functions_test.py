@@ -90,9 +90,10 @@ def test_the_first_time_a_client_begins_as_the_function_says():
   _equal(state, _state(7, 13, 1, True))
 
 
-def test_later_it_goes_on_with_what_it_kept():
-  result, state = _visit(_state(2, 5, 4, True), [1.0])
-  assert float(result.means['update']) == 6 - 10 + 2
+@pytest.mark.parametrize('last_round', [0, 2])
+def test_later_it_goes_on_with_what_it_kept(last_round):
+  result, state = _visit(_state(last_round, 5, 4, True), [1.0])
+  assert float(result.means['update']) == 6 - 10 + last_round
   _equal(state, _state(7, 6, 5, False))
 
 

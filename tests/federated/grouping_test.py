@@ -8,9 +8,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
+from tff_ssl.aggregators import groupwise
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import grouping
-from tff_ssl.runtime import context
 
 
 def _client(weigh):
@@ -41,7 +41,7 @@ def test_the_energy_is_the_square_of_the_weighted_update(weigh, weight):
   np.testing.assert_allclose(sent[grouping.ENERGY], [0, 40 * weight**2, 0])
 
 
-def test_what_a_client_weighs_in_its_group():
+def test_what_a_client_weighs_in_its_group(tff_context):
   """Of four clients of a pack one is empty and one not finite: two count."""
   kinds = {'update': combine.GroupMean(3)}
   counts = collections.OrderedDict(
@@ -55,9 +55,41 @@ def test_what_a_client_weighs_in_its_group():
   )
   to_weight = grouping.build_to_weight(kinds, tff.to_type(sent))
   values = {'clients': 4, 'examples': 9, 'empty_clients': 1, 'nonfinite_clients': 1}
-  with context.local(concurrency=1, optimize_graphs=False):
-    got = to_weight(7.5, values, np.array([0, 1, 0], np.float32))
+  got = to_weight(7.5, values, np.array([0, 1, 0], np.float32))
   assert (got['examples'], got['clients'], got['group']) == (7.5, 2, 1)
+  # A pack of two groups is refused, unless nobody in it counts.
+  mixed = np.array([0.5, 0.5, 0], np.float32)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='clients of several groups'):
+    to_weight(7.5, values, mixed)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='clients of several groups'):
+    to_weight(1.0, values, mixed)
+  assert to_weight(0.0, values, mixed)['examples'] == 0
+
+
+@pytest.mark.parametrize('server_weight', [0.0, 1.0])
+def test_the_diversity_is_that_of_the_clients_coefficients(server_weight):
+  """Yin et al., Definition 1, of c_k u_k written out; the server is no client."""
+  groups, sizes = np.array([0, 1, 1, 2, 2]), np.array([3.0, 1, 2, 4, 0.5])
+  updates = np.random.default_rng(0).normal(size=[5, 3])
+  weights, counts = (np.bincount(groups, x) for x in (sizes, np.ones(5)))
+  scales, share = groupwise.coefficients(
+    tf.constant(weights, tf.float32), tf.constant(counts), server_weight
+  )
+  coefficients = sizes * scales.numpy()[groups]
+  moved = (coefficients[:, np.newaxis] * updates).sum(0)
+  expected = ((coefficients[:, np.newaxis] * updates) ** 2).sum() / (moved**2).sum()
+  energy = np.bincount(groups, ((sizes[:, np.newaxis] * updates) ** 2).sum(1))
+  # The mean is over the clients' coefficients alone, which are 1 without the server's.
+  mean = (moved / (1 - float(share))).astype(np.float32)
+  aggregated = {
+    'mean': {'a': tf.constant(mean[:1]), 'b': tf.constant(mean[1:])},
+    'scales': scales,
+    'server_share': share,
+  }
+  got = grouping.diversity(tf.constant(energy, tf.float32), aggregated)
+  assert float(got) == pytest.approx(expected, rel=1e-5)
+  nothing = aggregated | {'mean': {'a': tf.zeros([3])}}
+  assert float(grouping.diversity(tf.constant(energy, tf.float32), nothing)) == 0
 
 
 def test_without_a_grouped_mean_there_is_no_weight_of_a_group():

@@ -101,6 +101,16 @@ def test_statistics_around_a_reference_are_those_of_moved_encodings():
     np.testing.assert_allclose(back[name], value, rtol=1e-11, atol=1e-12, err_msg=name)
 
 
+def test_the_reference_is_a_constant():
+  f, g = (tf.constant([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]]) + k for k in (0.0, 0.3))
+  fixed = {name: tf.constant([0.7, -0.2]) for name in ('f', 'g')}
+  with tf.GradientTape() as tape:
+    tape.watch(fixed)
+    sent = cco.statistics(f, g, reference=fixed)
+    loss = tf.reduce_sum(sent['square_f']) + tf.reduce_sum(sent['square_g'])
+  assert all(x is None for x in tape.gradient(loss, fixed).values())
+
+
 def test_padding_does_not_count_around_a_reference():
   f, g = (tf.constant(x) for x in _encodings(3))
   reference = cco.means(f, g)

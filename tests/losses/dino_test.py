@@ -70,6 +70,11 @@ def test_the_centre_is_a_moving_average():
   got = dino.next_centre(tf.constant(centre), [*map(tf.constant, teacher)], 0.75)
   expected = 0.75 * centre + 0.25 * np.concatenate(teacher).mean(axis=0)
   np.testing.assert_allclose(got, expected, rtol=1e-12)
+  views = [*map(tf.constant, teacher)]
+  with tf.GradientTape() as tape:
+    tape.watch(views)
+    moved = tf.reduce_sum(dino.next_centre(tf.constant(centre), views))
+  assert tape.gradient(moved, views) == [None] * len(views)
 
 
 @pytest.mark.parametrize(('teacher', 'student'), [(0, 2), (1, 1), (3, 2)])

@@ -80,3 +80,16 @@ def test_what_is_not_a_number_is_not_hidden():
   weak[2, 0] = np.nan
   got = pseudo_labels.fixmatch(tf.constant(weak), tf.constant(_logits(2, 4)), 0.9)
   assert np.isnan(got)
+
+
+def test_helpers_are_constants():
+  helpers = tf.constant([[[1.0, 0.0, -1.0], [0.5, 0.2, 0.0]]])
+  logits = tf.constant([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
+  with tf.GradientTape() as tape:
+    tape.watch([helpers, logits])
+    loss = tf.reduce_sum(pseudo_labels.divergences(helpers, logits))
+  of_helpers, of_logits = tape.gradient(loss, [helpers, logits])
+  assert of_helpers is None
+  # Of KL(p || q) by the logits of q: q - p.
+  expected = tf.nn.softmax(logits) - tf.nn.softmax(helpers[0])
+  np.testing.assert_allclose(of_logits, expected, rtol=1e-5)

@@ -84,3 +84,12 @@ def test_beside_others_the_gradient_is_that_of_the_union(own):
 def test_encodings_must_be_of_one_shape(f, g):
   with pytest.raises(ValueError, match='must both be'):
     spectral.statistics(tf.zeros(f), tf.zeros(g))
+
+
+def test_what_others_have_is_held_fixed():
+  statistics = spectral.statistics(*map(tf.constant, _encodings(4)))
+  others = tf.constant(np.eye(3))
+  with tf.GradientTape() as tape:
+    tape.watch(others)
+    loss = spectral.loss_beside_others(statistics, others, tf.constant(0.5, tf.float64))
+  assert tape.gradient(loss, others) is None

@@ -36,6 +36,12 @@ def test_assignments_equal_the_pseudocode(n, epsilon, iterations):
   np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
+def test_the_paper_s_temperature_and_iterations_are_the_default():
+  """Caron et al. 2020, Section 3.1 and Appendix A.1: 0.05, and 3."""
+  got = swav.assignments(tf.constant(_scores(4)))
+  np.testing.assert_allclose(got, _sinkhorn(_scores(4), 0.05, 3), rtol=1e-9)
+
+
 def test_examples_sum_to_one_and_prototypes_share_them_in_the_end():
   q = swav.assignments(tf.constant(_scores(20)))
   np.testing.assert_allclose(tf.reduce_sum(q, axis=1), np.ones(20), rtol=1e-12)

@@ -85,3 +85,4 @@ def test_it_keeps_the_contracts():
 def test_an_empty_classifier_is_refused(field):
   with pytest.raises(ValueError, match=f'{field} is 0; it must be at least 1'):
     linear.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 0})
+  linear.LinearObjective(**{'num_features': 2, 'num_classes': 2, field: 1})

@@ -5,8 +5,10 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
+from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
+from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simsiam
 
 _SEED = tf.constant([1, 2])
@@ -72,6 +74,25 @@ def test_the_gradient_is_that_of_finite_differences(predictor, stop_gradient):
       assert gradient[name].numpy()[index] == pytest.approx(slope, abs=1e-6)
 
 
+def test_batch_norm_takes_each_view_by_itself():
+  model = dual_encoder.Siamese(
+    networks.encoder(), networks.normalized('projector', 3), byol.by_name('byol')
+  )
+  objective = simsiam.SimSiamObjective(model, networks.normalized('predictor', 2))
+  params, batch = objective.init(_SEED, tf.float64), networks.examples(3)
+  views = networks.numpy_views(model, batch, _SEED)
+  z = [networks.numpy_normalized(params, 'projector', x) for x in views]
+  p = [networks.numpy_normalized(params, 'predictor', x) for x in z]
+  expected = -(networks.cosine(p[0], z[1]) + networks.cosine(p[1], z[0])) / 2
+  loss, _, _ = _gradient(objective, params, batch)
+  # Views are float32, and their variances small.
+  assert float(loss) == pytest.approx(expected, abs=1e-4)
+
+
+def test_targets_are_constants_unless_asked_for():
+  assert _objective().stop_gradient
+
+
 def test_no_example_gives_loss_zero_and_no_gradient():
   objective = _objective()
   params = objective.init(_SEED, tf.float64)
@@ -105,7 +126,12 @@ def test_everything_is_shared():
 
 def test_the_paper_s_heads():
   objective = simsiam.build_simsiam(networks.encoder())
-  assert objective.model.projector.output_dim == 2048
+  kernels = [
+    tuple(spec.shape)
+    for name, spec in objective.model.projector.specs.items()
+    if name.endswith('kernel')
+  ]
+  assert kernels == [(3, 2048), (2048, 2048), (2048, 2048)]
   assert objective.predictor.specs['dense0/kernel'].shape == (2048, 512)
   assert objective.model.augmentation.blur_probability == (0.5, 0.5)
   small = simsiam.build_simsiam(networks.encoder(), projector_widths=(16, 8))

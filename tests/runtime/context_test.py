@@ -1,4 +1,3 @@
-import collections
 import os
 import pathlib
 import queue
@@ -12,28 +11,12 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests import forked
 from tests.runtime import processes
 from tff_ssl.runtime import context
 from tff_ssl.runtime import worker as worker_lib
 
 ROOT = pathlib.Path(__file__).parents[2]
-# Each ends in another way, and none closes its context: what is tested is that the
-# worker goes all the same.
-SCRIPT = """
-import signal, sys, time
-# A shell that started the tests in the background has SIGINT ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-import tensorflow_federated as tff
-from tff_ssl.runtime import context
-from tff_ssl.runtime import worker as worker_lib
-execution = context.local(concurrency=1)
-assert tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))() == 3
-print(execution.worker_pid, flush=True)
-if sys.argv[1] == 'exits': sys.exit()
-time.sleep(60)
-"""
-# SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway.
-ENDINGS = collections.OrderedDict(exits=None, sigint=signal.SIGINT)
 
 
 def in_thread(function):
@@ -69,33 +52,38 @@ def two_dependent_sums():
 
 @pytest.fixture(scope='module')
 def ended():
-  """Starts all scripts at once; yields ending -> (worker pid, exit status)."""
-  started = {
-    ending: subprocess.Popen(
-      [sys.executable, '-c', SCRIPT, ending],
-      stdout=subprocess.PIPE,
-      stderr=subprocess.DEVNULL,
-      text=True,
-      cwd=ROOT,
-    )
-    for ending in ENDINGS
+  """Starts both processes; returns ending -> (worker pid, exit status).
+
+  SIGINT unwinds an interpreter to its end; a process that was forked ends at once.
+  SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway.
+  """
+  interrupted = subprocess.Popen(
+    [sys.executable, '-m', 'tests.runtime.unclosed', '60'],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+    cwd=ROOT,
+  )
+  exits = forked.Process('tests.runtime.unclosed', '0')
+  printed, said = exits.communicate()
+  assert exits.returncode == 0, said
+  worker_pid = int(interrupted.stdout.readline())
+  interrupted.send_signal(signal.SIGINT)
+  # Returns at the end of the pipe: a worker that held it open would block here.
+  interrupted.communicate(timeout=120)
+  return {
+    'exits': (int(printed), exits.returncode),
+    'sigint': (worker_pid, interrupted.returncode),
   }
-  results = {}
-  for ending, process in started.items():
-    worker_pid = int(process.stdout.readline())
-    if ENDINGS[ending] is not None:
-      process.send_signal(ENDINGS[ending])
-    # Returns at the end of the pipe: a worker that held it open would block here.
-    process.communicate(timeout=120)
-    results[ending] = worker_pid, process.returncode
-  return results
 
 
-@pytest.mark.parametrize('ending', ENDINGS)
-def test_no_worker_is_left(ended, ending):
+@pytest.mark.parametrize(
+  ('ending', 'expected'), [('exits', 0), ('sigint', -signal.SIGINT)]
+)
+def test_no_worker_is_left(ended, ending, expected):
   worker_pid, status = ended[ending]
   assert processes.gone(worker_pid)
-  assert status == -(ENDINGS[ending] or 0)
+  assert status == expected
 
 
 def test_leaving_the_block_ends_worker_and_context():

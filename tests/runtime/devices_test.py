@@ -1,76 +1,33 @@
 """The devices that computations without a worker are placed on, and their threads."""
 
-import os
-import pathlib
 import re
-import subprocess
-import sys
 
 import psutil
 import pytest
 import tensorflow as tf
 
+from tests import forked
 from tff_ssl.evaluation import sessions
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import context
-
-ROOT = pathlib.Path(__file__).parents[2]
-# Placements are logged as lines such as 'matmul_0: (MatMul): /job:.../device:CPU:1'.
-_DEVICES = """
-import numpy as np, tensorflow as tf, tensorflow_federated as tff
-(cpu,) = tf.config.list_physical_devices('CPU')
-two = [tf.config.LogicalDeviceConfiguration()] * 2
-tf.config.set_logical_device_configuration(cpu, two)
-from tff_ssl.evaluation import sessions
-from tff_ssl.runtime import context
-
-config = sessions.session_config
-def logging_config(*arguments):
-  made = config(*arguments)
-  made.log_device_placement = True
-  return made
-sessions.session_config = logging_config
-
-matrix = tff.TensorType(np.float32, [8, 8])
-square = tff.tensorflow.computation(
-  lambda x: tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, x @ y), (0, x))[1],
-  matrix,
-)
-total = tff.federated_computation(
-  lambda values: tff.federated_sum(tff.federated_map(square, values)),
-  tff.FederatedType(matrix, tff.CLIENTS),
-)
-given = list(np.random.default_rng(1).normal(size=[3, 8, 8]).astype(np.float32))
-for devices in (['CPU:0'], ['CPU:0', '/device:CPU:1']):
-  print('devices', len(devices), flush=True)
-  with context.in_process(devices):
-    print('sum', total(given).tobytes().hex(), flush=True)
-"""
 
 
 @pytest.fixture(scope='module')
 def on_devices():
   """Returns what one and two logical CPUs, in the place of GPUs, have said."""
-  ended = subprocess.run(
-    [sys.executable, '-c', _DEVICES],
-    capture_output=True,
-    text=True,
-    cwd=ROOT,
-    env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '0'},
-  )
-  assert ended.returncode == 0, ended.stderr
-  return ended
+  process = forked.Process('tests.runtime.two_devices')
+  printed, said = process.communicate()
+  assert process.returncode == 0, said
+  return printed
 
 
 def test_two_devices_give_the_numbers_of_one(on_devices):
-  one, two = re.findall('^sum (.*)', on_devices.stdout, re.M)
+  one, two = re.findall('^sum (.*)', on_devices, re.M)
   assert one == two
 
 
 def test_clients_are_computed_on_the_devices_in_turn(on_devices):
-  placed = on_devices.stdout + on_devices.stderr
-  assert 'MatMul' in placed
-  used = set(re.findall(r'\(MatMul\): .*device:(CPU:\d)', placed))
+  used = set(re.findall(r'\(MatMul\): .*device:(CPU:\d)', on_devices))
   assert used == {'CPU:0', 'CPU:1'}
 
 
