@@ -71,7 +71,7 @@ def test_operations_take_one_thread_though_tensorflow_has_computed_before():
   assert sessions.OWN_THREADS
   with tf.Graph().as_default() as graph:
     factor = product = tf.random.stateless_normal([600, 600], [1, 2])
-    for _ in range(20):
+    for _ in range(80):
       product = tf.linalg.matmul(product, factor) / 600
     result = tf.reduce_sum(product)
   config = sessions.session_config(['/device:CPU:0'], 1, 1)
@@ -80,7 +80,8 @@ def test_operations_take_one_thread_though_tensorflow_has_computed_before():
     before = _cpu_seconds_by_thread()
     session.run(result)
     took = [now - before.get(k, 0) for k, now in _cpu_seconds_by_thread().items()]
-  assert max(took) > 0.8 * sum(took)
+  # All cores alike would have half of it, or less. Times come in ticks of 10 ms.
+  assert max(took) > 0.75 * sum(took)
 
 
 def _cpu_seconds_by_thread():
