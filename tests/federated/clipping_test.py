@@ -36,6 +36,16 @@ def test_a_row_is_finite_where_all_of_its_numbers_are():
   np.testing.assert_array_equal(found, [True, False, True, False])
 
 
+@pytest.mark.parametrize('length', [2.0, 5.0, 1e30])
+def test_one_client_is_clipped_by_itself(length):
+  value = {'a': tf.constant([0.6, 0.0]) * length, 'b': tf.constant(-0.8 * length)}
+  found = clipping.of_one(value, 3.0)
+  # Of 1e30 the square is more than float32 has: finite it must be, and no longer.
+  clipped = min(length, 3.0) if length < 1e19 else 0.0
+  np.testing.assert_allclose(found['a'], [0.6 * clipped, 0.0], rtol=1e-6)
+  np.testing.assert_allclose(found['b'], -0.8 * clipped, rtol=1e-6)
+
+
 def test_a_row_too_long_for_a_square_adds_nothing_unbounded():
   found = clipping.sum_of_rows(tf.constant([[1e30], [1.0]]), tf.ones([2]), 2.0)
   assert abs(found[0]) <= 4.0

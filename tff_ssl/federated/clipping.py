@@ -1,4 +1,4 @@
-"""Clipping what each of many clients sends, where their values are rows of tensors."""
+"""Clipping what clients send: one by itself, or many, as rows of tensors."""
 
 from typing import Any
 
@@ -39,6 +39,19 @@ def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> A
   return tf.nest.map_structure(
     lambda x: tf.tensordot(tf.cast(factors, x.dtype), x, axes=1), kept
   )
+
+
+def of_one(value: Any, norm: float) -> Any:
+  """Returns one client's structure of floating tensors, clipped to an l2 norm.
+
+  Not by `tf.clip_by_global_norm`: of a norm whose square overflows it makes NaN.
+
+  Args:
+    value: What the client sends, finite.
+    norm: Over the whole structure.
+  """
+  row = tf.nest.map_structure(lambda x: x[tf.newaxis], value)
+  return sum_of_rows(row, tf.ones([1]), norm)
 
 
 def _kept(x: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

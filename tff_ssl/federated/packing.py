@@ -283,9 +283,7 @@ class ClientLoop:
     """Returns n_k times a client's value as it may leave the client."""
     if name not in self._clip_norms:
       return value
-    # Not `tf.clip_by_global_norm`: of a norm whose square overflows it makes NaN.
-    row = tf.nest.map_structure(lambda x: x[tf.newaxis], value)
-    return clipping.sum_of_rows(row, tf.ones([1]), self._clip_norms[name])
+    return clipping.of_one(value, self._clip_norms[name])
 
   def _chunk_apart(self, together, first, end, arrays) -> tuple[tf.Tensor, Sums, Any]:
     """Takes clients of equal size that go through the networks together, each clipped.

@@ -24,6 +24,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import clipping
 from tff_ssl.federated import phases
 from tff_ssl.federated import placed
 from tff_ssl.federated import single
@@ -244,8 +245,7 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
       sums[name] = _times(sent['weight'], sent[name])
       norm = protocol.clip_norm(name, clip_norms)
       if norm is not None:
-        flat, _ = tf.clip_by_global_norm(tf.nest.flatten(sums[name]), norm)
-        sums[name] = tf.nest.pack_sequence_as(sums[name], flat)
+        sums[name] = clipping.of_one(sums[name], norm)
     return sums
 
   return to_sums
