@@ -184,14 +184,13 @@ class Evaluator:
     if len(models) == 1:
       return numbers
     prefix = dual_encoder.encoder_prefix(self._encoder)
+    if self._classify is not None:
+      # Its own numbers are among those of the known model.
+      known = None
     by_score: dict[str, list[float]] = collections.OrderedDict()
     for model, params in models.items():
       own = network.select(params, prefix)
-      if (
-        known
-        and self._classify is None
-        and _same(own, network.select(known[0], prefix))
-      ):
+      if known is not None and _same(own, network.select(known[0], prefix)):
         found = known[1]
       else:
         found = self.evaluate(own)

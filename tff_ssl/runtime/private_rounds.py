@@ -153,9 +153,14 @@ class PrivateRounds:
     output = self._algorithm.next(state, cohort)
     self._round += 1
     self._check_cohort(output.metrics)
-    spent = collections.OrderedDict(epsilon=self.epsilon, releases=self.releases)
+    # Read once: the ledger is a file.
+    released = self._opened.rounds
+    counted = self._terms.counted(released)
+    spent = collections.OrderedDict[str, float](
+      epsilon=self._accountant.epsilon(counted), releases=len(released)
+    )
     if self._terms.sampling == accounting.PASSES:
-      spent['participations'] = self.counted
+      spent['participations'] = counted
     metrics = collections.OrderedDict(output.metrics)
     if self._withholds and phases.CLIENT_WORK in metrics:
       work = metrics[phases.CLIENT_WORK]

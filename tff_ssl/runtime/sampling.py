@@ -75,7 +75,7 @@ class PoissonCohorts:
     return _draw(self._client_ids, size, generator)
 
 
-class PassCohorts:
+class PassCohorts(Cohorts):
   """Draws the cohorts of pass after pass through the population.
 
   Each pass is an order of all clients, drawn anew, and its rounds take the clients in
@@ -85,20 +85,9 @@ class PassCohorts:
   """
 
   def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
-    """Fixes the population.
-
-    Args:
-      client_ids: All clients; their order does not matter.
-      clients_per_round: Size of a cohort, at most the number of clients.
-      seed: Non-negative.
-
-    Raises:
-      ValueError: If ids repeat, the cohort cannot be drawn or the seed is negative.
-    """
-    self._client_ids = _population(client_ids, clients_per_round, seed)
-    self._clients_per_round = clients_per_round
+    """Fixes the population; arguments and errors are those of `Cohorts`."""
+    super().__init__(client_ids, clients_per_round, seed)
     self._rounds = rounds_of_pass(len(self._client_ids), clients_per_round)
-    self._seed = seed
     # The last order that was asked for: a permutation of many clients takes a while.
     self._last: tuple[int, np.ndarray] | None = None
 
