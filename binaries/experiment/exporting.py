@@ -30,6 +30,8 @@ from tff_ssl.runtime import on_device
 from tff_ssl.runtime import run_config
 
 _COMPARED = 64
+# By which the brightest of generated images is brighter than noise, in bytes.
+_LEVEL = 240
 # What may be given besides what the run has.
 MAY_BE_GIVEN = (
   'data_dir',
@@ -120,8 +122,10 @@ def compared(task: task_lib.Task | None, encoder: tf.keras.Model, field: str) ->
     generator = np.random.default_rng(0)
     shape = (_COMPARED, *encoder.input_shape[1:])
     noise = generator.integers(0, 256, shape)
-    # From black to noise to white: a wrong scale shows at the ends.
-    level = np.linspace(-255, 255, _COMPARED).reshape(-1, *[1] * (len(shape) - 1))
+    # From dark to noise to bright: a wrong scale shows at the ends. Not to one colour,
+    # of which a group norm makes the rounding of whoever computes it: at 224 x 224 the
+    # run's own features of black are 1e-4 from those in float64.
+    level = np.linspace(-_LEVEL, _LEVEL, _COMPARED).reshape(-1, *[1] * (len(shape) - 1))
     images = np.clip(noise + level, 0, 255).astype(np.uint8)
     return Compared(images, images, 'generated images')
   scaled = task.test[field][:_COMPARED]
