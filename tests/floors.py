@@ -11,6 +11,7 @@ FLOORS = (
   ('tff_ssl',),
   (
     'tff_ssl.augment',
+    'tff_ssl.computing',
     'tff_ssl.encoders',
     'tff_ssl.losses',
     'tff_ssl.optimization',

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.computing import sessions
 from tff_ssl.encoders import registry
 from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import finetune_step
-from tff_ssl.evaluation import sessions
 from tff_ssl.optimization import adam
 
 

@@ -5,8 +5,8 @@ import io
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import sessions
 from tff_ssl.evaluation import features
-from tff_ssl.evaluation import sessions
 from tff_ssl.evaluation import stages
 
 

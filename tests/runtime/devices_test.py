@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import forked
-from tff_ssl.evaluation import sessions
+from tff_ssl.computing import sessions
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import context
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.evaluation import sessions
+from tff_ssl.computing import sessions
 from tff_ssl.runtime import context
 
 

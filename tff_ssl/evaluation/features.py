@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.evaluation import sessions
+from tff_ssl.computing import chunks
 from tff_ssl.evaluation import stages
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -35,9 +35,9 @@ def build_encode(
     def encoded(rows: tf.Tensor) -> tf.Tensor:
       return tf.cast(apply(params, scale(rows)), tf.float32)
 
-    return sessions.rows_of_chunks(encoded, images, size)
+    return chunks.rows_of_chunks(encoded, images, size)
 
-  function = sessions.Function(forward)
+  function = chunks.Function(forward)
 
   def encode_with(
     params: Structure, images: np.ndarray, batch_size: int = default_batch_size

@@ -14,7 +14,7 @@ import weakref
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.evaluation import sessions
+from tff_ssl.computing import sessions
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
 from tff_ssl.runtime import interpreter

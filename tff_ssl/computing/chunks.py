@@ -11,107 +11,19 @@ number depends on how many cores there are.
 """
 
 from collections.abc import Callable, Sequence
-import importlib
-import os
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import sessions
+
 # A tensor, or a (nested) dict or sequence of tensors.
 Structure = Any
 
-# TensorFlow reads it once, when it makes its first device: with it, each device has
-# threads of its own, as many as its session asks for; without it all share as many as
-# there are cores, and the last digits of a convolution depend on their number.
-_OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
 # Chunks of rows that a core computes before it is said how far a program is: few, for
 # Ctrl-C is heard in between, and enough that no core waits long for the last.
 _CHUNKS_AT_A_TIME = 4
-# By its name the pool of threads that start operations is one for all sessions.
-_POOL = 'tff_ssl_in_process_{}'
-
-
-def _has_devices() -> bool:
-  """Returns whether TensorFlow has made its devices: it has computed something.
-
-  TensorFlow has no public name for it; where its own has gone, the answer is no.
-  """
-  try:
-    eager = importlib.import_module('tensorflow.python.eager.context')
-  except ImportError:
-    return False
-  made = getattr(eager, 'context', None)
-  return bool(made and getattr(made(), '_initialized', False))
-
-
-def _allow_own_threads() -> bool:
-  """Lets each session have its own number of threads per operation, from now on.
-
-  Returns:
-    Whether it was in time: not after TensorFlow has made a device.
-  """
-  if _has_devices():
-    return False
-  before = os.environ.get(_OWN_THREADS)
-  os.environ[_OWN_THREADS] = '1'
-  try:
-    # Of the CPU alone: which GPUs are seen may still be chosen after the import.
-    config = tf.compat.v1.ConfigProto(device_count={'GPU': 0})
-    tf.compat.v1.Session(graph=tf.Graph(), config=config).close()
-  finally:
-    if before is None:
-      del os.environ[_OWN_THREADS]
-    else:
-      os.environ[_OWN_THREADS] = before
-  return True
-
-
-# On import, for a program computes a little before it opens a context: the numbers of a
-# run must not depend on what came first.
-OWN_THREADS = _allow_own_threads()
-
-
-def cores() -> int:
-  """Returns how many cores this process may use."""
-  return len(os.sched_getaffinity(0))
-
-
-def session_config(
-  devices: Sequence[str], concurrency: int, intra_op_threads: int
-) -> tf.compat.v1.ConfigProto:
-  """Returns how sessions are made.
-
-  Args:
-    devices: Names of all that are used.
-    concurrency: Operations that may be started at the same time, in all sessions.
-    intra_op_threads: Threads of one operation.
-  """
-  config = tf.compat.v1.ConfigProto(
-    intra_op_parallelism_threads=intra_op_threads,
-    # Where a data set is read there is no kernel of a GPU.
-    allow_soft_placement=True,
-  )
-  config.session_inter_op_thread_pool.add(
-    num_threads=concurrency, global_name=_POOL.format(concurrency)
-  )
-  # What is to be optimized has been before.
-  config.graph_options.rewrite_options.disable_meta_optimizer = True
-  level = tf.compat.v1.OptimizerOptions.L0
-  config.graph_options.optimizer_options.opt_level = level
-  config.gpu_options.allow_growth = True
-  of_cpu = [tf.DeviceSpec.from_string(name) for name in devices]
-  config.device_count['CPU'] = 1 + max(
-    (spec.device_index for spec in of_cpu if spec.device_type == 'CPU'), default=0
-  )
-  if all(spec.device_type == 'CPU' for spec in of_cpu):
-    config.device_count['GPU'] = 0
-  return config
-
-
-def on_gpu() -> bool:
-  """Returns whether TensorFlow computes on a GPU, for which a batch stays whole."""
-  return bool(tf.config.list_physical_devices('GPU'))
 
 
 class Function:
@@ -158,7 +70,7 @@ class Compiled:
       *tf.nest.flatten(list(specs))
     )
     self._results = results[-1]
-    self._in_session = not on_gpu() and not traced.graph.captures
+    self._in_session = not sessions.on_gpu() and not traced.graph.captures
     self._run = _in_session(traced) if self._in_session else _eager(traced)
 
   def __call__(self, *arguments: Structure) -> Structure:
@@ -172,7 +84,7 @@ class Compiled:
     Args:
       size: Of a chunk. Where an operation has all cores, one chunk is under way.
     """
-    return size * cores() * _CHUNKS_AT_A_TIME if self._in_session else size
+    return size * sessions.cores() * _CHUNKS_AT_A_TIME if self._in_session else size
 
 
 def _eager(traced: Any) -> Callable[[Sequence[Any]], list[np.ndarray]]:
@@ -185,7 +97,7 @@ def _eager(traced: Any) -> Callable[[Sequence[Any]], list[np.ndarray]]:
 def _in_session(traced: Any) -> Callable[[Sequence[Any]], list[np.ndarray]]:
   with tf.Graph().as_default() as graph:
     tf.import_graph_def(traced.graph.as_graph_def(), name='')
-  config = session_config(['/device:CPU:0'], cores(), 1)
+  config = sessions.session_config(['/device:CPU:0'], sessions.cores(), 1)
   session = tf.compat.v1.Session(graph=graph, config=config)
   feeds = [graph.get_tensor_by_name(tensor.name) for tensor in traced.inputs]
   fetches = [graph.get_tensor_by_name(tensor.name) for tensor in traced.outputs]
@@ -222,7 +134,7 @@ def over_chunks(
     lambda chunk, _: chunk < tf.shape(bounds)[0] - 1,
     body,
     (tf.constant(0), zero),
-    parallel_iterations=cores(),
+    parallel_iterations=sessions.cores(),
   )
   return total
 
@@ -252,6 +164,6 @@ def rows_of_chunks(
     lambda chunk, _: chunk < chunks,
     body,
     (tf.constant(0), results),
-    parallel_iterations=cores(),
+    parallel_iterations=sessions.cores(),
   )
   return results.concat()

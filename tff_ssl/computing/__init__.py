@@ -1,0 +1,1 @@
+"""How functions of tensors are computed on this machine: sessions, threads, chunks."""

@@ -1,0 +1,100 @@
+"""TensorFlow's sessions on this machine: how many cores, threads and devices they have.
+
+A session here has threads of its own for its operations. Rounds in process
+(`runtime/in_process.py`) and chunks of a batch (`chunks`) are computed in such.
+"""
+
+from collections.abc import Sequence
+import importlib
+import os
+
+import tensorflow as tf
+
+# TensorFlow reads it once, when it makes its first device: with it, each device has
+# threads of its own, as many as its session asks for; without it all share as many as
+# there are cores, and the last digits of a convolution depend on their number.
+_OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
+# By its name the pool of threads that start operations is one for all sessions.
+_POOL = 'tff_ssl_in_process_{}'
+
+
+def _has_devices() -> bool:
+  """Returns whether TensorFlow has made its devices: it has computed something.
+
+  TensorFlow has no public name for it; where its own has gone, the answer is no.
+  """
+  try:
+    eager = importlib.import_module('tensorflow.python.eager.context')
+  except ImportError:
+    return False
+  made = getattr(eager, 'context', None)
+  return bool(made and getattr(made(), '_initialized', False))
+
+
+def _allow_own_threads() -> bool:
+  """Lets each session have its own number of threads per operation, from now on.
+
+  Returns:
+    Whether it was in time: not after TensorFlow has made a device.
+  """
+  if _has_devices():
+    return False
+  before = os.environ.get(_OWN_THREADS)
+  os.environ[_OWN_THREADS] = '1'
+  try:
+    # Of the CPU alone: which GPUs are seen may still be chosen after the import.
+    config = tf.compat.v1.ConfigProto(device_count={'GPU': 0})
+    tf.compat.v1.Session(graph=tf.Graph(), config=config).close()
+  finally:
+    if before is None:
+      del os.environ[_OWN_THREADS]
+    else:
+      os.environ[_OWN_THREADS] = before
+  return True
+
+
+# On import, for a program computes a little before it opens a context: the numbers of a
+# run must not depend on what came first.
+OWN_THREADS = _allow_own_threads()
+
+
+def cores() -> int:
+  """Returns how many cores this process may use."""
+  return len(os.sched_getaffinity(0))
+
+
+def session_config(
+  devices: Sequence[str], concurrency: int, intra_op_threads: int
+) -> tf.compat.v1.ConfigProto:
+  """Returns how sessions are made.
+
+  Args:
+    devices: Names of all that are used.
+    concurrency: Operations that may be started at the same time, in all sessions.
+    intra_op_threads: Threads of one operation.
+  """
+  config = tf.compat.v1.ConfigProto(
+    intra_op_parallelism_threads=intra_op_threads,
+    # Where a data set is read there is no kernel of a GPU.
+    allow_soft_placement=True,
+  )
+  config.session_inter_op_thread_pool.add(
+    num_threads=concurrency, global_name=_POOL.format(concurrency)
+  )
+  # What is to be optimized has been before.
+  config.graph_options.rewrite_options.disable_meta_optimizer = True
+  level = tf.compat.v1.OptimizerOptions.L0
+  config.graph_options.optimizer_options.opt_level = level
+  config.gpu_options.allow_growth = True
+  of_cpu = [tf.DeviceSpec.from_string(name) for name in devices]
+  config.device_count['CPU'] = 1 + max(
+    (spec.device_index for spec in of_cpu if spec.device_type == 'CPU'), default=0
+  )
+  if all(spec.device_type == 'CPU' for spec in of_cpu):
+    config.device_count['GPU'] = 0
+  return config
+
+
+def on_gpu() -> bool:
+  """Returns whether TensorFlow computes on a GPU, for which a batch stays whole."""
+  return bool(tf.config.list_physical_devices('GPU'))
