@@ -26,6 +26,8 @@ _FROZEN = flags.DEFINE_integer(
 _FOLDER = paths.define(
   'campaign_dir', 'runs/kill_campaign', 'For the two runs, which are replaced.'
 )
+# What --help tells.
+TAKEN = ('workers', 'kill_rounds', 'frozen_rounds', 'campaign_dir')
 
 
 def main() -> None:
@@ -41,4 +43,4 @@ def main() -> None:
 
 if __name__ == '__main__':
   context.remove_default()
-  program.run(main)
+  program.run(main, TAKEN)

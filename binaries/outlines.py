@@ -23,10 +23,16 @@ _OTHERS = (
   'embed',
   'evaluate',
   'export',
+  'kill_campaign',
   'linear_theory',
+  'outlines',
   'partition',
+  'race',
   'study',
+  'torture',
 )
+# What --help tells: nothing.
+TAKEN: tuple[str, ...] = ()
 
 
 def main() -> None:
@@ -56,4 +62,4 @@ def _record(name: str, taken: Collection[str]) -> str:
 
 
 if __name__ == '__main__':
-  program.run(main)
+  program.run(main, TAKEN)

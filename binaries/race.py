@@ -61,7 +61,8 @@ _MEASURE = flags.DEFINE_bool(
   'measure', True, 'Whether to measure; else the page is written of what is there.'
 )
 _OUT = 'docs/benchmarks.md'
-_TAKEN = (
+# What --help tells.
+TAKEN = (
   'peers',
   'regimes',
   'losses',
@@ -186,4 +187,4 @@ def _check(name: str, given: Sequence[str], allowed: Sequence[str]) -> None:
 
 if __name__ == '__main__':
   context.remove_default()
-  program.run(main, _TAKEN)
+  program.run(main, TAKEN)

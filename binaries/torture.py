@@ -52,6 +52,8 @@ _AGAIN = flags.DEFINE_string('again', None, 'Name of a trial to do once more, al
 _FOLDER = paths.define(
   'torture_dir', 'runs/torture', 'For what is made, and the counts, which are kept.'
 )
+# What --help tells.
+TAKEN = ('minutes', 'trials', 'groups', 'kinds', 'enough', 'again', 'torture_dir')
 
 
 def main() -> None:
@@ -103,4 +105,4 @@ def _enough() -> dict[str, int]:
 
 if __name__ == '__main__':
   context.remove_default()
-  program.run(main)
+  program.run(main, TAKEN)

@@ -1,12 +1,15 @@
 """Recorded flags: as the flags are, and told without TensorFlow."""
 
+import ast
 import os
+import pathlib
 import subprocess
 import sys
 
 from absl import flags
 import pytest
 
+import binaries
 from binaries import outlines
 from binaries.flags import outline
 from binaries.flags import parsing
@@ -48,6 +51,17 @@ def test_help_needs_no_tensorflow(run, program):
   assert (status, said) == (0, '')
   assert shown.startswith(sys.modules[f'binaries.{program}'].__doc__.strip()[:40])
   assert '\n  --rounds: ' in shown
+
+
+def test_every_program_says_its_help_without_tensorflow(run):
+  folder = pathlib.Path(binaries.__file__).parent
+  programs = {path.stem for path in folder.glob('*.py')} - {'__init__'}
+  assert {'race', 'torture', 'worker'} < programs
+  for program in programs:
+    doc = ast.get_docstring(ast.parse((folder / f'{program}.py').read_text()))
+    status, shown, said = run(f'binaries.{program}', '--help')
+    assert (status, said) == (0, ''), program
+    assert shown.startswith(doc), program
 
 
 @pytest.mark.parametrize(
