@@ -217,6 +217,12 @@ def _write(
   expected = exporting.expected(made.encode, made.fitted, own.scaled)
   scaling = exporting.scaling(task, made.encoder)
   model = exports.with_preprocessing(made.encoder, scaling, made.fitted)
+  # The card's first lines are of encoder.keras, which takes what is scaled.
+  shape = ', '.join(map(str, ['n', *model.input_shape[1:]]))
+  notes.append(
+    f'model.* and savedmodel take `{exports.INPUT}`, {model.inputs[0].dtype.name} '
+    f'[{shape}], and scale them'
+  )
   written = []
   for name in formats:
     path = exports.write(model, name, out)

@@ -69,6 +69,7 @@ def test_what_is_exported_is_the_run_s(run, tmp_path, capsys, monkeypatch):
   assert given['objective'].temperature == 0.25
   assert given['optimizer'].momentum == 0.5
   card = (out / 'encoder.md').read_text()
+  assert r'take `inputs`, uint8 [n, 8, 8, 1], and scale them' in card
   for name in ('model.keras', 'training.tflite', 'labels.json'):
     digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
     assert f'{digest}  {name}\n' in card
