@@ -147,7 +147,7 @@ def is_amplified() -> bool:
 
 def settle() -> None:
   """Gives flags the values that follow from the aggregation, where none is given."""
-  if is_secure() or is_distributed() or QUANTILE.value is not None:
+  if is_secure() or QUANTILE.value is not None:
     # Each client is seen by itself.
     common.fill({common.PACKS.name: 0})
   if is_private():
@@ -190,7 +190,7 @@ def _check_masked() -> None:
       "be in_process, for TFF's worker has no secure sums."
     )
   _refuse_together(hosts.PARTS, 'the parts of a round are sums')
-  if common.PACKS.value:
+  if is_secure() and common.PACKS.value:
     raise ValueError(
       f'--packs={common.PACKS.value} is given with {given}; it must be 0, for each '
       'client masks its own values.'

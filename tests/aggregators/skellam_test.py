@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 from scipy import stats
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import skellam
@@ -46,6 +47,9 @@ def test_its_variance_solves_the_inequality_of_the_docstring():
     l2, l1 = skellam.sensitivities(dimension)
     mu = skellam.variance(z, l2, l1)
     assert l2**2 / mu + (l2**2 + 3 * l1) / mu**2 == pytest.approx(z**-2, rel=1e-9)
+    # A sum that is rounded at once moves by as much as one of two that are rounded.
+    rounded, _ = skellam.sensitivities(dimension, rounded_sums=True)
+    assert rounded - skellam.QUANTA == pytest.approx(2 * (l2 - skellam.QUANTA))
     # With quanta this fine it is a Gaussian's to a hundredth, and not less.
     assert 1 <= np.sqrt(mu) / (z * skellam.QUANTA) < 1.01
 
@@ -75,6 +79,24 @@ def test_values_are_clipped_and_summed(tff_context):
   got = process.next(process.initialize(), values).result['x']
   # The second is five times 10, clipped to 2: [1.2, 1.6].
   np.testing.assert_allclose(got, [2.2, 1.1], atol=3 * 2 / skellam.QUANTA)
+
+
+@pytest.mark.parametrize(('clients', 'share'), [(1, 1 / 3), (3, 1.0), (0, 0.0)])
+def test_a_pack_has_the_noise_of_its_clients(clients, share):
+  zeros = {'x': tf.zeros([4000])}
+  noise = skellam.noised_sum(zeros, 2.0, tf.constant(clients), 1.5, 3)['x'].numpy()
+  quanta = noise * (skellam.QUANTA / 2.0)
+  np.testing.assert_array_equal(quanta, np.round(quanta))
+  squares = np.sum((noise / 3) ** 2)
+  assert abs(squares - share * 4000) <= share * (5 * np.sqrt(2 * 4000) + 4000 * 0.02)
+
+
+def test_a_pack_is_rounded_once():
+  value = {'x': tf.constant([1.0, -0.3, 2.0**-17 * 0.9, 2.0**-17 * 1.1])}
+  got = skellam.noised_sum(value, 1.0, tf.constant(2), 1e-9, 3)['x']
+  expected = np.round(value['x'].numpy() * skellam.QUANTA) / skellam.QUANTA
+  np.testing.assert_array_equal(got, expected)
+  assert expected[2] == 0 and expected[3] > 0
 
 
 def test_numbers_out_of_range_are_named():

@@ -14,6 +14,7 @@ import functools
 import math
 from typing import Any
 
+import tensorflow as tf
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
@@ -102,10 +103,14 @@ class Packs:
     clip_norms: By the name of what a client sends ('update', 'statistics', 'metrics'),
       the l2 norm to which n_k times each client's value is clipped before the pack is
       summed. What is not named is not clipped.
+    noise: Where the clients add noise, (sum over a pack's clients of what is clipped,
+      its clip norm, number of those clients) -> that sum with their noise; None: they
+      add none.
   """
 
   aggregation: Aggregation
   clip_norms: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  noise: Callable[[Any, float, tf.Tensor], Any] | None = None
 
 
 def plain() -> Aggregation:
@@ -274,7 +279,8 @@ def distributed(
 
   Each client adds its part of the noise before a secure sum (`skellam`): the server
   sees noised sums alone. As in `private` counts and the n_k are summed without noise,
-  under secure sums too.
+  under secure sums too. In packs of simulated clients the noise of a pack's clients is
+  drawn at once, and packs are summed in the clear: the same noise, without the masks.
 
   Args:
     noise_multiplier: As of `private`, as the clip norms: that of a Gaussian with no
@@ -297,7 +303,17 @@ def distributed(
   weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
   counts = tff.aggregators.SecureSumFactory(max_count, 0)
   made = _noised(noise_multiplier, sums, weights, counts)
-  return dataclasses.replace(made, is_gaussian=False)
+  # What leaves a pack is a sum over many clients, with their noise in it.
+  of_packs = _noised(
+    noise_multiplier, {name: tff.aggregators.SumFactory() for name in clip_norms}
+  )
+  noise = functools.partial(
+    skellam.noised_sum,
+    noise_multiplier=noise_multiplier,
+    clients_per_round=clients_per_round,
+  )
+  packs = Packs(dataclasses.replace(of_packs, is_gaussian=False), clip_norms, noise)
+  return dataclasses.replace(made, packs=packs, is_gaussian=False)
 
 
 def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:

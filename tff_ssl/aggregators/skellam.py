@@ -24,6 +24,11 @@ Deviations: no random rotation, and rounding is to the nearest. With 2^16 quanta
 clip norm, rounding adds at most sqrt(d) / 2 of them, which Delta_2 has; the paper saves
 bits with coarser quanta. All K clients must take part, as in a simulation they do:
 noise of one that drops out would be missing.
+
+In packs of simulated clients (`noised_sum`) the sum of a pack's m clients is rounded
+and gets the noise of all m at once, a Skellam variable of m / K of the variance: it has
+the distribution of the sum of theirs. Rounding a sum can move each entry by twice as
+much, which Delta_2 has there, so that what is counted holds of both.
 """
 
 import math
@@ -39,13 +44,15 @@ _ROOM = 12.0
 _MOST_BITS = 62
 
 
-def sensitivities(dimension: int) -> tuple[float, float]:
+def sensitivities(dimension: int, rounded_sums: bool = False) -> tuple[float, float]:
   """Returns Delta_2 and Delta_1 of a clipped and rounded value, in quanta.
 
   Args:
     dimension: d of the value.
+    rounded_sums: Whether sums over clients are rounded: a client more or less moves an
+      entry by less than a quantum more than its own value, else by half of one.
   """
-  l2 = QUANTA + math.sqrt(dimension) / 2
+  l2 = QUANTA + math.sqrt(dimension) * (1.0 if rounded_sums else 0.5)
   # Of whole numbers |x| <= x^2.
   return l2, l2 * min(math.sqrt(dimension), l2)
 
@@ -64,6 +71,41 @@ def variance(noise_multiplier: float, l2: float, l1: float) -> float:
     * (linear + math.sqrt(linear**2 + 4 * constant / noise_multiplier**2))
     / 2
   )
+
+
+def noised_sum(
+  total: Any,
+  clip: float,
+  clients: tf.Tensor,
+  noise_multiplier: float,
+  clients_per_round: int,
+) -> Any:
+  """Returns a sum over some of a round's clients, with the noise that they add.
+
+  Args:
+    total: A structure of floating tensors of known shapes, of values of which each was
+      clipped to `clip`.
+    clip: C, l2 norm of a client's value.
+    clients: m, how many they are, an integer scalar.
+    noise_multiplier: z, see `SkellamSumFactory`.
+    clients_per_round: K, of which each adds a K-th of the noise.
+
+  Returns:
+    The structure, of whole multiples of C / 2^16 up to the rounding of its dtypes.
+  """
+  flat = tf.nest.flatten(total)
+  l2, l1 = sensitivities(sum(x.shape.num_elements() for x in flat), rounded_sums=True)
+  own = variance(noise_multiplier, l2, l1) / clients_per_round
+  mu = tf.cast(clients, tf.float64) * own
+  quantum = clip / QUANTA
+  noised = [
+    tf.cast(
+      (tf.round(tf.cast(x, tf.float64) / quantum) + _skellam(x.shape, mu)) * quantum,
+      x.dtype,
+    )
+    for x in flat
+  ]
+  return tf.nest.pack_sequence_as(total, noised)
 
 
 class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
@@ -161,7 +203,7 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     return 2**bits
 
 
-def _skellam(shape: Any, mu: float) -> tf.Tensor:
+def _skellam(shape: Any, mu: float | tf.Tensor) -> tf.Tensor:
   """Returns Skellam variables of variance mu, float64."""
   two = tf.random.poisson([2, *shape], mu / 2, dtype=tf.float64)
   return two[0] - two[1]
