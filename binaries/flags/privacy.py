@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from binaries.flags import common
 from binaries.flags import hosts
+from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.runtime import accounting
@@ -375,7 +376,7 @@ def _private(
       raise ValueError(
         f'{QUANTILE.name} is {QUANTILE.value}; it must be between 0 and 1.'
       )
-    adaptive = aggregation_lib.AdaptiveClip(QUANTILE.value, cohort)
+    adaptive = adaptive_lib.AdaptiveClip(QUANTILE.value, cohort)
   # An algorithm that sends statistics is refused without a norm for them
   # (`private.counted`).
   statistics = 1.0 if statistics_clip is None else statistics_clip

@@ -76,20 +76,6 @@ def test_clipped_sums_are_those_of_clients_apart(
   assert 0 < step <= 6 * _CLIP / metrics[0]['client_work']['examples'] * 1.001
 
 
-def test_packs_have_the_noise_of_all_their_clients(tff_context):
-  examples, clients = _examples()
-  packed = _build('cco', packed=True, aggregation=_distributed(300.0))
-  states, metrics = harness.rounds_of(
-    packed, [harness.packed_cohort(clients, examples, 2)]
-  )
-  before, after = (harness.weights(packed, state) for state in states)
-  # At rate 1 the weights move by the noised sum over all examples.
-  noise = (after - before) * metrics[0]['client_work']['examples'] / (300 * _CLIP)
-  expected = 1 / np.sqrt(2 * noise.size)
-  assert abs(noise.std() - 1) < 5 * expected + 0.01
-  assert abs(noise.mean()) < 5 / np.sqrt(noise.size)
-
-
 def test_what_goes_through_the_networks_together():
   cco = harness.cco()
   config = dcco.DCCOConfig()

@@ -25,10 +25,9 @@ clip norm, rounding adds at most sqrt(d) / 2 of them, which Delta_2 has; the pap
 bits with coarser quanta. All K clients must take part, as in a simulation they do:
 noise of one that drops out would be missing.
 
-In packs of simulated clients (`noised_sum`) the sum of a pack's m clients is rounded
-and gets the noise of all m at once, a Skellam variable of m / K of the variance: it has
-the distribution of the sum of theirs. Rounding a sum can move each entry by twice as
-much, which Delta_2 has there, so that what is counted holds of both.
+In packs of simulated clients (`PackedSumFactory`) sums over clients are rounded and get
+all of the noise at once, which has the distribution of the sum of theirs. Rounding a
+sum can move each entry by twice as much, which Delta_2 has there.
 """
 
 import math
@@ -73,41 +72,6 @@ def variance(noise_multiplier: float, l2: float, l1: float) -> float:
   )
 
 
-def noised_sum(
-  total: Any,
-  clip: float,
-  clients: tf.Tensor,
-  noise_multiplier: float,
-  clients_per_round: int,
-) -> Any:
-  """Returns a sum over some of a round's clients, with the noise that they add.
-
-  Args:
-    total: A structure of floating tensors of known shapes, of values of which each was
-      clipped to `clip`.
-    clip: C, l2 norm of a client's value.
-    clients: m, how many they are, an integer scalar.
-    noise_multiplier: z, see `SkellamSumFactory`.
-    clients_per_round: K, of which each adds a K-th of the noise.
-
-  Returns:
-    The structure, of whole multiples of C / 2^16 up to the rounding of its dtypes.
-  """
-  flat = tf.nest.flatten(total)
-  l2, l1 = sensitivities(sum(x.shape.num_elements() for x in flat), rounded_sums=True)
-  own = variance(noise_multiplier, l2, l1) / clients_per_round
-  mu = tf.cast(clients, tf.float64) * own
-  quantum = clip / QUANTA
-  noised = [
-    tf.cast(
-      (tf.round(tf.cast(x, tf.float64) / quantum) + _skellam(x.shape, mu)) * quantum,
-      x.dtype,
-    )
-    for x in flat
-  ]
-  return tf.nest.pack_sequence_as(total, noised)
-
-
 class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
   """Sums floating values, with noise of the clients, through a secure modular sum.
 
@@ -125,13 +89,7 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     Raises:
       ValueError: If a number is not positive and finite.
     """
-    for name, value in (
-      ('noise_multiplier', noise_multiplier),
-      ('clip', clip),
-      ('clients_per_round', clients_per_round),
-    ):
-      if not (math.isfinite(value) and value > 0):
-        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+    _check(noise_multiplier, clip, clients_per_round)
     self._noise_multiplier = noise_multiplier
     self._clip = clip
     self._clients = clients_per_round
@@ -203,7 +161,78 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     return 2**bits
 
 
-def _skellam(shape: Any, mu: float | tf.Tensor) -> tf.Tensor:
+class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
+  """Sums what packs of simulated clients send, with the noise of all of them.
+
+  A simulation of `SkellamSumFactory`: the same noise, drawn once, and no masks. The
+  created process has `next(state, value@CLIENTS)`, where each value is a sum over
+  clients of which each was clipped; the result is like value, in whole multiples of
+  C / 2^16.
+  """
+
+  def __init__(self, noise_multiplier: float, clip: float):
+    """Initializes the factory.
+
+    Args:
+      noise_multiplier: z, see `SkellamSumFactory`.
+      clip: C, to which each client's value was clipped.
+
+    Raises:
+      ValueError: If a number is not positive and finite.
+    """
+    _check(noise_multiplier, clip)
+    self._noise_multiplier = noise_multiplier
+    self._quantum = clip / QUANTA
+
+  def create(self, value_type) -> tff.templates.AggregationProcess:
+    """Creates the process for a type of packs' sums.
+
+    Args:
+      value_type: Structure of floating tensors of known shapes.
+    """
+    quantum = self._quantum
+
+    @tff.tensorflow.computation(value_type)
+    def noised(total):
+      flat = tf.nest.flatten(total)
+      dimension = sum(x.shape.num_elements() for x in flat)
+      norms = sensitivities(dimension, rounded_sums=True)
+      mu = variance(self._noise_multiplier, *norms)
+      whole = [tf.round(tf.cast(x, tf.float64) / quantum) for x in flat]
+      sums = [x + _skellam(x.shape, mu) for x in whole]
+      return tf.nest.pack_sequence_as(
+        total, [tf.cast(s * quantum, x.dtype) for s, x in zip(sums, flat, strict=True)]
+      )
+
+    @tff.federated_computation
+    def initialize_fn():
+      return tff.federated_value((), tff.SERVER)
+
+    @tff.federated_computation(
+      initialize_fn.type_signature.result, tff.FederatedType(value_type, tff.CLIENTS)
+    )
+    def next_fn(state, value):
+      return tff.templates.MeasuredProcessOutput(
+        state,
+        tff.federated_map(noised, tff.federated_sum(value)),
+        tff.federated_value((), tff.SERVER),
+      )
+
+    return tff.templates.AggregationProcess(initialize_fn, next_fn)
+
+
+def _check(noise_multiplier: float, clip: float, clients_per_round: int = 1) -> None:
+  """Raises ValueError if a number is not positive and finite."""
+  for name, value in (
+    ('noise_multiplier', noise_multiplier),
+    ('clip', clip),
+    ('clients_per_round', clients_per_round),
+  ):
+    if not (math.isfinite(value) and value > 0):
+      raise ValueError(f'{name} is {value}; it must be positive and finite.')
+
+
+def _skellam(shape: Any, mu: float) -> tf.Tensor:
   """Returns Skellam variables of variance mu, float64."""
   two = tf.random.poisson([2, *shape], mu / 2, dtype=tf.float64)
   return two[0] - two[1]

@@ -136,15 +136,6 @@ class PackedClients:
       for name in protocol.kinds
       if (norm := protocol.clip_norm(name, self._packs.clip_norms)) is not None
     }
-
-    def noised(means, count):
-      return collections.OrderedDict(
-        (name, self._packs.noise(x, clip_norms[name], count))
-        if name in clip_norms
-        else (name, x)
-        for name, x in means.items()
-      )
-
     # Each client's own value is wanted where it is clipped.
     choose = computed_apart if clip_norms else computed_together
     together = choose(function, protocol)
@@ -153,8 +144,6 @@ class PackedClients:
       zero = clients.zeros(zero_type)
       loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero)
       total, states = loop.total()
-      if self._packs.noise is not None:
-        total = total._replace(means=noised(total.means, tf.size(pack[packs.SIZES])))
       means = tf.nest.map_structure(
         lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
       )
