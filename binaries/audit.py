@@ -9,6 +9,7 @@ than the run's ledger claims of one release, a clip or the noise is broken, and 
 status is 1. The run need not have finished, and nothing is written to it.
 """
 
+import math
 import pathlib
 
 from absl import flags
@@ -89,13 +90,7 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
   aggregation = privacy.build([1] * terms.population)
   if aggregation is None or aggregation.divided is None:
     raise ValueError('The flags of the run build no private aggregation.')
-  packs = hosts.num_packs()
-  canaries = audit.Canaries(
-    _CANARIES.value,
-    _ROUNDS.value,
-    num_packs=2 if packs is None else packs,
-    seed=common.SEED.value,
-  )
+  canaries = _canaries(terms.cohort)
   with hosts.open_context():
     return audit.audit(
       aggregation.divided(len(multipliers)),
@@ -104,6 +99,28 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
       terms.delta,
       canaries,
     )
+
+
+def _canaries(cohort: int) -> audit.Canaries:
+  """Returns the canaries, of which there are no more in a round than it has clients.
+
+  Args:
+    cohort: Clients of a round.
+  """
+  packs = hosts.num_packs()
+  clients, rounds, silent = _CANARIES.value, _ROUNDS.value, 0
+  if privacy.is_distributed():
+    # Each client adds its part of the noise: a round must have all of them.
+    clients = min(clients, cohort)
+    rounds = math.ceil(_CANARIES.value * _ROUNDS.value / clients)
+    silent = cohort - clients
+  return audit.Canaries(
+    clients,
+    rounds,
+    num_packs=2 if packs is None else packs,
+    seed=common.SEED.value,
+    silent=silent,
+  )
 
 
 def _terms(folder: pathlib.Path) -> accounting.Terms:

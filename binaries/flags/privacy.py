@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from binaries.flags import common
 from binaries.flags import hosts
+from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.runtime import accounting
@@ -147,7 +148,7 @@ def is_amplified() -> bool:
 
 def settle() -> None:
   """Gives flags the values that follow from the aggregation, where none is given."""
-  if is_secure() or is_distributed() or QUANTILE.value is not None:
+  if is_secure() or QUANTILE.value is not None:
     # Each client is seen by itself.
     common.fill({common.PACKS.name: 0})
   if is_private():
@@ -190,7 +191,7 @@ def _check_masked() -> None:
       "be in_process, for TFF's worker has no secure sums."
     )
   _refuse_together(hosts.PARTS, 'the parts of a round are sums')
-  if common.PACKS.value:
+  if is_secure() and common.PACKS.value:
     raise ValueError(
       f'--packs={common.PACKS.value} is given with {given}; it must be 0, for each '
       'client masks its own values.'
@@ -375,7 +376,7 @@ def _private(
       raise ValueError(
         f'{QUANTILE.name} is {QUANTILE.value}; it must be between 0 and 1.'
       )
-    adaptive = aggregation_lib.AdaptiveClip(QUANTILE.value, cohort)
+    adaptive = adaptive_lib.AdaptiveClip(QUANTILE.value, cohort)
   # An algorithm that sends statistics is refused without a norm for them
   # (`private.counted`).
   statistics = 1.0 if statistics_clip is None else statistics_clip

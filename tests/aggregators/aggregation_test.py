@@ -27,8 +27,10 @@ _ALL = {
 @pytest.mark.parametrize('name', _ALL)
 def test_every_factory_fits_its_place(name):
   made = _ALL[name]()
-  assert (made.packs is None) == (name in ('secure', 'distributed'))
-  for each in [made, made.packs.aggregation] if made.packs else [made]:
+  assert (made.packs is None) == (name == 'secure')
+  in_packs = made.packs.aggregation if made.packs else made
+  assert in_packs.is_gaussian == (name != 'distributed')
+  for each in (made, in_packs):
     assert each.noised == (name in ('private', 'distributed'))
     for field in dataclasses.fields(each):
       factory = getattr(each, field.name)
@@ -39,7 +41,7 @@ def test_every_factory_fits_its_place(name):
       else:
         process = factory.create(_VALUE, _WEIGHT)
       assert isinstance(process, tff.templates.AggregationProcess)
-      if name in ('secure', 'distributed'):
+      if name == 'secure' or (name == 'distributed' and each is made):
         tff.test.assert_not_contains_unsecure_aggregation(process.next)
 
 

@@ -46,6 +46,9 @@ def test_its_variance_solves_the_inequality_of_the_docstring():
     l2, l1 = skellam.sensitivities(dimension)
     mu = skellam.variance(z, l2, l1)
     assert l2**2 / mu + (l2**2 + 3 * l1) / mu**2 == pytest.approx(z**-2, rel=1e-9)
+    # A sum that is rounded at once moves by as much as one of two that are rounded.
+    rounded, _ = skellam.sensitivities(dimension, rounded_sums=True)
+    assert rounded - skellam.QUANTA == pytest.approx(2 * (l2 - skellam.QUANTA))
     # With quanta this fine it is a Gaussian's to a hundredth, and not less.
     assert 1 <= np.sqrt(mu) / (z * skellam.QUANTA) < 1.01
 
@@ -77,8 +80,36 @@ def test_values_are_clipped_and_summed(tff_context):
   np.testing.assert_allclose(got, [2.2, 1.1], atol=3 * 2 / skellam.QUANTA)
 
 
+def _packed(noise_multiplier, size, clip=2.0):
+  value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [size])))
+  return skellam.PackedSumFactory(noise_multiplier, clip).create(value_type)
+
+
+def test_packs_have_all_of_the_noise_once(tff_context):
+  process = _packed(1.5, 4000)
+  zeros = [{'x': np.zeros(4000, np.float32)}] * 2
+  noise = process.next(process.initialize(), zeros).result['x']
+  quanta = noise.astype(float) * (skellam.QUANTA / 2.0)
+  np.testing.assert_array_equal(quanta, np.round(quanta))
+  # z C = 3.
+  assert abs(np.sum((noise / 3) ** 2) - 4000) < 5 * np.sqrt(2 * 4000) + 4000 * 0.02
+  again = process.next(process.initialize(), zeros).result['x']
+  assert not np.array_equal(noise, again)
+
+
+def test_a_sum_of_packs_is_rounded_once(tff_context):
+  process = _packed(1e-9, 3, clip=1.0)
+  # Each by itself would become nothing.
+  values = [{'x': np.array([1.0, 2.0**-17 * 0.6, -0.3], np.float32)}] * 2
+  got = process.next(process.initialize(), values).result['x']
+  np.testing.assert_allclose(got, [2.0, 2.0**-16, -0.6], atol=2.0**-17, rtol=0)
+  assert got[1] == 2.0**-16
+
+
 def test_numbers_out_of_range_are_named():
   with pytest.raises(ValueError, match=r'clip is 0\.0; it must be positive'):
     skellam.SkellamSumFactory(1.0, 0.0, 3)
+  with pytest.raises(ValueError, match=r'noise_multiplier is inf; it must be positive'):
+    skellam.PackedSumFactory(float('inf'), 1.0)
   with pytest.raises(ValueError, match='must need at most 62'):
     _process(1e15, 2)

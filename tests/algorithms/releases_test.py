@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
+from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import dcco
@@ -82,7 +83,7 @@ def test_metrics_that_are_withheld_are_no_release_and_arrive_as_zeros(tff_contex
 
 
 def test_a_clip_that_follows_a_quantile_comes_to_it(tff_context):
-  adaptive = aggregation_lib.AdaptiveClip(0.5, clients_per_round=8, learning_rate=0.5)
+  adaptive = adaptive_lib.AdaptiveClip(0.5, clients_per_round=8, learning_rate=0.5)
   made = aggregation_lib.private(0.01, 30.0, 1.0, adaptive=adaptive)
   assert made.packs is None
   value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [1])))
@@ -124,4 +125,4 @@ def test_dcco_releases_its_statistics_its_spread_and_its_update():
 @pytest.mark.parametrize('quantile', [0.0, 1.0, float('nan')])
 def test_a_quantile_out_of_range_is_named(quantile):
   with pytest.raises(ValueError, match='quantile is'):
-    aggregation_lib.AdaptiveClip(quantile, 4)
+    adaptive_lib.AdaptiveClip(quantile, 4)

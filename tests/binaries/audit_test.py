@@ -70,6 +70,22 @@ def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
   assert given == [(pytest.approx(each), each, 0.5, 1e-5)]
 
 
+def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
+  given = []
+
+  def find(*others):
+    given.append(others[-1])
+    return audit_lib.Finding(1.0, 0.0, 1.0, 1e-5)
+
+  monkeypatch.setattr(audit_lib, 'audit', find)
+  run = make(aggregation='distributed')
+  assert _run(run).status == 0
+  few = in_process.run(audit, f'--run={run}', '--canaries=6', '--canary_rounds=4')
+  assert few.status == 0
+  # As many canaries in all; of rounds of eight clients.
+  assert [(c.clients, c.rounds, c.silent) for c in given] == [(8, 30, 0), (6, 4, 2)]
+
+
 @pytest.mark.parametrize(
   ('changed', 'message'),
   [

@@ -44,7 +44,6 @@ _REFUSED = {
     ),
     f'--privacy_epsilon=8 --privacy_clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
     f'--privacy_epsilon=8 --secure_bound=2 {_PRIVATE}': 'it is for secure only',
-    f'--privacy_epsilon=8 --packs=2 {_DISTRIBUTED}': 'must be 0, for each client masks',
     f'--privacy_epsilon=8 --privacy_clip_quantile=0.5 {_DISTRIBUTED}': (
       'is given with --aggregation=distributed; it is for private only'
     ),

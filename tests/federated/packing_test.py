@@ -151,9 +151,16 @@ def test_secure_sums_refuse_packs():
     cohorts.build_cohort(harness.PACKS, aggregation_lib.secure(1.0, 8))
 
 
-def test_private_packs_carry_the_same_noise(tff_context):
+@pytest.mark.parametrize(
+  'aggregation',
+  [
+    aggregation_lib.private(0.5, update_clip=3.0, statistics_clip=1.0),
+    aggregation_lib.distributed(0.5, 3.0, 1.0, None, 2, 1),
+  ],
+  ids=['private', 'distributed'],
+)
+def test_packs_carry_the_same_noise(tff_context, aggregation):
   """With clients whose updates are zero, what arrives is the noise."""
-  aggregation = aggregation_lib.private(0.5, update_clip=3.0, statistics_clip=1.0)
   value_type = tff.to_type(collections.OrderedDict(a=(np.float32, [4000])))
   zero = {'a': np.zeros([4000], np.float32)}
   spreads = []

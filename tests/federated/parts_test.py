@@ -131,3 +131,6 @@ def test_private_clips_each_client_and_adds_noise_once(tff_context):
 def test_secure_sums_have_no_parts():
   with pytest.raises(ValueError, match='acts on each client'):
     parts.build_parts(_DCCO, harness.ELEMENT, aggregation_lib.secure(1.0, 8))
+  masked = aggregation_lib.distributed(1.0, 1.0, 1.0, None, 4, 8)
+  with pytest.raises(ValueError, match='sums of parts have no masks'):
+    parts.build_parts(_DCCO, harness.ELEMENT, masked)

@@ -58,6 +58,14 @@ def test_a_sound_clip_passes(tff_context, expected):
   assert found.estimate == pytest.approx(found.claimed, rel=0.4)
 
 
+def test_clients_that_add_noise_are_all_there(tff_context):
+  # Of 240 clients 60 are canaries, who alone would have half of the noise.
+  sound = aggregation_lib.distributed(_Z, _CLIP, 1.0, None, 240, 1)
+  found = audit.audit(sound, _Z, _CLIP, _DELTA, dataclasses.replace(_FEW, silent=180))
+  assert not found.is_broken
+  assert found.estimate == pytest.approx(found.claimed, rel=0.4)
+
+
 def test_a_clip_a_hundred_times_too_large_is_caught(tff_context):
   # With the same noise; of clients apart.
   broken = aggregation_lib.private(_Z / 100, 100 * _CLIP, 1.0)
@@ -71,5 +79,6 @@ def test_a_clip_a_hundred_times_too_large_is_caught(tff_context):
 def test_numbers_out_of_range_are_named(name):
   with pytest.raises(ValueError, match=f'{name} is 0; it must be at least 1'):
     audit.Canaries(**{name: 0})
-  with pytest.raises(ValueError, match='num_packs is -1'):
-    audit.Canaries(num_packs=-1)
+  for name in ('num_packs', 'silent'):
+    with pytest.raises(ValueError, match=f'{name} is -1; it must be at least 0'):
+      audit.Canaries(**{name: -1})

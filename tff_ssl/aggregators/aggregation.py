@@ -10,13 +10,12 @@ is computed from a client's examples (central differential privacy), all but the
 import collections
 from collections.abc import Callable, Mapping
 import dataclasses
-import functools
 import math
 from typing import Any
 
 import tensorflow_federated as tff
-import tensorflow_privacy as tfp
 
+from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
@@ -66,33 +65,6 @@ class Aggregation:
 
 
 @dataclasses.dataclass(frozen=True)
-class AdaptiveClip:
-  """Clip norms that follow a quantile of the clients' norms.
-
-  Galen Andrew, Om Thakkar, H. Brendan McMahan, Swaroop Ramaswamy. Differentially
-  Private Learning with Adaptive Clipping. NeurIPS 2021: the number of clients within
-  the norm is released too, with a noise of a twentieth of the clients (or z, where that
-  is more, so that values keep most of the privacy), which is part of the multiplier z.
-
-  Attributes:
-    quantile: gamma, the share of clients that should be within the norm.
-    clients_per_round: m.
-    learning_rate: eta: a norm changes by at most exp(eta (1 - gamma)) a round.
-  """
-
-  quantile: float
-  clients_per_round: int
-  learning_rate: float = 0.2
-
-  def __post_init__(self):
-    if not 0 < self.quantile < 1:
-      raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
-    _check_positive(
-      clients_per_round=self.clients_per_round, learning_rate=self.learning_rate
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class Packs:
   """An aggregation of packs of clients: what acts on each client, and the rest.
 
@@ -102,10 +74,13 @@ class Packs:
     clip_norms: By the name of what a client sends ('update', 'statistics', 'metrics'),
       the l2 norm to which n_k times each client's value is clipped before the pack is
       summed. What is not named is not clipped.
+    unmasked: Whether packs are summed in the clear where clients would mask what they
+      send. That is for simulations alone.
   """
 
   aggregation: Aggregation
   clip_norms: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  unmasked: bool = False
 
 
 def plain() -> Aggregation:
@@ -162,7 +137,7 @@ def private(
   update_clip: float,
   statistics_clip: float,
   metrics_clip: float | None = 1.0,
-  adaptive: AdaptiveClip | None = None,
+  adaptive: adaptive_lib.AdaptiveClip | None = None,
   expected: expected_lib.Expected | None = None,
 ) -> Aggregation:
   """Returns central differential privacy at the level of a client.
@@ -209,8 +184,10 @@ def private(
     **{f'{name}_clip': norm for name, norm in clip_norms.items()},
   )
   if adaptive is not None:
-    to_sum = functools.partial(_adaptive_sum, noise_multiplier, adaptive)
-    sums = {name: to_sum(norm) for name, norm in clip_norms.items()}
+    sums = {
+      name: adaptive_lib.build_sum(adaptive, noise_multiplier, norm)
+      for name, norm in clip_norms.items()
+    }
     noised = _noised(noise_multiplier, sums, *_known(expected))
     return dataclasses.replace(noised, expected=expected)
   noised = _noised(
@@ -237,7 +214,7 @@ def private_rounds(
   update_clip: float,
   statistics_clip: float,
   metrics_clip: float | None = None,
-  adaptive: AdaptiveClip | None = None,
+  adaptive: adaptive_lib.AdaptiveClip | None = None,
   expected: expected_lib.Expected | None = None,
 ) -> Aggregation:
   """Returns `private` with the noise of a round, whatever the round releases.
@@ -274,7 +251,8 @@ def distributed(
 
   Each client adds its part of the noise before a secure sum (`skellam`): the server
   sees noised sums alone. As in `private` counts and the n_k are summed without noise,
-  under secure sums too.
+  under secure sums too. Packs of simulated clients are summed in the clear, and the
+  noise of all clients is drawn at once: the same noise, without the masks.
 
   Args:
     noise_multiplier: As of `private`, as the clip norms: that of a Gaussian with no
@@ -297,7 +275,17 @@ def distributed(
   weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
   counts = tff.aggregators.SecureSumFactory(max_count, 0)
   made = _noised(noise_multiplier, sums, weights, counts)
-  return dataclasses.replace(made, is_gaussian=False)
+  of_packs = _noised(
+    noise_multiplier,
+    {
+      name: skellam.PackedSumFactory(noise_multiplier, norm)
+      for name, norm in clip_norms.items()
+    },
+  )
+  packs = Packs(
+    dataclasses.replace(of_packs, is_gaussian=False), clip_norms, unmasked=True
+  )
+  return dataclasses.replace(made, packs=packs, is_gaussian=False)
 
 
 def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
@@ -340,29 +328,6 @@ def _noised_sum(
   # One client per round by name: the factory divides by it, and a sum is wanted.
   return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
     float(noise_multiplier), clients_per_round=1.0, clip=float(clip)
-  )
-
-
-def _adaptive_sum(
-  noise_multiplier: float, adaptive: AdaptiveClip, clip: float
-) -> tff.aggregators.UnweightedAggregationFactory:
-  """Returns a noised sum whose clip norm follows a quantile."""
-  clients = float(adaptive.clients_per_round)
-  # Of the number of clients within the norm; counted as +-1/2, so that its own
-  # multiplier is twice this.
-  deviation = max(clients / 20, noise_multiplier)
-  own = (noise_multiplier**-2 - (2 * deviation) ** -2) ** -0.5
-  # Not TFF's `gaussian_adaptive`, which divides the sum by the clients.
-  return tff.aggregators.DifferentiallyPrivateFactory(
-    tfp.QuantileAdaptiveClipSumQuery(
-      initial_l2_norm_clip=float(clip),
-      noise_multiplier=own,
-      target_unclipped_quantile=adaptive.quantile,
-      learning_rate=adaptive.learning_rate,
-      clipped_count_stddev=deviation,
-      expected_num_records=clients,
-      geometric_update=True,
-    )
   )
 
 

@@ -24,6 +24,10 @@ Deviations: no random rotation, and rounding is to the nearest. With 2^16 quanta
 clip norm, rounding adds at most sqrt(d) / 2 of them, which Delta_2 has; the paper saves
 bits with coarser quanta. All K clients must take part, as in a simulation they do:
 noise of one that drops out would be missing.
+
+In packs of simulated clients (`PackedSumFactory`) sums over clients are rounded and get
+all of the noise at once, which has the distribution of the sum of theirs. Rounding a
+sum can move each entry by twice as much, which Delta_2 has there.
 """
 
 import math
@@ -39,13 +43,15 @@ _ROOM = 12.0
 _MOST_BITS = 62
 
 
-def sensitivities(dimension: int) -> tuple[float, float]:
+def sensitivities(dimension: int, rounded_sums: bool = False) -> tuple[float, float]:
   """Returns Delta_2 and Delta_1 of a clipped and rounded value, in quanta.
 
   Args:
     dimension: d of the value.
+    rounded_sums: Whether sums over clients are rounded: a client more or less moves an
+      entry by less than a quantum more than its own value, else by half of one.
   """
-  l2 = QUANTA + math.sqrt(dimension) / 2
+  l2 = QUANTA + math.sqrt(dimension) * (1.0 if rounded_sums else 0.5)
   # Of whole numbers |x| <= x^2.
   return l2, l2 * min(math.sqrt(dimension), l2)
 
@@ -83,13 +89,7 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     Raises:
       ValueError: If a number is not positive and finite.
     """
-    for name, value in (
-      ('noise_multiplier', noise_multiplier),
-      ('clip', clip),
-      ('clients_per_round', clients_per_round),
-    ):
-      if not (math.isfinite(value) and value > 0):
-        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+    _check(noise_multiplier, clip, clients_per_round)
     self._noise_multiplier = noise_multiplier
     self._clip = clip
     self._clients = clients_per_round
@@ -159,6 +159,77 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
         f'their sum would need {bits} bits, and must need at most {_MOST_BITS}.'
       )
     return 2**bits
+
+
+class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
+  """Sums what packs of simulated clients send, with the noise of all of them.
+
+  A simulation of `SkellamSumFactory`: the same noise, drawn once, and no masks. The
+  created process has `next(state, value@CLIENTS)`, where each value is a sum over
+  clients of which each was clipped; the result is like value, in whole multiples of
+  C / 2^16.
+  """
+
+  def __init__(self, noise_multiplier: float, clip: float):
+    """Initializes the factory.
+
+    Args:
+      noise_multiplier: z, see `SkellamSumFactory`.
+      clip: C, to which each client's value was clipped.
+
+    Raises:
+      ValueError: If a number is not positive and finite.
+    """
+    _check(noise_multiplier, clip)
+    self._noise_multiplier = noise_multiplier
+    self._quantum = clip / QUANTA
+
+  def create(self, value_type) -> tff.templates.AggregationProcess:
+    """Creates the process for a type of packs' sums.
+
+    Args:
+      value_type: Structure of floating tensors of known shapes.
+    """
+    quantum = self._quantum
+
+    @tff.tensorflow.computation(value_type)
+    def noised(total):
+      flat = tf.nest.flatten(total)
+      dimension = sum(x.shape.num_elements() for x in flat)
+      norms = sensitivities(dimension, rounded_sums=True)
+      mu = variance(self._noise_multiplier, *norms)
+      whole = [tf.round(tf.cast(x, tf.float64) / quantum) for x in flat]
+      sums = [x + _skellam(x.shape, mu) for x in whole]
+      return tf.nest.pack_sequence_as(
+        total, [tf.cast(s * quantum, x.dtype) for s, x in zip(sums, flat, strict=True)]
+      )
+
+    @tff.federated_computation
+    def initialize_fn():
+      return tff.federated_value((), tff.SERVER)
+
+    @tff.federated_computation(
+      initialize_fn.type_signature.result, tff.FederatedType(value_type, tff.CLIENTS)
+    )
+    def next_fn(state, value):
+      return tff.templates.MeasuredProcessOutput(
+        state,
+        tff.federated_map(noised, tff.federated_sum(value)),
+        tff.federated_value((), tff.SERVER),
+      )
+
+    return tff.templates.AggregationProcess(initialize_fn, next_fn)
+
+
+def _check(noise_multiplier: float, clip: float, clients_per_round: int = 1) -> None:
+  """Raises ValueError if a number is not positive and finite."""
+  for name, value in (
+    ('noise_multiplier', noise_multiplier),
+    ('clip', clip),
+    ('clients_per_round', clients_per_round),
+  ):
+    if not (math.isfinite(value) and value > 0):
+      raise ValueError(f'{name} is {value}; it must be positive and finite.')
 
 
 def _skellam(shape: Any, mu: float) -> tf.Tensor:

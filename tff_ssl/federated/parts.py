@@ -286,4 +286,9 @@ def _packs_of(aggregation: aggregation_lib.Aggregation) -> aggregation_lib.Packs
       'The aggregation has no `packs`, for it acts on each client; it must be one that '
       'can be given sums over clients.'
     )
+  if aggregation.packs.unmasked:
+    raise ValueError(
+      'The aggregation masks what each client sends, and sums of parts have no masks; '
+      'it must be one whose noise the server adds, or that has none.'
+    )
   return aggregation.packs

@@ -49,12 +49,14 @@ class Canaries:
   """How an audit is made.
 
   Attributes:
-    clients: In each round, all of them canaries.
+    clients: Canaries of a round.
     rounds: Of new canaries.
     dimension: Of their directions: many times `clients`.
     absent: Directions a round that nobody sends.
     num_packs: TFF values that the clients are packed into; 0: they are apart.
     seed: Of the directions.
+    silent: Clients of a round besides, that send zeros. Where clients add the noise,
+      they must be so many that all of it is there.
   """
 
   clients: int = 200
@@ -63,13 +65,18 @@ class Canaries:
   absent: int = 1000
   num_packs: int = 2
   seed: int = 0
+  silent: int = 0
 
   def __post_init__(self):
-    for name in ('clients', 'rounds', 'dimension', 'absent'):
-      if getattr(self, name) < 1:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
-    if self.num_packs < 0:
-      raise ValueError(f'num_packs is {self.num_packs}; it must be at least 0.')
+    for least, names in (
+      (1, ('clients', 'rounds', 'dimension', 'absent')),
+      (0, ('num_packs', 'silent')),
+    ):
+      for name in names:
+        if getattr(self, name) < least:
+          raise ValueError(
+            f'{name} is {getattr(self, name)}; it must be at least {least}.'
+          )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,13 +155,16 @@ def scores(
   )
   generator = np.random.default_rng(canaries.seed)
   expected = aggregation.expected
-  examples = canaries.clients if expected is None else expected.examples
+  everybody = canaries.clients + canaries.silent
+  examples = everybody if expected is None else expected.examples
+  zeros = np.zeros([canaries.silent, canaries.dimension], np.float32)
   state = process.initialize()
   inside, outside = [], []
   for _ in range(canaries.rounds):
     present = _directions(generator, canaries.clients, canaries.dimension)
     absent = _directions(generator, canaries.absent, canaries.dimension)
-    data = _data(_TOO_LONG * clip_norm * present, canaries.num_packs)
+    sent = np.concatenate([_TOO_LONG * clip_norm * present, zeros])
+    data = _data(sent, canaries.num_packs)
     state = process.next(state, data).state
     weights = process.get_model_weights(state).trainable
     # The mean over clients of one example each, as a sum again.

@@ -140,6 +140,7 @@ _OF_PRIVACY = {
   '--aggregation=secure --secure_bound=inf': ('secure_bound is inf',),
   '--aggregation=secure --secure_examples=0': ('--secure_examples=0',),
   '--aggregation=secure --parts=2': ('--parts',),
+  '--aggregation=secure --packs=2': ('--packs=2',),
   '--aggregation=secure --runtime=worker': ('in_process',),
   '--aggregation=secure --clients_per_round=1': ('at least 2',),
   '--aggregation=private': ('without --privacy_epsilon',),
@@ -162,8 +163,6 @@ _OF_PRIVACY = {
   '--privacy_epsilon=8': ('--privacy_epsilon', 'plain'),
   '--privacy_delta=1e-3': ('--privacy_delta', 'plain'),
   '--privacy_cohorts=poisson': ('--privacy_cohorts', 'plain'),
-  '--aggregation=distributed --privacy_noise_multiplier=4 --packs=2 '
-  '--privacy_update_clip=1': ('--packs=2',),
   '--aggregation=private --algorithm=centralized_cco': ('--aggregation',),
 }
 # Of other programs that train.

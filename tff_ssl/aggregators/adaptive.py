@@ -1,0 +1,68 @@
+"""Clip norms that follow a quantile of the clients' norms.
+
+Galen Andrew, Om Thakkar, H. Brendan McMahan, Swaroop Ramaswamy. Differentially
+Private Learning with Adaptive Clipping. NeurIPS 2021.
+
+The number of clients within the norm is released too, with a noise of a twentieth of
+the clients (or z, where that is more, so that values keep most of the privacy), which
+is part of the multiplier z.
+"""
+
+import dataclasses
+import math
+
+import tensorflow_federated as tff
+import tensorflow_privacy as tfp
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaptiveClip:
+  """How clip norms change from round to round.
+
+  Attributes:
+    quantile: gamma, the share of clients that should be within the norm.
+    clients_per_round: m.
+    learning_rate: eta: a norm changes by at most exp(eta (1 - gamma)) a round.
+  """
+
+  quantile: float
+  clients_per_round: int
+  learning_rate: float = 0.2
+
+  def __post_init__(self):
+    if not 0 < self.quantile < 1:
+      raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
+    for name in ('clients_per_round', 'learning_rate'):
+      value = getattr(self, name)
+      if not (math.isfinite(value) and value > 0):
+        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+
+
+def build_sum(
+  adaptive: AdaptiveClip, noise_multiplier: float, clip: float
+) -> tff.aggregators.UnweightedAggregationFactory:
+  """Builds a sum with Gaussian noise, of values that are clipped.
+
+  Args:
+    adaptive: How the clip norm changes.
+    noise_multiplier: z of the sum and of the number of clients within the norm
+      together: the standard deviation of the noise over the clip norm.
+    clip: l2 norm of a client's value, to begin with.
+  """
+  clients = float(adaptive.clients_per_round)
+  # Of the number of clients within the norm; counted as +-1/2, so that its own
+  # multiplier is twice this.
+  deviation = max(clients / 20, noise_multiplier)
+  own = (noise_multiplier**-2 - (2 * deviation) ** -2) ** -0.5
+  # Not TFF's `gaussian_adaptive`, which divides the sum by the clients.
+  return tff.aggregators.DifferentiallyPrivateFactory(
+    tfp.QuantileAdaptiveClipSumQuery(
+      initial_l2_norm_clip=float(clip),
+      noise_multiplier=own,
+      target_unclipped_quantile=adaptive.quantile,
+      learning_rate=adaptive.learning_rate,
+      clipped_count_stddev=deviation,
+      expected_num_records=clients,
+      geometric_update=True,
+    )
+  )
