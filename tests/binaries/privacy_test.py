@@ -178,6 +178,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   ended = in_process.run(
     dcco,
     *_FLAGS,
+    launch.APART,
     *flags,
     '--aggregation=private',
     '--privacy_cohorts=poisson',
@@ -220,6 +221,7 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   ended = in_process.run(
     dcco,
     *_FLAGS,
+    launch.APART,
     f'--clients_per_round={clients}',
     f'--aggregation={aggregation}',
     '--privacy_cohorts=passes',
