@@ -65,8 +65,9 @@ _ROWS = {
   # `sgd` stays: the server's Adam is held by `batch_norm_test` and `optimizers_test`.
   'tests/algorithms/dcco_test.py': ('adam',),
   'tests/algorithms/fed_ssl_test.py': ('_moco',),
-  # `per` stays: two models, each with a population.
+  # `per` stays: two models, each with a population; and BiLevel's rounds by hand.
   'tests/algorithms/own_statistics_test.py': ('bilevel',),
+  'tests/algorithms/per_ssfl_test.py': ('bilevel',),
   # `fedema` stays: clients with a state.
   'tests/binaries/benchmark_test.py': ('per_ssfl', 'featarc'),
   'tests/binaries/dcco_test.py': ('fedavg_cco', 'centralized_cco'),
