@@ -27,7 +27,7 @@ _SMALL = (
 )
 _HEADS = ('--projector=8,8',)
 _RUNS = {
-  'fedsup': (launch.APART, *_HEADS),
+  'fedsup': _HEADS,
   'fixmatch': (),
   'fedrgd': (),
   'fedmatch': (launch.APART, '--helper_interval=2', '--threshold=0.2'),

@@ -221,7 +221,6 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   ended = in_process.run(
     dcco,
     *_FLAGS,
-    launch.APART,
     f'--clients_per_round={clients}',
     f'--aggregation={aggregation}',
     '--privacy_cohorts=passes',
