@@ -15,6 +15,7 @@ context.remove_default()
 forked.prepare()
 quick.leave_graphs_as_traced()
 quick.enter_contexts_as_they_are()
+quick.remember_protocols()
 
 
 @pytest.fixture(scope='session')

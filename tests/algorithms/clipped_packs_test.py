@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import contrastive
 
@@ -74,6 +76,37 @@ def test_clipped_sums_are_those_of_clients_apart(
   # It is clipping that was compared: what six clients send, over all of the examples.
   step = np.linalg.norm(after - before)
   assert 0 < step <= 6 * _CLIP / metrics[0]['client_work']['examples'] * 1.001
+
+
+def test_each_client_of_fedavg_sends_what_it_sends_alone():
+  """Three clients of two examples, whose values are kept apart for the clipping."""
+  objective = contrastive.ContrastiveObjective(harness.model())
+  function = fedavg.client_function(objective, fedavg.FedAvgConfig(seed=harness.SEED))
+  shared = {
+    'params': server.initial_weights(objective, harness.SEED).trainable,
+    'seed': harness.round_seed(0),
+    'rate': tf.constant(0.5),
+    'round': tf.constant(0),
+  }
+  each = harness.for_any_size(lambda examples: function.each(shared, examples))
+  together = tf.function(
+    lambda examples, clients: function.of_each(shared, examples, clients),
+    autograph=False,
+  )
+  found = together(harness.tensors(harness.arrays(6)), tf.constant(3))
+  assert np.abs(harness.flat(found['update'])).max() > 1e-2
+  for k, positions in enumerate(harness.split([2, 2, 2])):
+    expected = each(harness.tensors(harness.take(harness.arrays(6), positions)))
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+      own = tf.nest.map_structure(lambda x, k=k: x[k], found[name])
+      tf.nest.map_structure(
+        lambda got, wanted: np.testing.assert_allclose(
+          got, wanted, rtol=1e-4, atol=1e-5
+        ),
+        own,
+        value,
+      )
 
 
 def test_what_goes_through_the_networks_together():

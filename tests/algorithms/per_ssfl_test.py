@@ -31,12 +31,14 @@ def plain(tff_context):
 
 @pytest.fixture(scope='module')
 def runs(tff_context):
-  """Returns process, states and metrics by name and weight."""
-  processes = {(n, weight): _BUILD[n](weight) for n in _BUILD for weight in _WEIGHTS}
-  return {
-    key: (process, *harness.rounds_of(process, ssfl.cohorts()))
-    for key, process in processes.items()
-  }
+  """Returns (name, weight) -> process, states and metrics."""
+
+  @functools.cache
+  def run(name, weight):
+    process = _BUILD[name](weight)
+    return process, *harness.rounds_of(process, ssfl.cohorts())
+
+  return run
 
 
 @pytest.fixture(scope='module')
@@ -64,7 +66,7 @@ def alone(plain):
 @pytest.mark.parametrize('weight', _WEIGHTS)
 def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
   """Bit for bit, whatever the personal models do."""
-  process, states, metrics = runs[name, weight]
+  process, states, metrics = runs(name, weight)
   for state, expected in zip(states, plain[0], strict=True):
     np.testing.assert_array_equal(
       harness.weights(process, state), harness.flat(expected)
@@ -79,7 +81,7 @@ def test_the_global_model_is_fedavg_s(plain, runs, name, weight):
 
 @pytest.mark.parametrize('name', _BUILD)
 def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
-  _, states, _ = runs[name, 0.0]
+  _, states, _ = runs(name, 0.0)
   start = harness.flat(plain[0][0])
   assert len(alone) == len(states[-1].clients) == 4
   for k, params in alone.items():
@@ -89,7 +91,7 @@ def test_weight_0_is_training_by_oneself(plain, runs, alone, name):
 
 @pytest.mark.parametrize('name', _BUILD)
 def test_the_weight_changes_personal_models(runs, name):
-  own = [harness.flat(ssfl.kept(runs[name, w][1][-1], 0)) for w in _WEIGHTS]
+  own = [harness.flat(ssfl.kept(runs(name, w)[1][-1], 0)) for w in _WEIGHTS]
   assert harness.relative(own[1], own[0]) > 1e-4
 
 

@@ -46,7 +46,7 @@ from tff_ssl.optimization import local
 
 
 def _nt_xent():
-  return contrastive.ContrastiveObjective(harness.model())
+  return contrastive.ContrastiveObjective(harness.model('byol_no_blur'))
 
 
 def _simsiam(batch_norm=False):

@@ -15,6 +15,7 @@ from tests.binaries import launch
 from tff_ssl.federated import topology
 
 _FLAGS = (
+  launch.APART,
   '--task=digits',
   '--encoder=conv2',
   launch.FLIP,

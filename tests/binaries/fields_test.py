@@ -14,9 +14,11 @@ from binaries import fedsup
 from binaries.experiment import evaluating
 from tasks import registry
 from tests.binaries import in_process
+from tests.binaries import launch
 from tff_ssl.encoders import registry as encoders
 
 _SHORT = (
+  launch.APART,
   '--encoder_width=0.25',
   '--rounds=2',
   '--clients_per_round=4',

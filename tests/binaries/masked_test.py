@@ -10,6 +10,7 @@ import pytest
 from binaries import dcco
 from binaries import evaluate
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.evaluation import lesions
 from tests.tasks import fabricate
 
@@ -35,6 +36,8 @@ def made(tmp_path_factory):
   ended = in_process.run(
     dcco,
     *_TASK,
+    launch.APART,
+    launch.FLIP,
     f'--data_dir={base / "data"}',
     '--encoder_width=0.25',
     '--projector=8,8',

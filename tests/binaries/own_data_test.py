@@ -109,6 +109,7 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   run = in_process.run(
     dcco,
     launch.APART,
+    launch.FLIP,
     '--task=folder',
     '--folders=client',
     f'--data_dir={tmp_path / "data"}',

@@ -177,6 +177,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   ended = in_process.run(
     dcco,
     *_FLAGS,
+    launch.APART,
     *flags,
     '--aggregation=private',
     '--privacy_cohorts=poisson',

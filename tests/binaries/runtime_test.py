@@ -13,7 +13,12 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.runtime import context
 
-_FLAGS = (*launch.SMALL, '--projector=8,8', '--evaluation_methods=knn')
+_FLAGS = (
+  *launch.SMALL,
+  launch.APART,
+  '--projector=8,8',
+  '--evaluation_methods=knn',
+)
 
 
 @pytest.fixture(scope='module')

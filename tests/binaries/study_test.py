@@ -8,8 +8,11 @@ import pytest
 from binaries import fedavg_ssl
 from binaries import study
 from tests.binaries import in_process
+from tests.binaries import launch
 
 _FLAGS = (
+  launch.APART,
+  launch.FLIP,
   '--objective=supervised',
   '--task=digits',
   '--encoder=conv2',

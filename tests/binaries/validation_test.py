@@ -23,6 +23,7 @@ from tff_ssl.reporting import runs as runs_lib
 _draw = figures.draw
 _FLAGS = (
   launch.APART,
+  launch.FLIP,
   '--task=digits',
   '--partition=iid:clients=3',
   '--clients_per_round=2',

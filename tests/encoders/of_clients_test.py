@@ -29,7 +29,9 @@ _NETWORKS = {
     'resnet8', (8, 8, 1), width=1 / 8, normalization='none'
   ),
   # Tokens, layer norm and attention.
-  'vit': lambda: vit.build_encoder('vit_micro', (4, 4, 3), width=1 / 8, patch_size=2),
+  'vit': lambda: vit.from_config(
+    vit.ViTConfig(dim=8, depth=1, heads=2, patch_size=2), (4, 4, 3)
+  ),
 }
 
 

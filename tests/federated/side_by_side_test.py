@@ -18,7 +18,7 @@ _OBJECTIVES = {
   ),
   # Its features are encodings of which no loss is taken.
   'mae': lambda: mae.build_mae(
-    vit.build_encoder('vit_micro', networks.SHAPE, width=1 / 8, patch_size=1)
+    vit.from_config(vit.ViTConfig(8, 1, 2, 1), networks.SHAPE)
   ),
 }
 
