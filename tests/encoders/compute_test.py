@@ -7,6 +7,7 @@ import tensorflow as tf
 from tests.encoders import numpy_transformer
 from tff_ssl.encoders import compute
 from tff_ssl.encoders import network
+from tff_ssl.encoders import resnet
 
 
 @pytest.mark.parametrize('shape', [(3, 4), (3, 5, 4), (3, 2, 5, 4)])
@@ -43,3 +44,45 @@ def test_an_offset_has_the_shape_of_an_example():
   net = network.Network('offset', (5, 6), lambda ops, x: ops.offset(x, 'add', values))
   with pytest.raises(ValueError, match=r"offset 'add' needs values of shape \(5, 6\)"):
     net.specs  # noqa: B018
+
+
+# Of channels below and above those whose strides oneDNN cannot have.
+@pytest.mark.parametrize('channels', [8, 16])
+def test_a_kernel_of_one_with_a_stride_sees_every_second_position(channels):
+  net = network.Network(
+    'shortcut',
+    (5, 4, channels),
+    lambda ops, x: ops.conv2d(
+      x, 'conv', filters=6, kernel_size=1, strides=2, use_bias=False
+    ),
+  )
+  rng = np.random.default_rng(0)
+  kernel = rng.normal(size=(1, 1, channels, 6))
+  x = rng.normal(size=(3, 5, 4, channels))
+  got = net.apply({'conv/kernel': tf.constant(kernel)}, tf.constant(x))
+  np.testing.assert_allclose(got, x[:, ::2, ::2] @ kernel[0, 0], rtol=1e-12)
+
+
+def test_no_kernel_of_one_has_a_stride_that_crashes():
+  """With several threads, the gradient of 8 to 16 channels ended in a double free."""
+  encoder = resnet.build_encoder('resnet8', image_shape=(8, 8, 3), width=0.5)
+
+  @tf.function(autograph=False)
+  def gradient(params, images):
+    with tf.GradientTape() as tape:
+      tape.watch(params)
+      loss = tf.reduce_sum(encoder.apply(params, images))
+    return tape.gradient(loss, params)
+
+  params = encoder.init(tf.constant([0, 1], tf.int32))
+  graph = gradient.get_concrete_function(params, tf.zeros([3, 8, 8, 3])).graph
+  gradients = [
+    operation
+    for operation in graph.get_operations()
+    if operation.type == 'Conv2DBackpropFilter'
+  ]
+  kernels = [operation.outputs[0].shape.as_list() for operation in gradients]
+  assert [1, 1, 8, 16] in kernels and [3, 3, 8, 16] in kernels
+  for operation, kernel in zip(gradients, kernels, strict=True):
+    if kernel[:2] == [1, 1] and kernel[2] < 16:
+      assert list(operation.get_attr('strides')) == [1, 1, 1, 1]

@@ -18,6 +18,9 @@ from tff_ssl.encoders import normalization
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
 
+# Of an AVX-512 register: with fewer oneDNN takes other kernels.
+_CHANNELS = 16
+
 
 class Apply(ops.Operations):
   """Computes with given parameters. A value is a tensor.
@@ -108,8 +111,13 @@ class Apply(ops.Operations):
     return x
 
   def _conv2d(self, x: tf.Tensor, kernel: Any, bias: Any, strides: int) -> tf.Tensor:
-    # Of a side of 1 and a stride, oneDNN (TensorFlow 2.14) leaves a part of a kernel's
-    # gradient in bfloat16 as it finds it in memory.
+    if strides > 1 and kernel.shape[:2] == (1, 1) and kernel.shape[2] < _CHANNELS:
+      # The positions that a kernel of one sees. With a stride, what oneDNN has for the
+      # gradient (TensorFlow 2.14), divided among threads, writes where it must not, and
+      # the program crashes.
+      x, strides = x[:, ::strides, ::strides], 1
+    # Of a side of 1 and a stride, oneDNN leaves a part of a kernel's gradient in
+    # bfloat16 as it finds it in memory.
     maps = wide(x) if strides > 1 and 1 in x.shape[1:3] else x
     y = tf.nn.conv2d(maps, tf.cast(kernel, maps.dtype), strides, 'SAME')
     return tf.cast(with_bias(y, bias), x.dtype)
