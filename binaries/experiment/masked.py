@@ -18,6 +18,7 @@ from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import population
+from tff_ssl.evaluation import stages
 from tff_ssl.reporting import table as table_lib
 
 MASK_DIR = paths.define(
@@ -107,6 +108,14 @@ class Evaluator:
       params: Of the encoder, with its population statistics if it has any.
       prefix: What the names of the numbers begin with in `evaluation.json`.
     """
+    with stages.telling():
+      found = self._all(name, params)
+    print(table(found))
+    if not results.write(folder, round, name, found, prefix):
+      print(f'{folder} has been evaluated at a later round: evaluation.json stays')
+
+  def _all(self, name: str, params: network.Params) -> dict[str, results.Numbers]:
+    """Returns the numbers of the encoder, and of baselines where they are wanted."""
     found: dict[str, results.Numbers] = {}
     if evaluation.BASELINES.value:
       initial = population.build_complete(self._encoder)(
@@ -120,9 +129,7 @@ class Evaluator:
         ways=(dense.FINETUNED,),
         num_steps=evaluation.SCRATCH_STEPS.value,
       )
-    print(table(found))
-    if not results.write(folder, round, name, found, prefix):
-      print(f'{folder} has been evaluated at a later round: evaluation.json stays')
+    return found
 
   def _evaluate(self, params: network.Params, **given: Any) -> results.Numbers:
     return self._dense.evaluate(

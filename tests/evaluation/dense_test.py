@@ -16,6 +16,7 @@ from tff_ssl.evaluation import dense_heads
 from tff_ssl.evaluation import maps
 from tff_ssl.evaluation import overlap
 from tff_ssl.evaluation import population
+from tff_ssl.evaluation import stages
 
 
 def _boxes(count, seed):
@@ -194,3 +195,19 @@ def test_errors():
   evaluator = dense.Evaluator(encoder, some, some, dense.DenseConfig(num_steps=1))
   with pytest.raises(ValueError, match='The encoder is not finite'):
     evaluator.evaluate(nan, fractions=(1.0,))
+
+
+def test_it_says_what_it_trains_and_how_far_it_is(learnt, monkeypatch):
+  told = []
+  monkeypatch.setattr(stages, 'begin', lambda stage: told.append(stage))
+  monkeypatch.setattr(stages, 'update', lambda *done: told.append(done))
+  evaluator, params = learnt
+  evaluator.evaluate(params, ['detection'], (1.0,), num_steps=2)
+  assert told == [
+    'detection by 80 masks, with the encoder frozen',
+    (0, 2),
+    (1, 2),
+    'detection by 80 masks, end to end',
+    (0, 2),
+    (1, 2),
+  ]

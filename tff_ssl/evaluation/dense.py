@@ -34,6 +34,7 @@ from tff_ssl.evaluation import labels
 from tff_ssl.evaluation import maps as maps_lib
 from tff_ssl.evaluation import overlap
 from tff_ssl.evaluation import population
+from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
 
@@ -212,7 +213,11 @@ class Evaluator:
     state = adam.init(trained)
     drawn = batches.batch_positions(len(targets), self._config.batch_size, steps, seed)
     step = self._build_step(head, way)
+    shown = 'with the encoder frozen' if way == FROZEN else 'end to end'
+    stages.begin(f'{method} by {len(targets):,} masks, {shown}')
     for number, batch in enumerate(drawn):
+      # Before the step: the first one is compiled.
+      stages.update(number, steps)
       trained, state = self._run(
         (method, way),
         step,
