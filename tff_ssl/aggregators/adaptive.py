@@ -9,10 +9,11 @@ is part of the multiplier z.
 """
 
 import dataclasses
-import math
 
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
+
+from tff_ssl.aggregators import checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +33,9 @@ class AdaptiveClip:
   def __post_init__(self):
     if not 0 < self.quantile < 1:
       raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
-    for name in ('clients_per_round', 'learning_rate'):
-      value = getattr(self, name)
-      if not (math.isfinite(value) and value > 0):
-        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+    checks.positive(
+      clients_per_round=self.clients_per_round, learning_rate=self.learning_rate
+    )
 
 
 def build_sum(

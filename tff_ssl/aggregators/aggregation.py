@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import adaptive as adaptive_lib
+from tff_ssl.aggregators import checks
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
@@ -113,7 +114,7 @@ def secure(
   Raises:
     ValueError: If a bound is not positive and finite.
   """
-  _check_positive(
+  checks.positive(
     value_bound=value_bound,
     max_examples_per_client=max_examples_per_client,
     max_count=max_count,
@@ -179,7 +180,7 @@ def private(
   clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
   if metrics_clip is not None:
     clip_norms['metrics'] = metrics_clip
-  _check_positive(
+  checks.positive(
     noise_multiplier=noise_multiplier,
     **{f'{name}_clip': norm for name, norm in clip_norms.items()},
   )
@@ -264,7 +265,7 @@ def distributed(
     max_examples_per_client: Bound of n_k.
     max_count: Bound of a client's integer counts.
   """
-  _check_positive(max_examples_per_client=max_examples_per_client, max_count=max_count)
+  checks.positive(max_examples_per_client=max_examples_per_client, max_count=max_count)
   clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
   if metrics_clip is not None:
     clip_norms['metrics'] = metrics_clip
@@ -351,9 +352,3 @@ def _noised(
     noise_multiplier=noise_multiplier,
     releases_metrics='metrics' in sums,
   )
-
-
-def _check_positive(**values: float) -> None:
-  for name, value in values.items():
-    if not (math.isfinite(value) and value > 0):
-      raise ValueError(f'{name} is {value}; it must be positive and finite.')

@@ -9,11 +9,12 @@ f_f).
 import collections
 from collections.abc import Mapping
 import dataclasses
-import math
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_ssl.aggregators import checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +30,7 @@ class Expected:
   examples: float
 
   def __post_init__(self):
-    for name in ('clients', 'examples'):
-      value = getattr(self, name)
-      if not (math.isfinite(value) and value > 0):
-        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+    checks.positive(clients=self.clients, examples=self.examples)
 
 
 class KnownFactory(tff.aggregators.UnweightedAggregationFactory):

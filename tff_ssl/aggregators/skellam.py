@@ -36,6 +36,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import checks
+
 # To a clip norm.
 QUANTA = 2**16
 # Standard deviations that the modulus has room for: beyond, a sum wraps around.
@@ -89,7 +91,9 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     Raises:
       ValueError: If a number is not positive and finite.
     """
-    _check(noise_multiplier, clip, clients_per_round)
+    checks.positive(
+      noise_multiplier=noise_multiplier, clip=clip, clients_per_round=clients_per_round
+    )
     self._noise_multiplier = noise_multiplier
     self._clip = clip
     self._clients = clients_per_round
@@ -180,7 +184,7 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
     Raises:
       ValueError: If a number is not positive and finite.
     """
-    _check(noise_multiplier, clip)
+    checks.positive(noise_multiplier=noise_multiplier, clip=clip)
     self._noise_multiplier = noise_multiplier
     self._quantum = clip / QUANTA
 
@@ -219,17 +223,6 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
       )
 
     return tff.templates.AggregationProcess(initialize_fn, next_fn)
-
-
-def _check(noise_multiplier: float, clip: float, clients_per_round: int = 1) -> None:
-  """Raises ValueError if a number is not positive and finite."""
-  for name, value in (
-    ('noise_multiplier', noise_multiplier),
-    ('clip', clip),
-    ('clients_per_round', clients_per_round),
-  ):
-    if not (math.isfinite(value) and value > 0):
-      raise ValueError(f'{name} is {value}; it must be positive and finite.')
 
 
 def _skellam(shape: Any, mu: float) -> tf.Tensor:
