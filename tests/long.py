@@ -109,11 +109,7 @@ _TESTS = {
   'tests/algorithms/forms_test.py': (
     'test_secure_sums_are_all_that_leaves_a_client[decentralized]',
   ),
-  # In parts, packs that are clipped stay; `secure_test` clips clients apart.
-  'tests/federated/parts_test.py': (
-    'test_sums_of_two_parts_are_a_round[True-False]',
-    'test_private_clips_each_client_and_adds_noise_once[False]',
-  ),
+  'tests/federated/parts_test.py': ('test_sums_of_two_parts_are_a_round[True-False]',),
   # Of each way to draw cohorts the common budget stays, and the smallest.
   'tests/runtime/accounting_test.py': (
     'test_the_noise_of_a_budget_spends_it[budget1-fixed]',
