@@ -10,7 +10,12 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
 import pytest
 
+from tests import forked
 from tests import long
+
+# Before any other conftest.py: what it forks must not have imported the library, whose
+# sessions have threads that a fork has not.
+forked.prepare()
 
 # Tracing makes many objects that stay: to look for garbage after each few is waste.
 gc.set_threshold(50_000, 20, 100)

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import forked
 from tests import quick
 from tff_ssl.runtime import context
 
 context.remove_default()
-forked.prepare()
 quick.leave_graphs_as_traced()
 quick.enter_contexts_as_they_are()
 quick.remember_protocols()

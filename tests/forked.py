@@ -1,7 +1,7 @@
 """Processes that tests start without importing TensorFlow again, which takes seconds.
 
 The process of the tests forks one before it computes anything. When it is first asked
-for a process, that one imports the library, and forks it (`binaries.torturing.forks`).
+for a process, that one imports the library, and forks it (`binaries.launching.forks`).
 Tests of what an import or a new interpreter does start `python` themselves.
 """
 
@@ -14,7 +14,7 @@ import socket
 import sys
 import tempfile
 
-from binaries.torturing import forks
+from binaries.launching import forks
 from binaries.torturing import programs
 
 SECONDS = 300

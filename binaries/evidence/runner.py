@@ -79,7 +79,7 @@ class Runner(side_by_side.Runner[Job]):
     self,
     store: store_lib.Store,
     jobs: int,
-    start: side_by_side.Start = side_by_side.start,
+    start: side_by_side.Start | None = None,
     stream: TextIO | None = None,
   ):
     """Starts nothing yet.
@@ -87,7 +87,7 @@ class Runner(side_by_side.Runner[Job]):
     Args:
       store: Takes the figures of each run when it ends.
       jobs: How many run at a time.
-      start: Starts a command.
+      start: Starts a command; None: see `side_by_side.starting`.
       stream: For the progress; None: stderr.
     """
     super().__init__(jobs, start, stream)

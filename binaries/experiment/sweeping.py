@@ -372,7 +372,7 @@ def _set(name: str, text: str) -> None:
 def run(
   wanted: Sequence[Job],
   at_a_time: int,
-  start: side_by_side.Start = side_by_side.start,
+  start: side_by_side.Start | None = None,
   stream: TextIO | None = None,
 ) -> list[str]:
   """Runs what is not done yet; returns a sentence for each that failed.
@@ -380,7 +380,7 @@ def run(
   Args:
     wanted: From `jobs`.
     at_a_time: How many at a time.
-    start: Starts a command.
+    start: Starts a command; None: see `side_by_side.starting`.
     stream: For the progress; None: stderr.
   """
   return Runner(at_a_time, start, stream).run(wanted)

@@ -16,14 +16,33 @@ from typing import Generic, Protocol, TextIO, TypeVar
 
 import tqdm
 
+from binaries.launching import forks
+
 # Priority of the runs, and how long they have to save their state and end.
 _NICE = 10
 _GRACE_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _SET_PARENT_DEATH_SIGNAL = 1
 
+
+class Process(Protocol):
+  """What `subprocess.Popen` has of a command that was started."""
+
+  def poll(self) -> int | None:
+    """Returns the exit status, None while it runs."""
+
+  def send_signal(self, number: int) -> None:
+    """Sends a signal, if it has not ended."""
+
+  def kill(self) -> None:
+    """Kills it, if it has not ended."""
+
+  def wait(self, timeout: float | None = None) -> int:
+    """Waits for it, or raises `subprocess.TimeoutExpired`; returns the status."""
+
+
 # What starts a command: (arguments after `python`, file of its output) -> process.
-Start = Callable[[Sequence[str], TextIO], 'subprocess.Popen[bytes]']
+Start = Callable[[Sequence[str], TextIO], Process]
 
 
 class Job(Protocol):
@@ -40,8 +59,8 @@ class Job(Protocol):
 _JobT = TypeVar('_JobT', bound=Job)
 
 
-def start(arguments: Sequence[str], log: TextIO) -> 'subprocess.Popen[bytes]':
-  """Starts a program of ours, which ends with this process however that ends.
+def start(arguments: Sequence[str], log: TextIO) -> Process:
+  """Starts a program of ours by itself; it ends with this process however that ends.
 
   Args:
     arguments: After `python`.
@@ -64,15 +83,41 @@ def _in_child() -> None:
   ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
+@contextlib.contextmanager
+def starting() -> Iterator[Start]:
+  """Returns what starts programs of ours, which have ended when the context has.
+
+  Where that is possible they are forked by a process that has imported TensorFlow: each
+  run is a process of its own, and begins six seconds sooner.
+  """
+  if not forks.can_fork():
+    yield start
+    return
+  by = forks.Forks(nice=_NICE)
+
+  def fork(arguments: Sequence[str], log: TextIO) -> Process:
+    option, *command = arguments
+    if option != '-m':
+      return start(arguments, log)
+    return forks.Process(by, command, str(pathlib.Path(log.name).absolute()))
+
+  try:
+    yield fork
+  finally:
+    by.close()
+
+
 class Runner(abc.ABC, Generic[_JobT]):
   """Runs jobs, so many at a time; what a job is, a subclass says."""
 
-  def __init__(self, jobs: int, start: Start = start, stream: TextIO | None = None):
+  def __init__(
+    self, jobs: int, start: Start | None = None, stream: TextIO | None = None
+  ):
     """Starts nothing yet.
 
     Args:
       jobs: How many run at a time.
-      start: Starts a command.
+      start: Starts a command; None: as `starting` does.
       stream: For the progress; None: stderr.
     """
     self._at_a_time = jobs
@@ -106,24 +151,24 @@ class Runner(abc.ABC, Generic[_JobT]):
       A sentence for each that failed.
     """
     waiting = [each for each in jobs if not self.is_done(each)]
-    running: dict[_JobT, subprocess.Popen[bytes]] = {}
+    running: dict[_JobT, Process] = {}
     failures: list[str] = []
     self._stream.write(
       f'{len(waiting):,} of {len(jobs):,} runs to do, {self._at_a_time} at a time\n'
     )
     self._stream.flush()
     progress = _progress(len(waiting), self._at_a_time, self._stream)
-    with sigterm_as_ctrl_c():
+    with sigterm_as_ctrl_c(), contextlib.ExitStack() as opened:
+      begin = self._start or opened.enter_context(starting())
       try:
         while waiting or running:
           while waiting and len(running) < self._at_a_time:
             each = waiting.pop(0)
-            running[each] = self._begin(each)
-          ended = [
-            each for each, process in running.items() if process.poll() is not None
-          ]
-          for each in ended:
-            status = running.pop(each).returncode
+            running[each] = self._begin(each, begin)
+          statuses = {each: process.poll() for each, process in running.items()}
+          ended = {k: status for k, status in statuses.items() if status is not None}
+          for each, status in ended.items():
+            del running[each]
             if self._goes_on(each, status):
               waiting.insert(0, each)
               continue
@@ -145,12 +190,12 @@ class Runner(abc.ABC, Generic[_JobT]):
       return False
     return self.command(each) != self._begun[each]
 
-  def _begin(self, each: _JobT) -> 'subprocess.Popen[bytes]':
+  def _begin(self, each: _JobT, begin: Start) -> Process:
     each.log.parent.mkdir(parents=True, exist_ok=True)
     command = self.command(each)
     self._begun[each] = command
     with each.log.open('a', encoding='utf-8') as log:
-      return self._start(command, log)
+      return begin(command, log)
 
   def _end(self, each: _JobT, status: int) -> str:
     """Returns what failed of a job that has ended, '' if nothing."""
@@ -177,7 +222,7 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGTERM, previous)
 
 
-def _stop(running: Mapping[_JobT, 'subprocess.Popen[bytes]']) -> None:
+def _stop(running: Mapping[_JobT, Process]) -> None:
   """Ends runs: they are asked to save their state, then killed."""
   for process in running.values():
     process.send_signal(signal.SIGINT)

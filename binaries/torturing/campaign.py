@@ -17,10 +17,10 @@ import time
 import traceback
 from typing import Any
 
+from binaries.launching import forks
 from binaries.torturing import audits
 from binaries.torturing import disk
 from binaries.torturing import folders
-from binaries.torturing import forks
 from binaries.torturing import inputs
 from binaries.torturing import kills
 from binaries.torturing import ledgers
@@ -72,7 +72,7 @@ class Campaign:
     folder.mkdir(parents=True, exist_ok=True)
     self._folder = folder
     self._random = random.Random()
-    self._forks = forks.Forks()
+    self._forks = forks.Forks(folder=programs.ROOT)
     self._of: dict[str, Any] = collections.OrderedDict()
     for group in groups:
       self._of[group] = _GROUPS[group](

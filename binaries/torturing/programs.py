@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import psutil
 
-from binaries.torturing import forks
+from binaries.launching import forks
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Of a run of any kind.
@@ -42,6 +42,8 @@ _DCCO = (
 )
 # A full sentence begins so, and nothing comes after it.
 _ERROR = 'Error: '
+# What changes a program before it begins.
+_APPLY = ('binaries.torturing.hooks', 'apply')
 # Lines of the driver that a person cannot read.
 _TRACEBACK = 'Traceback (most recent call last)'
 
@@ -163,7 +165,7 @@ class Process:
       temporary: TMPDIR, of its own: nothing may be left there.
       forked_by: What has imported the library already and forks it; None: it is
         `python -m binaries.PROGRAM`.
-      hook: See `forks.Forks.start`, of one that is forked.
+      hook: What is changed in one that is forked before it begins; see `hooks.apply`.
     """
     temporary.mkdir(parents=True, exist_ok=True)
     # Files and not pipes, which fill up while nobody reads them.
@@ -174,7 +176,8 @@ class Process:
     environment = {'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3'}
     if forked_by is not None:
       paths = [file.name for file in self._files]
-      self.pid = forked_by.start(program, [*arguments], environment, paths, hook)
+      before = (*_APPLY, hook) if hook else ()
+      self.pid = forked_by.start(program, arguments, environment, paths, before)
       return
     self._process = subprocess.Popen(
       [sys.executable, '-m', f'binaries.{program}', *arguments],

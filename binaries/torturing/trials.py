@@ -11,7 +11,7 @@ import random
 import shutil
 import time
 
-from binaries.torturing import forks
+from binaries.launching import forks
 from binaries.torturing import hooks
 from binaries.torturing import programs
 from tff_ssl.runtime import files

@@ -11,9 +11,9 @@ import pathlib
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 
+import psutil
 import pytest
 
 from binaries import claims as claims_program
@@ -259,34 +259,33 @@ def test_data_are_for_the_runs_of_their_task():
   assert command[-1].startswith('--run_dir=')
 
 
-_SLEEPER = """
-import os, pathlib, sys, time
-pathlib.Path(sys.argv[1], f'{os.getpid()}.pid').touch()
-time.sleep(600)
-"""
-_RUNS_FOREVER = f"""
+_RUNS_FOREVER = """
 import pathlib, signal, sys
 from binaries.evidence import claim, runner, store
-from binaries.launching import side_by_side
+from binaries.launching import forks, side_by_side
 # A shell starts what is in its background with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = pathlib.Path(sys.argv[1])
-runs = [claim.run(name, 'fake', f'--a={{name}}') for name in 'bc']
-figures = {{run.name: claim.Figure(run) for run in runs}}
+runs = [claim.run(name, 'fake', f'--a={name}') for name in 'bc']
+figures = {run.name: claim.Figure(run) for run in runs}
 ahead = claim.ahead('b', 'c')
 c = claim.Claim('c', 'P', 'T', 'S.', 'cifar', figures, (ahead,))
 held = store.Store(folder / 'cifar.csv', [c])
-def start(arguments, log):
-  return side_by_side.start(['-I', '-S', '-c', {_SLEEPER!r}, str(folder)], log)
-jobs = [runner.job(folder / 'runs', run, 0, {{}}) for run in runs]
-runner.Runner(held, 2, start).run(jobs)
+class Runner(runner.Runner):
+  def command(self, job):
+    return ['-m', 'tests.binaries.sleeper', str(folder)]
+forks._LIBRARIES = ()
+start = None if sys.argv[2] == 'forked' else side_by_side.start
+jobs = [runner.job(folder / 'runs', run, 0, {}) for run in runs]
+Runner(held, 2, start).run(jobs)
 """
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_run_is_left_however_it_ends(tmp_path, number):
+@pytest.mark.parametrize('how', ['forked', 'by itself'])
+def test_no_run_is_left_however_it_ends(tmp_path, number, how):
   process = subprocess.Popen(
-    [sys.executable, '-c', textwrap.dedent(_RUNS_FOREVER), str(tmp_path)],
+    [sys.executable, '-c', _RUNS_FOREVER, str(tmp_path), how],
     cwd=_ROOT,
     stderr=subprocess.DEVNULL,
   )
@@ -299,7 +298,10 @@ def test_no_run_is_left_however_it_ends(tmp_path, number):
   assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in pids] == [
     min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
   ] * 2
-  assert all(os.getsid(pid) == pid for pid in pids)
+  assert os.getsid(process.pid) not in map(os.getsid, pids)
+  # With what forks them.
+  pids += {psutil.Process(pid).ppid() for pid in pids} - {process.pid}
+  assert len(pids) == 2 + (how == 'forked')
   process.send_signal(number)
   process.wait(60)
   while alive := [pid for pid in pids if _is_alive(pid)]:

@@ -1,11 +1,8 @@
 """What `make torture` is made of; that programs hold is its own to say."""
 
 import json
-import os
 import pathlib
 import random
-import signal
-import sys
 
 import numpy as np
 import pytest
@@ -13,15 +10,14 @@ import tensorflow_federated as tff
 import tensorflow_privacy
 
 from binaries import torture
+from binaries.launching import forks
 from binaries.torturing import campaign
 from binaries.torturing import folders
-from binaries.torturing import forks
 from binaries.torturing import hooks
 from binaries.torturing import inputs
 from binaries.torturing import programs
 from binaries.torturing import trials
 from binaries.torturing.cases import making
-from tests import forked
 from tests.binaries import in_process
 from tff_ssl.aggregators import aggregation
 from tff_ssl.runtime import context
@@ -150,34 +146,6 @@ def test_groups_and_kinds_are_taken_in_turn_and_drawn_by_name(tmp_path, monkeypa
   own = [name('inputs', k, t) for k, t in [('a', 0), ('b', 0), ('c', 0), ('a', 1)]]
   assert ours == {'done': 4, **dict.fromkeys(own, 1)}
   assert made._of['disk'].counts == {'done': 1, name('disk', 'a', 0): 1}
-
-
-def test_a_forked_life_is_a_process(tmp_path):
-  """Forked by the process that forks those of all tests: to import takes seconds."""
-  by = forked.server()
-  process = programs.Process('dcco', ['--cheese=1'], tmp_path / 'tmp', by)
-  with pytest.raises(ChildProcessError):
-    os.waitpid(process.pid, os.WNOHANG)
-  ended = process.end(60)
-  assert ended.is_sentence
-  assert 'There is no flag --cheese' in ended.stderr
-  slow = programs.Process('dcco', [f'--run_dir={tmp_path}'], tmp_path / 'tmp', by)
-  slow.kill(signal.SIGKILL)
-  assert slow.end(60).status == -signal.SIGKILL
-  assert not slow.is_alive
-
-
-def test_a_process_that_forks_is_started_with_the_first_and_ends():
-  """Of a stand-in, which answers with its own number."""
-  code = 'import os\nfor line in open(0): print(os.getpid(), flush=True)'
-  started = forks.Forks([sys.executable, '-c', code])
-  pid = started.status(1)
-  assert started.start('partition', [], {}, []) == pid
-  os.kill(pid, 0)
-  started.close()
-  with pytest.raises(ProcessLookupError):
-    os.kill(pid, 0)
-  started.close()
 
 
 def test_noise_is_hooks_where_it_is_added(tmp_path, monkeypatch):

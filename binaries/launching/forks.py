@@ -1,0 +1,287 @@
+"""Processes of programs that need not import TensorFlow again.
+
+To import TensorFlow and TFF takes six to eight seconds of CPU time. A process that has
+imported them forks a child for each program that it is asked for: a process of its own
+with a command line, environment, files, signals and an exit status, killed as any
+other. The children end with the process that forks, and that ends with whoever asks.
+
+Before it forks it has imported other people's libraries alone, and computed nothing. It
+has no thread that computes and no flag, and TensorFlow has not seeded the generator of
+noise that is drawn without a seed. Ours would have it seeded (by the session that
+`tff_ssl.computing.sessions` opens), and all children would draw the same noise.
+"""
+
+from collections.abc import Sequence
+import ctypes
+import gc
+import importlib
+import itertools
+import json
+import os
+import pathlib
+import random
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from typing import Any
+
+import numpy as np
+
+from binaries.flags import stopping
+
+# What programs import of others and what takes time.
+_LIBRARIES = (
+  'tensorflow',
+  'tensorflow_federated',
+  'tensorflow_privacy',
+  'tensorflow_datasets',
+  'sklearn.linear_model',
+  'matplotlib.pyplot',
+)
+_PR_SET_PDEATHSIG = 1
+_POLL_SECONDS = 0.02
+# Of those that compute on what cannot be shared by a process and its fork.
+_ACCELERATORS = ('/dev/nvidiactl', '/dev/kfd')
+
+
+def can_fork() -> bool:
+  """Returns whether programs can be forked here.
+
+  It is tried on Linux alone, and not where a GPU is: a driver that was loaded before
+  the fork may not work after it.
+  """
+  return sys.platform == 'linux' and not any(map(os.path.exists, _ACCELERATORS))
+
+
+class Forks:
+  """A process that forks programs when it is asked to, started with the first."""
+
+  def __init__(
+    self,
+    command: Sequence[str] = (),
+    folder: pathlib.Path | None = None,
+    nice: int = 0,
+    libraries: Sequence[str] | None = None,
+  ):
+    """Starts nothing yet.
+
+    Args:
+      command: What is started, if not `main` of this module.
+      folder: Where programs run; None: where this process does.
+      nice: What is added to their niceness.
+      libraries: Modules that are imported before any program; None: those of others
+        that ours import.
+    """
+    names = tuple(_LIBRARIES if libraries is None else libraries)
+    code = f'from {__name__} import main; main({nice}, {names})'
+    own = [sys.executable, '-c', code]
+    self._command = [*command] or own
+    self._folder = folder
+    self._process: subprocess.Popen[str] | None = None
+    self._numbers = itertools.count()
+
+  def start(
+    self,
+    program: str,
+    arguments: Sequence[str],
+    environment: dict[str, str],
+    files: Sequence[str],
+    before: Sequence[str] = (),
+  ) -> int:
+    """Starts a program; returns the id of its process.
+
+    Args:
+      program: Its name, or the full name of another module.
+      arguments: Its command line.
+      environment: What is added to that of this process.
+      files: Paths that its output and its errors are appended to.
+      before: A module, a function of it, and a text that it is called with in the
+        program's process before the program begins.
+
+    Raises:
+      ChildProcessError: If the process that forks has ended.
+    """
+    request = [program, [*arguments], environment, [*files], [*before]]
+    return int(self._ask(request))
+
+  def status(self, pid: int) -> int | None:
+    """Returns a program's exit status, negative of a signal; None while it lives."""
+    try:
+      found = self._ask(pid)
+    except ChildProcessError:
+      # They are killed with the process that forks.
+      return -signal.SIGKILL
+    return None if found is None else int(found)
+
+  def close(self) -> None:
+    """Ends it, and all programs that have not ended."""
+    if self._process is not None:
+      self._process.kill()
+      self._process.wait()
+      self._process = None
+
+  def _begin(self) -> None:
+    """Starts the process that forks."""
+    self._process = subprocess.Popen(
+      self._command,
+      cwd=self._folder,
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      text=True,
+      # Ctrl-C is for whoever asks.
+      start_new_session=True,
+    )
+
+  def _ask(self, request: object) -> Any:
+    if self._process is None:
+      self._begin()
+    process = self._process
+    assert process and process.stdin and process.stdout
+    number = next(self._numbers)
+    try:
+      process.stdin.write(json.dumps([number, request]) + '\n')
+      process.stdin.flush()
+      # An exception, as Ctrl-C raises, may have left the answer to another request.
+      answered = -1
+      while answered != number:
+        answered, answer = json.loads(process.stdout.readline())
+    except (OSError, ValueError) as error:
+      self.close()
+      raise ChildProcessError('the process that forks programs has ended') from error
+    return answer
+
+
+class Process:
+  """A program that was forked, with the interface of `subprocess.Popen`."""
+
+  def __init__(self, by: Forks, arguments: Sequence[str], log: str):
+    """Starts it.
+
+    Args:
+      by: What forks it.
+      arguments: A full name of a module, and its command line.
+      log: Path that what it says is appended to.
+    """
+    self._forks = by
+    self.returncode: int | None = None
+    self.pid = by.start(arguments[0], arguments[1:], {}, [log, log])
+
+  def poll(self) -> int | None:
+    """Returns its exit status, None while it runs."""
+    if self.returncode is None:
+      self.returncode = self._forks.status(self.pid)
+    return self.returncode
+
+  def send_signal(self, number: int) -> None:
+    """Sends it a signal, if it has not ended."""
+    if self.poll() is None:
+      os.kill(self.pid, number)
+
+  def kill(self) -> None:
+    """Kills it, if it has not ended."""
+    self.send_signal(signal.SIGKILL)
+
+  def wait(self, timeout: float | None = None) -> int:
+    """Waits for it; returns its exit status.
+
+    Args:
+      timeout: Seconds; None: for ever.
+
+    Raises:
+      subprocess.TimeoutExpired: If it has not ended by then.
+    """
+    began = time.monotonic()
+    while (status := self.poll()) is None:
+      if timeout is not None and time.monotonic() - began > timeout:
+        raise subprocess.TimeoutExpired(f'process {self.pid}', timeout)
+      time.sleep(_POLL_SECONDS)
+    return status
+
+
+def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
+  """Imports libraries, then answers requests until there is nobody to ask.
+
+  Args:
+    nice: What is added to the niceness of this process.
+    libraries: Names of modules.
+  """
+  os.nice(nice)
+  _end_with_parent()
+  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  _prepare(libraries)
+  # Asked again where Ctrl-C has lost an answer.
+  statuses: dict[int, int] = {}
+  for line in sys.stdin:
+    number, request = json.loads(line)
+    answer: int | None
+    if isinstance(request, int):
+      if request not in statuses:
+        pid, found = os.waitpid(request, os.WNOHANG)
+        if pid:
+          statuses[pid] = os.waitstatus_to_exitcode(found)
+      answer = statuses.get(request)
+    else:
+      answer = os.fork()
+      if not answer:
+        _live(*request)
+      statuses.pop(answer, None)
+    print(json.dumps([number, answer]), flush=True)
+
+
+def _end_with_parent() -> None:
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prepare(libraries: Sequence[str]) -> None:
+  """Imports libraries."""
+  for name in libraries:
+    importlib.import_module(name)
+  if (tff := sys.modules.get('tensorflow_federated')) is not None:
+    # TFF's own context has a thread, which children would not have.
+    tff.test.set_no_default_context()
+  gc.freeze()
+
+
+def _live(
+  program: str,
+  arguments: list[str],
+  environment: dict[str, str],
+  files: list[str],
+  before: list[str],
+) -> None:
+  """Is the program from here on, and ends with it."""
+  status = 1
+  try:
+    _end_with_parent()
+    for number in (signal.SIGINT, signal.SIGTERM):
+      signal.signal(number, signal.SIG_DFL)
+    stopping.while_it_imports()
+    for place, path in enumerate([os.devnull, *files]):
+      flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+      os.dup2(os.open(path, flags if place else os.O_RDONLY, 0o600), place)
+    os.environ.update(environment)
+    tempfile.tempdir = None
+    # Each has draws of its own where it gives no seed.
+    random.seed()
+    np.random.seed()
+    if before:
+      module, function, text = before
+      getattr(importlib.import_module(module), function)(text)
+    sys.argv = [program, *arguments]
+    # As of `python -m`, which has the path there.
+    module = program if '.' in program else f'binaries.{program}'
+    # Of a test that has imported it before it forks.
+    sys.modules.pop(module, None)
+    runpy.run_module(module, run_name='__main__', alter_sys=True)
+    status = 0
+  except SystemExit as ended:
+    status = ended.code if isinstance(ended.code, int) else 1
+  except BaseException:
+    traceback.print_exc()
+  sys.stdout.flush()
+  sys.stderr.flush()
+  os._exit(status)
