@@ -32,7 +32,7 @@ _BUDGET = flags.DEFINE_enum(
   'budget',
   'digits',
   claim_lib.BUDGETS,
-  'Which claims: digits, minutes each; cifar, hours each, on CIFAR-10.',
+  'Which claims: digits, minutes a run; cifar, minutes to hours a run, on CIFAR-10.',
 )
 _CLAIMS = flags.DEFINE_list(
   'claims', [], 'Ids of claims; by default all of the budget.'

@@ -18,8 +18,8 @@ _ALGORITHMS = {
 _COMMON = {
   'digits': '--task=digits --augmentation=mild --rounds=100 '
   '--server_learning_rate=8e-3 --label_fractions=0.1',
-  'cifar': '--task=cifar10 --image_size=16 --rounds=2500 '
-  '--server_learning_rate=2e-3 --server_warmup_rounds=10 --label_fractions=0.1',
+  'cifar': '--task=cifar10 --image_size=16 --encoder_width=0.5 --projector=128,32 '
+  '--rounds=500 --server_learning_rate=4e-3 --label_fractions=0.1',
 }
 _ONE_CLASS, _IID = _DEALS = ('one class', 'IID')
 # Images a client -> clients a round: 256 and 512 images. With 64 images of digits DCCO
@@ -38,13 +38,15 @@ _OF_COHORTS = {
   'digits': '--task=digits --augmentation=mild --rounds=100 '
   '--server_learning_rate=8e-3 --label_fractions=0.1 '
   '--partition=dirichlet:alpha=0,examples=2 --packs=2',
-  'cifar': '--task=ham10000 --image_size=32 --rounds=300 --server_learning_rate=1e-3 '
-  '--server_warmup_rounds=10 --label_fractions=0.1,1 --partition=case --packs=2',
+  'cifar': '--task=ham10000 --image_size=32 --encoder_width=0.5 --projector=128,32 '
+  '--rounds=300 --server_learning_rate=4e-3 --label_fractions=0.1,1 '
+  '--partition=case --packs=2',
 }
 _OF_COLLAPSE = {
   'digits': '--task=digits --augmentation=mild --encoder_width=0.5 '
   '--projector=64,32 --rounds=30',
-  'cifar': '--task=cifar10 --image_size=16 --rounds=15',
+  'cifar': '--task=cifar10 --image_size=16 --encoder_width=0.5 '
+  '--examples_per_client_at_most=2000 --rounds=15',
 }
 
 

@@ -9,8 +9,8 @@ _PAPER = 'Dec-SSL'
 _COMMON = {
   'digits': '--task=digits --encoder_width=0.5 --augmentation=mild '
   '--client_learning_rate=2e-3',
-  'cifar': '--task=cifar10 --image_size=16 --examples_per_client_at_most=2000 '
-  '--client_learning_rate=1e-3',
+  'cifar': '--task=cifar10 --image_size=16 --encoder_width=0.5 '
+  '--augmentation=simclr_no_blur --client_learning_rate=1e-3',
 }
 _PLAN = (
   '--algorithm=fedavg --encoder_norm=batch --batch_size=64 --client_optimizer=adam '
@@ -21,6 +21,8 @@ _EXAMPLES = {
   'digits': {5: 287, 20: 71},
   'cifar': {5: 10000, 20: 2500},
 }
+# How many of them are used: as many in all, a tenth of CIFAR-10.
+_AT_MOST = {5: 1000, 20: 250}
 # Local epochs in all, and of a round where they are many.
 _EPOCHS = 40
 _MANY = 20
@@ -105,6 +107,7 @@ def _run(
     _PLAN,
     f'--objective={objective} --partition={deal} --participation={participation:g}',
     f'{epochs} --rounds={rounds}',
+    f'--examples_per_client_at_most={_AT_MOST[clients]}' if budget == 'cifar' else '',
     '--baselines --supervised_steps=1' if is_first else '',
   )
 
