@@ -53,7 +53,10 @@ class LocalGraph:
         if bound.is_dataset:
           keys[place], variants[bound.name] = _dataset()
       _prepare(graph.graph_def, device)
-      tf.graph_util.import_graph_def(graph.graph_def, input_map=variants, name='')
+      # Not by names in its operations, each of which TensorFlow reads again: a third of
+      # the time of an import.
+      with tf.device(device):
+        tf.graph_util.import_graph_def(graph.graph_def, input_map=variants, name='')
 
       def tensor(name):
         return imported.get_tensor_by_name(name)
@@ -188,10 +191,11 @@ def _dataset() -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
-  """Places every operation, those in functions too, on a device."""
-  for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
+  """Places every operation in functions on a device, and no other operation."""
+  in_functions = ((f.node_def, device) for f in graph_def.library.function)
+  for nodes, place in ((graph_def.node, ''), *in_functions):
     for node in nodes:
-      node.device = device
+      node.device = place
       if _OF_CALL in node.attr:
         # A call of a function would have it optimized, whatever the session says.
         config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
