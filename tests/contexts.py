@@ -14,6 +14,7 @@ context.remove_default()
 quick.leave_graphs_as_traced()
 quick.enter_contexts_as_they_are()
 quick.remember_protocols()
+quick.name_types_in_errors_alone()
 
 
 @pytest.fixture(scope='session')
