@@ -5,7 +5,6 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregation
@@ -92,14 +91,22 @@ def test_elements_are_single_examples():
       clients.check_element(element)
 
 
-def test_zeros_of_a_type():
-  value_type = tff.to_type(
-    collections.OrderedDict(b=(np.float32, [2]), a=collections.OrderedDict(c=np.int64))
+def test_zeros_of_a_structure():
+  specs = collections.OrderedDict(
+    b=tf.TensorSpec([2], tf.float32),
+    a=collections.OrderedDict(c=tf.TensorSpec([], tf.int64)),
   )
-  made = clients.zeros(value_type)
+  made = clients.zeros(specs)
   assert list(made) == ['b', 'a']
   np.testing.assert_array_equal(made['b'], [0.0, 0.0])
   assert made['a']['c'].dtype == tf.int64
+
+
+def test_no_counts_are_the_names_and_types_of_counts():
+  none, counts = clients.no_counts(), clients.counts(tf.constant(3), tf.constant(True))
+  assert list(none) == list(counts)
+  for name, value in counts.items():
+    assert int(none[name]) == 0 and none[name].dtype == value.dtype
 
 
 def test_noise_in_a_table_is_refused_and_plain_sums_are_not():

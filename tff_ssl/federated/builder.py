@@ -55,11 +55,7 @@ def build_learning_process(
     done = graph.run(state, data)
     return tff.learning.templates.LearningProcessOutput(done.state, done.metrics)
 
-  @tff.tensorflow.computation(graph.state_type.member, graph.weights_type)
-  def set_model_weights(state, weights):
-    return state._replace(global_model_weights=weights)
-
-  return placed.Process(graph, next_fn, set_model_weights)
+  return placed.Process(graph, next_fn)
 
 
 class Graph:
@@ -108,7 +104,9 @@ class Graph:
     initial = tff.tensorflow.computation(algorithm.initial)
     self._server_type = initial.type_signature.result
     self.weights_type = self._server_type.global_model_weights
-    self._advance = tff.tensorflow.computation(server.next_round, self._server_type)
+    self._advance = tff.tensorflow.computation(
+      server.next_number_and_seed, self._server_type.round, self._server_type.round_seed
+    )
     self.at_server: dict[str, tff.Computation] = {}
     self.steps: dict[str, Step] = {}
     for phase in algorithm.phases:
@@ -182,7 +180,8 @@ class Graph:
 
   def advanced(self, current: tff.Value) -> tff.Value:
     """Returns the state with the number and the seed of the next round."""
-    return tff.federated_map(self._advance, current)
+    number, seed = tff.federated_map(self._advance, (current.round, current.round_seed))
+    return placed.server_state(current)._replace(round=number, round_seed=seed)
 
   def process_state(
     self, current: tff.Value, before: tff.Value, aggregators: Mapping[str, tff.Value]
@@ -221,7 +220,8 @@ class Graph:
     self.initialize = initialize
     self.state_type = initialize.type_signature.result
 
-    @tff.tensorflow.computation(self.state_type.member)
+    # Without TensorFlow, which would name each tensor of the state.
+    @tff.federated_computation(self.state_type.member)
     def get_model_weights(state):
       return state.global_model_weights
 

@@ -8,7 +8,7 @@ state between their participations. Both return what the client sends, by name;
 import collections
 from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import tensorflow as tf
@@ -128,6 +128,21 @@ def traced_once(
   return dataclasses.replace(function, each=traced.get_concrete_function(*specs))
 
 
+def sent_specs(
+  function: ClientFunction | StatefulFunction, protocol: 'Protocol'
+) -> Sent:
+  """Returns what one client sends, as `tf.TensorSpec`s.
+
+  Args:
+    function: As `traced_once` returns it.
+    protocol: How what it returns is combined.
+  """
+  outputs = cast(Any, function.each).structured_outputs
+  sent = outputs if isinstance(function, ClientFunction) else outputs[0]
+  _check_names(protocol, sent)
+  return sent
+
+
 class ClientResult(NamedTuple):
   """The payload of one client, before it is combined.
 
@@ -212,12 +227,7 @@ def _result(
   others: Any = (),
 ) -> tuple[ClientResult, tf.Tensor]:
   """Weighs, counts and checks a payload; returns also whether the client counts."""
-  missing = set(protocol.kinds) ^ set(sent)
-  if missing:
-    raise ValueError(
-      f'The client sends {sorted(sent)}, and the exchange combines '
-      f'{sorted(protocol.kinds)}; they must be the same names.'
-    )
+  _check_names(protocol, sent)
   num_examples = base.example_count(examples)
   means = collections.OrderedDict(
     (name, value) for name, value in sent.items() if not protocol.totals(name)
@@ -240,6 +250,14 @@ def _result(
   if protocol.counted:
     totals['counts'] = clients.counts(num_examples, finite)
   return ClientResult(clients.keep_if(counts, means), weight, totals), counts
+
+
+def _check_names(protocol: Protocol, sent: Sent) -> None:
+  if set(protocol.kinds) != set(sent):
+    raise ValueError(
+      f'The client sends {sorted(sent)}, and the exchange combines '
+      f'{sorted(protocol.kinds)}; they must be the same names.'
+    )
 
 
 def as_sent(result: ClientResult) -> Sent:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.objectives import base
@@ -105,11 +104,9 @@ def keep_if(condition: tf.Tensor, value: Any) -> Any:
   return choose(condition, value, tf.nest.map_structure(tf.zeros_like, value))
 
 
-def zeros(value_type: tff.Type):
-  """Returns zeros of an unplaced type of tensors, to be called while tracing."""
-  return tff.types.structure_from_tensor_type_tree(
-    lambda t: tf.zeros(t.shape, t.dtype), value_type
-  )
+def zeros(specs: Any) -> Any:
+  """Returns zeros of a structure of `tf.TensorSpec`s."""
+  return tf.nest.map_structure(lambda x: tf.zeros(x.shape, x.dtype), specs)
 
 
 def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metrics:
@@ -157,4 +154,12 @@ def counts(num_examples: tf.Tensor, finite: tf.Tensor) -> base.Metrics:
     # Not `==`: inside a TFF computation it compares Python objects, and is False.
     empty_clients=tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32)),
     nonfinite_clients=tf.where(finite, 0, num_clients),
+  )
+
+
+def no_counts() -> base.Metrics:
+  """Returns the sums over no client of what `counts` returns."""
+  return collections.OrderedDict(
+    (name, tf.constant(0))
+    for name in ('clients', 'examples', 'empty_clients', 'nonfinite_clients')
   )

@@ -124,13 +124,7 @@ class PackedClients:
     types = [shared_type, *([state_type] if state_type else []), examples_type]
     function = client_functions.traced_once(function, *types)
     visit = functools.partial(client_functions.visit, function, protocol)
-
-    # Of one client, for the types of what it sends.
-    @tff.tensorflow.computation(shared_type, state_type, examples_type)
-    def one(shared, state, examples):
-      return sums(visit(shared, state, examples)[0])
-
-    zero_type = one.type_signature.result
+    sent = client_functions.sent_specs(function, protocol)
     clip_norms = {
       name: norm
       for name in protocol.kinds
@@ -141,7 +135,7 @@ class PackedClients:
     together = choose(function, protocol)
 
     def run(shared, states, pack):
-      zero = clients.zeros(zero_type)
+      zero = sums_of_none(protocol, sent)
       loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero)
       total, states = loop.total()
       means = tf.nest.map_structure(
@@ -197,6 +191,24 @@ def sums(result: client_functions.ClientResult) -> Sums:
     result.weight,
     result.totals,
   )
+
+
+def sums_of_none(
+  protocol: client_functions.Protocol, sent: client_functions.Sent
+) -> Sums:
+  """Returns the sums over no client.
+
+  Args:
+    protocol: How what a client sends is combined.
+    sent: What that is, as `tf.TensorSpec`s.
+  """
+  means: client_functions.Sent = collections.OrderedDict()
+  totals: client_functions.Sent = collections.OrderedDict()
+  for name, specs in sent.items():
+    (totals if protocol.totals(name) else means)[name] = clients.zeros(specs)
+  if protocol.counted:
+    totals['counts'] = clients.no_counts()
+  return Sums(means, tf.zeros([]), totals)
 
 
 class ClientLoop:

@@ -32,12 +32,36 @@ class Process(tff.learning.templates.LearningProcess):
     graph: Its `builder.Graph`, of which `parts` makes other computations.
   """
 
-  def __init__(
-    self, graph: Any, next_fn: tff.Computation, set_model_weights: tff.Computation
-  ):
-    """Takes all other computations from the graph."""
+  def __init__(self, graph: Any, next_fn: tff.Computation):
+    """Takes all other computations from the graph.
+
+    Those of the state alone pass on what they are given: TensorFlow, in which TFF would
+    have them, names each tensor of the state in each: a twelfth of what is traced.
+    """
+    state_type = graph.state_type.member
+
+    @tff.federated_computation(state_type, graph.weights_type)
+    def set_model_weights(state, weights):
+      fields = {name: getattr(state, name) for name in ProcessState._fields}
+      return ProcessState(**{**fields, 'global_model_weights': weights})
+
+    @tff.federated_computation(state_type)
+    def get_hparams(state):
+      del state
+      return collections.OrderedDict()
+
+    @tff.federated_computation(state_type, get_hparams.type_signature.result)
+    def set_hparams(state, hparams):
+      del hparams
+      return state
+
     super().__init__(
-      graph.initialize, next_fn, graph.get_model_weights, set_model_weights
+      graph.initialize,
+      next_fn,
+      graph.get_model_weights,
+      set_model_weights,
+      get_hparams_fn=get_hparams,
+      set_hparams_fn=set_hparams,
     )
     self.graph = graph
 

@@ -113,11 +113,17 @@ def initial_of(
   return initial_state(initial_weights(objective, seed), seed, optimizer)
 
 
+def next_number_and_seed(
+  number: tf.Tensor, seed: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns the number and the seed of the round after one with these."""
+  return number + 1, next_round_seed(seed)
+
+
 def next_round(state: phases.ServerState) -> phases.ServerState:
   """Returns the state with the number and the seed of the round after."""
-  return state._replace(
-    round=state.round + 1, round_seed=next_round_seed(state.round_seed)
-  )
+  number, seed = next_number_and_seed(state.round, state.round_seed)
+  return state._replace(round=number, round_seed=seed)
 
 
 def is_nothing(update: Any) -> tf.Tensor:
