@@ -270,7 +270,7 @@ def test_ctrl_c_ends_a_round_within_two_seconds():
 
 
 def test_memory_is_flat_over_rounds_and_computations():
-  """30 rounds of 4 MB a client, and computations that are made and dropped."""
+  """120 rounds of 4 MB a client, and computations that are made and dropped."""
   size = 2**20
   vector = tff.TensorType(np.float32, [size])
   double = tff.tensorflow.computation(lambda x: 2 * x, vector)
@@ -290,13 +290,14 @@ def test_memory_is_flat_over_rounds_and_computations():
     assert dropped(1) == 1 + round
 
   with context.in_process('cpu', concurrency=2, optimize_graphs=False) as execution:
-    for round in range(10):
+    for round in range(20):
       run(round)
     settled = resident()
-    for round in range(10, 40):
+    for round in range(20, 140):
       run(round)
-    # One client's vector kept of each round would be 120 MB.
-    assert resident() - settled < 30
+    # One client's vector kept of each round would be 480 MB; what malloc keeps of one
+    # round and not of another is up to 70.
+    assert resident() - settled < 100
     gc.collect()
     assert execution.tff_context.num_computations == 1
 
