@@ -18,9 +18,11 @@ differences is more than two standard errors on the paper's side, and as large a
 claim asks for; of figures that are to be level, the difference is within its error and
 below a margin. It is *refuted* where one is as clearly on the other side. It is *not
 seen in this budget* where neither is so, and has *no range* where the bounds that it
-needs are not far enough apart to tell. These are short runs: a claim that is not seen
-may hold in longer ones. A figure stays as its run left it: a later version of the code
-has others in the last digits, and whoever takes rows out of the file has them run anew.
+needs are not far enough apart to tell. One that is *unfinished* has fewer seeds than it
+is to have; of three or more it is said what they show so far. These are short runs: a
+claim that is not seen may hold in longer ones. A figure stays as its run left it: a
+later version of the code has others in the last digits, and whoever takes rows out of
+the file has them run anew.
 """
 _COLUMNS = (
   'claim',

@@ -13,6 +13,8 @@ REFUTED = 'refuted'
 NOT_SEEN = 'not seen in this budget'
 NO_RANGE = 'no range'
 NOT_RUN = 'not run'
+# Seeds of which a claim that wants more has a verdict so far.
+_SOME = 3
 # A difference this many standard errors from 0 is one.
 _ERRORS = 2.0
 
@@ -42,7 +44,8 @@ class Verdict:
   """What the runs say of a claim.
 
   Attributes:
-    text: One of the constants of this module, or how many seeds there are.
+    text: One of the constants of this module; with fewer seeds than the claim asks for,
+      how many there are, and what they say so far where these are at least three.
     differences: Of each comparison; empty with fewer than two seeds.
     seeds: Those that all figures have.
   """
@@ -57,7 +60,7 @@ def judge(claim: claim_lib.Claim, values: Values) -> Verdict:
 
   It agrees where all comparisons hold, and is refuted where one is significantly the
   other way round. Without the range that the claim names nothing is read of it, and
-  with fewer seeds than it asks for nothing is decided.
+  with fewer seeds than it asks for the verdict is one so far.
 
   Args:
     claim: The claim.
@@ -65,22 +68,31 @@ def judge(claim: claim_lib.Claim, values: Values) -> Verdict:
   """
   own = [set(values.get(name, {})) for name in claim.figures]
   seeds = tuple(sorted(set.intersection(*own)))
+  unfinished = f'unfinished: {len(seeds)} of {claim.seeds} seeds'
   if len(seeds) < 2:
-    text = NOT_RUN if not seeds else f'unfinished: 1 of {claim.seeds} seeds'
-    return Verdict(text, (), seeds)
+    return Verdict(unfinished if seeds else NOT_RUN, (), seeds)
   differences = tuple(
     compare(comparison, _of_seeds(comparison.terms, values, seeds))
     for comparison in claim.comparisons
   )
+  text = _decide(claim, values, seeds, differences)
   if len(seeds) < claim.seeds:
-    text = f'unfinished: {len(seeds)} of {claim.seeds} seeds'
-    return Verdict(text, differences, seeds)
+    text = f'{unfinished}, so far {text}' if len(seeds) >= _SOME else unfinished
+  return Verdict(text, differences, seeds)
+
+
+def _decide(
+  claim: claim_lib.Claim,
+  values: Values,
+  seeds: tuple[int, ...],
+  differences: tuple[Difference, ...],
+) -> str:
+  """Returns what some seeds say of a claim."""
   if claim.range is not None and not _has_range(claim.range, values, seeds):
-    return Verdict(NO_RANGE, differences, seeds)
+    return NO_RANGE
   if any(difference.reversed for difference in differences):
-    return Verdict(REFUTED, differences, seeds)
-  agrees = all(difference.holds for difference in differences)
-  return Verdict(AGREES if agrees else NOT_SEEN, differences, seeds)
+    return REFUTED
+  return AGREES if all(difference.holds for difference in differences) else NOT_SEEN
 
 
 def compare(comparison: claim_lib.Comparison, of_seeds: np.ndarray) -> Difference:

@@ -115,6 +115,16 @@ def test_fewer_seeds_decide_nothing(seeds, expected, differences):
   assert found.seeds == seeds
 
 
+@pytest.mark.parametrize(
+  ('points', 'expected'),
+  [((2, 4, 6), 'so far agrees'), ((-2, -4, -6), 'so far refuted')],
+)
+def test_three_seeds_of_five_say_something_so_far(points, expected):
+  claim = _claim(_AHEAD, budget='digits')
+  found = verdicts.judge(claim, _above(*points))
+  assert found.text == f'unfinished: 3 of 5 seeds, {expected}'
+
+
 def test_what_is_not_finite_decides_nothing():
   values = _above(2, 4, 6)
   values['one'][1] = float('nan')
