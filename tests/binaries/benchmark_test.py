@@ -24,6 +24,7 @@ from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.augment import configs
 from tff_ssl.encoders import cnn
+from tff_ssl.encoders import precision
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
@@ -37,6 +38,12 @@ SMALL = (
   '--projector=8,8',
   '--rounds=2',
   '--image_size=8',
+)
+_PRECISIONS = (
+  '--experiment=precision',
+  '--clients=3',
+  '--examples_per_client=2',
+  *SMALL,
 )
 
 
@@ -108,8 +115,12 @@ def test_json_has_all_numbers_and_nothing_else_is_printed():
 
 
 def test_precisions_are_measured_in_turns():
-  flags = ('--experiment=precision', '--clients=3', '--examples_per_client=2', *SMALL)
-  ended = in_process.run(benchmark, *flags, '--format=json')
+  try:
+    precision.check('bfloat16')
+  except ValueError as error:
+    # As of processors without AVX-512.
+    pytest.skip(str(error))
+  ended = in_process.run(benchmark, *_PRECISIONS, '--format=json')
   assert (ended.status, ended.stderr) == (0, '')
   result = json.loads(ended.stdout)
   for each in ('float32', 'bfloat16'):
@@ -121,6 +132,16 @@ def test_precisions_are_measured_in_turns():
   # steps differ by a sixth.
   assert result['bfloat16_loss'] == pytest.approx(result['float32_loss'], rel=0.5)
   assert result['bfloat16_loss'] != result['float32_loss']
+
+
+def test_a_machine_without_bfloat16_is_told_before_anything_is_measured(monkeypatch):
+  monkeypatch.setattr(precision, '_fault', lambda: 'has none')
+  ended = in_process.run(benchmark, *_PRECISIONS)
+  assert (ended.status, ended.stdout) == (1, '')
+  assert ended.stderr == (
+    'Error: precision is bfloat16; it must be float32 on this machine, where '
+    'TensorFlow has none.\n'
+  )
 
 
 def test_growth_measures_every_point_and_draws(tmp_path):
