@@ -23,6 +23,7 @@ from binaries.evidence import runner
 from binaries.evidence import store as store_lib
 from binaries.evidence import verdicts
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.reporting import fabricate
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -304,17 +305,9 @@ def test_no_run_is_left_however_it_ends(tmp_path, number, how):
   assert len(pids) == 2 + (how == 'forked')
   process.send_signal(number)
   process.wait(60)
-  while alive := [pid for pid in pids if _is_alive(pid)]:
+  while alive := [pid for pid in pids if launch.is_alive(pid)]:
     assert time.monotonic() < deadline, alive
     time.sleep(0.02)
-
-
-def _is_alive(pid):
-  try:
-    state = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
-  except OSError:
-    return False
-  return state != 'Z'
 
 
 def test_the_program_writes_the_page_without_a_run(tmp_path):

@@ -1,7 +1,6 @@
 """Programs that are forked by a process with TensorFlow in it."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from binaries.launching import forks
 from binaries.launching import side_by_side
 from binaries.torturing import programs
 from tests import forked
+from tests.binaries import launch
 
 _SLEEPER = 'tests.binaries.sleeper'
 # Stand-ins for the process that forks: it answers with its own number, and before that
@@ -40,14 +40,6 @@ def _wait(condition):
     assert time.monotonic() < deadline
     time.sleep(0.01)
   return found
-
-
-def _is_alive(pid):
-  try:
-    state = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
-  except OSError:
-    return False
-  return state != 'Z'
 
 
 def test_a_forked_program_is_a_process(tmp_path):
@@ -90,7 +82,7 @@ def test_what_is_forked_ends_with_what_forks(by, tmp_path):
   assert process.poll() is None
   os.kill(by._process.pid, signal.SIGKILL)
   assert process.wait(60) == -signal.SIGKILL
-  _wait(lambda: not _is_alive(process.pid))
+  _wait(lambda: not launch.is_alive(process.pid))
   # Another is started for the next.
   again = forks.Process(by, [_SLEEPER, str(tmp_path)], str(tmp_path / 'log'))
   assert again.poll() is None
@@ -132,7 +124,7 @@ def test_programs_are_forked_with_the_priority_of_runs(tmp_path, monkeypatch):
     assert nice == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
     other.kill()
     other.wait()
-  _wait(lambda: not _is_alive(ours.pid))
+  _wait(lambda: not launch.is_alive(ours.pid))
 
 
 def test_programs_start_by_themselves_where_a_gpu_is(tmp_path, monkeypatch):

@@ -119,3 +119,12 @@ def wait_for_rows(process: Process, folder: pathlib.Path, count: int) -> None:
     assert process.poll() is None, process.communicate()[1]
     assert time.monotonic() < deadline
     time.sleep(0.002)
+
+
+def is_alive(pid: int) -> bool:
+  """Returns whether a process is there and has not ended."""
+  try:
+    state = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+  except OSError:
+    return False
+  return state != 'Z'
