@@ -20,10 +20,17 @@ from tests.algorithms import table
 from tff_ssl.aggregators import aggregation as aggregation_lib
 
 # Above n_k times every value that a client sends. Gradients of correlations are longer:
-# there it is that of --secure_bound by default; and FedEMA's metrics have its scaler.
+# there it is that of --secure_bound by default; FedEMA's metrics have its scaler; and
+# MAML's steps are above 64 with the last digits of a processor without AVX-512.
 _BOUND, _BOUNDS = (
   64.0,
-  {'dcco': 4096.0, 'dcco_stale': 4096.0, 'fedavg_cco': 4096.0, 'fedema': 256.0},
+  {
+    'dcco': 4096.0,
+    'dcco_stale': 4096.0,
+    'fedavg_cco': 4096.0,
+    'fedema': 256.0,
+    'maml_ssfl': 256.0,
+  },
 )
 # Above every n_k.
 _EXAMPLES = 8
