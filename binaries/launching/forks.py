@@ -1,6 +1,6 @@
 """Processes of programs that need not import TensorFlow again.
 
-To import TensorFlow and TFF takes six to eight seconds of CPU time. A process that has
+To import TensorFlow and TFF takes five to eight seconds of CPU time. A process that has
 imported them forks a child for each program that it is asked for: a process of its own
 with a command line, environment, files, signals and an exit status, killed as any
 other. The children end with the process that forks, and that ends with whoever asks.

@@ -88,7 +88,7 @@ def starting() -> Iterator[Start]:
   """Returns what starts programs of ours, which have ended when the context has.
 
   Where that is possible they are forked by a process that has imported TensorFlow: each
-  run is a process of its own, and begins six seconds sooner.
+  run is a process of its own, and begins five seconds sooner.
   """
   if not forks.can_fork():
     yield start
