@@ -5,7 +5,6 @@ for a process, that one imports the library, and forks it (`binaries.launching.f
 Tests of what an import or a new interpreter does start `python` themselves.
 """
 
-import ctypes
 import importlib
 import os
 import pathlib
@@ -18,7 +17,6 @@ from binaries.launching import forks
 from binaries.torturing import programs
 
 SECONDS = 300
-_PR_SET_PDEATHSIG = 1
 _STANDARD = 3
 
 
@@ -99,7 +97,7 @@ def server() -> forks.Forks:
 
 def _serve(channel: int) -> None:
   """Answers requests until the process of the tests ends."""
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+  forks.end_with_parent()
   nothing = os.open(os.devnull, os.O_WRONLY)
   for number, source in enumerate((channel, channel, nothing)):
     os.dup2(source, number)

@@ -210,7 +210,7 @@ def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
     libraries: Names of modules.
   """
   os.nice(nice)
-  _end_with_parent()
+  end_with_parent()
   signal.signal(signal.SIGINT, signal.SIG_IGN)
   _prepare(libraries)
   # Asked again where Ctrl-C has lost an answer.
@@ -232,7 +232,8 @@ def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
     print(json.dumps([number, answer]), flush=True)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+  """Has the kernel kill this process when the one that started it ends."""
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -256,7 +257,7 @@ def _live(
   """Is the program from here on, and ends with it."""
   status = 1
   try:
-    _end_with_parent()
+    end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):
       signal.signal(number, signal.SIG_DFL)
     stopping.while_it_imports()

@@ -3,7 +3,6 @@
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
-import ctypes
 import os
 import pathlib
 import signal
@@ -22,7 +21,6 @@ from binaries.launching import forks
 _NICE = 10
 _GRACE_SECONDS = 120.0
 _POLL_SECONDS = 0.1
-_SET_PARENT_DEATH_SIGNAL = 1
 
 
 class Process(Protocol):
@@ -80,7 +78,7 @@ def start(arguments: Sequence[str], log: TextIO) -> Process:
 def _in_child() -> None:
   """Lowers the priority, and has the kernel end the run with its parent."""
   os.nice(_NICE)
-  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+  forks.end_with_parent()
 
 
 @contextlib.contextmanager
