@@ -8,7 +8,10 @@ then a batch of cases, each with all of its images.
 
 Deviations:
   Cases of many images (30 of a track) would make steps of thousands of images: of a
-    batch of more than 512 each case has at most so many, drawn in each step.
+    batch of more than 384 each case has at most so many, drawn in each step: room for
+    256 lesions of 1.3 images whole. On tracks of 30 crops of CIFAR-10 images (131
+    labelled, 500 to test, five seeds) 384 gave 27.5 % and 512 gave 27.9 %, for three
+    quarters of the CPU time.
   The rate of fine-tuning is not legible in the public text, and none suits all
     encoders: from a DCCO encoder on CIFAR-10, 100 steps at 0.001 end at 25 %, at 0.01
     at 44 %; of one that was trained with labels on digits 0.01 leaves 83 %, 0.001
@@ -57,7 +60,7 @@ class FinetuneConfig:
   learning_rate: float = 0.01
   batch_size: int = 256
   num_steps: int = 100
-  most_images: int = 512
+  most_images: int = 384
   flip: bool = True
 
   def __post_init__(self) -> None:
