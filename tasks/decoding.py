@@ -71,7 +71,7 @@ def _decode_into(
       raise
     # Decoders raise anything at all for a damaged file; it is counted and named.
     except Exception as error:
-      return ' '.join(f'{type(error).__name__}: {error}'.split())
+      return images.why_unreadable(error)
     pixels[places[name]] = image
     if np.all(image == image[0, 0]):
       plain.append(name)

@@ -5,6 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 from PIL import ImageOps
+from PIL import UnidentifiedImageError
 import psutil
 
 # Of the numbers in an image file; and what is white in one of numbers with a point.
@@ -42,6 +43,19 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
       _to_rgb(upright), (image_size, image_size), Image.Resampling.BICUBIC
     )
   return np.asarray(square, np.uint8)
+
+
+def why_unreadable(error: Exception) -> str:
+  """Returns in one line why an image cannot be read.
+
+  Args:
+    error: Whatever its decoder raised.
+  """
+  text = str(error)
+  if isinstance(error, UnidentifiedImageError):
+    # Pillow's own text has the address of a buffer, which differs from run to run.
+    text = 'no format that Pillow knows'
+  return ' '.join(f'{type(error).__name__}: {text}'.split())
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

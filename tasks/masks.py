@@ -25,6 +25,7 @@ from PIL import ImageOps
 
 from tasks import cache
 from tasks import cases
+from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
@@ -75,27 +76,32 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
       f'The images of {task.name!r} are no files, which masks could belong to; those '
       'of ham10000, cases and folder are.'
     )
-  images = sources.open_source(files.path)
+  images_in = sources.open_source(files.path)
   if mask_dir is not None:
     source = sources.open_source(pathlib.Path(mask_dir).expanduser())
     found = _matched(files.images, source.names, str(mask_dir))
   elif files.masks:
-    source, found = images, dict(enumerate(files.masks))
+    source, found = images_in, dict(enumerate(files.masks))
   else:
-    source = images
+    source = images_in
     found = _matched(files.images, filter(cases.is_mask, source.names), str(files.path))
-  found = {number: name for number, name in sorted(found.items()) if name}
+  # Images that cannot be read are in no split.
+  used = np.zeros([len(files.images)], bool)
+  for examples in task.splits().values():
+    used[examples.example_id] = True
+  found = {k: name for k, name in sorted(found.items()) if name and used[k]}
   where = files.path if mask_dir is None else mask_dir
   if not found:
     raise ValueError(
       f'{where} holds no mask of an image of {task.name!r}; its name must be the '
       "image's, with or without _segmentation, as in ISIC_0024306_segmentation.png."
     )
-  pixels, wrong = _decode_all(images, source, files.images, found, _size(task))
+  pixels, reasons = _decode_all(images_in, source, files.images, found, _size(task))
+  readable = [k for k, why in zip(found, reasons, strict=True) if why is None]
   rows = np.full([len(files.images)], -1, np.int64)
-  rows[[number for number, name in found.items() if name not in wrong]] = np.arange(
-    len(found) - len(wrong)
-  )
+  rows[readable] = np.arange(len(readable))
+  # Several images may have one mask.
+  wrong = {mask: why for mask, why in zip(found.values(), reasons, strict=True) if why}
   for split, examples in task.splits().items():
     if not np.any(rows[examples.example_id] >= 0):
       raise ValueError(f'{where} has no mask of a {split} image of {task.name!r}.')
@@ -142,29 +148,40 @@ def _stem(name: str) -> str:
 
 
 def _decode_all(
-  images: sources.Source,
+  images_in: sources.Source,
   source: sources.Source,
   names: Sequence[str],
   found: dict[int, str],
   size: int,
-) -> tuple[np.ndarray, dict[str, str]]:
-  """Returns the masks that can be read, bool [m, size, size], and what the others lack.
+) -> tuple[np.ndarray, list[str | None]]:
+  """Decodes masks, or finds them in the cache.
+
+  Args:
+    images_in: Where the images are.
+    source: Where the masks are.
+    names: The images' files, by number.
+    found: The file of each mask, by the number of its image.
+    size: Height and width of the result, in pixels.
+
+  Returns:
+    The masks that can be read, bool [m, size, size], in the order of `found`; and for
+    each of `found` why it cannot be read, None where it can.
 
   Raises:
-    ValueError: One has other proportions than its image.
+    ValueError: A mask has other proportions than its image.
   """
 
   def decode_one(pair: tuple[int, str]) -> np.ndarray | str:
     number, mask = pair
     try:
       shape, pixels = decode(source.read(mask), size)
-      with Image.open(io.BytesIO(images.read(names[number]))) as image:
+      with Image.open(io.BytesIO(images_in.read(names[number]))) as image:
         own = ImageOps.exif_transpose(image).size if _turned(image) else image.size
     except MemoryError:
       raise
     # As of images: decoders raise anything at all for a damaged file.
     except Exception as error:
-      return ' '.join(f'{type(error).__name__}: {error}'.split())
+      return images.why_unreadable(error)
     # A pixel more or less is rounding, where one of them was resized.
     if abs(shape[0] * own[1] - shape[1] * own[0]) > sum(own):
       raise ValueError(
@@ -178,24 +195,17 @@ def _decode_all(
       results = list(pool.map(decode_one, found.items()))
     known = [pixels for pixels in results if not isinstance(pixels, str)]
     np.save(folder / 'mask.npy', np.array(known, bool).reshape([-1, size, size]))
-    masks = found.values()
-    return {
-      'wrong': {
-        mask: result
-        for mask, result in zip(masks, results, strict=True)
-        if isinstance(result, str)
-      }
-    }
+    return {'reasons': [each if isinstance(each, str) else None for each in results]}
 
   masks = tuple(found.values())
   pairs = tuple(names[number] for number in found)
   stamp = cache.fingerprint(
-    'masks', masks, source.stamp(masks), pairs, images.stamp(pairs), size
+    'masks', 'reasons', masks, source.stamp(masks), pairs, images_in.stamp(pairs), size
   )
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-masks-{size}-{stamp}', build
   )
-  return entry.arrays['mask'], entry.info['wrong']
+  return entry.arrays['mask'], entry.info['reasons']
 
 
 def _turned(image: Image.Image) -> bool:

@@ -69,7 +69,8 @@ class FolderSource:
   def _leads_inside(self, entry: os.DirEntry[str]) -> bool:
     """Returns whether a link leads to a regular file in this folder."""
     target = os.path.realpath(entry.path)
-    return target.startswith(f'{self._root}/') and entry.is_file()
+    # Not the entry's own `is_file`, which raises where links lead in a circle.
+    return target.startswith(f'{self._root}/') and pathlib.Path(target).is_file()
 
   def read(self, name: str) -> bytes:
     """The content of a file.

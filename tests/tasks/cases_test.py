@@ -168,6 +168,7 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
     'around': folder / '..' / 'secret.jpg',
     'nowhere': folder / 'a' / 'none.jpg',
     'to_pipe': folder / 'a' / 'pipe.jpg',
+    'circle': folder / 'a' / 'circle.jpg',
   }
   for name, target in links.items():
     (folder / 'a' / f'{name}.jpg').symlink_to(target)
@@ -176,7 +177,7 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
   assert task.report == (
     'left out 1 image files that the manifest does not list: a/inside.jpg',
   )
-  refused = ('pipe', 'device', 'outside', 'around', 'nowhere', 'to_pipe')
+  refused = ('pipe', 'device', 'outside', 'around', 'nowhere', 'to_pipe', 'circle')
   for name in (*(f'a/{name}.jpg' for name in refused), 'linked/secret.jpg'):
     fabricate.write_csv(folder / 'manifest.csv', 'image,case_id', [f'{name},0'])
     with pytest.raises(ValueError, match=f'cannot be found: {name}; only regul'):
