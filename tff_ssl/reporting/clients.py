@@ -41,16 +41,20 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
   numbers: Numbers = collections.OrderedDict()
   if not path.is_file():
     return numbers
-  text = path.read_text(encoding='utf-8')
-  # The run may be writing its last line, or have been killed in it.
-  lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
+  try:
+    text = path.read_text(encoding='utf-8')
+    # The run may be writing its last line, or have been killed in it.
+    lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
   if not lines or tuple(lines[0][:2]) != _KEYS:
     raise ValueError(
       f'{path} has another header; it must begin with {",".join(_KEYS)}.'
     )
   names = lines[0][2:]
-  for number, (round, client, *cells) in enumerate(lines[1:], start=2):
+  for number, line in enumerate(lines[1:], start=2):
     try:
+      round, client, *cells = line
       for name, cell in zip(names, cells, strict=True):
         if cell:
           by_client = numbers.setdefault(name, {})

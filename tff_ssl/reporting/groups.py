@@ -29,6 +29,7 @@ NEUTRAL = (
   'run_dir',
   'runtime',
   'supervised_steps',
+  'trackers',
   'worker_address',
   'worker_addresses',
 )
