@@ -21,14 +21,14 @@ from tasks import sources
 from tasks import splits
 from tasks import task as task_lib
 
-# Whose pictures are taken: theirs are all there.
+# Google's pictures: their set is complete.
 _SHEET = 'img/google/sheets/32.png'
 _HAS_IMAGE = 'has_img_google'
 _LIST = 'emoji.json'
-# Of a picture in the sheet, in pixels, and of the border around it.
+# Side of a picture in the sheet and width of the border around it, in pixels.
 _SIZE, _BORDER = 32, 1
 _TEST_FRACTION = 0.2
-# Parts of other pictures: skin tones and hair.
+# The category of parts of other pictures: skin tones and hair.
 _NO_CATEGORY = 'Component'
 _TONES = {
   '1F3FB': 'light skin tone',
@@ -37,7 +37,7 @@ _TONES = {
   '1F3FE': 'medium dark skin tone',
   '1F3FF': 'dark skin tone',
 }
-# Numbers of a text, each the share of the character n-grams that have its hash.
+# Numbers that a text is encoded as; see `encode_text`.
 TEXT_FEATURES = 512
 
 
@@ -106,7 +106,7 @@ def load(
 
 
 def encode_text(texts: list[str]) -> np.ndarray:
-  """Returns texts as hashed character n-grams, which any text has without a dictionary.
+  """Encodes texts as hashed character n-grams, which need no vocabulary.
 
   Args:
     texts: Words, in any case.
@@ -196,7 +196,7 @@ def _pictures(entry: dict[str, Any]) -> list[_Emoji]:
 
 
 def _words(text: str) -> str:
-  """Returns words in lower case, without what joins them."""
+  """Returns a text in lower case, with blanks in place of `_` and `-`."""
   return ' '.join(text.lower().replace('_', ' ').replace('-', ' ').split())
 
 

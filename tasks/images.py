@@ -8,7 +8,8 @@ from PIL import ImageOps
 from PIL import UnidentifiedImageError
 import psutil
 
-# Of the numbers in an image file; and what is white in one of numbers with a point.
+# Bits of the whole numbers in an image file, and white in files of floating-point
+# numbers.
 _BITS = (8, 10, 12, 14, 16, 24, 32)
 _FULL = (1.0, 255.0, 65535.0)
 
@@ -20,8 +21,8 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
   an antialiasing bicubic filter. Greyscale is repeated over the channels, transparency
   is dropped. Whole numbers of more than 8 bits are scaled from as many bits as the
   file's largest number needs (8, 10, 12, 14, 16, 24 or 32: cameras leave 12 bits in
-  16), and keep the upper 8; numbers with a point from 0..1, 0..255 or 0..65535,
-  whichever is the least that holds them.
+  16), and keep the upper 8; floating-point numbers are scaled from 0..1, 0..255 or
+  0..65535, whichever is the smallest range that holds them.
 
   Args:
     content: The file, of any format that Pillow reads.
@@ -31,8 +32,8 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
     uint8 [image_size, image_size, 3].
 
   Raises:
-    ValueError: Numbers with a point, or of more than 8 bits, are negative or not
-      finite.
+    ValueError: Floating-point numbers, or whole ones of more than 8 bits, are negative
+      or not finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
   with Image.open(io.BytesIO(content)) as image:
@@ -87,7 +88,7 @@ def _to_bytes(values: np.ndarray, mode: str) -> np.ndarray:
 
 
 def check_fits(count: int, image_size: int, channels: int = 3) -> None:
-  """Refuses images that would not fit in this machine's memory, before there are any.
+  """Refuses images that would not fit in this machine's memory, before they are made.
 
   Args:
     count: How many are held at the same time.

@@ -1,12 +1,15 @@
-"""The masks of a task's images: which pixels are of the object, as of a lesion.
+"""The masks of a task's images: which pixels show the object, such as a lesion.
 
-A mask is an image file as large as its image, or of its proportions, in which the
-object is bright: its pixels are those above half of the file's largest number. It is
-found by its name. In a folder of masks that is the image's, of any suffix, with or
-without `_segmentation` behind it (HAM10000: ISIC_0024306.jpg and
-ISIC_0024306_segmentation.png), and in the same folders as the image, or anywhere if the
-name is there once. Else the manifest has a column `mask`, or files that end with
-`_segmentation.png` lie among the images. Masks are cropped as images are.
+A mask is an image file of its image's size or proportions, in which the object is
+bright: its pixels are those above half of the file's largest number. Masks are cropped
+as images are. They are found in one of three ways:
+
+- In a folder of masks, by the image's name with any suffix, with or without
+  `_segmentation` behind it (HAM10000: ISIC_0024306.jpg and
+  ISIC_0024306_segmentation.png): in the same folders as the image, or anywhere if only
+  one image has that name.
+- By the column `mask` of the manifest.
+- Among the images, as files that end with `_segmentation.png`.
 """
 
 import collections
@@ -59,7 +62,7 @@ class Masks:
 
 
 def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) -> Masks:
-  """Loads the masks of a task's images, as large as the task has these.
+  """Loads the masks of a task's images, resized to the size of these.
 
   Args:
     task: Whose images are files.
@@ -130,7 +133,7 @@ def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[in
   found = {}
   for number, image in enumerate(images):
     masks = by_place.get(posixpath.splitext(image)[0], [])
-    # Of a name that several images have, it says nothing.
+    # A name that several images have does not say whose mask it is.
     if not masks and count[_stem(image)] == 1:
       masks = by_name.get(_stem(image), [])
     if len(masks) > 1:
@@ -229,7 +232,7 @@ def decode(content: bytes, size: int) -> tuple[tuple[int, int], np.ndarray]:
   """
   with Image.open(io.BytesIO(content)) as image:
     upright = ImageOps.exif_transpose(image)
-    # Of 0 and 1 as of 0 and 255; more than eight bits would be cut to eight.
+    # One number a pixel is taken as it is: converted, more than 8 bits would be cut.
     whole = upright.mode in ('L', '1', 'F') or upright.mode.startswith('I')
     values = np.asarray(upright if whole else upright.convert('RGB').convert('L'))
     numbers = values.astype(np.float64)

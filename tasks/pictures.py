@@ -1,4 +1,4 @@
-"""A folder of images as it is, without a manifest, for an encoder that is there."""
+"""Loads a folder of images without a manifest, as a given encoder takes them."""
 
 import os
 import pathlib
@@ -10,8 +10,7 @@ from tasks import cases
 from tasks import decoding
 from tasks import sources
 
-# What each channel of a picture counts in its brightness (ITU-R BT.601, as Pillow has
-# it).
+# Weights of red, green and blue in the brightness (ITU-R BT.601, as in Pillow).
 _LUMINANCE = (0.299, 0.587, 0.114)
 
 
@@ -38,8 +37,8 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
       to squares, and of one channel it is their brightness.
 
   Raises:
-    ValueError: There are no images, none can be read, or the shape is none of squares
-      with 1 or 3 channels.
+    ValueError: There are no images, none can be read, or the shape is not that of
+      squares with 1 or 3 channels.
   """
   height, width, channels = image_shape
   if height != width or channels not in (1, 3):

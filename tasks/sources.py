@@ -1,7 +1,7 @@
-"""Files by name, out of a folder or an uncompressed .tar.
+"""Reads files by name from a folder or an uncompressed .tar.
 
-The folder may be a stranger's: only regular files are read, none outside of it, and
-none of any size.
+The data may be a stranger's: only regular files inside the folder are read, of at most
+1 GiB each.
 """
 
 import os
@@ -33,7 +33,7 @@ class Source(Protocol):
     """A digest that changes when one of these files does."""
 
 
-# Far more than any image; what is larger is a mistake, or meant to fill the memory.
+# Far more than any image: a larger file is a mistake, or meant to fill the memory.
 _MAX_BYTES = 2**30
 
 

@@ -34,7 +34,8 @@ BUNDLED = ('wine', 'breast_cancer')
 _TEST_FRACTION = 0.2
 _SPLIT_SEED = 0
 _LABEL, _SPLIT = 'label', 'split'
-# What pandas calls an index without a name in CSV, in CSV read again, and in Parquet.
+# Columns that pandas makes of an index without a name: in CSV, in CSV that was read
+# and written again, and in Parquet.
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
 # What NumPy and zipfile raise while they read a damaged .npz file.
 _DAMAGED = (
@@ -222,7 +223,7 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
   label = held.get(_LABEL)
   if label is None:
     label = np.full(np.shape(held[FEATURES])[:1], -1)
-  # What is no label is refused below; of a number that is none there are no classes.
+  # `build` refuses labels of a wrong type or range; no names are made for these.
   most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
   classes = range(min(most + 1, len(label)))
   return build(FEATURES, held[FEATURES], label, [*map(str, classes)], held.get('test'))
