@@ -1,4 +1,4 @@
-"""One run's rounds repeated, and its clients' models compared with the global one."""
+"""Repeats the rounds of a run, and compares clients' models with the global one."""
 
 from collections.abc import Mapping, Sequence
 import itertools
@@ -121,7 +121,7 @@ def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
 def _tell_how_exact(
   folder: pathlib.Path, state: phases.ServerState, round: int
 ) -> None:
-  """Prints how far the repeated model is from the run's, if that is at hand."""
+  """Prints how far the repeated model is from the run's, if a checkpoint has it."""
   # Whoever needs the space may have removed them.
   if not any((folder / 'checkpoints').glob('*.npz')):
     return

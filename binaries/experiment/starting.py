@@ -1,4 +1,4 @@
-"""What a run starts from: its own last round, or the weights of another run."""
+"""What a run starts from: the weights of another run, or of an encoder file."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -27,14 +27,15 @@ _CHECKPOINTS = 'checkpoints'
 
 
 def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
-  """Refuses more rounds where a run cannot have them, and no weights to start from.
+  """Checks the rounds of a run that goes on, and what a new one starts from.
 
   Args:
     folder: The run folder; it need not exist.
     chosen: What is run.
 
   Raises:
-    ValueError: The sentence says what to do.
+    ValueError: The run cannot have more rounds, or there are no weights of the same
+      encoder to start from.
   """
   path = pathlib.Path(folder)
   begun = (path / run_config.NAME).exists()
@@ -56,7 +57,7 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
     encoder_file.read(source)
     return
   stored = run_config.read(source)['flags']
-  # Parameters alone do not tell.
+  # Names and shapes of parameters do not show all of these.
   for flag in (common.ENCODER, common.WIDTH, common.STEM, common.NORM, common.PATCH):
     if flag.name in stored and stored[flag.name] != flag.value:
       raise ValueError(

@@ -1,4 +1,4 @@
-"""What the user of a run is told: warnings, and what is saved when a run fails."""
+"""Tells the user of a run: warnings, and what is saved when a run fails."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
@@ -17,7 +17,7 @@ from tff_ssl.runtime import run_folder
 
 # Fewer examples are too few for batch norm.
 _FEW = 8
-# How the measurements of secure sums end that count clients.
+# What names of measurements of secure sums end with that count clipped clients.
 _CLIPPED = 'er_clipped_count'
 
 

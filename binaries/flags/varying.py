@@ -54,7 +54,7 @@ def read() -> Variation | None:
 
 
 def parse(texts: Sequence[str]) -> Variation | None:
-  """Returns what is asked for; None for nothing.
+  """Parses values of --vary; returns None where there is none.
 
   Args:
     texts: Each as 'flag=value|value' or 'flag=text{part|part}text'.
