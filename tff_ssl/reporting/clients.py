@@ -1,4 +1,4 @@
-"""Numbers of each client over the rounds, of runs whose clients tell some."""
+"""Numbers of each client over the rounds: reads and draws clients.csv of a run."""
 
 import collections
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
 
 
 def over_rounds(numbers: Numbers) -> Numbers:
-  """Returns the numbers that some client told more than once, which make a curve."""
+  """Returns the numbers that a client has for several rounds, which make a curve."""
   return collections.OrderedDict(
     (name, by_client)
     for name, by_client in numbers.items()
@@ -74,7 +74,7 @@ def over_rounds(numbers: Numbers) -> Numbers:
 
 
 def mean(by_client: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-  """Returns the mean of a number over the clients that told it, by round."""
+  """Returns the mean of a number over the clients that have it, by round."""
   found: dict[int, list[float]] = {}
   for values in by_client.values():
     for round, value in values.items():

@@ -15,7 +15,7 @@ from tff_ssl.runtime import files
 
 # Numbers of training, to be shown with those of evaluation.json.
 LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
-# What evaluation.json holds of encoders other than the run's own is named so.
+# What names of numbers of baselines begin with in evaluation.json, and their titles.
 BASELINES = {
   'random_encoder/': 'random encoder',
   'supervised_from_scratch/': 'supervised from scratch',
