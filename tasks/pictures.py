@@ -18,7 +18,7 @@ class Pictures(NamedTuple):
   """Images with the names of their files.
 
   Attributes:
-    names: Of the files, relative to the folder.
+    names: Of the files, relative to the folder, as `sources.printable` has them.
     images: uint8 [n, height, width, channels].
     unreadable: For each file that is left out the reason.
   """
@@ -55,7 +55,8 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
       f'{path} holds no images; they end in {", ".join(cases.IMAGE_SUFFIXES)}.'
     )
   images, unreadable = decoding.decode_all(source, names, height)[:2]
-  readable = tuple(name for name in names if name not in unreadable)
+  readable = tuple(sources.printable(name) for name in names if name not in unreadable)
+  unreadable = {sources.printable(name): why for name, why in unreadable.items()}
   if not readable:
     first = next(iter(unreadable.items()))
     raise ValueError(f'No image of {path} can be read; {first[0]}: {first[1]}.')

@@ -171,6 +171,15 @@ def open_source(path: pathlib.Path) -> FolderSource | TarSource:
   raise ValueError(f'There is no folder or .tar file at {path}.')
 
 
+def printable(name: str) -> str:
+  r"""Returns a file's name as text that can be printed and written.
+
+  Args:
+    name: Of a `Source`. Bytes that are not UTF-8 become escapes, as in '\udce4'.
+  """
+  return name.encode('utf-8', 'backslashreplace').decode('utf-8')
+
+
 def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:
   """The file of one of these names that lies in the fewest folders, or None."""
   found = [name for name in source.names if name.rpartition('/')[2] in file_names]

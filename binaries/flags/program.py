@@ -2,6 +2,7 @@
 
 import atexit
 from collections.abc import Callable, Collection, Sequence
+import io
 import logging as logging_lib
 import math
 import os
@@ -31,6 +32,9 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   if outline.asks_for_help(sys.argv[1:]):
     print(help_text(sys.argv[0], taken))
     sys.exit(0)
+  if isinstance(sys.stdout, io.TextIOWrapper):
+    # Files may have names that a terminal's encoding has not; stderr is so already.
+    sys.stdout.reconfigure(errors='backslashreplace')
   logging.get_absl_logger().addFilter(is_told)
   # TensorFlow may be imported by now, but has not begun its threads.
   allocator.keep_freed_memory()

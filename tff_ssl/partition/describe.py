@@ -74,7 +74,7 @@ class PartitionReport:
     shown = 'unknown (no labels)' if np.isnan(distance) else f'{distance:.3f}'
     return (
       f'{self.clients:,} clients with {self.examples:,} of {self.total_examples:,} '
-      f'examples, size min {np.min(sizes):,} median {np.median(sizes):,g} max '
+      f'examples, size min {np.min(sizes):,} median {np.median(sizes):,.12g} max '
       f'{np.max(sizes):,}, mean earth-mover distance to the global labels {shown}'
     )
 
