@@ -1,4 +1,4 @@
-"""What every experiment of the benchmark is made of."""
+"""The parts of every experiment of the benchmark: a problem, and its two sides."""
 
 from collections.abc import Callable
 import dataclasses

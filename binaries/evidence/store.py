@@ -83,7 +83,7 @@ class Store:
     }
 
   def write(self) -> None:
-    """Writes what the present runs have, in their order."""
+    """Writes the figures of all runs that claims still have, in the claims' order."""
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator='\n')
     writer.writerow(_HEADER)
@@ -139,7 +139,7 @@ def read_folder(
 
 
 def describe_missing(folder: str | os.PathLike[str], columns: Iterable[str]) -> str:
-  """Returns why the folder of a run that has ended well is not complete."""
+  """Returns why the folder of a run that has succeeded is not complete."""
   path = pathlib.Path(folder) / 'evaluation.json'
   try:
     known = json.loads(path.read_text())

@@ -242,7 +242,7 @@ def expected(
   fitted: linear.LinearClassifier | None,
   scaled: np.ndarray,
 ) -> exports.Outputs:
-  """Returns what an export must give: of the encoder, as it is evaluated.
+  """Returns what an export must give: the outputs of the encoder as it is evaluated.
 
   Args:
     encode: Maps inputs to the encoder's features.

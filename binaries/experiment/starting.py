@@ -68,7 +68,7 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
 
 
 def build(encoder: network.Network) -> Callable[[Any], Any] | None:
-  """Returns what gives an initial state the weights that the flag names, if it does.
+  """Returns what puts the weights of --init_from into an initial state, if it is given.
 
   A run that has begun does not need them again.
 
@@ -134,7 +134,7 @@ def take(
   found: Mapping[str, np.ndarray],
   encoder: network.Network,
 ) -> collections.OrderedDict[str, Any]:
-  """Returns weights with another run's in the place of those that it has too.
+  """Returns a run's initial weights, with another run's where that has them too.
 
   A head is taken as a whole or not at all, and a sentence says which start afresh.
 
@@ -170,6 +170,6 @@ def take(
 
 
 def _like(value: Any, array: np.ndarray) -> Any:
-  """Returns an array as the kind of value that stands in the state."""
+  """Converts an array to the kind and dtype of a value in the state."""
   array = array.astype(np.asarray(value).dtype)
   return tf.constant(array) if tf.is_tensor(value) else array

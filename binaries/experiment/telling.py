@@ -23,7 +23,7 @@ _CLIPPED = 'er_clipped_count'
 
 @contextlib.contextmanager
 def after_training(path: str) -> Iterator[None]:
-  """Says of what ends an evaluation that the training is saved all the same."""
+  """Adds to what ends an evaluation that the training is saved all the same."""
   try:
     yield
   except Exception as error:
@@ -39,7 +39,7 @@ def after_training(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
-  """Says of a run that a failure of the machine ends where it goes on."""
+  """Adds to a failure of the machine from which round the run goes on."""
   try:
     yield
   except failures.FailureError:

@@ -316,7 +316,7 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
 
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
-  """Restores all flags at its end, for a run that sets its own."""
+  """Restores all flags when it ends; for a run that sets its own."""
   before = {name: flags.FLAGS[name] for name in flag_values()}
   values = {name: (flag.value, flag.present) for name, flag in before.items()}
   try:

@@ -18,7 +18,7 @@ VARY = flags.DEFINE_multi_string(
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-  """One setting.
+  """One of the settings that flags go through.
 
   Attributes:
     name: What differs, as text: the value, or the part in braces.
@@ -31,7 +31,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Variation:
-  """What varies, and the settings.
+  """The flags that vary, and the settings that they go through.
 
   Attributes:
     title: What an axis is called: the flag, or its part that is in braces.

@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.1
 
 
 class Process(Protocol):
-  """What `subprocess.Popen` has of a command that was started."""
+  """The part of `subprocess.Popen` that is needed of a command that was started."""
 
   def poll(self) -> int | None:
     """Returns the exit status, None while it runs."""
@@ -44,7 +44,7 @@ Start = Callable[[Sequence[str], TextIO], Process]
 
 
 class Job(Protocol):
-  """What is to be run; its text is how it is called."""
+  """What is to be run; `str` of it names it in messages."""
 
   @property
   def log(self) -> pathlib.Path:

@@ -34,7 +34,7 @@ _OF_EVERY_RUN = (common, dealing, evaluation, tracking)
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-  """A row of the table, chosen.
+  """The row of the table of methods that a command line chooses.
 
   Attributes:
     program: That offers it.

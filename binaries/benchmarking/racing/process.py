@@ -88,11 +88,11 @@ class Process:
     self.close()
 
   def rounds(self, count: int) -> None:
-    """Has it train so many rounds."""
+    """Has the peer train so many rounds."""
     self._ask({'do': 'rounds', 'count': count})
 
   def passes(self, count: int) -> None:
-    """Has it take plain centralized steps over all examples, so many times."""
+    """Has the peer take centralized steps over all examples, so many times."""
     self._ask({'do': 'passes', 'count': count})
 
   def weights(self, images: np.ndarray) -> tuple[protocol.Weights, np.ndarray]:
@@ -128,7 +128,7 @@ class Process:
     return total / _MIB
 
   def close(self) -> None:
-    """Has it end, and all that it has started."""
+    """Ends the peer and all that it has started."""
     left = self._tree()
     with contextlib.suppress(OSError):
       if self._process.stdin is not None:
