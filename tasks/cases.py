@@ -77,7 +77,7 @@ def columns(data_dir: str | os.PathLike[str] | None) -> list[str]:
   top = pathlib.Path(data_dir or '').expanduser()
   if top.is_dir() and data_dir is not None:
     top /= 'manifest.csv'
-  if top.suffix == '.csv' and top.is_file():
+  if top.suffix == '.csv' and top.is_file() and not top.is_symlink():
     # There is none nearer, and no file needs to be listed.
     return rows_lib.header(top.name, top.read_bytes())
   source, manifest = _open(data_dir)

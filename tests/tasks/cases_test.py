@@ -184,6 +184,15 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
       cases.load(folder, image_size=8)
 
 
+def test_a_manifest_that_links_out_of_the_folder_is_not_read(tmp_path):
+  folder = _folder(tmp_path / 'data', rows=_ROWS)
+  (folder / 'manifest.csv').rename(tmp_path / 'secret.csv')
+  (folder / 'manifest.csv').symlink_to(tmp_path / 'secret.csv')
+  for read in (cases.columns, cases.load):
+    with pytest.raises(ValueError, match=r'holds no manifest\.csv'):
+      read(folder)
+
+
 def test_files_of_any_size_are_not_read(tmp_path):
   folder = _folder(tmp_path / 'data', rows=_ROWS)
   with (folder / 'a' / '3.jpg').open('r+b') as file:
