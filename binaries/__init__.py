@@ -11,13 +11,13 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 # A dependency of TFF says this of itself at every start.
 warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 
-# While `python -m` imports the packages that a program is in, this is its name.
+# `python -m` sets this while it imports the packages that a program is in.
 if sys.argv[:1] == ['-m']:
   stopping.while_it_imports()
-  # `python -m binaries.dcco ...`: of a program whose flags are recorded.
+  # sys.argv has no program yet; this has: ['binaries.dcco', ...].
   _given = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) :]
   _name = _given[0].removeprefix(f'{__name__}.') if _given else ''
-  # A program of another library's environment, in a race with ours, has no absl there.
+  # Where flags are recorded: what `race` runs for other libraries has no absl.
   if os.path.exists(f'{os.path.dirname(__file__)}/flags/outlines/{_name}.json'):  # noqa: PTH110, PTH120
     from binaries.flags import outline
 

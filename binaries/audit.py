@@ -31,7 +31,7 @@ _ROUNDS = flags.DEFINE_integer(
 )
 # What --help tells.
 TAKEN = ('run', 'canaries', 'canary_rounds', 'seed')
-# Of a run, what says how its clients are combined.
+# Flags of the run that decide how its clients' values are combined.
 _ADOPTED = (
   *privacy.NAMES,
   'clients_per_round',
@@ -124,10 +124,10 @@ def _canaries(cohort: int) -> audit.Canaries:
 
 
 def _terms(folder: pathlib.Path) -> accounting.Terms:
-  """Returns what the ledger of the run counts by.
+  """Returns the terms by which the ledger of the run counts.
 
   Raises:
-    ValueError: If there is no ledger, or none that can be.
+    ValueError: If the ledger is missing or damaged.
   """
   path = folder / privacy_ledger.NAME
   if not path.is_file():

@@ -57,7 +57,7 @@ def main() -> None:
   with hosts.open_context() as execution:
     results = []
     for workload in settings.cohorts():
-      # Graphs of the cohort before refer to themselves.
+      # Frees the graphs of the cohort before, which are in cycles of references.
       gc.collect()
       results.append(_measure(execution, model, workload))
       if settings.FORMAT.value == 'table':
@@ -141,7 +141,7 @@ def _about(
   takes_any = settings.EXPERIMENT.value in settings.WITH_OBJECTIVE
   examples = experiments.held_examples(problem, round=0)
   return collections.OrderedDict(
-    # The lines of growth are read without what is above them.
+    # Repeated for each cohort, so that each line of a table says what it is of.
     experiment=settings.EXPERIMENT.value,
     objective=methods.OBJECTIVE.value if takes_any else None,
     regime=settings.REGIME.value,

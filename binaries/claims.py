@@ -66,10 +66,13 @@ def main() -> None:
   if _LIST.value:
     print(_listed(chosen, store))
     return
+  # All that the flags can have wrong comes to light before the page is written.
+  wanted = _wanted(chosen) if _START.value else []
   failures = []
   try:
-    if _START.value:
-      failures = _run(chosen, store)
+    if wanted:
+      run = runner.Runner(store, jobs.at_a_time(), stream=sys.stderr)
+      failures = run.run(wanted)
   finally:
     judged = [
       (claim, stores[budget].values(claim))
@@ -86,8 +89,8 @@ def main() -> None:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
 
 
-def _run(chosen: list[claim_lib.Claim], store: store_lib.Store) -> list[str]:
-  """Runs what claims need; returns what failed."""
+def _wanted(chosen: list[claim_lib.Claim]) -> list[runner.Job]:
+  """Returns the runs that claims need, whether done or not."""
   seeds = jobs.num_seeds(claim_lib.SEEDS[_BUDGET.value])
   names = outputs.RUNS.value or [_RUNS]
   if len(names) != 1:
@@ -95,12 +98,11 @@ def _run(chosen: list[claim_lib.Claim], store: store_lib.Store) -> list[str]:
   folder = pathlib.Path(names[0]).expanduser() / _BUDGET.value
   data = _data()
   # All claims with one seed come before any with two.
-  wanted = [
+  return [
     runner.job(folder, run, seed, data)
     for seed in range(seeds)
     for run in catalogue.runs(chosen)
   ]
-  return runner.Runner(store, jobs.at_a_time(), stream=sys.stderr).run(wanted)
 
 
 def _data() -> dict[str, str]:

@@ -14,7 +14,7 @@ mean and sample deviation over a group's runs, of their last round. In the folde
 (`comparison.md`, `comparison.tex`, with the best mean of a column in bold), the curves
 as PNG, SVG and PDF, and `comparison.html`, which holds table and curves and needs
 nothing else. Runs that have not finished are named, and count only where no run of
-their group has finished; so are groups whose numbers are the same to the last digit.
+their group has finished. Groups whose numbers agree to the last digit are named too.
 
 Of runs with numbers of each client (`binaries.fedema`: mu, divergence, lambda;
 `binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over
@@ -92,7 +92,7 @@ _WRITTEN = flags.DEFINE_list(
   list(_FORMATS),
   f'What is written besides page and CSV: some of {", ".join(_FORMATS)}.',
 )
-# Of compare, and of programs that compare in the end.
+# Flags of compare, and of programs that end with a comparison.
 OF_COMPARISON = ('metric', 'curves', 'over', 'label', 'order', 'at', 'formats')
 
 

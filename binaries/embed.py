@@ -122,7 +122,7 @@ def _formats() -> list[str]:
 
 
 def _encoders() -> dict[str, tf.keras.Model]:
-  """Returns the encoders by what they are called.
+  """Returns the encoders by their titles.
 
   Raises:
     ValueError: If one cannot be read, or does not read images.

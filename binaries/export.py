@@ -70,20 +70,21 @@ def main() -> None:
     logging.set_verbosity(logging.WARNING)
   folder = pathlib.Path(outputs.RUN.value)
   out = outputs.new_folder()
-  formats = [name for name in _formats() if name != _TRAINING]
+  wanted = _formats()
+  formats = [name for name in wanted if name != _TRAINING]
   run_config.read(folder)
   encoder = encoder_file.read(folder / model_card.ENCODER)
   task = None
   fits = _CLASSIFIER.value or _FINETUNED.value
   is_table = len(encoder.input_shape) == 2
-  if fits or is_table or _TRAINING in _formats():
+  if fits or is_table or _TRAINING in wanted:
     task = exporting.load_task(folder)
   made = _make(task, encoder)
   notes = list(made.notes)
   if notes:
     print(notes[0])
   step = None
-  if task is not None and _TRAINING in _formats():
+  if task is not None and _TRAINING in wanted:
     step = exporting.local_step(folder, task)
   out.mkdir(parents=True, exist_ok=True)
   written = _write(out, formats, task, made, notes)
@@ -182,9 +183,7 @@ def _formats() -> list[str]:
   Raises:
     ValueError: One is unknown, or needs what is not installed.
   """
-  wanted = list(
-    dict.fromkeys(_DEFAULT if outputs.TO.value is None else outputs.TO.value)
-  )
+  wanted = list(dict.fromkeys(outputs.TO.value or _DEFAULT))
   for name in wanted:
     if name not in (*exports.FORMATS, _TRAINING):
       raise ValueError(

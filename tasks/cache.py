@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import tempfile
 import time
+import tokenize
 from typing import Any
 
 from absl import logging
@@ -24,6 +25,17 @@ FOLDER = '.tff_ssl_cache'
 # Part of every fingerprint: raise it when the same source gives other arrays.
 _FORMAT = 2
 _ABANDONED_SECONDS = 24 * 3600
+# What `json` and NumPy raise while they read a damaged entry.
+_DAMAGED = (
+  OSError,
+  ValueError,
+  KeyError,
+  TypeError,
+  AttributeError,
+  RecursionError,
+  SyntaxError,
+  tokenize.TokenError,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,7 +143,7 @@ def _open(entry: pathlib.Path) -> Entry | None:
     return Entry(arrays, content['info'])
   except FileNotFoundError:
     return None
-  except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+  except _DAMAGED as error:
     logging.warning('The cache entry %s is damaged, made again: %s', entry, error)
     return None
 

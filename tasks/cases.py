@@ -1,10 +1,10 @@
 """Any folder or .tar of images with a manifest that says whose they are.
 
-Its columns are `image,client_id[,case_id][,label][,split]`: who holds an image (a
-patient, a hospital), what it is classified together with (a case; without it each image
-by itself), its class and its split; or `image,case_id[,label][,split]`, where a case is
-a client and what is classified. With `classify` 'image' cases are not classified as a
-whole.
+The columns of the manifest are `image,client_id[,case_id][,label][,split]`. The client
+is who holds an image (a patient, a hospital). Images of one case are classified
+together; without that column each image is classified by itself. A manifest may also
+have the columns `image,case_id[,label][,split]`: each case is then a client. With
+`classify` 'image' images are classified one by one, whatever their cases.
 
 The manifest is `manifest.csv`, or any CSV file that is named itself; images are named
 relative to it, and so are their masks, in a column `mask` (see `masks`). Without a
@@ -77,7 +77,7 @@ def columns(data_dir: str | os.PathLike[str] | None) -> list[str]:
   top = pathlib.Path(data_dir or '').expanduser()
   if top.is_dir() and data_dir is not None:
     top /= 'manifest.csv'
-  if top.suffix == '.csv' and top.is_file():
+  if top.suffix == '.csv' and top.is_file() and not top.is_symlink():
     # There is none nearer, and no file needs to be listed.
     return rows_lib.header(top.name, top.read_bytes())
   source, manifest = _open(data_dir)
@@ -151,7 +151,7 @@ def build_task(
     except ValueError as error:
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
-  # Decoded split by split, each is one piece of the memory-mapped cache.
+  # Split by split, so that each split is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
   ordered = tuple(names[place] for place in order)
   pixels, unreadable, plain = decoding.decode_all(source, ordered, image_size)
@@ -268,7 +268,7 @@ def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray
       belonging.client, label, _TEST_FRACTION, seed, 'clients'
     )
   except ValueError:
-    # No two clients have the same most frequent label: any of them are held out.
+    # No label is the most frequent one of two clients: labels are not looked at.
     none = np.full_like(label, -1)
     return splits_lib.hold_out_cases(
       belonging.client, none, _TEST_FRACTION, seed, 'clients'

@@ -1,4 +1,4 @@
-"""All images of a data set decoded once, with threads, into the cache."""
+"""Decodes all images of a data set once, with threads, into the cache."""
 
 import concurrent.futures
 import os
@@ -32,7 +32,7 @@ def decode_all(
   Raises:
     ValueError: There is no space for the result.
   """
-  # Each thread holds one.
+  # Each thread holds one image at a time.
   images.check_fits(os.cpu_count() or 1, image_size)
 
   def build(folder: pathlib.Path) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _decode_into(
       f'{np.prod(shape) / 2**20:,.0f} MiB.'
     )
   pixels = np.lib.format.open_memmap(path, 'w+', np.uint8, shape)
-  # The order in which the source is read fastest.
+  # In the order in which the source is read fastest.
   places = {name: place for place, name in enumerate(names)}
   ordered = [name for name in source.names if name in places]
   plain: list[str] = []
@@ -71,7 +71,7 @@ def _decode_into(
       raise
     # Decoders raise anything at all for a damaged file; it is counted and named.
     except Exception as error:
-      return ' '.join(f'{type(error).__name__}: {error}'.split())
+      return images.why_unreadable(error)
     pixels[places[name]] = image
     if np.all(image == image[0, 0]):
       plain.append(name)

@@ -21,14 +21,14 @@ from tasks import sources
 from tasks import splits
 from tasks import task as task_lib
 
-# Whose pictures are taken: theirs are all there.
+# Google's pictures: their set is complete.
 _SHEET = 'img/google/sheets/32.png'
 _HAS_IMAGE = 'has_img_google'
 _LIST = 'emoji.json'
-# Of a picture in the sheet, in pixels, and of the border around it.
+# Side of a picture in the sheet and width of the border around it, in pixels.
 _SIZE, _BORDER = 32, 1
 _TEST_FRACTION = 0.2
-# Parts of other pictures: skin tones and hair.
+# The category of parts of other pictures: skin tones and hair.
 _NO_CATEGORY = 'Component'
 _TONES = {
   '1F3FB': 'light skin tone',
@@ -37,7 +37,7 @@ _TONES = {
   '1F3FE': 'medium dark skin tone',
   '1F3FF': 'dark skin tone',
 }
-# Numbers of a text, each the share of the character n-grams that have its hash.
+# Numbers that a text is encoded as; see `encode_text`.
 TEXT_FEATURES = 512
 
 
@@ -106,7 +106,7 @@ def load(
 
 
 def encode_text(texts: list[str]) -> np.ndarray:
-  """Returns texts as hashed character n-grams, which any text has without a dictionary.
+  """Encodes texts as hashed character n-grams, which need no vocabulary.
 
   Args:
     texts: Words, in any case.
@@ -148,7 +148,7 @@ def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str
   where = source.path / _LIST
   try:
     listed = json.loads(source.read(_LIST))
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise ValueError(f'{where} is no JSON: {error}.') from error
   found: list[_Emoji] = []
   phrases: dict[str, list[str]] = {}
@@ -160,10 +160,13 @@ def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str
       if (subcategory := _words(entry['subcategory'])) not in known:
         known.append(subcategory)
       found += _pictures(entry)
-  except (KeyError, TypeError, AttributeError) as error:
+  except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+    what = f'an entry without {error}'
+    if not isinstance(error, KeyError):
+      what = f'an entry that cannot be read ({error})'
     raise ValueError(
-      f'{where} has an entry without {error}; each must have name, short_names, '
-      'category, subcategory, sheet_x and sheet_y, as those of emoji-datasource.'
+      f'{where} has {what}; each must have name, short_names, unified, category, '
+      'subcategory, sheet_x and sheet_y, as those of emoji-datasource.'
     ) from error
   if not found:
     raise ValueError(f'{where} lists 0 emoji with a picture; it must list some.')
@@ -176,6 +179,8 @@ def _pictures(entry: dict[str, Any]) -> list[_Emoji]:
   """Returns an emoji and its skin tones, as far as there are pictures."""
   words = [entry['name'] or '', *entry['short_names']]
   text = ' '.join(dict.fromkeys(_words(' '.join(words)).split()))
+  if not isinstance(entry['unified'], str):
+    raise TypeError(f'unified is {entry["unified"]!r}')
   variations = [('', entry), *(entry.get('skin_variations') or {}).items()]
   return [
     _Emoji(
@@ -191,7 +196,7 @@ def _pictures(entry: dict[str, Any]) -> list[_Emoji]:
 
 
 def _words(text: str) -> str:
-  """Returns words in lower case, without what joins them."""
+  """Returns a text in lower case, with blanks in place of `_` and `-`."""
   return ' '.join(text.lower().replace('_', ' ').replace('-', ' ').split())
 
 
@@ -209,10 +214,10 @@ def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
   sheet = np.asarray(Image.alpha_composite(white, drawn))[..., :3]
   step = _SIZE + 2 * _BORDER
   corners = [(e.row * step + _BORDER, e.column * step + _BORDER) for e in found]
-  lowest = np.max(corners, axis=0) + _SIZE
-  if np.any(lowest > sheet.shape[:2]) or np.min(corners) < 0:
-    raise ValueError(
-      f'{where} has {sheet.shape[0]} x {sheet.shape[1]} pixels; its list has a picture '
-      f'that ends at {lowest[0]}, {lowest[1]}.'
-    )
+  for y, x in corners:
+    if min(y, x) < 0 or y + _SIZE > sheet.shape[0] or x + _SIZE > sheet.shape[1]:
+      raise ValueError(
+        f'{where} has {sheet.shape[0]} x {sheet.shape[1]} pixels; its list has a '
+        f'picture from {y}, {x} to {y + _SIZE}, {x + _SIZE}.'
+      )
   return np.stack([sheet[y : y + _SIZE, x : x + _SIZE] for y, x in corners])

@@ -95,7 +95,8 @@ def _rows(
       'in one, and there must be two.'
     )
   field = {CLASS: 'label', CLIENT: 'client_id'}[folders]
+  within = [own.partition('/')[0] for own in inside]
   return [
-    manifest_lib.Row(name, split=split, **{field: own.partition('/')[0]})
-    for name, own, split in zip(names, inside, splits, strict=True)
+    manifest_lib.Row(name, split=split, **{field: sources.printable(folder)})
+    for name, folder, split in zip(names, within, splits, strict=True)
   ]

@@ -24,7 +24,8 @@ from tasks import task as task_lib
 NAME = 'gld23k'
 _TRAIN, _TEST = 'train', 'test.tfRecord'
 _IMAGE, _CLASS = 'image/encoded_jpeg', 'class'
-# Of a record: its length and a checksum of that; behind the content one of it.
+# Bytes before the content of a record (its length, and a checksum of that) and behind
+# it (a checksum of the content).
 _HEADER, _FOOTER = 12, 4
 # Images are named like files: the user or the test, and which of theirs it is.
 _TEST_CLIENT = 'test'
@@ -59,6 +60,11 @@ def load(
     )
   source = _Records(folder)
   count = int(np.max(source.labels)) + 1
+  if count > len(source.labels):
+    raise ValueError(
+      f'{folder} has an image of class {count - 1}; classes must be below the number '
+      f'of images, {len(source.labels)}.'
+    )
   rows = []
   for name, label in zip(source.names, source.labels.tolist(), strict=True):
     user = name.split('/')[0]
@@ -138,10 +144,10 @@ class _Records:
 
 
 def _records(path: pathlib.Path) -> list[tuple[int, bytes]]:
-  """Returns where the content of each record of a TFRecord file begins, and it.
+  """Returns the records of a TFRecord file: where the content begins, and the content.
 
   Raises:
-    ValueError: The file is cut, or none of TFRecord.
+    ValueError: The file is truncated, or is not a TFRecord file.
   """
   whole, found, begin = path.read_bytes(), [], 0
   while begin < len(whole):
@@ -164,7 +170,7 @@ def _parsed(content: bytes, name: str) -> tuple[bytes, int]:
   Raises:
     ValueError: It has other features than TFF's.
   """
-  # To import TensorFlow takes seconds, which what only asks for names need not wait.
+  # Imported here, as it takes seconds and nothing is parsed of what is in the cache.
   import tensorflow as tf
 
   try:

@@ -50,7 +50,7 @@ _PLACES = (
   _UNKNOWN,
 )
 _NO_AGE = ('', 'na', 'nan', _UNKNOWN)
-# Constants, and no statistics of the data: no client would know those.
+# Constants, and not statistics of the data, which no client would know.
 _MIDDLE_AGE, _AGE_SCALE, _MOST_AGE = 50.0, 20.0, 120.0
 # The numbers of a record, in their order.
 RECORD = (

@@ -5,9 +5,11 @@ import io
 import numpy as np
 from PIL import Image
 from PIL import ImageOps
+from PIL import UnidentifiedImageError
 import psutil
 
-# Of the numbers in an image file; and what is white in one of numbers with a point.
+# Bits of the whole numbers in an image file, and white in files of floating-point
+# numbers.
 _BITS = (8, 10, 12, 14, 16, 24, 32)
 _FULL = (1.0, 255.0, 65535.0)
 
@@ -19,8 +21,8 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
   an antialiasing bicubic filter. Greyscale is repeated over the channels, transparency
   is dropped. Whole numbers of more than 8 bits are scaled from as many bits as the
   file's largest number needs (8, 10, 12, 14, 16, 24 or 32: cameras leave 12 bits in
-  16), and keep the upper 8; numbers with a point from 0..1, 0..255 or 0..65535,
-  whichever is the least that holds them.
+  16), and keep the upper 8; floating-point numbers are scaled from 0..1, 0..255 or
+  0..65535, whichever is the smallest range that holds them.
 
   Args:
     content: The file, of any format that Pillow reads.
@@ -30,8 +32,8 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
     uint8 [image_size, image_size, 3].
 
   Raises:
-    ValueError: Numbers with a point, or of more than 8 bits, are negative or not
-      finite.
+    ValueError: Floating-point numbers, or whole ones of more than 8 bits, are negative
+      or not finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
   with Image.open(io.BytesIO(content)) as image:
@@ -42,6 +44,19 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
       _to_rgb(upright), (image_size, image_size), Image.Resampling.BICUBIC
     )
   return np.asarray(square, np.uint8)
+
+
+def why_unreadable(error: Exception) -> str:
+  """Returns in one line why an image cannot be read.
+
+  Args:
+    error: Whatever its decoder raised.
+  """
+  text = str(error)
+  if isinstance(error, UnidentifiedImageError):
+    # Pillow's own text has the address of a buffer, which differs from run to run.
+    text = 'no format that Pillow knows'
+  return ' '.join(f'{type(error).__name__}: {text}'.split())
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
@@ -73,7 +88,7 @@ def _to_bytes(values: np.ndarray, mode: str) -> np.ndarray:
 
 
 def check_fits(count: int, image_size: int, channels: int = 3) -> None:
-  """Refuses images that would not fit in this machine's memory, before there are any.
+  """Refuses images that would not fit in this machine's memory, before they are made.
 
   Args:
     count: How many are held at the same time.

@@ -39,7 +39,7 @@ class Row:
 
   @property
   def holder(self) -> str:
-    """Whose the image is: its client's, or its case's; empty: its own."""
+    """Who holds the image: its client, or its case; empty where it has neither."""
     return self.client_id or self.case_id
 
 
@@ -62,7 +62,7 @@ def read_table(
     name: What to call the file in errors.
     content: The file, UTF-8 with or without a byte order mark.
     required: Columns that must be there, with a value in every row.
-    either: Columns of which one must be there; those that are, as `required`.
+    either: Columns of which one must be there; each that is has a value in every row.
 
   Returns:
     The rows, values by column, without surrounding blanks.
@@ -191,7 +191,10 @@ def check(
 
 
 def _torn(rows: list[Row], field: str, other: str) -> dict[str, list[str]]:
-  """Returns values of a field with several of another, with these; '' is none."""
+  """Returns the values of `field` that occur with several of `other`, and these.
+
+  An empty text is no value.
+  """
   found = collections.defaultdict(set)
   for row in rows:
     key, value = getattr(row, field), getattr(row, other)

@@ -1,12 +1,15 @@
-"""The masks of a task's images: which pixels are of the object, as of a lesion.
+"""The masks of a task's images: which pixels show the object, such as a lesion.
 
-A mask is an image file as large as its image, or of its proportions, in which the
-object is bright: its pixels are those above half of the file's largest number. It is
-found by its name. In a folder of masks that is the image's, of any suffix, with or
-without `_segmentation` behind it (HAM10000: ISIC_0024306.jpg and
-ISIC_0024306_segmentation.png), and in the same folders as the image, or anywhere if the
-name is there once. Else the manifest has a column `mask`, or files that end with
-`_segmentation.png` lie among the images. Masks are cropped as images are.
+A mask is an image file of its image's size or proportions, in which the object is
+bright: its pixels are those above half of the file's largest number. Masks are cropped
+as images are. They are found in one of three ways:
+
+- In a folder of masks, by the image's name with any suffix, with or without
+  `_segmentation` behind it (HAM10000: ISIC_0024306.jpg and
+  ISIC_0024306_segmentation.png): in the same folders as the image, or anywhere if only
+  one image has that name.
+- By the column `mask` of the manifest.
+- Among the images, as files that end with `_segmentation.png`.
 """
 
 import collections
@@ -25,6 +28,7 @@ from PIL import ImageOps
 
 from tasks import cache
 from tasks import cases
+from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
@@ -58,7 +62,7 @@ class Masks:
 
 
 def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) -> Masks:
-  """Loads the masks of a task's images, as large as the task has these.
+  """Loads the masks of a task's images, resized to the size of these.
 
   Args:
     task: Whose images are files.
@@ -75,27 +79,32 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
       f'The images of {task.name!r} are no files, which masks could belong to; those '
       'of ham10000, cases and folder are.'
     )
-  images = sources.open_source(files.path)
+  images_in = sources.open_source(files.path)
   if mask_dir is not None:
     source = sources.open_source(pathlib.Path(mask_dir).expanduser())
     found = _matched(files.images, source.names, str(mask_dir))
   elif files.masks:
-    source, found = images, dict(enumerate(files.masks))
+    source, found = images_in, dict(enumerate(files.masks))
   else:
-    source = images
+    source = images_in
     found = _matched(files.images, filter(cases.is_mask, source.names), str(files.path))
-  found = {number: name for number, name in sorted(found.items()) if name}
+  # Images that cannot be read are in no split.
+  used = np.zeros([len(files.images)], bool)
+  for examples in task.splits().values():
+    used[examples.example_id] = True
+  found = {k: name for k, name in sorted(found.items()) if name and used[k]}
   where = files.path if mask_dir is None else mask_dir
   if not found:
     raise ValueError(
       f'{where} holds no mask of an image of {task.name!r}; its name must be the '
       "image's, with or without _segmentation, as in ISIC_0024306_segmentation.png."
     )
-  pixels, wrong = _decode_all(images, source, files.images, found, _size(task))
+  pixels, reasons = _decode_all(images_in, source, files.images, found, _size(task))
+  readable = [k for k, why in zip(found, reasons, strict=True) if why is None]
   rows = np.full([len(files.images)], -1, np.int64)
-  rows[[number for number, name in found.items() if name not in wrong]] = np.arange(
-    len(found) - len(wrong)
-  )
+  rows[readable] = np.arange(len(readable))
+  # Several images may have one mask.
+  wrong = {mask: why for mask, why in zip(found.values(), reasons, strict=True) if why}
   for split, examples in task.splits().items():
     if not np.any(rows[examples.example_id] >= 0):
       raise ValueError(f'{where} has no mask of a {split} image of {task.name!r}.')
@@ -124,7 +133,7 @@ def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[in
   found = {}
   for number, image in enumerate(images):
     masks = by_place.get(posixpath.splitext(image)[0], [])
-    # Of a name that several images have, it says nothing.
+    # A name that several images have does not say whose mask it is.
     if not masks and count[_stem(image)] == 1:
       masks = by_name.get(_stem(image), [])
     if len(masks) > 1:
@@ -142,29 +151,40 @@ def _stem(name: str) -> str:
 
 
 def _decode_all(
-  images: sources.Source,
+  images_in: sources.Source,
   source: sources.Source,
   names: Sequence[str],
   found: dict[int, str],
   size: int,
-) -> tuple[np.ndarray, dict[str, str]]:
-  """Returns the masks that can be read, bool [m, size, size], and what the others lack.
+) -> tuple[np.ndarray, list[str | None]]:
+  """Decodes masks, or finds them in the cache.
+
+  Args:
+    images_in: Where the images are.
+    source: Where the masks are.
+    names: The images' files, by number.
+    found: The file of each mask, by the number of its image.
+    size: Height and width of the result, in pixels.
+
+  Returns:
+    The masks that can be read, bool [m, size, size], in the order of `found`; and for
+    each of `found` why it cannot be read, None where it can.
 
   Raises:
-    ValueError: One has other proportions than its image.
+    ValueError: A mask has other proportions than its image.
   """
 
   def decode_one(pair: tuple[int, str]) -> np.ndarray | str:
     number, mask = pair
     try:
       shape, pixels = decode(source.read(mask), size)
-      with Image.open(io.BytesIO(images.read(names[number]))) as image:
+      with Image.open(io.BytesIO(images_in.read(names[number]))) as image:
         own = ImageOps.exif_transpose(image).size if _turned(image) else image.size
     except MemoryError:
       raise
     # As of images: decoders raise anything at all for a damaged file.
     except Exception as error:
-      return ' '.join(f'{type(error).__name__}: {error}'.split())
+      return images.why_unreadable(error)
     # A pixel more or less is rounding, where one of them was resized.
     if abs(shape[0] * own[1] - shape[1] * own[0]) > sum(own):
       raise ValueError(
@@ -178,24 +198,17 @@ def _decode_all(
       results = list(pool.map(decode_one, found.items()))
     known = [pixels for pixels in results if not isinstance(pixels, str)]
     np.save(folder / 'mask.npy', np.array(known, bool).reshape([-1, size, size]))
-    masks = found.values()
-    return {
-      'wrong': {
-        mask: result
-        for mask, result in zip(masks, results, strict=True)
-        if isinstance(result, str)
-      }
-    }
+    return {'reasons': [each if isinstance(each, str) else None for each in results]}
 
   masks = tuple(found.values())
   pairs = tuple(names[number] for number in found)
   stamp = cache.fingerprint(
-    'masks', masks, source.stamp(masks), pairs, images.stamp(pairs), size
+    'masks', 'reasons', masks, source.stamp(masks), pairs, images_in.stamp(pairs), size
   )
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-masks-{size}-{stamp}', build
   )
-  return entry.arrays['mask'], entry.info['wrong']
+  return entry.arrays['mask'], entry.info['reasons']
 
 
 def _turned(image: Image.Image) -> bool:
@@ -219,7 +232,7 @@ def decode(content: bytes, size: int) -> tuple[tuple[int, int], np.ndarray]:
   """
   with Image.open(io.BytesIO(content)) as image:
     upright = ImageOps.exif_transpose(image)
-    # Of 0 and 1 as of 0 and 255; more than eight bits would be cut to eight.
+    # One number a pixel is taken as it is: converted, more than 8 bits would be cut.
     whole = upright.mode in ('L', '1', 'F') or upright.mode.startswith('I')
     values = np.asarray(upright if whole else upright.convert('RGB').convert('L'))
     numbers = values.astype(np.float64)

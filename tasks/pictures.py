@@ -1,4 +1,4 @@
-"""A folder of images as it is, without a manifest, for an encoder that is there."""
+"""Loads a folder of images without a manifest, as a given encoder takes them."""
 
 import os
 import pathlib
@@ -10,8 +10,7 @@ from tasks import cases
 from tasks import decoding
 from tasks import sources
 
-# What each channel of a picture counts in its brightness (ITU-R BT.601, as Pillow has
-# it).
+# Weights of red, green and blue in the brightness (ITU-R BT.601, as in Pillow).
 _LUMINANCE = (0.299, 0.587, 0.114)
 
 
@@ -19,7 +18,7 @@ class Pictures(NamedTuple):
   """Images with the names of their files.
 
   Attributes:
-    names: Of the files, relative to the folder.
+    names: Of the files, relative to the folder, as `sources.printable` has them.
     images: uint8 [n, height, width, channels].
     unreadable: For each file that is left out the reason.
   """
@@ -38,8 +37,8 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
       to squares, and of one channel it is their brightness.
 
   Raises:
-    ValueError: There are no images, none can be read, or the shape is none of squares
-      with 1 or 3 channels.
+    ValueError: There are no images, none can be read, or the shape is not that of
+      squares with 1 or 3 channels.
   """
   height, width, channels = image_shape
   if height != width or channels not in (1, 3):
@@ -56,7 +55,8 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
       f'{path} holds no images; they end in {", ".join(cases.IMAGE_SUFFIXES)}.'
     )
   images, unreadable = decoding.decode_all(source, names, height)[:2]
-  readable = tuple(name for name in names if name not in unreadable)
+  readable = tuple(sources.printable(name) for name in names if name not in unreadable)
+  unreadable = {sources.printable(name): why for name, why in unreadable.items()}
   if not readable:
     first = next(iter(unreadable.items()))
     raise ValueError(f'No image of {path} can be read; {first[0]}: {first[1]}.')

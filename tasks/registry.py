@@ -61,7 +61,7 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size),
 }
 TASKS = tuple(_LOADERS)
-# Tasks whose files are yours to name.
+# Tasks that read files of the user's own.
 OF_FILES = (
   'ham10000',
   'ham10000_records',
@@ -79,9 +79,9 @@ class Outline:
   """What is known of a task before its data are read.
 
   Attributes:
-    has_clients: Whether they name clients.
+    has_clients: Whether its data name clients.
     has_cases: Whether cases are classified.
-    has_labels: Whether they may have labels.
+    has_labels: Whether its data may have labels.
   """
 
   has_clients: bool = False
@@ -98,7 +98,7 @@ def outline(
   """Returns what headers and flags tell of a task; the arguments are `load`'s.
 
   Raises:
-    ValueError: The data are missing or wrong, as far as that is seen.
+    ValueError: The data are missing or wrong, as far as headers and flags show it.
   """
   if name == 'folder':
     return Outline(

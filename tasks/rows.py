@@ -29,7 +29,7 @@ def read(name: str, content: bytes) -> tuple[list[str], list[Row]]:
 
   Raises:
     ValueError: The file is not UTF-8 or no CSV, two columns have one name, or a row has
-      not as many cells as the header; empty ones more at the end of a row lose nothing.
+      not as many cells as the header, empty ones at its end aside.
   """
   columns = header(name, content)
   reader = csv.reader(io.StringIO(_text(name, content), newline=''))

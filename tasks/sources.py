@@ -1,7 +1,7 @@
-"""Files by name, out of a folder or an uncompressed .tar.
+"""Reads files by name from a folder or an uncompressed .tar.
 
-The folder may be a stranger's: only regular files are read, none outside of it, and
-none of any size.
+The data may be a stranger's: only regular files inside the folder are read, of at most
+1 GiB each.
 """
 
 import os
@@ -33,7 +33,7 @@ class Source(Protocol):
     """A digest that changes when one of these files does."""
 
 
-# Far more than any image; what is larger is a mistake, or meant to fill the memory.
+# Far more than any image: a larger file is a mistake, or meant to fill the memory.
 _MAX_BYTES = 2**30
 
 
@@ -69,7 +69,8 @@ class FolderSource:
   def _leads_inside(self, entry: os.DirEntry[str]) -> bool:
     """Returns whether a link leads to a regular file in this folder."""
     target = os.path.realpath(entry.path)
-    return target.startswith(f'{self._root}/') and entry.is_file()
+    # Not the entry's own `is_file`, which raises where links lead in a circle.
+    return target.startswith(f'{self._root}/') and pathlib.Path(target).is_file()
 
   def read(self, name: str) -> bytes:
     """The content of a file.
@@ -168,6 +169,15 @@ def open_source(path: pathlib.Path) -> FolderSource | TarSource:
   if path.is_file():
     return TarSource(path)
   raise ValueError(f'There is no folder or .tar file at {path}.')
+
+
+def printable(name: str) -> str:
+  r"""Returns a file's name as text that can be printed and written.
+
+  Args:
+    name: Of a `Source`. Bytes that are not UTF-8 become escapes, as in '\udce4'.
+  """
+  return name.encode('utf-8', 'backslashreplace').decode('utf-8')
 
 
 def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:

@@ -20,7 +20,7 @@ from tasks import tfds_source
 
 NAME = 'stl10'
 _UNLABELLED = 'unlabelled'
-# Of TFDS's splits, by that of the task.
+# TFDS's splits that make each split of the task.
 _PARTS = {'train': ('train', _UNLABELLED), 'test': ('test',)}
 
 

@@ -11,12 +11,16 @@ Features are standardised by mean and deviation of the training examples; one th
 constant there becomes 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import lzma
 import os
 import pathlib
 import re
+import tokenize
 from typing import Any
 import zipfile
+import zlib
 
 from absl import logging
 import numpy as np
@@ -30,8 +34,21 @@ BUNDLED = ('wine', 'breast_cancer')
 _TEST_FRACTION = 0.2
 _SPLIT_SEED = 0
 _LABEL, _SPLIT = 'label', 'split'
-# What pandas calls an index without a name in CSV, in CSV read again, and in Parquet.
+# Columns that pandas makes of an index without a name: in CSV, in CSV that was read
+# and written again, and in Parquet.
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
+# What NumPy and zipfile raise while they read a damaged .npz file.
+_DAMAGED = (
+  ValueError,
+  OSError,
+  EOFError,
+  SyntaxError,
+  RuntimeError,
+  tokenize.TokenError,
+  lzma.LZMAError,
+  zipfile.BadZipFile,
+  zlib.error,
+)
 
 
 def load_bundled(name: str) -> task_lib.Task:
@@ -95,13 +112,26 @@ def has_label(path: str | os.PathLike[str] | None) -> bool:
   table = _found(path)
   if table.suffix == '.csv':
     return _LABEL in rows_lib.header(str(table), table.read_bytes())
+  if table.suffix == '.npz':
+    with _npz(table) as arrays:
+      return _LABEL in arrays.files
   try:
-    if table.suffix == '.npz':
-      with np.load(table, allow_pickle=False) as arrays:
-        return _LABEL in arrays.files
     return _LABEL in _parquet_columns(table)
-  except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+  except (ValueError, OSError) as error:
     raise ValueError(f'{table} cannot be read: {error}') from error
+
+
+@contextlib.contextmanager
+def _npz(path: pathlib.Path) -> Iterator[np.lib.npyio.NpzFile]:
+  """Opens a .npz file; what is damaged in it is a ValueError with its path."""
+  try:
+    opened = np.load(path, allow_pickle=False)
+    if isinstance(opened, np.ndarray):
+      raise ValueError('it holds a single array, as a .npy file does')
+    with opened as arrays:
+      yield arrays
+  except _DAMAGED as error:
+    raise ValueError(f'{path} cannot be read: {error}') from error
 
 
 def _parquet_columns(path: pathlib.Path) -> list[str]:
@@ -167,7 +197,9 @@ def build(
       'some.'
     )
   mean, deviation = known.mean(axis=0), known.std(axis=0)
-  divisor = np.where(deviation > 0, deviation, np.inf)
+  # By its range: the mean of equal numbers is rounded, so that their deviation may
+  # be above 0.
+  divisor = np.where(np.ptp(known, axis=0) > 0, deviation, np.inf)
   scaled = (features - mean) / divisor
   examples = task_lib.Examples(
     {FEATURES: scaled.astype(np.float32)}, label, ids, case=ids
@@ -182,11 +214,8 @@ def build(
 
 
 def _read_npz(path: pathlib.Path) -> task_lib.Task:
-  try:
-    with np.load(path, allow_pickle=False) as arrays:
-      held = {name: arrays[name] for name in arrays.files}
-  except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-    raise ValueError(f'{path} cannot be read: {error}') from error
+  with _npz(path) as arrays:
+    held = {name: arrays[name] for name in arrays.files}
   if FEATURES not in held:
     raise ValueError(
       f'{path} holds {", ".join(held) or "nothing"}; it must hold {FEATURES!r}.'
@@ -194,7 +223,7 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
   label = held.get(_LABEL)
   if label is None:
     label = np.full(np.shape(held[FEATURES])[:1], -1)
-  # What is no label is refused below; of a number that is none there are no classes.
+  # `build` refuses labels of a wrong type or range; no names are made for these.
   most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
   classes = range(min(most + 1, len(label)))
   return build(FEATURES, held[FEATURES], label, [*map(str, classes)], held.get('test'))

@@ -7,9 +7,10 @@ import pathlib
 
 import numpy as np
 
-# The field of examples that are images, and what no field may be called.
+# The name of the field that holds images.
 IMAGE = 'image'
 _SHOWN = 3
+# Names that a field may not have.
 _TAKEN = ('label', 'example_id', 'case', 'client')
 
 
@@ -20,7 +21,7 @@ class Examples:
   Attributes:
     fields: What encoders read, by name: `image` (uint8 [n, height, width, channels]),
       or others, such as `left` and `right` of two modalities or the `features` of a
-      table (float32 [n, d]). Bytes are images; all have n rows.
+      table (float32 [n, d]). Fields of uint8 are images; all fields have n rows.
     label: int32 [n], -1 where an example is unlabelled.
     example_id: int64 [n], unique over all splits of the task.
     case: int64 [n], the case (patient, lesion) that an example belongs to: what may be
@@ -54,7 +55,7 @@ class Examples:
       ('case', np.int64),
       ('client', np.int64),
     ):
-      # Of clients alone there may be none.
+      # `client` alone may be None.
       array = self.holder if name == 'client' else getattr(self, name)
       if array.shape != shape or array.dtype != dtype:
         raise ValueError(
@@ -151,10 +152,10 @@ class Files:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Described:
-  """Classes as one of two encoders reads them: by their names, say.
+  """Descriptions of the classes in one of two modalities, such as their names.
 
   Attributes:
-    field: Whose encoder.
+    field: The modality.
     examples: float32 [m, ...], descriptions, at least one of each class.
     label: int32 [m], the class of each.
   """
@@ -176,11 +177,12 @@ class Task:
     validation: Examples to choose settings on, or None.
     case_level: Whether a case, rather than an image, is what is classified.
     report: Lines that say what was left out.
-    case_names: Names of the cases, in lexicographic order; empty: they have none.
+    case_names: Names of the cases, in lexicographic order; empty where they have none.
     client_names: Names of the clients, likewise, where examples have clients.
-    scaling: Of a table, the mean that was subtracted from each feature, and the factor
-      that it was then multiplied by, 0 for a constant one; None: none was.
-    described: Of two modalities, the classes as one of them; None: they are not.
+    scaling: For a table: the mean that was subtracted from each feature, and the factor
+      that it was then multiplied by, 0 for a constant one; None where nothing was
+      scaled.
+    described: Descriptions of the classes in one of two modalities, if there are any.
     files: Where the images come from, if they are files.
   """
 
@@ -296,7 +298,7 @@ class Task:
     return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
 
   def warnings(self) -> list[str]:
-    """What is likely to be a mistake, in sentences."""
+    """Sentences on what is likely to be a mistake in the data."""
     known, tested = (
       set(np.unique(examples.label[examples.label >= 0]).tolist())
       for examples in (self.train, self.test)

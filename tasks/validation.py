@@ -54,7 +54,7 @@ def hold_out(task: task_lib.Task, share: float, seed: int = 0) -> task_lib.Task:
     'cases' if train.client is None else 'clients',
     'train and validation',
   )
-  # With what their holders have without a label.
+  # Unlabelled examples go with the labelled ones of their holder.
   held_out = np.isin(train.holder, train.holder[labelled[chosen]])
   return dataclasses.replace(
     task,

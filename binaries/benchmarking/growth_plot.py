@@ -57,7 +57,7 @@ def _draw(
   x = np.array([point[axis.field] for point in points], float)
   seconds = {side: [p[f'{side}_seconds'] for p in points] for side, _, _ in _SIDES}
   shape = x**axis.exponent
-  # Where most is measured, and not on the federated side, which would hide it.
+  # Through a point a little above the last federated one, where it hides no line.
   guide = _GUIDE_GAP * seconds['federated'][-1] * shape / shape[-1]
   plot.plot(x, guide, '--', color=look.FAINT, lw=1.2, label=f'slope {axis.exponent}')
   for side, color, marker in _SIDES:

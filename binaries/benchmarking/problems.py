@@ -1,4 +1,4 @@
-"""What every experiment of the benchmark is made of."""
+"""The parts of every experiment of the benchmark: a problem, and its two sides."""
 
 from collections.abc import Callable
 import dataclasses
@@ -29,7 +29,7 @@ class Problem:
     clients: The clients, with the cohort of each round.
     local: Epochs and batch size, of the algorithms that have them.
     seed: Of the initial weights and the views, the same for both sides.
-    objective: Of `benchmark_objectives.OBJECTIVES`, where an experiment takes any.
+    objective: Name in `objectives.OBJECTIVES`, where an experiment takes any.
   """
 
   model: dual_encoder.Siamese

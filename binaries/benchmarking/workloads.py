@@ -64,7 +64,7 @@ REGIMES: Mapping[str, Workload] = collections.OrderedDict(
 
 
 class Axis(NamedTuple):
-  """What grows while everything else stays.
+  """The one quantity that grows while all others stay.
 
   Attributes:
     field: The field of `Workload` that grows.

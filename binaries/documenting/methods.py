@@ -10,7 +10,7 @@ from binaries.documenting import reference
 
 _HEADER = re.compile(r'^( +)method( +)file( +)paper$', re.MULTILINE)
 _YEAR = re.compile(r'\b(19|20)\d\d\b')
-# Parts of objectives, contracts and statistics: no objective of its own.
+# Modules that hold parts and contracts of objectives, and no objective.
 _NOT_OBJECTIVES = ('base', 'collapse', 'context', 'online', 'population', 'target')
 _INTRODUCTION = """\
 A method is an algorithm, which says what clients and server exchange, with an

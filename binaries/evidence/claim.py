@@ -139,7 +139,7 @@ def wider(larger: tuple[str, str], smaller: tuple[str, str]) -> Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-  """The range that must be there before a comparison is read.
+  """How far apart two bounds must be before the comparisons say anything.
 
   Attributes:
     upper: Name of the figure that is an upper bound.
@@ -164,7 +164,7 @@ class Claim:
     budget: One of `BUDGETS`.
     figures: What is measured, by the name that the table shows.
     comparisons: All of them must hold.
-    range: That the bounds must leave; None: the claim has no bounds.
+    range: How far apart its bounds must be; None: the claim has no bounds.
     cause: Why the verdict is what it is, where that is known.
     percent: Whether the figures are shares, shown as per cent.
   """
@@ -200,7 +200,7 @@ class Claim:
 
   @property
   def seeds(self) -> int:
-    """How many seeds decide it."""
+    """The number of seeds that decide the claim."""
     return SEEDS[self.budget]
 
   @property

@@ -234,7 +234,6 @@ def _name(title: str, size: int, deal: str) -> str:
 
 
 def _cohorts(budget: str) -> claim_lib.Claim:
-  column = 'linear/10%/accuracy'
   figures = {
     f'{clients} clients': claim_lib.Figure(
       claim_lib.run(
@@ -242,8 +241,7 @@ def _cohorts(budget: str) -> claim_lib.Claim:
         'dcco',
         _OF_COHORTS[budget],
         f'--algorithm=dcco --clients_per_round={clients}',
-      ),
-      column,
+      )
     )
     for clients in _COHORTS[budget]
   }

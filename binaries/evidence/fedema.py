@@ -115,7 +115,7 @@ def _run(budget: str, title: str, classes: int = _CLASSES) -> claim_lib.Run:
     classes: Of each client.
   """
   name = title.lower().replace(' = ', '_').replace(', ', '_').replace(' ', '_')
-  # The heads of BYOL's predictor are no one else's.
+  # It has no predictor.
   common = _COMMON[budget]
   if title == 'Fed-SimCLR':
     common = ' '.join(

@@ -1,10 +1,10 @@
-"""What lasts of the runs: a small CSV file of figures for each budget.
+"""Keeps what claims need of runs: a small CSV file of figures for each budget.
 
 Run folders are large and go with their machine. A row says which run it is of, by the
 hash of program and flags: a row whose hash no run has any more is left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import csv
 import io
 import json
@@ -83,7 +83,7 @@ class Store:
     }
 
   def write(self) -> None:
-    """Writes what the present runs have, in their order."""
+    """Writes the figures of all runs that claims still have, in the claims' order."""
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator='\n')
     writer.writerow(_HEADER)
@@ -121,25 +121,25 @@ class Store:
 
 
 def read_folder(
-  folder: str | os.PathLike[str], columns: Iterable[str]
+  folder: str | os.PathLike[str], columns: Collection[str]
 ) -> Numbers | None:
   """Returns the figures of a run folder; None unless the run is complete.
 
   Args:
     folder: The run folder, which need not exist.
-    columns: Of `evaluation.json`, or where it has none of the name, of the last row of
-      `metrics.csv`.
+    columns: Names of numbers, each once, of `evaluation.json`, or where it has none of
+      the name, of the last row of `metrics.csv`.
   """
   run = complete.read(folder)
   if run is None:
     return None
   known = {**run.metrics[-1], **run.evaluation}
   found = {column: known[column] for column in columns if column in known}
-  return found if len(found) == len(list(columns)) else None
+  return found if len(found) == len(columns) else None
 
 
 def describe_missing(folder: str | os.PathLike[str], columns: Iterable[str]) -> str:
-  """Returns why the folder of a run that has ended well is not complete."""
+  """Returns why the folder of a run that has succeeded is not complete."""
   path = pathlib.Path(folder) / 'evaluation.json'
   try:
     known = json.loads(path.read_text())

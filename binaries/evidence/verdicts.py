@@ -87,7 +87,7 @@ def _decide(
   seeds: tuple[int, ...],
   differences: tuple[Difference, ...],
 ) -> str:
-  """Returns what some seeds say of a claim."""
+  """Returns the verdict by the seeds that there are, however few."""
   if claim.range is not None and not _has_range(claim.range, values, seeds):
     return NO_RANGE
   if any(difference.reversed for difference in differences):

@@ -1,4 +1,4 @@
-"""One run's rounds repeated, and its clients' models compared with the global one."""
+"""Repeats the rounds of a run, and compares clients' models with the global one."""
 
 from collections.abc import Mapping, Sequence
 import itertools
@@ -13,6 +13,7 @@ from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import methods
+from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import table
 from tasks import task as task_lib
@@ -92,6 +93,12 @@ def _adopt(folder: pathlib.Path) -> Any:
     raise ValueError(
       f'{folder} started from another run; a study repeats rounds from the first.'
     )
+  found = stored.get(privacy.AGGREGATION.name)
+  if found in (privacy.PRIVATE, privacy.DISTRIBUTED):
+    raise ValueError(
+      f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; a study repeats '
+      'rounds without clips and noise, and would find other models.'
+    )
   common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
   return table.OBJECTIVES[stored['objective']]
@@ -114,7 +121,10 @@ def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
 def _tell_how_exact(
   folder: pathlib.Path, state: phases.ServerState, round: int
 ) -> None:
-  """Prints how far the repeated model is from the run's, if that is at hand."""
+  """Prints how far the repeated model is from the run's, if a checkpoint has it."""
+  # Whoever needs the space may have removed them.
+  if not any((folder / 'checkpoints').glob('*.npz')):
+    return
   saved, params = checkpoints.read_newest(folder / 'checkpoints', results.TRAINABLE)
   if saved != round:
     return

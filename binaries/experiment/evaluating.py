@@ -49,7 +49,7 @@ def skipped(task: task_lib.Task) -> str | None:
 class Evaluator:
   """Evaluates parameters of one encoder on one task; compiles once.
 
-  Of a task without any label it finds nothing.
+  For a task without any label it returns no numbers.
   """
 
   def __init__(
@@ -83,7 +83,7 @@ class Evaluator:
     self._task = task
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
-    # As it is exported, whatever it is trained in; fine-tuning trains it.
+    # In float32, as it is exported; fine-tuning trains it so too.
     self._encoder = encoder.with_precision(network.FLOAT32)
     self._federated = federated
     self._collect = collect
@@ -154,10 +154,10 @@ class Evaluator:
   def watch(
     self, watched: online_knn.Watched, params: network.Params
   ) -> dict[str, float]:
-    """Classifies them with an encoder, by name: cheap, for curves.
+    """Classifies the watched examples by kNN; returns accuracies by name.
 
     Args:
-      watched: From `watched`.
+      watched: Few examples, from `watched`, so that it is cheap.
       params: Of the encoder, with its population statistics if it has any.
     """
     return watched.evaluate(functools.partial(self._encode, params))

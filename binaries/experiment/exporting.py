@@ -1,4 +1,4 @@
-"""What an export needs of a run: its encoder, and where asked for data and step."""
+"""What exports are made of: a run's task, a classifier, the local training step."""
 
 from collections.abc import Callable, Mapping
 import functools
@@ -39,7 +39,7 @@ MAY_BE_GIVEN = (
   'finetune_steps',
   'finetune_learning_rate',
 )
-# Those whose clients train the objective by itself.
+# Algorithms whose clients minimise the objective by itself.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
 _STATISTICS = 'global_model_weights/non_trainable'
 
@@ -51,7 +51,7 @@ class Tuned(NamedTuple):
     model: The encoder.
     head: On its features as they are.
     encode: Maps inputs to features by the network that was trained, not by `model`.
-    about: What it is, for the user.
+    about: How it was trained and how good it is, for messages and the card.
   """
 
   model: tf.keras.Model
@@ -66,7 +66,7 @@ class Compared(NamedTuple):
   Attributes:
     inputs: As an export takes them.
     scaled: The same as the encoder's batches are made of: images, or standardised rows.
-    what: They are, for the user.
+    what: What they are, for messages.
   """
 
   inputs: np.ndarray
@@ -98,7 +98,9 @@ def load_task(folder: pathlib.Path) -> task_lib.Task:
   return task
 
 
-def scaling(task: task_lib.Task | None, encoder: tf.keras.Model) -> Any:
+def scaling(
+  task: task_lib.Task | None, encoder: tf.keras.Model
+) -> exports.Scaling | None:
   """Returns how an export scales the numbers of a table; None for images.
 
   Args:
@@ -110,7 +112,9 @@ def scaling(task: task_lib.Task | None, encoder: tf.keras.Model) -> Any:
   return exports.Scaling(*task.scaling)
 
 
-def compared(task: task_lib.Task | None, encoder: tf.keras.Model, field: str) -> Any:
+def compared(
+  task: task_lib.Task | None, encoder: tf.keras.Model, field: str
+) -> Compared:
   """Returns inputs to compare on: test examples, or without a task generated ones.
 
   Args:
@@ -238,7 +242,7 @@ def expected(
   fitted: linear.LinearClassifier | None,
   scaled: np.ndarray,
 ) -> exports.Outputs:
-  """Returns what an export must give: of the encoder, as it is evaluated.
+  """Returns what an export must give: the outputs of the encoder as it is evaluated.
 
   Args:
     encode: Maps inputs to the encoder's features.

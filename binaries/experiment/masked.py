@@ -83,7 +83,7 @@ class Evaluator:
     for line in found.report:
       print(line)
     train, test = (_masked(found, split) for split in (task.train, task.test))
-    # As it is exported, whatever it is trained in; fine-tuning trains it.
+    # In float32, as it is exported; fine-tuning trains it so too.
     self._encoder = encoder = encoder.with_precision(network.FLOAT32)
     self._train = train
     self._dense = dense.Evaluator(

@@ -1,4 +1,4 @@
-"""Personal encoders in a binary that trains: their evaluation, and files of them.
+"""Clients' personal encoders in a run: their evaluation and their export.
 
 While a run lasts they are evaluated by kNN, after its last round also by what
 `--personal_methods` names. The same command, on a run that has finished, evaluates by
@@ -37,8 +37,8 @@ from tff_ssl.runtime import table as csv_lib
 
 _ACCURACY = '/accuracy'
 _TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
-# Streams of a run's seed: whose the test examples are, which clients are evaluated, and
-# of which sources the test examples are.
+# Streams of a run's seed: for dealing test examples to clients, for choosing clients to
+# evaluate, and for giving test examples sources.
 _DEALING, _CHOOSING, _MATCHING = 2, 3, 4
 
 
@@ -203,7 +203,7 @@ class Personal:
 
 
 def _some(tested: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-  """Leaves the clients of the flag, of those that have test examples."""
+  """Draws as many clients as the flag says, of those that have test examples."""
   having = [client_id for client_id, own in tested.items() if len(own)]
   if own_encoders.CLIENTS.value is None or own_encoders.CLIENTS.value >= len(having):
     return tested

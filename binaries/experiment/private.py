@@ -1,4 +1,4 @@
-"""What a run says of privacy: its rounds, which are counted, and its encoder's card."""
+"""Privacy of a run: its cohorts, its rounds with a ledger, its encoder's card."""
 
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -74,10 +74,10 @@ def counted(
   clip_norms: Mapping[str, object],
   of_releases: Collection[str] = (),
 ) -> Any:
-  """Returns what the round loop runs: of a private run, rounds with a ledger.
+  """Returns what the round loop runs: for a private run, rounds with a ledger.
 
   Args:
-    process: What it would run.
+    process: What it runs for any other run.
     graph: What the process was built of; None of a centralized one.
     population: All clients.
     clip_norms: Those of the aggregation, by name.
@@ -133,7 +133,7 @@ def counted(
 
 
 def _participations(terms: accounting.Terms, rounds: int) -> str:
-  """Returns what is told of how often a client takes part, where it counts."""
+  """Returns in how many rounds a client is at most, where passes bound that."""
   if terms.sampling != accounting.PASSES:
     return ''
   return f', in {terms.counted_once(rounds)} of which a client is at most'

@@ -117,7 +117,7 @@ class Prepared:
     return self.chosen.title
 
   def weights(self, state: Any) -> network.Params:
-    """Returns the parameters that are the result, and what clients' own need."""
+    """Returns the result's parameters, and what clients' own models need besides."""
     found = self.algorithm.get_model_weights(state)
     of_clients = self.chosen.algorithm.of_clients
     own = {} if of_clients is None else of_clients(state)
@@ -125,7 +125,7 @@ class Prepared:
     return collections.OrderedDict(**found.trainable, **found.non_trainable, **own)
 
   def of_encoder(self, weights: network.Params) -> network.Params:
-    """Returns those of the encoder that is evaluated and left behind."""
+    """Returns the parameters of the encoder that is evaluated and left behind."""
     return network.select(weights, dual_encoder.encoder_prefix(self.encoder))
 
 
@@ -216,7 +216,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
 def _sent_of_encodings(
   algorithm: algorithms.Algorithm, objective: Any
 ) -> tuple[float | None, tuple[str, ...]]:
-  """Returns the bound of an example's share of statistics, and what is told of them."""
+  """Returns the bound of an example's share of statistics, and their metrics' names."""
   if not algorithm.sends_encodings:
     return None, ()
   of_none = objective.no_statistics()
@@ -335,7 +335,7 @@ def _build_watch(prepared: Prepared) -> tuple[loop.EvaluateFn | None, int]:
 
 
 def in_parts(process: Any) -> Any:
-  """Returns what the flags say of a process: itself, or its rounds in parts.
+  """Returns a process, or its rounds in parts where `--parts` asks for them.
 
   Args:
     process: A federated one.

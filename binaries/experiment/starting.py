@@ -1,4 +1,4 @@
-"""What a run starts from: its own last round, or the weights of another run."""
+"""What a run starts from: the weights of another run, or of an encoder file."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -27,14 +27,15 @@ _CHECKPOINTS = 'checkpoints'
 
 
 def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
-  """Refuses more rounds where a run cannot have them, and no weights to start from.
+  """Checks the rounds of a run that goes on, and what a new one starts from.
 
   Args:
     folder: The run folder; it need not exist.
     chosen: What is run.
 
   Raises:
-    ValueError: The sentence says what to do.
+    ValueError: The run cannot have more rounds, or there are no weights of the same
+      encoder to start from.
   """
   path = pathlib.Path(folder)
   begun = (path / run_config.NAME).exists()
@@ -56,7 +57,7 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
     encoder_file.read(source)
     return
   stored = run_config.read(source)['flags']
-  # Parameters alone do not tell.
+  # Names and shapes of parameters do not show all of these.
   for flag in (common.ENCODER, common.WIDTH, common.STEM, common.NORM, common.PATCH):
     if flag.name in stored and stored[flag.name] != flag.value:
       raise ValueError(
@@ -67,7 +68,7 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
 
 
 def build(encoder: network.Network) -> Callable[[Any], Any] | None:
-  """Returns what gives an initial state the weights that the flag names, if it does.
+  """Returns what puts the weights of --init_from into an initial state, if it is given.
 
   A run that has begun does not need them again.
 
@@ -133,7 +134,7 @@ def take(
   found: Mapping[str, np.ndarray],
   encoder: network.Network,
 ) -> collections.OrderedDict[str, Any]:
-  """Returns weights with another run's in the place of those that it has too.
+  """Returns a run's initial weights, with another run's where that has them too.
 
   A head is taken as a whole or not at all, and a sentence says which start afresh.
 
@@ -169,6 +170,6 @@ def take(
 
 
 def _like(value: Any, array: np.ndarray) -> Any:
-  """Returns an array as the kind of value that stands in the state."""
+  """Converts an array to the kind and dtype of a value in the state."""
   array = array.astype(np.asarray(value).dtype)
   return tf.constant(array) if tf.is_tensor(value) else array

@@ -9,7 +9,7 @@ from tff_ssl.reporting import sensitivity
 
 
 def short_names(found: Sequence[sweeping.Member]) -> dict[str, str]:
-  """Returns for each method by its name as few of its last parts as tell it apart."""
+  """Returns short names of methods: as few of their last parts as tell them apart."""
   names = [member.name for member in found]
   between = sweeping.SEPARATOR
   for parts in (1, 2):

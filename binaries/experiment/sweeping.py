@@ -22,9 +22,9 @@ from tff_ssl.reporting import groups
 
 # Between a program and a row's parts, as in fedavg_ssl:fedprox:byol.
 SEPARATOR = ':'
-# Flags of what is compared on, by which methods of other programs differ unasked.
+# Flags of the problem and not of a method, whose defaults differ between programs.
 _SAME_FOR_ALL = ('partition', 'clients_per_round', 'local_epochs', 'encoder_norm')
-# What the sweep itself says to each run.
+# Flags that the sweep sets for each run.
 _SET_BY_SWEEP = (
   *methods.CHOOSERS,
   methods.UNUSED_FLAGS.name,
@@ -33,7 +33,7 @@ _SET_BY_SWEEP = (
 )
 
 
-# By identity, for a program holds mappings.
+# Compared by identity: a program holds mappings, which have no hash.
 @dataclasses.dataclass(frozen=True, eq=False)
 class Member:
   """A method of a sweep.

@@ -1,4 +1,4 @@
-"""What the user of a run is told: warnings, and what is saved when a run fails."""
+"""Tells the user of a run: warnings, and what is saved when a run fails."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
@@ -17,13 +17,13 @@ from tff_ssl.runtime import run_folder
 
 # Fewer examples are too few for batch norm.
 _FEW = 8
-# How the measurements of secure sums end that count clients.
+# What names of measurements of secure sums end with that count clipped clients.
 _CLIPPED = 'er_clipped_count'
 
 
 @contextlib.contextmanager
 def after_training(path: str) -> Iterator[None]:
-  """Says of what ends an evaluation that the training is saved all the same."""
+  """Adds to what ends an evaluation that the training is saved all the same."""
   try:
     yield
   except Exception as error:
@@ -39,7 +39,7 @@ def after_training(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
-  """Says of a run that a failure of the machine ends where it goes on."""
+  """Adds to a failure of the machine from which round the run goes on."""
   try:
     yield
   except failures.FailureError:

@@ -43,7 +43,7 @@ class Evaluator(evaluating.Evaluator):
       **kwargs: Likewise.
 
     Raises:
-      ValueError: If the task has no labels, or a flag is out of range.
+      ValueError: If one split has labels and the other none, or a flag is out of range.
     """
     super().__init__(task, model.left, *args, **kwargs)
     self._right = evaluating.Evaluator(task, model.right, *args, **kwargs)

@@ -143,17 +143,17 @@ WORKER_ADDRESS = flags.DEFINE_string(
   'host:port of a TFF worker that runs elsewhere: --runtime=worker, without saying it.',
 )
 
-# Values of flags that no program has another of.
+# Defaults where neither a program nor a method has another.
 DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 
 # Flags that may change when a run is resumed: they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
-# Flags that a run has where they are given: others do not know them.
+# Flags that the configuration of a run has only where they are given.
 WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'validation')
 
-# Paths that a program which reads a run needs again on its command line, and what it
-# has no use for: neither is taken from the run.
+# Flags that a program which reads a run never takes from it: paths, which must be given
+# again on the command line, and what it has no use for.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
 NOT_ADOPTED = (
   'alignment_run',
@@ -282,7 +282,7 @@ def given() -> list[str]:
 
 
 def fill(values: Mapping[str, object]) -> None:
-  """Gives flags that the command line does not give their values.
+  """Sets flags that the command line does not give.
 
   Args:
     values: Value by name; names that this program does not have are left out.
@@ -293,7 +293,7 @@ def fill(values: Mapping[str, object]) -> None:
 
 
 def of_task(known: Mapping[str, object]) -> dict[str, object]:
-  """Returns values of flags that follow from the task, where none is given.
+  """Returns defaults of flags that follow from the task.
 
   Args:
     known: Values that the program has where none is given, by name.
@@ -306,7 +306,7 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
       TASK.value, DATA_DIR.value, CLASSIFY.value, FOLDERS.value
     )
   except (ValueError, OSError):
-    # To be said when the data are read, after all else that is wrong.
+    # Raised again when the data are read, after what is wrong with the flags.
     return values
   partition = dealing.natural(outline, known.get(dealing.PARTITION.name))
   if partition is not None:
@@ -316,7 +316,7 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
 
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
-  """Brings the flags back to what they were, after a run that set its own."""
+  """Restores all flags when it ends; for a run that sets its own."""
   before = {name: flags.FLAGS[name] for name in flag_values()}
   values = {name: (flag.value, flag.present) for name, flag in before.items()}
   try:
@@ -365,7 +365,7 @@ def build_encoder_of_shape(
     shape: Of one example there: (height, width, channels) of images.
     field: Its name.
   """
-  # The defaults are not meant for encoders without, which refuse any.
+  # Encoders without a stem or a norm refuse any value of it, defaults too.
   stem, norm = (
     flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
     for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))

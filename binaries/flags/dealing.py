@@ -53,9 +53,9 @@ VALIDATION = flags.DEFINE_float(
   'held out as a validation split, which no client holds, and evaluated besides the '
   'test split; by default only the validation split of the data, where they have one.',
 )
-# Programs' defaults that deal by labels.
+# Kinds of partitions that need labels, of those that programs have by default.
 _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
-# Of which examples a client keeps, apart from the draws of the partition.
+# Stream of the seed for which examples a client keeps, apart from the partition's.
 _KEEPING = 1
 
 
@@ -76,15 +76,16 @@ def text(task: task_lib.Task) -> str:
 
 
 def natural(outline: registry.Outline, default: object) -> str | None:
-  """Returns the partition by default where the data's own take the program's place.
+  """Returns the default partition where it follows from the data.
 
   Args:
     outline: Of the task.
     default: Of the program; None: it has none.
 
   Returns:
-    The clients that the data name; where nothing is labelled and the program's default
-    deals by labels, the cases, or as many clients IID; None: the default stays.
+    'client' where the data name clients. Where nothing is labelled and the program's
+    default needs labels, 'case', or IID with as many clients. None: the program's
+    default stays.
   """
   if outline.has_clients:
     return 'client'
@@ -197,7 +198,7 @@ def build_client_data(
 
 def source_of(task: task_lib.Task) -> np.ndarray | None:
   """Returns the source of each training example; see `spec.source_of`."""
-  # Of `common`, which imports this module.
+  # By its name: `common`, which defines it, imports this module.
   seed = flags.FLAGS['seed'].value
   return spec.source_of(text(task), len(task.train.label), seed)
 

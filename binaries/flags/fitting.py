@@ -1,4 +1,4 @@
-"""Whether encoder and augmentation are of what a task has: images, or numbers."""
+"""Checks that encoder and augmentation fit a task's examples: images, or numbers."""
 
 from absl import flags
 

@@ -1,8 +1,8 @@
-"""The flags of programs as they are recorded, to be told without importing TensorFlow.
+"""Answers --help, and refuses malformed flags, without importing TensorFlow.
 
-That takes seconds, and the table of methods needs it. So what `--help` says, and how
-values are parsed, lies beside this file in outlines/PROGRAM.json, which `make outlines`
-writes and a test compares with the flags. Of a record that is old nothing wrong comes:
+Its import takes seconds, and the table of methods needs it. So what `--help` says, and
+how values are parsed, is recorded beside this file in outlines/PROGRAM.json, which
+`make outlines` writes and a test compares with the flags. An old record does no harm:
 what it does not know, or cannot parse, is left to the flags themselves.
 """
 
@@ -19,7 +19,7 @@ from absl import flags
 
 from binaries.flags import parsing
 
-# They are those of the modules that define them, not of this one.
+# Flags belong to the modules that call this one, not to it.
 flags.disclaim_key_flags()
 
 _HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
@@ -142,7 +142,7 @@ def _defined(known: dict[str, dict[str, Any]]) -> flags.FlagValues:
 
 
 def _is_mentioned(program: str, name: str) -> bool:
-  """Returns whether a flag may be defined all the same, of ours or of a library's."""
+  """Returns whether a flag that is not recorded may exist, ours or a library's."""
   if not re.fullmatch(r'\w+', name):
     return True
   stem = name.removeprefix('no')

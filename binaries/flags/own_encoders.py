@@ -39,5 +39,5 @@ def check() -> None:
 
 
 def is_asked_for() -> bool:
-  """Returns whether a flag asks for something, where that is empty by default."""
+  """Returns whether a flag asks for clients' own encoders, where no default does."""
   return bool(METHODS.value or EXPORT.value or CLIENTS.value)

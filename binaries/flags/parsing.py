@@ -1,4 +1,4 @@
-"""What a command line has wrong, in one sentence: absl's own is two lines."""
+"""Says in one sentence what is wrong with a command line; absl takes two lines."""
 
 from collections.abc import Collection, Sequence
 import difflib
@@ -8,8 +8,6 @@ import sys
 from absl import flags
 
 _ILLEGAL = re.compile(r'flag --(?P<name>\w+)=(?P<value>.*?): (?P<reason>.*)', re.DOTALL)
-# What parsers say of what is allowed; of others it is in their own words.
-_OF_CHOICES = 'one of '
 
 
 def parse(
@@ -29,7 +27,7 @@ def parse(
   """
   try:
     return known(argv)
-  # A value of --noFLAG is the latter.
+  # absl raises the latter for --noFLAG=VALUE.
   except (flags.Error, ValueError) as error:
     print(f'Error: {sentence(error, offered, known)}', file=sys.stderr)
     sys.exit(1)
@@ -40,10 +38,10 @@ def sentence(
   offered: Collection[str],
   known: flags.FlagValues = flags.FLAGS,
 ) -> str:
-  """Returns what is wrong, in one line that ends in a full stop.
+  """Returns what is wrong, as a sentence in one line.
 
   Args:
-    error: Of absl: a `flags.Error`, or a ValueError.
+    error: What absl raised: a `flags.Error`, or a ValueError.
     offered: See `parse`.
     known: See `parse`.
   """
@@ -72,7 +70,7 @@ def _unknown(name: str, offered: Collection[str], known: flags.FlagValues) -> st
 def _allowed(parser: flags.ArgumentParser) -> str:
   """Returns what a parser takes, '' where its own words say more."""
   if isinstance(parser, flags.EnumParser):
-    return _OF_CHOICES + ', '.join(parser.enum_values)
+    return f'one of {", ".join(parser.enum_values)}'
   if isinstance(parser, flags.BooleanParser):
     return 'true or false'
   if isinstance(parser, flags.IntegerParser | flags.FloatParser):

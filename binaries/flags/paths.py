@@ -4,7 +4,7 @@ import os
 
 from absl import flags
 
-# The flags are those of the modules that define them, not of this one.
+# Flags belong to the modules that call this one, not to it.
 flags.disclaim_key_flags()
 
 

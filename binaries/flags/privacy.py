@@ -141,18 +141,18 @@ def is_poisson() -> bool:
 
 
 def is_amplified() -> bool:
-  """Returns whether it counts that who is in a cohort is secret."""
-  # To a server that noise is to protect from, it is not.
+  """Returns whether epsilon counts on cohorts being secret (amplification)."""
+  # A server from which noise is to protect knows them.
   return not is_distributed() and COHORTS.value != accounting.PASSES
 
 
 def settle() -> None:
   """Gives flags the values that follow from the aggregation, where none is given."""
   if is_secure() or QUANTILE.value is not None:
-    # Each client is seen by itself.
+    # Both act on each client by itself, and not on packs.
     common.fill({common.PACKS.name: 0})
   if is_private():
-    # What is repeated after a kill costs privacy again.
+    # Rounds that are repeated after a kill cost privacy again.
     common.fill({common.CHECKPOINT_EVERY.name: 1})
 
 

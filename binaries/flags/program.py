@@ -1,7 +1,8 @@
-"""How every binary starts, and how its errors reach a person."""
+"""Starts every binary: parses flags, and turns errors into sentences."""
 
 import atexit
 from collections.abc import Callable, Collection, Sequence
+import io
 import logging as logging_lib
 import math
 import os
@@ -31,6 +32,9 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   if outline.asks_for_help(sys.argv[1:]):
     print(help_text(sys.argv[0], taken))
     sys.exit(0)
+  if isinstance(sys.stdout, io.TextIOWrapper):
+    # Files may have names that a terminal's encoding has not; stderr is so already.
+    sys.stdout.reconfigure(errors='backslashreplace')
   logging.get_absl_logger().addFilter(is_told)
   # TensorFlow may be imported by now, but has not begun its threads.
   allocator.keep_freed_memory()
@@ -47,8 +51,8 @@ def is_told(record: logging_lib.LogRecord) -> bool:
   Args:
     record: Of absl's logger, to which TensorFlow, TFF and TFDS write.
   """
-  # TFF tells of each lost connection, of which errors say what it means; TFDS of each
-  # file that it opens.
+  # TFF logs each lost connection, whose consequence an error says; TFDS each file that
+  # it opens.
   of_tfds = 'tensorflow_datasets' in record.pathname
   if of_tfds and record.levelno < logging_lib.WARNING:
     return False
@@ -97,9 +101,9 @@ def end(ended: SystemExit) -> None:
 
 
 def check_first(check: Callable[[], None], taken: Collection[str]) -> None:
-  """Checks some flags of the command line before the modules with the others are there.
+  """Checks some flags before the modules that define the others are imported.
 
-  Those take seconds to import. Bad input ends the process as `checked` says; else the
+  These take seconds to import. Bad input ends the process as `checked` says; else the
   flags are afterwards as before, to be parsed with the others.
 
   Args:
@@ -210,10 +214,10 @@ def _sentence(error: Exception) -> str | None:
 
 
 def _check_numbers() -> None:
-  """Refuses what no flag of ours can be.
+  """Refuses numbers that no flag of ours takes.
 
   Raises:
-    ValueError: If a number is infinite or none.
+    ValueError: If one is infinite or NaN.
   """
   for name, value in _given().items():
     if isinstance(value, float) and not math.isfinite(value):
@@ -221,10 +225,10 @@ def _check_numbers() -> None:
 
 
 def _where_from(text: str) -> str:
-  """Returns a sentence on the flags whose values an error is about.
+  """Returns a sentence that names the flags whose values an error is about.
 
   Libraries know no flags: what is `initial` to a schedule is --server_learning_rate to
-  a person. Nothing where a flag, given or not, or a path is named already.
+  the user. It is empty where the error names a flag or a path already.
   """
   given = _given()
   if text.partition(' ')[0] in flags.FLAGS:

@@ -8,7 +8,7 @@ _received: list[int] = []
 
 
 def while_it_imports() -> None:
-  """Has both end this process by a line.
+  """Has both signals end this process with one line on stderr.
 
   Imports take seconds, in which Python's own would show where it was. There is nothing
   to save yet, and what is imported need not be tidied up. A signal that is ignored, as
@@ -20,7 +20,7 @@ def while_it_imports() -> None:
 
 
 def as_it_begins() -> None:
-  """Has both raise KeyboardInterrupt from here on, with their numbers."""
+  """Has both signals raise KeyboardInterrupt, with the signal's number as argument."""
   for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) is _stop:
       signal.signal(number, _interrupt)

@@ -19,7 +19,7 @@ def build(left: network.Network, task: task_lib.Task) -> dual_encoder.TwoTower:
   if len(shape) > 1:
     right = common.build_encoder_of_shape(shape, field)
   else:
-    # Of a photograph and its record, --encoder is the photograph's.
+    # The right modality has vectors: --encoder is the left one's.
     right = registry.build_encoder(
       mlp.NAMES[0], shape, common.WIDTH.value, None, None, common.NORM.value, field
     ).with_precision(common.PRECISION.value)

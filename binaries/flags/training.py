@@ -140,9 +140,9 @@ def build_server_optimizer() -> Any:
 
 
 def settle() -> None:
-  """Leaves out a method's momentum where another optimizer than SGD is given.
+  """Drops a method's default momentum where another optimizer than SGD is given.
 
-  One that is given with it is refused, by `plan`.
+  A momentum that is given with such an optimizer is refused by `plan`.
   """
   momentum = flags.FLAGS[_MOMENTUM.name]
   if _OPTIMIZER.value not in (None, 'sgd') and not momentum.present:

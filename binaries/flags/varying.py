@@ -18,7 +18,7 @@ VARY = flags.DEFINE_multi_string(
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-  """One setting.
+  """One of the settings that flags go through.
 
   Attributes:
     name: What differs, as text: the value, or the part in braces.
@@ -31,7 +31,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Variation:
-  """What varies, and the settings.
+  """The flags that vary, and the settings that they go through.
 
   Attributes:
     title: What an axis is called: the flag, or its part that is in braces.
@@ -54,7 +54,7 @@ def read() -> Variation | None:
 
 
 def parse(texts: Sequence[str]) -> Variation | None:
-  """Returns what is asked for; None for nothing.
+  """Parses values of --vary; returns None where there is none.
 
   Args:
     texts: Each as 'flag=value|value' or 'flag=text{part|part}text'.

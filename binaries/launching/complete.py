@@ -1,4 +1,4 @@
-"""Whether a run is complete: all its rounds, and their evaluation."""
+"""Tells whether a run is complete: all its rounds, and their evaluation."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Processes of programs that need not import TensorFlow again.
+"""Forks programs from a process that has imported TensorFlow once.
 
 To import TensorFlow and TFF takes five to eight seconds of CPU time. A process that has
 imported them forks a child for each program that it is asked for: a process of its own
@@ -44,7 +44,7 @@ _LIBRARIES = (
 )
 _PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.02
-# Of those that compute on what cannot be shared by a process and its fork.
+# Device files of GPUs, whose drivers a process and its fork cannot share.
 _ACCELERATORS = ('/dev/nvidiactl', '/dev/kfd')
 
 
@@ -203,7 +203,7 @@ class Process:
 
 
 def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
-  """Imports libraries, then answers requests until there is nobody to ask.
+  """Imports libraries, then answers requests until its standard input ends.
 
   Args:
     nice: What is added to the niceness of this process.
@@ -213,7 +213,7 @@ def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
   end_with_parent()
   signal.signal(signal.SIGINT, signal.SIG_IGN)
   _prepare(libraries)
-  # Asked again where Ctrl-C has lost an answer.
+  # Kept, for a status may be asked for again where Ctrl-C has lost the answer.
   statuses: dict[int, int] = {}
   for line in sys.stdin:
     number, request = json.loads(line)
@@ -254,7 +254,7 @@ def _live(
   files: list[str],
   before: list[str],
 ) -> None:
-  """Is the program from here on, and ends with it."""
+  """Runs a program in this forked process, and ends the process."""
   status = 1
   try:
     end_with_parent()
@@ -273,9 +273,9 @@ def _live(
       module, function, text = before
       getattr(importlib.import_module(module), function)(text)
     sys.argv = [program, *arguments]
-    # As of `python -m`, which has the path there.
+    # `runpy` puts the path there, as `python -m` does.
     module = program if '.' in program else f'binaries.{program}'
-    # Of a test that has imported it before it forks.
+    # A test may have imported it before it forks.
     sys.modules.pop(module, None)
     runpy.run_module(module, run_name='__main__', alter_sys=True)
     status = 0

@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.1
 
 
 class Process(Protocol):
-  """What `subprocess.Popen` has of a command that was started."""
+  """The part of `subprocess.Popen` that is needed of a command that was started."""
 
   def poll(self) -> int | None:
     """Returns the exit status, None while it runs."""
@@ -44,7 +44,7 @@ Start = Callable[[Sequence[str], TextIO], Process]
 
 
 class Job(Protocol):
-  """What is to be run; its text is how it is called."""
+  """What is to be run; `str` of it names it in messages."""
 
   @property
   def log(self) -> pathlib.Path:
@@ -133,7 +133,7 @@ class Runner(abc.ABC, Generic[_JobT]):
 
   @abc.abstractmethod
   def missing(self, job: _JobT) -> str:
-    """Returns why a job is not done whose commands have ended well."""
+    """Returns why a job is not done although its commands have succeeded."""
 
   def run(self, jobs: Sequence[_JobT]) -> list[str]:
     """Runs what is not done yet.
@@ -183,7 +183,7 @@ class Runner(abc.ABC, Generic[_JobT]):
     return failures
 
   def _goes_on(self, each: _JobT, status: int) -> bool:
-    """Returns whether a command that has ended well is to be followed by another."""
+    """Returns whether a job has another command, after one that has succeeded."""
     if status or self.is_done(each):
       return False
     return self.command(each) != self._begun[each]

@@ -107,7 +107,7 @@ def with_server(
 
 
 def checked(config: Callable[[], Any]) -> Callable[[], None]:
-  """Returns `Algorithm.check`: what `config` and the server's optimizer refuse."""
+  """Returns `Algorithm.check`, which has `config` and the server's optimizer check."""
 
   def check() -> None:
     config()
@@ -216,7 +216,7 @@ def _check_centralized() -> None:
 def _fedca(
   objective: Any, element_spec: Any, population: int, aggregation: Any = None
 ) -> Any:
-  """Builds FedCA; a base model of another encoder is refused."""
+  """Builds FedCA; refuses a base model of another encoder."""
   params = _base_params()
   if params is not None:
     name = f'the encoder of {methods.ALIGNMENT_RUN.value}'
@@ -253,7 +253,7 @@ def _base_params() -> Mapping[str, Any] | None:
     return None
   folder = pathlib.Path(methods.ALIGNMENT_RUN.value)
   stored = run_config.read(folder)['flags']
-  # Its parameters alone do not tell.
+  # Names and shapes of parameters do not show it.
   norm = stored.get(common.NORM.name)
   if norm != common.NORM.value:
     raise ValueError(

@@ -34,7 +34,7 @@ _OF_EVERY_RUN = (common, dealing, evaluation, tracking)
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-  """A row of the table, chosen.
+  """The row of the table of methods that a command line chooses.
 
   Attributes:
     program: That offers it.
@@ -152,7 +152,7 @@ def flags_of(program: str) -> set[str]:
 
 
 def _choose(program: table.Program) -> Choice:
-  """Finds the row that the flags name, and has them name it."""
+  """Finds the row that the flags name, and sets them to its own names."""
   parts = []
   defaults = program.default.split()
   for k, (chooser, default) in enumerate(zip(program.choosers, defaults, strict=True)):
@@ -222,7 +222,7 @@ def _named(chosen: Choice) -> str:
 
 
 def _refusal(chosen: Choice, name: str) -> str:
-  """Returns what is said to a flag that the method does not use."""
+  """Returns the error for a flag that the method does not use."""
   program = chosen.program
   takers = [row for row, method in program.methods.items() if name in uses(method)]
   if not takers:
@@ -233,7 +233,7 @@ def _refusal(chosen: Choice, name: str) -> str:
     ]
     where = ' and '.join(f'binaries.{other}' for other in others) or 'another program'
     return f'--{name} is given with {_named(chosen)}; it is for {where} only.'
-  # Of a product, whichever of its factors decides alone.
+  # Of a product of algorithm and objective, the one that decides alone, if one does.
   for k, chooser in enumerate(program.choosers):
     value = flags.FLAGS[chooser].value
     factors = list(dict.fromkeys(row.split()[k] for row in takers))
@@ -251,7 +251,7 @@ def uses(method: table.Method) -> Collection[str]:
 
 
 def _rename(renamed: Mapping[str, str]) -> None:
-  """Gives the values of flags that have another name to the flags of that name."""
+  """Copies the values of flags that are other names to the flags that they name."""
   for old, new in renamed.items():
     flag, other = flags.FLAGS[old], flags.FLAGS[new]
     if not flag.present:

@@ -1,4 +1,4 @@
-"""What a row of the table of methods says, and what a program that offers rows."""
+"""A row of the table of methods, and a program that offers rows."""
 
 from collections.abc import Callable, Collection, Mapping
 import dataclasses
@@ -29,8 +29,9 @@ class Method:
     defaults: Values of flags where the command line gives none; of a flag that it does
       not take, the value it has.
     takes: Flags that it reads, besides those of algorithm and objective.
-    renamed: Flags that are another name of one that it takes, with that one.
-    alias: What other name the method has, to be told when it is run; None: none.
+    renamed: Other names of flags that it takes, each with the flag's own name.
+    alias: The command of another program that runs the same, told when it is run; None:
+      there is none.
     personal: As `algorithms.Algorithm.personal`, in place of the algorithm's.
   """
 
@@ -65,7 +66,7 @@ class Program:
       call the same is the same.
     aliases: Other names of rows that `choosers` may have.
     defaults: Values of flags in place of those of algorithm and objective.
-    title: How a run is called in tables and on the encoder's card.
+    title: Name of a run in tables and on the encoder's card, with {} for the row's.
     personal: Whether clients' own encoders are evaluated unasked.
     check: Raises ValueError where flags do not fit its experiments.
   """

@@ -1,11 +1,11 @@
 """The table of methods: name -> algorithm, objective, and the values of flags.
 
-A method is an algorithm (`algorithms`,
-`personal_algorithms`, `server_algorithms`) with an objective
-(`objectives`); it takes the flags of both. Each program offers its part of the table,
-one family of experiments. The value of a flag that the command line does not give is
-the first that is found in: the method's row, its program's, the objective's and the
-algorithm's defaults, `DEFAULTS`, the flag's own default.
+A method is an algorithm (`algorithms`, `decentralized_algorithms`,
+`personal_algorithms`, `server_algorithms`) with an objective (`objectives`); it takes
+the flags of both. Each program offers its part of the table, one family of experiments.
+The value of a flag that the command line does not give is the first that is found in:
+the method's row, its program's, the objective's and the algorithm's defaults,
+`DEFAULTS`, the flag's own default.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ OBJECTIVES = row.OBJECTIVES
 Method = row.Method
 Program = row.Program
 
-# Of every method. The server takes the mean update as it is: FedAvg.
+# Of every method. The server adds the mean update as it is, as FedAvg does.
 DEFAULTS: Mapping[str, Any] = {
   **common.DEFAULTS,
   **evaluation.DEFAULTS,

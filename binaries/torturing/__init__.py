@@ -1,1 +1,1 @@
-"""What is done to programs to see whether they lose anything, and what they say."""
+"""Kills, damage and bad input for programs, and whether they lose or hide anything."""

@@ -1,4 +1,4 @@
-"""All of it, in turns, until it is enough or the time is up.
+"""The whole campaign: trials of all groups in turn, until the time is up.
 
 Each trial has a name, of its group, its kind and its turn, of which all that it chooses
 is drawn: the same name does the same again. Groups are taken in turn, and so are the

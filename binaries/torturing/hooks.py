@@ -1,4 +1,4 @@
-"""What is changed in a life before its program begins, to see more or to break it."""
+"""Changes to a process before its program begins: to note its noise, or break it."""
 
 import functools
 import importlib
@@ -6,9 +6,9 @@ import pathlib
 from typing import Any
 
 NOISE, NOTHING = 'noise', 'nothing'
-# Of a life: this, or `NOTE_NOISE` and a path.
+# What a hook may be: this, or `NOTE_NOISE` with a path behind it.
 BREAK_CLIP, NOTE_NOISE = 'break_clip', 'note_noise='
-# How much longer than it may a client's value is.
+# Factor of the broken clip norm.
 _TOO_LONG = 100.0
 
 

@@ -43,7 +43,7 @@ _THAW = (2.0, 20.0)
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """What is done to whom.
+  """How many workers are killed and frozen, and in how many rounds.
 
   Attributes:
     workers: Hosts, all on this machine.
@@ -143,7 +143,7 @@ class Disturbed:
     return output
 
   def thaw(self) -> None:
-    """Has all frozen workers go on."""
+    """Lets all frozen workers go on."""
     for _, thaw in self._thaws:
       thaw()
     self._thaws.clear()

@@ -40,11 +40,11 @@ _DCCO = (
   '--augmentation=mild',
   '--evaluation_methods=knn',
 )
-# A full sentence begins so, and nothing comes after it.
+# How the last line begins of a program that says what is wrong.
 _ERROR = 'Error: '
-# What changes a program before it begins.
+# The function that applies a hook before a program begins.
 _APPLY = ('binaries.torturing.hooks', 'apply')
-# Lines of the driver that a person cannot read.
+# What stands above a traceback, which no such program may print.
 _TRACEBACK = 'Traceback (most recent call last)'
 
 

@@ -1,4 +1,4 @@
-"""What all parts of the campaign are: trials that count what was done and found."""
+"""The base of all groups of the campaign: trials that count what was done and found."""
 
 import collections
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ class Setting:
 
 
 class Trials:
-  """Trials of one group, to be told which by `trial`.
+  """The trials of one group; a subclass does one of them in `trial`.
 
   Attributes:
     kinds: What there are trials of, in turn.

@@ -338,11 +338,13 @@ def test_the_program_lists_claims(tmp_path):
     ('--out=claims.txt', "out is 'claims.txt'; it must end in .md"),
     ('--runs=a,b', "runs is 'a,b'; it must be one folder"),
     ('--data=cifar10', "data has 'cifar10'; it must be a task and a path"),
+    ('--seeds=none', "seeds is 'none'; it must be a whole number"),
   ],
 )
 def test_flags_that_do_not_fit_are_refused(tmp_path, flag, said):
   given = [f'--out={tmp_path}/page.md', flag]
   assert said in in_process.run(claims_program, *given).stderr
+  assert not any(tmp_path.iterdir())
 
 
 def test_the_page_is_that_of_the_figures_that_are_committed(tmp_path):

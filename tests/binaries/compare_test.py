@@ -8,8 +8,7 @@ import pytest
 
 from binaries import compare
 from binaries.experiment import results
-from binaries.flags import common
-from binaries.flags import evaluation
+from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.reporting import fabricate
@@ -192,7 +191,7 @@ def test_starts_without_tensorflow():
 
 
 def test_flags_that_may_differ_on_resuming_do_not_part_runs():
-  assert {*common.MAY_DIFFER, *evaluation.MAY_DIFFER} <= {*groups.NEUTRAL}
+  assert {*choice.MAY_DIFFER} <= {*groups.NEUTRAL}
 
 
 def test_baselines_are_named_as_they_are_written():

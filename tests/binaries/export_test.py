@@ -137,6 +137,12 @@ def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
     )
 
 
+def test_no_format_is_the_formats_by_default():
+  for flag in ('--to=', '--verbosity=0'):
+    with in_process.parsed(flag):
+      assert export._formats() == ['keras', 'savedmodel', 'tflite']
+
+
 def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
   folder, out = run[0], f'--out={tmp_path / "out"}'
   monkeypatch.setattr(exports.importlib.util, 'find_spec', lambda _: None)

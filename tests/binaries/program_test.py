@@ -1,4 +1,5 @@
 import logging
+import os
 import pathlib
 import re
 import signal
@@ -99,6 +100,20 @@ def test_signals_before_the_program_begins(argv, begin, name, expected):
   assert ended.returncode == expected[0]
   assert ended.stderr.strip().startswith(expected[1])
   assert ended.stderr.strip().count('\n') == 0
+
+
+def test_what_an_encoding_has_not_is_printed_as_an_escape():
+  """As the name of a file that is not UTF-8, which would end the program."""
+  code = r"from binaries.flags import program; program.run(lambda: print('\udce4'))"
+  ended = subprocess.run(
+    [sys.executable, '-c', code],
+    cwd=launch.ROOT,
+    env={**os.environ, 'PYTHONIOENCODING': 'utf-8:strict'},
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert ended.stdout == '\\udce4\n'
 
 
 def test_ctrl_c_while_it_imports_is_one_line(tmp_path):

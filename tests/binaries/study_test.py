@@ -1,7 +1,9 @@
 """A study of a run: its rounds are repeated, and end where it ended."""
 
 import csv
+import json
 import re
+import shutil
 
 import pytest
 
@@ -57,6 +59,24 @@ def test_its_rounds_end_at_its_checkpoint(run, tmp_path, capsys):
   assert max(cka) < 1 + 1e-9
   for name in ('study.png', 'map.png'):
     assert (out / name).read_bytes().startswith(b'\x89PNG')
+
+
+def test_without_checkpoints_nothing_is_said_of_them(run, tmp_path, capsys):
+  shutil.copytree(run, tmp_path / 'run')
+  shutil.rmtree(tmp_path / 'run' / 'checkpoints')
+  out = tmp_path / 'out'
+  arguments = ['--study_rounds=1', '--study_clients=1', '--study_images=10']
+  in_process.call(study, f'--runs={tmp_path / "run"}', f'--out={out}', *arguments)
+  assert 'of their norm' not in capsys.readouterr().out
+  assert (out / 'study.csv').is_file()
+
+
+def test_private_runs_are_refused(run, tmp_path):
+  config = json.loads((run / 'config.json').read_text())
+  config['flags']['aggregation'] = 'private'
+  (tmp_path / 'config.json').write_text(json.dumps(config))
+  with pytest.raises(ValueError, match='--aggregation=private; a study repeats'):
+    in_process.call(study, f'--runs={tmp_path}', f'--out={tmp_path / "out"}')
 
 
 def test_bad_input_is_named(run, tmp_path):

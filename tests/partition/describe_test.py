@@ -49,6 +49,12 @@ def test_global_labels_include_examples_of_no_client():
   assert (report.examples, report.total_examples) == (2, 4)
 
 
+def test_the_median_of_large_clients_has_all_digits():
+  partition = {'a': np.arange(1_234_567)}
+  report = describe.describe(partition, np.zeros(1_234_567, int), 1)
+  assert 'size min 1,234,567 median 1,234,567 max 1,234,567,' in report.line()
+
+
 def test_line():
   labels = np.array([0, 1, 0, 1, 0])
   report = describe.describe(_partition([0, 1], [2], [3]), labels, 2)

@@ -27,10 +27,14 @@ def test_mean_is_over_who_told():
     ('round,mu\n', 'another header'),
     (_TEXT + '4,b,x,\n', 'line 7: could not convert'),
     (_TEXT + '4,b,1.0\n', 'line 7'),
+    (_TEXT + '\n', r'clients\.csv, line 7: not enough'),
+    (_TEXT + f'4,b,{"1" * 10**6},\n', r'clients\.csv cannot be read as CSV'),
+    (_TEXT + '4,\udcff,1.0,\n', r'clients\.csv cannot be read as CSV'),
   ],
+  ids=['header', 'word', 'short line', 'empty line', 'long cell', 'no UTF-8'],
 )
 def test_another_file_is_an_error(tmp_path, text, message):
-  (tmp_path / 'clients.csv').write_text(text)
+  (tmp_path / 'clients.csv').write_text(text, errors='surrogateescape')
   with pytest.raises(ValueError, match=message):
     clients.read(tmp_path)
 

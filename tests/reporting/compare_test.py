@@ -1,5 +1,6 @@
 import csv
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -30,6 +31,11 @@ def test_one_run_has_no_deviation():
 
 def test_a_run_that_diverged_does_not_vanish_from_the_mean():
   assert math.isnan(compare.statistic([1.0, math.nan]).mean)
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    found = compare.statistic([1.0, math.inf])
+  assert found.mean == math.inf
+  assert math.isnan(found.deviation)
 
 
 def test_numbers_of_a_run(tmp_path):

@@ -29,6 +29,8 @@ def folder(tmp_path):
     'knn/10%/accuracy': 0.25,
     'knn/10%/recall/3': 0.5,
     'random_encoder/knn/10%/accuracy': 0.125,
+    'classifier/accuracy': 0.75,
+    'validation/classifier/accuracy': 0.625,
   }
   (tmp_path / 'evaluation.json').write_text(json.dumps(numbers))
   return tmp_path
@@ -46,7 +48,7 @@ def test_a_card_tells_what_the_run_knows(folder):
     '- Clients: iid:clients=3\n',
     '- dcco, 7 rounds\n',
     "    python -m binaries.dcco '--run_dir=my runs'\n",
-    '| knn/10%/accuracy | 25.0% |\n',
+    '| knn/10%/accuracy | 25.0% |\n| classifier/accuracy | 75.0% |\n',
     'Nothing is promised',
     f'    {hashlib.sha256(b"weights").hexdigest()}  encoder.keras\n',
   ):
@@ -54,6 +56,8 @@ def test_a_card_tells_what_the_run_knows(folder):
   # Baselines are no results of this encoder, and classes are in the file.
   assert '12.5%' not in text
   assert 'recall' not in text
+  # The table is of the test examples.
+  assert 'validation' not in text
 
 
 def test_privacy_is_what_the_encoder_s_card_promises(folder):

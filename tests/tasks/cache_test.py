@@ -37,16 +37,31 @@ def _truncate(path):
   os.truncate(path, path.stat().st_size // 2)
 
 
+def _open_bracket(path):
+  """Damages NumPy's header so that its parser finds no end."""
+  path.write_bytes(path.read_bytes().replace(b'(1000,)', b'(1000,('))
+
+
 @pytest.mark.parametrize(
   'damage',
   [
     lambda entry: _truncate(entry / 'numbers.npy'),
     lambda entry: _truncate(entry / 'entry.json'),
+    lambda entry: _open_bracket(entry / 'numbers.npy'),
     lambda entry: (entry / 'entry.json').write_text('[]'),
+    lambda entry: (entry / 'entry.json').write_text('[' * 10**5),
     lambda entry: (entry / 'numbers.npy').unlink(),
     lambda entry: np.save(entry / 'numbers.npy', _ARRAY[1:]),
   ],
-  ids=['short array', 'short list', 'wrong list', 'no array', 'other array'],
+  ids=[
+    'short array',
+    'short list',
+    'header',
+    'wrong list',
+    'deep list',
+    'no array',
+    'other array',
+  ],
 )
 def test_a_damaged_entry_is_made_again(tmp_path, damage):
   build = _Builder()

@@ -168,6 +168,7 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
     'around': folder / '..' / 'secret.jpg',
     'nowhere': folder / 'a' / 'none.jpg',
     'to_pipe': folder / 'a' / 'pipe.jpg',
+    'circle': folder / 'a' / 'circle.jpg',
   }
   for name, target in links.items():
     (folder / 'a' / f'{name}.jpg').symlink_to(target)
@@ -176,11 +177,20 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
   assert task.report == (
     'left out 1 image files that the manifest does not list: a/inside.jpg',
   )
-  refused = ('pipe', 'device', 'outside', 'around', 'nowhere', 'to_pipe')
+  refused = ('pipe', 'device', 'outside', 'around', 'nowhere', 'to_pipe', 'circle')
   for name in (*(f'a/{name}.jpg' for name in refused), 'linked/secret.jpg'):
     fabricate.write_csv(folder / 'manifest.csv', 'image,case_id', [f'{name},0'])
     with pytest.raises(ValueError, match=f'cannot be found: {name}; only regul'):
       cases.load(folder, image_size=8)
+
+
+def test_a_manifest_that_links_out_of_the_folder_is_not_read(tmp_path):
+  folder = _folder(tmp_path / 'data', rows=_ROWS)
+  (folder / 'manifest.csv').rename(tmp_path / 'secret.csv')
+  (folder / 'manifest.csv').symlink_to(tmp_path / 'secret.csv')
+  for read in (cases.columns, cases.load):
+    with pytest.raises(ValueError, match=r'holds no manifest\.csv'):
+      read(folder)
 
 
 def test_files_of_any_size_are_not_read(tmp_path):

@@ -91,7 +91,12 @@ def test_what_is_not_emoji_datasource_is_named(tmp_path):
   for content, message in (
     ('{', r'emoji\.json is no JSON'),
     (json.dumps([{'name': 'x'}]), "has an entry without 'category'; each must"),
-    (json.dumps([5]), r'emoji\.json has an entry without'),
+    (json.dumps([5]), r'emoji\.json has an entry that cannot be read'),
+    (json.dumps([{**listed[0], 'unified': 7}]), r'be read \(unified is 7\); each'),
+    (json.dumps([{**listed[0], 'sheet_x': 'left'}]), r"be read \(.*'left'\); each"),
+    (json.dumps([{**listed[0], 'sheet_y': float('inf')}]), r'be read \(.*infinity'),
+    (json.dumps([{**listed[0], 'sheet_y': -1}]), 'has a picture from -33, 1 to -1, 33'),
+    ('[' * 10**5, r'emoji\.json is no JSON'),
     ('[]', 'lists 0 emoji with a picture'),
     (
       json.dumps([{**listed[0], 'sheet_x': 9}]),

@@ -36,6 +36,14 @@ def test_a_folder_is_a_client(tmp_path):
     assert len(examples) == count
 
 
+def test_a_name_that_is_not_utf_8_can_be_written(tmp_path):
+  names = [f'{folder}/{k}.jpg' for folder in ('\udce4', 'b') for k in range(2)]
+  for kind in ('client', 'class'):
+    task = folders.load(_folder(tmp_path, names), image_size=8, folders=kind)
+    found = task.holder_names if kind == 'client' else task.label_names
+    assert found == (r'\udce4', 'b')
+
+
 def test_a_folder_is_a_class(tmp_path):
   task = folders.load(_folder(tmp_path), image_size=8, folders='class')
   assert task.label_names == ('C101', 'C7', 'C8')

@@ -77,3 +77,7 @@ def test_what_is_not_tffs_is_named(tmp_path):
     writer.write(tf.train.Example().SerializeToString())
   with pytest.raises(ValueError, match="record 7/0000000 of gld23k is not TFF's"):
     gld.load(folder)
+  # A damaged number must not become as many names of classes.
+  _write(file, [2**40], 3)
+  with pytest.raises(ValueError, match=f'class {2**40}; classes must be below'):
+    gld.load(folder)

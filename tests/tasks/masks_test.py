@@ -138,6 +138,35 @@ def test_wrong_masks(tmp_path):
     masks.load(digits.load(), place)
 
 
+def _of_manifest(folder, masks_of):
+  """Writes eight images of a client each, and the masks that are named."""
+  for k, name in enumerate(masks_of):
+    (folder / f'{k}.jpg').write_bytes(fabricate.jpeg(20 * k))
+    _write(folder / name, _mask(k))
+  rows = [f'{k}.jpg,p{k},{name}' for k, name in enumerate(masks_of)]
+  fabricate.write_csv(folder / 'manifest.csv', 'image,client_id,mask', rows)
+
+
+def test_a_mask_of_several_images_that_cannot_be_read(tmp_path):
+  _of_manifest(tmp_path, ['m0.png', 'm0.png', *(f'm{k}.png' for k in range(2, 8))])
+  (tmp_path / 'm0.png').write_bytes(b'no image')
+  found = masks.load(cases.load(tmp_path, image_size=8))
+  _check(cases.load(tmp_path, image_size=8), found, range(2, 8))
+  assert found.report[1:] == (
+    'left out 1 masks that cannot be read:',
+    '  m0.png (UnidentifiedImageError: no format that Pillow knows)',
+  )
+
+
+def test_masks_of_images_that_cannot_be_read_are_not_blamed(tmp_path):
+  _of_manifest(tmp_path, [f'm{k}.png' for k in range(8)])
+  (tmp_path / '3.jpg').write_bytes(b'no image')
+  task = cases.load(tmp_path, image_size=8)
+  found = masks.load(task)
+  _check(task, found, [0, 1, 2, 4, 5, 6, 7])
+  assert len(found.report) == 1
+
+
 def test_all_forms_of_a_mask_are_one():
   values = _mask(3)
   forms = [

@@ -16,6 +16,15 @@ def test_colours_become_the_brightness_that_pillow_has(tmp_path):
   np.testing.assert_array_equal(pictures.load(tmp_path, (6, 6, 3)).images[0], colours)
 
 
+def test_names_that_are_not_utf_8_can_be_written(tmp_path):
+  Image.new('RGB', (6, 6)).save(tmp_path / 'a.png')
+  (tmp_path / 'a.png').rename(tmp_path / '\udce4.png')
+  (tmp_path / '\udcff.png').write_text('no image')
+  loaded = pictures.load(tmp_path, (6, 6, 3))
+  assert loaded.names == (r'\udce4.png',)
+  assert list(loaded.unreadable) == [r'\udcff.png']
+
+
 def test_what_cannot_be_embedded_is_refused(tmp_path):
   with pytest.raises(ValueError, match='squares with 1 or 3 channels'):
     pictures.load(tmp_path, (6, 8, 3))

@@ -58,6 +58,16 @@ def test_npz_and_csv_give_the_same_task(tmp_path):
     assert task.fingerprint() == first.fingerprint()
 
 
+def test_a_feature_of_equal_numbers_is_constant_although_their_mean_is_rounded():
+  """0.1 three times has the mean 0.10000000000000002, and so a deviation above 0."""
+  features = _FEATURES.copy()
+  features[:3, 1] = 0.1
+  task = tables.build('features', features, _LABEL, ['a', 'b'], _TEST)
+  np.testing.assert_array_equal(task.train['features'][:, 1], 0)
+  np.testing.assert_array_equal(task.test['features'][:, 1], 0)
+  assert task.scaling[1][1] == 0
+
+
 def test_without_a_split_a_fifth_of_every_class_is_held_out(tmp_path):
   features = np.random.default_rng(0).normal(size=(50, 3))
   label = np.arange(50) % 2
@@ -117,6 +127,36 @@ def test_a_file_that_would_run_code_is_refused(tmp_path):
   np.savez(path, features=np.array([object()]), label=_LABEL)
   with pytest.raises(ValueError, match='cannot be read'):
     tables.load_file(path)
+
+
+def test_a_damaged_npz_is_named(tmp_path):
+  """By whatever library finds it: zipfile, zlib, or NumPy's parser of headers."""
+  path = tmp_path / 'table.npz'
+  np.savez_compressed(path, features=_FEATURES, label=_LABEL)
+  content = path.read_bytes()
+  found = set()
+  for place in range(0, len(content), 3):
+    damaged = bytearray(content)
+    damaged[place] ^= 0b101
+    path.write_bytes(damaged)
+    for read in (tables.load_file, tables.has_label):
+      try:
+        read(path)
+      except ValueError as error:
+        assert str(path) in str(error)
+        found.add(type(error.__cause__).__name__)
+  assert {'BadZipFile', 'error'} <= found
+
+
+def test_an_npy_file_by_another_name_is_named(tmp_path):
+  path = tmp_path / 'table.npz'
+  with path.open('wb') as file:
+    np.save(file, _FEATURES)
+  for read in (tables.load_file, tables.has_label):
+    with pytest.raises(
+      ValueError, match=r'table\.npz cannot be read: it holds a single'
+    ):
+      read(path)
 
 
 def test_parquet_gives_the_task_of_the_same_csv(tmp_path):

@@ -1,4 +1,4 @@
-"""What the two views of an image are drawn from, and the named choices of it."""
+"""The configuration that views of images are drawn from, and its named choices."""
 
 import collections
 from collections.abc import Sequence

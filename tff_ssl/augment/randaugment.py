@@ -96,7 +96,7 @@ def _geometry(
 
   angle = drawn('rotate') * (math.pi / 180.0)
   cosine, sine = tf.cos(angle), tf.sin(angle)
-  # Of the three at most one is not the identity.
+  # An image has drawn one of these at most; the others are the identity.
   first = tf.stack([cosine, drawn('shear_x') - sine], axis=1)
   second = tf.stack([drawn('shear_y') + sine, cosine], axis=1)
   shift = tf.stack([drawn('translate_x') * width, drawn('translate_y') * height], 1)
@@ -106,7 +106,7 @@ def _geometry(
 def _blend(
   images: tf.Tensor, chosen: Mapping[str, tf.Tensor], magnitude: Mapping[str, tf.Tensor]
 ) -> tf.Tensor:
-  """D + f (x - d), with d the image without colour, contrast, brightness, detail."""
+  """Blends: d + f (x - d), d the image without colour, contrast, brightness, detail."""
   grey = images
   if images.shape[3] == 3:
     luma = tf.constant(color.LUMA, tf.float32)

@@ -85,8 +85,8 @@ def _round(table: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
 def _even(received: np.ndarray, wanted: np.ndarray) -> np.ndarray:
   """Moves single examples from the larger clients to the smaller, within classes.
 
-  Each is of the class of which the one has most, and the other least, compared with
-  what is wanted.
+  Each is of the class of which the larger client has the most in excess of what is
+  wanted, compared with the smaller one.
   """
   received = received.copy()
   sizes = np.sum(received, axis=1)

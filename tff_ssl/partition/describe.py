@@ -1,4 +1,4 @@
-"""What a partition looks like: sizes, label histograms, distance from IID."""
+"""Describes a partition: sizes, label histograms, distance from IID."""
 
 from collections.abc import Sequence
 import csv
@@ -12,7 +12,7 @@ import numpy as np
 from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import flat
 
-# Clients whose rows are worked out at a time; all those of a million would take a GB.
+# Clients whose rows are computed at a time: a million at once would take a GB.
 _ROWS = 2**16
 
 
@@ -74,7 +74,7 @@ class PartitionReport:
     shown = 'unknown (no labels)' if np.isnan(distance) else f'{distance:.3f}'
     return (
       f'{self.clients:,} clients with {self.examples:,} of {self.total_examples:,} '
-      f'examples, size min {np.min(sizes):,} median {np.median(sizes):,g} max '
+      f'examples, size min {np.min(sizes):,} median {np.median(sizes):,.12g} max '
       f'{np.max(sizes):,}, mean earth-mover distance to the global labels {shown}'
     )
 

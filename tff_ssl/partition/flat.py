@@ -1,4 +1,4 @@
-"""A partition as one array: what many thousand clients hold, without an array each.
+"""A partition as one array, which takes little memory for a million clients.
 
 A dict of a million small arrays takes 300 bytes a client before any position; this
 takes 8 and the positions, and none for ids that are numbers (`ids.Numbered`).

@@ -1,4 +1,4 @@
-"""Client ids of large populations: found without a set or a dict of all of them."""
+"""Client ids of large populations, looked up without a set or a dict of all."""
 
 import abc
 import bisect

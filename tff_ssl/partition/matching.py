@@ -1,4 +1,4 @@
-"""Test examples for clients, in the proportions of their training examples.
+"""Deals test examples to clients in the proportions of their training examples.
 
 A client's own test data have the label histogram of its training data. To apply the
 partition's rule to the test examples is not the same: what is drawn depends on how many

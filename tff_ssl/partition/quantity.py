@@ -75,7 +75,7 @@ def build(
 
   Source: Li et al. (2022), Section 4.3.
   """
-  # Checks that each client can have its least.
+  # Checks that there are enough examples for all clients.
   clients_lib.resolve_count(
     'quantity', num_examples, max(config.min_examples, 1), config.clients
   )

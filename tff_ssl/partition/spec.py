@@ -1,4 +1,4 @@
-"""A partition as one word, as in `dirichlet:alpha=0.1,examples=4`.
+"""Partitions by their specification, as in `dirichlet:alpha=0.1,examples=4`.
 
   iid:examples=4            clients of 4 examples, IID
   iid:clients=5             5 clients of equal size, IID
@@ -75,7 +75,7 @@ _TRANSFORMS: dict[type[PartitionConfig], sources.Transform] = {
   sources.StyleConfig: sources.stylise,
 }
 
-# What stands for a value of a field in errors.
+# How errors show a field's value, by its type.
 _KINDS: dict[type, str] = {bool: 'true', float: 'NUMBER', int: 'NUMBER'}
 _TRUTH = {'true': True, 'false': False}
 
@@ -118,7 +118,7 @@ def parse(text: str) -> PartitionConfig:
 
 
 def _type(field: dataclasses.Field) -> type:
-  """What a value of a field is, where there is one."""
+  """The type of a field's value, where it has one."""
   return next(kind for kind in _KINDS if field.type in (kind, kind | None))
 
 

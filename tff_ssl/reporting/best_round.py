@@ -17,7 +17,7 @@ VALIDATION = 'validation/'
 # The number that tells which round it is.
 ROUND = 'best_round'
 _ACCURACIES = ('accuracy', 'balanced_accuracy')
-# Of retrieval, at how many is told behind it; of few the chance of one decides.
+# Recall of retrieval at a number, which follows; at a small one chance decides.
 _RECALL = 'recall_at_'
 
 

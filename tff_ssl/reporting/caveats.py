@@ -41,7 +41,7 @@ _EQUAL = 1.05
 
 
 class _Budget(NamedTuple):
-  """What a run has computed: its product is compared."""
+  """What a run has computed; the product of the three numbers is compared."""
 
   rounds: int
   each_round: int

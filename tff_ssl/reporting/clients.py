@@ -1,4 +1,4 @@
-"""Numbers of each client over the rounds, of runs whose clients tell some."""
+"""Numbers of each client over the rounds: reads and draws clients.csv of a run."""
 
 import collections
 from collections.abc import Mapping
@@ -41,16 +41,20 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
   numbers: Numbers = collections.OrderedDict()
   if not path.is_file():
     return numbers
-  text = path.read_text(encoding='utf-8')
-  # The run may be writing its last line, or have been killed in it.
-  lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
+  try:
+    text = path.read_text(encoding='utf-8')
+    # The run may be writing its last line, or have been killed in it.
+    lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
   if not lines or tuple(lines[0][:2]) != _KEYS:
     raise ValueError(
       f'{path} has another header; it must begin with {",".join(_KEYS)}.'
     )
   names = lines[0][2:]
-  for number, (round, client, *cells) in enumerate(lines[1:], start=2):
+  for number, line in enumerate(lines[1:], start=2):
     try:
+      round, client, *cells = line
       for name, cell in zip(names, cells, strict=True):
         if cell:
           by_client = numbers.setdefault(name, {})
@@ -61,7 +65,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
 
 
 def over_rounds(numbers: Numbers) -> Numbers:
-  """Returns the numbers that some client told more than once, which make a curve."""
+  """Returns the numbers that a client has for several rounds, which make a curve."""
   return collections.OrderedDict(
     (name, by_client)
     for name, by_client in numbers.items()
@@ -70,7 +74,7 @@ def over_rounds(numbers: Numbers) -> Numbers:
 
 
 def mean(by_client: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-  """Returns the mean of a number over the clients that told it, by round."""
+  """Returns the mean of a number over the clients that have it, by round."""
   found: dict[int, list[float]] = {}
   for values in by_client.values():
     for round, value in values.items():

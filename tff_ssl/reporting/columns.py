@@ -19,9 +19,9 @@ _ACCURACY, _BALANCED = 'accuracy', 'balanced_accuracy'
 _RECALL = 'recall'
 # The last two of masks: intersection over union, and the share that is found.
 _SHARES = (_ACCURACY, _BALANCED, _RECALL, 'iou', 'found')
-# Of retrieval: at how many is told behind it.
+# Recall of retrieval at a number, which follows.
 _RECALL_AT = 'recall_at_'
-# Of clusters' models, each by itself; their mean and the best have names of their own.
+# Numbers of a single cluster's model; their mean and the best have other names.
 _OF_A_CLUSTER = 'clusters/cluster_'
 _EMPTY = '-'
 _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')

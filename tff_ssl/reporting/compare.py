@@ -15,7 +15,7 @@ from tff_ssl.runtime import files
 
 # Numbers of training, to be shown with those of evaluation.json.
 LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
-# What evaluation.json holds of encoders other than the run's own is named so.
+# What names of numbers of baselines begin with in evaluation.json, and their titles.
 BASELINES = {
   'random_encoder/': 'random encoder',
   'supervised_from_scratch/': 'supervised from scratch',
@@ -31,7 +31,8 @@ class Statistic:
 
   Attributes:
     mean: Arithmetic mean; NaN if a run's number is NaN.
-    deviation: Sample standard deviation (divisor count - 1); NaN for one run.
+    deviation: Sample standard deviation (divisor count - 1); NaN for one run, and where
+      a number is infinite.
     count: Number of runs.
   """
 
@@ -62,8 +63,9 @@ class Row:
 def statistic(values: Iterable[float]) -> Statistic:
   """Returns mean and sample deviation of one or more numbers."""
   array = np.array(list(values), np.float64)
-  # Of a single run there is none; NumPy would say so in a warning.
-  deviation = float(np.std(array, ddof=1)) if len(array) > 1 else math.nan
+  # Of a single run there is none, nor where a loss is infinite; NumPy would warn of it.
+  with np.errstate(invalid='ignore'):
+    deviation = float(np.std(array, ddof=1)) if len(array) > 1 else math.nan
   return Statistic(float(np.mean(array)), deviation, len(array))
 
 

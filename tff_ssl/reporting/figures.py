@@ -33,7 +33,7 @@ _LEGEND_LETTERS, _HANDLE_LETTERS = 135, 8
 _FEW_POINTS = 30
 # Beyond this ratio of largest to smallest, small values would lie on the axis.
 _LOGARITHMIC_FROM = 20
-# Rounds that waited for other programs, or while a run was interrupted, go beyond.
+# A few rounds that waited for other programs, or for a resumed run, may be above.
 _TIMES_PERCENTILE = 99.5
 _MARGIN = 1.05
 # As many decimals as it takes to tell the ticks apart.
@@ -109,7 +109,7 @@ def render(figure: figure_lib.Figure, kind: str = 'png') -> bytes:
     kind: png, svg or pdf.
   """
   buffer = io.BytesIO()
-  # What is left out of the fonts of a PDF is nobody's business.
+  # It logs each table that it leaves out of the fonts of a PDF.
   logging.getLogger('fontTools').setLevel(logging.WARNING)
   # No dates: the same numbers give the same file.
   metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(kind, {})

@@ -1,4 +1,4 @@
-"""A map of images by their features: a picture, and a page to look around in.
+"""A map of images by their features, as a picture and as a page to explore.
 
 Images that an encoder finds alike lie near each other. The map is t-SNE (van der
 Maaten, Hinton. Visualizing Data using t-SNE. JMLR 2008) of the standardised features:

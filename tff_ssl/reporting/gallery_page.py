@@ -1,4 +1,4 @@
-"""The page of a gallery: its HTML, with a place for what it shows."""
+"""The HTML of a gallery's page, with places for its title, note and data."""
 
 _PAGE = """<!doctype html>
 <html lang="en">

@@ -29,6 +29,7 @@ NEUTRAL = (
   'run_dir',
   'runtime',
   'supervised_steps',
+  'trackers',
   'worker_address',
   'worker_addresses',
 )
@@ -39,9 +40,9 @@ _DIGITS_OF_EXAMPLES = 8
 # Named first, and kept where a name would be too long.
 _FIRST = ('algorithm', 'task')
 _SINGLE = 'all runs'
-# Of a legend's line, or the first column of a table.
+# Letters of a name, in a legend's line or the first column of a table.
 _LONGEST_NAME = 60
-# Of a label, which names a column or a line of a paper.
+# Letters of a label, which names a column or a line in a paper.
 _LONGEST_LABEL = 20
 # Flags that together say which method a run is of, and what stands for them.
 CHOOSERS = ('method', 'algorithm', 'objective')
@@ -132,7 +133,7 @@ def group(
   else:
     labels = {key: label.of_run(found[0]) for key, found in members.items()}
     names = _labelled(labels, settings)
-    # What only one method has is that method's own affair.
+    # Flags that only some methods have need not be named.
     shared = [flag for flag in differing if all(flag in s for s in settings.values())]
     unnamed = [flag for flag in shared if flag not in label.flags]
   groups = []
@@ -263,9 +264,9 @@ def _differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
 def _naming(settings: Sequence[Mapping[str, str]], differing: list[str]) -> list[str]:
   """Chooses the flags that name groups: all that differ, unless that is too long.
 
-  What only one algorithm's binary has is that algorithm's own affair: flags that not
-  all groups have are taken only where the others do not tell the groups apart. Names
-  that would be too long keep as few flags as do, the first ones rather than the last.
+  Flags that not all groups have are taken only where the others do not tell the groups
+  apart. Names that would be too long keep as few flags as tell them apart, the first
+  ones rather than the last.
   """
   shared = [flag for flag in differing if all(flag in own for own in settings)]
   naming = shared if _tells_apart(settings, shared) else differing

@@ -19,6 +19,7 @@ NAME = 'encoder.md'
 ENCODER, _CARD, _EVALUATION = 'encoder.keras', 'encoder.json', 'evaluation.json'
 # Of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
+_VALIDATION = 'validation/'
 _BLOCK = 2**20
 _SIMULATED = (
   'The clients were simulated in one place: nothing is known of how it trains on '
@@ -158,10 +159,12 @@ def _command(config: Mapping[str, Any]) -> str:
 
 
 def _results(numbers: Mapping[str, Any]) -> str:
-  """Returns a table of the encoder's accuracies, without those of baselines."""
+  """Returns a table of the encoder's accuracies on the test examples."""
   rows = []
   for name, value in numbers.items():
-    if name.rpartition('/')[2] in _SCORES and name.count('/') <= 2:
+    # Names of more parts are those of baselines, of clients or of other tasks.
+    is_own = name.count('/') <= 2 and not name.startswith(_VALIDATION)
+    if is_own and name.rpartition('/')[2] in _SCORES:
       shown = f'{value:.1%}' if isinstance(value, float) else _plain(value)
       rows.append(f'| {_plain(name)} | {shown} |')
   if not rows:

@@ -20,9 +20,9 @@ CONFIG = 'projector_config.pbtxt'
 _SEED = 0
 _MAX_EXAMPLES = 1000
 _MAX_TILE = 32
-# Of browsers, as TensorBoard says.
+# Side of the largest sprite that browsers show, in pixels, as TensorBoard says.
 _MAX_SPRITE = 8192
-# It is looked at, not computed with.
+# Digits of an encoding: the projection is looked at, not computed with.
 _DIGITS = 4
 _TEXT = """embeddings {{
   tensor_name: "encodings"

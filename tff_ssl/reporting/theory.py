@@ -59,7 +59,7 @@ def extremes(study: representability.Study) -> Extremes:
 def vectors(
   study: representability.Study,
 ) -> Iterator[tuple[str, str, representability.Learned]]:
-  """Yields how it was learned, of which source, and what, of all objectives."""
+  """Yields (learning, source, what was learned) of each objective and source."""
   for learning, local, together in (
     (SELF_SUPERVISED, study.ssl, study.ssl_together),
     (SUPERVISED, study.sl, study.sl_together),

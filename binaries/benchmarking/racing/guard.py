@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _end(number: int, frame: types.FrameType | None) -> None:
-  """Ends the guard, by what is left to do last."""
+  """Ends the guard by SystemExit, so that `main` kills what is left."""
   del number, frame
   raise SystemExit(1)
 
@@ -62,8 +62,8 @@ def _kill_all() -> None:
     for process in found:
       with contextlib.suppress(psutil.Error):
         process.kill()
-    # Those that have become ours too; one that was begun meanwhile is not waited for,
-    # but found next.
+    # Reaps all that have ended, also those that lost their parent; what was started
+    # meanwhile is found in the next turn.
     with contextlib.suppress(ChildProcessError):
       while os.waitpid(-1, os.WNOHANG)[0]:
         pass

@@ -1,4 +1,4 @@
-"""The race itself: who works when, and what is compared."""
+"""Runs the race: has each library work in its turn, and compares what came out."""
 
 import collections
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,14 @@ from binaries.benchmarking.racing import process as process_lib
 from binaries.benchmarking.racing import work
 from binaries.benchmarking.racing.peers import protocol
 
-# Rounds of a block: of A some, for one is short.
+# Rounds of a block: two of regime A, whose rounds are short.
 BLOCK_ROUNDS = {'A': 2, 'B': 1}
 # Rounds before anything is timed: one that compiles, and two whose memory is looked at.
 _FIRST_ROUNDS, _MEMORY_ROUNDS = 1, 2
 WARM_UP_ROUNDS = _FIRST_ROUNDS + _MEMORY_ROUNDS
 # What is sent through each network with the initial weights.
 _PROBES = 32
-# A peer's daemons are to be done with the last block of it.
+# For a peer's daemons to finish what is left of its last block.
 _PAUSE_SECONDS = 0.2
 
 Pythons = Mapping[str, pathlib.Path | str]
@@ -73,7 +73,7 @@ def heat(
 
 @contextlib.contextmanager
 def _excused(result: dict[str, Any]) -> Iterator[None]:
-  """Has what goes wrong with a peer be said of it, and of it alone."""
+  """Records what goes wrong with a peer in its result, and lets the others go on."""
   try:
     yield
   except environments.UnavailableError as error:

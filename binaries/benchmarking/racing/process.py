@@ -19,12 +19,13 @@ from binaries.benchmarking.racing.peers import protocol
 
 _ROOT = pathlib.Path(__file__).parents[3]
 _PEERS = 'binaries.benchmarking.racing.peers'
-# To import a library and start its processes, and to compile; to do what is asked.
+# Time limits: to import a library, start its processes and compile; to do what is
+# asked; to end.
 _START_SECONDS, _WORK_SECONDS, _END_SECONDS = 300.0, 900.0, 30.0
 _SAMPLE_SECONDS = 0.1
 _MIB = 2**20
-# The same for all: processors alone, ours; nobody is told of the run; and Ray does not
-# lower the priority of Flower's clients.
+# The same for all libraries: CPUs alone, no telemetry, and Ray does not lower the
+# priority of Flower's clients.
 _ENVIRONMENT = {
   'PYTHONPATH': str(_ROOT),
   'TF_CPP_MIN_LOG_LEVEL': '3',
@@ -87,11 +88,11 @@ class Process:
     self.close()
 
   def rounds(self, count: int) -> None:
-    """Has it train so many rounds."""
+    """Has the peer train so many rounds."""
     self._ask({'do': 'rounds', 'count': count})
 
   def passes(self, count: int) -> None:
-    """Has it take plain centralized steps over all examples, so many times."""
+    """Has the peer take centralized steps over all examples, so many times."""
     self._ask({'do': 'passes', 'count': count})
 
   def weights(self, images: np.ndarray) -> tuple[protocol.Weights, np.ndarray]:
@@ -127,7 +128,7 @@ class Process:
     return total / _MIB
 
   def close(self) -> None:
-    """Has it end, and all that it has started."""
+    """Ends the peer and all that it has started."""
     left = self._tree()
     with contextlib.suppress(OSError):
       if self._process.stdin is not None:

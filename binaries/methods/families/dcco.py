@@ -1,7 +1,11 @@
 """Rows of `binaries.dcco`: DCCO and what its paper compares it with."""
 
+import dataclasses
+
 from binaries.flags import common
 from binaries.methods import row
+
+_EPOCHS = {'local_steps': 'local_epochs'}
 
 
 def _check_norm() -> None:
@@ -22,19 +26,11 @@ PROGRAM = row.Program(
     'dcco': row.Method('dcco', 'cco'),
     # At DCCO's rate the matrices of the round before are too old: encodings collapse.
     'fedsc': row.Method('fedsc', 'spectral', {'server_learning_rate': 3e-4}),
-    'fedavg_cco': row.Method(
-      'fedavg',
-      'cco',
-      renamed={'local_steps': 'local_epochs'},
-      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=cco, by other defaults',
+    'fedavg_cco': dataclasses.replace(
+      row.as_in_fedavg_ssl('fedavg', 'cco'), renamed=_EPOCHS
     ),
-    'fedavg_nt_xent': row.Method(
-      'fedavg',
-      'simclr',
-      {'temperature': 0.1},
-      renamed={'local_steps': 'local_epochs'},
-      alias='binaries.fedavg_ssl --algorithm=fedavg --objective=simclr, by other '
-      'defaults',
+    'fedavg_nt_xent': dataclasses.replace(
+      row.as_in_fedavg_ssl('fedavg', 'simclr', temperature=0.1), renamed=_EPOCHS
     ),
     'centralized_cco': row.Method('centralized_steps', 'cco'),
     'centralized_supervised': row.Method(

@@ -1,11 +1,9 @@
 """Files of data that are damaged, strange or not what they are called."""
 
-import io
 import pathlib
 import tarfile
 
 import numpy as np
-from PIL import Image
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -15,17 +13,6 @@ _LABEL = 'image,case_id,label\n'
 _OF_PARQUET = f'--task=features --data_dir={{d}}/t.parquet {making.RUN}'
 _OF_FOLDER = f'--task=folder --folders=class --data_dir={{d}}/f {making.RUN}'
 _OF_GRAPH = f'{making.RUN} --method=graph --graph={{d}}/g.csv --partition=iid:clients=3'
-
-
-def _saved(name: str, image: Image.Image, kind: str) -> making.Make:
-  """Returns what puts an image in the place of another of the manifest's."""
-
-  def make(folder: pathlib.Path) -> None:
-    stream = io.BytesIO()
-    image.save(stream, kind)
-    (folder / name).write_bytes(stream.getvalue())
-
-  return make
 
 
 def _torn(name: str) -> making.Make:

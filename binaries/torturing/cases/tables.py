@@ -1,8 +1,24 @@
 """Tables of numbers."""
 
+import pathlib
+
 import numpy as np
 
 from binaries.torturing.cases import making
+
+
+def _npy(folder: pathlib.Path) -> None:
+  """Makes a .npy file by the name of a .npz."""
+  with (folder / 't.npz').open('wb') as file:
+    np.save(file, np.eye(3))
+
+
+def _damaged(folder: pathlib.Path) -> None:
+  """Makes a compressed .npz with zeros in the middle of its first array."""
+  np.savez_compressed(folder / 't.npz', features=np.eye(30), label=np.arange(30) % 2)
+  content = bytearray((folder / 't.npz').read_bytes())
+  content[100:120] = bytes(20)
+  (folder / 't.npz').write_bytes(content)
 
 
 def cases() -> list[making.Case]:
@@ -33,6 +49,8 @@ def cases() -> list[making.Case]:
     ),
     making.Case('dcco', making.OF_TABLE, ('t.csv',), lambda d: (d / 't.csv').mkdir()),
     making.Case('dcco', making.OF_NPZ, ('t.npz',), making.text('t.npz', 'PK\x03\x04')),
+    making.Case('dcco', making.OF_NPZ, ('t.npz', 'single array'), _npy),
+    making.Case('dcco', making.OF_NPZ, ('t.npz', 'cannot be read'), _damaged),
     making.Case('dcco', making.OF_NPZ, ('t.npz', 'features'), making.npz(label=[0, 1])),
     making.Case(
       'dcco',

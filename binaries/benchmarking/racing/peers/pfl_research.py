@@ -39,7 +39,7 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
 
 @contextlib.contextmanager
 def _others(cores: int) -> Iterator[None]:
-  """Has the other processes there for the block."""
+  """Runs the other processes of the simulation during a `with` block."""
   with socket.socket() as free:
     free.bind(('localhost', 0))
     address = f'localhost:{free.getsockname()[1]}'
