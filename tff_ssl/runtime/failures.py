@@ -36,7 +36,7 @@ def sentence(error: BaseException) -> str | None:
   if isinstance(error, MemoryError):
     return _no_memory(str(error))
   if _is_full(error):
-    text = str(error)
+    text = _told(error)
     if any(words in text for words in _ON_DISK):
       return _line(f'the disk is full: {_first_line(text)}')
     return _no_memory(_first_line(text))
@@ -63,6 +63,13 @@ def _is_full(error: BaseException) -> bool:
     code = getattr(error, 'code', lambda: None)()
     return bool(code == grpc.StatusCode.RESOURCE_EXHAUSTED)
   return False
+
+
+def _told(error: BaseException) -> str:
+  """Returns what an error of TensorFlow or gRPC says of its cause."""
+  # The first line of gRPC's own text says only that a call has failed.
+  details = getattr(error, 'details', None)
+  return str((details() if callable(details) else None) or error)
 
 
 def _no_memory(text: str) -> str:

@@ -9,8 +9,20 @@ import pathlib
 import shutil
 import tempfile
 from typing import Any
+import zipfile
+import zlib
 
 _ASIDE = '.aside-'
+# What Python's `zipfile` raises while it reads a damaged archive: of a wrong version or
+# method a NotImplementedError, of a file that says it is encrypted a RuntimeError.
+ZIP_ERRORS = (
+  OSError,
+  EOFError,
+  RuntimeError,
+  ValueError,
+  zipfile.BadZipFile,
+  zlib.error,
+)
 
 
 @contextlib.contextmanager

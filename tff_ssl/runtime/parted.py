@@ -142,6 +142,11 @@ class PartedProcess:
 
 
 def _cut(count: int, parts: int) -> list[slice]:
-  """Returns where values are cut into parts of equal numbers, but for one at most."""
-  ends = [count * k // parts for k in range(parts + 1)] if parts else []
+  """Returns the slices of values that are the parts; their sizes differ by one at most.
+
+  Of no value, as in a round without clients, there is one empty part.
+  """
+  if not count:
+    return [slice(0, 0)]
+  ends = [count * k // parts for k in range(parts + 1)]
   return [slice(start, end) for start, end in itertools.pairwise(ends) if start < end]

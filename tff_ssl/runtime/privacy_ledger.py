@@ -112,7 +112,7 @@ def rounds(folder: str | os.PathLike[str]) -> list[int | None]:
 def _round(line: bytes) -> int | None:
   try:
     found = json.loads(line)['round']
-  except (ValueError, TypeError, KeyError):
+  except (ValueError, TypeError, KeyError, RecursionError):
     return None
   return found if isinstance(found, int) and found >= 1 else None
 
@@ -130,7 +130,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
   first = path.read_bytes().split(b'\n')[0]
   try:
     terms = json.loads(first)
-  except ValueError:
+  except (ValueError, RecursionError):
     terms = None
   if not isinstance(terms, dict) or terms.get('ledger') != _FORMAT:
     raise ValueError(

@@ -335,7 +335,7 @@ def check_client(client_id: str) -> None:
   Raises:
     ValueError: If its id cannot be the name of a folder.
   """
-  if client_id in ('.', '..') or '/' in client_id:
+  if client_id in ('', '.', '..') or '/' in client_id:
     raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
 
 

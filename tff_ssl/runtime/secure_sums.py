@@ -24,6 +24,7 @@ import numpy as np
 
 # Residues are added as uint64, and the sum of two must fit.
 _MOST_BITS = 63
+_MOST_INT64 = 2**63 - 1
 
 
 def neighbours(client: int, num_clients: int) -> list[int]:
@@ -192,8 +193,17 @@ def _modular(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:
   if modulus < 1:
     raise ValueError(f'the modulus of a secure sum is {modulus}; it must be positive')
   kind = values[0].dtype
-  residues = [np.mod(value.astype(np.int64), modulus) for value in values]
+  residues = [_residue_of_any(value, modulus) for value in values]
   return _masked_sum(residues, modulus).astype(kind)
+
+
+def _residue_of_any(value: np.ndarray, modulus: int) -> np.ndarray:
+  """Returns integers, also negative ones, modulo m."""
+  if modulus > _MOST_INT64:
+    # With a number beyond int64 NumPy computes in float64. It is 2^63: as uint64, a
+    # negative integer is itself plus 2^64.
+    return _residue(value.astype(np.int64).astype(np.uint64), modulus)
+  return np.mod(value.astype(np.int64), modulus)
 
 
 def _masked_sum(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:

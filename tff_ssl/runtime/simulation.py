@@ -109,6 +109,8 @@ class Clients:
       ValueError: If there is no client, or none of such a name.
     """
     ids = sorted(client_ids)
+    if not ids:
+      raise ValueError('The cohort is empty; it must hold at least one client.')
     if not self._num_packs:
       return Cohort([[name] for name in ids], [self._alone(name) for name in ids])
     if isinstance(self._data, client_data.ArrayClientData):

@@ -246,8 +246,9 @@ class ClientStates:
     by_round = connection.execute(_BY_ROUND).fetchone()
     if by_round[:2] != (count, rounds) or [*by_round, keys] != meta['rows']:
       raise ValueError(
-        f'{self._path} has {count} rows of client states and {meta["rows"][:1]} were '
-        'written, or others: clients without theirs would begin anew'
+        f'{self._path} has {count} rows of client states, which are not the '
+        f'{(meta["rows"] or [0])[0]} rows that were written: a client without its row '
+        'would begin anew'
       )
 
   def _decode(self, client_id: str, row: tuple[int, int, bytes]) -> Any:

@@ -154,7 +154,7 @@ def _array(value: Any, type_spec: tff.TensorType) -> Any:
   if array.dtype != type_spec.dtype:
     if isinstance(value, (np.ndarray, np.generic)):
       raise TypeError(f'an argument is {array.dtype}; it must be {type_spec}')
-    array = np.asarray(value, type_spec.dtype)
+    array = _converted(value, array, type_spec)
   shape = type_spec.shape
   if shape is not None and (
     len(shape) != array.ndim
@@ -164,6 +164,24 @@ def _array(value: Any, type_spec: tff.TensorType) -> Any:
       f'an argument is {array.dtype}{list(array.shape)}; it must be {type_spec}'
     )
   return array
+
+
+def _converted(value: Any, array: np.ndarray, type_spec: tff.TensorType) -> np.ndarray:
+  """Returns numbers of Python's as the type's; refuses what that would change.
+
+  Args:
+    value: A number, or nested lists of some.
+    array: The same as NumPy has it.
+    type_spec: A type of numbers.
+  """
+  whole = np.dtype(type_spec.dtype).kind in 'biu'
+  if array.dtype.kind in 'biuf':
+    with np.errstate(invalid='ignore'):
+      found = array.astype(type_spec.dtype)
+    # Floats are rounded; 1.5, or 2^40, is no int32.
+    if not whole or np.array_equal(found, array):
+      return found
+  raise TypeError(f'an argument is {value!r}; it must be {type_spec}')
 
 
 def _dataset(value: Any, type_spec: tff.SequenceType) -> tf.data.Dataset:
