@@ -119,7 +119,7 @@ def in_process(
 
 
 def _checked(concurrency: int | None, intra_op_threads: int) -> int:
-  """Returns the number of clients that are computed at the same time."""
+  """Returns how many clients are computed at the same time, after checks."""
   if concurrency is None:
     concurrency = len(os.sched_getaffinity(0))
   if concurrency < 1:

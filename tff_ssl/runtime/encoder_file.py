@@ -1,4 +1,4 @@
-"""Reading `encoder.keras` of a run without executing anything of it.
+"""Reads `encoder.keras` of a run without executing anything in it.
 
 `tf.keras.models.load_model` builds what a file asks for, and a Lambda layer in an HDF5
 file, in a SavedModel or in a `.keras` archive is a program. Here the network is rebuilt

@@ -1,8 +1,8 @@
-"""What can end any run at any time, told from mistakes in its input and in this code.
+"""Failures of the machine, which can end any run at any time, as one sentence each.
 
-A worker that dies or says nothing, a full disk, no memory: each is one sentence, which
-names the file where there is one. Whatever else is raised is nobody's sentence, and
-needs its traceback.
+They are a worker that dies or does not answer, a full disk, and too little memory; the
+sentence names the file where there is one. Any other error is a mistake, in the input
+or in this code: bad input has a message of its own, and a fault needs its traceback.
 """
 
 import errno
@@ -11,7 +11,7 @@ from typing import Any
 
 from tff_ssl.runtime import worker
 
-# Of TensorFlow's errors, by the status of what went wrong.
+# TensorFlow's error where memory, or the disk, is used up.
 _NO_ROOM = 'ResourceExhaustedError'
 _ON_DISK = ('No space left on device', 'Disk quota exceeded')
 
@@ -21,7 +21,7 @@ class FailureError(Exception):
 
 
 def sentence(error: BaseException) -> str | None:
-  """Returns what a failure is called, in one line that ends in a full stop.
+  """Describes a failure in one line that ends in a full stop.
 
   Args:
     error: Any exception.
@@ -53,7 +53,7 @@ def _of_system(error: OSError) -> str:
 
 def _is_full(error: BaseException) -> bool:
   """Returns whether TensorFlow, here or in a worker, has no memory or disk left."""
-  # Neither is imported for this: what raised the error has done so.
+  # Neither is imported for this: if one raised the error, it is loaded.
   tensorflow: Any = sys.modules.get('tensorflow')
   if tensorflow is not None and isinstance(error, tensorflow.errors.OpError):
     text = str(error)

@@ -8,9 +8,9 @@ other context one after another: the numbers are the same to the bit. They are t
 the process itself up to the rounding of sums, with one part too: its sums are divided
 by the weights that they are multiplied by again when they are received.
 
-What differs from run to run is when parts come back and from whom; sums are added in
-the order of the parts when all of an exchange are there. The states of clients stay
-with the caller: a part brings those of its own, and takes them home.
+When parts come back and from whom differs from run to run; so the sums of an exchange
+are added once all of them are there, in the order of the parts. The states of clients
+stay with the caller: a part is given those of its own clients, and returns them.
 """
 
 from collections.abc import Sequence
@@ -45,8 +45,9 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
       models are averaged in groups of clients, each value is a part.
 
   Raises:
-    ValueError: If `parts` is below 1, or the process cannot be computed so: it is of
-      none of our builders, or its aggregation acts on each client, as secure sums do.
+    ValueError: If `parts` is below 1, or the process has no parts: it is not from a
+      builder of this library, or its aggregation acts on each client, as of secure
+      sums.
   """
   if parts < 1:
     raise ValueError(f'parts is {parts}; it must be at least 1.')

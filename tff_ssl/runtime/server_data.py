@@ -1,7 +1,10 @@
 """Rounds of algorithms whose server has data: both sides' data as one argument.
 
-cohort_fn = server_data.Rounds(labelled, server_data.Grouped(data, cohorts, 2, seed))
-loop.run(processes.Paired(process), cohort_fn, folder, rounds)
+Typical use::
+
+  grouped = server_data.Grouped(data, cohorts, groups, seed)
+  cohort_fn = server_data.Rounds(labelled, grouped)
+  loop.run(processes.Paired(process), cohort_fn, folder, rounds)
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""What a TFF computation is called with and returns, as values of `interpreter`.
+"""Converts arguments and results of TFF computations for the `interpreter`.
 
 A caller gives arrays, numbers, data sets and Python's containers of them, and gets
 arrays in the containers that the type names: as from TFF's own contexts.
@@ -53,7 +53,7 @@ def _counts(value: Any, type_spec: tff.Type | None) -> list[int]:
 
 
 def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
-  """Returns what a caller gives as a value of the interpreter's.
+  """Converts an argument to a value of the interpreter.
 
   Args:
     value: Of the type.
@@ -61,7 +61,7 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
     num_clients: Of this call.
 
   Raises:
-    TypeError: If the value is not of the type.
+    TypeError: If the value is not of the type, or a number of Python's would change.
   """
   if isinstance(type_spec, tff.StructType):
     return tuple(
@@ -89,7 +89,7 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
 
 
 def returned(value: Any, type_spec: tff.Type) -> Any:
-  """Returns a value of the interpreter's in the containers of its type.
+  """Converts a value of the interpreter to the containers of its type.
 
   Args:
     value: Of the type.
@@ -110,7 +110,7 @@ def returned(value: Any, type_spec: tff.Type) -> Any:
     values = [returned(each, type_spec.member) for each in value.values]
     if not type_spec.all_equal:
       return values
-    # With no client nobody has it.
+    # Without clients there is no value.
     return values[0] if values else None
   return value
 
@@ -167,7 +167,7 @@ def _array(value: Any, type_spec: tff.TensorType) -> Any:
 
 
 def _converted(value: Any, array: np.ndarray, type_spec: tff.TensorType) -> np.ndarray:
-  """Returns numbers of Python's as the type's; refuses what that would change.
+  """Converts numbers of Python to a type; refuses those that it would change.
 
   Args:
     value: A number, or nested lists of some.
