@@ -78,7 +78,7 @@ def build_encoder(
 
 
 def describe(encoder: network.Network) -> collections.OrderedDict[str, object] | None:
-  """Returns what `rebuild` needs, as JSON values; None for other networks than these.
+  """Returns the JSON values that `rebuild` needs; None of a network not built here.
 
   Args:
     encoder: An encoder.

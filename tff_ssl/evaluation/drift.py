@@ -1,4 +1,4 @@
-"""How far two models are apart: in their weights, and in what they make of images.
+"""How far two models are apart: in their weights, and in their features.
 
 Distances as in Dec-SSL ("Does Learning from Decentralized Non-IID Unlabeled Data
 Benefit from Self Supervision?", Wang et al., ICLR 2023, Appendix B.3): d_w is the sum
