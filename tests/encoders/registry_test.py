@@ -70,3 +70,23 @@ def test_a_description_with_parts_of_units_is_refused(family, config):
     registry.rebuild(description)
   whole = {name: 8 if name in ('channels', 'dim') else v for name, v in config.items()}
   assert registry.rebuild({**description, 'config': whole}).output_dim == 8
+
+
+@pytest.mark.parametrize(
+  ('family', 'config'),
+  [
+    ('resnet', {'depth': 8, 'normalization': 'none'}),
+    ('cnn', {'blocks': 2}),
+    ('vit', {'dim': 8, 'depth': 1, 'heads': 2, 'patch_size': 2}),
+  ],
+)
+@pytest.mark.parametrize('shape', [[0, 8, 1], [-8, -8, 1], [8, 8, 0]])
+def test_a_description_of_no_image_is_refused(family, config, shape):
+  description = {
+    'family': family,
+    'name': family,
+    'image_shape': shape,
+    'config': config,
+  }
+  with pytest.raises(ValueError, match=r'image_shape must be .* of at least 1, got '):
+    registry.rebuild(description)
