@@ -77,7 +77,7 @@ class Compiled:
     self._run = _in_session(traced) if self._in_session else _eager(traced)
 
   def __call__(self, *arguments: Structure) -> Structure:
-    """Computes it."""
+    """Computes the function of some arguments."""
     found = self._run(tf.nest.flatten(list(arguments)))
     return tf.nest.pack_sequence_as(self._results, found)
 

@@ -75,7 +75,7 @@ def session_config(
   """
   config = tf.compat.v1.ConfigProto(
     intra_op_parallelism_threads=intra_op_threads,
-    # Where a data set is read there is no kernel of a GPU.
+    # What has no kernel for a GPU, as reading a data set, runs on the CPU.
     allow_soft_placement=True,
   )
   config.session_inter_op_thread_pool.add(

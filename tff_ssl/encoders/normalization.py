@@ -103,7 +103,7 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     return tf.reshape(maps, [-1, x.shape[1], x.shape[2] * channels]) if narrow else maps
 
   def factors(values: tf.Tensor) -> tf.Tensor:
-    """Returns what can be multiplied by lines, of what there is of each channel."""
+    """Lays out values, one for each channel, to be multiplied by lines."""
     if narrow:
       return tf.tile(tf.reshape(values, [-1, 1, channels]), [1, 1, x.shape[2]])
     return tf.reshape(values, [-1, *[1] * len(positions), channels])

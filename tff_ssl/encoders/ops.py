@@ -151,7 +151,7 @@ class Primitives(abc.ABC):
 
 
 class Operations(Primitives):
-  """Operations on values whose nature only the interpreter knows."""
+  """The operations that a network calls, made of primitives."""
 
   def conv2d(
     self,

@@ -26,7 +26,7 @@ class Examples(Protocol):
 
   @property
   def case(self) -> np.ndarray:
-    """The case of each image; one's own where images do not belong together."""
+    """The case of each image; each has its own where images do not belong together."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,7 +59,7 @@ _RANK = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """The data of all sources, and the features that are learned of them.
+  """The data of all sources, and the features that are learned from them.
 
   Attributes:
     dimension: d.

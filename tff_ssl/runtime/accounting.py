@@ -40,7 +40,7 @@ from tff_ssl.runtime import sampling as sampling_lib
 NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
 # How cohorts are drawn.
 FIXED, POISSON, PASSES = 'fixed', 'poisson', 'passes'
-# By how many clip norms one client moves a sum when it is replaced, added, or zeros.
+# By how many clip norms a client moves a sum: if it is replaced, added, or zeros.
 _SENSITIVITY = {FIXED: 2.0, POISSON: 1.0, PASSES: 1.0}
 # dp_accounting does not use the relation for Gaussian noise without sampling (passes).
 _NEIGHBOURS = {
@@ -213,7 +213,7 @@ class Terms:
 def new_accountant(
   orders: Sequence[float] | None = None, sampling: str = FIXED
 ) -> dp_accounting.rdp.RdpAccountant:
-  """Returns an accountant of dp_accounting that compares populations by the sampling.
+  """Returns an accountant of dp_accounting, with the relation that fits the sampling.
 
   Args:
     orders: alpha of the Renyi divergences; dp_accounting's when None.
@@ -322,7 +322,7 @@ def solve(
     return Accountant(terms, orders)
 
   def least(orders: Sequence[float], low: float, high: float, factor: float) -> float:
-    """Returns enough noise, at most `factor` times what is not, by some orders."""
+    """Returns noise that is enough by these orders, to within a factor."""
     while high > factor * low:
       middle = float(np.sqrt(low * high))
       is_enough = accountant(middle, orders).epsilon_after(rounds) <= epsilon

@@ -101,7 +101,7 @@ class CollapseAlarm:
       return
     collapsed = spread < self._threshold
     if collapsed and not self._collapsed:
-      # Not `write`: a progress bar may stand on the line.
+      # By tqdm, for a progress bar may stand on the line.
       tqdm.tqdm.write(
         f'warning: in round {round} the spread of the encodings is {spread:.3g}, under '
         f'{self._threshold:g}: they may have collapsed to a point',

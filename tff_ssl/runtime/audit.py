@@ -176,7 +176,7 @@ def scores(
 
 
 def _algorithm(dimension: int) -> phases.Algorithm:
-  """Returns rounds in which clients send what they hold, and the server keeps that."""
+  """Returns rounds whose clients send their directions; the model is their mean."""
 
   def initial():
     zeros = collections.OrderedDict([(_DIRECTION, tf.zeros([dimension]))])

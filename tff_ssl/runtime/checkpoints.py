@@ -165,7 +165,7 @@ def _rounds(folder: pathlib.Path) -> list[int]:
 
 
 def _read(path: pathlib.Path, start: str = '') -> dict[str, np.ndarray]:
-  """Returns the arrays whose names start so, in the order they were saved."""
+  """Returns the arrays whose names begin with `start`, in the order of the file."""
   try:
     # `zipfile` first: `np.load` takes other kinds of files too, and this one may be a
     # stranger's.

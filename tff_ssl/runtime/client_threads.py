@@ -98,5 +98,5 @@ class _Task:
 def _work(tasks: 'queue.SimpleQueue[_Task | None]', device: int) -> None:
   while (task := tasks.get()) is not None:
     task.run(device)
-    # Not to keep a client's value while waiting.
+    # While it waits, the thread must not keep a client's value in memory.
     del task

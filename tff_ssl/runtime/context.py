@@ -1,4 +1,4 @@
-"""One context manager owns TFF's execution context and what is behind it.
+"""Opens TFF's execution contexts: of a worker, of this process, of many hosts.
 
 Typical use::
 

@@ -165,7 +165,7 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
   if name == SAVED_MODEL:
     loaded = tf.saved_model.load(str(path))
     run = loaded.signatures[_SIGNATURE]
-    # The variables live as long as what was loaded.
+    # `loaded` is kept, for the variables live only as long as it.
     return lambda inputs: _arrays(run(**{INPUT: tf.constant(inputs)}), loaded)
   if name == TFLITE:
     interpreter = tf.lite.Interpreter(str(path))
@@ -198,7 +198,7 @@ def largest_difference(found: Outputs, expected: Outputs) -> float:
     np.max(np.abs(found[name] - value)) / max(1.0, np.max(np.abs(value)))
     for name, value in expected.items()
   ]
-  # A maximum with `max` would pass over what is not a number.
+  # By NumPy: Python's `max` would pass over NaN.
   return float(np.max(shares))
 
 
@@ -228,7 +228,7 @@ def _write_saved_model(
   model: tf.keras.Model, path: pathlib.Path, batch: int | None = None
 ) -> None:
   module = tf.Module()
-  # Not the model itself, with which Keras would write another program of its own.
+  # The variables and not the model, for which Keras would write functions of its own.
   module.variables_of_model = list(model.variables)
   module.serve = _serving(model, batch)
   aside = pathlib.Path(
@@ -251,7 +251,8 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
     for layer in model.submodules:
       attends |= isinstance(layer, tf.keras.layers.MultiHeadAttention)
       _simplify(layer)
-    # Of attention over batches of any size TFLite makes a product that it refuses.
+    # From attention over batches of any size the converter makes a product that TFLite
+    # refuses.
     _write_saved_model(model, path, batch=1 if attends else None)
     converter = tf.lite.TFLiteConverter.from_saved_model(
       str(path), signature_keys=[_SIGNATURE]

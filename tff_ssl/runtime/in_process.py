@@ -162,7 +162,7 @@ class InProcess(tff.framework.SyncContext):
   def _work(self) -> None:
     while (call := self._calls.get()) is not None:
       call.run(self._execute)
-      # Not to keep its data while waiting.
+      # While it waits, the thread must not keep the call's data in memory.
       del call
 
   def _execute(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:

@@ -199,7 +199,7 @@ def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
     for node in nodes:
       node.device = place
       if _OF_CALL in node.attr:
-        # A call of a function would have it optimized, whatever the session says.
+        # Else each call has the function optimized, whatever the session's options.
         config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         node.attr[_OF_CALL].s = config.SerializeToString()

@@ -100,7 +100,7 @@ class PartedProcess:
       if isinstance(phase, parts_lib.ExchangeParts):
         state, metrics, states = self._exchange(phase, state, states, data, cuts)
       else:
-        # Of the server's data, which come first.
+        # A phase at the server, whose data come first.
         state, metrics = phase(state, given[0])
       told.append(metrics)
     joined = placed.joined_metrics(told)
@@ -131,7 +131,7 @@ class PartedProcess:
     done = hosts.run_tasks([functools.partial(task, cut) for cut in cuts])
     sums = [output.sums for output in done]
     if not self._built.in_groups:
-      # In the order of the parts: sums in another would be rounded otherwise.
+      # In the order of the parts, for rounding depends on it.
       merged = sums[0]
       for one in sums[1:]:
         merged = tf.nest.map_structure(np.add, merged, one)

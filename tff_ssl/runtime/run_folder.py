@@ -128,7 +128,7 @@ class RunFolder:
     Raises:
       ValueError: If a number of the round has the same name and is another.
     """
-    metrics = _last_row(self.metrics, round)
+    metrics = _row_of(self.metrics.rows(), round)
     both = [
       name
       for name in metrics.keys() & evaluation.keys()
@@ -139,7 +139,7 @@ class RunFolder:
       raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
     self.metrics.replace(round, [{**metrics, **evaluation}])
     self.write_evaluation(round, evaluation)
-    took = _last_row(self.system, round)
+    took = _row_of(self.system.rows(), round)
     cpu = float(took.get('cpu_seconds', 0.0)) + float(system.get('cpu_seconds', 0.0))
     # The last of the files: `is_evaluated` takes it for all.
     self.system.replace(round, [{**took, **system, 'cpu_seconds': cpu}])
@@ -339,11 +339,6 @@ def check_client(client_id: str) -> None:
   """
   if client_id in ('', '.', '..') or '/' in client_id:
     raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
-
-
-def _last_row(rows: table.Table, round: int) -> dict[str, str]:
-  """Returns the cells of the last round, without its number; none if it has no row."""
-  return _row_of(rows.rows(), round)
 
 
 def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:

@@ -138,7 +138,7 @@ def _population(
   client_ids: Sequence[str], clients_per_round: int, seed: int
 ) -> ids_lib.Ids:
   """Returns the sorted ids, after checks."""
-  # NumPy draws positions, so the order of the population must be a function of it.
+  # Sorted, for positions are drawn, and must mean the same clients in any order given.
   known = ids_lib.in_order(client_ids)
   if not 1 <= clients_per_round <= len(known):
     raise ValueError(

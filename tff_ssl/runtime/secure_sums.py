@@ -52,7 +52,7 @@ def new_key() -> int:
 def share(
   value: np.ndarray, client: int, num_clients: int, modulus: int, key: int
 ) -> np.ndarray:
-  """Returns what a client sends of its value.
+  """Returns the masked value that a client sends.
 
   Args:
     value: Integers in [0, m).
@@ -76,7 +76,7 @@ def share(
 
 
 def total(shares: Sequence[np.ndarray], modulus: int) -> np.ndarray:
-  """Returns the sum of shares modulo m, uint64: that of the values.
+  """Returns the sum of shares modulo m, uint64, which is the sum of the values.
 
   Args:
     shares: Of all clients, at least one.

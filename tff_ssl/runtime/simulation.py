@@ -171,7 +171,7 @@ _Take = Callable[[Sequence[int]], Mapping[str, np.ndarray]]
 def _of_arrays(
   data: client_data.ArrayClientData, ids: Sequence[str]
 ) -> tuple[list[int], _Take]:
-  """Returns the clients' sizes, and what takes their examples."""
+  """Returns the clients' sizes, and a function that takes their examples."""
   positions = [data.positions(client_id) for client_id in ids]
 
   def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:

@@ -289,7 +289,7 @@ def _get(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _json(text: Any) -> Any:
-  """Returns a value of the table, or what stands there if it is none."""
+  """Returns the JSON value of a text; if it is not JSON, the text."""
   try:
     return json.loads(text)
   except (TypeError, ValueError, RecursionError):

@@ -28,8 +28,8 @@ from tff_ssl.runtime import simulation
 from tff_ssl.runtime import state_store
 from tff_ssl.runtime import table
 
-# TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
-# and a worker, in 32 bits of its 10,000 MiB, at 1.9 GB; the data need room too.
+# TFF sends the arguments of a round in one message. Protocol buffers take 2 GiB, and a
+# worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.
 _MAX_COHORT_BYTES = 1_500_000_000
 # How many clients' states make the model that is evaluated: a bound of the memory.
 _MOST_EVALUATED = 100
@@ -184,7 +184,7 @@ class StatefulRounds:
   def _given(
     self, place: int, client_ids: Sequence[str], before: dict[str, '_Before']
   ) -> Any:
-    """Returns what the process is given of the clients of one value.
+    """Returns the states of the clients of one TFF value, as the process takes them.
 
     Args:
       place: Of the value in its round.

@@ -75,7 +75,7 @@ class TensorBoard:
 
 
 class MLflow:
-  """A run of MLflow's, of the experiment that MLFLOW_EXPERIMENT_NAME names."""
+  """A run of MLflow's, of the experiment MLFLOW_EXPERIMENT_NAME or tff_ssl."""
 
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, object]):
     """Begins a run, or goes on with that of the folder."""
@@ -83,7 +83,7 @@ class MLflow:
     self._client = mlflow.MlflowClient()
     known = _read_ids(folder).get(MLFLOW)
     if known is None:
-      # By name, and where there is none MLflow's own default.
+      # Made where there is none of that name.
       experiment = mlflow.set_experiment(
         experiment_name=mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get()
         or _PROJECT
@@ -124,13 +124,13 @@ class WeightsAndBiases:
     self._run = wandb.init(
       id=known,
       resume='allow',
-      # The variable counts where nothing is given.
+      # With None, WANDB_PROJECT counts.
       project=None if wandb.setup().settings.project else _PROJECT,
       name=folder.name,
       dir=str(folder),
       config=_plain(settings),
     )
-    # Its own step may not go back, which rounds do after a kill.
+    # The step of wandb may not go back, as rounds do after a kill.
     self._run.define_metric('round')
     self._run.define_metric('*', step_metric='round')
 
