@@ -190,7 +190,7 @@ def test_a_number_that_its_type_would_change_is_refused(execution, value):
 
 
 @pytest.mark.parametrize(
-  ('value', 'dtype'), [(7, np.int32), (True, np.int32), (3, 'f')]
+  ('value', 'dtype'), [(7, np.int32), (True, np.int32), (3, np.float32)]
 )
 def test_other_numbers_of_python_become_their_type(execution, value, dtype):
   same = tff.tensorflow.computation(lambda x: x, dtype)
