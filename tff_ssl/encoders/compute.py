@@ -2,8 +2,8 @@
 
 The maps have the type of the input. Where that is bfloat16, which has 8 significant
 bits, TensorFlow's sums have 8 bits too: the mean of 65,536 numbers of 1.2 is 0.008, and
-the gradient of a bias over 16,384 rows 256. So convolutions and products alone compute
-in bfloat16, with kernels cast to it, for they sum in float32. Everything else that sums
+the gradient of a bias over 16,384 rows 256. So kernels alone are cast to it, for
+convolutions and products of matrices, which sum in float32. Everything else that sums
 is computed in float32: norms, biases (for their gradients), softmax, means over
 positions. With other types nothing is cast.
 """

@@ -58,7 +58,7 @@ def build_executor(
 
   Args:
     stub: Of the worker.
-    cardinalities: Number of values by placement; clients left out are 0.
+    cardinalities: Number of values by placement; without one there are 0 clients.
   """
   # The worker drops values that are no longer used when there are so many; a round
   # makes 3. By default it would keep the data and client states of six rounds.

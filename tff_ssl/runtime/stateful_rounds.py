@@ -122,8 +122,8 @@ class StatefulRounds:
   def get_model_weights(self, state: Any) -> Any:
     """Returns the model weights that a server state is evaluated by.
 
-    Where they depend on what clients keep (FedBN), it is what they keep now: those of
-    the first hundred clients by id that have taken part.
+    Where they depend on what clients keep (FedBN), that is what they keep now. Of all
+    clients the first hundred by id are looked at, and those count that have taken part.
     """
     weights = self._process.get_model_weights(state)
     if self._process.evaluated is None:

@@ -174,12 +174,12 @@ def _converted(value: Any, array: np.ndarray, type_spec: tff.TensorType) -> np.n
     array: The same as NumPy has it.
     type_spec: A type of numbers.
   """
-  whole = np.dtype(type_spec.dtype).kind in 'biu'
-  if array.dtype.kind in 'biuf':
+  kind = np.dtype(type_spec.dtype).kind
+  if array.dtype.kind in ('biufc' if kind == 'c' else 'biuf'):
     with np.errstate(invalid='ignore'):
       found = array.astype(type_spec.dtype)
     # Floats are rounded; 1.5, or 2^40, is no int32.
-    if not whole or np.array_equal(found, array):
+    if kind not in 'biu' or np.array_equal(found, array):
       return found
   raise TypeError(f'an argument is {value!r}; it must be {type_spec}')
 
