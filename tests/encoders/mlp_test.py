@@ -45,5 +45,7 @@ def test_it_is_exported(normalization):
 def test_bad_arguments_are_named(arguments, message):
   with pytest.raises(ValueError, match=message):
     mlp.build_encoder(*arguments)
+  with pytest.raises(ValueError, match='groups must be at least 1, got 0'):
+    mlp.MlpConfig(groups=0)
   with pytest.raises(ValueError, match=r'widths must be one or more, .* got \(\)'):
     mlp.MlpConfig(())

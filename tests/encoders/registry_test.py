@@ -1,5 +1,7 @@
 """Tests of the registry of encoders."""
 
+import math
+
 import pytest
 
 from tff_ssl.encoders import registry
@@ -47,3 +49,44 @@ def test_options_reach_their_family():
 def test_what_an_encoder_does_not_take_is_refused(name, options, message):
   with pytest.raises(ValueError, match=message):
     registry.build_encoder(name, (16, 16, 3), **options)
+
+
+@pytest.mark.parametrize(
+  ('family', 'config'),
+  [
+    ('cnn', {'blocks': 2, 'channels': 8.0, 'normalization': 'none'}),
+    ('cnn', {'blocks': 2, 'channels': math.nan, 'normalization': 'none'}),
+    ('vit', {'dim': 8.0, 'depth': 1, 'heads': 2, 'patch_size': 2}),
+  ],
+)
+def test_a_description_with_parts_of_units_is_refused(family, config):
+  description = {
+    'family': family,
+    'name': family,
+    'image_shape': [8, 8, 1],
+    'config': config,
+  }
+  with pytest.raises(ValueError, match=r'description of a network .* whole'):
+    registry.rebuild(description)
+  whole = {name: 8 if name in ('channels', 'dim') else v for name, v in config.items()}
+  assert registry.rebuild({**description, 'config': whole}).output_dim == 8
+
+
+@pytest.mark.parametrize(
+  ('family', 'config'),
+  [
+    ('resnet', {'depth': 8, 'normalization': 'none'}),
+    ('cnn', {'blocks': 2}),
+    ('vit', {'dim': 8, 'depth': 1, 'heads': 2, 'patch_size': 2}),
+  ],
+)
+@pytest.mark.parametrize('shape', [[0, 8, 1], [-8, -8, 1], [8, 8, 0]])
+def test_a_description_of_no_image_is_refused(family, config, shape):
+  description = {
+    'family': family,
+    'name': family,
+    'image_shape': shape,
+    'config': config,
+  }
+  with pytest.raises(ValueError, match=r'image_shape must be .* of at least 1, got '):
+    registry.rebuild(description)

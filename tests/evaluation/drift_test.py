@@ -38,6 +38,8 @@ def test_cka_is_that_of_its_definition():
   many = random.normal(size=[2, 2000, 3])
   assert drift.linear_cka(*many) < 0.01
   assert math.isnan(drift.linear_cka(x, np.ones([20, 3])))
+  # The mean of three times 0.1 is not 0.1.
+  assert math.isnan(drift.linear_cka(x[:3], np.full([3, 2], 0.1)))
   with pytest.raises(ValueError, match='features of 20 and of 19 examples'):
     drift.linear_cka(x, y[1:])
 

@@ -95,6 +95,27 @@ def test_an_unreadable_file_is_named(tmp_path, content):
     folder.load(3, 0.0)
 
 
+@pytest.mark.parametrize('flip', [0xFF, 1, 8])
+def test_no_byte_that_is_flipped_is_another_error(tmp_path, flip):
+  """Of each byte: the file is as it was, or refused."""
+  folder = checkpoints.Checkpoints(tmp_path)
+  folder.save(3, {'a': np.arange(2.0)})
+  path = tmp_path / 'round_00000003.npz'
+  content, refused = path.read_bytes(), 0
+  for place in range(len(content)):
+    damaged = bytearray(content)
+    damaged[place] ^= flip
+    path.write_bytes(damaged)
+    try:
+      found = folder.load(3, {'a': np.zeros(2)})
+    except ValueError as error:
+      assert str(path) in str(error)
+      refused += 1
+    else:
+      np.testing.assert_array_equal(found['a'], [0.0, 1.0])
+  assert refused > len(content) / 2
+
+
 def test_a_part_of_the_newest_state_is_read_without_a_template(tmp_path):
   folder = checkpoints.Checkpoints(tmp_path)
   folder.save(2, state(1.0))

@@ -108,6 +108,69 @@ def test_a_program_is_refused_and_not_run(path, tmp_path, kind, message):
   assert not ran.exists()
 
 
+def pack(path):
+  """Deflates the files of an archive."""
+  with zipfile.ZipFile(path) as archive:
+    kept = {name: archive.read(name) for name in archive.namelist()}
+  with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
+    archive.writestr('config.json', kept['config.json'])
+    archive.writestr('model.weights.h5', kept['model.weights.h5'])
+
+
+def flip(path, text, behind):
+  """Changes a byte, so many behind the first place of a text."""
+  content = bytearray(path.read_bytes())
+  content[content.index(text) + behind] ^= 0xFF
+  path.write_bytes(content)
+
+
+# Each is another kind of error in Python's zipfile.
+@pytest.mark.parametrize(
+  ('text', 'behind'),
+  [
+    # In the deflated layers; and the flags, the method and the version in the entry of
+    # the first file in the archive's directory.
+    (b'config.json', 40),
+    (b'PK\x01\x02', 8),
+    (b'PK\x01\x02', 10),
+    (b'PK\x01\x02', 6),
+  ],
+)
+def test_a_damaged_archive_is_refused(path, text, behind):
+  pack(path)
+  assert encoder_file.read(path).count_params() == small().num_parameters
+  flip(path, text, behind)
+  with pytest.raises(ValueError, match=r'encoder\.keras is not a \.keras archive: '):
+    encoder_file.read(path)
+
+
+def test_an_array_that_cannot_be_unpacked_is_refused(path):
+  values = np.arange(36, dtype=np.float32).reshape(3, 3, 1, 4)
+
+  def change(file):
+    group = file['_layer_checkpoint_dependencies/conv2d/vars']
+    del group['0']
+    group.create_dataset('0', data=values, chunks=values.shape, compression='gzip')
+
+  edit_arrays(path, change)
+  assert encoder_file.read(path).count_params() == small().num_parameters
+
+  def damage(content):
+    # How deflated bytes begin, as of zlib's level 4.
+    start = content.rindex(b'x^')
+    return content[:start] + bytes(20) + content[start + 20 :]
+
+  edit(path, 'model.weights.h5', damage)
+  with pytest.raises(ValueError, match=r'encoder\.keras is damaged'):
+    encoder_file.read(path)
+
+
+def add_time(file):
+  """Adds an array of a type that NumPy does not have."""
+  space = h5py.h5s.create_simple((2,))
+  h5py.h5d.create(file.id, b'times', h5py.h5t.UNIX_D32LE, space)
+
+
 def add_link(file, link):
   """Puts a link or an array in the place of a kernel."""
   group = file['_layer_checkpoint_dependencies/conv2d/vars']
@@ -186,6 +249,12 @@ def add_link(file, link):
       lambda path: edit_arrays(path, lambda file: add_link(file, np.array(b'x'))),
       'is not an array of floats',
     ),
+    # A type by itself.
+    (
+      lambda path: edit_arrays(path, lambda file: add_link(file, np.dtype('f4'))),
+      "conv2d/vars/0' is not an array of floats",
+    ),
+    (lambda path: edit_arrays(path, add_time), "'/times' is not an array of floats"),
   ],
 )
 def test_what_cannot_be_rebuilt_is_refused(path, change, message):

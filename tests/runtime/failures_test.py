@@ -4,6 +4,7 @@ import errno
 import os
 
 import grpc
+from grpc import _channel
 import pytest
 import tensorflow as tf
 
@@ -42,6 +43,14 @@ class _Refused(grpc.RpcError):
       'not enough memory (OOM when allocating [1,2]): fewer',
     ),
     (_Refused(grpc.StatusCode.RESOURCE_EXHAUSTED), 'memory (OOM when allocating ten'),
+    (
+      _channel._InactiveRpcError(
+        _channel._RPCState(
+          (), (), (), grpc.StatusCode.RESOURCE_EXHAUSTED, 'OOM when allocating [3,4]'
+        )
+      ),
+      'not enough memory (OOM when allocating [3,4]): fewer',
+    ),
     (
       tf.errors.UnknownError(None, None, '/runs/a; No space left on device'),
       'the disk is full: /runs/a; No space left on device.',

@@ -179,6 +179,27 @@ def test_what_is_not_of_the_type_is_refused(execution, arguments, error, message
     _round(*arguments)
 
 
+@pytest.mark.parametrize(
+  'value', [1.5, 2**40, -(2**31) - 1, float('nan'), '1', 1j, [1, 0.5]]
+)
+def test_a_number_that_its_type_would_change_is_refused(execution, value):
+  number = tff.TensorType(np.int32, [2] if isinstance(value, list) else [])
+  same = tff.tensorflow.computation(lambda x: x, number)
+  with pytest.raises(TypeError, match='it must be int32'):
+    same(value)
+
+
+@pytest.mark.parametrize(
+  ('value', 'dtype'),
+  [(7, np.int32), (True, np.int32), (3, np.float32), (1 + 2j, np.complex64)],
+)
+def test_other_numbers_of_python_become_their_type(execution, value, dtype):
+  same = tff.tensorflow.computation(lambda x: x, dtype)
+  found = same(value)
+  assert found == value
+  assert np.asarray(found).dtype == dtype
+
+
 def test_other_numbers_of_clients_are_refused(execution):
   of_clients = tff.FederatedType(np.float32, tff.CLIENTS)
   both = tff.federated_computation(

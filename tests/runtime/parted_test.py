@@ -1,5 +1,7 @@
 """Rounds in parts, against rounds of the process itself on the same worker."""
 
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,12 +12,18 @@ from tests.algorithms import with_states
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedrgd
+from tff_ssl.algorithms import one_round
 from tff_ssl.federated import grouping
 from tff_ssl.federated import optimizers
 from tff_ssl.objectives import byol
 from tff_ssl.runtime import parted
 
 _CLIENTS = harness.split([1, 2, 5, 4])
+_FEATURES = collections.OrderedDict(
+  features=tf.TensorSpec([3], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+  label=tf.TensorSpec([], tf.int32),
+)
 _OPTIMIZER = optimizers.build_optimizer(harness.ADAM)
 
 
@@ -78,6 +86,15 @@ def test_data_at_the_server_and_groups_of_clients(worker_context):
   np.testing.assert_array_equal(got.state.round_seed, expected.state.round_seed)
   classifiers = cut.get_classifier_weights(got.state)
   assert classifiers.keys() == process.get_classifier_weights(state).keys()
+
+
+def test_a_round_without_clients_is_that_of_the_process(worker_context):
+  process = one_round.build_one_round(3, 2, _FEATURES)
+  cut = parted.in_parts(process, 2)
+  expected = process.next(process.initialize(), [])
+  got = cut.next(cut.initialize(), [])
+  assert got.metrics == expected.metrics
+  assert got.metrics['client_work']['clients'] == 0
 
 
 def test_what_has_no_parts_is_refused():

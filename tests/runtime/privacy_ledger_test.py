@@ -201,9 +201,10 @@ def test_a_ledger_that_is_gone_or_shorter_is_refused(tmp_path):
   path.write_bytes(b''.join(itertools.islice(lines, 3)))
   with pytest.raises(ValueError, match='2 releases of 4 rounds; lines are missing'):
     _run(tmp_path, _Process(), rounds=5)
-  path.write_bytes(b'garbage\n')
-  with pytest.raises(ValueError, match='is damaged'):
-    _run(tmp_path, _Process(), rounds=5)
+  for garbage in (b'garbage\n', b'[' * 100_000):
+    path.write_bytes(garbage)
+    with pytest.raises(ValueError, match='is damaged'):
+      _run(tmp_path, _Process(), rounds=5)
   path.unlink()
   with pytest.raises(ValueError, match='4 rounds and no privacy_ledger'):
     _run(tmp_path, _Process(), rounds=5)

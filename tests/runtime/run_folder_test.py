@@ -149,9 +149,12 @@ def test_a_client_s_encoder_has_a_folder_of_its_own(tmp_path):
     folder.save_encoder(model, {'client': 'a'}, 'a')
     with pytest.raises(ValueError, match=r"client '\.\./b' cannot be the name"):
       folder.save_encoder(model, {}, '../b')
+    with pytest.raises(ValueError, match="client '' cannot be the name of a folder"):
+      folder.save_encoder(model, {}, '')
   assert (tmp_path / 'clients/a/encoder.keras').is_file()
   assert json.loads((tmp_path / 'clients/a/encoder.json').read_text())['client'] == 'a'
   assert not (tmp_path / 'encoder.keras').exists()
+  assert not (tmp_path / 'clients/encoder.keras').exists()
 
 
 @pytest.mark.parametrize('damage', ['delete', 'change'])

@@ -81,6 +81,14 @@ def test_what_is_out_of_range_is_named(values, largest, message):
     secure_sums.bounded_sum([np.int64(value) for value in values], largest)
 
 
+@pytest.mark.parametrize('modulus', [7, 2**62 + 1, 2**63])
+def test_a_modular_sum_is_that_of_whole_numbers_of_any_size(modulus):
+  numbers = [2**53 + 1, -1, 2**62]
+  (found,) = secure_sums.modular_sum([np.array([n]) for n in numbers], modulus)
+  # Python's integers have no bounds.
+  assert int(found) == sum(numbers) % modulus
+
+
 def test_a_sum_that_its_type_cannot_hold_is_no_number():
   with pytest.raises(ValueError, match='is 4294967294; as int32 it must be at most'):
     secure_sums.bounded_sum([np.int32(2**31 - 1)] * 2, 2**31 - 1)

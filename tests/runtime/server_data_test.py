@@ -63,6 +63,16 @@ def test_rounds_differ_and_are_a_function_of_their_number():
   assert len({tuple(sorted(groups.items())) for groups in rounds}) > 3
 
 
+def test_groups_must_be_those_of_the_cohort():
+  """Clients of a third group would be in no pack."""
+  data = _data()
+  cohorts = sampling.Cohorts(data.client_ids, 6, seed=1)
+  for groups in (2, 4):
+    grouped = server_data.Grouped(data, cohorts, groups, seed=4, num_packs=2)
+    with pytest.raises(ValueError, match=f'groups is {groups}; it must be 3, into'):
+      grouped(1)
+
+
 def test_both_sides_are_one_argument():
   labelled = {'image': np.zeros((2, 1, 1, 1)), 'label': np.array([0, 1], np.int32)}
   own, clients = server_data.Rounds(labelled, lambda round: [round])(7)

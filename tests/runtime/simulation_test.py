@@ -119,6 +119,12 @@ def test_without_packs_each_client_is_a_value():
   assert ids == [[10, 11, 12, 13], [14, 15, 16, 17, 18]]
 
 
+@pytest.mark.parametrize('num_packs', [0, 2])
+def test_a_round_needs_a_client(num_packs):
+  with pytest.raises(ValueError, match='cohort is empty; it must hold at least one'):
+    simulation.Clients(tiny.clients(), num_packs=num_packs).cohort([])
+
+
 def test_there_are_as_many_packs_as_cores(monkeypatch):
   monkeypatch.setattr('os.sched_getaffinity', lambda _: {0, 3, 5})
   clients = simulation.Clients(_uneven())

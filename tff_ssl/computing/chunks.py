@@ -21,8 +21,8 @@ from tff_ssl.computing import sessions
 # A tensor, or a (nested) dict or sequence of tensors.
 Structure = Any
 
-# Chunks of rows that a core computes before it is said how far a program is: few, for
-# Ctrl-C is heard in between, and enough that no core waits long for the last.
+# Chunks of rows for each core in one call. Few, for progress is shown and Ctrl-C heard
+# between calls; enough that no core waits long for the last chunk.
 _CHUNKS_AT_A_TIME = 4
 
 
@@ -56,7 +56,10 @@ class Function:
 
 
 class Compiled:
-  """The same function, of arrays or tensors of some types, to arrays."""
+  """A function compiled for arguments of some types, which returns arrays.
+
+  It takes arrays or tensors.
+  """
 
   def __init__(self, function: Callable[..., Structure], specs: Sequence[Structure]):
     """Compiles it; see `Function`."""
@@ -74,15 +77,17 @@ class Compiled:
     self._run = _in_session(traced) if self._in_session else _eager(traced)
 
   def __call__(self, *arguments: Structure) -> Structure:
-    """Computes it."""
+    """Computes the function of some arguments."""
     found = self._run(tf.nest.flatten(list(arguments)))
     return tf.nest.pack_sequence_as(self._results, found)
 
   def rows_at_a_time(self, size: int) -> int:
-    """Returns how many rows to hand to `rows_of_chunks`, if there are many.
+    """Returns how many rows to compute in one call of `rows_of_chunks`.
+
+    That is one chunk where each operation has all cores, and some for each core else.
 
     Args:
-      size: Of a chunk. Where an operation has all cores, one chunk is under way.
+      size: Rows of a chunk.
     """
     return size * sessions.cores() * _CHUNKS_AT_A_TIME if self._in_session else size
 
@@ -114,13 +119,13 @@ def over_chunks(
   bounds: tf.Tensor,
   zero: Structure,
 ) -> Structure:
-  """Sums over chunks, in a graph, what a function gives of each.
+  """Sums a function over chunks of rows, in a graph.
 
   Args:
-    function: Of the first row of a chunk and the row after its last, int32 [...] each,
-      to a structure of tensors.
+    function: (first row of a chunk, row after its last), int32 [...] each -> a
+      structure of tensors.
     bounds: int32 [chunks + 1, ...], increasing: chunk k is from row k to row k + 1.
-    zero: The sum over no chunk.
+    zero: The sum over no chunk, of the same structure.
 
   Returns:
     The sum, in the order of the chunks.

@@ -1,7 +1,7 @@
-"""TensorFlow's sessions on this machine: how many cores, threads and devices they have.
+"""The configuration of TensorFlow's sessions on this machine: cores, threads, devices.
 
-A session here has threads of its own for its operations. Rounds in process
-(`runtime/in_process.py`) and chunks of a batch (`chunks`) are computed in such.
+Each session has threads of its own for its operations. Rounds in process
+(`runtime/in_process.py`) and chunks of a batch (`chunks`) are computed in them.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ import os
 
 import tensorflow as tf
 
-# TensorFlow reads it once, when it makes its first device: with it, each device has
-# threads of its own, as many as its session asks for; without it all share as many as
-# there are cores, and the last digits of a convolution depend on their number.
+# TensorFlow reads this variable once, when it makes its first device. With it each
+# device has threads of its own, as many as its session asks for; without it all share
+# as many as there are cores, on whose number the last digits of a convolution depend.
 _OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
-# By its name the pool of threads that start operations is one for all sessions.
+# All sessions share the pool of threads of this name, which start operations.
 _POOL = 'tff_ssl_in_process_{}'
 
 
@@ -35,7 +35,7 @@ def _allow_own_threads() -> bool:
   """Lets each session have its own number of threads per operation, from now on.
 
   Returns:
-    Whether it was in time: not after TensorFlow has made a device.
+    Whether it has worked: False where TensorFlow had made a device before.
   """
   if _has_devices():
     return False
@@ -53,8 +53,8 @@ def _allow_own_threads() -> bool:
   return True
 
 
-# On import, for a program computes a little before it opens a context: the numbers of a
-# run must not depend on what came first.
+# Done on import, for a program may compute before it opens a context, and the numbers
+# of a run must not depend on that.
 OWN_THREADS = _allow_own_threads()
 
 
@@ -66,7 +66,7 @@ def cores() -> int:
 def session_config(
   devices: Sequence[str], concurrency: int, intra_op_threads: int
 ) -> tf.compat.v1.ConfigProto:
-  """Returns how sessions are made.
+  """Returns the configuration of a session.
 
   Args:
     devices: Names of all that are used.
@@ -75,22 +75,22 @@ def session_config(
   """
   config = tf.compat.v1.ConfigProto(
     intra_op_parallelism_threads=intra_op_threads,
-    # Where a data set is read there is no kernel of a GPU.
+    # What has no kernel for a GPU, as reading a data set, runs on the CPU.
     allow_soft_placement=True,
   )
   config.session_inter_op_thread_pool.add(
     num_threads=concurrency, global_name=_POOL.format(concurrency)
   )
-  # What is to be optimized has been before.
+  # TFF's compiler has optimized a graph before, where that is wanted.
   config.graph_options.rewrite_options.disable_meta_optimizer = True
   level = tf.compat.v1.OptimizerOptions.L0
   config.graph_options.optimizer_options.opt_level = level
   config.gpu_options.allow_growth = True
-  of_cpu = [tf.DeviceSpec.from_string(name) for name in devices]
+  specs = [tf.DeviceSpec.from_string(name) for name in devices]
   config.device_count['CPU'] = 1 + max(
-    (spec.device_index for spec in of_cpu if spec.device_type == 'CPU'), default=0
+    (spec.device_index for spec in specs if spec.device_type == 'CPU'), default=0
   )
-  if all(spec.device_type == 'CPU' for spec in of_cpu):
+  if all(spec.device_type == 'CPU' for spec in specs):
     config.device_count['GPU'] = 0
   return config
 

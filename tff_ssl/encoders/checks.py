@@ -1,4 +1,4 @@
-"""Checks of what a network is given: each error names the network and the thing."""
+"""Checks of a network's parameters and inputs; each error names the network."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,10 +1,11 @@
-"""The interpreter that computes a network's tensors.
+"""The interpreter that computes a network's output.
 
-The maps have the type of the input. Where that is bfloat16, of 8 bits, TensorFlow's
-sums are of 8 bits too: the mean of 65,536 numbers of 1.2 is 0.008, and the gradient of
-a bias over 16,384 rows 256. So kernels are cast to it, whose products are summed in
-float32, and everything else that sums is computed in float32: norms, biases (for their
-gradients), softmax, means over positions. Of other types no cast is made.
+The maps have the type of the input. Where that is bfloat16, which has 8 significant
+bits, TensorFlow's sums have 8 bits too: the mean of 65,536 numbers of 1.2 is 0.008, and
+the gradient of a bias over 16,384 rows 256. So kernels alone are cast to it, for
+convolutions and products of matrices, which sum in float32. Everything else that sums
+is computed in float32: norms, biases (for their gradients), softmax, means over
+positions. With other types nothing is cast.
 """
 
 import collections
@@ -18,7 +19,7 @@ from tff_ssl.encoders import normalization
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
 
-# Of an AVX-512 register: with fewer oneDNN takes other kernels.
+# Floats of an AVX-512 register: for fewer channels oneDNN takes other kernels.
 _CHANNELS = 16
 
 
@@ -43,7 +44,7 @@ class Apply(ops.Operations):
       params: name -> value; population statistics among them, unless in training.
       taps: receives the tapped tensors by name.
       training: whether batch norm normalizes by the batch, not by the population.
-      batches: of which the input is made, one after another, in training.
+      batches: how many batches the input holds, one after another, in training.
     """
     super().__init__()
     self.moments: collections.OrderedDict[str, tf.Tensor] = collections.OrderedDict()
@@ -112,12 +113,12 @@ class Apply(ops.Operations):
 
   def _conv2d(self, x: tf.Tensor, kernel: Any, bias: Any, strides: int) -> tf.Tensor:
     if strides > 1 and kernel.shape[:2] == (1, 1) and kernel.shape[2] < _CHANNELS:
-      # The positions that a kernel of one sees. With a stride, what oneDNN has for the
-      # gradient (TensorFlow 2.14), divided among threads, writes where it must not, and
-      # the program crashes.
+      # A kernel of one sees these positions alone. With a stride, oneDNN's gradient
+      # (TensorFlow 2.14), divided among threads, writes over other memory, and the
+      # program crashes.
       x, strides = x[:, ::strides, ::strides], 1
-    # Of a side of 1 and a stride, oneDNN leaves a part of a kernel's gradient in
-    # bfloat16 as it finds it in memory.
+    # In bfloat16, with a stride and a side of 1, oneDNN leaves a part of a kernel's
+    # gradient unset.
     maps = wide(x) if strides > 1 and 1 in x.shape[1:3] else x
     y = tf.nn.conv2d(maps, tf.cast(kernel, maps.dtype), strides, 'SAME')
     return tf.cast(with_bias(y, bias), x.dtype)
@@ -161,7 +162,7 @@ def not_empty(x: tf.Tensor, least: int) -> tf.Tensor:
 
 
 def wide(x: tf.Tensor) -> tf.Tensor:
-  """Returns `x` of a type to sum it in: float32 of bfloat16, else its own."""
+  """Returns `x` in a type that can be summed: bfloat16 as float32, else unchanged."""
   return tf.cast(x, tf.float32) if x.dtype == tf.bfloat16 else x
 
 

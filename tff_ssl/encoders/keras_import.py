@@ -1,7 +1,7 @@
-"""The parameters of a network, taken back from the Keras model that it emitted.
+"""Reads a network's parameters back from the Keras model that it was exported to.
 
-What an export folds stays folded: a standardized kernel is taken as it is, and
-standardizing it once more changes it by less than its epsilon (1e-5).
+Kernels that the export standardized stay so: to standardize them once more changes them
+by less than its epsilon (1e-5).
 """
 
 import collections
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tff_ssl.encoders import network as network_lib
 
-# Of batch norm, which keeps a mean square where Keras has a variance.
+# Batch norm keeps a mean square where Keras has a variance.
 _MEAN, _SQUARE = 'population_mean', 'population_square'
 _MOVING_MEAN, _MOVING_VARIANCE = 'moving_mean', 'moving_variance'
 

@@ -42,6 +42,8 @@ class MlpConfig:
     if not self.widths or min(self.widths) < 1:
       raise ValueError(f'widths must be one or more, all at least 1, got {self.widths}')
     checks.normalization(self.normalization)
+    if self.groups < 1:
+      raise ValueError(f'groups must be at least 1, got {self.groups!r}')
 
 
 def build_encoder(

@@ -35,12 +35,12 @@ from tff_ssl.encoders import parameters
 
 Params: TypeAlias = 'collections.OrderedDict[str, tf.Tensor]'
 
-
-# Bytes of one layer's maps that a core has near: they are written by one operation and
-# read by the next.
+# Bytes of one layer's maps that stay in a core's cache: one operation writes them, and
+# the next reads them.
 _CACHE_BYTES = 4 * 2**20
+# Examples of `batch_in_cache`: the least and the most.
 _BATCHES = (16, 256)
-# Float32 in 2 GB.
+# Of float32, in 2 GB.
 _MOST_PARAMETERS = 500_000_000
 # What `apply` can compute in.
 FLOAT32, BFLOAT16 = 'float32', 'bfloat16'
@@ -57,7 +57,7 @@ class Network:
     name: what the network is called in messages and exports.
     input_shape: shape of one example, (height, width, channels) or (units,).
     forward: the definition, a function of `Operations` and an input.
-    config: what it is made of, of encoders that `registry.rebuild` can build again.
+    config: its configuration, of encoders that `registry.rebuild` can build again.
     field: the field of an example that an encoder reads: 'image', or 'left', 'features'
       and so on. Networks behind an encoder read none.
     precision: one of `PRECISIONS`; 'float32' is the parameters' own type, whichever.
@@ -231,7 +231,7 @@ class Network:
         where the gradients of clients are wanted.
       x: [n, *input_shape] of a floating type; n may be 0.
       taps: receives the intermediate results by name ('stage1', ...), if given.
-      batches: so many batches of equal size make `x`, one after another: batch norm
+      batches: how many batches of equal size `x` holds, one after another: batch norm
         normalizes each by itself, and which rows are a client's follows from it.
 
     Returns:
@@ -292,7 +292,7 @@ class Network:
       x: as in `apply`, with the rest.
       taps: receives the intermediate results.
       training: whether batch norm normalizes by the batch.
-      batches: of which `x` is made.
+      batches: how many `x` holds.
       maps: type of the maps; None: the parameters'.
     """
     x = checks.batch(self.name, self.input_shape, x)
@@ -304,7 +304,7 @@ class Network:
     dtype = next(iter(values.values())).dtype if values else x.dtype
     x = tf.cast(x, maps or dtype)
     if maps is not None:
-      # What sums beside the maps.
+      # What is not maps is summed, and in float32.
       values = {name: tf.cast(value, tf.float32) for name, value in values.items()}
     tapped: dict[str, tf.Tensor] = {}
     apply = interpreter(values, tapped, training=training, batches=batches)
@@ -316,7 +316,7 @@ class Network:
       tapped = {name: tap[: tf.shape(x)[0]] for name, tap in tapped.items()}
     if taps is not None:
       taps.update({name: tf.cast(tap, dtype) for name, tap in tapped.items()})
-    # Casts to the type that a tensor has are no operations.
+    # A cast to the type that a tensor has adds no operation.
     return tf.cast(y, dtype), apply.moments
 
   def to_keras(

@@ -27,8 +27,8 @@ MIN_GROUP_VALUES = 8
 # factors in less time than each position by the factors, to the same bits: 64 maps of
 # 32 x 32 x 16 are normalized, with the gradient, in two thirds of the time.
 _NARROW = 32
-# What batch norm keeps of a population: moments, whose means over batches and over
-# clients, weighted by examples, are those of the union. A variance would not do.
+# Batch norm keeps moments of a population: their means over batches and clients,
+# weighted by examples, are those of the union, which is not so for a variance.
 POPULATION_MEAN = 'population_mean'
 POPULATION_SQUARE = 'population_square'
 
@@ -103,7 +103,7 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
     return tf.reshape(maps, [-1, x.shape[1], x.shape[2] * channels]) if narrow else maps
 
   def factors(values: tf.Tensor) -> tf.Tensor:
-    """Returns what can be multiplied by lines, of what there is of each channel."""
+    """Lays out values, one for each channel, to be multiplied by lines."""
     if narrow:
       return tf.tile(tf.reshape(values, [-1, 1, channels]), [1, 1, x.shape[2]])
     return tf.reshape(values, [-1, *[1] * len(positions), channels])
@@ -144,10 +144,10 @@ def batch_norm(
   """Normalizes each channel of a batch to mean 0 and variance 1 (training).
 
   Args:
-    x: [n, ..., channels], n >= 1: so many batches of equal size one after another.
+    x: [n, ..., channels], n >= 1: `batches` of equal size, one after another.
     gamma: [channels] scale.
     beta: [channels] shift.
-    batches: each is normalized by itself.
+    batches: how many there are; each is normalized by itself.
 
   Returns:
     A tuple of
@@ -180,7 +180,7 @@ def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tens
 
 
 def variance(mean: Any, square: Any) -> tf.Tensor:
-  """Returns the variance of what has this mean and mean square."""
+  """Returns the variance of numbers of this mean and mean square."""
   # Rounding can leave the difference below zero where all values are equal.
   return tf.nn.relu(square - tf.square(mean))
 

@@ -1,11 +1,11 @@
-"""The interpreter that gives the gradient of each of many clients.
+"""The interpreter that computes a gradient for each client of a joint batch.
 
-The examples of K clients go through a network together, with parameters that all of
-them have. The gradient that TensorFlow derives is the sum over the clients; to clip
-each client's, each is wanted by itself. Here every parameter comes with slots, K of its
-shape, that no output depends on: where a parameter is used, a client's part of the
-gradient flows into its own slot. All else is computed as by `compute.Apply`, once for
-all clients, forwards and backwards.
+The examples of K clients go through a network together, with the same parameters. The
+gradient that TensorFlow derives is the sum over the clients; to clip each client's, it
+is needed by itself. Here every parameter comes with K slots of its shape, on which no
+output depends: where a parameter is used, each client's part of the gradient flows into
+its own slot. All else is computed as by `compute.Apply`, once for all clients, forwards
+and backwards.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Parameter:
   """A parameter that K clients share, each of which has a gradient of its own.
 
   Attributes:
-    value: What it is for all of them. No gradient flows into it.
+    value: Its value for all of them. No gradient flows into it.
     slots: [K, ...], zeros; the gradient of a sum of the clients' losses by row k is the
       gradient of the loss of client k.
     examples: int32 scalar, n of each client. A network is given K n examples, client
@@ -52,7 +52,7 @@ def parameter(
   """Returns a parameter with slots.
 
   Args:
-    value: What it is.
+    value: Its value.
     num_clients: K, int32 scalar.
     examples: n of each client, int32 scalar.
   """

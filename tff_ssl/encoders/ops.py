@@ -1,4 +1,4 @@
-"""The operations of which networks are written, apart from what they do.
+"""The operations that networks are written in; interpreters say what they do.
 
 A network is one function `forward(ops, x)`. It never touches a tensor: it calls
 methods of an `Operations`, and each interpreter gives these methods one meaning:
@@ -151,7 +151,7 @@ class Primitives(abc.ABC):
 
 
 class Operations(Primitives):
-  """Operations on values whose nature only the interpreter knows."""
+  """The operations that a network calls, made of primitives."""
 
   def conv2d(
     self,

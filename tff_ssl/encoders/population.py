@@ -1,4 +1,4 @@
-"""Population statistics of batch norm: what inference normalizes by.
+"""Population statistics of batch norm, by which inference normalizes.
 
 Yuxin Wu, Justin Johnson. Rethinking "Batch" in BatchNorm. arXiv:2105.07576, 2021.
 Section 3: after training, one pass over many examples with fixed weights ("precise
@@ -35,8 +35,8 @@ def statistics(
     network: With or without batch norm.
     params: Those of its training.
     inputs: n >= 0 examples.
-    prepare: Makes the network's input of a batch of them, as from bytes; None: they are
-      it.
+    prepare: Makes a batch of them the network's input, as from bytes; None: they are
+      the input as they are.
     batch_size: Examples that go through the network together; the last batch may be
       smaller.
 

@@ -1,4 +1,4 @@
-"""Whether this machine can compute in bfloat16 as `Network.precision` needs it."""
+"""Checks that this machine can compute in bfloat16, for `Network.precision`."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Predictors: what BYOL and SimSiam put behind the projector of one view.
+"""Predictors: the networks of BYOL and SimSiam behind the projector of one view.
 
 Sources:
   Grill et al.: Bootstrap Your Own Latent. NeurIPS 2020. Section 3.3: the projector's

@@ -78,7 +78,7 @@ def build_encoder(
 
 
 def describe(encoder: network.Network) -> collections.OrderedDict[str, object] | None:
-  """Returns what `rebuild` needs, as JSON values; None for other networks than these.
+  """Returns the JSON values that `rebuild` needs; None of a network not built here.
 
   Args:
     encoder: An encoder.
@@ -116,7 +116,15 @@ def rebuild(description: object) -> network.Network:
     if not isinstance(name, str) or [type(size) for size in shape] != [int] * axes:
       raise ValueError(f'name is {name!r} and image_shape {shape!r}')
     encoder = build(config_type(**description['config']), tuple(shape), name)
-    encoder.specs  # noqa: B018  A layer that can not be built is an error here.
+    # A layer that cannot be built is an error here.
+    shapes = {name: spec.shape for name, spec in encoder.specs.items()}
   except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
     raise ValueError(f'the description of a network is not whole: {error}') from error
+  for name, sizes in shapes.items():
+    # As of 2.0 or NaN channels, which JSON can hold.
+    if any(type(size) is not int for size in sizes):
+      raise ValueError(
+        f'the description of a network gives {name} the shape {sizes}; it must be of '
+        'whole numbers'
+      )
   return encoder

@@ -126,7 +126,6 @@ def build_encoder(
   """
   if name not in NAMES:
     raise ValueError(f'encoder must be one of {NAMES}, got {name!r}')
-  shape = checks.image_shape(image_shape)
   config = ResNetConfig(
     depth=int(name.removeprefix('resnet')),
     width=width,
@@ -135,11 +134,11 @@ def build_encoder(
     groups=groups,
     weight_standardization=weight_standardization,
   )
-  return from_config(config, shape, name)
+  return from_config(config, image_shape, name)
 
 
 def from_config(
-  config: ResNetConfig, image_shape: tuple[int, ...], name: str
+  config: ResNetConfig, image_shape: Sequence[int], name: str
 ) -> network.Network:
   """Builds a residual encoder from its configuration.
 
@@ -149,10 +148,10 @@ def from_config(
     name: name of the network.
 
   Raises:
-    ValueError: a layer cannot be built for such images.
+    ValueError: the shape is not of an image, or a layer cannot be built for it.
   """
-  forward = functools.partial(_forward, config)
-  encoder = network.Network(name, image_shape, forward, config)
+  shape = checks.image_shape(image_shape)
+  encoder = network.Network(name, shape, functools.partial(_forward, config), config)
   encoder.specs  # noqa: B018  A layer that can not be built is an error here, not later.
   return encoder
 

@@ -163,7 +163,7 @@ def build_encoder(
 
 
 def from_config(
-  config: ViTConfig, image_shape: tuple[int, ...], name: str = 'vit'
+  config: ViTConfig, image_shape: Sequence[int], name: str = 'vit'
 ) -> VisionTransformer:
   """Builds a vision transformer of any size.
 
@@ -173,15 +173,15 @@ def from_config(
     name: name of the network.
 
   Raises:
-    ValueError: the patches do not fit the images.
+    ValueError: the shape is not of an image, or patches do not fit in.
   """
-  if image_shape[0] % config.patch_size or image_shape[1] % config.patch_size:
+  shape = checks.image_shape(image_shape)
+  if shape[0] % config.patch_size or shape[1] % config.patch_size:
     raise ValueError(
-      f'patch_size must divide the sides of images {image_shape[:2]}, got '
-      f'{config.patch_size}'
+      f'patch_size must divide the sides of images {shape[:2]}, got {config.patch_size}'
     )
   forward = functools.partial(_forward, config)
-  return VisionTransformer(name, image_shape, forward, config)
+  return VisionTransformer(name, shape, forward, config)
 
 
 def _forward(config: ViTConfig, ops: ops_lib.Operations, x: Any) -> Any:

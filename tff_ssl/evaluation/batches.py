@@ -1,4 +1,4 @@
-"""Batches of a short training run, fixed by a seed."""
+"""The batches of a short training run, drawn by a seed."""
 
 import numpy as np
 

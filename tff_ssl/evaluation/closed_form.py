@@ -1,16 +1,16 @@
 """Linear classifiers in closed form, from sums over examples alone: LDA and ridge.
 
-Whoever has the sums N_c, sum of f over class c, and sum of f f^T over all examples has
-the classifiers that the examples give, whichever clients hold them
-(`algorithms.one_round` collects the sums; `moments` takes them of examples at hand).
+The sums N_c, sum of f over class c, and sum of f f^T over all examples determine the
+classifiers, whichever clients hold the examples (`algorithms.one_round` collects the
+sums from clients; `moments` takes them of examples at hand).
 
   LDA    log pi_c + mu_c^T S^-1 f - mu_c^T S^-1 mu_c / 2, with class means mu_c, shares
          pi_c = N_c / N, and S the covariance within classes, pooled over them and
          shrunk: (1 - a) S + a tr(S) / d I.
   ridge  W, b = argmin sum |W^T f + b - onehot(y)|^2 / N + penalty |W|^2.
 
-Both are of standardised features, whose mean and deviation the same sums tell: as for
-the other probes (see `linear`), so that a penalty means the same for every encoder.
+Both take standardised features, whose mean and deviation follow from the same sums, as
+do the other probes (see `linear`): a penalty then means the same for every encoder.
 
 Sources:
   Yilun Chen, Ami Wiesel, Yonina C. Eldar, Alfred O. Hero. Shrinkage Algorithms for MMSE
@@ -33,9 +33,10 @@ from tff_ssl.evaluation import linear
 # Penalties that generalised cross-validation chooses among, in units of the mean
 # variance of a standardised feature, which is 1.
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(-12, 3))
-# A class has an example: with noise on the sums, more than nearly none.
+# From this count on a class is present: with noise on the sums, that of an absent class
+# is not quite 0.
 _PRESENT = 0.5
-# Eigenvalues that are rounding, or noise, relative to the largest.
+# Eigenvalues up to this share of the largest are rounding, or noise.
 _RANK = 1e-10
 
 
@@ -97,8 +98,8 @@ def fit_lda(found: Moments, shrinkage: float | None = None) -> Head:
   """Solves linear discriminant analysis.
 
   Args:
-    found: Sums over the examples; those with noise on them are taken as what they
-      tell: counts at least 0, covariances without negative eigenvalues.
+    found: Sums over the examples. Where they have noise, negative counts and negative
+      eigenvalues of covariances are taken as 0.
     shrinkage: a in [0, 1]; None: by OAS. With 0 a singular covariance has its
       pseudo-inverse; without any variance within classes the nearest mean decides.
 
@@ -222,10 +223,10 @@ def _oas(covariance: np.ndarray, count: float) -> float:
 def _cross_validation(
   seen: _Standardised, values: np.ndarray, cross: np.ndarray, penalty: float
 ) -> float:
-  """Returns the generalised cross-validation of a penalty; infinite where it has none.
+  """Returns the generalised cross-validation of a penalty; infinite if undefined.
 
   Args:
-    seen: Of the examples.
+    seen: The examples' moments.
     values: [d], eigenvalues of the covariance.
     cross: [d, C], covariance with the labels in its eigenvectors.
     penalty: Of ridge regression.

@@ -14,8 +14,8 @@ Names of the numbers:
   detection/10%/frozen/iou               mean IoU of the boxes
   detection/10%/frozen/found             recall at IoU 0.5, with one box an image
   detection/10%/without_image/iou        of one box for all: the medians of its sides
-The last of each say what is known without an image, which is much where objects are
-photographed in the middle.
+The last of each is the score of one fixed guess for all images, which is high where
+objects are photographed in the middle.
 """
 
 import collections
@@ -115,7 +115,7 @@ class Evaluator:
     test: Masked,
     config: DenseConfig | None = None,
   ):
-    """Sets what is trained and tested on.
+    """Sets the images that heads are trained and tested on.
 
     Args:
       encoder: With feature maps.
@@ -317,12 +317,12 @@ def _share(masked: Masked, fraction: float, seed: int) -> np.ndarray:
 
 
 def _targets(method: str, masks: np.ndarray) -> np.ndarray:
-  """Returns what a head is trained for."""
+  """Returns the targets of a head."""
   return masks if method == SEGMENTATION else overlap.boxes_of(masks)
 
 
 def _without_image(method: str, kept: Masked, count: int) -> np.ndarray:
-  """Returns so many times what is best known of all images together."""
+  """Returns one fixed guess, made of all training images, `count` times."""
   if method == SEGMENTATION:
     one = np.mean(kept.mask, axis=0) >= 0.5
   else:

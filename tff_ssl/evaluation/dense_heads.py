@@ -35,7 +35,7 @@ _TINY = 1e-6
 
 
 class Head(Protocol):
-  """From feature maps to what is predicted of an image."""
+  """A head that predicts something of an image from its feature maps."""
 
   def init(self, seed: int) -> Params:
     """Draws parameters; the last layer is zero."""
@@ -44,7 +44,7 @@ class Head(Protocol):
     """Maps feature maps [n, height, width, channels], the finest first, to outputs."""
 
   def loss(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Returns the mean loss of a batch; targets are the truth, as `flip` has them."""
+    """Returns the mean loss of a batch, given its true targets."""
 
   def flip(self, targets: tf.Tensor) -> tf.Tensor:
     """Returns the targets of images that were mirrored left to right."""

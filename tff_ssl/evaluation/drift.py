@@ -1,4 +1,4 @@
-"""How far two models are apart: in their weights, and in what they make of images.
+"""How far two models are apart: in their weights, and in their features.
 
 Distances as in Dec-SSL ("Does Learning from Decentralized Non-IID Unlabeled Data
 Benefit from Self Supervision?", Wang et al., ICLR 2023, Appendix B.3): d_w is the sum
@@ -11,6 +11,8 @@ import collections
 from collections.abc import Mapping
 
 import numpy as np
+
+from tff_ssl.evaluation import linear
 
 
 def distances(
@@ -52,7 +54,7 @@ def linear_cka(one: np.ndarray, other: np.ndarray) -> float:
 
   Returns:
     |Y^T X|^2 / (|X^T X| |Y^T Y|) of the centred features, in [0, 1]; NaN where one has
-    the same features for all examples.
+    the same features for all examples, but for rounding.
 
   Raises:
     ValueError: Numbers of examples differ, or are below 2.
@@ -89,6 +91,11 @@ def shared_projection(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
 
 
 def _centred_gram(features: np.ndarray) -> np.ndarray:
+  """Returns [n, n] inner products of centred features; 0 where all have the same."""
   flat = np.asarray(features, np.float64).reshape(len(features), -1)
-  flat = flat - np.mean(flat, axis=0)
-  return flat @ flat.T
+  mean = np.mean(flat, axis=0)
+  centred = flat - mean
+  # Rounding alone makes equal features vary.
+  if np.all(np.std(flat, axis=0) <= linear.constant_below(mean)):
+    centred = np.zeros_like(flat)
+  return centred @ centred.T

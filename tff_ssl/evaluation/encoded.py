@@ -1,4 +1,4 @@
-"""A data set as an encoder sees it: what probes classify, images or cases."""
+"""Encodings of a data set, which probes classify: of its images or of its cases."""
 
 from collections.abc import Callable
 import dataclasses
@@ -26,15 +26,15 @@ class Examples(Protocol):
 
   @property
   def case(self) -> np.ndarray:
-    """The case of each image; one's own where images do not belong together."""
+    """The case of each image; each has its own where images do not belong together."""
 
 
 @dataclasses.dataclass(frozen=True)
 class EncodedSet:
-  """The encodings that are classified: of the images of a data set, or of its cases.
+  """The encodings of a data set's images, or of its cases, with labels.
 
   Attributes:
-    features: float32 [M, d]; NaN of what was not wanted.
+    features: float32 [M, d]; NaN where `encode_set` was told not to encode.
     labels: int [M]; -1 for none.
     cases: int [M], the case of each; increasing where each is a case.
     case_level: Whether each is a case.
@@ -47,11 +47,11 @@ class EncodedSet:
 
 
 def units(examples: Examples, case_level: bool) -> tuple[np.ndarray, np.ndarray]:
-  """Returns label, int [M], and case, int [M], of each that is classified.
+  """Returns labels and cases, int [M] each, of the images or cases to classify.
 
   Args:
     examples: The data set.
-    case_level: Whether a case is classified as a whole: of these, by increasing id.
+    case_level: Whether a case is classified as a whole; cases are by increasing id.
 
   Raises:
     ValueError: Images of one case have different labels.
@@ -111,7 +111,7 @@ def encode_set(
 
 
 def _images(examples: Examples, case_level: bool, wanted: np.ndarray) -> np.ndarray:
-  """Returns the positions of the images of what is wanted, increasing."""
+  """Returns the positions of the images, or of the cases' images, that are wanted."""
   if not case_level:
     return np.sort(wanted)
   return np.flatnonzero(np.isin(examples.case, np.unique(examples.case)[wanted]))

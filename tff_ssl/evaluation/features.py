@@ -22,8 +22,8 @@ def build_encode(
   Args:
     apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d]; each
       image's features must not depend on the other images.
-    default_batch_size: Images that a core, or all of them, computes at a time;
-      `Network.batch_in_cache` knows what is fast.
+    default_batch_size: Images computed at a time, by each core or by all together (see
+      `chunks.Function`); `Network.batch_in_cache` returns a fast number.
 
   Returns:
     A function (params, images uint8 [N, H, W, C], batch_size) to features, float32
@@ -57,7 +57,7 @@ def build_encode(
       return compiled(params, given, np.int32(batch_size))
 
     if not len(images):
-      # A black image tells the number of features: not every network takes no image.
+      # One image gives the number of features: not every network takes none.
       return run(np.zeros([1, *images.shape[1:]], images.dtype))[:0]
     features = []
     rows = compiled.rows_at_a_time(batch_size)
@@ -96,11 +96,11 @@ def knowing(
   inputs: Sequence[np.ndarray],
   known: np.ndarray,
 ) -> Callable[[np.ndarray], np.ndarray]:
-  """Returns an encoding that computes nothing for arrays whose encodings are known.
+  """Returns an encoding that looks up arrays whose features are known.
 
   Args:
     encode: Maps any array of inputs to features.
-    inputs: The arrays that are known by their identity: equal ones are not.
+    inputs: The arrays, compared by identity: a copy is encoded anew.
     known: [N, d], their features, one array's behind the other's.
   """
   parts = np.split(known, np.cumsum([len(rows) for rows in inputs])[:-1])
@@ -121,7 +121,7 @@ def scale(images: tf.Tensor) -> tf.Tensor:
 
 
 def input_type(inputs: np.ndarray) -> tf.DType:
-  """Returns the type in which inputs are handed over: bytes, or float32."""
+  """Returns the type in which an encoder is given inputs: bytes, or float32."""
   return tf.uint8 if inputs.dtype == np.uint8 else tf.float32
 
 
@@ -153,7 +153,7 @@ def pool_cases(
       'cases; each image needs one of each.'
     )
   case_ids, index, counts = np.unique(cases, return_inverse=True, return_counts=True)
-  # Summed in float64, so that the order of the images does not show in float32.
+  # Summed in float64, so that the order of the images does not change float32 digits.
   sums = np.zeros([len(case_ids), features.shape[1]], np.float64)
   np.add.at(sums, index, features)
   means = (sums / counts[:, np.newaxis]).astype(np.float32)

@@ -28,8 +28,10 @@ class Search:
     share: Of the labelled images (or cases) of each class, what is held out: rounded
       half up and at least one, but nothing of a class that has one alone.
     at_most: Images (or cases) that are held out at most, drawn from those.
-    few: Where a part has fewer than these, there are several, and scores are averaged.
-    splits: The most of them: other images (or cases) of each class, as far as it goes.
+    few: If a part has fewer images (or cases), there are several parts, and scores are
+      averaged.
+    splits: How many parts at most; they hold different images (or cases) of each class
+      as far as there are enough.
     fallback: The rate where no class has two labels, so that nothing can be held out.
   """
 
@@ -67,8 +69,7 @@ class Chosen(NamedTuple):
   Attributes:
     learning_rate: The rate.
     steps: The steps after which training stops.
-    validated: Images (or cases) that it was chosen on, in all parts; 0: it is the
-      fallback.
+    validated: Images (or cases) of all validation parts; 0: the rate is the fallback.
   """
 
   learning_rate: float
@@ -100,7 +101,8 @@ def hold_out(
     labels: int [n], all with a class.
     search: Says how much is held out.
     seed: Non-negative integer.
-    number: Of the part, from 0: the next of each class's, which begin again at its end.
+    number: Of the part, from 0. Each takes the next images (or cases) of every class,
+      and at the end of a class those from its beginning.
 
   Returns:
     int64, increasing positions: at least one of each class that has two labels or more,
@@ -120,9 +122,10 @@ def hold_out(
 
 
 def score(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-  """Returns the accuracy, and minus the cross-entropy, which decides between equals.
+  """Returns the accuracy, and minus the cross-entropy, which breaks ties.
 
-  Of few labels many rates have the same accuracy. What is not finite comes last.
+  With few labels many rates have the same accuracy. Logits that are not finite have the
+  lowest score.
   """
   logits = logits.astype(np.float64)
   highest = np.max(logits, axis=1, keepdims=True)

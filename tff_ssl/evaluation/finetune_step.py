@@ -1,8 +1,8 @@
 """One step of fine-tuning: Adam on the mean cross-entropy of a batch of cases.
 
-A batch is whole, or in chunks of whole cases that are computed side by side
-(`computing.chunks`): the mean over the batch is the sum over chunks of what each
-contributes, where no example's encoding depends on another's.
+A batch is computed whole, or in chunks of whole cases, side by side
+(`computing.chunks`): where no example's encoding depends on another's, the gradient of
+the batch is the sum of what its chunks contribute.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ from tff_ssl.computing import sessions
 from tff_ssl.evaluation import features
 from tff_ssl.optimization import adam
 
-# Few cores should have an equal share of a batch's chunks, and a chunk some images, for
-# each operation costs time by itself.
+# The number of chunks is a multiple of 4, for cores to have equal shares; a chunk has
+# at least 16 images, for each operation has a fixed cost.
 _CHUNKS_MULTIPLE, _LEAST_IMAGES = 4, 16
 
 
@@ -159,7 +159,7 @@ class Step:
 def _inputs(images: tf.Tensor, flips: tf.Tensor | None) -> tf.Tensor:
   """Returns images as the encoder sees them."""
   if flips is not None:
-    # Of bytes: a quarter of the memory of scaled images, with the same result.
+    # While they are bytes: a quarter of the memory of scaled images, the same result.
     images = tf.where(flips, tf.reverse(images, axis=[2]), images)
   return features.scale(images)
 
@@ -169,11 +169,11 @@ def chunk_bounds(segments: np.ndarray, together: int) -> np.ndarray:
 
   Args:
     segments: int [n], n at least 1: the case of each image, from 0, increasing.
-    together: Images of a chunk, about, at most.
+    together: About how many images a chunk has at most.
 
   Returns:
-    int32 [chunks + 1, 2]: the first image and the first case of each chunk, and behind
-    the last.
+    int32 [chunks + 1, 2]: the first image and the first case of each chunk, and at last
+    the numbers of all images and cases.
   """
   ends = np.cumsum(np.bincount(segments))
   count = -(-ends[-1] // together)

@@ -50,8 +50,9 @@ class LinearClassifier:
     mean: float32 [d], subtracted from the features.
     scale: float32 [d], by which they are then divided.
     kernel: float32 [d, num_classes].
-    bias: float32 [num_classes]; minus infinity for a class that had no examples.
-    converged: Whether the fit reached its optimum; true of a fixed number of steps.
+    bias: float32 [num_classes]; of regression and of closed forms minus infinity for a
+      class without examples.
+    converged: Whether the fit reached its optimum; true where steps are a fixed number.
   """
 
   mean: np.ndarray

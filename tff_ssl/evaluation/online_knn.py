@@ -1,4 +1,4 @@
-"""A cheap kNN of a few examples, to watch an encoder while it is trained.
+"""A cheap kNN among a few examples, to watch an encoder while it is trained.
 
 Its numbers are for curves: with so few examples they are lower than those of
 `suite.evaluate`, and vary by some per cent. The examples are drawn once, so that rounds
@@ -27,9 +27,11 @@ class Watched:
   """The examples of the kNN, each classified by itself.
 
   Attributes:
-    inputs: What the encoder reads, [N, ...]: of the bank, then of what is classified.
+    inputs: What the encoder reads, [N, ...]: the bank, which votes, then the examples
+      that are classified.
     bank_labels: int [B].
-    labels: int labels of what is classified, by what the numbers' names begin with.
+    labels: int labels of the examples that are classified, by the start of the names of
+      their numbers ('', 'validation/').
     num_classes: Number of classes.
     config: Of the vote.
   """
@@ -68,7 +70,7 @@ class Watched:
     return numbers
 
   def rounds_between(self, examples: float, share: float) -> int:
-    """Returns after how many rounds of training the kNN takes a share of its cost.
+    """Returns how many rounds apart kNNs cost this share of training.
 
     It does not depend on the number of rounds in all: a run that goes on with more of
     them has the kNN in the same rounds.
@@ -92,8 +94,8 @@ def choose(
 
   Args:
     train: Whose labelled examples vote; at least one is labelled.
-    queried: What is classified, by what the numbers' names begin with; of each set at
-      least one is labelled.
+    queried: The sets that are classified, by the start of the names of their numbers;
+      each has a labelled example.
     num_classes: Number of classes.
     seed: Of the draws.
     field: What the encoder reads.
@@ -119,7 +121,7 @@ def _drawn(labels: np.ndarray, most: int, seed: int) -> np.ndarray:
   labelled = np.flatnonzero(np.asarray(labels) >= 0)
   share = min(1.0, most / max(1, labelled.size))
   found = labels_lib.label_fraction(labels, share, seed)
-  # Of many classes, at least one each may be more.
+  # One of each class at least: of many classes that may be more.
   if found.size > most:
     found = np.sort(np.random.default_rng(seed).permutation(found)[:most])
   return found

@@ -1,4 +1,4 @@
-"""How well masks and boxes that were predicted lie over the true ones.
+"""Intersection over union of predicted and true masks and boxes.
 
 Everingham et al., "The PASCAL Visual Object Classes (VOC) Challenge", IJCV 2010,
 Section 4.2: intersection over union (IoU), and an object counts as found where the IoU

@@ -1,7 +1,7 @@
 """Population statistics of an encoder that was trained outside of a run.
 
-The encoder of a run brings its own, which its algorithm has kept. A random encoder, and
-one that was fine-tuned, are given those of the images that they may see.
+The encoder of a run has its own, which its algorithm has kept. For a random encoder,
+and for one that was fine-tuned, they are computed from the images that it may see.
 """
 
 import collections
@@ -53,7 +53,7 @@ def build_complete(network: network_lib.Network) -> Complete:
 def trained(
   network: network_lib.Network, params: network_lib.Params
 ) -> network_lib.Params:
-  """Returns the parameters without population statistics, if there are any.
+  """Returns the parameters that are trained: without population statistics.
 
   Args:
     network: Whose they are.

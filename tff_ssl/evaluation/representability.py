@@ -1,4 +1,4 @@
-"""What linear encoders learn of skewed clients: the theory of Dec-SSL, computed.
+"""What linear encoders learn from skewed clients: the theory of Dec-SSL, computed.
 
 "Does Learning from Decentralized Non-IID Unlabeled Data Benefit from Self Supervision?"
 (Dec-SSL), Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake, ICLR 2023:
@@ -47,19 +47,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Of Newton's method on the margins, and of the solution of each of its systems.
+# At most so many steps of Newton's method on the margins, and of each system's solver.
 _MAX_STEPS = 300
-# Distance from the minimum at most, as a share of its norm.
+# How far from the minimum the solution may be, as a share of its norm.
 _ACCURACY = 1e-4
-# The rest of a system that is left.
+# The share of a system's right side that its solver may leave.
 _NEARLY = 0.05
-# A singular value of this part of the largest is no feature, but the solver's rest.
+# Singular values up to this share of the largest are the solver's error, no features.
 _RANK = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """The data of all sources, and the features that are learned of them.
+  """The data of all sources, and the features that are learned from them.
 
   Attributes:
     dimension: d.
@@ -143,13 +143,13 @@ class Learned(NamedTuple):
 
 
 class Study(NamedTuple):
-  """What is learned at each source, and of all of them together.
+  """What is learned at each source, and from all of them together.
 
   Attributes:
     ssl: By self-supervision, at each source.
-    ssl_together: Of the global objective.
+    ssl_together: By self-supervision, from the global objective.
     sl: By supervision, at each source.
-    sl_together: Of the global objective.
+    sl_together: By supervision, from the global objective.
   """
 
   ssl: list[Learned]
@@ -264,7 +264,7 @@ def margin_classifier(
   weights = np.zeros([num_classes, x.shape[1]])
   for _ in range(_MAX_STEPS):
     value, gradient, lacking = margins.at(weights)
-    # The curvature is at least 1: so far is the minimum at most.
+    # The curvature is at least 1, so the minimum is at most this far away.
     distance = float(np.linalg.norm(gradient))
     if distance <= _ACCURACY * float(np.linalg.norm(weights)):
       return weights
@@ -283,7 +283,7 @@ def margin_classifier(
 
 
 class _Margins:
-  """What is minimised, with its derivatives: between kinks it is quadratic."""
+  """The objective of margins and its derivatives; between kinks it is quadratic."""
 
   def __init__(self, x: np.ndarray, y: np.ndarray, num_classes: int, hinge: float):
     self._x, self._y, self._hinge = x, y, hinge

@@ -9,9 +9,9 @@ the partner, itself included, behind a better ones, min(max(k - a, 0), t) / t. T
 records that say the same are then each right half of the time, and an encoder that
 gives all the same encoding has exactly the recall of chance, k / n.
 
-CCO and VICReg leave free what no correlation or covariance tells: the mean of a
-projection's numbers (of CCO their scale too), which a cosine is moved by. `standardise`
-takes both out, as they are over the training examples.
+Correlations and covariances do not fix the mean of a projection's numbers (nor, for
+CCO, their scale), so CCO and VICReg leave them free; but cosines depend on them.
+`standardise` removes both, by mean and deviation over the training examples.
 
 Source: Radford et al., 2021 (CLIP), section 3.1, for zero-shot classification; recall
 at k both ways is that of image-text retrieval (Karpathy and Fei-Fei, 2015).
@@ -110,7 +110,7 @@ def recalls(
 
 
 def standardise(projections: np.ndarray, training: np.ndarray) -> np.ndarray:
-  """Takes out mean and deviation, those of training examples.
+  """Standardises projections by mean and deviation of training examples.
 
   Args:
     projections: [n, d].

@@ -1,4 +1,4 @@
-"""Predictions of a test set as named numbers, over all of it and over clients.
+"""Scores of a test set's predictions by name, over all of it and over clients.
 
 They are accuracy, recall of each class and balanced accuracy. An absent class is one
 that no true label names. Its recall is not a number; balanced accuracy is the mean over
@@ -23,7 +23,7 @@ class Scorer:
   """Turns predictions of the test images (or cases) into numbers."""
 
   def __init__(self, test_set: encoded.EncodedSet, num_classes: int, deal: Deal | None):
-    """Sets what predictions are compared with.
+    """Sets the labels that predictions are compared with.
 
     Args:
       test_set: The test images (or cases); those without a label are left out.

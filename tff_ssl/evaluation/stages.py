@@ -1,8 +1,8 @@
-"""Says what an evaluation that takes long is doing, and how long it still will.
+"""Lines on the terminal about a long evaluation: its stage, and the time left.
 
-Functions of this package name their stages (`begin`) and tell how far they are
-(`update`); nothing is written unless a program asks for lines (`telling`). What is
-written has no part in any number.
+Functions of this package name their stages (`begin`) and say how far they are
+(`update`); nothing is written unless a program asks for lines (`telling`). No number
+depends on it.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ import sys
 import time
 from typing import TextIO
 
-# An evaluation of few seconds says nothing; a stage of many, more than once.
+# An evaluation that takes less writes nothing; a longer stage writes this often.
 _QUIET_SECONDS = 5.0
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -26,7 +26,7 @@ class Lines:
     clock: Callable[[], float] = time.monotonic,
     what: str = 'evaluating',
   ):
-    """Begins to count.
+    """Starts the clock.
 
     Args:
       stream: Where to write; None: stderr.
@@ -46,7 +46,7 @@ class Lines:
       self._write('')
 
   def update(self, done: int, total: int) -> None:
-    """Tells that a part of the stage is done."""
+    """Says how much of the stage is done."""
     now = self._clock()
     if now - self._began < _QUIET_SECONDS or not 0 < done < total:
       return
@@ -72,7 +72,7 @@ _lines: contextvars.ContextVar[Lines | None] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def telling(lines: Lines | None = None) -> Iterator[None]:
-  """Has stages written within it.
+  """Writes a line for each stage that begins within the block.
 
   Args:
     lines: What writes; None: lines on stderr.
@@ -91,6 +91,6 @@ def begin(stage: str) -> None:
 
 
 def update(done: int, total: int) -> None:
-  """Tells how much of the stage is done, in units of its own."""
+  """Says how much of the stage is done, in any units."""
   if (lines := _lines.get()) is not None:
     lines.update(done, total)

@@ -285,16 +285,16 @@ class _Tested:
 
 
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
-  """Returns arrays one behind the other, a single one as it is: it may be of a file."""
+  """Concatenates arrays; a single one is returned as it is: it may be a file's map."""
   return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _first_only(
   encode: Callable[[np.ndarray], np.ndarray],
 ) -> Callable[[np.ndarray], np.ndarray]:
-  """Returns an encoding for methods that use none but should know a diverged encoder.
+  """Returns an encoding of the first example alone, which stands for all others.
 
-  Each example has the encoding of the first.
+  It is for methods that use no encodings, but must refuse an encoder that has diverged.
   """
 
   def encode_first(inputs: np.ndarray) -> np.ndarray:
@@ -314,7 +314,7 @@ def _frozen(
   federated: Federated | None,
   knn_config: knn.KnnConfig | None,
 ) -> tuple[np.ndarray, bool]:
-  """Returns the predictions of a method on frozen features, and if it converged."""
+  """Returns a method's predictions from frozen features, and whether it converged."""
   if method == FEDERATED_LINEAR:
     assert federated is not None
     classifier = federated(train_set.features, train_set.labels, kept)

@@ -1,10 +1,11 @@
-"""What rounds with noise cost in differential privacy: counted by dp_accounting.
+"""Epsilon: what rounds with noise cost in differential privacy, by dp_accounting.
 
 Ilya Mironov. Renyi Differential Privacy. CSF 2017; of cohorts of a fixed size Yu-Xiang
 Wang, Borja Balle, Shiva Kasiviswanathan. Subsampled Renyi Differential Privacy and
 Analytical Moments Accountant. AISTATS 2019, theorem 27.
 
-The unit is a client. What is counted is what a run draws:
+The unit of privacy is a client. How rounds are counted depends on how their cohorts are
+drawn:
 
   - `sampling.Cohorts`, of a fixed size without replacement. The theorem for that
     compares populations in which one client is replaced by another; a sum of clients
@@ -14,12 +15,12 @@ The unit is a client. What is counted is what a run draws:
     Mironov, Talwar and Zhang, "Renyi Differential Privacy of the Sampled Gaussian
     Mechanism", 2019). Populations with one client more or less are compared, a sum
     changes by up to C, and the number of clients of a round is a secret.
-  - `sampling.PassCohorts`, pass after pass through the population. Nothing is made of
-    who is drawn, which may be known: what counts is how often a client takes part, at
-    most once a pass. Compared are a client's contributions and zeros in their place,
-    with its number of examples and its place in the cohorts as they are (zero-out, of
-    Kairouz et al., "Practical and Private (Deep) Learning without Sampling or
-    Shuffling", ICML 2021); a sum changes by up to C.
+  - `sampling.PassCohorts`, pass after pass through the population. Who is in a
+    cohort may be known, and does not lessen epsilon: what counts is how often a client
+    takes part, at most once a pass. Compared are populations in one of which a client
+    contributes zeros, with its number of examples and its place in the cohorts as they
+    are (zero-out, of Kairouz et al., "Practical and Private (Deep) Learning without
+    Sampling or Shuffling", ICML 2021); a sum changes by up to C.
 """
 
 import collections
@@ -35,33 +36,35 @@ import numpy as np
 
 from tff_ssl.runtime import sampling as sampling_lib
 
-# What the numbers come from, for whoever checks them.
+# The library that counts and its version, for whoever checks the numbers.
 NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
 # How cohorts are drawn.
 FIXED, POISSON, PASSES = 'fixed', 'poisson', 'passes'
-# By how many clip norms a client that is replaced moves a sum, and one that is added.
+# By how many clip norms a client moves a sum: if it is replaced, added, or zeros.
 _SENSITIVITY = {FIXED: 2.0, POISSON: 1.0, PASSES: 1.0}
-# Of Gaussian noise without sampling dp_accounting does not ask for the relation.
+# dp_accounting does not use the relation for Gaussian noise without sampling (passes).
 _NEIGHBOURS = {
   FIXED: dp_accounting.NeighboringRelation.REPLACE_ONE,
   POISSON: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
   PASSES: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
 }
-# Orders alpha that noise is first looked for with: a quarter of dp_accounting's in a
-# tenth of its time. Epsilon by fewer orders is never smaller.
+# Renyi orders alpha for noise that is not Gaussian: of it only whole ones are known.
 _WHOLE_ORDERS = (*range(2, 64), 128, 256, 512, 1024)
+# Those that the search for noise begins with: a quarter of dp_accounting's, in a tenth
+# of its time. Epsilon by fewer orders is never smaller.
 _FEW_ORDERS = (1.1, 1.25, 1.5, 1.75, *range(2, 33), 40, 50, 63)
-# Where the noise of a round is looked for, as a multiplier.
+# Noise multipliers of a round between which the search looks.
 _LEAST, _MOST = 1e-2, 1e6
-# What of a budget may be left, and how often the orders are chosen anew for it.
+# The share of a budget that the search may leave unspent, and how often it chooses
+# orders anew for that.
 _LEFT, _REFINED = 0.005, 5
-# Orders on each side of the best one.
+# How many orders on each side of the best one it takes then.
 _NEAR = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-  """What each round of a run releases, and of whom.
+  """What each round of a run releases, and how its cohort is drawn.
 
   Attributes:
     population: N, all clients.
@@ -70,12 +73,12 @@ class Terms:
     multipliers: By the name of what a round releases, the standard deviation of its
       noise over the clip norm.
     delta: Of (epsilon, delta); below 1 / N.
-    amplified: Whether that cohorts are drawn counts. It does where noise is Gaussian
-      and who is in a cohort is secret; else a client counts as if in every round, or
-      in one of each pass.
+    amplified: Whether sampling lowers epsilon (privacy amplification): only where noise
+      is Gaussian and who is in a cohort is secret. Else a client counts as if in every
+      round, or in one of each pass.
     sampling: How cohorts are drawn: `FIXED`, `POISSON` or `PASSES`.
-    gaussian: Whether the noise is Gaussian. What is known of other noise is known of
-      whole orders of the Renyi divergence.
+    gaussian: Whether the noise is Gaussian. Of other noise the Renyi divergence is
+      known at whole orders alone.
   """
 
   population: int
@@ -131,14 +134,14 @@ class Terms:
     return sum(z**-2 for z in self.multipliers.values()) ** -0.5
 
   def counted(self, rounds: Iterable[int | None]) -> int:
-    """Returns what releases count as: in how many of them a client can be.
+    """Returns in how many of the releases one client can be.
 
-    In all, but for passes: there a client is in one round of each at most, and in all
-    releases of it where it was repeated after a kill.
+    That is all of them, but for passes: there a client is in at most one round of each
+    pass, and in all releases of that round where it was repeated after a kill.
 
     Args:
-      rounds: Of each release, that of which it is, from 1; None: it is not known, and
-        may be a round of any client.
+      rounds: The round of each release, from 1; None where it is not known: any client
+        may be in it.
     """
     if self.sampling != PASSES:
       return sum(1 for _ in rounds)
@@ -154,14 +157,14 @@ class Terms:
     return total + most.total()
 
   def counted_once(self, rounds: int) -> int:
-    """Returns `counted` of the first so many rounds, none of them repeated."""
+    """Returns `counted` of rounds 1 to `rounds`, none of them repeated."""
     if self.sampling != PASSES:
       return rounds
     per_pass = sampling_lib.rounds_of_pass(self.population, self.cohort)
     return -(-rounds // per_pass)
 
   def event(self) -> dp_accounting.DpEvent:
-    """Returns one round for a client that can be in it: all of its releases."""
+    """Returns all releases of one round that a client can be in, for dp_accounting."""
     released = dp_accounting.ComposedDpEvent(
       [
         dp_accounting.GaussianDpEvent(z / _SENSITIVITY[self.sampling])
@@ -183,7 +186,7 @@ class Terms:
     """Returns the terms that `as_json` made of them; other names are left out.
 
     Raises:
-      ValueError: If one is missing or none of its kind.
+      ValueError: If a value is missing, or is of another type.
     """
     own = {field.name: field for field in dataclasses.fields(cls)}
     for name, field in own.items():
@@ -192,7 +195,7 @@ class Terms:
     try:
       return cls(**{name: stored[name] for name in own if name in stored})
     except (AttributeError, TypeError) as error:
-      raise ValueError(f'a number or a name is none: {error}.') from error
+      raise ValueError(f'a value is of another type: {error}.') from error
 
   def as_json(self) -> dict[str, Any]:
     """Returns the terms as JSON values."""
@@ -210,7 +213,7 @@ class Terms:
 def new_accountant(
   orders: Sequence[float] | None = None, sampling: str = FIXED
 ) -> dp_accounting.rdp.RdpAccountant:
-  """Returns an accountant that compares populations as rounds are drawn of them.
+  """Returns an accountant of dp_accounting, with the relation that fits the sampling.
 
   Args:
     orders: alpha of the Renyi divergences; dp_accounting's when None.
@@ -220,10 +223,10 @@ def new_accountant(
 
 
 class Accountant:
-  """The privacy that any number of rounds of one kind costs."""
+  """Epsilon of any number of rounds on the same terms."""
 
   def __init__(self, terms: Terms, orders: Sequence[float] | None = None):
-    """Counts one round, of which others are multiples.
+    """Computes the Renyi divergences of one round; those of more are multiples.
 
     Args:
       terms: Of each round.
@@ -245,7 +248,7 @@ class Accountant:
     return self._epsilon(counted)[0]
 
   def _epsilon(self, counted: int) -> tuple[float, float]:
-    """Returns epsilon, and the order that it is of."""
+    """Returns epsilon, and the Renyi order that it comes from."""
     if not counted:
       return 0.0, float(self._orders[-1])
     found, order = dp_accounting.rdp.compute_epsilon(
@@ -258,7 +261,7 @@ class Accountant:
     return self.epsilon(self._terms.counted_once(rounds))
 
   def orders_near_best(self, rounds: int) -> list[float]:
-    """Returns the order that `epsilon_after` is of, and some on each side of it."""
+    """Returns the order that `epsilon_after` comes from, and some on each side."""
     _, best = self._epsilon(self._terms.counted_once(rounds))
     ordered = sorted(self._orders)
     place = int(np.argmin(np.abs(np.array(ordered) - best)))
@@ -301,8 +304,8 @@ def solve(
 
   Returns:
     z, the multiplier of all releases of a round together: with it a run spends at most
-    the budget, and as a rule more than 99 % of it. dp_accounting's orders end at 1,024
-    and begin above 1: of budgets beyond what these are best for, more may be left.
+    the budget, and as a rule more than 99 % of it. dp_accounting's orders begin above 1
+    and end at 1,024: of a budget whose best order lies beyond them, more may be left.
 
   Raises:
     ValueError: If a number is out of range, or no noise is enough.
@@ -319,7 +322,7 @@ def solve(
     return Accountant(terms, orders)
 
   def least(orders: Sequence[float], low: float, high: float, factor: float) -> float:
-    """Returns enough noise, at most `factor` times what is not, by some orders."""
+    """Returns noise that is enough by these orders, to within a factor."""
     while high > factor * low:
       middle = float(np.sqrt(low * high))
       is_enough = accountant(middle, orders).epsilon_after(rounds) <= epsilon
@@ -336,8 +339,8 @@ def solve(
       )
   z = least(_FEW_ORDERS, low, high, 1.01)
   for _ in range(_REFINED):
-    # As what is spent is counted: by all orders. Of them the best here and those next
-    # to it are looked for further with.
+    # By all orders, as a run's spending is counted. The search goes on with the best of
+    # them and those next to it.
     full = accountant(z, None)
     if full.epsilon_after(rounds) >= (1 - _LEFT) * epsilon:
       break

@@ -1,4 +1,4 @@
-"""Alarms: what is said on the terminal of numbers that tell of a run gone wrong."""
+"""Alarms: warnings on the terminal when the metrics show that a run goes wrong."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import sys
@@ -14,7 +14,7 @@ _MU, _RETURNING = 'mu', 'returning'
 
 
 class Alarm(Protocol):
-  """What looks at each round's metrics."""
+  """Looks at each round's metrics, and warns."""
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics."""
@@ -24,20 +24,20 @@ class Alarms:
   """Several alarms as one."""
 
   def __init__(self, alarms: Sequence[Alarm]):
-    """Holds them."""
+    """Watches nothing yet."""
     self._alarms = alarms
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
-    """Has each look at a round's flat metrics."""
+    """Shows a round's flat metrics to each alarm."""
     for alarm in self._alarms:
       alarm.update(round, metrics)
 
 
 class MixingAlarm:
-  """Warns where clients keep all of their own networks, or in a whole run nothing.
+  """Warns when clients keep all of their own networks, or none in a whole run.
 
-  Clients mix their networks with the global ones by mu, the share of their own; of
-  those that take part again a round has the mean.
+  Clients mix their networks with the global ones by mu, the share of their own. A
+  round's metrics have the mean over clients that have taken part before.
   """
 
   def __init__(
@@ -46,9 +46,9 @@ class MixingAlarm:
     """Watches nothing yet.
 
     Args:
-      all_kept: What is said once, in the first round with mu = 1 for every returning
-        client; None: nothing is.
-      none_kept: What is said after a run in which mu was 0 throughout.
+      all_kept: The warning in the first round with mu = 1 for every returning client;
+        None: there is none.
+      none_kept: The warning after a run in which mu was 0 throughout.
       stream: Where to warn; None: stderr.
     """
     self._all_kept = all_kept
@@ -58,7 +58,7 @@ class MixingAlarm:
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics."""
     mu, returning = (metrics_lib.find(metrics, name) for name in (_MU, _RETURNING))
-    # A mean of ones is 1 but for rounding, where sums are in another order.
+    # The mean of ones may be rounded.
     if self._all_kept and mu is not None and returning and mu >= 1 - 1e-6:
       tqdm.tqdm.write(f'warning: in round {round} {self._all_kept}', file=self._stream)
       self._all_kept = None
@@ -92,7 +92,7 @@ class CollapseAlarm:
     self._collapsed = False
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
-    """Looks at a round's flat metrics; what they do not hold is no alarm."""
+    """Looks at a round's flat metrics; without a spread there is no alarm."""
     spread = metrics_lib.find(metrics, _METRIC)
     if spread is None:
       return
@@ -101,7 +101,7 @@ class CollapseAlarm:
       return
     collapsed = spread < self._threshold
     if collapsed and not self._collapsed:
-      # Not `write`: a progress bar may stand on the line.
+      # By tqdm, for a progress bar may stand on the line.
       tqdm.tqdm.write(
         f'warning: in round {round} the spread of the encodings is {spread:.3g}, under '
         f'{self._threshold:g}: they may have collapsed to a point',

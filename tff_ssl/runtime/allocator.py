@@ -1,4 +1,4 @@
-"""How this process keeps memory that it has freed."""
+"""Makes malloc keep freed memory for this process."""
 
 import ctypes
 
@@ -7,15 +7,15 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 
 
 def keep_freed_memory() -> bool:
-  """Has malloc use freed memory again, and not give it back to the kernel at once.
+  """Makes malloc reuse freed memory instead of giving it back to the kernel.
 
   A round of clients that keep a state moves hundreds of megabytes, in blocks that glibc
-  maps and unmaps each time: clearing their pages took most of the driver's time. It is
-  for the whole process, whose memory may stay near its peak, and has to be called
-  before TensorFlow starts its threads: those that are there keep arenas of their own.
+  maps and unmaps each time: clearing their pages took most of the driver's time. It
+  holds for the whole process, whose memory may stay near its peak. It must be called
+  before TensorFlow starts its threads: threads that exist keep arenas of their own.
 
   Returns:
-    Whether it has been done: not where malloc is another than glibc's.
+    Whether it worked: it does not where malloc is another than glibc's.
   """
   try:
     mallopt = ctypes.CDLL(None).mallopt

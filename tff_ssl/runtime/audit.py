@@ -11,8 +11,9 @@ that nobody sent tell how the score looks without one. How well the two are told
 bounds epsilon from below: a bound above what is claimed says that something is broken,
 as a clip or the noise. One below says nothing of what an audit does not try.
 
-What is audited is the aggregation as the builder makes it, packs of clients too, and
-not a training: one value, one round, no cohort drawn. The claim for that is `claimed`.
+What is audited is the aggregation as the builder makes it, packs of clients included,
+and not a training: one value, one round, no cohort drawn. `Finding.claimed` is the
+epsilon of that.
 
 Deviations: the paper looks at the final model of a training and fits Gaussians to its
 scores; here are single releases, the fit is `estimate`, and the bound needs no fit.
@@ -37,10 +38,10 @@ from tff_ssl.federated import packs
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 
-# How much longer a canary is than it may be.
+# The length of a canary's update, in clip norms.
 _TOO_LONG = 1000.0
 _DIRECTION = 'direction'
-# Of scores, where thresholds are tried.
+# Quantiles of the scores that are tried as thresholds.
 _GRID = np.linspace(0, 1, 101)
 
 
@@ -50,13 +51,13 @@ class Canaries:
 
   Attributes:
     clients: Canaries of a round.
-    rounds: Of new canaries.
+    rounds: How many rounds there are, each with new canaries.
     dimension: Of their directions: many times `clients`.
-    absent: Directions a round that nobody sends.
-    num_packs: TFF values that the clients are packed into; 0: they are apart.
+    absent: Directions of a round that no client sends, to compare with.
+    num_packs: TFF values that the clients are packed into; 0: each client is one.
     seed: Of the directions.
-    silent: Clients of a round besides, that send zeros. Where clients add the noise,
-      they must be so many that all of it is there.
+    silent: Further clients of a round, which send zeros. Where clients add the noise,
+      canaries and these together must be as many as all of the noise takes.
   """
 
   clients: int = 200
@@ -81,11 +82,11 @@ class Canaries:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-  """What an audit has found of one release.
+  """What an audit has found about one release.
 
   Attributes:
-    claimed: Epsilon that the noise is said to have, for one client more or less.
-    lower_bound: Epsilon that it has at least, with 95 % confidence.
+    claimed: Epsilon by the noise multiplier, for one client more or less.
+    lower_bound: What epsilon is at least, with 95 % confidence.
     estimate: Epsilon of two Gaussians fitted to the scores, as in the paper.
     delta: Of all three.
   """
@@ -112,10 +113,10 @@ def audit(
 
   Args:
     aggregation: A private one, with the noise of each release.
-    noise_multiplier: What it is said to be.
+    noise_multiplier: The one that is claimed.
     clip_norm: Of updates.
-    delta: At which epsilon is told.
-    canaries: How.
+    delta: Of (epsilon, delta).
+    canaries: How the audit is made; None: the defaults.
   """
   inside, outside = scores(aggregation, clip_norm, canaries or Canaries())
   spread = math.sqrt((np.var(inside) + np.var(outside)) / 2)
@@ -139,8 +140,8 @@ def scores(
     canaries: How many.
 
   Returns:
-    Of directions that a client sent, [rounds x clients], and of those that nobody did,
-    [rounds x absent].
+    The scores of directions that a client sent, [rounds x clients], and of those that
+    nobody sent, [rounds x absent].
   """
   spec: Any = collections.OrderedDict(
     [
@@ -175,7 +176,7 @@ def scores(
 
 
 def _algorithm(dimension: int) -> phases.Algorithm:
-  """Returns rounds in which clients send what they hold, and the server keeps that."""
+  """Returns rounds whose clients send their directions; the model is their mean."""
 
   def initial():
     zeros = collections.OrderedDict([(_DIRECTION, tf.zeros([dimension]))])
@@ -224,9 +225,9 @@ def _data(directions: np.ndarray, num_packs: int) -> list[tf.data.Dataset]:
 def lower_bound(
   inside: np.ndarray, outside: np.ndarray, delta: float, confidence: float = 0.95
 ) -> float:
-  """Returns epsilon that a mechanism has at least, by how well presence is told.
+  """Bounds epsilon from below, by how well scores tell present canaries from absent.
 
-  A threshold is chosen by half of the scores; of the other half, whoever guesses
+  A threshold is chosen on half of the scores; on the other half, whoever guesses
   'present' above it is right with probability TPR and wrong with FPR, and
   (epsilon, delta)-privacy has TPR <= e^epsilon FPR + delta. Both are bounded by Clopper
   and Pearson (as in Nasr et al., "Adversary Instantiation", S&P 2021).
@@ -252,7 +253,7 @@ def lower_bound(
 def _bound(
   right: np.ndarray, wrong: np.ndarray, delta: float, confidence: float
 ) -> float:
-  """Returns the bound for one threshold; each error has half of what is left."""
+  """Returns the bound for one threshold; TPR and FPR share 1 - confidence equally."""
   tail = (1 - confidence) / 2
   hits, false = int(right.sum()), int(wrong.sum())
   at_least = stats.beta.ppf(tail, hits, len(right) - hits + 1) if hits else 0.0
@@ -265,10 +266,11 @@ def _bound(
 
 
 def gaussian_epsilon(shift: float, delta: float) -> float:
-  """Returns epsilon of two normal distributions that a shift tells apart.
+  """Returns epsilon at which two normal distributions of equal width are private.
 
   Args:
-    shift: mu, in standard deviations: 1 / z for one client more or less.
+    shift: mu, the distance of their means in standard deviations: 1 / z for one client
+      more or less.
     delta: Of epsilon.
 
   Source: Borja Balle, Yu-Xiang Wang. Improving the Gaussian Mechanism for Differential

@@ -1,4 +1,4 @@
-"""Which host does what of a batch of tasks, and what is done with their results.
+"""A batch of tasks for several hosts: who does which, what is repeated, the results.
 
 Pure bookkeeping, without threads: `hosts` holds a lock around every call. Results are
 kept by the place of their task, so that nothing depends on when they came or from whom.
@@ -8,7 +8,7 @@ import collections
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-# A task that hosts have answered with so many errors is not tried again.
+# After so many errors of one task the batch fails.
 TRIES = 3
 
 Task = Callable[[], Any]
@@ -19,11 +19,11 @@ class FailedError(RuntimeError):
 
 
 class Batch:
-  """Tasks, of which each is done once by some host.
+  """Tasks that hosts do; the first result of each counts.
 
   Attributes:
-    tasks: What is done.
-    repeated: How many had to be given out again.
+    tasks: The tasks.
+    repeated: How often a task was given out again.
   """
 
   def __init__(self, tasks: Sequence[Task], max_losses: int):
@@ -31,7 +31,8 @@ class Batch:
 
     Args:
       tasks: Each may be done by any host, and more than once.
-      max_losses: Of one task, after which it is the task that is blamed.
+      max_losses: How many hosts may be lost while they do one task; after more of them
+        the batch fails, for the task may be what ends them.
     """
     self.tasks = tasks
     self.repeated = 0
@@ -69,20 +70,20 @@ class Batch:
   ) -> int | None:
     """Gives a host its next task, if there is one for it.
 
-    Where none is left, it is one that another host is at: a host that has not answered
-    for some seconds, or takes so much longer than others did that it may never end.
-    Nothing is taken from that one; whichever result comes first counts.
+    Where no task waits, it may be one that another host is doing: if that host has not
+    answered for some seconds, or takes so much longer than others did that it may never
+    end. That host keeps it too; the result that comes first counts.
 
     Args:
-      host: Who asks.
+      host: The host that asks.
       connected: All hosts that have a connection.
       silent: Those of them that have not answered for some seconds.
-      now: Seconds.
-      patience: Seconds that every task may take; after that, three times as long as any
-        other of the batch.
+      now: The time, in seconds.
+      patience: Seconds that any task may take. A task that takes longer is given to a
+        second host after three times the longest of the batch so far.
     """
     for place in self._pending:
-      # One that has failed in a task gets it again where there is no other.
+      # A host that has failed at a task gets it again only where there is no other.
       tried = self._failed[place]
       if host not in tried or not set(connected) - set(tried):
         self._pending.remove(place)
@@ -105,7 +106,7 @@ class Batch:
     return set(self._running.pop(place, ()))
 
   def lost(self, place: int, host: str) -> None:
-    """Gives a task out again whose host was lost."""
+    """Puts the task of a lost host back, to be given out again."""
     if not self._is_released(place, host):
       return
     self._losses[place] += 1
@@ -117,7 +118,7 @@ class Batch:
     self._again(place)
 
   def failed(self, place: int, host: str, error: BaseException) -> None:
-    """Gives a task out again that a host answered with an error."""
+    """Puts a task back that a host answered with an error."""
     if not self._is_released(place, host):
       return
     self._failed[place].append(host)
@@ -131,7 +132,7 @@ class Batch:
     self._again(place)
 
   def running(self) -> Mapping[int, Collection[str]]:
-    """Returns who is at which task."""
+    """Returns the hosts that are doing each task, by its place."""
     return {place: tuple(who) for place, who in self._running.items() if who}
 
   def _give(self, place: int, host: str, now: float) -> int:
@@ -139,7 +140,7 @@ class Batch:
     return place
 
   def _is_released(self, place: int, host: str) -> bool:
-    """Takes a task from a host; returns whether nobody has done it or is at it."""
+    """Takes a task from a host; returns whether it is now neither done nor running."""
     runners = self._running.get(place, {})
     runners.pop(host, None)
     return place not in self._results and not runners

@@ -25,7 +25,7 @@ _NAME = re.compile(r'round_(\d+)\.npz')
 _KEEP = 2
 # A prefix of all names: the state may be a single array, with an empty path.
 _ROOT = 'state'
-# What is told of the state, next to it.
+# The entry with JSON about the state, and the round in it.
 _ABOUT, _ROUND = 'about', 'round'
 
 
@@ -54,7 +54,7 @@ class Checkpoints:
     Args:
       round: The round after which the state holds; 0 is the initial state.
       state: A nest of tuples, named tuples, lists and mappings of arrays.
-      about: What else is told of it, for `about`; JSON values.
+      about: What else is stored with it, for `about` to return; JSON values.
     """
     arrays = {name: np.asarray(leaf) for name, leaf in named_leaves(state).items()}
     text = json.dumps({_ROUND: round, **(about or {})})
@@ -95,13 +95,13 @@ class Checkpoints:
     return tree.unflatten_as(template, leaves)
 
   def about(self, round: int) -> dict[str, Any]:
-    """Returns what was told of the state after a round, with its `round`.
+    """Returns what `save` stored about the state after a round, and its `round`.
 
     Args:
       round: One of `rounds()`.
 
     Returns:
-      Values by name; nothing of a file that was written before there were any.
+      Values by name; none of a file of earlier code, which stored nothing.
 
     Raises:
       ValueError: If the file is unreadable, or is that of another round.
@@ -165,13 +165,13 @@ def _rounds(folder: pathlib.Path) -> list[int]:
 
 
 def _read(path: pathlib.Path, start: str = '') -> dict[str, np.ndarray]:
-  """Returns the arrays whose names start so, in the order they were saved."""
+  """Returns the arrays whose names begin with `start`, in the order of the file."""
   try:
-    # By zipfile first: `np.load` takes other kinds of files too, and they may be a
+    # `zipfile` first: `np.load` takes other kinds of files too, and this one may be a
     # stranger's.
     with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
       return {name: archive[name] for name in archive.files if name.startswith(start)}
-  except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+  except files.ZIP_ERRORS as error:
     raise ValueError(f'cannot read the checkpoint {path}: {error}') from error
 
 

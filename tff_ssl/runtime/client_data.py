@@ -76,7 +76,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
 
   @property
   def ids(self) -> ids_lib.Ids:
-    """The same ids; of a large population they are made when asked for."""
+    """The same ids; of a large population each is made when it is asked for."""
     return self._partition.client_ids
 
   @property

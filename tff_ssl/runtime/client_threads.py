@@ -36,14 +36,14 @@ class ClientThreads:
       thread.start()
 
   def map(self, function: Function, values: Sequence[Any]) -> list[Any]:
-    """Returns what a function gives of each value, in their order.
+    """Applies a function to each client's value; returns the results in their order.
 
     Args:
-      function: Of a value and the number of its device.
-      values: Of the clients.
+      function: Takes a value and the number of its device.
+      values: One for each client.
 
     Raises:
-      Exception: The first that a client has raised, in their order; those that have
+      Exception: What the first of the clients that failed has raised; clients that had
         not begun by then are not computed.
     """
     job = _Job(function, len(values))
@@ -52,7 +52,7 @@ class ClientThreads:
     return job.results()
 
   def stop(self) -> None:
-    """Ends them when what is queued is done."""
+    """Ends the threads once what is queued is done."""
     for tasks in self._queues:
       for _ in self._threads:
         tasks.put(None)
@@ -98,5 +98,5 @@ class _Task:
 def _work(tasks: 'queue.SimpleQueue[_Task | None]', device: int) -> None:
   while (task := tasks.get()) is not None:
     task.run(device)
-    # Not to keep a client's value while waiting.
+    # While it waits, the thread must not keep a client's value in memory.
     del task

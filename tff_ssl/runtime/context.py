@@ -1,4 +1,4 @@
-"""One context manager owns TFF's execution context and what is behind it.
+"""Opens TFF's execution contexts: of a worker, of this process, of many hosts.
 
 Typical use::
 
@@ -119,7 +119,7 @@ def in_process(
 
 
 def _checked(concurrency: int | None, intra_op_threads: int) -> int:
-  """Returns the number of clients that are computed at the same time."""
+  """Returns how many clients are computed at the same time, after checks."""
   if concurrency is None:
     concurrency = len(os.sched_getaffinity(0))
   if concurrency < 1:

@@ -1,4 +1,4 @@
-"""The execution contexts that `context` opens: what is behind each, and how it ends.
+"""The execution contexts that `context` opens, and how each ends.
 
 A context belongs to the process that opened it. In a fork of that process, where none
 of its threads are, it refuses at once and ends nothing.
@@ -26,12 +26,13 @@ from tff_ssl.runtime import resources
 from tff_ssl.runtime import worker as worker_lib
 
 _CONNECT_SECONDS = 60.0
-# Of a worker elsewhere that was there before.
+# For a worker that has answered before.
 _RECONNECT_SECONDS = 20.0
 
-# TFF's default context is one of a thread.
+# TFF's default context is per thread.
 _threads = threading.local()
-# That which `import tensorflow_federated` sets, unless a program has set its own first.
+# The default context as this module is imported: that of `import tensorflow_federated`,
+# unless the program has set its own before.
 _OF_IMPORT = tff.framework.get_context_stack().current
 
 
@@ -71,7 +72,7 @@ class Context:
     return resources.cpu_seconds(self._pids())
 
   def close(self) -> None:
-    """Ends what is behind it and removes the context; idempotent.
+    """Ends the context, and the threads or the worker of its own; idempotent.
 
     The context that was open around it, if there is one, is the default again. In a
     fork of the process that opened it nothing is ended.
@@ -94,7 +95,7 @@ class Context:
     self.close()
 
   def _end(self) -> None:
-    """Ends what is behind the context."""
+    """Ends what executes computations: threads, connections, a worker of our own."""
 
   def _pids(self) -> collections.OrderedDict[str, int]:
     return collections.OrderedDict(driver=os.getpid())
@@ -197,7 +198,7 @@ class WorkerContext(Context):
       raise worker_lib.LostError(self._lost)
 
   def _give_up(self, silent: float) -> None:
-    """Has calls that wait for an answer end; called in the thread that watches."""
+    """Ends calls that wait for an answer; called by the thread that watches."""
     whose = '' if self._worker is None else f', process {self._worker.pid},'
     self._lost = (
       f'the TFF worker at {self.address}{whose} has not answered for {silent:.0f} s'
@@ -205,7 +206,7 @@ class WorkerContext(Context):
     if self._worker is None:
       self._channel.close()
     elif self._worker.is_alive():
-      # Stopped, or hanging: it would be waited for without end.
+      # It is stopped or hangs: its calls would never return.
       self._worker.stop()
     else:
       self._lost = self._worker.describe_death()
@@ -252,7 +253,7 @@ class _Channel:
       return call
 
     def freed(request: Any) -> Any:
-      # Whoever freed it does not wait, and a worker that is gone holds nothing.
+      # Nobody waits for this, and a worker that is gone holds no values.
       with contextlib.suppress(grpc.RpcError, ValueError):
         return call(request)
 
@@ -260,14 +261,15 @@ class _Channel:
 
 
 class _Guarded(tff.framework.SyncContext):
-  """A TFF context that is asked before and after each call whether it is there."""
+  """A TFF context that raises an error of ours when its worker is lost."""
 
   def __init__(self, context: tff.framework.SyncContext, check: Callable[[], None]):
     """Executes nothing yet.
 
     Args:
       context: What executes computations.
-      check: Raises an error if it cannot.
+      check: Raises an error if nothing can be executed; called before each call, and
+        after one that failed.
     """
     self._context = context
     self._check = check
@@ -278,7 +280,7 @@ class _Guarded(tff.framework.SyncContext):
     try:
       return self._context.invoke(comp, arg)
     except Exception as error:
-      # What a call ends with when its connection is closed says nothing.
+      # gRPC's error of a closed connection does not say why it was closed.
       try:
         self._check()
       except worker_lib.LostError as lost:
@@ -297,10 +299,10 @@ def _enter(execution: Context) -> None:
 
 
 def _leave(execution: Context) -> None:
-  """Makes the context around one that is closed TFF's default, ours or a program's.
+  """Makes the context around a closed one TFF's default again, ours or a program's.
 
-  Not the one that `import tensorflow_federated` has set, which would start a worker at
-  the first call and never end it: none, instead.
+  If that is the one of `import tensorflow_federated`, there is no default afterwards:
+  it would start a worker at the first call and never end it.
   """
   outer = _open_here()
   if execution in outer:

@@ -1,4 +1,4 @@
-"""Reading `encoder.keras` of a run without executing anything of it.
+"""Reads `encoder.keras` of a run without executing anything in it.
 
 `tf.keras.models.load_model` builds what a file asks for, and a Lambda layer in an HDF5
 file, in a SavedModel or in a `.keras` archive is a program. Here the network is rebuilt
@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import registry
+from tff_ssl.runtime import files
 
 # The card's entry that the network is rebuilt from.
 NETWORK = 'network'
@@ -47,7 +48,7 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   try:
     with zipfile.ZipFile(path) as archive:
       layers, weights = json.loads(archive.read(_LAYERS)), archive.read(_WEIGHTS)
-  except (KeyError, ValueError, RecursionError, OSError, zipfile.BadZipFile) as error:
+  except (KeyError, *files.ZIP_ERRORS) as error:
     raise ValueError(f'{path} is not a .keras archive: {error}') from error
   if 4 * network.num_parameters > len(weights):
     raise ValueError(
@@ -94,8 +95,23 @@ def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
         f'{found.get(name, "(none)")}; it must be {expected.get(name, "absent")}'
       )
     aside.write_bytes(content)
-    # Reads arrays alone, one for each weight that the model has.
-    model.load_weights(aside)
+    try:
+      # Reads arrays alone, one for each weight that the model has.
+      model.load_weights(aside)
+    except OSError as error:
+      raise ValueError(f'{path} is damaged: {error}') from error
+
+
+def _is_floats(value: Any) -> bool:
+  """Returns whether an object of an HDF5 file is an array of floats in that file."""
+  # It may also be the definition of a type.
+  if not isinstance(value, h5py.Dataset) or value.external or value.is_virtual:
+    return False
+  try:
+    return bool(value.dtype.kind == 'f')
+  except TypeError:
+    # A type that NumPy does not have.
+    return False
 
 
 def _shapes(content: bytes, path: pathlib.Path) -> _SHAPES:
@@ -111,7 +127,7 @@ def _shapes(content: bytes, path: pathlib.Path) -> _SHAPES:
       value: Any = group[name]
       if isinstance(value, h5py.Group):
         visit(value)
-      elif value.external or value.is_virtual or value.dtype.kind != 'f':
+      elif not _is_floats(value):
         raise ValueError(f"{path} is damaged: '{where}' is not an array of floats")
       else:
         shapes[where] = value.shape

@@ -1,4 +1,4 @@
-"""What any context of ours needs of TFF: channels, executors, and compilation."""
+"""How computations are sent to TFF's workers: gRPC options, executors, compilation."""
 
 import collections
 from collections.abc import Callable
@@ -20,12 +20,11 @@ CHANNEL_OPTIONS = (
   ('grpc.max_reconnect_backoff_ms', 500),
 )
 
-
 Compile = Callable[[Any], Any]
 
 
 def compiler(optimize_graphs: bool) -> Compile:
-  """Returns what compiles a computation for a worker.
+  """Returns the function that compiles a computation for a worker.
 
   Args:
     optimize_graphs: Whether Grappler optimizes TensorFlow's graphs.
@@ -38,7 +37,7 @@ def compiler(optimize_graphs: bool) -> Compile:
 def build_context(
   factory: tff.framework.ExecutorFactory, compile_fn: Compile
 ) -> tff.framework.SyncExecutionContext:
-  """Returns the context that TFF is given of a worker.
+  """Returns a TFF context that executes computations by a worker.
 
   Args:
     factory: Makes the worker's executors.
@@ -59,7 +58,7 @@ def build_executor(
 
   Args:
     stub: Of the worker.
-    cardinalities: Values by placement; a round without clients has none.
+    cardinalities: Number of values by placement; without one there are 0 clients.
   """
   # The worker drops values that are no longer used when there are so many; a round
   # makes 3. By default it would keep the data and client states of six rounds.
@@ -71,7 +70,7 @@ def build_executor(
 def _transform_to_native(
   computation: tff.framework.ConcreteComputation,
 ) -> tff.framework.ConcreteComputation:
-  """Compiles as TFF does, but for the optimization of TensorFlow's graphs."""
+  """Compiles as TFF does, without optimizing TensorFlow's graphs."""
   block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
     computation.to_building_block()
   )

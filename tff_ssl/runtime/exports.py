@@ -1,9 +1,9 @@
 """Encoders for other programs: as Keras, SavedModel, TFLite and ONNX files.
 
-What is exported takes what a camera or a table gives, bytes of pixels or numbers as
-they were measured, and scales it itself. It returns `features`, and `probabilities`
+An exported model takes raw inputs, the bytes of pixels or the numbers of a table as
+they were measured, and scales them itself. It returns `features`, and `probabilities`
 where a classifier was fitted on them. It is made of standard Keras layers, so that
-every format is written from one model, and each is read again to be compared with it.
+every format is written from one model; `load` reads each again, to compare it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -23,7 +23,7 @@ from tff_ssl.runtime import files
 
 KERAS, SAVED_MODEL, TFLITE, ONNX = 'keras', 'savedmodel', 'tflite', 'onnx'
 FORMATS = (KERAS, SAVED_MODEL, TFLITE, ONNX)
-# What a model takes and gives, by name.
+# Names of a model's input and outputs.
 INPUT, FEATURES, PROBABILITIES = 'inputs', 'features', 'probabilities'
 # Not in the lock: TensorFlow 2.14 is older than what they are tested with.
 _OF_ONNX = ('tf2onnx', 'onnxruntime')
@@ -35,9 +35,10 @@ _NAMES = {
   ONNX: 'model.onnx',
 }
 _SIGNATURE = 'serving_default'
-# A class without examples has minus infinity, with which TFLite cannot compute.
+# In place of minus infinity, the bias of a class without examples, with which TFLite
+# cannot compute.
 _NEVER = -1e9
-# Of the layer that `ToKeras.offset` emits.
+# The equation of the layer that `ToKeras.offset` emits.
 _OFFSET = 'ntd,d->ntd'
 
 Outputs = Mapping[str, np.ndarray]
@@ -82,12 +83,12 @@ def with_preprocessing(
   scaling: Scaling | None = None,
   classifier: linear.LinearClassifier | None = None,
 ) -> tf.keras.Model:
-  """Returns a model that does all from what was measured to features.
+  """Returns a model from raw inputs to features and, with a classifier, probabilities.
 
   Args:
     encoder: Of images in [0, 1] [n, H, W, C], or of standardised vectors [n, d].
-    scaling: Of vectors, where it is known; None: they are taken as they are.
-    classifier: Of the features; None: there are no probabilities.
+    scaling: Of vectors; None: they are taken as they are.
+    classifier: Gives the probabilities; None: there are none.
 
   Returns:
     A model of `inputs`, uint8 [n, H, W, C] or float32 [n, d], to a mapping with
@@ -124,7 +125,7 @@ def _standardised(x: Any, mean: np.ndarray, factor: np.ndarray, name: str) -> An
 def write(
   model: tf.keras.Model, name: str, folder: str | os.PathLike[str]
 ) -> pathlib.Path:
-  """Writes a model in one format; what is there of the format is replaced.
+  """Writes a model in one format; replaces what the folder has of that format.
 
   Args:
     model: From `with_preprocessing`.
@@ -164,7 +165,7 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
   if name == SAVED_MODEL:
     loaded = tf.saved_model.load(str(path))
     run = loaded.signatures[_SIGNATURE]
-    # The variables live as long as what was loaded.
+    # `loaded` is kept, for the variables live only as long as it.
     return lambda inputs: _arrays(run(**{INPUT: tf.constant(inputs)}), loaded)
   if name == TFLITE:
     interpreter = tf.lite.Interpreter(str(path))
@@ -197,7 +198,7 @@ def largest_difference(found: Outputs, expected: Outputs) -> float:
     np.max(np.abs(found[name] - value)) / max(1.0, np.max(np.abs(value)))
     for name, value in expected.items()
   ]
-  # A maximum with `max` would pass over what is not a number.
+  # By NumPy: Python's `max` would pass over NaN.
   return float(np.max(shares))
 
 
@@ -207,7 +208,7 @@ def _arrays(outputs: Mapping[str, Any], *kept: object) -> Outputs:
 
 
 def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> Outputs:
-  """Runs a signature on some inputs at a time, of which there are some."""
+  """Runs a signature on `size` inputs at a time; there is at least one."""
   parts = []
   for start in range(0, len(inputs), size):
     found = runner(**{INPUT: inputs[start : start + size]})
@@ -217,7 +218,7 @@ def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> Outputs:
 
 
 def _serving(model: tf.keras.Model, batch: int | None = None) -> Any:
-  """Returns a function of the inputs alone; None: for batches of any size."""
+  """Returns a model as a function with types; batch None: of any size."""
   shape = (batch, *model.input_shape[1:])
   spec = tf.TensorSpec(shape, model.inputs[0].dtype, name=INPUT)
   return tf.function(lambda inputs: model(inputs), [spec], autograph=False)
@@ -227,7 +228,7 @@ def _write_saved_model(
   model: tf.keras.Model, path: pathlib.Path, batch: int | None = None
 ) -> None:
   module = tf.Module()
-  # Not the model itself, with which Keras would write another program of its own.
+  # The variables and not the model, for which Keras would write functions of its own.
   module.variables_of_model = list(model.variables)
   module.serve = _serving(model, batch)
   aside = pathlib.Path(
@@ -250,7 +251,8 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
     for layer in model.submodules:
       attends |= isinstance(layer, tf.keras.layers.MultiHeadAttention)
       _simplify(layer)
-    # Of attention over batches of any size TFLite makes a product that it refuses.
+    # From attention over batches of any size the converter makes a product that TFLite
+    # refuses.
     _write_saved_model(model, path, batch=1 if attends else None)
     converter = tf.lite.TFLiteConverter.from_saved_model(
       str(path), signature_keys=[_SIGNATURE]
@@ -259,10 +261,10 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
 
 
 def _simplify(layer: tf.Module) -> None:
-  """Gives a layer another form of what it computes, where TFLite refuses Keras's.
+  """Makes a layer compute the same in operations that TFLite takes.
 
-  Of an offset TFLite makes a product of matrices; of Keras's group norm, which has a
-  mask of ones, means that do not broadcast.
+  From Keras's layers it makes what it refuses: from an offset a product of matrices,
+  from group norm, which has a mask of ones, means that do not broadcast.
   """
   if isinstance(layer, tf.keras.layers.GroupNormalization):
     layer.call = lambda x: _group_norm(

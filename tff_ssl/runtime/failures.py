@@ -1,8 +1,8 @@
-"""What can end any run at any time, told from mistakes in its input and in this code.
+"""Failures of the machine, which can end any run at any time, as one sentence each.
 
-A worker that dies or says nothing, a full disk, no memory: each is one sentence, which
-names the file where there is one. Whatever else is raised is nobody's sentence, and
-needs its traceback.
+They are a worker that dies or does not answer, a full disk, and too little memory; the
+sentence names the file where there is one. Any other error is a mistake, in the input
+or in this code: bad input has a message of its own, and a fault needs its traceback.
 """
 
 import errno
@@ -11,7 +11,7 @@ from typing import Any
 
 from tff_ssl.runtime import worker
 
-# Of TensorFlow's errors, by the status of what went wrong.
+# TensorFlow's error where memory, or the disk, is used up.
 _NO_ROOM = 'ResourceExhaustedError'
 _ON_DISK = ('No space left on device', 'Disk quota exceeded')
 
@@ -21,7 +21,7 @@ class FailureError(Exception):
 
 
 def sentence(error: BaseException) -> str | None:
-  """Returns what a failure is called, in one line that ends in a full stop.
+  """Describes a failure in one line that ends in a full stop.
 
   Args:
     error: Any exception.
@@ -36,7 +36,7 @@ def sentence(error: BaseException) -> str | None:
   if isinstance(error, MemoryError):
     return _no_memory(str(error))
   if _is_full(error):
-    text = str(error)
+    text = _told(error)
     if any(words in text for words in _ON_DISK):
       return _line(f'the disk is full: {_first_line(text)}')
     return _no_memory(_first_line(text))
@@ -53,7 +53,7 @@ def _of_system(error: OSError) -> str:
 
 def _is_full(error: BaseException) -> bool:
   """Returns whether TensorFlow, here or in a worker, has no memory or disk left."""
-  # Neither is imported for this: what raised the error has done so.
+  # Neither is imported for this: if one raised the error, it is loaded.
   tensorflow: Any = sys.modules.get('tensorflow')
   if tensorflow is not None and isinstance(error, tensorflow.errors.OpError):
     text = str(error)
@@ -63,6 +63,13 @@ def _is_full(error: BaseException) -> bool:
     code = getattr(error, 'code', lambda: None)()
     return bool(code == grpc.StatusCode.RESOURCE_EXHAUSTED)
   return False
+
+
+def _told(error: BaseException) -> str:
+  """Returns what an error of TensorFlow or gRPC says of its cause."""
+  # The first line of gRPC's own text says only that a call has failed.
+  details = getattr(error, 'details', None)
+  return str((details() if callable(details) else None) or error)
 
 
 def _no_memory(text: str) -> str:

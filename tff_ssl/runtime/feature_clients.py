@@ -1,4 +1,4 @@
-"""Clients that hold features of a frozen encoder, for what is trained on these."""
+"""Client data of features of a frozen encoder, to train classifiers on."""
 
 import collections
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from tff_ssl.runtime import client_data
 def held(
   partition: Mapping[str, np.ndarray], kept: np.ndarray, num_examples: int, what: str
 ) -> collections.OrderedDict[str, np.ndarray]:
-  """Finds which of the labels that are used each client holds.
+  """Finds which of the labelled examples in use each client holds.
 
   Args:
     partition: Client id -> int64 [n] positions of examples.
     kept: int [m], positions of the examples whose labels are used.
     num_examples: Of all.
-    what: For an error: what needs a label.
+    what: What needs a label, for the error.
 
   Returns:
-    Client id -> the kept positions, of each client that has one.
+    Client id -> its kept positions; clients without any are left out.
 
   Raises:
     ValueError: No client holds one, or positions are out of range.

@@ -9,8 +9,20 @@ import pathlib
 import shutil
 import tempfile
 from typing import Any
+import zipfile
+import zlib
 
 _ASIDE = '.aside-'
+# What Python's `zipfile` raises while it reads a damaged archive: of a wrong version or
+# method a NotImplementedError, of a file that says it is encrypted a RuntimeError.
+ZIP_ERRORS = (
+  OSError,
+  EOFError,
+  RuntimeError,
+  ValueError,
+  zipfile.BadZipFile,
+  zlib.error,
+)
 
 
 @contextlib.contextmanager
@@ -42,7 +54,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def temporary_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-  """Has temporary files of the block, other libraries' too, lie in a folder.
+  """Puts the temporary files of the block, also other libraries', into a folder.
 
   Keras writes some beside a model that it saves, in TMPDIR, where they would stay after
   a SIGKILL. What it leaves here, `remove_asides` removes. Not for two threads at once:
@@ -84,7 +96,7 @@ def is_aside(path: pathlib.Path) -> bool:
 
 
 def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any]':
-  """Reads a JSON file that holds an object, which may be anybody's.
+  """Reads a JSON file that holds an object, and that may be a stranger's.
 
   Args:
     path: The file.
@@ -93,7 +105,7 @@ def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any
     Its values by name, in the order of the file.
 
   Raises:
-    ValueError: If it is none; the message names it.
+    ValueError: If it is not JSON, or holds no object; the message names the file.
     OSError: If it cannot be read.
   """
   text = pathlib.Path(path).read_bytes()
@@ -113,10 +125,10 @@ def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> Non
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-  """Refuses a folder that cannot be made; leaves none that was not there.
+  """Refuses a folder that cannot be made; removes what it made to find out.
 
   Args:
-    path: Of the folder, or of one that is there.
+    path: The folder, which may exist.
 
   Raises:
     OSError: If it, or one that it lies in, is a file or may not be made.
@@ -127,6 +139,6 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     path.mkdir(parents=True, exist_ok=True)
   finally:
     for each in missing:
-      # What somebody has begun to use stays.
+      # A folder that another process has begun to use stays.
       with contextlib.suppress(OSError):
         each.rmdir()

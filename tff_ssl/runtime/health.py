@@ -1,7 +1,7 @@
-"""Whether a TFF worker is alive, while it computes too.
+"""Asks whether a TFF worker is alive, also while it computes.
 
-Asked by the standard health check of gRPC. TFF's worker does not implement it, and says
-so at once, from another thread than those that compute: any answer will do.
+The question is gRPC's standard health check. TFF's worker does not implement it, and
+says so at once, from another thread than those that compute: any answer will do.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ _METHOD = '/grpc.health.v1.Health/Check'
 # A connection of its own: not behind the data of a round.
 _OPTIONS = (('grpc.use_local_subchannel_pool', 1),)
 _EVERY, _PATIENCE = 1.0, 5.0
-# So often without an answer, and for so many seconds. Several times: a process that was
-# stopped itself finds its own question unanswered when it goes on.
+# A worker is lost after this many unanswered questions and seconds. One question is not
+# enough: where this process itself was stopped, one has timed out as it goes on.
 _TIMES, _SILENT = 3, 15.0
 
 
@@ -40,15 +40,14 @@ def answers(
 
 
 class Watch:
-  """Asks a worker now and then, in a thread of its own, until it is silent."""
+  """Asks a worker each second, in a thread of its own, and tells when it is silent."""
 
   def __init__(self, address: str, lost: Callable[[float], None]):
-    """Begins.
+    """Starts the thread.
 
     Args:
       address: 'host:port'.
-      lost: Is told for how many seconds there was no answer, once, when that is too
-        long.
+      lost: Called once, with the seconds without an answer, when these are too many.
     """
     self._channel = grpc.insecure_channel(address, _OPTIONS)
     self._lost = lost
@@ -56,7 +55,7 @@ class Watch:
     threading.Thread(target=self._ask, name='tff_ssl_watch', daemon=True).start()
 
   def stop(self) -> None:
-    """Ends it; it may still wait for an answer, of which it tells nobody."""
+    """Ends the questions; `lost` is not called any more, even if one is pending."""
     self._stopped.set()
     self._channel.close()
 

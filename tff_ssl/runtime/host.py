@@ -22,11 +22,11 @@ from tff_ssl.runtime import health
 _CLOSE_SECONDS = 1.0
 _OPTIONS = (
   *executors.CHANNEL_OPTIONS,
-  # A connection that is made again waits for no back-off of the one before.
+  # A new connection does not wait for the back-off of the one before.
   ('grpc.use_local_subchannel_pool', 1),
 )
-# What a host that is gone, or has started again meanwhile, ends a call with; also what
-# a call ends with when its connection is closed.
+# Status codes of a call whose host is gone or was started again, or whose connection
+# was closed.
 _LOST = (
   grpc.StatusCode.UNAVAILABLE,
   grpc.StatusCode.CANCELLED,
@@ -68,7 +68,7 @@ class Host:
 
   @property
   def silent_seconds(self) -> float:
-    """How long the health check that was sent last has had no answer; 0: it has."""
+    """Seconds that the last health check has waited for an answer; 0: it has one."""
     asked = self._asked
     return 0.0 if asked is None else time.monotonic() - asked
 
@@ -82,7 +82,7 @@ class Host:
       LostError: If there is none.
     """
     self.disconnect()
-    # Those of a worker that has ended are unknown to the next one.
+    # A worker that was started again does not know the executors of the one before.
     self._executors.close()
     channel = grpc.insecure_channel(self.address, _OPTIONS)
     with self._lock:
@@ -156,9 +156,8 @@ class Host:
 class _Channel:
   """A gRPC channel as TFF's stub uses it, whose calls raise `LostError`.
 
-  Raised here, TFF neither sees an error that it would repeat the call after, nor tells
-  of each in the log. What only frees values never fails: values may be freed after
-  their connection.
+  So TFF sees no error after which it would repeat the call, and logs none. Calls that
+  only free values never fail: values may be freed after their connection is closed.
   """
 
   def __init__(self, channel: grpc.Channel):
@@ -198,7 +197,7 @@ class _Channel:
 
 
 class _Checked(tff.framework.SyncContext):
-  """An execution context whose results are of the type that they should be."""
+  """An execution context that refuses results of another type than expected."""
 
   def __init__(self, context: tff.framework.SyncContext):
     self._context = context
@@ -211,7 +210,7 @@ class _Checked(tff.framework.SyncContext):
 
 
 def check_type(value: Any, type_spec: tff.Type) -> None:
-  """Refuses a value that is not of a type; of data sets nothing is checked.
+  """Refuses a value that is not of a type; data sets are not checked.
 
   Args:
     value: As TFF returns it from a computation.

@@ -7,9 +7,9 @@
 
 Each host is a TFF worker (`python -m binaries.worker`). Any one executes a computation
 that is called inside; the parts of a round (`parted`) are executed by all of them, one
-part by a host at a time. What a lost host was at is given to another, which computes
-the same; a host that is back is used again. So nothing that is computed depends on
-which hosts there are, if their processors are of one kind.
+part by a host at a time. The part of a lost host is given to another, which computes
+the same; a host that is back is used again. So no number depends on which hosts there
+are, if their processors are of one kind.
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ from tff_ssl.runtime import owner
 from tff_ssl.runtime import settings
 
 TIMEOUT = 30.0
-# Of the first connection: a worker takes seconds to listen.
+# For the first connection: a worker takes seconds to listen.
 _CONNECT_SECONDS = 60.0
 _CHECK_EVERY = 1.0
-# What a host that is silent for so long is at is given to another one too.
+# After this silence the task of a host is given to another one too.
 _SILENT = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _LOOPBACK = re.compile(r'localhost|127\.\d+\.\d+\.\d+|\[::1\]')
-# gRPC waits for whatever is still in flight when its channel is closed.
+# For threads to end: as it closes a channel, gRPC waits for calls in flight.
 _JOIN_SECONDS = 5.0
 
 
@@ -46,14 +46,14 @@ class NoHostLeftError(ConnectionError):
 def check_addresses(
   addresses: Sequence[str], trusted: bool, name: str = 'worker_addresses'
 ) -> None:
-  """Refuses addresses that are none, or those of other machines on no trusted network.
+  """Refuses what is no address, and other machines' where the network is not trusted.
 
   TFF's worker executes whatever it is sent, by anyone, in the clear.
 
   Args:
     addresses: Of workers.
     trusted: Whether the network between the machines is trusted.
-    name: What they are called in messages.
+    name: Of the argument or flag, for messages.
 
   Raises:
     ValueError: If there is none, one twice, or one that is not allowed.
@@ -166,7 +166,7 @@ class Hosts:
         self.repeated += batch.repeated
         for runners in batch.running().values():
           for address in runners:
-            # What it is at is of no use any more.
+            # Its result is not needed any more.
             self._disconnect(address)
 
   def close(self) -> None:
@@ -178,7 +178,7 @@ class Hosts:
       self._changed.notify_all()
       for host in self._hosts:
         if host.address not in self._connected:
-          # It would be waited for.
+          # Its thread waits for this connection, and is joined below.
           host.disconnect()
     deadline = time.monotonic() + _JOIN_SECONDS
     for thread in self._threads:
@@ -244,21 +244,21 @@ class Hosts:
         self._changed.notify_all()
       if self._closed.is_set():
         break
-      logging.warning('Host %s is lost; what it was at is repeated.', host.address)
+      logging.warning('Host %s is lost; its task is repeated.', host.address)
       # One that answers with errors must not take every task before others do.
       self._closed.wait(pause)
       pause = min(2 * pause, _LONGEST_PAUSE)
     host.close()
 
   def _is_refused(self, host: host_lib.Host) -> bool:
-    """Returns whether a host was started so that it gives other numbers."""
+    """Returns whether a host was started with settings that give other numbers."""
     refused = None
     try:
       host.run(lambda: settings.check(host.address))
     except ValueError as error:
       refused = str(error)
     except Exception as error:
-      # To be lost, or to answer with garbage, is found out by what it is given to do.
+      # A host that is lost or answers with garbage is found out by its first task.
       logging.info('Host %s does not tell its settings: %s', host.address, error)
     with self._changed:
       if refused is None:
@@ -300,7 +300,7 @@ class Hosts:
   def _next_task(
     self, host: host_lib.Host
   ) -> tuple[batch_lib.Batch | None, int | None]:
-    """Waits for a task of a host; None when it is lost or all is over."""
+    """Waits for a task for a host; None when the host is lost or all is closed."""
     while host.is_connected and not self._closed.is_set():
       if self._batch is not None:
         now = time.monotonic()
@@ -337,7 +337,7 @@ class Failover(tff.framework.SyncContext):
   """A TFF context that executes each computation on some host of several.
 
   Attributes:
-    hosts: Which.
+    hosts: The hosts.
   """
 
   def __init__(self, hosts: Hosts):

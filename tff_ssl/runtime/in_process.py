@@ -22,8 +22,8 @@ from tff_ssl.runtime import local_graph
 from tff_ssl.runtime import owner
 from tff_ssl.runtime import values
 
-# TensorFlow's kernels are made again for every call of some convolutions otherwise, as
-# in the worker: 5 % of the CPU time of DCCO.
+# Otherwise oneDNN makes its kernels again for every call of some convolutions, as in
+# the worker: 5 % of the CPU time of DCCO.
 _ENVIRONMENT = {'TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE': 'false'}
 _KINDS = ('CPU', 'GPU')
 # A second Ctrl-C ends a run within two seconds: computations stop at the next step of
@@ -133,7 +133,7 @@ class InProcess(tff.framework.SyncContext):
 
   @property
   def num_computations(self) -> int:
-    """How many computations have sessions: those that somebody still has."""
+    """How many computations have sessions: those that are still referenced."""
     return len(self._programs)
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
@@ -145,7 +145,7 @@ class InProcess(tff.framework.SyncContext):
         raise RuntimeError('the execution context is closed')
       self._calls.put(call)
       try:
-        # Not in this thread, where a signal would wait for the end of a session's run.
+        # Another thread computes: in this one a signal would wait for the session.
         return call.result()
       except BaseException:
         if not call.is_done:
@@ -162,7 +162,7 @@ class InProcess(tff.framework.SyncContext):
   def _work(self) -> None:
     while (call := self._calls.get()) is not None:
       call.run(self._execute)
-      # Not to keep its data while waiting.
+      # While it waits, the thread must not keep the call's data in memory.
       del call
 
   def _execute(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
@@ -193,7 +193,7 @@ class InProcess(tff.framework.SyncContext):
 
   def _forget(self, key: int) -> None:
     known = self._programs.pop(key, None)
-    # In a fork, where its threads are not, a session would be waited for.
+    # In a fork, which has none of its threads, to close a session would never end.
     if known is not None and self._owner.is_here:
       known[1].close()
 
@@ -201,8 +201,8 @@ class InProcess(tff.framework.SyncContext):
     return local_graph.LocalGraph(graph, self._devices[device], self._config)
 
   def _abandon(self, call: '_Call') -> None:
-    """Stops a call whose caller does not wait for it."""
-    # A session that is closed while it runs waits for it.
+    """Stops a call whose caller was interrupted while it waited."""
+    # In a thread: to close a session waits until its run has ended.
     threading.Thread(target=self._close_programs, daemon=True).start()
     call.wait(_STOP_SECONDS)
 

@@ -1,4 +1,4 @@
-"""All that is used of TFF outside its public modules, and what replaces it elsewhere.
+"""All uses of TFF's modules that are not public, and what replaces them where missing.
 
 TFF's last release is behind its head: what is not public may be gone in the next one.
 So nothing else of this project touches it (tests/floors_test.py), and where some of it
@@ -6,11 +6,11 @@ is missing a plain way is taken, which gives the same numbers.
 
 - The messages that values are sent in. TFF makes the message of a structure from those
   of its elements, and copies each of them twice at every level: 380 MB of client states
-  cost 2.3 s of user time. Here a message is filled where it is, in 0.1 s; without the
-  internals, TFF's executor sends its own.
-- The messages of types. TFF's compiler reads that of each part of a computation, and
-  of all that is in it again at every level: three quarters of the time in which a
-  computation was compiled for this process. Here equal messages are read once.
+  cost 2.3 s of user time. Here a message is filled in place, in 0.1 s; without the
+  internals, TFF's executor makes its own.
+- The messages of types. TFF's compiler reads the type of each part of a computation,
+  and at every level again those of all that is in it: that took three quarters of the
+  time to compile a computation for this process. Here equal messages are read once.
 - The TensorFlow graph in a local computation; without it nothing can be executed in
   this process, and an error names the worker, which can.
 """
@@ -30,16 +30,16 @@ MESSAGES = 'tensorflow_federated.proto.v0.executor_pb2'
 EXECUTOR = 'tensorflow_federated.python.core.impl.executors.remote_executor'
 # Where the compiler finds the function that reads types.
 TYPES = 'tensorflow_federated.python.core.impl.types.type_serialization'
-# Types that are remembered: some megabytes.
+# How many types are remembered: some megabytes.
 _MOST_TYPES = 8192
-# Of TFF's remote executor, what is not public.
+# The attributes of TFF's remote executor that are used and not public.
 _ATTRIBUTES = ('_check_has_executor_id', '_executor_id', '_stub')
 # The kind of computations that hold a graph.
 TENSORFLOW = 'tensorflow'
 
 
 class RemoteExecutor(tff.framework.RemoteExecutor):
-  """TFF's remote executor, whose messages are filled where they are, if that works."""
+  """TFF's remote executor, which fills messages in place where that works."""
 
   async def create_value(self, value: Any, type_spec: Any = None) -> Any:
     """Sends a value; see TFF's executor.
@@ -65,9 +65,9 @@ class RemoteExecutor(tff.framework.RemoteExecutor):
 
 @functools.cache
 def fills_messages() -> bool:
-  """Returns whether values are sent in messages of ours: TFF has what they need.
+  """Returns whether messages are filled here, and not by TFF.
 
-  Found out once, on a small value: its message must be what TFF makes of it.
+  It is found out once, on a small value: its message must be the one that TFF makes.
   """
   modules = _module(MESSAGES), _module(EXECUTOR)
   needed = 'CreateValueRequest', 'RemoteValue'
@@ -83,18 +83,18 @@ def fills_messages() -> bool:
   try:
     fill(message, value, probe)
   except (AttributeError, TypeError, ValueError):
-    # The fields of the messages are others.
+    # This TFF's messages have other fields.
     return False
   return bool(message == expected)
 
 
 def remember_types() -> bool:
-  """Has TFF read each message of a type once, in this whole process.
+  """Makes TFF read equal messages of types once, in this whole process.
 
-  Types do not change: the same one may be part of many computations.
+  Types do not change, so that one object may be part of many computations.
 
   Returns:
-    Whether it is so now: not where TFF keeps the function elsewhere.
+    Whether it does so now: it does not where TFF keeps the function elsewhere.
   """
   module: Any = _module(TYPES)
   read = getattr(module, 'deserialize_type', None)
@@ -106,7 +106,7 @@ def remember_types() -> bool:
 
 
 class Remembering:
-  """Reads messages of types, equal ones once."""
+  """A function that reads messages of types, equal ones once."""
 
   def __init__(self, read: Callable[[Any], tff.Type]):
     """Remembers nothing yet.
@@ -137,7 +137,7 @@ def _module(name: str) -> ModuleType | None:
 
 
 def fill(message: Any, value: Any, type_spec: tff.Type) -> None:
-  """Makes an empty message that of a value: what `tff.framework.serialize_value` does.
+  """Fills an empty message with a value, as `tff.framework.serialize_value` would.
 
   Args:
     message: The message, a `Value` of TFF's.
@@ -182,7 +182,7 @@ def _fill_struct(message: Any, value: Any, type_spec: tff.StructType) -> None:
   elements = tff.structure.to_elements(tff.structure.from_container(value))
   if len(elements) != len(type_spec):
     raise TypeError(f'value has {len(elements)} elements; it must be a {type_spec}')
-  # One without elements is a value too.
+  # A structure without elements is a value too.
   message.SetInParent()
   for (_, element), (name, of_element) in zip(
     elements, tff.structure.to_elements(type_spec), strict=True
@@ -197,8 +197,8 @@ def _fill_federated(message: Any, value: Any, type_spec: tff.FederatedType) -> N
   values = [value] if type_spec.all_equal else value
   if not isinstance(values, list):
     raise TypeError(f'value is a {type(value).__name__}; it must be a list')
-  # TFF says of no public function what the message of a type is; that of no value has
-  # it too.
+  # No public function of TFF gives the message of a type alone; that of no values at
+  # this type holds it.
   nothing = tff.FederatedType(type_spec.member, type_spec.placement, all_equal=False)
   message.CopyFrom(tff.framework.serialize_value([], nothing)[0].federated)
   message.type.all_equal = type_spec.all_equal
@@ -226,8 +226,8 @@ class Graph(NamedTuple):
     arguments: Nested tuples of `Bound`, in the form of the parameter; None: there is
       none.
     results: Likewise, of the result.
-    initialize_op: Name of what has to run before each call; '': nothing.
-    token: Name of a text that TFF feeds; '': none.
+    initialize_op: Name of the operation that has to run before each call; '': none.
+    token: Name of the text tensor that TFF feeds; '': none.
   """
 
   graph_def: tf.compat.v1.GraphDef

@@ -29,7 +29,7 @@ from tff_ssl.runtime import secure_sums
 
 # (graph, number of the device) -> its session.
 OpenGraph = Callable[[internals.Graph, int], local_graph.LocalGraph]
-# Where what is neither on a client is computed.
+# The device of what is computed at the server.
 _SERVER = 0
 # TFF has no public definition of these.
 _SECURE_SUM = 'federated_secure_sum'
@@ -53,7 +53,7 @@ class OnClients:
 
 @dataclasses.dataclass(frozen=True)
 class _Scope:
-  """What a part of a computation is evaluated in.
+  """Where a part of a computation is evaluated: the values that it can name.
 
   Attributes:
     values: By name.
@@ -190,7 +190,7 @@ class Interpreter:
   def _translate_block(self, block: tff.framework.Block) -> _Part:
     steps = [(name, self._translate(value)) for name, value in block.locals]
     result = self._translate(block.result)
-    # What is not needed any more is dropped at once: examples, updates of clients.
+    # A value is dropped after its last use: examples and updates of clients are large.
     last: dict[str, int] = {}
     for step, (_, value) in enumerate(block.locals):
       last.update(dict.fromkeys(_references(value), step))

@@ -24,10 +24,13 @@ class Interrupted(SystemExit):
 
 
 class Interruption:
-  """While entered, the first signal is noted; a second later, or the next one, stops.
+  """Notes a first signal; a second later, or at the next signal, interrupts.
 
-  To stop is a KeyboardInterrupt, in the main thread. Outside of it, where Python cannot
-  handle signals, nothing changes.
+  It does so while it is entered, in the main thread, by a KeyboardInterrupt. In another
+  thread, where Python cannot handle signals, it does nothing.
+
+  Attributes:
+    number: The first signal; None: there was none.
   """
 
   def __init__(self) -> None:
@@ -43,7 +46,7 @@ class Interruption:
     return self
 
   def settle(self) -> None:
-    """Has what is done from now on not be stopped by the time that is up."""
+    """Ends the countdown: from now on a further signal alone interrupts."""
     self._is_settled = True
 
   def __exit__(

@@ -20,6 +20,7 @@ from tensorflow.core.protobuf import config_pb2
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
 
+# The attribute of a function call that says how the function is optimized.
 _OF_CALL = 'config_proto'
 
 
@@ -53,8 +54,8 @@ class LocalGraph:
         if bound.is_dataset:
           keys[place], variants[bound.name] = _dataset()
       _prepare(graph.graph_def, device)
-      # Not by names in its operations, each of which TensorFlow reads again: a third of
-      # the time of an import.
+      # A scope, and not names in the operations, each of which TensorFlow would read
+      # again: a third of the time of an import.
       with tf.device(device):
         tf.graph_util.import_graph_def(graph.graph_def, input_map=variants, name='')
 
@@ -73,7 +74,7 @@ class LocalGraph:
         if graph.initialize_op
         else None
       )
-    # What is initialized is the session's: one call at a time.
+    # Variables belong to the session: one call at a time.
     self._variables = threading.Lock()
     self._session = tf.compat.v1.Session(graph=imported, config=config)
     self._step = None if self._initialize else self._prepared()
@@ -112,11 +113,11 @@ class LocalGraph:
     self._session.close()
 
   def _prepared(self) -> Callable[[dict[tf.Tensor, Any]], list[Any]] | None:
-    """Makes the session ready to run before a thread of clients does.
+    """Makes the session ready to run before the threads of clients use it.
 
-    Those threads would begin together and each make it ready, for itself. And a thread
-    finds out which kernels oneDNN has of an operation when it first makes ready a
-    session with it, which takes longer than the rest: so one thread does it for all.
+    These threads begin together, and each would make it ready for itself. Besides, a
+    thread looks up oneDNN's kernels of an operation when it first makes a session with
+    it ready, which takes longer than the rest: so one thread does it for all sessions.
 
     Returns:
       `session.run` of its results; None where that is left to `session.run` itself.
@@ -155,8 +156,9 @@ os.register_at_fork(after_in_child=_opening.cache_clear)
 class _Given:
   """The data sets that sessions are reading, by number.
 
-  A session is fed arrays alone. A data set is fetched from here by a function of
-  Python's, as the tensor it is: its examples are neither serialised nor copied.
+  A session can be fed arrays alone. So it is fed a number, for which a Python function
+  in the graph fetches the data set's tensor from here: its examples are neither
+  serialised nor copied.
   """
 
   def __init__(self) -> None:
@@ -182,7 +184,7 @@ _given = _Given()
 
 
 def _dataset() -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns where the number of a data set is fed, and the data set's tensor."""
+  """Returns the placeholder of a data set's number, and the data set's tensor."""
   with tf.device('/device:CPU:0'):
     number = tf.compat.v1.placeholder(tf.int64, [])
     variant = tf.py_function(_given.variant, [number], tf.variant)
@@ -197,7 +199,7 @@ def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
     for node in nodes:
       node.device = place
       if _OF_CALL in node.attr:
-        # A call of a function would have it optimized, whatever the session says.
+        # Else each call has the function optimized, whatever the session's options.
         config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         node.attr[_OF_CALL].s = config.SerializeToString()

@@ -55,7 +55,7 @@ class KeepsFiles(Protocol):
   """An algorithm whose `next` also writes files to the run folder, as client states."""
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
-    """Takes its files back to what they were after a round; comes first.
+    """Takes its files back to what they were after a round; called before `next`.
 
     Args:
       folder: That of the run.
@@ -66,10 +66,10 @@ class KeepsFiles(Protocol):
     """
 
   def saved(self, oldest: int) -> None:
-    """Is told that a checkpoint was saved.
+    """Called after a checkpoint was saved.
 
     Args:
-      oldest: The round of the oldest that is kept: no run goes on from one before.
+      oldest: The round of the oldest checkpoint that is kept: no run resumes earlier.
     """
 
 
@@ -116,13 +116,13 @@ def run(
     progress: Whether to show it.
     execution: The context, to measure the worker's memory and CPU time too.
     alarm: Told about each round.
-    keep_fn: Given the state after the last round once it is saved, and before it is
-      evaluated: writes what the run is for. Called by a finished run that is started
-      again too.
+    keep_fn: Writes the result of the run: called with the state after the last round,
+      once it is saved and before it is evaluated; also when a finished run is started
+      again.
     start_fn: Initial state -> the state, of the same structure, that the run begins
-      with; one that goes on does not need it.
+      with; not called where a run resumes.
     watch_fn: (state, round) -> named numbers that cost little, which become columns of
-      metrics.csv alone; deterministic like `evaluate_fn`, of no name that that has.
+      metrics.csv alone; deterministic like `evaluate_fn`, with other names than that.
     watch_every: Call it after each so many rounds and after the last; 0: after the last
       only.
 

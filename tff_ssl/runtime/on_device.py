@@ -2,7 +2,7 @@
 
 The file has four signatures:
 
-  train    image uint8 [n, H, W, C] (or what else the encoder reads, by its field's
+  train    image uint8 [n, H, W, C] (or the field that the encoder reads, by its
            name), example_id int64 [n], seed int32 [2], learning_rate float32 [], and
            label int32 [n] of an objective with labels -> loss float32 []
   infer    image -> features
@@ -12,12 +12,12 @@ The file has four signatures:
 `train` is `local_training.train` itself, augmentation included: one step on all of the
 given examples, whose update is the simulated client's for the same seed and ids.
 
-Each call is the first step of a client in a round: an optimizer's state begins anew, so
-that momentum, which counts from the second, is none.
+Each call is the first step of a client in a round: the optimizer's state begins anew,
+so that momentum, which acts from the second step on, has no effect.
 
-Deviations: gradients of convolutions, and what views are drawn by, are no operations of
-TFLite's own. The file has TensorFlow's (Select TF ops), which a device's runtime must
-be linked with. Population statistics of batch norm stay those of the run: `train`
+Deviations: TFLite has no operations of its own for gradients of convolutions and for
+the draws of views. The file has TensorFlow's (Select TF ops), which a device's runtime
+must be linked with. Population statistics of batch norm stay those of the run: `train`
 normalizes by the batch, `infer` by them.
 """
 
@@ -59,12 +59,12 @@ def build(
 
   Args:
     objective: What is minimised; it keeps no state on a client.
-    params: All of the objective's, with which training starts.
-    encoder: That of the objective, which `infer` computes.
-    prefix: Of the encoder's parameters.
+    params: All of the objective's parameters, with which training starts.
+    encoder: The objective's encoder, which `infer` computes.
+    prefix: That of the encoder's parameters.
     statistics: The encoder's population statistics, by its own names; none without
       batch norm.
-    optimizer: Of the client, whose first step is taken; plain SGD when None.
+    optimizer: The client's, of which `train` takes the first step; plain SGD when None.
     labelled: Whether the objective reads labels.
 
   Raises:
@@ -95,7 +95,7 @@ def _check(objective: Any, params: Mapping[str, Any]) -> None:
   counts = collections.Counter(map(name_of, params))
   twice = [name for name, count in counts.items() if count > 1]
   if twice:
-    raise ValueError(f'Two parameters are called {twice[0]!r}; each needs a name.')
+    raise ValueError(f'Two parameters are called {twice[0]!r}; names must differ.')
 
 
 class _Module(tf.Module):

@@ -1,9 +1,11 @@
 """The sums of one-round heads, collected from the clients of one partition.
 
-heads = one_round_heads.OneRoundHeads(partition, num_classes)
-with context.local():
-  found = heads.collect(features, labels, np.arange(len(labels)))
-classifier = closed_form.fit_lda(found).classifier
+Typical use::
+
+  heads = one_round_heads.OneRoundHeads(partition, num_classes)
+  with context.local():
+    found = heads.collect(features, labels, np.arange(len(labels)))
+  classifier = closed_form.fit_lda(found).classifier
 """
 
 from collections.abc import Mapping
@@ -35,7 +37,7 @@ class OneRoundHeads:
       partition: Client id -> int64 [n] positions into the features.
       num_classes: Number of classes.
       num_packs: As of `simulation.Clients`.
-      aggregation: What everything that leaves a client goes through; plain when None.
+      aggregation: Through which everything leaves a client; plain when None.
       feature_norm: As of `one_round.build_one_round`.
 
     Raises:

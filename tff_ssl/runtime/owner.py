@@ -1,4 +1,4 @@
-"""Whose threads and children these are: of the process that made them, of no fork.
+"""The process that owns threads and child processes: no fork of it may use them.
 
 `os.fork`, and `multiprocessing` on Linux, copy the memory of a process but none of its
 threads: in the copy a call would wait for ever for one of them.
@@ -22,7 +22,7 @@ class Owner:
     """Refuses the use of something in a fork.
 
     Args:
-      what: What it is, for the message.
+      what: Its name, for the message.
 
     Raises:
       RuntimeError: If this is another process.

@@ -8,9 +8,9 @@ other context one after another: the numbers are the same to the bit. They are t
 the process itself up to the rounding of sums, with one part too: its sums are divided
 by the weights that they are multiplied by again when they are received.
 
-What differs from run to run is when parts come back and from whom; sums are added in
-the order of the parts when all of an exchange are there. The states of clients stay
-with the caller: a part brings those of its own, and takes them home.
+When parts come back and from whom differs from run to run; so the sums of an exchange
+are added once all of them are there, in the order of the parts. The states of clients
+stay with the caller: a part is given those of its own clients, and returns them.
 """
 
 from collections.abc import Sequence
@@ -45,8 +45,9 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
       models are averaged in groups of clients, each value is a part.
 
   Raises:
-    ValueError: If `parts` is below 1, or the process cannot be computed so: it is of
-      none of our builders, or its aggregation acts on each client, as secure sums do.
+    ValueError: If `parts` is below 1, or the process has no parts: it is not from a
+      builder of this library, or its aggregation acts on each client, as of secure
+      sums.
   """
   if parts < 1:
     raise ValueError(f'parts is {parts}; it must be at least 1.')
@@ -99,7 +100,7 @@ class PartedProcess:
       if isinstance(phase, parts_lib.ExchangeParts):
         state, metrics, states = self._exchange(phase, state, states, data, cuts)
       else:
-        # Of the server's data, which come first.
+        # A phase at the server, whose data come first.
         state, metrics = phase(state, given[0])
       told.append(metrics)
     joined = placed.joined_metrics(told)
@@ -130,7 +131,7 @@ class PartedProcess:
     done = hosts.run_tasks([functools.partial(task, cut) for cut in cuts])
     sums = [output.sums for output in done]
     if not self._built.in_groups:
-      # In the order of the parts: sums in another would be rounded otherwise.
+      # In the order of the parts, for rounding depends on it.
       merged = sums[0]
       for one in sums[1:]:
         merged = tf.nest.map_structure(np.add, merged, one)
@@ -142,6 +143,11 @@ class PartedProcess:
 
 
 def _cut(count: int, parts: int) -> list[slice]:
-  """Returns where values are cut into parts of equal numbers, but for one at most."""
-  ends = [count * k // parts for k in range(parts + 1)] if parts else []
+  """Returns the slices of values that are the parts; their sizes differ by one at most.
+
+  Of no value, as in a round without clients, there is one empty part.
+  """
+  if not count:
+    return [slice(0, 0)]
+  ends = [count * k // parts for k in range(parts + 1)]
   return [slice(start, end) for start, end in itertools.pairwise(ends) if start < end]

@@ -1,9 +1,11 @@
 """The personal models of a run's clients, one at a time.
 
-personal = personal_models.kept(rounds)           # Per-SSFL, BiLevel-SSFL
-personal = personal_models.adapted(data, adapt)   # LA-SSFL, MAML-SSFL
-personal = personal_models.of_cluster(rounds)     # FeatARC
-params = personal(weights, client_id)
+Typical use::
+
+  personal = personal_models.kept(rounds)  # Per-SSFL, BiLevel-SSFL
+  personal = personal_models.adapted(data, adapt)  # LA-SSFL, MAML-SSFL
+  personal = personal_models.of_cluster(rounds)  # FeatARC
+  params = personal(weights, client_id)
 """
 
 import collections
@@ -39,7 +41,7 @@ def kept(
   rounds: stateful_rounds.StatefulRounds,
   select: Callable[[Any], base.Params] = lambda kept: kept,
 ) -> PersonalModel:
-  """Returns the models that clients keep; before their first round the global one.
+  """Returns the models that clients keep; before its first round a client's is global.
 
   Args:
     rounds: Their rounds; the states must be open, as they are once rounds have run.
@@ -56,7 +58,7 @@ def kept(
 def of_cluster(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
   """Returns the model of the cluster that each client was in last.
 
-  Before its first round it is that of the cluster which it will be in.
+  Before a client's first round it is that of the cluster in which it will begin.
 
   Args:
     rounds: Of FeatARC; the states must be open.

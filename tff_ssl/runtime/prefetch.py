@@ -1,8 +1,8 @@
-"""The cohort of the next round, prepared while the present round runs.
+"""Prepares the cohort of the next round while the present round runs.
 
-What this hides is reading. 448 images of 3 KB, the cohort of 128 clients of 1 to 6
-each, took 0.4 to 0.6 s where a memory map had to be read from the disk, and below 3 ms
-from the page cache: then, on two cores that the round keeps busy, nothing is gained.
+This hides the time to read data. 448 images of 3 KB, the cohort of 128 clients of 1 to
+6 each, took 0.4 to 0.6 s where a memory map had to be read from the disk, and below 3
+ms from the page cache: then, on two cores that the round keeps busy, nothing is gained.
 """
 
 from collections.abc import Callable

@@ -1,17 +1,17 @@
-"""The ledger of a private run: what it has released, written down before it is.
+"""The ledger of a private run: each release is written down before it is made.
 
-An append-only file of the run folder. Its first line says on what terms; each further
-line is one release, durable before the noise is drawn. Nothing ever takes a line back:
-not a checkpoint that a run resumes from, for what was released after it was seen. The
-noise of a repeated round is drawn afresh, and the repeated round is one release more.
+It is an append-only file of the run folder. Its first line has the terms; each further
+line is one release, durable before the noise is drawn. No line is ever removed, even
+where a run resumes from an earlier checkpoint: what was released after it may have been
+seen. A repeated round draws its noise afresh, and is one release more.
 
-(It could instead be the same noise, of a seed that is kept. But then nothing else may
-be another: with other processors, libraries or data, the same noise under other values
-would tell their difference exactly. And whoever has the seed has the values. To count
-costs a little budget after a kill, and cannot go wrong.)
+(A repeated round could instead draw the same noise, from a seed that is kept. But then
+everything else must be the same too: with other processors, libraries or data, the same
+noise on other values would tell their difference exactly. And whoever has the seed has
+the values. To count costs a little budget after a kill, and cannot go wrong.)
 
-A line that a kill has torn counts as a release: it may have been one. What the ledger
-cannot know of is a copy of the folder that goes on by itself.
+A line that a kill has torn counts as a release: it may have been one. The ledger cannot
+know of a copy of the folder in which the run goes on too.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Ledger:
 
     Args:
       folder: Of the run.
-      terms: JSON values on which every release is made, such as
+      terms: The terms of every release as JSON values, such as
         `accounting.Terms.as_json`.
 
     Raises:
@@ -62,12 +62,12 @@ class Ledger:
 
   @property
   def rounds(self) -> list[int | None]:
-    """Of each release its round; None of one whose line is torn."""
+    """The round of each release; None of one whose line is torn."""
     return rounds(self.path.parent)
 
   @property
   def releases(self) -> int:
-    """How many releases there are, those that may have been among them."""
+    """How many releases there are; a torn line counts as one."""
     return count(self.path.parent)
 
   def spend(self, round: int) -> None:
@@ -100,7 +100,7 @@ def count(folder: str | os.PathLike[str]) -> int:
 
 
 def rounds(folder: str | os.PathLike[str]) -> list[int | None]:
-  """Returns of each release of a folder's ledger its round, from 1; None: torn.
+  """Returns the round of each release in a folder's ledger, from 1; None: torn.
 
   Args:
     folder: Of the run.
@@ -112,7 +112,7 @@ def rounds(folder: str | os.PathLike[str]) -> list[int | None]:
 def _round(line: bytes) -> int | None:
   try:
     found = json.loads(line)['round']
-  except (ValueError, TypeError, KeyError):
+  except (ValueError, TypeError, KeyError, RecursionError):
     return None
   return found if isinstance(found, int) and found >= 1 else None
 
@@ -124,13 +124,13 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     folder: Of the run.
 
   Raises:
-    ValueError: If its first line is none of a ledger.
+    ValueError: If its first line is not that of a ledger.
   """
   path = pathlib.Path(folder) / NAME
   first = path.read_bytes().split(b'\n')[0]
   try:
     terms = json.loads(first)
-  except ValueError:
+  except (ValueError, RecursionError):
     terms = None
   if not isinstance(terms, dict) or terms.get('ledger') != _FORMAT:
     raise ValueError(

@@ -1,9 +1,9 @@
 """Rounds of a process whose aggregation adds noise, as the round loop runs them.
 
-Each round is written to the run's ledger before it is computed, and none is computed
-that would exceed the budget. What is not covered by noise is not told: of an algorithm
-whose metrics do not leave the clients, counts and bytes alone, and what is made of
-other noised values (DCCO's loss, of its statistics), which costs no more.
+Each round is written to the run's ledger before it is computed, and a round that would
+exceed the budget is not computed. Metrics that no noise covers are withheld: where the
+metrics do not leave the clients, only counts and bytes are reported, and what is made
+of other values with noise (DCCO's loss, of its statistics), which costs no epsilon.
 """
 
 import collections
@@ -16,7 +16,7 @@ from tff_ssl.runtime import accounting
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import privacy_ledger
 
-# Of the metrics of clients, what is known without their examples, or is a count.
+# The metrics of clients that are known without their examples, or are counts.
 _COUNTS = (
   'clients',
   'examples',
@@ -66,12 +66,12 @@ class PrivateRounds:
 
     Args:
       algorithm: What the loop would run.
-      terms: On which each of its rounds releases something.
+      terms: What each of its rounds releases.
       epsilon: The budget at the terms' delta; None: there is no limit.
       withholds_metrics: Whether metrics do not leave the clients, so that what the
-        server makes of them is not told either.
+        server makes of them is not reported either.
       of_releases: Names of metrics under `client_work` that are made of values with
-        noise alone, and none of metrics: they are told where these are withheld too.
+        noise alone, and not of metrics: they are reported even so.
     """
     self._algorithm = algorithm
     self._terms = terms
@@ -89,7 +89,7 @@ class PrivateRounds:
 
   @property
   def terms(self) -> accounting.Terms:
-    """On which each round releases something."""
+    """What each round releases."""
     return self._terms
 
   @property
@@ -99,16 +99,16 @@ class PrivateRounds:
 
   @property
   def epsilon(self) -> float:
-    """What all of them cost."""
+    """The epsilon of all releases so far."""
     return self._accountant.epsilon(self.counted)
 
   @property
   def counted(self) -> int:
-    """In how many of them a client can be."""
+    """In how many of the releases one client can be."""
     return self._terms.counted(self._opened.rounds)
 
   def initialize(self) -> Any:
-    """Returns the initial state, which nothing of a client is in."""
+    """Returns the initial state, which holds nothing of any client."""
     return self._algorithm.initialize()
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
@@ -133,7 +133,7 @@ class PrivateRounds:
       self._algorithm.resume(folder, round)
 
   def saved(self, oldest: int) -> None:
-    """Is told that a checkpoint was saved; see `loop.KeepsFiles`."""
+    """Called after a checkpoint was saved; see `loop.KeepsFiles`."""
     if isinstance(self._algorithm, loop.KeepsFiles):
       self._algorithm.saved(oldest)
 

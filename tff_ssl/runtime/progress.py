@@ -11,8 +11,7 @@ from tff_ssl.runtime import metrics as metrics_lib
 
 _LINES = 10
 _SECONDS_BETWEEN_LINES = 30.0
-# The spread of the encodings goes to 0 when they collapse: with the loss, the number to
-# watch.
+# The numbers to watch: the spread of the encodings goes to 0 when they collapse.
 _SHOWN = {'loss': 'loss', 'encoding_std': 'spread'}
 
 
@@ -27,8 +26,8 @@ class Progress(Protocol):
     Args:
       round: Its number.
       metrics: Its flat metrics.
-      evaluating: Seconds behind the round that its evaluation took, which are no part
-        of the time that a round takes, or of that which is left.
+      evaluating: Seconds that its evaluation took; they count neither in the time of a
+        round nor in the time left.
     """
 
   def close(self) -> None:
@@ -82,7 +81,7 @@ class _Bar(Progress):
     self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
   ) -> None:
     del round
-    # Its rate is of the time since these.
+    # tqdm takes its rate from the time since these.
     self._bar.start_t += evaluating
     self._bar.last_print_t += evaluating
     self._bar.set_postfix(_shown(metrics), refresh=False)

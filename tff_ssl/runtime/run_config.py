@@ -1,4 +1,4 @@
-"""`config.json` of a run folder: what the run was made with, and whether it fits."""
+"""`config.json` of a run folder: the settings of a run, compared when it resumes."""
 
 import collections
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from typing import Any
 from tff_ssl.runtime import files
 
 NAME = 'config.json'
-# Held by the process that writes to the folder.
+# The file that is locked by the process that writes to the folder.
 LOCK = 'lock'
 _IDENTITY = 'identity'
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
@@ -74,7 +74,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def identity(folder: str | os.PathLike[str]) -> str:
-  """Returns what tells a run from others: a digest of what its numbers depend on.
+  """Returns the identity of a run: a digest of all that its numbers depend on.
 
   Args:
     folder: The run folder.
@@ -115,7 +115,7 @@ def check_flags(
 ) -> None:
   """Refuses a folder that a run with these flags cannot have.
 
-  It makes nothing and does not need the task: for before data are loaded.
+  It makes nothing and does not need the task, so that it can come before data are read.
 
   Args:
     folder: The run folder; it need not exist.
@@ -162,7 +162,7 @@ def compare(
 ) -> None:
   """Raises ValueError with the first difference between two configurations.
 
-  What both have comes first: which others there are follows from the method.
+  Settings that both have come first: which others there are follows from the method.
 
   Args:
     folder: The run folder, for the message.

@@ -34,7 +34,7 @@ from tff_ssl.runtime import table
 from tff_ssl.runtime import trackers as trackers_lib
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
-# Of clients.csv, up to which it is read at each checkpoint and compared on resuming.
+# Up to this size clients.csv is read at each checkpoint, and compared on resuming.
 _MOST_BYTES = 2**23
 
 
@@ -67,7 +67,7 @@ class RunFolder:
         else, or belongs to a run with other settings; the first difference is named.
     """
     self.path = pathlib.Path(path)
-    # Before anything is made.
+    # Checked before anything is made.
     trackers_lib.check(trackers)
     self.path.mkdir(parents=True, exist_ok=True)
     self._lock = _lock(self.path)
@@ -128,7 +128,7 @@ class RunFolder:
     Raises:
       ValueError: If a number of the round has the same name and is another.
     """
-    metrics = _last_row(self.metrics, round)
+    metrics = _row_of(self.metrics.rows(), round)
     both = [
       name
       for name in metrics.keys() & evaluation.keys()
@@ -139,9 +139,9 @@ class RunFolder:
       raise ValueError(f"metric and evaluation have the same name '{min(both)}'")
     self.metrics.replace(round, [{**metrics, **evaluation}])
     self.write_evaluation(round, evaluation)
-    took = _last_row(self.system, round)
+    took = _row_of(self.system.rows(), round)
     cpu = float(took.get('cpu_seconds', 0.0)) + float(system.get('cpu_seconds', 0.0))
-    # The last of the files: it tells that all is written.
+    # The last of the files: `is_evaluated` takes it for all.
     self.system.replace(round, [{**took, **system, 'cpu_seconds': cpu}])
     self._summarize(round, evaluation, {})
 
@@ -151,19 +151,19 @@ class RunFolder:
     metrics: Mapping[str, int | float],
     system: Mapping[str, int | float],
   ) -> None:
-    """Shows numbers where they are tracked."""
+    """Gives numbers to the trackers."""
     numbers = {f'metrics/{name}': value for name, value in metrics.items()}
     numbers.update((f'system/{name}', value) for name, value in system.items())
     self._trackers.log(round, numbers)
 
   def save(self, round: int, state: Any) -> None:
-    """Saves a checkpoint, with what tells its run and the rows that it counts.
+    """Saves a checkpoint, with its run's identity and digests of the tables' rows.
 
     Args:
       round: The round after which the state holds.
       state: See `checkpoints.Checkpoints.save`.
     """
-    # First the rows that the checkpoint counts.
+    # First the rows, of which the checkpoint holds digests.
     self.sync()
     rows = self.metrics.rows()
     columns = sorted(_row_of(rows, round))
@@ -178,10 +178,12 @@ class RunFolder:
     self.checkpoints.save(round, state, about)
 
   def check(self, round: int) -> None:
-    """Checks what a run goes on from; later rows are dropped first.
+    """Checks the checkpoint and the tables that a run resumes from.
+
+    Rows of later rounds are dropped.
 
     Args:
-      round: That of the checkpoint; 0: the initial state.
+      round: The checkpoint's; 0: the initial state.
 
     Raises:
       ValueError: If the checkpoint is of another run or round, or the rows of the
@@ -196,7 +198,7 @@ class RunFolder:
       )
     self.metrics.keep_until(round)
     self.metrics.check_rounds(round)
-    # A checkpoint of an earlier version of this code tells nothing.
+    # A checkpoint of an earlier version of this code has no digests.
     columns = [*about.get('columns', ()), 'round']
     rows = self.metrics.rows()
     if about and table.digest(rows, round, columns) != about.get('rows'):
@@ -215,12 +217,12 @@ class RunFolder:
   def _clients_until(
     self, round: int, columns: Collection[str] | None = None
   ) -> tuple[str | None, list[str]]:
-    """Returns a digest of the clients' numbers, and what counts of the last round.
+    """Returns a digest of clients.csv, and the columns that count in the last round.
 
     Args:
       round: The last that counts, whose rows an evaluation may complete, and add to.
-      columns: Those that its rows had; empty: only rounds before it count; None: all
-        that they have now.
+      columns: Those that count in its rows; empty: only rounds before it count; None:
+        all that the rows have now.
 
     Returns:
       The digest, None of a table that is too large to be read at each checkpoint; and
@@ -237,12 +239,12 @@ class RunFolder:
     return table.digest(counted, round, columns), sorted(columns)
 
   def sync(self) -> None:
-    """Makes the rows of all tables durable: before a checkpoint that counts them."""
+    """Makes the rows of all tables durable, as a checkpoint of them needs."""
     for name in ('metrics.csv', 'system.csv', table.CLIENTS):
       path = self.path / name
       if path.exists():
         files.sync(path)
-    # A table may be one that has just replaced another.
+    # The name of a table that has just replaced another.
     files.sync(self.path)
 
   def write_evaluation(self, round: int, evaluation: Mapping[str, float]) -> None:
@@ -260,7 +262,7 @@ class RunFolder:
     card: Mapping[str, object],
     client_id: str | None = None,
   ) -> pathlib.Path:
-    """Writes an encoder and its card; the card last, so that it vouches for both.
+    """Writes an encoder and then its card, which is there only if the encoder is.
 
     Args:
       encoder: Images to encodings.
@@ -285,7 +287,7 @@ class RunFolder:
     return path / 'encoder.keras'
 
   def close(self) -> None:
-    """Ends the trackers and gives the folder free; idempotent."""
+    """Closes the trackers and unlocks the folder; idempotent."""
     if self._closed:
       return
     self._closed = True
@@ -335,13 +337,8 @@ def check_client(client_id: str) -> None:
   Raises:
     ValueError: If its id cannot be the name of a folder.
   """
-  if client_id in ('.', '..') or '/' in client_id:
+  if client_id in ('', '.', '..') or '/' in client_id:
     raise ValueError(f"the client '{client_id}' cannot be the name of a folder")
-
-
-def _last_row(rows: table.Table, round: int) -> dict[str, str]:
-  """Returns the cells of the last round, without its number; none if it has no row."""
-  return _row_of(rows.rows(), round)
 
 
 def _row_of(rows: Iterable[Mapping[str, str]], round: int) -> dict[str, str]:

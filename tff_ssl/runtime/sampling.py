@@ -41,11 +41,11 @@ class Cohorts:
 
 
 class PoissonCohorts:
-  """Draws the cohort of each round, each client by a chance of its own.
+  """Draws the cohort of each round by Poisson sampling: each client by its own chance.
 
-  Poisson sampling, by which differential privacy costs least: a cohort has as many
-  clients in the mean as it is asked to, and may have none. A function of the seed and
-  the round alone, like `Cohorts`.
+  All clients have the same chance, independently: a cohort has the size that is asked
+  for in the mean, and may be empty. Differential privacy costs least so. A function of
+  the seed and the round alone, like `Cohorts`.
   """
 
   def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
@@ -70,7 +70,7 @@ class PoissonCohorts:
       round: Number of the round, not negative.
     """
     generator = np.random.default_rng([self._seed, round])
-    # As many as so many coins show, and then which: no number for each client.
+    # First how many, then which: as if each were drawn, without a number for each.
     size = int(generator.binomial(len(self._client_ids), self._chance))
     return _draw(self._client_ids, size, generator)
 
@@ -79,9 +79,9 @@ class PassCohorts(Cohorts):
   """Draws the cohorts of pass after pass through the population.
 
   Each pass is an order of all clients, drawn anew, and its rounds take the clients in
-  that order: in a pass no client takes part twice. What is left of a pass when there
-  are too few clients for a further round sits it out. A function of the seed and the
-  round alone, like `Cohorts`.
+  that order: in a pass no client takes part twice. Clients that are left when they are
+  too few for a further round do not take part in this pass. A function of the seed and
+  the round alone, like `Cohorts`.
   """
 
   def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
@@ -138,7 +138,7 @@ def _population(
   client_ids: Sequence[str], clients_per_round: int, seed: int
 ) -> ids_lib.Ids:
   """Returns the sorted ids, after checks."""
-  # NumPy draws positions, so the order of the population must be a function of it.
+  # Sorted, for positions are drawn, and must mean the same clients in any order given.
   known = ids_lib.in_order(client_ids)
   if not 1 <= clients_per_round <= len(known):
     raise ValueError(
@@ -153,7 +153,7 @@ def _population(
 def _draw(
   client_ids: ids_lib.Ids, size: int, generator: np.random.Generator
 ) -> list[str]:
-  """Returns so many of the clients, sorted as they are."""
+  """Draws `size` of the sorted clients; returns their ids in that order."""
   drawn = generator.choice(len(client_ids), size, replace=False, shuffle=False)
   return [client_ids[position] for position in np.sort(drawn)]
 

@@ -10,8 +10,8 @@ and says nothing of the value; the sum of all shares is that of the values, modu
 
 This is a simulation of the protocol's arithmetic and not of its network: in one process
 there is no agreement on keys, nobody drops out, and who reads the memory of the process
-reads the values. What is shown by it: that an algorithm works with what a secure sum
-gives, integers in stated bounds modulo a number.
+reads the values. It shows that an algorithm works with what a secure sum
+gives: integers in stated bounds, modulo a number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +24,14 @@ import numpy as np
 
 # Residues are added as uint64, and the sum of two must fit.
 _MOST_BITS = 63
+_MOST_INT64 = 2**63 - 1
 
 
 def neighbours(client: int, num_clients: int) -> list[int]:
   """Returns the clients that one shares masks with, sorted.
 
-  Clients stand in a circle; each knows the next ceil(log2 K) on both sides. All but a
-  few together would have to betray it.
+  Clients stand in a circle; each shares masks with the next ceil(log2 K) on both sides.
+  Its value shows only if all of these tell the server their masks.
 
   Args:
     client: k, in [0, K).
@@ -44,21 +45,21 @@ def neighbours(client: int, num_clients: int) -> list[int]:
 
 
 def new_key() -> int:
-  """Returns what the masks of one sum are drawn from, never twice the same."""
+  """Returns a new random key, of which the masks of one sum are drawn."""
   return secrets.randbits(128)
 
 
 def share(
   value: np.ndarray, client: int, num_clients: int, modulus: int, key: int
 ) -> np.ndarray:
-  """Returns what a client sends of its value.
+  """Returns the masked value that a client sends.
 
   Args:
     value: Integers in [0, m).
     client: k, in [0, K).
-    num_clients: K; of one client alone the share is the value.
+    num_clients: K; where it is 1, the share is the value.
     modulus: m, at most 2^63.
-    key: From `new_key`, the same for all clients: in the place of a key of each pair.
+    key: From `new_key`, the same for all clients, in place of a key for each pair.
 
   Returns:
     uint64, of the shape of the value, in [0, m).
@@ -68,14 +69,14 @@ def share(
     low, high = sorted((client, other))
     generator = np.random.default_rng([key, low, high])
     mask = generator.integers(0, modulus, value.shape, np.uint64)
-    # Not a number of Python's: with one NumPy takes a scalar to float64.
+    # As uint64: with Python's integers NumPy would compute a scalar in float64.
     own = mask if client == low else np.uint64(modulus) - mask
     masked = _residue(masked + own, modulus)
   return masked
 
 
 def total(shares: Sequence[np.ndarray], modulus: int) -> np.ndarray:
-  """Returns the sum of shares modulo m, uint64: that of the values.
+  """Returns the sum of shares modulo m, uint64, which is the sum of the values.
 
   Args:
     shares: Of all clients, at least one.
@@ -117,7 +118,7 @@ def modular_sum(values: Sequence[Any], modulus: Any) -> Any:
 
 
 def of_bits(bitwidth: Any) -> Any:
-  """Returns the largest integer of so many bits, of each number in nested tuples."""
+  """Returns the largest integer of a number of bits; nested tuples of numbers alike."""
   if type(bitwidth) is tuple:
     return tuple(of_bits(each) for each in bitwidth)
   return 2 ** int(bitwidth) - 1
@@ -128,7 +129,7 @@ def _over_leaves(
   values: Sequence[Any],
   parameter: Any,
 ) -> Any:
-  """Sums all arrays of structures, those with one parameter and type as one vector."""
+  """Sums structures of arrays; arrays of one parameter and type are one vector."""
   parameters = list(_parameters(values[0], parameter))
   flat = [[np.asarray(leaf) for leaf in _leaves(value)] for value in values]
   sums: list[Any] = [None] * len(parameters)
@@ -192,8 +193,17 @@ def _modular(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:
   if modulus < 1:
     raise ValueError(f'the modulus of a secure sum is {modulus}; it must be positive')
   kind = values[0].dtype
-  residues = [np.mod(value.astype(np.int64), modulus) for value in values]
+  residues = [_residue_of_any(value, modulus) for value in values]
   return _masked_sum(residues, modulus).astype(kind)
+
+
+def _residue_of_any(value: np.ndarray, modulus: int) -> np.ndarray:
+  """Returns integers, also negative ones, modulo m."""
+  if modulus > _MOST_INT64:
+    # With a number beyond int64 NumPy computes in float64. It is 2^63: as uint64, a
+    # negative integer is itself plus 2^64.
+    return _residue(value.astype(np.int64).astype(np.uint64), modulus)
+  return np.mod(value.astype(np.int64), modulus)
 
 
 def _masked_sum(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:

@@ -1,7 +1,10 @@
 """Rounds of algorithms whose server has data: both sides' data as one argument.
 
-cohort_fn = server_data.Rounds(labelled, server_data.Grouped(data, cohorts, 2, seed))
-loop.run(processes.Paired(process), cohort_fn, folder, rounds)
+Typical use::
+
+  grouped = server_data.Grouped(data, cohorts, groups, seed)
+  cohort_fn = server_data.Rounds(labelled, grouped)
+  loop.run(processes.Paired(process), cohort_fn, folder, rounds)
 """
 
 import collections
@@ -40,7 +43,7 @@ class Grouped:
     Args:
       data: All clients.
       cohorts: Round -> the ids of its clients.
-      groups: S, groups of a round.
+      groups: S, groups of a round: `groupwise.num_groups` of its clients.
       seed: Of the dealing, not negative.
       num_packs: TFF values of a round, at least one for each group; None: as many as
         cores this process may use; 0: one for each client.
@@ -55,8 +58,21 @@ class Grouped:
     self.element_spec: Any = self._clients({}).element_spec
 
   def __call__(self, round: int) -> list[tf.data.Dataset]:
-    """Returns the data of a round; a function of the round and the seed alone."""
+    """Returns the data of a round; a function of the round and the seed alone.
+
+    Args:
+      round: Its number.
+
+    Raises:
+      ValueError: The clients of the round make another number of groups.
+    """
     client_ids = sorted(self._cohorts(round))
+    groups = groupwise.num_groups(len(client_ids))
+    if groups != self._groups:
+      raise ValueError(
+        f'groups is {self._groups}; it must be {groups}, into which the '
+        f'{len(client_ids)} clients of round {round} are dealt.'
+      )
     dealt = groupwise.deal(len(client_ids), self._seed, round)
     clients = self._clients(
       {client_id: int(g) for client_id, g in zip(client_ids, dealt, strict=True)}

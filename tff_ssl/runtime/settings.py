@@ -1,8 +1,8 @@
-"""What a worker elsewhere was started with, as far as numbers depend on it.
+"""Checks that a worker elsewhere has settings that give the same numbers as ours.
 
-A sum over more threads is rounded otherwise: a worker that somebody else started gives
-the numbers of one of ours only with the same settings. It is asked for them by a
-computation that reads its environment, of which nothing else leaves it.
+A sum over more threads is rounded differently: a worker that somebody else started
+gives the numbers of one of ours only with the same settings. A computation reads them
+from the worker's environment, of which nothing else leaves it.
 """
 
 import os
@@ -10,7 +10,7 @@ import os
 import tensorflow as tf
 import tensorflow_federated as tff
 
-# As TensorFlow calls them.
+# Variables of the environment that TensorFlow reads.
 _THREADS, _ONEDNN = 'TF_NUM_INTRAOP_THREADS', 'TF_ENABLE_ONEDNN_OPTS'
 _NAMES = (_THREADS, _ONEDNN)
 _UNSET = 'unset'
@@ -31,7 +31,7 @@ def _settings():
 
 
 def check(address: str, intra_op_threads: int = 1) -> None:
-  """Refuses a worker that rounds otherwise than one of ours would.
+  """Refuses a worker that would round differently from one of ours.
 
   Args:
     address: Of the worker, which is TFF's default context, for the message.

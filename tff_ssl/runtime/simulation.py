@@ -50,7 +50,7 @@ class Clients:
     aggregation: aggregation_lib.Aggregation | None = None,
     num_packs: int | None = None,
   ):
-    """Chooses the layout; says so in the log if packs are wanted and cannot be.
+    """Chooses between packs and separate clients; logs where packs are not possible.
 
     Args:
       data: All clients. From a `client_data.ArrayClientData` a cohort is taken as rows
@@ -109,6 +109,8 @@ class Clients:
       ValueError: If there is no client, or none of such a name.
     """
     ids = sorted(client_ids)
+    if not ids:
+      raise ValueError('The cohort is empty; it must hold at least one client.')
     if not self._num_packs:
       return Cohort([[name] for name in ids], [self._alone(name) for name in ids])
     if isinstance(self._data, client_data.ArrayClientData):
@@ -124,9 +126,9 @@ class Clients:
     )
 
   def nobody(self) -> list[tf.data.Dataset]:
-    """Returns the data of a round that no client is in, as Poisson sampling has them.
+    """Returns the data of a round without clients, which Poisson sampling may draw.
 
-    A client without examples stands for the others: TFF needs a value.
+    They are those of one client without examples, since TFF needs a value.
     """
     spec = self._data.element_type_structure
     examples = tf.nest.map_structure(
@@ -154,7 +156,7 @@ class Clients:
     return ids_lib.in_order(self._data.ids if is_array else self._data.client_ids)
 
   def _alone(self, client_id: str) -> tf.data.Dataset:
-    """Returns a client's data set; of one too large to be sent, one of files."""
+    """Returns a client's data set; if it is too large to be sent, one of files."""
     if isinstance(self._data, client_data.ArrayClientData):
       positions = self._data.positions(client_id)
       if len(positions) * self._bytes_per_example > packs.MAX_BYTES:
@@ -169,7 +171,7 @@ _Take = Callable[[Sequence[int]], Mapping[str, np.ndarray]]
 def _of_arrays(
   data: client_data.ArrayClientData, ids: Sequence[str]
 ) -> tuple[list[int], _Take]:
-  """Returns the clients' sizes, and what takes their examples."""
+  """Returns the clients' sizes, and a function that takes their examples."""
   positions = [data.positions(client_id) for client_id in ids]
 
   def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
@@ -181,7 +183,7 @@ def _of_arrays(
 def _of_datasets(
   data: tff.simulation.datasets.ClientData, ids: Sequence[str]
 ) -> tuple[list[int], _Take]:
-  """As `_of_arrays`, of clients whose data have to be read to be counted."""
+  """As `_of_arrays`, for client data that have to be read to be counted."""
   examples = [
     clients_lib.all_examples(data.create_tf_dataset_for_client(client_id))
     for client_id in ids
@@ -197,7 +199,7 @@ def _of_datasets(
 
 
 def _pack(examples: Mapping[str, np.ndarray], sizes: list[int]) -> tf.data.Dataset:
-  """Returns a pack's data set; of a client too large to be sent, one of files."""
+  """Returns a pack's data set; if it is too large to be sent, one of files."""
   content = packs.content(examples, sizes)
   if spill.is_too_large(content):
     return spill.dataset(content)

@@ -14,8 +14,8 @@ each byte is written once and not twice, and between rounds there is one file to
 A state is a nest of arrays; in its row are their bytes alone, one array after another.
 Names, types and shapes are the same for all clients and stand once in the file.
 
-The file tells how many rows it has, sums over them, and whose run it is: a client whose
-row is missing would begin anew, without a word.
+The file also has the number of its rows, sums over them, and the identity of its run: a
+client whose row is missing would silently begin anew.
 """
 
 import collections
@@ -55,7 +55,7 @@ _NEWEST = """
 SELECT round, checksum, state FROM states WHERE client = ?
 ORDER BY round DESC LIMIT 1
 """
-# Rows with a newer one of the same client; that one of a round not looked at before.
+# Rows with a newer one of the same client, if that is of a round not yet looked at.
 _SUPERSEDED = """
 DELETE FROM states WHERE rowid IN (
   SELECT old.rowid FROM states AS new CROSS JOIN states AS old
@@ -64,7 +64,7 @@ DELETE FROM states WHERE rowid IN (
 ) RETURNING client, round, checksum
 """
 _LATER = 'DELETE FROM states WHERE round > ? RETURNING client, round, checksum'
-# Each by one index alone, by which rows are found later.
+# Each query reads one index alone, by which rows are found later.
 _KEYS = 'SELECT client, round FROM states INDEXED BY sqlite_autoindex_states_1'
 _BY_ROUND = """
 SELECT count(*), coalesce(sum(round), 0), coalesce(sum(checksum), 0)
@@ -74,7 +74,7 @@ FROM states INDEXED BY by_round
 _DISK = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
 # What `meta` holds, besides the format that says so.
 _META = {'layout': dict, 'round': int, 'oldest': int, 'rows': list, 'run': str}
-# Sums of no row; see `_summed`.
+# `_summed` of no row.
 _NO_ROW = (0, 0, 0, 0)
 
 
@@ -111,7 +111,7 @@ class ClientStates:
     Args:
       round: That of the checkpoint which a run goes on from; at 0 the file is made if
         there is none.
-      run: Tells this run from others; the file is of one alone.
+      run: Identity of the run; the file belongs to one.
 
     Raises:
       ValueError: If the file is missing or empty (after round 0), damaged, of another
@@ -179,7 +179,7 @@ class ClientStates:
       _set(connection, round=round, rows=rows)
 
   def prune(self, oldest: int) -> None:
-    """Drops the rows that no run needs that goes on from a round or a later one.
+    """Drops the rows that are not needed to go on from a round or a later one.
 
     Args:
       oldest: The round of the oldest checkpoint that is kept.
@@ -218,7 +218,7 @@ class ClientStates:
     _set(connection, rows=_NO_ROW, run=run)
 
   def _check(self, connection: sqlite3.Connection, round: int, run: str) -> None:
-    """Checks that the file is of this run's states, has all, and those of a round."""
+    """Checks that the file is this run's, lacks no row, and has those of a round."""
     meta = _get(connection)
     if meta.get('format') != _FORMAT:
       raise ValueError(
@@ -246,8 +246,9 @@ class ClientStates:
     by_round = connection.execute(_BY_ROUND).fetchone()
     if by_round[:2] != (count, rounds) or [*by_round, keys] != meta['rows']:
       raise ValueError(
-        f'{self._path} has {count} rows of client states and {meta["rows"][:1]} were '
-        'written, or others: clients without theirs would begin anew'
+        f'{self._path} has {count} rows of client states, which are not the '
+        f'{(meta["rows"] or [0])[0]} rows that were written: a client without its row '
+        'would begin anew'
       )
 
   def _decode(self, client_id: str, row: tuple[int, int, bytes]) -> Any:
@@ -288,7 +289,7 @@ def _get(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _json(text: Any) -> Any:
-  """Returns a value of the table, or what stands there if it is none."""
+  """Returns the JSON value of a text; if it is not JSON, the text."""
   try:
     return json.loads(text)
   except (TypeError, ValueError, RecursionError):
@@ -304,7 +305,7 @@ def _set(connection: sqlite3.Connection, **values: Any) -> None:
 def _drop(
   connection: sqlite3.Connection, statement: str, arguments: tuple[int, ...]
 ) -> None:
-  """Drops rows by a statement that returns them, and takes them off the sums."""
+  """Drops rows by a statement that returns them, and subtracts them from the sums."""
   dropped = connection.execute(statement, arguments).fetchall()
   _set(connection, rows=_summed(_get(connection)['rows'], -1, dropped))
 
@@ -312,11 +313,11 @@ def _drop(
 def _summed(
   sums: Sequence[int], sign: int, rows: Iterable[tuple[str, int, int]]
 ) -> list[int]:
-  """Returns sums over rows: how many, of rounds, checksums, and digests of the keys.
+  """Adds rows to sums: their number, rounds, checksums, and digests of their keys.
 
   Args:
     sums: Before.
-    sign: 1 or -1, by which rows count.
+    sign: 1 to add the rows, -1 to subtract them.
     rows: Client, round and checksum of each.
   """
   count, rounds, checksums, keys = sums
@@ -332,7 +333,7 @@ def _checksum(client_id: str, round: int, blob: bytes) -> int:
 
 
 class StateLayout:
-  """Names, types and shapes of a nest of arrays; its bytes are theirs, in that order.
+  """Names, types and shapes of a nest of arrays, whose bytes are in that order.
 
   Attributes:
     spec: Type and shape by name, as JSON values.

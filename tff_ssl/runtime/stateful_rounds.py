@@ -6,10 +6,10 @@
     loop.run(rounds, lambda round: rounds.cohort(cohorts(round)), folder, 100)
 
 A round loads the states of its cohort from the run folder, sends them with the data,
-and saves them before the loop writes anything of that round: whatever the loop has
-written, the states are there for. Of rounds that the loop has not got a checkpoint of,
-`resume` drops them. What the process tells of each client goes to `clients.csv`: a row
-a round and client, dropped likewise.
+and saves them before the loop writes anything of that round: so the states of every
+round that the loop has written are there. `resume` drops those of rounds after the
+checkpoint. What the process tells of each client goes to `clients.csv`, a row for each
+round and client; `resume` drops these rows likewise.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ from tff_ssl.runtime import simulation
 from tff_ssl.runtime import state_store
 from tff_ssl.runtime import table
 
-# TFF sends the arguments of a round in one message, which protocol buffers end at 2 GiB
-# and a worker, in 32 bits of its 10,000 MiB, at 1.9 GB; the data need room too.
+# TFF sends the arguments of a round in one message. Protocol buffers take 2 GiB, and a
+# worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.
 _MAX_COHORT_BYTES = 1_500_000_000
-# Of the clients whose states make the model that is evaluated: a bound of the memory.
+# How many clients' states make the model that is evaluated: a bound of the memory.
 _MOST_EVALUATED = 100
 
 
@@ -122,8 +122,8 @@ class StatefulRounds:
   def get_model_weights(self, state: Any) -> Any:
     """Returns the model weights that a server state is evaluated by.
 
-    Where they depend on what clients keep (FedBN), it is what they keep now, of the
-    first hundred clients by id that have taken part.
+    Where they depend on what clients keep (FedBN), that is what they keep now. Of all
+    clients the first hundred by id are looked at, and those count that have taken part.
     """
     weights = self._process.get_model_weights(state)
     if self._process.evaluated is None:
@@ -184,12 +184,12 @@ class StatefulRounds:
   def _given(
     self, place: int, client_ids: Sequence[str], before: dict[str, '_Before']
   ) -> Any:
-    """Returns what the process is given of the clients of one value.
+    """Returns the states of the clients of one TFF value, as the process takes them.
 
     Args:
       place: Of the value in its round.
       client_ids: The clients.
-      before: Is told what they bring.
+      before: Receives their indices and last rounds, by id.
     """
 
     def states() -> Iterator[client_functions.ClientState]:
@@ -204,7 +204,7 @@ class StatefulRounds:
     return alone
 
   def _tell(self, states: Mapping[str, '_Stored']) -> None:
-    """Writes the numbers of the clients of a round that counted, by id."""
+    """Writes a row of numbers for each client that took part in the round, by id."""
     if self._table is None or self._process.describe is None:
       return
     rows: list[Mapping[str, table.Cell]] = [
@@ -228,7 +228,7 @@ class _Stored(NamedTuple):
 
 
 class _Before(NamedTuple):
-  """What is read of a client's state before its round."""
+  """A client's index, and its last round before this one."""
 
   client: int
   last_round: int
@@ -241,8 +241,8 @@ def _without_index(state: client_functions.ClientState) -> _Stored:
 class StateStacks:
   """Arrays of the states of packs, each the size of the largest pack so far.
 
-  New ones for each round would cost as much as all else that is done to fill them: the
-  kernel clears the pages of memory that it gives.
+  To allocate new ones for each round would cost as much as to fill them: the kernel
+  clears the pages of memory that it gives.
   """
 
   def __init__(self, blank: Any):
@@ -257,7 +257,7 @@ class StateStacks:
   def fill(self, place: int, count: int, states: Iterable[Any]) -> Any:
     """Returns states as one structure of arrays [K, ...], as `packs.stack` does.
 
-    It is good until the same place is filled again.
+    It is valid until the same place is filled again.
 
     Args:
       place: Of the pack in its round, from 0.

@@ -19,7 +19,7 @@ from tff_ssl.runtime import files
 # The table of numbers by client, and its second column.
 CLIENTS, CLIENT = 'clients.csv', 'client'
 _KEY = 'round'
-# A blank where it is None.
+# None is a blank.
 Cell = int | float | str | None
 
 
@@ -224,12 +224,13 @@ def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
 def digest(
   rows: Iterable[Mapping[str, str]], last: int, columns: Collection[str]
 ) -> str:
-  """Identifies the numbers of rounds 1 to `last`.
+  """Returns a digest of the numbers of rounds 1 to `last`.
 
   Args:
     rows: Of a table.
     last: The last round.
-    columns: Those that count in its row, to which an evaluation may add others later.
+    columns: Those that count in the last round's rows, for an evaluation may add others
+      later.
   """
   found = hashlib.blake2b(digest_size=8)
   for row in rows:

@@ -1,12 +1,13 @@
-"""Where the numbers of a run are shown besides its folder: one protocol for all.
+"""Trackers, which also show a run's numbers: TensorBoard, MLflow, Weights & Biases.
 
 TensorBoard is there by default, with the flags of the run as its hyperparameters.
 MLflow and Weights & Biases are imported where they are chosen; where they send what
 they are given, their own variables say (MLFLOW_TRACKING_URI, WANDB_MODE=offline). A run
 that is resumed goes on in the same place.
 
-A tracker is a copy: metrics.csv is what counts. One that fails is told of, and the run
-goes on without it.
+A tracker is a copy: metrics.csv is what counts. MLflow or Weights & Biases may fail: it
+is logged, and the run goes on without them. TensorBoard's files are part of the run's
+folder, and an error of writing them ends the run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +24,9 @@ import tensorflow as tf
 from tff_ssl.runtime import files
 
 TENSORBOARD, MLFLOW, WANDB = 'tensorboard', 'mlflow', 'wandb'
-# Module and package of those that are no part of what is always installed.
+# Module and package of the trackers that are not in the lock.
 _OPTIONAL = {MLFLOW: 'mlflow-skinny', WANDB: 'wandb'}
-# Names of the runs of other trackers, by tracker.
+# The file with the ids that the run has in other trackers.
 _IDS = 'trackers.json'
 _PROJECT = 'tff_ssl'
 # MLflow takes so many parameters at a time, of so many characters.
@@ -44,7 +45,7 @@ class Tracker(Protocol):
     """
 
   def close(self) -> None:
-    """Shows what is not shown yet."""
+    """Writes out what is pending, and ends."""
 
 
 class TensorBoard:
@@ -74,7 +75,7 @@ class TensorBoard:
 
 
 class MLflow:
-  """A run of MLflow's, of the experiment that MLFLOW_EXPERIMENT_NAME names."""
+  """A run of MLflow's, of the experiment MLFLOW_EXPERIMENT_NAME or tff_ssl."""
 
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, object]):
     """Begins a run, or goes on with that of the folder."""
@@ -82,7 +83,7 @@ class MLflow:
     self._client = mlflow.MlflowClient()
     known = _read_ids(folder).get(MLFLOW)
     if known is None:
-      # By name, and where there is none MLflow's own default.
+      # Made where there is none of that name.
       experiment = mlflow.set_experiment(
         experiment_name=mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get()
         or _PROJECT
@@ -123,13 +124,13 @@ class WeightsAndBiases:
     self._run = wandb.init(
       id=known,
       resume='allow',
-      # The variable counts where nothing is given.
+      # With None, WANDB_PROJECT counts.
       project=None if wandb.setup().settings.project else _PROJECT,
       name=folder.name,
       dir=str(folder),
       config=_plain(settings),
     )
-    # Its own step may not go back, which rounds do after a kill.
+    # The step of wandb may not go back, as rounds do after a kill.
     self._run.define_metric('round')
     self._run.define_metric('*', step_metric='round')
 
@@ -175,7 +176,7 @@ class Trackers:
   def __init__(
     self, names: Sequence[str], folder: pathlib.Path, settings: Mapping[str, object]
   ):
-    """Begins none yet.
+    """Opens none yet.
 
     Args:
       names: Of `NAMES`.
@@ -209,7 +210,7 @@ class Trackers:
     self._open[name] = _OPEN[name](self._folder, self._settings)
 
   def _try(self, name: str, act: Callable[[], None]) -> None:
-    """Does something with a tracker; without one that fails the run goes on."""
+    """Calls a tracker; drops one that fails, unless it is TensorBoard."""
     if name == TENSORBOARD:
       # Its file is part of the run's folder: what cannot be written there ends the run.
       act()
@@ -240,7 +241,7 @@ def _plain(settings: Mapping[str, object]) -> dict[str, bool | int | float | str
 
 
 def _read_ids(folder: pathlib.Path) -> dict[str, str]:
-  """Returns the names of a run folder's runs elsewhere, by tracker."""
+  """Returns the ids that a run has in other trackers, by tracker."""
   try:
     known = json.loads((folder / _IDS).read_text())
   except (OSError, ValueError):

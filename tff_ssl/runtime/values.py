@@ -1,4 +1,4 @@
-"""What a TFF computation is called with and returns, as values of `interpreter`.
+"""Converts arguments and results of TFF computations for the `interpreter`.
 
 A caller gives arrays, numbers, data sets and Python's containers of them, and gets
 arrays in the containers that the type names: as from TFF's own contexts.
@@ -53,7 +53,7 @@ def _counts(value: Any, type_spec: tff.Type | None) -> list[int]:
 
 
 def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
-  """Returns what a caller gives as a value of the interpreter's.
+  """Converts an argument to a value of the interpreter.
 
   Args:
     value: Of the type.
@@ -61,7 +61,7 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
     num_clients: Of this call.
 
   Raises:
-    TypeError: If the value is not of the type.
+    TypeError: If the value is not of the type, or a number of Python's would change.
   """
   if isinstance(type_spec, tff.StructType):
     return tuple(
@@ -89,7 +89,7 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
 
 
 def returned(value: Any, type_spec: tff.Type) -> Any:
-  """Returns a value of the interpreter's in the containers of its type.
+  """Converts a value of the interpreter to the containers of its type.
 
   Args:
     value: Of the type.
@@ -110,7 +110,7 @@ def returned(value: Any, type_spec: tff.Type) -> Any:
     values = [returned(each, type_spec.member) for each in value.values]
     if not type_spec.all_equal:
       return values
-    # With no client nobody has it.
+    # Without clients there is no value.
     return values[0] if values else None
   return value
 
@@ -154,7 +154,7 @@ def _array(value: Any, type_spec: tff.TensorType) -> Any:
   if array.dtype != type_spec.dtype:
     if isinstance(value, (np.ndarray, np.generic)):
       raise TypeError(f'an argument is {array.dtype}; it must be {type_spec}')
-    array = np.asarray(value, type_spec.dtype)
+    array = _converted(value, array, type_spec)
   shape = type_spec.shape
   if shape is not None and (
     len(shape) != array.ndim
@@ -164,6 +164,24 @@ def _array(value: Any, type_spec: tff.TensorType) -> Any:
       f'an argument is {array.dtype}{list(array.shape)}; it must be {type_spec}'
     )
   return array
+
+
+def _converted(value: Any, array: np.ndarray, type_spec: tff.TensorType) -> np.ndarray:
+  """Converts numbers of Python to a type; refuses those that it would change.
+
+  Args:
+    value: A number, or nested lists of some.
+    array: The same as NumPy has it.
+    type_spec: A type of numbers.
+  """
+  kind = np.dtype(type_spec.dtype).kind
+  if array.dtype.kind in ('biufc' if kind == 'c' else 'biuf'):
+    with np.errstate(invalid='ignore'):
+      found = array.astype(type_spec.dtype)
+    # Floats are rounded; 1.5, or 2^40, is no int32.
+    if kind not in 'biu' or np.array_equal(found, array):
+      return found
+  raise TypeError(f'an argument is {value!r}; it must be {type_spec}')
 
 
 def _dataset(value: Any, type_spec: tff.SequenceType) -> tf.data.Dataset:

@@ -55,7 +55,7 @@ class Worker:
     log_path: str | os.PathLike[str] | None = None,
     port: int = 0,
   ):
-    """Starts the worker; it listens a moment later (see `context.Context`).
+    """Starts the worker; it listens a moment later (`wait_until_it_listens`).
 
     Args:
       concurrency: Computations (clients) executed at the same time.
@@ -117,10 +117,10 @@ class Worker:
     process.wait()
 
   def wait_until_it_listens(self, stopped: Callable[[], bool] = bool) -> bool:
-    """Returns whether it listens: False when it has ended or waiting was stopped.
+    """Waits, and returns whether it listens: False if it ended or `stopped` was true.
 
     Args:
-      stopped: Asked now and then; True stops it.
+      stopped: Called now and then; True ends the waiting. By default it never does.
     """
     port = int(self.address.rpartition(':')[2])
     while self.is_alive() and not stopped():
@@ -137,7 +137,7 @@ class Worker:
     return self._process.poll() is None
 
   def describe_death(self) -> str:
-    """Returns one sentence about the exit status, and where the log is, or its end."""
+    """Returns a sentence of how the worker ended, with its log's path or last lines."""
     status = self._process.returncode
     if status is not None and status < 0:
       how = f'was killed by {signal.Signals(-status).name}'
@@ -201,8 +201,8 @@ def binary() -> pathlib.Path:
 
 def _reserve_port(port: int) -> socket.socket:
   if port:
-    # One that is taken is shared with SO_REUSEPORT, and each worker given every other
-    # connection; SO_REUSEADDR finds it taken only where somebody listens.
+    # With SO_REUSEPORT a taken port is shared, and each worker gets every other
+    # connection. With SO_REUSEADDR it is refused, but only while somebody listens.
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
       probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
       try:
