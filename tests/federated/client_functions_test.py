@@ -130,9 +130,7 @@ def test_a_state_that_is_not_finite_is_not_kept():
 
 def test_a_client_may_send_counts_alone():
   function = client_functions.ClientFunction(
-    lambda shared, examples: collections.OrderedDict(
-      seen=base.example_count(examples)
-    )
+    lambda _, examples: collections.OrderedDict(seen=base.example_count(examples))
   )
   examples = {'example_id': tf.constant([4, 5, 6], tf.int64)}
   result, _ = harness.visit(function, {'seen': combine.TOTAL}, {}, examples)
