@@ -273,7 +273,7 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     return tf.nest.map_structure(tf.stop_gradient, self._common(cco.means(f, g)))
 
   def _common(self, means: Reference) -> Reference:
-    """Returns the reference near means; one for both views if the loss compares them."""
+    """Returns the reference near means; the views share one if they are compared."""
     if self.loss_name != 'vicreg':
       return means
     middle = (means['f'] + means['g']) / 2
