@@ -117,7 +117,7 @@ def build_to_weight(
     group = tf.argmax(members, output_type=tf.int32)
     one_group = tf.reduce_max(members) > _NEARLY_ONE
     message = (
-      f'the `{GROUP}` of an example is not in [0, {grouped[0].groups}), or a pack holds '
+      f'the `{GROUP}` of an example is not in [0, {grouped[0].groups}), or a pack has '
       'clients of several groups; the shares of the groups are'
     )
     check = tf.debugging.Assert(
