@@ -149,7 +149,8 @@ def _nonzeros(params) -> tf.Tensor:
 def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
   """Returns whether a client has helpers, and how many numbers it receives of them."""
   client = context_lib.client_of(examples)
-  helped = context[fedmatch.HELPED][client]
+  # Secure sums take numbers of one type.
+  helped = tf.cast(context[fedmatch.HELPED][client], tf.int64)
   each = tf.add_n(
     [
       tf.math.count_nonzero(stack, axis=list(range(1, stack.shape.rank)))
@@ -157,8 +158,7 @@ def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
     ]
   )
   numbers = tf.reduce_sum(tf.gather(each, context[fedmatch.HELPERS][client]))
-  received = tf.cast(helped, numbers.dtype) * numbers
-  return collections.OrderedDict(helped_clients=helped, received=received)
+  return collections.OrderedDict(helped_clients=helped, received=helped * numbers)
 
 
 def find_helpers(objective, config, sigma, models, known, round, statistics=None):
@@ -240,14 +240,14 @@ def traffic(
   """
   whole = sizes.down['params']
   counts = arrived[phases.COUNTS]
-  numbers = collections.OrderedDict(arrived[NUMBERS])
+  numbers = arrived[NUMBERS]
   cohort = tf.cast(counts['clients'], tf.int64)
-  sent, received = numbers.pop('sent'), numbers.pop('received')
+  sent, received = numbers['sent'], numbers['received']
   shared = whole + _SPARSE_BYTES * _nonzeros(state.kept[PSI])
   dense = tf.cast(clients.counting(counts), tf.int64) * (whole // 4)
   density = tf.math.divide_no_nan(tf.cast(sent, tf.float64), tf.cast(dense, tf.float64))
   return collections.OrderedDict(
-    **numbers,
+    helped_clients=tf.cast(numbers['helped_clients'], tf.int32),
     bytes_down=cohort * shared + _SPARSE_BYTES * received,
     bytes_up=_SPARSE_BYTES * sent,
     psi_density=tf.cast(density, tf.float32),
