@@ -1,8 +1,8 @@
 """Centralized training: the same objective, optimizer and seeds on the union of data.
 
-The upper bound that the papers compare with, and what federated rounds are measured
-against. It offers what the round loop needs of a learning process, but runs in plain
-TensorFlow: a "cohort" is a list of data sets whose union is the batch of the step.
+This is the upper bound that the papers compare with, and what federated rounds are
+measured against. It has what the round loop needs of a learning process, but runs in
+plain TensorFlow: a "cohort" is a list of data sets, and their union a step's batch.
 """
 
 import abc
@@ -39,7 +39,7 @@ class CentralizedState(NamedTuple):
 
 
 class UnionProcess(abc.ABC):
-  """What the round loop runs in plain TensorFlow: rounds on the union of a cohort."""
+  """A process in plain TensorFlow, whose rounds are on the union of a cohort."""
 
   def __init__(
     self,
@@ -74,7 +74,7 @@ class UnionProcess(abc.ABC):
     Returns:
       The new state, and metrics under `client_work` as the federated algorithms have
       them. A round without examples, or with a result that is not finite, changes
-      nothing but the seed, and is counted.
+      nothing but the seed and the number of the round, and is counted.
 
     Raises:
       ValueError: If the cohort holds no data set.
@@ -177,18 +177,15 @@ class Centralized(UnionProcess):
     gradient = tape.gradient(
       loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-    num_examples = base.example_count(examples)
-    finite = clients.is_finite(gradient)
-    usable = tf.logical_and(finite, num_examples > 0)
-    optimizer, new_params = self._optimizer.next(
-      state.optimizer, params, clients.keep_if(usable, gradient)
-    )
+    optimizer, new_params = self._optimizer.next(state.optimizer, params, gradient)
     new_params, objective = current.after_step(new_params, state.objective, carry)
     metrics = collections.OrderedDict(loss=loss, **reported)
+    num_examples = base.example_count(examples)
+    weights = self._trained_weights(new_params, examples)
+    finite = clients.is_finite((gradient, weights.trainable, weights.non_trainable))
+    usable = tf.logical_and(finite, num_examples > 0)
     state = CentralizedState(
-      clients.choose(
-        usable, self._trained_weights(new_params, examples), state.global_model_weights
-      ),
+      clients.choose(usable, weights, state.global_model_weights),
       server.next_round_seed(state.round_seed),
       clients.choose(usable, optimizer, state.optimizer),
       clients.choose(usable, objective, state.objective),

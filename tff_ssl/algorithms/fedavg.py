@@ -85,7 +85,7 @@ class FedAvgConfig:
 
   @property
   def weigh(self) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns the weights of clients in the mean, from their sizes."""
+    """The function from the sizes of clients to their weights in the mean."""
     return WEIGHTINGS[self.weighting]
 
 
@@ -94,7 +94,7 @@ def share(
 ) -> Callable[[phases.ServerState], Any]:
   """Builds step 1: telling clients the model, the round's seed and their learning rate.
 
-  An objective whose values follow a schedule is told the `round` too.
+  Clients whose objective follows a schedule are told the `round` too.
   """
   is_scheduled = isinstance(objective, base.Scheduled)
 

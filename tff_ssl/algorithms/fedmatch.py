@@ -35,6 +35,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
@@ -43,7 +44,7 @@ from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch
-from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import supervised
 
 # What the server keeps: what it trains itself, the average of what clients train, the
 # psi that each client has sent last [N, ...], and int32 [N], 1 where it has sent one.
@@ -138,21 +139,21 @@ def _sparse(value: tf.Tensor, below: float) -> tf.Tensor:
 
 
 def _nonzeros(params) -> tf.Tensor:
-  """Returns how many numbers of a structure are not 0, int32."""
-  return tf.add_n(
-    [tf.math.count_nonzero(x, dtype=tf.int32) for x in tf.nest.flatten(params)]
-  )
+  """Returns how many numbers of a structure are not 0, int64.
+
+  Not int32: a hundred clients with two helpers of a ResNet-18 each pass its limit.
+  """
+  return tf.add_n([tf.math.count_nonzero(x) for x in tf.nest.flatten(params)])
 
 
 def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns whether a client has helpers, and how many numbers their psi have."""
+  """Returns whether a client has helpers, and how many numbers it receives of them."""
   client = context_lib.client_of(examples)
-  helped = context[fedmatch.HELPED][client]
+  # Secure sums take numbers of one type.
+  helped = tf.cast(context[fedmatch.HELPED][client], tf.int64)
   each = tf.add_n(
     [
-      tf.math.count_nonzero(
-        stack, axis=list(range(1, stack.shape.rank)), dtype=tf.int32
-      )
+      tf.math.count_nonzero(stack, axis=list(range(1, stack.shape.rank)))
       for stack in context[fedmatch.MODELS].values()
     ]
   )
@@ -163,8 +164,15 @@ def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
 def find_helpers(objective, config, sigma, models, known, round, statistics=None):
   """Returns the context of the clients, with the helpers of each: step 2.
 
-  With batch norm, models are compared by the population `statistics` of the global one:
-  the image of noise is alone, and a client's models have none of their own.
+  Args:
+    objective: What a client minimises.
+    config: Hyperparameters.
+    sigma: The server's.
+    models: The psi of each client, tensors [N, ...] by name.
+    known: int32 [N], 1 where a client has sent one.
+    round: int32, the number of the round.
+    statistics: With batch norm, the global model's population statistics, by which all
+      are compared: there is one image of noise, and clients have no statistics.
   """
   population, count = config.population, config.helpers
   shape = objective.encoder.input_shape
@@ -177,7 +185,7 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
   def embed(psi):
     theta = fedmatch.add(sigma, collections.OrderedDict(psi))
     theta.update(statistics or {})
-    logits = fixmatch.infer(objective.encoder, objective.head, theta, noise)
+    logits = supervised.infer(objective.encoder, objective.head, theta, noise)
     return tf.nn.softmax(logits)[0]
 
   def nearest():
@@ -232,16 +240,14 @@ def traffic(
   """
   whole = sizes.down['params']
   counts = arrived[phases.COUNTS]
-  numbers = collections.OrderedDict(arrived[NUMBERS])
+  numbers = arrived[NUMBERS]
   cohort = tf.cast(counts['clients'], tf.int64)
-  sent = tf.cast(numbers.pop('sent'), tf.int64)
-  received = tf.cast(numbers.pop('received'), tf.int64)
-  shared = whole + _SPARSE_BYTES * tf.cast(_nonzeros(state.kept[PSI]), tf.int64)
-  idle = counts['empty_clients'] + counts['nonfinite_clients']
-  dense = tf.cast(counts['clients'] - idle, tf.int64) * (whole // 4)
+  sent, received = numbers['sent'], numbers['received']
+  shared = whole + _SPARSE_BYTES * _nonzeros(state.kept[PSI])
+  dense = tf.cast(clients.counting(counts), tf.int64) * (whole // 4)
   density = tf.math.divide_no_nan(tf.cast(sent, tf.float64), tf.cast(dense, tf.float64))
   return collections.OrderedDict(
-    **numbers,
+    helped_clients=tf.cast(numbers['helped_clients'], tf.int32),
     bytes_down=cohort * shared + _SPARSE_BYTES * received,
     bytes_up=_SPARSE_BYTES * sent,
     psi_density=tf.cast(density, tf.float32),

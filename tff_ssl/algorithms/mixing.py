@@ -32,7 +32,7 @@ from tff_ssl.objectives import population
 _NETWORKS, _STATISTICS = 'networks', 'statistics'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
 _RETURNING, _BELOW, THRESHOLD = 'returning', 'below', 'threshold'
-# What the server keeps, and tells in the second exchange; what it counts.
+# What the server keeps and tells in the second exchange; the new clients it counts.
 _AVERAGED, _NEW = 'averaged', 'new'
 
 
@@ -150,7 +150,7 @@ def client_function(
 def _first(
   networks: online_networks.Networks,
 ) -> Callable[[client_functions.Shared], Any]:
-  """Returns what builds the state of a client that is new."""
+  """Returns the function that builds the state of a new client."""
 
   def first(shared):
     kept = collections.OrderedDict([(_NETWORKS, networks.begin(shared['params']))])
@@ -175,7 +175,7 @@ def online(kept: Any) -> base.Params:
 def summarize(
   objective: base.Objective | base.Stateful, update: OnlineUpdate
 ) -> Callable[[base.Metrics], base.Metrics]:
-  """Returns what turns averaged metrics into those of a round.
+  """Returns the function that turns averaged metrics into those of a round.
 
   Args:
     objective: Summarizes its own.
@@ -200,7 +200,7 @@ def summarize(
 
 
 def numbers_of_client(update: OnlineUpdate) -> processes.Describe:
-  """Returns what reads mu, divergence and lambda_k from what a client keeps.
+  """Returns the function that reads mu, divergence and lambda_k of a client.
 
   Args:
     update: That of the algorithm.
@@ -262,7 +262,7 @@ def describe(
 def _with_threshold(
   algorithm: phases.Algorithm, quantile: running_quantile.RunningQuantile
 ) -> phases.Algorithm:
-  """Has the server tell a running quantile of the divergences, and bring it after."""
+  """Has the server tell a running quantile of the divergences, and update it."""
   (train,) = algorithm.exchanges
 
   def initial():

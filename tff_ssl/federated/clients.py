@@ -36,7 +36,7 @@ def check_element(element_spec: Any) -> None:
 
 
 def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
-  """Checks that examples have numbers of the client that holds them.
+  """Checks that examples tell by numbers which client holds them.
 
   Args:
     element_spec: `tf.TensorSpec`s of one example, or the `packs.PackSpec` of them.
@@ -55,16 +55,16 @@ def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
       )
 
 
-def check_not_noised(aggregation: aggregation_lib.Aggregation | None) -> None:
-  """Checks that a table of what each client sent can be told from an empty one.
+def check_not_noised(aggregation: aggregation_lib.Aggregation) -> None:
+  """Checks that the server can tell who has sent something: no noise is added.
 
   Args:
-    aggregation: What the table goes through; plain when None.
+    aggregation: What the table goes through.
 
   Raises:
     ValueError: If noise is added.
   """
-  if aggregation is not None and aggregation.noised:
+  if aggregation.noised:
     raise ValueError(
       'The aggregation adds noise, as a private one does; here it must add none, for '
       'the server keeps a table of what each client sent, and noise in the place of a '
@@ -87,8 +87,8 @@ def is_finite(value: Any) -> tf.Tensor:
   """Returns whether every entry of a structure of floating tensors is finite."""
   # One sum per tensor is cheaper than an element-wise test of each, and is not finite
   # if any entry is not (a sum that overflows is as useless to the server).
-  sums = [tf.reduce_sum(x) for x in tf.nest.flatten(value)]
-  return tf.math.is_finite(tf.add_n([tf.cast(s, tf.float64) for s in sums]))
+  sums = [tf.cast(tf.reduce_sum(x), tf.float64) for x in tf.nest.flatten(value)]
+  return tf.math.is_finite(tf.add_n(sums)) if sums else tf.constant(True)
 
 
 def choose(condition: tf.Tensor, value: Any, other: Any) -> Any:
@@ -110,10 +110,10 @@ def zeros(specs: Any) -> Any:
 
 
 def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metrics:
-  """Returns metrics of a cohort's work, not a number where there was none, and counts.
+  """Returns a cohort's metrics, NaN if no example was counted, and its counts.
 
-  What is combined of no example is 0, and what an objective makes of it (a loss of
-  statistics that are all 0) a number that nobody has measured.
+  Without examples what is combined is 0, and what an objective computes of that (a loss
+  of statistics that are all 0) is a number that nobody has measured.
 
   Args:
     metrics: Of the clients that count; numbers, perhaps nested.
@@ -144,17 +144,28 @@ def counts(num_examples: tf.Tensor, finite: tf.Tensor) -> base.Metrics:
     finite: bool scalar, whether all that was computed was finite.
 
   Returns:
-    `clients` (1, or K), `examples` (0 when not finite), `empty_clients`,
-    `nonfinite_clients`.
+    `clients` (1, or K), `examples` (0 when not finite), `empty_clients`, and
+    `nonfinite_clients`, of those that are not empty.
   """
   num_clients = tf.size(num_examples)
+  # Not `==`: inside a TFF computation it compares Python objects, and is False.
+  empty = tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32))
   return collections.OrderedDict(
     clients=num_clients,
     examples=tf.where(finite, tf.reduce_sum(num_examples), 0),
-    # Not `==`: inside a TFF computation it compares Python objects, and is False.
-    empty_clients=tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32)),
-    nonfinite_clients=tf.where(finite, 0, num_clients),
+    empty_clients=empty,
+    # No client is in both: `counting` subtracts the two.
+    nonfinite_clients=tf.where(finite, 0, num_clients - empty),
   )
+
+
+def counting(counted: Mapping[str, tf.Tensor]) -> tf.Tensor:
+  """Returns how many clients count, which are neither empty nor not finite, int32.
+
+  Args:
+    counted: What `counts` returns, or its sums over clients.
+  """
+  return counted['clients'] - counted['empty_clients'] - counted['nonfinite_clients']
 
 
 def no_counts() -> base.Metrics:

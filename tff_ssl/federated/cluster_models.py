@@ -98,7 +98,7 @@ def distances(
 def choice(
   cluster: tf.Tensor, count: int, weight: tf.Tensor, switched: tf.Tensor
 ) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns what a client tells of its choice, integers to be summed.
+  """Returns what a client tells of its choice, integers that the server sums.
 
   Args:
     cluster: int32 scalar.
@@ -117,7 +117,7 @@ def choice(
 
 
 def name(j: int) -> str:
-  """Returns the name of the cluster of a number."""
+  """Returns the name of cluster j."""
   return f'cluster_{j}'
 
 
@@ -149,7 +149,7 @@ def placed(values: base.Params, place: tf.Tensor) -> base.Params:
 
 
 def scaled(values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor) -> base.Params:
-  """Returns a cluster's mean, from that over all clients.
+  """Returns the mean over a cluster's clients, from the mean over all clients.
 
   Args:
     values: Means by name, [C, ...].

@@ -1,9 +1,9 @@
-"""A client's networks and the global ones: which are averaged, which replaced, how far.
+"""Which of a client's networks are averaged and replaced, and how far they diverge.
 
 "Divergence-aware Federated Self-Supervised Learning", Weiming Zhuang, Yonggang Wen,
 Shuai Zhang, ICLR 2022. Section 3 and its Figure 3: which of a client's networks the
-server averages, and which it replaces ("no target EMA" is BYOL's momentum of 0). And
-section 4: the divergence |W_g - W_k|, over encoder and projector.
+server averages, and which the global ones replace ("no target EMA" is BYOL's momentum
+of 0). Section 4: the divergence |W_g - W_k|, over encoder and projector.
 """
 
 import collections
@@ -25,13 +25,13 @@ REPLACED = (ONLINE, TARGET, BOTH, NONE)
 
 @dataclasses.dataclass(frozen=True)
 class Exchange:
-  """What becomes of the networks that are sent and received.
+  """Which networks a client sends, and which the global ones replace.
 
   Attributes:
     averaged: The encoder and projector that a client sends: 'online', the method's own,
       or 'target', the encoder that is then evaluated too.
-    replaced: Whose place the global ones take: 'online' (by mu); 'target'; 'both', of
-      which the online ones by mu; 'none': clients train alone, their predictors too.
+    replaced: Which ones the global ones replace: 'online' (in part, by mu); 'target';
+      'both' (the online ones by mu); 'none': clients train alone, predictors too.
     restart: Whether a client that was not in the round before starts afresh, with
       online and target networks as the global ones (for partial participation).
   """
@@ -85,19 +85,11 @@ class Networks:
 
   def shared(self, params: base.Params) -> base.Params:
     """Returns the parameters that the server averages."""
-    return collections.OrderedDict(
-      (name, value)
-      for name, value in params.items()
-      if network.prefix_of(name) in self._shared
-    )
+    return _of_networks(params, self._shared)
 
   def measured(self, params: base.Params) -> base.Params:
     """Returns the weights that the divergence compares: encoder and projector."""
-    return collections.OrderedDict(
-      (name, value)
-      for name, value in params.items()
-      if network.prefix_of(name) in self._followed_prefixes
-    )
+    return _of_networks(params, self._followed_prefixes)
 
   def begin(self, received: base.Params) -> base.Params:
     """Returns a client's networks at its first participation: the global ones."""
@@ -180,6 +172,15 @@ class Networks:
     return tuple(prefix for prefix in self._shared if prefix != online.PREDICTOR)
 
 
+def _of_networks(params: base.Params, prefixes: tuple[str, ...]) -> base.Params:
+  """Returns the parameters of some networks, by the prefixes of their names."""
+  return collections.OrderedDict(
+    (name, value)
+    for name, value in params.items()
+    if network.prefix_of(name) in prefixes
+  )
+
+
 def _mixed(own: tf.Tensor, received: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
   share = tf.cast(share, received.dtype)
   return share * own + (1.0 - share) * received
@@ -192,7 +193,7 @@ Weights = Mapping[str, tf.Tensor]
 
 
 def l2(a: Weights, b: Weights) -> tf.Tensor:
-  """Returns the Euclidean norm of all weights' differences: the paper's.
+  """Returns the Euclidean norm of all weights' differences (the paper's norm).
 
   Args:
     a: Weights by name, at least one.
@@ -202,7 +203,7 @@ def l2(a: Weights, b: Weights) -> tf.Tensor:
 
 
 def conv_mean(a: Weights, b: Weights) -> tf.Tensor:
-  """Returns the mean over convolutions of their kernels' l2 norms: the authors' code.
+  """Returns the mean over convolutions of kernels' l2 norms (the authors' code).
 
   It hardly depends on how large the networks are.
 

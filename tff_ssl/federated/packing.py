@@ -10,9 +10,8 @@ to the order of floating-point sums:
     or that can be computed side by side (`of_equal_clients`), go through the networks
     together, in chunks of `ClientFunction.together` examples: a chunk's maps stay until
     its gradient is taken. No client's result depends on another's examples.
-  - Where the aggregation clips each client, those go through the networks together of
-    which each one's values can be kept apart (`of_each`), as many as there is memory
-    for.
+  - Where the aggregation clips each client, clients whose values can be kept apart
+    (`of_each`) go through the networks together, as many as memory allows.
   - All others are computed one after another.
   - So are those of a chunk whose mean is not finite: the client whose values are not
     finite must be discarded, and the others must not.
@@ -40,7 +39,7 @@ from tff_ssl.federated import clipping
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
 
-# Numbers that the clients of a chunk send, where each one's are wanted: 8 MiB.
+# The most numbers that clients of a chunk send, if each one's are kept apart: 8 MiB.
 _FLOATS_APART = 2**21
 # (shared, state, examples) -> what leaves one client, its state after.
 Visit = Callable[
@@ -151,26 +150,29 @@ def computed_together(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
   protocol: client_functions.Protocol,
 ) -> client_functions.ClientFunction | None:
-  """Returns the function if many clients can be computed at once, None otherwise."""
-  if not isinstance(function, client_functions.ClientFunction):
-    return None
-  if not function.additive and function.of_equal_clients is None:
-    return None
-  # These are each client's own.
-  if any(protocol.sums(name) or protocol.totals(name) for name in protocol.kinds):
-    return None
-  return function
+  """Returns the function if it gives the mean of many clients at once, or None."""
+  sender = _sends_means(function, protocol)
+  known = sender is not None and (sender.additive or sender.of_equal_clients)
+  return sender if known else None
 
 
 def computed_apart(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
   protocol: client_functions.Protocol,
 ) -> client_functions.ClientFunction | None:
-  """Returns the function if each of many clients can be had at once, else None."""
+  """Returns the function if it gives what each of many clients sends, or None."""
+  sender = _sends_means(function, protocol)
+  return sender if sender is not None and sender.of_each else None
+
+
+def _sends_means(
+  function: client_functions.ClientFunction | client_functions.StatefulFunction,
+  protocol: client_functions.Protocol,
+) -> client_functions.ClientFunction | None:
+  """Returns the function if its clients keep nothing and send means alone, or None."""
   if not isinstance(function, client_functions.ClientFunction):
     return None
-  if function.of_each is None:
-    return None
+  # Sums and integers are each client's own.
   if any(protocol.sums(name) or protocol.totals(name) for name in protocol.kinds):
     return None
   return function
@@ -212,7 +214,7 @@ def sums_of_none(
 
 
 class ClientLoop:
-  """One computation of a function over the clients of one pack."""
+  """The loop of a client function over the clients of one pack."""
 
   def __init__(
     self,
@@ -224,7 +226,7 @@ class ClientLoop:
     pack: Mapping[str, Any],
     zero: Sums,
   ):
-    """Computes nothing yet.
+    """Takes what the loop needs; `total` runs it.
 
     Args:
       visit: Computes one client.
@@ -262,7 +264,7 @@ class ClientLoop:
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
   def _loop(self, first, end, step, arrays) -> tuple[Sums, Any]:
-    """Sums over clients `first` to `end` what `step` gives of some at a time."""
+    """Sums over clients `first` to `end`, of which `step` takes some at a time."""
 
     def body(first, total, arrays):
       after, part, arrays = step(first, end, arrays)

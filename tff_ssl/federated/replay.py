@@ -3,8 +3,8 @@
 In a process only what is combined leaves the clients. To study them, the same phases
 are run one client after another, in plain TensorFlow: the round's seed, the views and
 the order of the examples are those of the process, so that each client ends where it
-ended there, but for rounding. Many steps make more of that, above all those of Adam,
-whose first ones are as long however small a gradient is.
+ended there, but for rounding. Many steps magnify that, above all those of Adam, whose
+first steps are equally long however small a gradient is.
 """
 
 import collections
@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
@@ -37,13 +38,13 @@ class Replay:
   """The rounds of an algorithm whose clients send an update of the model."""
 
   def __init__(self, algorithm: phases.Algorithm):
-    """Traces nothing yet.
+    """Takes the algorithm; the first client traces its function.
 
     Args:
       algorithm: Of one exchange with stateless clients, as of `fedavg.describe`.
 
     Raises:
-      ValueError: It is another.
+      ValueError: If it is another.
     """
     kinds = algorithm.exchanges[0].sent if len(algorithm.phases) == 1 else {}
     known = (combine.Mean, combine.Statistics)
@@ -84,7 +85,7 @@ class Replay:
     return Round(self._receive(state, total), models)
 
   def _traced(self, state: phases.ServerState, examples: base.Examples) -> Any:
-    """Returns what computes a client of any size."""
+    """Returns the traced function of a client of any size."""
     specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), state)
     of_any_size = tf.nest.map_structure(
       lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), examples
@@ -100,7 +101,10 @@ class Replay:
     )
     update = result.means[server.UPDATE]
     model = tf.nest.map_structure(tf.subtract, shared['params'], update)
-    model.update(result.means.get(server.STATISTICS, {}))
+    if server.STATISTICS in result.means:
+      # What a discarded client sends is 0, which is nobody's population.
+      found = result.means[server.STATISTICS]
+      model.update(clients.choose(result.weight > 0, found, shared['population']))
     means = tf.nest.map_structure(
       lambda x: x * tf.cast(result.weight, x.dtype), result.means
     )

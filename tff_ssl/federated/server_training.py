@@ -1,11 +1,11 @@
-"""What a server with labels does in a round: training on them, as clients train.
+"""What a server with labels does in a round: it trains on them, as clients train.
 
 Batch norm: scales and shifts are weights like others, trained and averaged as these
 are, and all training normalises by its own batch. The population statistics of a model
-are those of the server's labelled images at the weights with which the round ends: the
-server holds images that it may see, and a mean of the clients' statistics would be that
-of weights which no model has after an average. They are taken anew in each round, are
-not sent, and are no part of any average.
+are those of the server's labelled images at the weights with which the round ends. The
+server may see these images, and a mean of the clients' statistics would belong to
+weights that no model has after an average. They are taken anew in each round, are not
+sent, and are no part of any average.
 """
 
 import collections
@@ -89,8 +89,7 @@ class Labelled:
     self.element_spec = element_spec
     self._objective = objective
     self._plan = plan
-    with tf.Graph().as_default():
-      self.names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+    self.names = _names(objective)
 
   def initial_optimizer(self, params: base.Params) -> local.State:
     """Returns the state of the server's optimizer before round 0."""
@@ -167,7 +166,7 @@ def statistics(
 def statistics_phases(
   objective: base.Objective | context_lib.Contextual, element_spec: Any
 ) -> list[phases.AtServer]:
-  """Returns the last phase of a round with batch norm: the model's statistics.
+  """Returns the phase that takes the model's population statistics, if it has any.
 
   Args:
     objective: What the server minimises.
@@ -210,8 +209,7 @@ class OneModel:
     self._labelled = labelled
     self._server_objective = server_objective
     self._seed = seed
-    with tf.Graph().as_default():
-      self._names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+    self._names = _names(objective)
 
   def initial(self) -> phases.ServerState:
     """Returns the state before round 0; what both sides have is drawn once."""
@@ -292,8 +290,7 @@ def student_of(
   Args:
     objective: What the server minimises, which says their names.
   """
-  with tf.Graph().as_default():
-    names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+  names = _names(objective)
 
   def classifiers(state):
     weights = state.global_model_weights
@@ -302,6 +299,14 @@ def student_of(
     return collections.OrderedDict(student=student)
 
   return classifiers
+
+
+def _names(
+  objective: base.Objective | base.Stateful | context_lib.Contextual,
+) -> tuple[str, ...]:
+  """Returns the names of an objective's parameters, of which none is computed."""
+  with tf.Graph().as_default():
+    return tuple(objective.init(tf.constant([0, 0], tf.int32)))
 
 
 def select(params: Mapping[str, Any], names: Iterable[str]) -> base.Params:
