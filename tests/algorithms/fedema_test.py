@@ -206,6 +206,14 @@ def test_a_discarded_client_is_discarded_in_both_exchanges(tff_context):
   assert states[-1].clients[_key(0)].last_round == 0
 
 
+def test_a_client_without_examples_is_empty_and_nothing_else(tff_context):
+  process = _build(diverging.ema(autoscaler='first_round'))
+  _, metrics = harness.rounds_of(process, [[*_cohort([0]), *harness.cohort([[]])]])
+  work = metrics[0]['client_work']
+  counts = ('clients', 'empty_clients', 'nonfinite_clients', 'new_clients')
+  assert [work[name] for name in counts] == [2, 1, 0, 1]
+
+
 def test_the_quantile_costs_a_number_each_way(tff_context):
   cohorts = [_cohort([0, 1])]
   plain, more = (

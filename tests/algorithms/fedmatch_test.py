@@ -50,6 +50,12 @@ def _rounds(process):
   return states, metrics
 
 
+def test_numbers_may_add_up_beyond_int32(process):
+  """A hundred clients with two helpers of 11 million weights each receive 2.2e9."""
+  numbers = process.graph.steps['train'].sent_type[fedmatch.NUMBERS]
+  assert numbers['sent'].dtype == numbers['received'].dtype == np.int64
+
+
 def test_the_model_is_the_sum_of_both_parts(rounds):
   for state in rounds[0]:
     for name, value in state.global_model_weights.trainable.items():

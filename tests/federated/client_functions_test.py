@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 from tests.algorithms import harness
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.objectives import base
 
 _SHARED_TYPE = tff.types.to_type(
   collections.OrderedDict(params=np.float32, round=np.int32)
@@ -125,6 +126,15 @@ def test_a_state_that_is_not_finite_is_not_kept():
   assert float(result.weight) == float(result.means['update']) == 0
   assert int(result.totals['counts']['nonfinite_clients']) == 1
   _equal(after, _state(2, 5, 4, True))
+
+
+def test_a_client_may_send_counts_alone():
+  function = client_functions.ClientFunction(
+    lambda _, examples: collections.OrderedDict(seen=base.example_count(examples))
+  )
+  examples = {'example_id': tf.constant([4, 5, 6], tf.int64)}
+  result, _ = harness.visit(function, {'seen': combine.TOTAL}, {}, examples)
+  assert float(result.weight) == int(result.totals['seen']) == 3
 
 
 def test_weights_are_the_function_s():

@@ -70,7 +70,13 @@ def test_choose_and_keep_if_take_whole_structures():
 
 @pytest.mark.parametrize(
   ('num_examples', 'finite', 'expected'),
-  [(3, True, (1, 3, 0, 0)), (3, False, (1, 0, 0, 1)), (0, True, (1, 0, 1, 0))],
+  [
+    (3, True, (1, 3, 0, 0)),
+    (3, False, (1, 0, 0, 1)),
+    (0, True, (1, 0, 1, 0)),
+    # Discarded for one reason alone: SCAFFOLD and the groups subtract both counts.
+    (0, False, (1, 0, 1, 0)),
+  ],
 )
 def test_counts(num_examples, finite, expected):
   names = ('clients', 'examples', 'empty_clients', 'nonfinite_clients')

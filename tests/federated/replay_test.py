@@ -45,7 +45,8 @@ def test_rounds_are_those_of_the_process(tff_context, config):
   for name, value in {**weights.trainable, **weights.non_trainable}.items():
     mean = (5 * models[0][name] + 7 * models[2][name]) / 12
     np.testing.assert_allclose(value, mean, rtol=1e-4, atol=1e-5)
-  for name, value in before.global_model_weights.trainable.items():
+  started = before.global_model_weights
+  for name, value in {**started.trainable, **started.non_trainable}.items():
     np.testing.assert_array_equal(models[1][name], value)
   assert harness.relative(harness.flat(models[0]), harness.flat(models[2])) > 1e-3
 

@@ -176,6 +176,7 @@ def test_entries_are_unit_projections_of_images_as_they_are():
   ('options', 'message'),
   [
     ({'temperature': 0.0}, 'temperature is 0.0; it must be positive'),
+    ({'temperature': float('nan')}, 'temperature is nan; it must be positive'),
     ({'alignment_weight': -1.0}, 'alignment_weight is -1.0; it must be at least 0'),
   ],
 )

@@ -159,7 +159,13 @@ def test_the_versions_differ_in_head_temperature_and_views():
 
 
 @pytest.mark.parametrize(
-  ('field', 'value'), [('momentum', 2.0), ('temperature', 0.0), ('queue_size', 0)]
+  ('field', 'value'),
+  [
+    ('momentum', 2.0),
+    ('temperature', 0.0),
+    ('temperature', float('nan')),
+    ('queue_size', 0),
+  ],
 )
 def test_a_field_out_of_range_is_named(field, value):
   with pytest.raises(ValueError, match=f'{field} is {value}'):

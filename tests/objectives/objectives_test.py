@@ -291,12 +291,14 @@ def test_accuracy_is_counted_in_graphs_of_tensorflow_1_too():
 def test_constructors_name_what_is_wrong():
   with pytest.raises(ValueError, match="'byol'; allowed are cco, vicreg"):
     statistics.StatisticsObjective(networks.towers(), 'byol')
-  with pytest.raises(ValueError, match='off_diagonal_weight is -1'):
-    statistics.StatisticsObjective(networks.towers(), off_diagonal_weight=-1)
+  for weight in (-1, float('nan')):
+    with pytest.raises(ValueError, match=f'off_diagonal_weight is {weight}'):
+      statistics.StatisticsObjective(networks.towers(), off_diagonal_weight=weight)
   uneven = dual_encoder.TwoTower(
     projector.build_linear(3, 2), projector.build_linear(4, 5)
   )
   with pytest.raises(ValueError, match='2 and 5 dimensions'):
     statistics.StatisticsObjective(uneven)
-  with pytest.raises(ValueError, match='temperature is 0'):
-    contrastive.ContrastiveObjective(networks.towers(), temperature=0)
+  for temperature in (0, float('nan')):
+    with pytest.raises(ValueError, match=f'temperature is {temperature}'):
+      contrastive.ContrastiveObjective(networks.towers(), temperature=temperature)

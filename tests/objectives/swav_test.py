@@ -164,6 +164,7 @@ def test_the_paper_s_head_and_prototypes():
     ('num_prototypes', 0),
     ('temperature', 0.0),
     ('epsilon', -1.0),
+    ('epsilon', float('nan')),
     ('iterations', -1),
     ('queue_size', -1),
   ],

@@ -121,7 +121,7 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
       flat = [tf.cast(x, tf.float64) for x in tf.nest.flatten(value)]
       norm = tf.linalg.global_norm(flat)
       # In float64: no rounding of float32 makes it longer than it may be.
-      scale = tf.math.divide_no_nan(QUANTA / tf.maximum(norm, clip), 1.0)
+      scale = QUANTA / tf.maximum(norm, clip)
       noised = [tf.round(scale * x) + _skellam(x.shape, own) for x in flat]
       return tf.nest.pack_sequence_as(value, [tf.cast(x, tf.int64) for x in noised])
 

@@ -138,21 +138,21 @@ def _sparse(value: tf.Tensor, below: float) -> tf.Tensor:
 
 
 def _nonzeros(params) -> tf.Tensor:
-  """Returns how many numbers of a structure are not 0, int32."""
-  return tf.add_n(
-    [tf.math.count_nonzero(x, dtype=tf.int32) for x in tf.nest.flatten(params)]
-  )
+  """Returns how many numbers of a structure are not 0, int64.
+
+  Not int32: a hundred clients with two helpers of a ResNet-18 each pass its limit.
+  """
+  return tf.add_n([tf.math.count_nonzero(x) for x in tf.nest.flatten(params)])
 
 
 def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns whether a client has helpers, and how many numbers their psi have."""
+  """Returns whether a client has helpers, and how many numbers it receives of them."""
   client = context_lib.client_of(examples)
-  helped = context[fedmatch.HELPED][client]
+  # Secure sums take numbers of one type.
+  helped = tf.cast(context[fedmatch.HELPED][client], tf.int64)
   each = tf.add_n(
     [
-      tf.math.count_nonzero(
-        stack, axis=list(range(1, stack.shape.rank)), dtype=tf.int32
-      )
+      tf.math.count_nonzero(stack, axis=list(range(1, stack.shape.rank)))
       for stack in context[fedmatch.MODELS].values()
     ]
   )
@@ -232,16 +232,15 @@ def traffic(
   """
   whole = sizes.down['params']
   counts = arrived[phases.COUNTS]
-  numbers = collections.OrderedDict(arrived[NUMBERS])
+  numbers = arrived[NUMBERS]
   cohort = tf.cast(counts['clients'], tf.int64)
-  sent = tf.cast(numbers.pop('sent'), tf.int64)
-  received = tf.cast(numbers.pop('received'), tf.int64)
-  shared = whole + _SPARSE_BYTES * tf.cast(_nonzeros(state.kept[PSI]), tf.int64)
+  sent, received = numbers['sent'], numbers['received']
+  shared = whole + _SPARSE_BYTES * _nonzeros(state.kept[PSI])
   idle = counts['empty_clients'] + counts['nonfinite_clients']
   dense = tf.cast(counts['clients'] - idle, tf.int64) * (whole // 4)
   density = tf.math.divide_no_nan(tf.cast(sent, tf.float64), tf.cast(dense, tf.float64))
   return collections.OrderedDict(
-    **numbers,
+    helped_clients=tf.cast(numbers['helped_clients'], tf.int32),
     bytes_down=cohort * shared + _SPARSE_BYTES * received,
     bytes_up=_SPARSE_BYTES * sent,
     psi_density=tf.cast(density, tf.float32),

@@ -87,8 +87,8 @@ def is_finite(value: Any) -> tf.Tensor:
   """Returns whether every entry of a structure of floating tensors is finite."""
   # One sum per tensor is cheaper than an element-wise test of each, and is not finite
   # if any entry is not (a sum that overflows is as useless to the server).
-  sums = [tf.reduce_sum(x) for x in tf.nest.flatten(value)]
-  return tf.math.is_finite(tf.add_n([tf.cast(s, tf.float64) for s in sums]))
+  sums = [tf.cast(tf.reduce_sum(x), tf.float64) for x in tf.nest.flatten(value)]
+  return tf.math.is_finite(tf.add_n(sums)) if sums else tf.constant(True)
 
 
 def choose(condition: tf.Tensor, value: Any, other: Any) -> Any:
@@ -144,16 +144,18 @@ def counts(num_examples: tf.Tensor, finite: tf.Tensor) -> base.Metrics:
     finite: bool scalar, whether all that was computed was finite.
 
   Returns:
-    `clients` (1, or K), `examples` (0 when not finite), `empty_clients`,
-    `nonfinite_clients`.
+    `clients` (1, or K), `examples` (0 when not finite), `empty_clients`, and
+    `nonfinite_clients`, of those that are not empty.
   """
   num_clients = tf.size(num_examples)
+  # Not `==`: inside a TFF computation it compares Python objects, and is False.
+  empty = tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32))
   return collections.OrderedDict(
     clients=num_clients,
     examples=tf.where(finite, tf.reduce_sum(num_examples), 0),
-    # Not `==`: inside a TFF computation it compares Python objects, and is False.
-    empty_clients=tf.reduce_sum(tf.cast(tf.equal(num_examples, 0), tf.int32)),
-    nonfinite_clients=tf.where(finite, 0, num_clients),
+    empty_clients=empty,
+    # No client is in both: whoever wants those that count subtracts the two.
+    nonfinite_clients=tf.where(finite, 0, num_clients - empty),
   )
 
 

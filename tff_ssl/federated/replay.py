@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
@@ -100,7 +101,10 @@ class Replay:
     )
     update = result.means[server.UPDATE]
     model = tf.nest.map_structure(tf.subtract, shared['params'], update)
-    model.update(result.means.get(server.STATISTICS, {}))
+    if server.STATISTICS in result.means:
+      # What a discarded client sends is 0, which is nobody's population.
+      found = result.means[server.STATISTICS]
+      model.update(clients.choose(result.weight > 0, found, shared['population']))
     means = tf.nest.map_structure(
       lambda x: x * tf.cast(result.weight, x.dtype), result.means
     )

@@ -23,8 +23,10 @@ class ContrastiveObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   temperature: float = 0.1
 
   def __post_init__(self) -> None:
-    if self.temperature <= 0:
-      raise ValueError(f'temperature is {self.temperature}; it must be positive.')
+    if not 0 < self.temperature < float('inf'):
+      raise ValueError(
+        f'temperature is {self.temperature}; it must be positive and finite.'
+      )
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples

@@ -65,8 +65,10 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
   alignment_weight: float = 0.0
 
   def __post_init__(self) -> None:
-    if self.temperature <= 0:
-      raise ValueError(f'temperature is {self.temperature}; it must be positive.')
+    if not 0 < self.temperature < float('inf'):
+      raise ValueError(
+        f'temperature is {self.temperature}; it must be positive and finite.'
+      )
     if not 0 <= self.alignment_weight < float('inf'):
       raise ValueError(
         f'alignment_weight is {self.alignment_weight}; it must be at least 0.'

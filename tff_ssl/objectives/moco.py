@@ -58,8 +58,10 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
-    if self.temperature <= 0:
-      raise ValueError(f'temperature is {self.temperature}; it must be positive.')
+    if not 0 < self.temperature < float('inf'):
+      raise ValueError(
+        f'temperature is {self.temperature}; it must be positive and finite.'
+      )
     if self.queue_size < 1:
       raise ValueError(f'queue_size is {self.queue_size}; it must be at least 1.')
 

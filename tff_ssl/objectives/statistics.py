@@ -126,9 +126,10 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       raise ValueError(
         f'loss_name is {self.loss_name!r}; allowed are {", ".join(LOSSES)}.'
       )
-    if self.off_diagonal_weight < 0:
+    if not 0 <= self.off_diagonal_weight < float('inf'):
       raise ValueError(
-        f'off_diagonal_weight is {self.off_diagonal_weight}; it must be at least 0.'
+        f'off_diagonal_weight is {self.off_diagonal_weight}; it must be at least 0 and '
+        'finite.'
       )
     norm = self.encoding_norm
     if norm is not None and not (math.isfinite(norm) and norm > 0):
@@ -301,15 +302,12 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     the covariance of what both views share. `encoding_std` is none of a cohort's
     statistics (see `statistics_and_spread`).
     """
-    variance = tf.maximum(statistics['square_f'] - tf.square(statistics['mean_f']), 0.0)
-    total_variance = tf.reduce_sum(variance)
-    covariance = statistics['cross'] - tf.tensordot(
-      statistics['mean_f'], statistics['mean_g'], axes=0
-    )
+    mean_f, mean_g = statistics['mean_f'], statistics['mean_g']
+    covariance = cco.covariance(statistics['cross'], mean_f, mean_g)
     return collections.OrderedDict(
       loss=self.loss_of(statistics),
       effective_rank=spread.effective_rank_from_covariance(
         (covariance + tf.transpose(covariance)) / 2
       ),
-      total_variance=total_variance,
+      total_variance=tf.reduce_sum(cco.variance(statistics['square_f'], mean_f)),
     )

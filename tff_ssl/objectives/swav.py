@@ -70,8 +70,10 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
         f'num_prototypes is {self.num_prototypes}; it must be at least 1.'
       )
     for name in ('temperature', 'epsilon'):
-      if getattr(self, name) <= 0:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be positive.')
+      if not 0 < getattr(self, name) < float('inf'):
+        raise ValueError(
+          f'{name} is {getattr(self, name)}; it must be positive and finite.'
+        )
     if self.iterations < 0:
       raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
     if self.queue_size < 0:
