@@ -258,7 +258,7 @@ def test_fixmatch_normalises_each_view_by_itself():
     ('weak', weak_strong.weak_view(*arguments)),
     ('strong', weak_strong.strong_view(*arguments)),
   ):
-    alone = fixmatch.logits(objective.encoder, objective.head, params, view)
+    alone = supervised.logits(objective.encoder, objective.head, params, view)
     np.testing.assert_allclose(encodings[name], alone, rtol=1e-4, atol=1e-5)
 
 

@@ -327,7 +327,7 @@ def describe(
 
   def initial():
     weights = server.initial_weights(objective, training.seed)
-    model = collections.OrderedDict(**weights.trainable, **weights.non_trainable)
+    model = cluster_models.everything(weights)
     stacked = tf.nest.map_structure(lambda x: tf.stack([x] * config.clusters), model)
     state = server.initial_state(weights, training.seed, server_optimizer)
     return state._replace(

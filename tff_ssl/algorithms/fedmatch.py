@@ -35,6 +35,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
@@ -43,7 +44,7 @@ from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch
-from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import supervised
 
 # What the server keeps: what it trains itself, the average of what clients train, the
 # psi that each client has sent last [N, ...], and int32 [N], 1 where it has sent one.
@@ -177,7 +178,7 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
   def embed(psi):
     theta = fedmatch.add(sigma, collections.OrderedDict(psi))
     theta.update(statistics or {})
-    logits = fixmatch.infer(objective.encoder, objective.head, theta, noise)
+    logits = supervised.infer(objective.encoder, objective.head, theta, noise)
     return tf.nn.softmax(logits)[0]
 
   def nearest():
@@ -236,8 +237,7 @@ def traffic(
   cohort = tf.cast(counts['clients'], tf.int64)
   sent, received = numbers['sent'], numbers['received']
   shared = whole + _SPARSE_BYTES * _nonzeros(state.kept[PSI])
-  idle = counts['empty_clients'] + counts['nonfinite_clients']
-  dense = tf.cast(counts['clients'] - idle, tf.int64) * (whole // 4)
+  dense = tf.cast(clients.counting(counts), tf.int64) * (whole // 4)
   density = tf.math.divide_no_nan(tf.cast(sent, tf.float64), tf.cast(dense, tf.float64))
   return collections.OrderedDict(
     helped_clients=tf.cast(numbers['helped_clients'], tf.int32),

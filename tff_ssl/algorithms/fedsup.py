@@ -205,11 +205,10 @@ def build_fedsup(
 
 
 def _select(params, prefixes):
-  """Returns the parameters of some networks, under their full names."""
+  """Returns the parameters of some networks, network by network."""
   return collections.OrderedDict(
     (name, value)
     for prefix in prefixes
-    for name, value in network.with_prefix(
-      network.select(params, prefix), prefix
-    ).items()
+    for name, value in params.items()
+    if network.prefix_of(name) == prefix
   )

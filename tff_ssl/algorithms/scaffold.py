@@ -29,6 +29,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
@@ -95,8 +96,7 @@ def describe(objective, server_optimizer, config: ScaffoldConfig) -> phases.Algo
 
   def receive(state, arrived):
     after, metrics = train.receive(state, arrived)
-    counts, step = arrived[phases.COUNTS], arrived['control']
-    counted = counts['clients'] - counts['empty_clients'] - counts['nonfinite_clients']
+    counted, step = clients.counting(arrived[phases.COUNTS]), arrived['control']
     share = tf.cast(counted, tf.float32) / config.population
     c = tf.nest.map_structure(lambda c, d: c + share * d, state.kept['control'], step)
     return after.keeping(control=c), metrics

@@ -55,16 +55,16 @@ def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
       )
 
 
-def check_not_noised(aggregation: aggregation_lib.Aggregation | None) -> None:
+def check_not_noised(aggregation: aggregation_lib.Aggregation) -> None:
   """Checks that a table of what each client sent can be told from an empty one.
 
   Args:
-    aggregation: What the table goes through; plain when None.
+    aggregation: What the table goes through.
 
   Raises:
     ValueError: If noise is added.
   """
-  if aggregation is not None and aggregation.noised:
+  if aggregation.noised:
     raise ValueError(
       'The aggregation adds noise, as a private one does; here it must add none, for '
       'the server keeps a table of what each client sent, and noise in the place of a '
@@ -154,9 +154,18 @@ def counts(num_examples: tf.Tensor, finite: tf.Tensor) -> base.Metrics:
     clients=num_clients,
     examples=tf.where(finite, tf.reduce_sum(num_examples), 0),
     empty_clients=empty,
-    # No client is in both: whoever wants those that count subtracts the two.
+    # No client is in both: `counting` subtracts the two.
     nonfinite_clients=tf.where(finite, 0, num_clients - empty),
   )
+
+
+def counting(counted: Mapping[str, tf.Tensor]) -> tf.Tensor:
+  """Returns how many clients count, which are neither empty nor not finite, int32.
+
+  Args:
+    counted: What `counts` returns, or its sums over clients.
+  """
+  return counted['clients'] - counted['empty_clients'] - counted['nonfinite_clients']
 
 
 def no_counts() -> base.Metrics:

@@ -120,9 +120,8 @@ def build_to_weight(
       ['a pack holds clients of several groups, with shares', members],
     )
     with tf.control_dependencies([check] if check is not None else []):
-      idle = counts['empty_clients'] + counts['nonfinite_clients']
       return collections.OrderedDict(
-        examples=tf.identity(weight), clients=counts['clients'] - idle, group=group
+        examples=tf.identity(weight), clients=clients.counting(counts), group=group
       )
 
   return to_weight

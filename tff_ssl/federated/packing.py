@@ -151,26 +151,29 @@ def computed_together(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
   protocol: client_functions.Protocol,
 ) -> client_functions.ClientFunction | None:
-  """Returns the function if many clients can be computed at once, None otherwise."""
-  if not isinstance(function, client_functions.ClientFunction):
-    return None
-  if not function.additive and function.of_equal_clients is None:
-    return None
-  # These are each client's own.
-  if any(protocol.sums(name) or protocol.totals(name) for name in protocol.kinds):
-    return None
-  return function
+  """Returns the function if it gives the mean of many clients at once, or None."""
+  sender = _sends_means(function, protocol)
+  known = sender is not None and (sender.additive or sender.of_equal_clients)
+  return sender if known else None
 
 
 def computed_apart(
   function: client_functions.ClientFunction | client_functions.StatefulFunction,
   protocol: client_functions.Protocol,
 ) -> client_functions.ClientFunction | None:
-  """Returns the function if each of many clients can be had at once, else None."""
+  """Returns the function if it gives what each of many clients sends, or None."""
+  sender = _sends_means(function, protocol)
+  return sender if sender is not None and sender.of_each else None
+
+
+def _sends_means(
+  function: client_functions.ClientFunction | client_functions.StatefulFunction,
+  protocol: client_functions.Protocol,
+) -> client_functions.ClientFunction | None:
+  """Returns the function if its clients keep nothing and send means alone, or None."""
   if not isinstance(function, client_functions.ClientFunction):
     return None
-  if function.of_each is None:
-    return None
+  # Sums and integers are each client's own.
   if any(protocol.sums(name) or protocol.totals(name) for name in protocol.kinds):
     return None
   return function

@@ -54,17 +54,14 @@ def with_params(state: phases.ServerState, params: base.Params) -> phases.Server
 
 def initial_round_seed(seed: int) -> tf.Tensor:
   """Returns the seed of round 0, int32 [2]."""
-  return _full_range(tf.constant([seed, _ROUNDS], tf.int32))
+  return next_round_seed(tf.constant([seed, _ROUNDS], tf.int32))
 
 
 def next_round_seed(round_seed: tf.Tensor) -> tf.Tensor:
   """Returns the seed of the round after the one with this seed, int32 [2]."""
-  return _full_range(round_seed)
-
-
-def _full_range(seed: tf.Tensor) -> tf.Tensor:
+  # Without bounds: any of the 2^32 integers.
   return tf.random.stateless_uniform(
-    [2], seed, minval=None, maxval=None, dtype=tf.int32
+    [2], round_seed, minval=None, maxval=None, dtype=tf.int32
   )
 
 

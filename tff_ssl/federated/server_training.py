@@ -89,8 +89,7 @@ class Labelled:
     self.element_spec = element_spec
     self._objective = objective
     self._plan = plan
-    with tf.Graph().as_default():
-      self.names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+    self.names = _names(objective)
 
   def initial_optimizer(self, params: base.Params) -> local.State:
     """Returns the state of the server's optimizer before round 0."""
@@ -210,8 +209,7 @@ class OneModel:
     self._labelled = labelled
     self._server_objective = server_objective
     self._seed = seed
-    with tf.Graph().as_default():
-      self._names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+    self._names = _names(objective)
 
   def initial(self) -> phases.ServerState:
     """Returns the state before round 0; what both sides have is drawn once."""
@@ -292,8 +290,7 @@ def student_of(
   Args:
     objective: What the server minimises, which says their names.
   """
-  with tf.Graph().as_default():
-    names = tuple(objective.init(tf.constant([0, 0], tf.int32)))
+  names = _names(objective)
 
   def classifiers(state):
     weights = state.global_model_weights
@@ -302,6 +299,14 @@ def student_of(
     return collections.OrderedDict(student=student)
 
   return classifiers
+
+
+def _names(
+  objective: base.Objective | base.Stateful | context_lib.Contextual,
+) -> tuple[str, ...]:
+  """Returns the names of an objective's parameters, of which none is computed."""
+  with tf.Graph().as_default():
+    return tuple(objective.init(tf.constant([0, 0], tf.int32)))
 
 
 def select(params: Mapping[str, Any], names: Iterable[str]) -> base.Params:

@@ -25,6 +25,8 @@ ENCODER = 'encoder'
 PROJECTOR = 'projector'
 LEFT = 'left'
 RIGHT = 'right'
+# What reads an example's fields and is used in inference: one encoder, or two towers.
+ENCODERS = (ENCODER, LEFT, RIGHT)
 LEFT_PROJECTOR = 'left_projector'
 RIGHT_PROJECTOR = 'right_projector'
 
@@ -288,10 +290,20 @@ def noise_examples(
     example_id=tf.range(n, dtype=tf.int64)
   )
   for prefix, net in model.networks.items():
-    if prefix in (ENCODER, LEFT, RIGHT):
-      field = net.field if prefix == ENCODER else prefix
-      examples[field] = tf.random.stateless_uniform([n, *net.input_shape], seed)
+    if prefix in ENCODERS:
+      shape = [n, *net.input_shape]
+      examples[field_of(prefix, net)] = tf.random.stateless_uniform(shape, seed)
   return examples
+
+
+def field_of(prefix: str, encoder: network.Network) -> str:
+  """Returns the field of an example that an encoder reads.
+
+  Args:
+    prefix: Of its parameters' names, one of `ENCODERS`.
+    encoder: The encoder; one of two towers reads the field that its prefix names.
+  """
+  return encoder.field if prefix == ENCODER else prefix
 
 
 def encoder_prefix(encoder: network.Network) -> str:

@@ -119,9 +119,7 @@ class UnlabelledObjective:
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]: of theta."""
-    return dual_encoder.init_networks(
-      seed, dtype, {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
-    )
+    return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def loss_in_context(
     self,
@@ -136,7 +134,7 @@ class UnlabelledObjective:
     strong = weak_strong.strong_view(
       examples[self.encoder.field], examples['example_id'], seed, self.augmentation
     )
-    both = fixmatch.logits(
+    both = supervised.logits(
       self.encoder, self.head, theta, tf.concat([image, strong], axis=0), batches=2
     )
     plain, strong_logits = tf.split(both, 2)
@@ -174,7 +172,7 @@ class UnlabelledObjective:
       for number in tf.unstack(context[HELPERS][client]):
         psi = {name: stack[number] for name, stack in context[MODELS].items()}
         theta = add(context[SIGMA], psi)
-        each.append(fixmatch.logits(self.encoder, self.head, theta, image))
+        each.append(supervised.logits(self.encoder, self.head, theta, image))
       return tf.stack(each)
 
     return tf.cond(

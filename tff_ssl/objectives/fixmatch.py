@@ -71,13 +71,15 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
       weak_strong.strong_view(*arguments),
     )
     # One pass over both views; batch norm takes each by itself.
-    both = logits(self.encoder, self.head, params, tf.concat(views, axis=0), batches=2)
+    both = supervised.logits(
+      self.encoder, self.head, params, tf.concat(views, axis=0), batches=2
+    )
     weak, strong = tf.split(both, 2)
     return collections.OrderedDict(weak=tf.stop_gradient(weak), strong=strong)
 
   def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
     """Returns the logits [n, classes] of images (see `base.Classifier`)."""
-    return infer(self.encoder, self.head, params, images)
+    return supervised.infer(self.encoder, self.head, params, images)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
@@ -94,45 +96,6 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Returns the averaged share of pseudo-labels as it is."""
     return metrics
-
-
-def logits(
-  encoder: network.Network,
-  head: network.Network,
-  params: base.Params,
-  images: tf.Tensor,
-  batches: int = 1,
-) -> tf.Tensor:
-  """Returns the logits [n, classes] of images [n, H, W, C] in [0, 1], as in training.
-
-  Args:
-    encoder: Images to features.
-    head: Features to logits.
-    params: Of both.
-    images: So many batches of equal size one after another.
-    batches: Batch norm normalizes each by itself.
-  """
-  own = network.select(params, dual_encoder.ENCODER)
-  features = encoder.apply(own, images, batches=batches)
-  return head.apply(network.select(params, supervised.HEAD), features, batches=batches)
-
-
-def infer(
-  encoder: network.Network,
-  head: network.Network,
-  params: base.Params,
-  images: tf.Tensor,
-) -> tf.Tensor:
-  """Returns the logits of images as `logits` does, each image by itself.
-
-  Args:
-    encoder: Images to features.
-    head: Features to logits.
-    params: Of both, with the encoder's population statistics if it has any.
-    images: [n, H, W, C] in [0, 1].
-  """
-  features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)
-  return head.infer(network.select(params, supervised.HEAD), features)
 
 
 def check_threshold(threshold: float) -> None:

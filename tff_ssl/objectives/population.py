@@ -15,9 +15,6 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
 
-# What is used in inference: one encoder, or two towers.
-_ENCODERS = (dual_encoder.ENCODER, dual_encoder.LEFT, dual_encoder.RIGHT)
-
 
 def mixes_examples(
   objective: base.Objective | base.Stateful | context.Contextual,
@@ -65,7 +62,10 @@ def compute(
     (f'{prefix}/{name}', value)
     for prefix, net in _encoders(objective).items()
     for name, value in population.statistics(
-      net, network.select(params, prefix), examples[_field(prefix, net)], byol.to_float
+      net,
+      network.select(params, prefix),
+      examples[dual_encoder.field_of(prefix, net)],
+      byol.to_float,
     ).items()
   )
 
@@ -132,10 +132,5 @@ def _encoders(
   return {
     prefix: net
     for prefix, net in _networks(objective).items()
-    if prefix in _ENCODERS and net.mixes_examples
+    if prefix in dual_encoder.ENCODERS and net.mixes_examples
   }
-
-
-def _field(prefix: str, net: network.Network) -> str:
-  """Returns the field of an example that an encoder reads."""
-  return net.field if prefix == dual_encoder.ENCODER else prefix

@@ -44,9 +44,8 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   ) -> base.Encodings:
     """Returns `logits` [n, classes] (see `base.Separable`)."""
     view = self.view(examples, seed)
-    own, head = (network.select(params, name) for name in self.networks)
-    logits = self.head.apply(head, self.encoder.apply(own, view))
-    return collections.OrderedDict(logits=logits)
+    own = logits(self.encoder, self.head, params, view)
+    return collections.OrderedDict(logits=own)
 
   def view(self, examples: base.Examples, seed: tf.Tensor) -> tf.Tensor:
     """Returns the augmented view of n examples, [n, H, W, C] in [0, 1] of images."""
@@ -55,8 +54,7 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
 
   def logits(self, params: base.Params, images: tf.Tensor) -> tf.Tensor:
     """Returns the logits [n, classes] of images (see `base.Classifier`)."""
-    own, head = (network.select(params, name) for name in self.networks)
-    return self.head.infer(head, self.encoder.infer(own, images))
+    return infer(self.encoder, self.head, params, images)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
@@ -67,6 +65,45 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Returns the averaged training accuracy as it is."""
     return metrics
+
+
+def logits(
+  encoder: network.Network,
+  head: network.Network,
+  params: base.Params,
+  images: tf.Tensor,
+  batches: int = 1,
+) -> tf.Tensor:
+  """Returns the logits [n, classes] of images [n, H, W, C] in [0, 1], as in training.
+
+  Args:
+    encoder: Images to features.
+    head: Features to logits.
+    params: Of both.
+    images: So many batches of equal size one after another.
+    batches: Batch norm normalizes each by itself.
+  """
+  own = network.select(params, dual_encoder.ENCODER)
+  features = encoder.apply(own, images, batches=batches)
+  return head.apply(network.select(params, HEAD), features, batches=batches)
+
+
+def infer(
+  encoder: network.Network,
+  head: network.Network,
+  params: base.Params,
+  images: tf.Tensor,
+) -> tf.Tensor:
+  """Returns the logits of images as `logits` does, each image by itself.
+
+  Args:
+    encoder: Images to features.
+    head: Features to logits.
+    params: Of both, with the encoder's population statistics if it has any.
+    images: [n, H, W, C] in [0, 1].
+  """
+  features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)
+  return head.infer(network.select(params, HEAD), features)
 
 
 def cross_entropy(
