@@ -1,1 +1,1 @@
-"""How what leaves the clients is combined: `tff.aggregators` factories."""
+"""`tff.aggregators` factories that combine what leaves the clients."""

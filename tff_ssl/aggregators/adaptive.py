@@ -3,9 +3,9 @@
 Galen Andrew, Om Thakkar, H. Brendan McMahan, Swaroop Ramaswamy. Differentially
 Private Learning with Adaptive Clipping. NeurIPS 2021.
 
-The number of clients within the norm is released too, with a noise of a twentieth of
-the clients (or z, where that is more, so that values keep most of the privacy), which
-is part of the multiplier z.
+The number of clients within the norm is released too. Its noise has a standard
+deviation of a twentieth of the clients (or of z, if that is more, so that most of the
+privacy budget is left for the values); the multiplier z covers both releases.
 """
 
 import dataclasses
@@ -22,8 +22,9 @@ class AdaptiveClip:
 
   Attributes:
     quantile: gamma, the share of clients that should be within the norm.
-    clients_per_round: m.
-    learning_rate: eta: a norm changes by at most exp(eta (1 - gamma)) a round.
+    clients_per_round: m, the divisor of the number of clients within the norm.
+    learning_rate: eta. In a round in which a share b of the clients is within the norm,
+      noise included, the norm is multiplied by exp(-eta (b - gamma)).
   """
 
   quantile: float
@@ -41,17 +42,17 @@ class AdaptiveClip:
 def build_sum(
   adaptive: AdaptiveClip, noise_multiplier: float, clip: float
 ) -> tff.aggregators.UnweightedAggregationFactory:
-  """Builds a sum with Gaussian noise, of values that are clipped.
+  """Builds a sum of clipped values with Gaussian noise.
 
   Args:
     adaptive: How the clip norm changes.
-    noise_multiplier: z of the sum and of the number of clients within the norm
-      together: the standard deviation of the noise over the clip norm.
-    clip: l2 norm of a client's value, to begin with.
+    noise_multiplier: z, the standard deviation of the noise over the clip norm, of the
+      sum and of the number of clients within the norm together.
+    clip: The first round's clip norm: the largest l2 norm of a client's value.
   """
   clients = float(adaptive.clients_per_round)
-  # Of the number of clients within the norm; counted as +-1/2, so that its own
-  # multiplier is twice this.
+  # Of the number of clients within the norm, each counted as +-1/2: the multiplier of
+  # this release is twice the deviation.
   deviation = max(clients / 20, noise_multiplier)
   own = (noise_multiplier**-2 - (2 * deviation) ** -2) ** -0.5
   # Not TFF's `gaussian_adaptive`, which divides the sum by the clients.

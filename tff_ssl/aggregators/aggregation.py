@@ -1,10 +1,10 @@
-"""Everything that leaves a client, and the factory that each thing goes through.
+"""Which factory each value that leaves a client goes through.
 
-An algorithm takes one `Aggregation`. `plain` sums in the clear; `secure` uses secure
-sums throughout, so that the server learns only totals; `private` clips and noises what
-is computed from a client's examples (central differential privacy), all but the counts;
-`private_rounds` does so by a noise that is stated for all releases of a round together.
-`distributed` has the clients add the noise, under secure sums.
+An algorithm takes one `Aggregation`. `plain` sums in the clear. `secure` uses secure
+sums throughout, so that the server learns only totals. `private` clips what is computed
+from a client's examples and adds noise to its sum (central differential privacy), for
+all but the counts; `private_rounds` states the noise for all releases of a round
+together. With `distributed` the clients add the noise themselves, under secure sums.
 """
 
 import collections
@@ -38,18 +38,19 @@ class Aggregation:
     metrics: Floating metrics, weighted by example count.
     counts: Integer counts, summed.
     packs: How the same is done where each value holds many simulated clients; None: it
-      cannot be, and clients must be apart.
+      cannot be done, and each client must be a value of its own.
     noised: Whether noise is added, so that nothing that arrives is 0.
-    noise_multiplier: Where noise is added, the standard deviation of it over the clip
-      norm, of each value that is released.
-    is_gaussian: Where noise is added, whether it is Gaussian. Other noise is counted as
-      a Gaussian's without the help of sampling, which is not known of it.
-    releases_metrics: Whether metrics leave the clients; else what arrives of them is 0.
-    expected: Where the sizes of cohorts are random and no secret is told of them, what
-      stands in the place of the counts of each round; None: they are counted.
-    divided: Where noise is stated for a round, how many values a round releases -> the
-      aggregation for such rounds. The builder calls it; None: there is nothing to
-      divide.
+    noise_multiplier: If noise is added, its standard deviation over the clip norm, of
+      each value that is released.
+    is_gaussian: If noise is added, whether it is Gaussian. Other noise is accounted for
+      as Gaussian, but without amplification by sampling, which is not known for it.
+    releases_metrics: Whether metrics leave the clients; if not, 0 arrives in their
+      place.
+    expected: If the sizes of cohorts are random and must not be told, the numbers that
+      take the place of each round's counts; None: clients and examples are counted.
+    divided: If noise is stated for a round, a function from how many values a round
+      releases to the aggregation for such rounds, which the builder calls; None: the
+      noise is that of each release.
   """
 
   updates: tff.aggregators.WeightedAggregationFactory
@@ -67,7 +68,7 @@ class Aggregation:
 
 @dataclasses.dataclass(frozen=True)
 class Packs:
-  """An aggregation of packs of clients: what acts on each client, and the rest.
+  """An aggregation for packs of clients, without what acts on each client.
 
   Attributes:
     aggregation: Combines packs: each value is the mean over the pack's clients, each
@@ -75,8 +76,8 @@ class Packs:
     clip_norms: By the name of what a client sends ('update', 'statistics', 'metrics'),
       the l2 norm to which n_k times each client's value is clipped before the pack is
       summed. What is not named is not clipped.
-    unmasked: Whether packs are summed in the clear where clients would mask what they
-      send. That is for simulations alone.
+    unmasked: Whether packs are summed in the clear although clients would mask what
+      they send, which only a simulation may do.
   """
 
   aggregation: Aggregation
@@ -108,8 +109,8 @@ def secure(
     max_count: Bound of a client's integer counts.
 
   Returns:
-    The aggregation. It runs where secure sums exist (`context.in_process` simulates
-    them, and `tff.backends.test`); TFF's native runtime refuses them.
+    The aggregation. It runs where secure sums exist: `context.in_process` and
+    `tff.backends.test` simulate them, TFF's native runtime refuses them.
 
   Raises:
     ValueError: If a bound is not positive and finite.
@@ -154,10 +155,10 @@ def private(
     - Example counts n_k and the counts of clients are summed in the clear, and the
       sums are divided by the exact total. The guarantee holds for clients whose counts
       may be known. With `expected` nothing is counted, and sums are divided by that.
-    - Updates, statistics and metrics are three releases of one round, each at
-      `noise_multiplier`: account for every one that an algorithm uses. DCCO has the
-      first two, FedAvg the first and the last, with batch norm all three. What a round
-      of an algorithm releases, `federated.releases` tells.
+    - Updates, statistics and metrics are separate releases, each at `noise_multiplier`:
+      account for every one that an algorithm makes in a round, which
+      `federated.releases.of_round` lists. DCCO makes all three, FedAvg the first and
+      the last, and with batch norm all three.
     - The noise is drawn without the run's seed: no two runs are equal.
 
   Args:
@@ -167,9 +168,10 @@ def private(
     metrics_clip: The same of n_k times its floating metrics; None: they do not leave
       the client.
     adaptive: How the clip norms change from round to round, beginning with those
-      given; None: they stay. There are no packs then, for each client is compared.
-    expected: For cohorts in which each client is by a chance of its own
-      (`sampling.PoissonCohorts`): what a round has in the mean.
+      given; None: they stay. With it clients cannot be packed, for each one's norm is
+      compared with the clip norm.
+    expected: For cohorts that each client joins independently at random
+      (`sampling.PoissonCohorts`): the expected numbers of a round.
 
   Returns:
     The aggregation.
@@ -196,8 +198,8 @@ def private(
     {name: _noised_sum(noise_multiplier, norm) for name, norm in clip_norms.items()},
     *_known(expected),
   )
-  # In packs each client is clipped inside; what is left is the same noise, by a norm
-  # that clips nothing. Of a power of two the scale is exactly one.
+  # In packs each client is clipped inside. What is left to add is the same noise, with
+  # a norm that clips nothing: a power of two, by which it is scaled exactly.
   noise_only = _noised(
     noise_multiplier,
     {
@@ -218,18 +220,18 @@ def private_rounds(
   adaptive: adaptive_lib.AdaptiveClip | None = None,
   expected: expected_lib.Expected | None = None,
 ) -> Aggregation:
-  """Returns `private` with the noise of a round, whatever the round releases.
+  """Returns `private` with noise that is stated for a round, whatever it releases.
 
-  m Gaussian releases at sqrt(m) z each are together one at z: (sum z_i^-2)^-1/2. How
-  many there are the builder counts of the algorithm's phases.
+  m Gaussian releases at sqrt(m) z each are together one at z: (sum z_i^-2)^-1/2. The
+  builder counts m, the releases of a round, from the algorithm's phases.
 
   Args:
     noise_multiplier: z, that of all releases of a round together.
-    update_clip: See `private`, as all that follow.
-    statistics_clip: Of statistics.
-    metrics_clip: Of metrics.
-    adaptive: Of all clip norms.
-    expected: Of cohorts of random sizes.
+    update_clip: See `private`, as for all that follow.
+    statistics_clip: For statistics.
+    metrics_clip: For metrics.
+    adaptive: For all clip norms.
+    expected: For cohorts of random sizes.
   """
   return _divided(
     lambda z: private(
@@ -248,19 +250,19 @@ def distributed(
   max_examples_per_client: int,
   max_count: int = 2**20,
 ) -> Aggregation:
-  """Returns differential privacy that the server needs not be trusted with.
+  """Returns differential privacy without a trusted server.
 
   Each client adds its part of the noise before a secure sum (`skellam`): the server
   sees noised sums alone. As in `private` counts and the n_k are summed without noise,
-  under secure sums too. Packs of simulated clients are summed in the clear, and the
+  but under secure sums. Packs of simulated clients are summed in the clear, and the
   noise of all clients is drawn at once: the same noise, without the masks.
 
   Args:
-    noise_multiplier: As of `private`, as the clip norms: that of a Gaussian with no
-      more privacy.
-    update_clip: Of updates.
-    statistics_clip: Of statistics.
-    metrics_clip: Of metrics; None: they do not leave the client.
+    noise_multiplier: That of a Gaussian with no more privacy, see `private`; the clip
+      norms are as there.
+    update_clip: For updates.
+    statistics_clip: For statistics.
+    metrics_clip: For metrics; None: they do not leave the client.
     clients_per_round: K, all of which add noise.
     max_examples_per_client: Bound of n_k.
     max_count: Bound of a client's integer counts.
@@ -290,7 +292,7 @@ def distributed(
 
 
 def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
-  """Returns `distributed` with the noise of a round, as `private_rounds` has it.
+  """Returns `distributed` with noise that is stated for a round (`private_rounds`).
 
   Args:
     noise_multiplier: z, that of all releases of a round together.
@@ -302,7 +304,12 @@ def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
 def _divided(
   build: Callable[[float], Aggregation], noise_multiplier: float
 ) -> Aggregation:
-  """Returns what `build` makes of the noise of a release, with that of a round."""
+  """Returns an aggregation whose noise is that of all releases of a round together.
+
+  Args:
+    build: Noise multiplier of one release -> aggregation.
+    noise_multiplier: That of a round.
+  """
 
   def divided(releases: int) -> Aggregation:
     return build(noise_multiplier * math.sqrt(releases))
@@ -313,7 +320,7 @@ def _divided(
 def _known(
   expected: expected_lib.Expected | None,
 ) -> tuple[tff.aggregators.UnweightedAggregationFactory | None, ...]:
-  """Returns what stands in the place of sums of weights, and of counts."""
+  """Returns what replaces the sums of weights and of counts; None: nothing does."""
   if expected is None:
     return None, None
   counts = {'clients': expected.clients, 'examples': expected.examples}
@@ -326,7 +333,7 @@ def _known(
 def _noised_sum(
   noise_multiplier: float, clip: float
 ) -> tff.aggregators.UnweightedAggregationFactory:
-  # One client per round by name: the factory divides by it, and a sum is wanted.
+  # `clients_per_round` is the factory's divisor: 1 makes its result a sum.
   return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
     float(noise_multiplier), clients_per_round=1.0, clip=float(clip)
   )

@@ -1,4 +1,4 @@
-"""How each value that clients send is combined at the server: one kind a name.
+"""Kinds of combination: mean, sum, statistics, and so on, of what clients send.
 
 A phase of an algorithm (`federated.phases`) names a kind for each value that its
 clients send. The factories themselves come from the `aggregation.Aggregation` that the
@@ -24,11 +24,11 @@ class Kind(abc.ABC):
   """How the values of one name are combined.
 
   Attributes:
-    clipped_as: Which clip norm of `aggregation.Packs` is for it; None: none.
-    slots: Places of a value's first dimension, of which a client fills one, with zeros
-      in the others (`one_hot(number) x value`): values that are not to be mixed then
-      go through one sum, which may be secure or in packs. A device sends the one, and
-      its bytes are counted.
+    clipped_as: Which clip norm of `aggregation.Packs` applies; None: none does.
+    slots: The size of a value's first dimension if a client fills one place of it and
+      leaves zeros in the others (`one_hot(number) x value`): values that must not be
+      mixed then go through one sum, which may be secure or in packs. A device would
+      send its place alone, and only its bytes are counted.
   """
 
   clipped_as: str | None = None
@@ -45,7 +45,7 @@ class Kind(abc.ABC):
     return result
 
   def num_bytes(self, value_type: tff.Type) -> int:
-    """Returns the bytes that one client sends: of one place, where there are slots."""
+    """Returns the bytes that one client sends: those of one place, if it has slots."""
     return communication.num_bytes(value_type) // self.slots
 
 
@@ -56,7 +56,7 @@ class Mean(Kind):
   Attributes:
     factory: The field of the aggregation: 'updates' or 'metrics'.
     clipped_as: See `Kind`.
-    slots: See `Kind`. The mean is over all clients, those of other places too.
+    slots: See `Kind`. The mean of a place is over all clients, not its own alone.
   """
 
   factory: str
@@ -118,14 +118,14 @@ class Total(Kind):
 class GroupMean(Kind):
   """The mean over groups of clients, with the server's model in each.
 
-  What arrives is that of `groupwise.GroupwiseFactory`: `mean`, `scales`, `examples`
-  and `server_share`. The group that a client is in is the value of kind `Local` named
-  `by`, one-hot.
+  What arrives is the result of `groupwise.GroupwiseFactory`: `mean`, `scales`,
+  `examples` and `server_share`. A client tells its group, one-hot, by the value of kind
+  `Local` that is named `by`.
 
   Attributes:
     groups: S, at least 1.
-    server_weight: tau, what the server's model counts in a group, in clients.
-    by: Name of what tells the group.
+    server_weight: tau, how many clients the server's model counts for in a group.
+    by: Name of the value that tells the group.
     clipped_as: See `Kind`.
   """
 
@@ -143,10 +143,10 @@ class GroupMean(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Local(Kind):
-  """A value that is computed on the client for another's combination, and not sent."""
+  """A value that the client needs to combine another one, and does not send."""
 
   def create(self, aggregation, value_type):
-    """Raises, for nothing is combined."""
+    """Raises TypeError, for nothing is combined."""
     raise TypeError(f'{self} of {value_type} is not combined by {aggregation}.')
 
   def num_bytes(self, value_type):

@@ -1,4 +1,4 @@
-"""How many bytes a value of a type takes when it is sent."""
+"""How many bytes it takes to send a value of a type."""
 
 import math
 
@@ -29,7 +29,7 @@ def num_bytes(value_type: tff.Type) -> int:
 
 
 def has_tensors(value_type: tff.Type) -> bool:
-  """Returns whether a structure of tensors has any."""
+  """Returns whether a type holds at least one tensor."""
   if isinstance(value_type, tff.StructType):
     return any(has_tensors(child) for child in value_type.children())
   return True

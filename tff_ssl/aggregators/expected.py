@@ -1,7 +1,7 @@
-"""Counts that are known beforehand, in the place of those that clients would tell.
+"""Expected numbers of clients and examples, in the place of a round's counts.
 
-Where each client is in a cohort by a chance of its own, how many there were gives a
-client away: sums are then divided by what a round has in the mean (McMahan et al.,
+If each client joins a cohort independently at random, the size of the cohort can tell
+whether a client was in it: sums are then divided by the expected total (McMahan et al.,
 "Learning Differentially Private Recurrent Language Models", ICLR 2018, the estimator
 f_f).
 """
@@ -19,11 +19,11 @@ from tff_ssl.aggregators import checks
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-  """What a round has in the mean, where the sizes of its cohorts are random.
+  """The expected numbers of a round whose cohort has a random size.
 
   Attributes:
-    clients: Of a cohort.
-    examples: Of all of them.
+    clients: Expected clients of a cohort.
+    examples: Expected examples of all of them together.
   """
 
   clients: int
@@ -34,17 +34,17 @@ class Expected:
 
 
 class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
-  """Gives numbers that are known, whatever clients have.
+  """Returns known numbers in the place of sums over clients.
 
-  The created process has `next(state, value@CLIENTS)`, and aggregates nothing: nothing
-  of the value leaves a client.
+  The created process has `next(state, value@CLIENTS)` and ignores the value, of which
+  nothing leaves a client.
   """
 
   def __init__(self, known: float | Mapping[str, float]):
     """Initializes the factory.
 
     Args:
-      known: The number; or by the name of a field, which is 0 where it has none.
+      known: The number; or numbers by field, where a field that is not named is 0.
     """
     self._known = known
 
@@ -52,10 +52,10 @@ class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
     """Creates the process.
 
     Args:
-      value_type: A number where one is known, else a structure of named numbers.
+      value_type: A scalar if one number is known, else a structure of named scalars.
 
     Raises:
-      ValueError: If the type is another.
+      ValueError: If the type does not fit what is known.
     """
     known = self._of(value_type)
 
@@ -81,7 +81,7 @@ class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
     return tff.templates.AggregationProcess(initialize, next_fn)
 
   def _of(self, value_type):
-    """Returns what makes tensors of a type."""
+    """Returns a function that makes the known numbers, as tensors of a type."""
     known = self._known
     if not isinstance(known, Mapping):
       if isinstance(value_type, tff.TensorType) and value_type.shape == ():

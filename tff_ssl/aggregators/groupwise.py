@@ -10,14 +10,14 @@ mean of its clients' and the server's, the new model the mean of the groups':
   w = 1/S sum_g (m_g sum_{k in g} n_k/N_g w_k + tau w_server) / (m_g + tau)
 
 with n_k the weight of client k, N_g and m_g the weight and the number of the clients of
-group g that contribute, S the number of groups that have one, and tau what the server
-counts, in clients. With clients of one size and tau = 1 that is the plain mean of the
-group's models; with one group and tau = 0 it is FedAvg.
+group g that contribute, S the number of groups that have such a client, and tau how
+many clients the server counts for. If clients have equal sizes and tau = 1, a group's
+model is the plain mean of its models; with one group and tau = 0 the whole is FedAvg.
 
-This is linear in the w_k: client k has the coefficient n_k s_g, where s_g is known from
-two sums over clients. The groups' sums are taken first, and a weighted mean with these
-coefficients is all that is left, so that secure and private means swap in, at the cost
-of sending one model.
+This is linear in the w_k: client k has the coefficient n_k s_g, where s_g follows from
+two sums over clients, N_g and m_g. These are taken first; what is left is a weighted
+mean with the coefficients, for which secure and private means swap in. A client sends
+one model, as in FedAvg.
 
 A TFF value may hold many clients (a pack) if all are of one group: its coefficient is
 then that of its clients together.
@@ -31,10 +31,10 @@ import tensorflow_federated as tff
 
 
 def num_groups(num_clients: int) -> int:
-  """Returns how many groups of two and three there are; one of a single client.
+  """Returns how many groups of two and three K clients make; a single client makes one.
 
   Args:
-    num_clients: K, at least 1: K/2 groups of two, or one of three where K is odd.
+    num_clients: K, at least 1. If K is odd, one group has three.
   """
   if num_clients < 1:
     raise ValueError(f'num_clients is {num_clients}; it must be at least 1.')
@@ -69,7 +69,7 @@ def check(groups: int, server_weight: float) -> None:
 def coefficients(
   weights: tf.Tensor, counts: tf.Tensor, server_weight: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns what clients and server count.
+  """Returns the coefficients of clients and of the server in the average.
 
   Args:
     weights: N_g, float32 [S].
@@ -77,8 +77,8 @@ def coefficients(
     server_weight: tau, at least 0.
 
   Returns:
-    s_g [S], 0 where the group has no client, and the server's coefficient, a scalar;
-    with sum_g N_g s_g they are 1, or 0 where no client contributes.
+    s_g [S], 0 where the group has no client, and the server's coefficient, a scalar.
+    The server's and sum_g N_g s_g add up to 1, or to 0 if no client contributes.
   """
   present = tf.cast(weights > 0, weights.dtype)
   shares = tf.math.divide_no_nan(present, tf.reduce_sum(present))
@@ -136,7 +136,7 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       value_type: Structure of floating tensors.
-      weight_type: `weight_type` of the factory, which None stands for.
+      weight_type: That of the factory, or None, which stands for it.
     """
     weight_type = weight_type or self.weight_type
     groups, server_weight = self._groups, self._server_weight

@@ -1,12 +1,13 @@
-"""Sums whose noise the clients add themselves, under secure sums.
+"""Sums with noise that the clients add themselves, under secure sums.
 
 Naman Agarwal, Peter Kairouz, Ziyu Liu. The Skellam Mechanism for Differentially Private
 Federated Learning. NeurIPS 2021 (algorithm 1, theorem 3.5).
 
 Each of K clients clips its value to an l2 norm C, rounds it to whole quanta of
-C / 2^16, adds a Skellam variable (the difference of two of Poisson) with a K-th of the
-noise, and sends that modulo a number through a secure sum. The sum of Skellam variables
-is one: the server sees a sum with all of the noise, and no client's value.
+C / 2^16, adds a Skellam variable (the difference of two Poisson variables) with a K-th
+of the noise's variance, and sends that modulo a number through a secure sum. A sum of
+Skellam variables is a Skellam variable: the server sees a sum with all of the noise,
+and no client's value.
 
 With Delta_2 and Delta_1 the norms in quanta that a client can have, and mu the variance
 of all noise, the Renyi divergence of one client more or less is at most
@@ -21,13 +22,13 @@ for whole alpha, which is below that of a Gaussian of multiplier z, alpha / (2 z
 `variance` is the least mu for which it is.
 
 Deviations: no random rotation, and rounding is to the nearest. With 2^16 quanta to a
-clip norm, rounding adds at most sqrt(d) / 2 of them, which Delta_2 has; the paper saves
-bits with coarser quanta. All K clients must take part, as in a simulation they do:
-noise of one that drops out would be missing.
+clip norm, rounding adds at most sqrt(d) / 2 of them, which Delta_2 includes; the paper
+saves bits with coarser quanta. All K clients must take part, as they do in a
+simulation: the noise of one that drops out would be missing.
 
 In packs of simulated clients (`PackedSumFactory`) sums over clients are rounded and get
 all of the noise at once, which has the distribution of the sum of theirs. Rounding a
-sum can move each entry by twice as much, which Delta_2 has there.
+sum can move each entry by twice as much, which Delta_2 includes there.
 """
 
 import math
@@ -38,9 +39,9 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import checks
 
-# To a clip norm.
+# Steps of rounding that make up a clip norm.
 QUANTA = 2**16
-# Standard deviations that the modulus has room for: beyond, a sum wraps around.
+# Standard deviations of noise that fit the modulus; beyond, a sum wraps around.
 _ROOM = 12.0
 _MOST_BITS = 62
 
@@ -50,16 +51,17 @@ def sensitivities(dimension: int, rounded_sums: bool = False) -> tuple[float, fl
 
   Args:
     dimension: d of the value.
-    rounded_sums: Whether sums over clients are rounded: a client more or less moves an
-      entry by less than a quantum more than its own value, else by half of one.
+    rounded_sums: Whether sums over clients are rounded: one client more or less then
+      moves an entry by its own value and less than one quantum; else by its own value
+      and at most half a quantum.
   """
   l2 = QUANTA + math.sqrt(dimension) * (1.0 if rounded_sums else 0.5)
-  # Of whole numbers |x| <= x^2.
+  # For whole numbers |x| <= x^2, so that the l1 norm is at most the squared l2 norm.
   return l2, l2 * min(math.sqrt(dimension), l2)
 
 
 def variance(noise_multiplier: float, l2: float, l1: float) -> float:
-  """Returns the least mu that counts as a Gaussian's multiplier.
+  """Returns the least mu that gives the privacy of a Gaussian of multiplier z.
 
   Args:
     noise_multiplier: z.

@@ -1,8 +1,8 @@
 """Aggregation of encoding statistics: the first of DCCO's two aggregations.
 
 S = sum_k n_k S_k / sum_k n_k, where client k's statistics S_k are means over its n_k
-examples. The two sums are inner factories, so that secure or private sums swap in
-without another code path (DCCO, section 3.3).
+examples (DCCO, section 3.3). The two sums are inner factories, so that secure or
+private sums swap in without another code path.
 """
 
 import collections
@@ -46,7 +46,7 @@ class StatisticsFactory(tff.aggregators.WeightedAggregationFactory):
       The process.
 
     Raises:
-      ValueError: If a type is another.
+      ValueError: If the value is not of floating tensors, or the weight no scalar.
     """
     if not _is_floating(value_type):
       raise ValueError(

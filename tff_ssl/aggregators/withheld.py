@@ -1,14 +1,14 @@
-"""Values that are not released: nothing of them leaves a client."""
+"""Zeros in the place of values that must not leave a client."""
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 
 class WithheldFactory(tff.aggregators.WeightedAggregationFactory):
-  """Gives zeros in the place of a weighted mean, whatever clients have.
+  """Returns zeros in the place of a weighted mean.
 
-  The created process has `next(state, value@CLIENTS, weight@CLIENTS)`, and aggregates
-  neither. Not NaN: what an algorithm makes of its metrics may not take one.
+  The created process has `next(state, value@CLIENTS, weight@CLIENTS)` and ignores both.
+  It does not return NaN, for algorithms compute with their metrics.
   """
 
   def create(self, value_type, weight_type) -> tff.templates.AggregationProcess:

@@ -50,8 +50,8 @@ def statistics(
       padding and do not count, whatever their encodings hold.
     reference: `f` [d_f] and `g` [d_g], which are subtracted from the encodings; zeros
       when None. No gradient flows into them.
-    norm: R: encodings that are farther from their reference are moved towards it, to
-      this distance; None: they stay.
+    norm: R, the largest distance of an encoding from its reference; one that is
+      farther is moved towards the reference, to this distance. None: no limit.
 
   Returns:
     OrderedDict of `mean_f` [d_f], `mean_g` [d_g], `square_f` [d_f], `square_g` [d_g],
@@ -130,7 +130,7 @@ def share_bound(norm: float, within: bool = False) -> float:
 
 
 def means(f: tf.Tensor, g: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns the reference that is nearest to encodings: their means, 0 for n = 0.
+  """Returns the mean encodings, the best reference for them; zeros for n = 0.
 
   Args:
     f: [n, d_f].
@@ -180,7 +180,7 @@ def moved(
 def blend(
   local: Mapping[str, tf.Tensor], aggregated: Mapping[str, tf.Tensor]
 ) -> collections.OrderedDict[str, tf.Tensor]:
-  """Statistics with the value of the aggregate and the gradient of the client.
+  """Returns statistics with the aggregate's value and the client's gradient.
 
   Args:
     local: The client's own statistics S_k, differentiable in its model.
@@ -243,7 +243,7 @@ def cco_loss(
   off_diagonal_weight: float = 20.0,
   epsilon: float = 1e-5,
 ) -> tf.Tensor:
-  """CCO loss: C's diagonal is drawn to 1 and everything else in C to 0.
+  """CCO loss: draws the diagonal of C to 1 and all other entries to 0.
 
   Args:
     statistics: As `statistics` returns them, with d_f = d_g = d.

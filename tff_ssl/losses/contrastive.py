@@ -26,9 +26,9 @@ def nt_xent(
     temperature: Divides the cosine similarities; above 0.
     mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
       padding: neither anchors nor negatives.
-    negatives: Optional [m, d] encodings of other examples, that no view belongs to; m
+    negatives: Optional [m, d] encodings of further examples, negatives of every view; m
       may be 0.
-    negatives_mask: Optional [m], as `mask`: those with 0 are none.
+    negatives_mask: Optional [m], as `mask`; those with 0 are no negatives.
 
   Returns:
     Mean loss over the views that count, a scalar. 0 without examples, and 0 with one
@@ -78,7 +78,7 @@ def nt_xent(
 def _blanked(
   encodings: tf.Tensor, mask: tf.Tensor | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns encodings with zeros for padding, and which are none, bool."""
+  """Returns encodings with zeros for padding, and which are no padding, bool [n]."""
   if mask is None:
     return encodings, tf.ones([tf.shape(encodings)[0]], tf.bool)
   keep = tf.cast(mask, tf.bool)

@@ -1,4 +1,4 @@
-"""DINO: the student's distribution over prototypes is to be the teacher's.
+"""DINO: the student's distribution over prototypes is drawn to the teacher's.
 
 Mathilde Caron, Hugo Touvron, Ishan Misra, Herve Jegou, Julien Mairal, Piotr Bojanowski,
 Armand Joulin. Emerging Properties in Self-Supervised Vision Transformers. ICCV 2021.
@@ -29,8 +29,8 @@ def cross_entropy(
       -sum_k P_t[k] log P_s[k],   P_t = softmax((t - centre) / teacher_temperature)
                                   P_s = softmax(s / student_temperature)
 
-  The centre keeps one prototype from taking all, the teacher's low temperature keeps
-  all from being the same; no gradient flows into P_t.
+  The centre keeps one prototype from taking all examples, the teacher's low temperature
+  keeps P_t from becoming uniform; no gradient flows into P_t.
 
   Args:
     teacher: Logits of the global views, each floating [n, K].
@@ -50,7 +50,7 @@ def cross_entropy(
   if not teacher or len(student) < max(2, len(teacher)):
     raise ValueError(
       f'There are {len(teacher)} views of the teacher and {len(student)} of the '
-      'student; it takes at least 1 and 2, and all of the teacher for the student.'
+      "student; there must be at least 1 and 2, and the student has all the teacher's."
     )
   if tf.is_tensor(teacher_temperature):
     teacher_temperature = tf.cast(teacher_temperature, teacher[0].dtype)

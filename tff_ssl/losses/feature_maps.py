@@ -4,7 +4,7 @@ Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
 Unlabeled Clients. Master's thesis, Seoul National University, 2023, Section 4.1.1; the
 idea is that of knowledge distillation by intermediate representations.
 
-No gradient is stopped here: whoever wants a constant teacher passes one.
+No gradient is stopped here: callers stop that of a teacher which is held fixed.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,7 @@ def mean_squared_differences(
 ) -> tf.Tensor:
   """Sum over layers of the mean squared difference of two feature maps.
 
-  The mean is over examples, positions and channels, so that each layer counts the same
-  however large it is.
+  The mean is over examples, positions and channels: layers of any size count equally.
 
   Args:
     maps: Feature maps of one network, each [n, ...]; n may be 0.
@@ -28,14 +27,14 @@ def mean_squared_differences(
     Scalar, at least 0; 0 without layers or without examples.
 
   Raises:
-    ValueError: If there are not as many of both, or two shapes differ.
+    ValueError: If the networks have different numbers of maps, or two shapes differ.
 
   Source: FedSup, Section 4.1.1, "Layer-wise MSE loss".
   """
   if len(maps) != len(others):
     raise ValueError(
-      f'There are {len(maps)} and {len(others)} feature maps; there must be as many of '
-      'both networks.'
+      f'There are {len(maps)} and {len(others)} feature maps; both networks must have '
+      'the same number.'
     )
   total = tf.zeros([], maps[0].dtype if maps else tf.float32)
   for a, b in zip(maps, others, strict=True):

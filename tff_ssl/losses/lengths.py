@@ -6,7 +6,7 @@ import tensorflow as tf
 def at_most(vectors: tf.Tensor, length: float) -> tf.Tensor:
   """Rescales the vectors that are longer than a length to that length.
 
-  Each is the point nearest to it in the ball of that radius around 0. Those within are
+  This is the projection onto the ball of that radius around 0. Vectors within it are
   returned as they are, to the bit.
 
   Args:

@@ -1,4 +1,4 @@
-"""Losses of a network's own predictions taken as labels.
+"""Losses that take a network's own predictions as labels.
 
 FixMatch: Kihyuk Sohn, David Berthelot, Chun-Liang Li, Zizhao Zhang, Nicholas Carlini,
 Ekin D. Cubuk, Alex Kurakin, Han Zhang, Colin Raffel. FixMatch: Simplifying
@@ -19,8 +19,8 @@ def confident(logits: tf.Tensor, threshold: float) -> tf.Tensor:
     threshold: tau, in [0, 1].
 
   Returns:
-    [n] of 0 and 1, in the dtype of the logits; NaN where a prediction is not a number,
-    for that must not pass for one that is unsure.
+    [n] of 0 and 1, in the dtype of the logits; NaN where a logit is NaN, which must not
+    pass for a prediction that is unsure.
   """
   largest = tf.reduce_max(tf.nn.softmax(logits), axis=1)
   reached = tf.cast(largest >= tf.cast(threshold, logits.dtype), logits.dtype)
@@ -60,7 +60,7 @@ def agreed_labels(own_logits: tf.Tensor, helpers_logits: tf.Tensor) -> tf.Tensor
     helpers_logits: [H, n, classes]; H may be 0.
 
   Returns:
-    int64 [n]; of several classes with as many votes the lowest.
+    int64 [n]; the lowest class where several have the most votes.
 
   Source: Jeong et al. 2021, Eq. 3, "agreement-based pseudo-labeling".
   """
@@ -93,10 +93,10 @@ def divergences(helpers_logits: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 
 def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """(1/n) sum_b mask_b values_b, 0 for n = 0; a value that is masked may be anything.
+  """Returns (1/n) sum_b mask_b values_b, 0 for n = 0.
 
   Args:
-    values: [n].
+    values: [n]; where the mask is 0 they may be anything, NaN too.
     mask: [n] of 0 and 1; NaN makes the mean NaN.
   """
   kept = tf.where(mask > 0, values, tf.zeros_like(values))

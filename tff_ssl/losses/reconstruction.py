@@ -6,7 +6,7 @@ Source: He et al.: Masked Autoencoders Are Scalable Vision Learners. CVPR 2022. 
 
 import tensorflow as tf
 
-# Of the published program.
+# As in the published program.
 _EPSILON = 1e-6
 
 
@@ -31,8 +31,8 @@ def patchify(images: tf.Tensor, patch_size: int) -> tf.Tensor:
 def normalise_patches(patches: tf.Tensor) -> tf.Tensor:
   """Brings the pixels of each patch to mean 0 and variance 1.
 
-  The variance is the population's, which the paper leaves open and which a patch of one
-  pixel has too.
+  The variance divides by the number of pixels, which the paper leaves open: a patch of
+  one pixel has such a variance too.
 
   Args:
     patches: [n, patches, pixels].

@@ -1,11 +1,11 @@
-"""Losses of two views that are drawn together, without negatives.
+"""Losses that draw two views of an example together, without negatives.
 
 Negative cosine similarity: Xinlei Chen, Kaiming He. Exploring Simple Siamese
 Representation Learning. CVPR 2021. Regression of unit vectors: Jean-Bastien Grill,
 Florian Strub, Florent Altche, et al. Bootstrap Your Own Latent: A New Approach to
 Self-Supervised Learning. NeurIPS 2020.
 
-No gradient is stopped here: whoever wants a constant target passes one.
+No gradient is stopped here: callers stop that of a target which is held fixed.
 """
 
 import tensorflow as tf

@@ -12,8 +12,8 @@ with z and z+ two views of one example, z and z' views of two independent ones. 
 mean over examples: that of a union of clients is the weighted mean of theirs.
 
 Deviations: the mean behind |R|_F^2 is over all pairs of views, those of one example
-too, as in FedSC's program; HaoChen et al. leave these out, and then it is no function
-of R. The mean encoding is sent too, from which a collapse is seen.
+too, as in FedSC's program; HaoChen et al. leave these out, and their loss is then no
+function of R. The mean encoding is sent too, by which a collapse is seen.
 """
 
 import collections
@@ -26,13 +26,13 @@ from tff_ssl.losses import lengths
 
 
 def bounded(encodings: tf.Tensor, mu: float) -> tf.Tensor:
-  """Encodings [n, d], those that are longer than sqrt(mu) rescaled to that length.
+  """Rescales encodings that are longer than sqrt(mu) to that length.
 
-  One example's share of a correlation matrix then is at most mu in Frobenius norm.
+  One example's share of a correlation matrix then has a Frobenius norm of at most mu.
 
   Args:
     encodings: [n, d]; n may be 0.
-    mu: The squared length; above 0.
+    mu: The largest squared length; above 0.
   """
   return lengths.at_most(encodings, math.sqrt(mu))
 
@@ -46,7 +46,7 @@ def share_bound(mu: float) -> float:
   triangle inequality n_k times the means of n_k examples are at most n_k times as long.
 
   Args:
-    mu: The squared length of an encoding at most.
+    mu: The largest squared length of an encoding.
   """
   return math.sqrt(mu + 2.0 * mu**2)
 
@@ -98,10 +98,10 @@ def spectral_loss(statistics: Mapping[str, tf.Tensor]) -> tf.Tensor:
 def loss_beside_others(
   statistics: Mapping[str, tf.Tensor], others: tf.Tensor, share: tf.Tensor
 ) -> tf.Tensor:
-  """What a client minimises whose examples are a share of all.
+  """The loss of a client whose examples are a share q of all.
 
-  Its gradient in the client's statistics is that of the loss of q R_k + (1 - q) R, the
-  correlation of all.
+  q times its gradient in the client's statistics is that of the loss of all examples,
+  whose correlation is q R_k + (1 - q) R.
 
   Args:
     statistics: The client's own, R_k among them.

@@ -1,16 +1,16 @@
-"""How spread out encodings are: the numbers that tell a collapsed encoder.
+"""How spread out encodings are: the numbers by which a collapse is recognised.
 
 `encoding_std` (Xinlei Chen, Kaiming He. Exploring Simple Siamese Representation
 Learning. CVPR 2021, Section 4.1) fits losses on normalised encodings. Losses that
 ignore a shift (CCO, VICReg) are judged by `effective_rank` (Olivier Roy, Martin
 Vetterli. The effective rank: a measure of effective dimensionality. EUSIPCO 2007) and
-`total_variance`. All have forms that take means over examples, so that they
-can be computed from what clients aggregate.
+`total_variance`. All can be computed from means over examples, and so from what clients
+aggregate.
 
-The second moments that an effective rank needs are d^2 numbers. Of more than 32
-dimensions, the moments are those in a subspace of 32, the same in every client and
-round: an orthonormal basis drawn once. A collapse to few directions shows there as it
-does in all dimensions; only ranks near 32 and above are no longer told apart.
+The second moments that an effective rank needs are d^2 numbers. For d > 32 they are
+taken in a subspace of 32 dimensions, the same for every client and round: an
+orthonormal basis drawn once. A collapse to few directions shows there as it does in all
+dimensions; only ranks near 32 and above are no longer told apart.
 """
 
 import functools
@@ -18,7 +18,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-# The most dimensions of which second moments are sent.
+# Second moments are sent of at most so many dimensions.
 SUBSPACE_DIM = 32
 
 

@@ -1,4 +1,4 @@
-"""Alignment and uniformity: positive pairs are close, and all others are spread out.
+"""Alignment draws positive pairs together, uniformity spreads all encodings out.
 
 Tongzhou Wang, Phillip Isola. Understanding Contrastive Representation Learning through
 Alignment and Uniformity on the Hypersphere. ICML 2020.

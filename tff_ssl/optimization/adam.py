@@ -1,4 +1,4 @@
-"""Adam, and AdamW, whose weight decay is apart from the gradient.
+"""Adam, and AdamW, which decays weights directly and not through the gradient.
 
 Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, Algorithm 1.
 Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, Algorithm 2:
@@ -6,10 +6,10 @@ Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, Algor
   w <- w - rate * (m_hat / (sqrt(v_hat) + epsilon) + weight_decay * w)
 
 Deviations:
-  The decay is multiplied by the whole rate, as programs have it; the paper multiplies
-  it by the schedule's factor alone, so that its lambda is rate * weight_decay here.
+  The decay is multiplied by the whole rate, as in the usual programs. The paper
+    multiplies it by the schedule's factor alone: its lambda is rate * weight_decay.
   Parameters of at most one dimension (biases, scales of a norm) take no decay, as in
-  MAE (He et al., 2022) and as in `lars`; this is a flag.
+    MAE (He et al., 2022) and in `lars`; `exclude_vectors` chooses.
 """
 
 import collections

@@ -9,9 +9,10 @@ You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks", 2017
 
 Deviations:
   The ratio is 1 where |w| or |g| is zero. The paper leaves both cases open: a
-  parameter that starts at zero could otherwise never move.
+    parameter that starts at zero could otherwise never move.
   Parameters of at most one dimension (biases, scales of a norm) take plain momentum
-  SGD, without decay, as is usual since SimCLR (Chen et al., 2020); this is a flag.
+    SGD, without decay, as is usual since SimCLR (Chen et al., 2020);
+    `exclude_vectors` chooses.
 """
 
 from typing import Any

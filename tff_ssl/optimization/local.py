@@ -1,6 +1,6 @@
-"""The optimizers of clients: by name, with the rate given at every step.
+"""The optimizers of clients, by name, which are given their rate at every step.
 
-A client's optimizer starts afresh in every round; its rate is the server's to schedule.
+A client's optimizer starts afresh in every round; the server schedules its rate.
 """
 
 import collections
@@ -30,9 +30,10 @@ class LocalOptimizer:
     name: 'sgd', 'adam' or 'adamw'.
     momentum: Of SGD, in [0, 1); 0: none.
     nesterov: Whether SGD's momentum is Nesterov's.
-    weight_decay: Times the parameters, added to the gradient (L2 regularisation, as
-      the papers' optimizers do it); of 'adamw' apart from it (see `adam`). 0: none.
-    beta_2: Of 'adam' and 'adamw', in [0, 1): decay of the second moment; 0.95 in MAE.
+    weight_decay: Factor of the parameters that are added to the gradient (L2
+      regularisation, as the papers' optimizers have it); 'adamw' decays the parameters
+      directly (see `adam`). 0: none.
+    beta_2: Decay of the second moment of 'adam' and 'adamw', in [0, 1); 0.95 in MAE.
   """
 
   name: str = 'sgd'

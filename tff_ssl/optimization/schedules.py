@@ -117,7 +117,7 @@ class Steps:
 
 @dataclasses.dataclass(frozen=True)
 class Exponential:
-  """initial * final^(t / total_steps): from `initial` to `final` times it.
+  """initial * final^(t / total_steps): from `initial` to `final` times `initial`.
 
   Source: FedSup (Gill, 2023), Section 4.1.1: the weight lambda_s^(t/T).
 
@@ -147,7 +147,7 @@ class Exponential:
 
 
 class _NumpyOps:
-  """The few TensorFlow functions that the schedules use, on NumPy float64."""
+  """The few TensorFlow functions that schedules use, for NumPy float64."""
 
   clip_by_value = staticmethod(np.clip)
   cos = staticmethod(np.cos)
@@ -157,7 +157,7 @@ class _NumpyOps:
 
 
 def _scaled(initial: float, step: Step, factor: Callable[[Any, Any], Any]) -> Rate:
-  """Returns initial * factor(ops, step) in the kind of number that `step` is."""
+  """Returns initial * factor(ops, step): float32 for a tensor, else a float."""
   if tf.is_tensor(step):
     return initial * factor(tf, tf.cast(step, tf.float32))
   return float(initial * factor(_NumpyOps, np.float64(step)))
