@@ -391,7 +391,7 @@ def test_bad_values_are_refused(values, message):
 def test_objectives_that_do_not_fit_are_refused():
   optimizer = optimizers.build_optimizer(_SERVER)
   of_towers = contrastive.ContrastiveObjective(networks.towers())
-  with pytest.raises(ValueError, match='a ContrastiveObjective; alignment is of Sim'):
+  with pytest.raises(ValueError, match='a ContrastiveObjective; to be aligned it'):
     featarc.describe(of_towers, optimizer, _config())
   with pytest.raises(ValueError, match='networks left, right; clusters need one named'):
     featarc.describe(of_towers, optimizer, _config(weight=0.0))

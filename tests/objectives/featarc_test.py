@@ -117,5 +117,5 @@ def test_objectives_without_predictions_are_refused():
     projector.build_linear(3, 2, 'left'), projector.build_linear(4, 2, 'right')
   )
   for objective in (labelled, contrastive.ContrastiveObjective(towers)):
-    with pytest.raises(ValueError, match='alignment is of SimCLR, SimSiam, BYOL'):
+    with pytest.raises(ValueError, match='it must be SimCLR, SimSiam, BYOL'):
       featarc.Aligned(objective, {}, _WEIGHT)

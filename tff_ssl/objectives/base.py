@@ -62,8 +62,8 @@ class Separable(Objective, Protocol):
   """An objective whose networks treat each example by itself, but for batch norm.
 
   The examples of many clients can then go through the networks together, and the loss
-  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`. Code
-  that uses it asks `population.mixes_examples` too.
+  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`. The
+  type does not tell batch norm: callers ask `population.mixes_examples` too.
   """
 
   def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:
@@ -145,7 +145,7 @@ class Prepared(Protocol):
 class Placed(Protocol):
   """An objective that says which of its weights are shared, and what stays.
 
-  By the first part of a tensor's name: 'encoder' names 'encoder/stage1/...'.
+  It says so by prefixes, the first parts of names: 'encoder' is 'encoder/stage1/...'.
   """
 
   @property
@@ -172,7 +172,7 @@ class Watched(Protocol):
 
   @property
   def collapsed_below(self) -> float:
-    """The `encoding_std` under which they have: about 1 is spread out, 0 collapsed."""
+    """The `encoding_std` of a collapse: what is below it; about 1 is spread out."""
 
 
 @runtime_checkable
@@ -201,8 +201,8 @@ class Scheduled(Protocol):
 
     Args:
       round: int32 scalar, from 0.
-      total: Rounds of the run, at least 1; None where it is not known: values that need
-        it then stay what they are in the first round.
+      total: Rounds of the run, at least 1; None if they are not known: values that
+        need them then stay those of the first round.
     """
 
 
@@ -247,7 +247,7 @@ class LossOfEncodings:
 
 
 def with_state(objective: 'Objective | Stateful') -> Stateful:
-  """Returns an objective as a stateful one; one without state has an empty one."""
+  """Returns an objective as a stateful one, with an empty state if it keeps none."""
   if isinstance(objective, Stateful):
     return objective
   scheduled = isinstance(objective, Scheduled)
@@ -255,10 +255,10 @@ def with_state(objective: 'Objective | Stateful') -> Stateful:
 
 
 def at_round(objective: Any, round: Any, total: int | None = None) -> Any:
-  """Returns an objective with the values of a round: itself, where none is scheduled.
+  """Returns an objective with its values of a round; itself if none is scheduled.
 
   Args:
-    objective: Any; one that is `Scheduled` has its values replaced.
+    objective: Any; only one that is `Scheduled` is replaced.
     round: int32 scalar or an integer, from 0.
     total: Rounds of the run; None: unknown.
 

@@ -7,11 +7,11 @@ import tensorflow as tf
 from tff_ssl.losses import spread
 from tff_ssl.objectives import base
 
-# Means over examples of one network's encodings. Those of clients whose networks differ
-# must not be averaged: five networks that encode all alike, each in a way of its own,
-# would have a spread.
+# Means over examples of one network's encodings. They must not be averaged over clients
+# whose networks differ: five collapsed networks, each with a point of its own, would
+# seem spread out.
 MOMENTS = ('normalised_mean', 'normalised_square', 'normalised_second')
-# Those of which the standard deviation is made.
+# The moments that `encoding_std` is computed from.
 OF_STD = MOMENTS[:2]
 STD, _RANK = 'encoding_std', 'effective_rank'
 
@@ -30,12 +30,12 @@ class SpreadReported:
 
 
 def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
-  """Returns the moments of encodings [n, d] from which their spread is known.
+  """Returns the moments of encodings [n, d] from which their spread is computed.
 
-  They are means over examples, so the cohort's spread follows from their weighted mean
-  even if every client holds one example, where all have encoded by the same network: in
-  training, before the first step (see `local_training`). A client sends
-  2 d + min(d, 32)^2 numbers more for it: 8 d + 4096 bytes in float32 where d >= 32.
+  They are means over examples: the cohort's spread follows from their weighted mean,
+  even if every client holds one example. All clients must have encoded by the same
+  network, as they do before the first step of training (see `local_training`). A client
+  sends 2 d + min(d, 32)^2 numbers for it: 8 d + 4096 bytes in float32 for d >= 32.
   """
   mean, square, second = spread.normalised_moments(tf.stop_gradient(encodings))
   return collections.OrderedDict(
@@ -44,7 +44,7 @@ def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
 
 
 def std_metrics(encodings: tf.Tensor) -> base.Metrics:
-  """Returns the 2 d means of `spread_metrics` from which `encoding_std` is known."""
+  """Returns the 2 d means of `spread_metrics` that `encoding_std` is computed from."""
   moments = spread_metrics(encodings)
   return collections.OrderedDict((name, moments[name]) for name in OF_STD)
 
@@ -88,9 +88,9 @@ def summarize_std(metrics: base.Metrics) -> base.Metrics:
 def of_own_network(metrics: base.Metrics, prefix: str = '') -> base.Metrics:
   """Returns metrics with a client's own spread in the place of its moments.
 
-  For clients that train a network of their own: the mean over clients of each one's
-  spread is then reported, and not the spread of what all of them encode, each in its
-  own way. A client of one example has none.
+  For clients that train networks of their own: what is then reported is the mean over
+  clients of each one's spread, not the spread of encodings by different networks. One
+  example alone has a spread of 0.
 
   Args:
     metrics: Of one client; without moments they are returned as they are.

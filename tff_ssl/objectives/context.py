@@ -1,9 +1,9 @@
 """Objectives whose loss also depends on values that stay fixed while a client trains.
 
-A teacher's weights, the weight of a loss in this round, the models of other clients:
-what a server sends with the parameters. An objective names them as its context;
-`given` makes an ordinary objective of it and their values. Where a context is
-a table of all clients, examples name the row of the client that holds them.
+Such values, which a server sends with the parameters, are a teacher's weights, the
+weight of a loss in this round, or the models of other clients. An objective names them
+as its context; `given` makes an ordinary objective of it and of their values. If a
+context is a table of all clients, examples tell the row of the client that holds them.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ class Given:
 def given(
   objective: base.Objective | base.Stateful | Contextual, context: Context
 ) -> base.Objective | base.Stateful:
-  """Returns an objective that needs no context: itself, where it takes none.
+  """Returns an objective that needs no context: itself if it takes none.
 
   Args:
     objective: Any.
@@ -87,7 +87,7 @@ def client_of(examples: base.Examples) -> tf.Tensor:
 
 
 def place_of(examples: base.Examples, population: int) -> tf.Tensor:
-  """Returns where a client stands in a table of all: float32 [N], 1 at its number.
+  """Returns a client's place in a table of all: float32 [N], 1 at its number, else 0.
 
   Args:
     examples: Those of the client.
@@ -107,6 +107,6 @@ def place_of(examples: base.Examples, population: int) -> tf.Tensor:
       )
     ],
   )
-  # Run eagerly it has raised by now.
+  # Run eagerly it returns None, or has raised by now.
   with tf.control_dependencies([known] if known is not None else []):
     return tf.one_hot(client, population)

@@ -1,4 +1,4 @@
-"""DINO: a student predicts its own moving average from other, also smaller, crops.
+"""DINO: a student predicts its own moving average's output from other crops.
 
 Mathilde Caron, Hugo Touvron, Ishan Misra, et al. Emerging Properties in Self-Supervised
 Vision Transformers. ICCV 2021.
@@ -35,12 +35,12 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   Attributes:
     model: Encoder, projector, and how the two global crops are made.
-    local_crops: How each local crop is made; none: the global crops alone.
+    local_crops: How each local crop is made; (): there are the global crops alone.
     num_prototypes: K.
     temperature: The student's.
-    teacher_temperature: In the first round, and from the last of the warm-up on.
-    warmup_rounds: Over which it rises, on a line; 1: it jumps after the first.
-    momentum: The teacher's in the first round; by a cosine 1 at the end of the run.
+    teacher_temperature: In the first round, and from the end of the warm-up on.
+    warmup_rounds: Rounds of its linear warm-up; 1: it jumps after the first round.
+    momentum: The teacher's in the first round; it follows a cosine to 1 over the run.
     now: The teacher's momentum and temperature, from `at`; (): of the first round.
   """
 

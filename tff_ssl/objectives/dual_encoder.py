@@ -84,8 +84,8 @@ class Siamese:
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the encodings of both views of n examples; see `DualEncoder`."""
-    # One pass over both views: half as many operations, which is what costs on a
-    # client of one image. It is the same number: batch norm takes each by itself.
+    # One pass over both views takes half as many operations, and their number is what
+    # costs on a client of one image. Batch norm still takes each view by itself.
     both = tf.concat(self.views(examples, seed), axis=0)
     f, g = tf.split(self.project(params, both, batches=2), 2, axis=0)
     return f, g
@@ -100,12 +100,12 @@ class Siamese:
   def crops(
     self, examples: base.Examples, seed: tf.Tensor, configs: Sequence[multiview.Config]
   ) -> list[tf.Tensor]:
-    """Returns as many views of n examples as an objective wants (see `multiview`).
+    """Returns a view of n examples for each configuration (see `multiview`).
 
     Args:
       examples: n examples, with the field that the encoder reads.
       seed: int32 [2].
-      configs: What each view is drawn from; views may differ in size.
+      configs: How each view is drawn; views may differ in size.
     """
     inputs = examples[self.encoder.field]
     return multiview.views(inputs, examples['example_id'], seed, configs)
@@ -117,9 +117,9 @@ class Siamese:
 
     Args:
       params: Those of encoder and projector.
-      images: So many batches of equal size one after another, as the two views. Crops
-        may have another size than the encoder's images, if it can take them.
-      batches: Batch norm normalizes each by itself.
+      images: One or more batches of equal size one after another, as the two views.
+        Crops may have another size than the encoder's images, if it can take them.
+      batches: How many batches; batch norm normalizes each by itself.
     """
     own, head = (network.select(params, name) for name in self.networks)
     encoder = self.encoder.for_inputs(images.shape[1:])
@@ -207,7 +207,7 @@ class TwoTower:
 
 
 class LossOfPairs(base.LossOfEncodings, base.SharesAll):
-  """An objective of its `model` alone, whose loss is that of both encodings.
+  """An objective whose networks are its `model`'s, with a loss of the two encodings.
 
   It is `base.Separable` if the model encodes each example by itself.
   """

@@ -7,8 +7,8 @@ and Algorithm 2 (LocalUpdate-FAR):
     L = L_ssl + lambda (D(p+, sg z_g) + D(p, sg z_g)) / 2
 
 with D the negative cosine, p+ the prediction of an augmented view, p that of the image
-as it is, and z_g what the model that training began with, which is fixed, makes of the
-image as it is.
+as it is, and z_g the output for the image as it is of the model that training began
+with, which stays fixed.
 
 Decisions:
   p is what the objective compares: the predictor's output of SimSiam and BYOL, the
@@ -53,9 +53,9 @@ _StepFn = Callable[[base.Params, base.State, base.Examples, tf.Tensor], _Step]
 
 
 class Aligned:
-  """An objective with the alignment to a fixed model: a `base.Stateful`.
+  """An objective with FeatARC's alignment to a fixed model; it is `base.Stateful`.
 
-  With a weight of 0 it would be the objective: do without it.
+  With a weight of 0 the loss is the objective's: use that instead.
   """
 
   def __init__(self, objective: Any, fixed: base.Params, weight: float):
@@ -130,7 +130,7 @@ def check(objective: Any) -> None:
 
   Args:
     objective: Allowed are those of pairs of encodings of one network (SimCLR, CCO,
-      VICReg, alignment and uniformity), SimSiam and BYOL.
+      VICReg, the spectral loss, alignment and uniformity), SimSiam and BYOL.
   """
   pairs = isinstance(objective, dual_encoder.LossOfPairs) and isinstance(
     objective.model, dual_encoder.Siamese
@@ -139,8 +139,8 @@ def check(objective: Any) -> None:
     objective, (simsiam.SimSiamObjective, byol.ByolObjective)
   ):
     raise ValueError(
-      f'The objective is a {type(objective).__name__}; alignment is of SimCLR, '
-      'SimSiam, BYOL, CCO, VICReg and uniformity, over one encoder, alone.'
+      f'The objective is a {type(objective).__name__}; to be aligned it must be '
+      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral or uniformity, of one encoder.'
     )
 
 

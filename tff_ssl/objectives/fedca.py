@@ -13,10 +13,11 @@ and x_i the image as it is.
 
 The abstract says that representations of samples are shared with all clients, that each
 client's representation is aligned to that of a base model, and that the loss is
-contrastive. Decided here: entries are projections; they are negatives alone, each as
-much as another view is; a client's own are left out, for it has what they were made of;
-alignment is of features, not of projections, for these are what an encoder is kept for,
-and what a base model has whatever it was trained by.
+contrastive. Decided here:
+  Entries are projections. They are negatives only, and count as much as a view does.
+  A client's own entries are left out, for it has the images that they were made of.
+  Alignment is of features, not of projections: features are what an encoder is kept
+    for, and every base model has them, whatever it was trained by.
 
 With batch norm the entries of a client are projections of one batch, normalised by its
 own moments, as MoCo's keys and the views are; so are the features of the base model, on
@@ -38,8 +39,8 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 
-# What a client is given: entries of N clients, [N, m, d]; which of them there are, bool
-# [N, m]; and parameters of the base model's encoder, if it is aligned to one.
+# What a client is given: the entries of N clients, [N, m, d]; which of them are filled,
+# bool [N, m]; and with alignment the parameters of the base model's encoder.
 ROWS = 'rows'
 FILLED = 'filled'
 BASE = 'base'
@@ -121,9 +122,9 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
     return result
 
   def entries(self, params: base.Params, examples: base.Examples) -> tf.Tensor:
-    """Returns what a dictionary has of n examples: unit projections [n, d].
+    """Returns the dictionary's entries for n examples: unit projections [n, d].
 
-    With batch norm those of one batch of them.
+    With batch norm all n examples are one batch.
     """
     image = augment.to_float(examples[self.model.encoder.field])
     return tf.math.l2_normalize(self.model.project(params, image), axis=1)

@@ -30,8 +30,9 @@ from tff_ssl.objectives import supervised
 
 SIGMA = 'sigma'
 PSI = 'psi'
-# What a client is given of other clients: their psi, [N, ...] each; whose psi helps
-# whom, int32 [N, H]; and whether it does in this round, int32 [N].
+# What a client is given of other clients: the psi of all, each tensor [N, ...]; the
+# numbers of each one's helpers, int32 [N, H]; and whether it has helpers in this round,
+# int32 [N].
 MODELS = 'models'
 HELPERS = 'helpers'
 HELPED = 'helped'

@@ -4,16 +4,16 @@ Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
 Unlabeled Clients. Master's thesis, Seoul National University, 2023, Section 4.1.1.
 
 The student is the online network of BYOL whose target is the teacher: its prediction of
-each view meets the teacher's projection of the other, and the feature maps of its
-residual stages meet the teacher's on the image as it is.
+each view is drawn to the teacher's projection of the other, and the feature maps of its
+residual stages, for the image as it is, to the teacher's.
 
 Deviations, where the thesis is silent:
   The consistency loss is SimSiam's, (D(p1, z2) + D(p2, z1)) / 2, Eq. 3.6, which the
     thesis says BYOL has too.
-  The teacher's projector, which a classifier on the features would leave as it was
-    drawn, is trained by a linear classifier of its own on features held constant: the
-    labels shape what the student is to predict, and encoder and head of the teacher are
-    those of training with the labels alone.
+  A classifier on the features would leave the teacher's projector at its random
+    weights. It is trained by a linear classifier of its own, on features held constant:
+    labels then shape what the student is to predict, while encoder and head of the
+    teacher are those of training with the labels alone.
   The teacher sees the student's augmented views, as BYOL's target does; Figure 4.1
     names raw images too, which are the option `raw_teacher`.
   The student has no classifier (Section 2.4): its accuracy is with the teacher's.
@@ -153,7 +153,7 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The networks that these losses train (see `base.Networked`)."""
+    """The networks that the losses train (see `base.Networked`)."""
     networks = {dual_encoder.ENCODER: self.model.encoder}
     if self.consistency:
       networks[dual_encoder.PROJECTOR] = self.model.projector

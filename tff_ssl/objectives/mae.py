@@ -44,8 +44,9 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
     decoder: As made by `encoders.decoder.build_decoder`.
     augmentation: How the one view is made.
     mask_ratio: Share of the patches that are masked, in [0, 1); 0: the loss is 0.
-    normalised_pixels: Whether the pixels of each patch are to be drawn with mean 0 and
-      variance 1 (the paper's best, Table 1 (d)); False: as they are, in [0, 1].
+    normalised_pixels: Whether what is reconstructed are the pixels of each patch
+      normalised to mean 0 and variance 1 (the paper's best, Table 1 (d)); False: the
+      pixels as they are, in [0, 1].
   """
 
   encoder: vit.VisionTransformer
@@ -126,7 +127,7 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
     loss = tf.math.divide_no_nan(tf.reduce_sum(error), count)
     return loss, collapse.spread_metrics(encodings['features'])
 
-  # It is not `base.Watched`: features that share a large mean draw pixels as well.
+  # It is not `base.Watched`: features with a large common mean reconstruct as well.
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Turns averaged moments into the spread of the features."""
     return collapse.summarize_spread(metrics)

@@ -1,4 +1,4 @@
-"""Any objective as MAML has it: its loss after a step on other examples.
+"""MAML of any objective: its loss after a gradient step on other examples.
 
 Chelsea Finn, Pieter Abbeel, Sergey Levine. Model-Agnostic Meta-Learning for Fast
 Adaptation of Deep Networks. ICML 2017; over clients: Alireza Fallah, Aryan Mokhtari,
@@ -6,13 +6,12 @@ Asuman Ozdaglar. Personalized Federated Learning: A Meta-Learning Approach. 2020
 
   L(w) = f(w - alpha grad f(w; D); D')
 
-Each example of an outer batch D' brings a partner along, another example of the client
-by a permutation of them all; the partners of D' are the inner batch D. D' is then what
-it would be without MAML, in the same order and views, so that alpha = 0 is the
-objective itself.
+Each example of an outer batch D' has a partner, which a permutation of all the client's
+examples assigns; the partners of D' are the inner batch D. D' is then what it would be
+without MAML, in the same order and views, so that alpha = 0 is the objective itself.
 
-Deviations: Fallah et al. draw D and D' apart from each other, and a third batch for the
-Hessian; here it is that of D. Where D' holds all of the client's examples D does too,
+Deviations: Fallah et al. draw D and D' independently, and a third batch for the
+Hessian, for which D serves here. If D' holds all of the client's examples D does too,
 in other views.
 """
 
@@ -81,7 +80,7 @@ class MamlObjective:
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss after the inner step, with f's metrics (see `base.Objective`).
 
-    Examples without partners are given some of among themselves.
+    Examples that come without partners are paired among themselves.
     """
     if _PARTNER + 'example_id' not in examples:
       examples = self.prepare(examples, seed)

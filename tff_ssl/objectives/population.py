@@ -1,7 +1,7 @@
 """Population statistics of an objective's encoder with batch norm.
 
-Only encoders have them: heads are not used in inference. They are those of the plain
-training images, as an encoder is evaluated on, not of augmented views.
+Only encoders have them: heads are not used in inference. They are taken of plain
+training images, since an encoder is evaluated on plain images, not of augmented views.
 """
 
 import collections
@@ -73,7 +73,7 @@ def compute(
 def begin(
   objective: base.Objective | base.Stateful, params: base.Params
 ) -> base.Params:
-  """Returns a client's own model before its training, as `with_statistics` has it."""
+  """Returns a client's own model before its first training: initial statistics too."""
   everything = collections.OrderedDict(params)
   everything.update(initial(objective))
   return everything

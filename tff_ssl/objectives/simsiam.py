@@ -72,7 +72,7 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
     return tf.concat(self.model.views(examples, seed), axis=0)
 
   def encode_views(self, params: base.Params, views: tf.Tensor) -> base.Encodings:
-    """Returns what `encode` does of views that are there.
+    """Returns what `encode` returns, of views that have been made.
 
     Args:
       params: As in `loss`.
@@ -80,7 +80,7 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
     """
     z = self.model.project(params, views, batches=2)
     p = online.predict(params, self.predictor, z, batches=2)
-    # Here, not in the loss: an algorithm takes the loss's gradient by each encoding.
+    # Stopped here, not in the loss: packs differentiate the loss by each encoding.
     targets = tf.stop_gradient(z) if self.stop_gradient else z
     (p1, p2), (z1, z2) = tf.split(p, 2), tf.split(targets, 2)
     return collections.OrderedDict(p1=p1, p2=p2, z1=z1, z2=z2)

@@ -26,8 +26,7 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
 
   Attributes:
     model: Encodes two views by one network.
-    mu: Squared length of an encoding at most; 1 of HaoChen et al., 4 in FedSC's
-      program.
+    mu: Largest squared length of an encoding; HaoChen et al. have 1, FedSC's program 4.
   """
 
   model: dual_encoder.Siamese
@@ -78,11 +77,11 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     return self._statistics(nothing, nothing)
 
   def no_reference(self) -> statistics_lib.Reference:
-    """Returns nothing: there is none."""
+    """Returns a reference without a tensor: moments are taken around 0."""
     return collections.OrderedDict()
 
   def reference(self, params: base.Params) -> statistics_lib.Reference:
-    """Returns nothing: there is none."""
+    """Returns a reference without a tensor, see `no_reference`."""
     del params
     return collections.OrderedDict()
 
@@ -91,7 +90,7 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     statistics: statistics_lib.Statistics,
     reference: statistics_lib.Reference,
   ) -> statistics_lib.Reference:
-    """Returns nothing: there is none."""
+    """Returns the reference, which has no tensor, as it is."""
     del statistics
     return reference
 

@@ -5,17 +5,17 @@ Because the loss is a function of means over examples, an algorithm may replace 
 client's statistics by the statistics of the whole cohort (DCCO), or leave them alone
 (FedAvg with a within-client loss).
 
-Moments are taken around a reference near the encodings' means (see `losses.cco`): a
-batch's own means where it is alone, and one that all clients of a round are told where
-their moments are added up. VICReg compares the two views with each other, so both have
-the same reference there.
+Moments are taken around a reference near the encodings' means (see `losses.cco`). For a
+batch alone it is the batch's own means; if moments of clients are added up, it is one
+that all clients of the round are told. VICReg compares the two views with each other:
+there both have the same reference.
 
-With an `encoding_norm` R all that is sent of an example is bounded by construction, as
-differential privacy wants it, and need not be clipped: encodings that are farther than
-R from the reference are moved towards it, to that distance. Around the reference and
-not around 0: moments are of differences from it, whose lengths are then at most R, and
-not R plus the reference's own, however far it drifts. Clients know it, for it is told
-with the model, which alone it is made of.
+With an `encoding_norm` R what is sent of an example is bounded by construction, as
+differential privacy asks, and need not be clipped: encodings that are farther than R
+from the reference are moved towards it, to that distance. The bound is around the
+reference, not around 0, for moments are of differences from it: their lengths are then
+at most R, however far the reference drifts. It is computed from the model alone, and
+told with it.
 """
 
 import collections
@@ -112,7 +112,7 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     loss_name: 'cco' (DCCO, Eq. 1) or 'vicreg' (the same kind of statistics, with the
       within-view second moments).
     off_diagonal_weight: CCO's lambda, 20 in the paper (B).
-    encoding_norm: R, the distance from the reference at most of an encoding that the
+    encoding_norm: R, the largest distance from the reference of an encoding that the
       loss sees; None: encodings stay as they are, as in the paper.
   """
 
@@ -163,8 +163,8 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   ) -> base.Encodings:
     """Returns the encodings `f` [n, d] and `g` [n, d] (see `base.Separable`).
 
-    With an `encoding_norm` those that DCCO's statistics are of, so that a round of it
-    equals a centralized step then too.
+    With an `encoding_norm` they are bounded as in DCCO's statistics, so that a round of
+    DCCO equals a centralized step then too.
     """
     encodings = super().encode(params, examples, seed)
     if self.encoding_norm is None:
@@ -199,9 +199,9 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     seed: tf.Tensor,
     reference: Reference | None = None,
   ) -> tuple[Statistics, base.Metrics]:
-    """Returns the statistics, and 2 d means from which `encoding_std` is known.
+    """Returns the statistics, and 2 d means from which `encoding_std` is computed.
 
-    The statistics do not tell it: encodings are normalised one by one there.
+    It does not follow from the statistics, for it normalises encodings one by one.
 
     Args:
       params: Of the model.
@@ -232,10 +232,10 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   def reference(self, params: base.Params) -> Reference:
     """Returns what to take moments around before anything is known of the examples.
 
-    The mean encoding of a few inputs of uniform noise. What a network adds to all that
-    it encodes is in it, at the very weights: on digits it is within 1.4 standard
-    deviations of the mean of the images, after 240 rounds of Adam, and with SGD at rate
-    1, where means move by thousands of standard deviations a round.
+    It is the mean encoding of a few inputs of uniform noise, which holds whatever the
+    network, at these very weights, adds to all encodings. On digits it is within 1.4
+    standard deviations of the mean of the images after 240 rounds of Adam, and with SGD
+    at rate 1, where means move by thousands of standard deviations a round.
 
     Args:
       params: Of the model.
@@ -255,7 +255,8 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       reference: What they were taken around.
 
     Raises:
-      ValueError: If encodings are bounded around the reference, which is another then.
+      ValueError: If there is an `encoding_norm`: encodings are bounded around another
+        reference than this.
     """
     if self.encoding_norm is not None:
       raise ValueError(
@@ -268,11 +269,11 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     return self._common(found)
 
   def _reference(self, f: tf.Tensor, g: tf.Tensor) -> Reference:
-    """Returns the reference nearest to encodings [n, d], into which nothing flows."""
+    """Returns the reference nearest to encodings [n, d], a constant to gradients."""
     return tf.nest.map_structure(tf.stop_gradient, self._common(cco.means(f, g)))
 
   def _common(self, means: Reference) -> Reference:
-    """Returns the reference near means: one for both views where they are compared."""
+    """Returns the reference near means; the views share one if they are compared."""
     if self.loss_name != 'vicreg':
       return means
     middle = (means['f'] + means['g']) / 2
@@ -299,8 +300,8 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     """Returns the loss of a cohort's statistics, and what they tell of a collapse.
 
     `effective_rank` is that of the symmetric part of the two views' cross-covariance,
-    the covariance of what both views share. `encoding_std` is none of a cohort's
-    statistics (see `statistics_and_spread`).
+    the covariance of what both views share. `encoding_std` does not follow from a
+    cohort's statistics (see `statistics_and_spread`).
     """
     mean_f, mean_g = statistics['mean_f'], statistics['mean_g']
     covariance = cco.covariance(statistics['cross'], mean_f, mean_g)

@@ -10,11 +10,11 @@ encodings of both views of its last images, `queue` and `count`.
 Deviations: two global views, no multi-crop. The queue of earlier encodings, which the
 paper adds for small batches, is off by default; it is used from the second step on, as
 far as it is filled, where the authors wait for epochs, and begins empty with the state.
-Prototypes are trained from the first step on. By default
-group norm and weight standardization in the place of batch norm. The loss divides the
-prototypes by their length, a constant to the gradient: nothing changes where it is 1,
-as after each step, but the mean of clients' prototypes is shorter. Crops have at least
-0.08 of the area, as SimCLR's, not 0.14.
+Prototypes are trained from the first step on. The projector is normalized as the
+encoder is: the programs' default is group norm. The loss divides the prototypes by
+their length, a constant to the gradient. That changes nothing after a step, when the
+length is 1; but the mean of clients' prototypes is shorter. Crops have at least 0.08 of
+the area, as SimCLR's, not 0.14.
 """
 
 import collections

@@ -5,7 +5,8 @@ Alignment and Uniformity on the Hypersphere. ICML 2020.
 
 Shared: encoder, projector. Nothing stays on the client.
 
-Deviations: group norm in the place of batch norm; SimCLR's augmentation.
+Deviations: the projector is normalized as the encoder is, for which the programs'
+default is group norm, not batch norm; SimCLR's augmentation.
 """
 
 from collections.abc import Sequence
