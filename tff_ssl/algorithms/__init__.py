@@ -1,4 +1,4 @@
-"""Federated algorithms: methods, and nothing else, a file each.
+"""Federated algorithms, a file each.
 
 Each moves whatever objective it is given, unless a loss is its point. Its `describe`
 returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a process.

@@ -41,10 +41,10 @@ class BiLevelConfig:
   """Hyperparameters of BiLevel-SSFL.
 
   Attributes:
-    training: All that is as in FedAvg; of both models, but for mu of FedProx, which is
-      of the global model alone.
-    proximity_weight: lambda; the paper looks for it in {10, 1, 0.1, 0.01, 0.001}. 0:
-      clients train by themselves.
+    training: How both models are trained, as in FedAvg; but mu of FedProx is for the
+      global model alone.
+    proximity_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001}. 0: clients
+      train by themselves.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)

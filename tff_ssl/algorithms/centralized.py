@@ -1,8 +1,8 @@
 """Centralized training: the same objective, optimizer and seeds on the union of data.
 
-The upper bound that the papers compare with, and what federated rounds are measured
-against. It offers what the round loop needs of a learning process, but runs in plain
-TensorFlow: a "cohort" is a list of data sets whose union is the batch of the step.
+This is the upper bound that the papers compare with, and what federated rounds are
+measured against. It has what the round loop needs of a learning process, but runs in
+plain TensorFlow: a "cohort" is a list of data sets, and their union a step's batch.
 """
 
 import abc
@@ -39,7 +39,7 @@ class CentralizedState(NamedTuple):
 
 
 class UnionProcess(abc.ABC):
-  """What the round loop runs in plain TensorFlow: rounds on the union of a cohort."""
+  """A process in plain TensorFlow, whose rounds are on the union of a cohort."""
 
   def __init__(
     self,
@@ -74,7 +74,7 @@ class UnionProcess(abc.ABC):
     Returns:
       The new state, and metrics under `client_work` as the federated algorithms have
       them. A round without examples, or with a result that is not finite, changes
-      nothing but the seed, and is counted.
+      nothing but the seed and the number of the round, and is counted.
 
     Raises:
       ValueError: If the cohort holds no data set.

@@ -69,8 +69,8 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
-# S, and the number of examples behind it; what moments are taken around, and what the S
-# of the round before are around.
+# S, and the number of examples behind it; what moments are taken around; and what those
+# of the round before were taken around.
 _STATISTICS, _NUM_EXAMPLES = 'statistics', 'num_examples'
 _REFERENCE, _CENTRE = 'reference', 'centre'
 
@@ -150,9 +150,9 @@ def train(
     config: Learning rate and number of steps.
 
   Returns:
-    A function of `params`, `seed` (the views are those of step 1), `reference`,
-    `statistics`: S, the cohort's, and where S follows `num_examples`: N, those behind
-    it. It sends the `update`, initial minus final weights.
+    A function of `params`, `seed` (the views are those of step 1), `reference`, of the
+    cohort's `statistics`, S, and, if S moves with the client, of `num_examples`, N. It
+    sends the `update`, initial minus final weights.
   """
 
   def statistics_at(params, examples, shared):
@@ -164,7 +164,7 @@ def train(
     if config.follows:
       begin = statistics_at(shared['params'], examples, shared)
       count = tf.cast(base.example_count(examples), tf.float32)
-      # Of the round before there may be fewer.
+      # The round before may have had fewer than this client has.
       share = tf.minimum(tf.math.divide_no_nan(count, shared[_NUM_EXAMPLES]), 1.0)
 
     def gradient(params):
@@ -220,7 +220,7 @@ def describe(
 
   def initial():
     weights = server.initial_weights(objective, config.seed)
-    # The spread is told by the first exchange and reported by the second.
+    # The spread arrives in the first exchange and is reported by the second.
     kept = (
       {_CENTRE: objective.no_reference()}
       if config.stale_statistics
@@ -294,7 +294,7 @@ def _reference(
 
 
 def _not_empty(**told: Any) -> dict[str, Any]:
-  """Returns what there is to tell: a loss may know no reference."""
+  """Returns what holds a tensor, and is told: some losses have no reference."""
   return {name: value for name, value in told.items() if tf.nest.flatten(value)}
 
 

@@ -94,7 +94,7 @@ def share(
 ) -> Callable[[phases.ServerState], Any]:
   """Builds step 1: telling clients the model, the round's seed and their learning rate.
 
-  An objective whose values follow a schedule is told the `round` too.
+  Clients whose objective follows a schedule are told the `round` too.
   """
   is_scheduled = isinstance(objective, base.Scheduled)
 

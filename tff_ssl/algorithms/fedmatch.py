@@ -164,8 +164,15 @@ def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
 def find_helpers(objective, config, sigma, models, known, round, statistics=None):
   """Returns the context of the clients, with the helpers of each: step 2.
 
-  With batch norm, models are compared by the population `statistics` of the global one:
-  the image of noise is alone, and a client's models have none of their own.
+  Args:
+    objective: What a client minimises.
+    config: Hyperparameters.
+    sigma: The server's.
+    models: The psi of each client, tensors [N, ...] by name.
+    known: int32 [N], 1 where a client has sent one.
+    round: int32, the number of the round.
+    statistics: With batch norm, the global model's population statistics, by which all
+      are compared: there is one image of noise, and clients have no statistics.
   """
   population, count = config.population, config.helpers
   shape = objective.encoder.input_shape

@@ -25,9 +25,9 @@ Deviations:
   - R is that of the round before, so that a round has one exchange. The authors'
     program collects the matrices anew in each round, before the training, and keeps
     those of absent clients; here the server keeps their mean alone, which secure sums
-    give, and each client its own matrix. Old matrices want a slow model: on digits
-    encodings collapse by Adam at 2e-3 at the server, and neither at 3e-4 nor with fresh
-    ones (`dcco`).
+    give, and each client its own matrix. With matrices of the round before the model
+    must change slowly: on digits encodings collapse with Adam at 2e-3 at the server,
+    and neither at 3e-4 nor with fresh matrices (`dcco`).
   - q is the client's share of the examples, for which a round is a step on the union.
     The authors have a number that falls from 1 to 0.2 over the rounds, for all clients.
   - Steps are on all of a client's examples, with the same views, as in `dcco`.

@@ -67,7 +67,7 @@ def _layer(name: str) -> str:
 
 
 def _by_layer(function, tensors, values):
-  """Returns a function of each tensor and of its layer's value, by the same names."""
+  """Returns `function` of each tensor and its layer's value, by the same names."""
   return collections.OrderedDict(
     (name, function(tensor, values[_layer(name)])) for name, tensor in tensors.items()
   )

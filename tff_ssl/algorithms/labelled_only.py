@@ -1,4 +1,4 @@
-"""Training at the server with its labels alone: the lower bound, without clients.
+"""Training at the server with its labels alone, without clients: the lower bound.
 
 "Centralized Supervised Learning" of FedSup (Gill, 2023, Section 5.1.2), in rounds: what
 the server of `fedsup`, `fedrgd` and `server_finetuned` does without its clients.

@@ -32,7 +32,7 @@ class MamlConfig:
   """Hyperparameters of MAML-SSFL.
 
   Attributes:
-    training: beta of perFedAvg, and all else that is as in FedAvg.
+    training: beta of perFedAvg, and all else as in FedAvg.
     inner_rate: alpha, of the inner step; 0 is FedAvg.
     second_order: Whether the gradient goes through the inner step; False: FO-MAML.
   """

@@ -32,7 +32,7 @@ from tff_ssl.objectives import population
 _NETWORKS, _STATISTICS = 'networks', 'statistics'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
 _RETURNING, _BELOW, THRESHOLD = 'returning', 'below', 'threshold'
-# What the server keeps, and tells in the second exchange; what it counts.
+# What the server keeps and tells in the second exchange; the new clients it counts.
 _AVERAGED, _NEW = 'averaged', 'new'
 
 
@@ -262,7 +262,7 @@ def describe(
 def _with_threshold(
   algorithm: phases.Algorithm, quantile: running_quantile.RunningQuantile
 ) -> phases.Algorithm:
-  """Has the server tell a running quantile of the divergences, and bring it after."""
+  """Has the server tell a running quantile of the divergences, and update it."""
   (train,) = algorithm.exchanges
 
   def initial():

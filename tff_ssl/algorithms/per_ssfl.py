@@ -16,7 +16,7 @@ lambda = 0: every client trains by itself; Theta is trained all the same.
 
 Deviations: the weights of the mean are n_k over the examples of the cohort, where the
 pseudocode divides by those of all clients. A momentum starts afresh in every round, for
-both models. Group norm in the place of batch norm, as in `objectives.simsiam`.
+both models. For norms see `objectives.simsiam`.
 """
 
 import dataclasses
@@ -43,9 +43,9 @@ class PerSSFLConfig:
   """Hyperparameters of Per-SSFL.
 
   Attributes:
-    training: s, beta, and all else that is as in FedAvg; of both models.
-    consensus_weight: lambda; the paper looks for it in {10, 1, 0.1, 0.01, 0.001}. 0:
-      clients train by themselves.
+    training: s, beta, and all else as in FedAvg, for both models.
+    consensus_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001}. 0: clients
+      train by themselves.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)

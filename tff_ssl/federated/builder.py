@@ -1,9 +1,9 @@
 """From the phases of an algorithm to TFF computations, once for all algorithms.
 
-`build_learning_process` makes a process of which one `next` runs a whole round: a
-`Graph`, each of whose exchanges is a `Step`. Types follow by chaining `share` -> client
--> aggregation -> `receive`. `processes` has clients that keep a state and data at the
-server, `single` a computation a phase, `parts` what several hosts compute.
+`build_learning_process` makes a process whose `next` runs a whole round. It is built of
+a `Graph`, and each exchange of that is a `Step`. Types follow by chaining `share` ->
+client -> aggregation -> `receive`. Processes with client states or data at the server
+are in `processes`, one computation a phase in `single`, parts for hosts in `parts`.
 """
 
 import collections
@@ -44,7 +44,7 @@ def build_learning_process(
 
   Raises:
     ValueError: If the elements are not single examples with an `example_id` and the
-      numbers that the algorithm asks for, or it must not be given the aggregation.
+      numbers that the algorithm asks for, or the aggregation does not fit it.
   """
   graph = Graph(algorithm, element_spec, aggregation)
 
@@ -62,8 +62,8 @@ class Graph:
   """The computations of an algorithm's phases, and their types.
 
   Attributes:
-    algorithm: What is built; this and `element_spec`, `aggregation`, `tells_again` are
-      as given, the aggregation plain where none was.
+    algorithm: What is built; as given, as are `element_spec`, `tells_again` and
+      `aggregation`, which is settled (`releases.settled`).
     cohort: How clients are laid out; None where there are none.
     at_server: The phases at the server, by name: (state, data) -> `state`, `metrics`.
     steps: The exchanges of a round, by name, in order.
@@ -306,7 +306,7 @@ class Step:
     states: tff.Value | None,
     examples: tff.Value,
   ) -> tuple[tff.Value, tff.Value | None]:
-    """Runs the function of the clients; returns what is sent, and the states after."""
+    """Runs the clients' function; returns what is sent, and the states after it."""
     shared = collections.OrderedDict(told)
     if self.states_type is None:
       return tff.federated_map(self._client, (shared, examples)), states

@@ -1,4 +1,4 @@
-"""What one client computes, said once for clients apart and for clients in packs.
+"""What one client computes, described once for separate clients and for packs.
 
 A `ClientFunction` is of stateless clients, a `StatefulFunction` of clients that keep a
 state between their participations. Both return what the client sends, by name;
@@ -48,15 +48,15 @@ class ClientFunction:
 
   Attributes:
     each: (shared, examples) -> what the client sends, of n >= 0 examples. It need not
-      look for what is not finite.
+      check that its values are finite.
     additive: Whether the weighted mean of `each` over clients is `each` of the union of
       their examples, as with means over examples. Such clients are weighted by size.
     of_equal_clients: (shared, examples, num_clients) -> the weighted mean over
       `num_clients` clients of equal size n >= 1, whose examples follow one another;
-      None: it is not known how to compute it but one by one.
+      None: they can only be computed one by one.
     of_each: (shared, examples, num_clients) -> what each of so many clients of equal
-      size n >= 1 sends, each tensor [num_clients, ...]; None: it is not known how to
-      compute it but one by one.
+      size n >= 1 sends, each tensor [num_clients, ...]; None: they can only be
+      computed one by one.
     weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
     together: Examples that go through the networks at a time, where those of several
       clients may; see `base.batch_in_cache`. A client's own are never divided.
@@ -74,8 +74,8 @@ class ClientState(NamedTuple):
   """The state of one client; it never leaves the device.
 
   Attributes:
-    client: int32 scalar, the client's index. Whoever runs the rounds gives it, and
-      tells by it whose state is whose: values may come back in another order.
+    client: int32 scalar, the client's index. Whoever runs the rounds sets it, to match
+      states with clients: values may come back in another order.
     last_round: int32 scalar, the round of the last participation that counted, from 0;
       `NEVER` before the first.
     kept: A structure of tensors of fixed shapes: the algorithm's own.
@@ -94,8 +94,8 @@ class StatefulFunction:
   keeps the state it had.
 
   Attributes:
-    first: shared -> what a client has at its first participation. It says too of which
-      structure and types that is.
+    first: shared -> what a client has at its first participation. It also fixes the
+      structure and the types of what is kept.
     each: (shared, state, examples) -> what the client sends, and what it keeps in the
       place of `state.kept`; of one client with n >= 0 examples.
     weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
@@ -111,8 +111,8 @@ def traced_once(
 ) -> ClientFunction | StatefulFunction:
   """Returns the function with its `each` traced a single time, wherever it is used.
 
-  A pack uses it several times: for types, for one client, for many. To trace it is most
-  of what building a process takes.
+  A pack uses it several times: for types, for one client, for many. Tracing it is most
+  of the time that building a process takes.
 
   Args:
     function: Of one client.
@@ -136,6 +136,9 @@ def sent_specs(
   Args:
     function: As `traced_once` returns it.
     protocol: How what it returns is combined.
+
+  Raises:
+    ValueError: If it sends other names than are combined.
   """
   outputs = cast(Any, function.each).structured_outputs
   sent = outputs if isinstance(function, ClientFunction) else outputs[0]

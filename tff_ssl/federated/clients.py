@@ -110,10 +110,10 @@ def zeros(specs: Any) -> Any:
 
 
 def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metrics:
-  """Returns metrics of a cohort's work, not a number where there was none, and counts.
+  """Returns a cohort's metrics, NaN if no example was counted, and its counts.
 
-  What is combined of no example is 0, and what an objective makes of it (a loss of
-  statistics that are all 0) a number that nobody has measured.
+  Without examples what is combined is 0, and what an objective computes of that (a loss
+  of statistics that are all 0) is a number that nobody has measured.
 
   Args:
     metrics: Of the clients that count; numbers, perhaps nested.

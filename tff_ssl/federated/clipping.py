@@ -1,4 +1,4 @@
-"""Clipping what clients send: one by itself, or many, as rows of tensors."""
+"""Clips what clients send: one client's values, or those of many as rows of tensors."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> A
 def of_one(value: Any, norm: float) -> Any:
   """Returns one client's structure of floating tensors, clipped to an l2 norm.
 
-  Not by `tf.clip_by_global_norm`: of a norm whose square overflows it makes NaN.
+  Not by `tf.clip_by_global_norm`, which gives NaN if the square of the norm overflows.
 
   Args:
     value: What the client sends, finite.

@@ -98,7 +98,7 @@ def distances(
 def choice(
   cluster: tf.Tensor, count: int, weight: tf.Tensor, switched: tf.Tensor
 ) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns what a client tells of its choice, integers to be summed.
+  """Returns what a client tells of its choice, integers that the server sums.
 
   Args:
     cluster: int32 scalar.

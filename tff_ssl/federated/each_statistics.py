@@ -1,7 +1,7 @@
-"""What each of many clients of equal size sends of its encoding statistics.
+"""The encoding statistics of each of many clients of equal size, computed together.
 
-DCCO's two exchanges where a client's values are clipped: all clients go through the
-networks together, and each one's values are kept apart (see `side_by_side`).
+For DCCO's two exchanges where each client's values are clipped: all clients go through
+the networks together, and each one's values are kept apart (see `side_by_side`).
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""Averaging in groups of clients: what clients send, and what the server makes of it.
+"""Averaging in groups of clients: what clients send, and how the server averages it.
 
 Group-wise averaging (`aggregators.groupwise`), as FedRGD and FedSup have it, with the
 gradient diversity that is logged. One group without the server's model is FedAvg.
@@ -24,7 +24,7 @@ from tff_ssl.objectives import base
 GROUP = 'group'
 # By group, the sum of |n_k update|^2.
 ENERGY = 'energy'
-# A mean of equal numbers, one for each client of a pack, may be rounded.
+# All of a pack is in one group if its mean share there is 1, which may be rounded.
 _NEARLY_ONE = 0.999
 
 
@@ -33,9 +33,9 @@ class Grouping:
   """How clients' models are averaged.
 
   Attributes:
-    groups: S, groups of a round; 1: clients need not name one.
-    server_weight: tau, what the server's model counts in a group, in clients; 0: it is
-      in none.
+    groups: S, groups of a round; 1: clients need not name theirs.
+    server_weight: tau, how many clients the server's model counts for in a group; 0: it
+      is in no group.
   """
 
   groups: int = 1
@@ -78,7 +78,7 @@ def client_function(
 
   def each(shared, examples):
     own = collections.OrderedDict(examples)
-    # Without examples a client is in none: 0 stands for it.
+    # A client without examples is in no group, and is given 0: it counts nothing.
     group = tf.reduce_sum(own.pop(GROUP)[:1]) if groups > 1 else tf.constant(0)
     sent = collections.OrderedDict(train.each(shared, own))
     # A server with data takes the statistics of batch norm itself (`server_training`).

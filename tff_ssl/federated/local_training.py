@@ -1,4 +1,4 @@
-"""Local training: how long and by which steps a client trains, and the one loop of it.
+"""Local training of a client: how long and by which steps, and the loop that does it.
 
 The examples are one tensor and the loop a `tf.while_loop` over slices of it; nothing
 iterates a data set (see `clients`).
@@ -310,7 +310,7 @@ class _Trainer:
     if carry:
       raise ValueError(
         f'accumulate is {self._plan.accumulate}; the objective keeps something of each '
-        'batch, and takes a step for each.'
+        'batch, for which it must be 1.'
       )
     pending = _Pending(
       tf.nest.map_structure(

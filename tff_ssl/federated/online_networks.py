@@ -1,9 +1,9 @@
-"""A client's networks and the global ones: which are averaged, which replaced, how far.
+"""Which of a client's networks are averaged and replaced, and how far they diverge.
 
 "Divergence-aware Federated Self-Supervised Learning", Weiming Zhuang, Yonggang Wen,
 Shuai Zhang, ICLR 2022. Section 3 and its Figure 3: which of a client's networks the
-server averages, and which it replaces ("no target EMA" is BYOL's momentum of 0). And
-section 4: the divergence |W_g - W_k|, over encoder and projector.
+server averages, and which the global ones replace ("no target EMA" is BYOL's momentum
+of 0). Section 4: the divergence |W_g - W_k|, over encoder and projector.
 """
 
 import collections
@@ -25,13 +25,13 @@ REPLACED = (ONLINE, TARGET, BOTH, NONE)
 
 @dataclasses.dataclass(frozen=True)
 class Exchange:
-  """What becomes of the networks that are sent and received.
+  """Which networks a client sends, and which the global ones replace.
 
   Attributes:
     averaged: The encoder and projector that a client sends: 'online', the method's own,
       or 'target', the encoder that is then evaluated too.
-    replaced: Whose place the global ones take: 'online' (by mu); 'target'; 'both', of
-      which the online ones by mu; 'none': clients train alone, their predictors too.
+    replaced: Which ones the global ones replace: 'online' (in part, by mu); 'target';
+      'both' (the online ones by mu); 'none': clients train alone, predictors too.
     restart: Whether a client that was not in the round before starts afresh, with
       online and target networks as the global ones (for partial participation).
   """

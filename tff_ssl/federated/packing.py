@@ -10,9 +10,8 @@ to the order of floating-point sums:
     or that can be computed side by side (`of_equal_clients`), go through the networks
     together, in chunks of `ClientFunction.together` examples: a chunk's maps stay until
     its gradient is taken. No client's result depends on another's examples.
-  - Where the aggregation clips each client, those go through the networks together of
-    which each one's values can be kept apart (`of_each`), as many as there is memory
-    for.
+  - Where the aggregation clips each client, clients whose values can be kept apart
+    (`of_each`) go through the networks together, as many as memory allows.
   - All others are computed one after another.
   - So are those of a chunk whose mean is not finite: the client whose values are not
     finite must be discarded, and the others must not.
@@ -40,7 +39,7 @@ from tff_ssl.federated import clipping
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
 
-# Numbers that the clients of a chunk send, where each one's are wanted: 8 MiB.
+# The most numbers that clients of a chunk send, if each one's are kept apart: 8 MiB.
 _FLOATS_APART = 2**21
 # (shared, state, examples) -> what leaves one client, its state after.
 Visit = Callable[

@@ -2,7 +2,7 @@
 
 A phase is one exchange between the server and the clients of a round, in the order of
 the paper's pseudocode, or training at the server where it has data of its own. All
-functions are pure functions of tensors; nothing here is of TFF. FedAvg, complete::
+functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete::
 
   def share(state):
     return model(state, rate=config.rate(state.round))
@@ -21,7 +21,7 @@ functions are pure functions of tensors; nothing here is of TFF. FedAvg, complet
 TFF computations are made of it by `builder`: a `LearningProcess`; by `processes`: one
 whose clients keep a state or whose server has data; by `single`: one deployable
 computation a phase; by `parts`: what several hosts compute. Seeds, the number of the
-round, clients that are discarded, counts, bytes and packs are theirs.
+round, discarded clients, counts, bytes and packs are their care.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""What a round of an algorithm releases of its clients, where noise is added.
+"""Which values a round of an algorithm releases, for differential privacy.
 
 Each value that clients send and the server combines is one release. Differential
 privacy has to count all of them, and there must be none in the clear.
@@ -42,14 +42,14 @@ def of_round(
 
 
 def is_released(kind: combine.Kind, aggregation: aggregation_lib.Aggregation) -> bool:
-  """Returns whether what is combined so leaves the clients."""
+  """Returns whether a value of this kind leaves the clients."""
   if isinstance(kind, combine.Local):
     return False
   return not is_metrics(kind) or aggregation.releases_metrics
 
 
 def is_metrics(kind: combine.Kind) -> bool:
-  """Returns whether something goes through the factory of metrics."""
+  """Returns whether a value of this kind goes through the factory of metrics."""
   return isinstance(kind, combine.Mean) and kind.factory == 'metrics'
 
 
@@ -59,8 +59,8 @@ def settled(
   """Returns the aggregation of an algorithm's rounds.
 
   Args:
-    aggregation: What is given; plain when None. Noise that is stated for a round is
-      divided among all that the round releases.
+    aggregation: As the user gives it; plain when None. Noise that is stated for a
+      round is divided among the values that the round releases.
     algorithm: Its phases.
 
   Raises:

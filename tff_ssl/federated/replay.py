@@ -3,8 +3,8 @@
 In a process only what is combined leaves the clients. To study them, the same phases
 are run one client after another, in plain TensorFlow: the round's seed, the views and
 the order of the examples are those of the process, so that each client ends where it
-ended there, but for rounding. Many steps make more of that, above all those of Adam,
-whose first ones are as long however small a gradient is.
+ended there, but for rounding. Many steps magnify that, above all those of Adam, whose
+first steps are equally long however small a gradient is.
 """
 
 import collections
@@ -44,7 +44,7 @@ class Replay:
       algorithm: Of one exchange with stateless clients, as of `fedavg.describe`.
 
     Raises:
-      ValueError: It is another.
+      ValueError: If it is another.
     """
     kinds = algorithm.exchanges[0].sent if len(algorithm.phases) == 1 else {}
     known = (combine.Mean, combine.Statistics)

@@ -15,9 +15,9 @@ Deviations: C is a ratio times the mean divergence of the last round that had on
 is reported anyway, and the ratio alone is updated. Divergences fall with the learning
 rate by a factor of 40 in 20 rounds, and at the paper's rate of 0.2 a threshold of its
 own would fall by at most 10 % a round, so that all clients would soon be below it.
-There is no guess of C before the first divergences, but infinity: all are below. Shares
-are of the clients' weights in the mean, as all metrics are; noise is that of the
-aggregation that is given.
+Before the first divergences C is infinite, and all are below it. Shares are of the
+clients' weights in the mean, as all metrics are; noise is that of the aggregation that
+is given.
 """
 
 import collections
@@ -69,7 +69,7 @@ class RunningQuantile:
       known: Share of the clients with a number; 0: nothing changes.
     """
     factor = tf.exp(-self.rate * (below - self.quantile))
-    # Of an infinite threshold nothing is learnt.
+    # How many were below an infinite threshold says nothing.
     compared = tf.math.is_finite(kept['mean'])
     ratio = tf.where(compared, kept['ratio'] * factor, kept['ratio'])
     return collections.OrderedDict(

@@ -1,11 +1,11 @@
-"""What a server with labels does in a round: training on them, as clients train.
+"""What a server with labels does in a round: it trains on them, as clients train.
 
 Batch norm: scales and shifts are weights like others, trained and averaged as these
 are, and all training normalises by its own batch. The population statistics of a model
-are those of the server's labelled images at the weights with which the round ends: the
-server holds images that it may see, and a mean of the clients' statistics would be that
-of weights which no model has after an average. They are taken anew in each round, are
-not sent, and are no part of any average.
+are those of the server's labelled images at the weights with which the round ends. The
+server may see these images, and a mean of the clients' statistics would belong to
+weights that no model has after an average. They are taken anew in each round, are not
+sent, and are no part of any average.
 """
 
 import collections

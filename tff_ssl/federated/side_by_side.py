@@ -1,8 +1,8 @@
 """The first step of many clients of equal size, computed side by side.
 
-Where only the mean over the clients is wanted, one gradient is taken of it. Where each
-client's is, to be clipped, the clients go through the networks together all the same,
-and each one's part of the gradient is kept apart (`encoders.of_clients`).
+If only the mean over the clients is needed, one gradient is taken of the mean loss. If
+each client's is needed, to be clipped, the clients go through the networks together all
+the same, and each one's part of the gradient is kept apart (`encoders.of_clients`).
 """
 
 import collections
@@ -26,7 +26,7 @@ def mean_gradient(
   seed: tf.Tensor,
   num_clients: tf.Tensor,
 ) -> tuple[base.Params, base.Metrics]:
-  """Returns the mean over clients of what each one's first step needs.
+  """Returns the mean over clients of each one's gradient, and of its metrics.
 
   All examples go through the networks together, the loss is taken of each client's
   encodings, and one gradient is taken of the mean of the losses.

@@ -1,7 +1,7 @@
-"""An algorithm as one computation a phase, which deployment forms hold.
+"""An algorithm as one computation a phase, which converts to deployment forms.
 
-TFF's deployment forms (`MapReduceForm`, `DistributeAggregateForm`) hold one way to the
-clients and one way back. They cannot hold DCCO's round, where what clients are told
+TFF's deployment forms (`MapReduceForm`, `DistributeAggregateForm`) hold one message to
+the clients and one back. They cannot hold DCCO's round, where what clients are told
 second depends on what came back first. Here each exchange is a computation by itself,
 with what passes between them in the server's state. Run one after another on the same
 clients, with the same data, they are one round of the process.
