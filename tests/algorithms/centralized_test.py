@@ -55,6 +55,19 @@ def test_one_bad_image_spoils_the_step_and_is_reported():
   assert int(metrics[0]['client_work']['examples']) == 0
 
 
+def test_statistics_that_are_not_finite_change_nothing():
+  """The gradient is finite: weights of 1e25 overflow in the squares of activations."""
+  process = centralized.Centralized(
+    harness.cco(batch_norm=True),
+    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1e25)),
+  )
+  states, metrics = harness.rounds_of(process, [harness.cohort([range(12)])])
+  assert int(metrics[0]['client_work']['nonfinite_batches']) == 1
+  before, after = (process.get_model_weights(state) for state in states)
+  for name, value in before.non_trainable.items():
+    np.testing.assert_array_equal(after.non_trainable[name], value)
+
+
 def test_a_round_without_examples_changes_nothing():
   """Not by the momentum of the round before it either."""
   process = centralized.Centralized(

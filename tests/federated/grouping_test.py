@@ -64,6 +64,9 @@ def test_what_a_client_weighs_in_its_group(tff_context):
   with pytest.raises(tf.errors.InvalidArgumentError, match='clients of several groups'):
     to_weight(1.0, values, mixed)
   assert to_weight(0.0, values, mixed)['examples'] == 0
+  # The number of a group that there is not leaves all places at 0.
+  with pytest.raises(tf.errors.InvalidArgumentError, match=r'is not in \[0, 3\)'):
+    to_weight(1.0, values, np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize('server_weight', [0.0, 1.0])

@@ -177,18 +177,15 @@ class Centralized(UnionProcess):
     gradient = tape.gradient(
       loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-    num_examples = base.example_count(examples)
-    finite = clients.is_finite(gradient)
-    usable = tf.logical_and(finite, num_examples > 0)
-    optimizer, new_params = self._optimizer.next(
-      state.optimizer, params, clients.keep_if(usable, gradient)
-    )
+    optimizer, new_params = self._optimizer.next(state.optimizer, params, gradient)
     new_params, objective = current.after_step(new_params, state.objective, carry)
     metrics = collections.OrderedDict(loss=loss, **reported)
+    num_examples = base.example_count(examples)
+    weights = self._trained_weights(new_params, examples)
+    finite = clients.is_finite((gradient, weights.trainable, weights.non_trainable))
+    usable = tf.logical_and(finite, num_examples > 0)
     state = CentralizedState(
-      clients.choose(
-        usable, self._trained_weights(new_params, examples), state.global_model_weights
-      ),
+      clients.choose(usable, weights, state.global_model_weights),
       server.next_round_seed(state.round_seed),
       clients.choose(usable, optimizer, state.optimizer),
       clients.choose(usable, objective, state.objective),

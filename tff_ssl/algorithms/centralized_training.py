@@ -87,14 +87,13 @@ class CentralizedTraining(centralized.UnionProcess):
       state.objective,
     )
     num_examples = base.example_count(examples)
-    finite = clients.is_finite((trained.params, trained.metrics))
+    weights = self._trained_weights(trained.params, examples)
+    finite = clients.is_finite(
+      (weights.trainable, weights.non_trainable, trained.metrics)
+    )
     usable = tf.logical_and(finite, num_examples > 0)
     state = CentralizedTrainingState(
-      clients.choose(
-        usable,
-        self._trained_weights(trained.params, examples),
-        state.global_model_weights,
-      ),
+      clients.choose(usable, weights, state.global_model_weights),
       clients.choose(usable, trained.state, state.objective),
       server.next_round_seed(state.round_seed),
       state.round + 1,

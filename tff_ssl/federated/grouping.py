@@ -103,7 +103,8 @@ def build_to_weight(
     sent_type: Of what they send.
 
   Returns:
-    The computation; it refuses a pack that holds clients of several groups.
+    The computation; it refuses a pack that holds clients of several groups, and a
+    client of none.
   """
   grouped = [k for k in kinds.values() if isinstance(k, combine.GroupMean)]
   if not grouped:
@@ -115,9 +116,12 @@ def build_to_weight(
   def to_weight(weight, counts, members):
     group = tf.argmax(members, output_type=tf.int32)
     one_group = tf.reduce_max(members) > _NEARLY_ONE
+    message = (
+      f'the `{GROUP}` of an example is not in [0, {grouped[0].groups}), or a pack has '
+      'clients of several groups; the shares of the groups are'
+    )
     check = tf.debugging.Assert(
-      tf.logical_or(one_group, tf.equal(weight, 0.0)),
-      ['a pack holds clients of several groups, with shares', members],
+      tf.logical_or(one_group, tf.equal(weight, 0.0)), [message, members]
     )
     with tf.control_dependencies([check] if check is not None else []):
       return collections.OrderedDict(
