@@ -68,7 +68,7 @@ class Aggregation:
 
 @dataclasses.dataclass(frozen=True)
 class Packs:
-  """An aggregation for packs of clients, without what acts on each client.
+  """How packs of clients are aggregated, and how each client in them is clipped.
 
   Attributes:
     aggregation: Combines packs: each value is the mean over the pack's clients, each

@@ -85,7 +85,7 @@ class FedAvgConfig:
 
   @property
   def weigh(self) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns the weights of clients in the mean, from their sizes."""
+    """The function from the sizes of clients to their weights in the mean."""
     return WEIGHTINGS[self.weighting]
 
 

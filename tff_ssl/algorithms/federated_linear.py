@@ -38,9 +38,9 @@ class FederatedLinearConfig:
     epochs: E, of a client in a round.
     batch_size: B; None: all of a client's examples.
     learning_rate: Of the clients in the first round; decayed to 0 by half a cosine.
-      Clients of a few examples take one step a round, and can have more: on digits,
-      with four images of one class each, 0.1 ends at 57 %, 0.5 at 60 %, and the central
-      probe at 63 %.
+      Clients of a few examples take one step a round, and want a higher rate: on
+      digits, with four images of one class each, 0.1 ends at 57 %, 0.5 at 60 %, and the
+      central probe at 63 %.
     momentum: Of the clients' SGD, which starts afresh each round.
     seed: Of the order of examples, and of the cohorts.
   """

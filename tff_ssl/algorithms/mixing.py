@@ -150,7 +150,7 @@ def client_function(
 def _first(
   networks: online_networks.Networks,
 ) -> Callable[[client_functions.Shared], Any]:
-  """Returns what builds the state of a client that is new."""
+  """Returns the function that builds the state of a new client."""
 
   def first(shared):
     kept = collections.OrderedDict([(_NETWORKS, networks.begin(shared['params']))])
@@ -175,7 +175,7 @@ def online(kept: Any) -> base.Params:
 def summarize(
   objective: base.Objective | base.Stateful, update: OnlineUpdate
 ) -> Callable[[base.Metrics], base.Metrics]:
-  """Returns what turns averaged metrics into those of a round.
+  """Returns the function that turns averaged metrics into those of a round.
 
   Args:
     objective: Summarizes its own.
@@ -200,7 +200,7 @@ def summarize(
 
 
 def numbers_of_client(update: OnlineUpdate) -> processes.Describe:
-  """Returns what reads mu, divergence and lambda_k from what a client keeps.
+  """Returns the function that reads mu, divergence and lambda_k of a client.
 
   Args:
     update: That of the algorithm.

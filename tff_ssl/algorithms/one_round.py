@@ -1,4 +1,4 @@
-"""One-round heads: the sums of features from which the server solves a classifier.
+"""One-round heads: clients send sums of features, and the server solves a classifier.
 
 "Capture Global Feature Statistics for One-Shot Federated Learning" (FedCGS), Zenghao
 Guan, Yucan Zhou, Xiaoyan Gu, AAAI 2025; "The Gaussian-Head OFL Family: One-Shot

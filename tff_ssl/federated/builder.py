@@ -1,4 +1,4 @@
-"""From the phases of an algorithm to TFF computations, once for all algorithms.
+"""Builds TFF computations from the phases of any algorithm.
 
 `build_learning_process` makes a process whose `next` runs a whole round. It is built of
 a `Graph`, and each exchange of that is a `Step`. Types follow by chaining `share` ->

@@ -44,7 +44,7 @@ WEIGHTINGS = {'examples': by_examples, 'uniform': uniformly}
 
 @dataclasses.dataclass(frozen=True)
 class ClientFunction:
-  """A pure function of one client, with what is known of its mean over clients.
+  """A pure function of one client, and how its mean over clients can be computed.
 
   Attributes:
     each: (shared, examples) -> what the client sends, of n >= 0 examples. It need not
@@ -164,7 +164,7 @@ class ClientResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-  """How what a client function returns leaves the client.
+  """How what a client function returns is combined, and whether clients are counted.
 
   Attributes:
     kinds: How each value is combined.
@@ -179,7 +179,7 @@ class Protocol:
     return isinstance(self.kinds[name], combine.Sum)
 
   def totals(self, name: str) -> bool:
-    """Returns whether a value is of integers."""
+    """Returns whether a value is integers that the server sums."""
     return isinstance(self.kinds[name], combine.Total)
 
   def clip_norm(self, name: str, norms: Mapping[str, float]) -> float | None:

@@ -36,7 +36,7 @@ def check_element(element_spec: Any) -> None:
 
 
 def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
-  """Checks that examples have numbers of the client that holds them.
+  """Checks that examples tell by numbers which client holds them.
 
   Args:
     element_spec: `tf.TensorSpec`s of one example, or the `packs.PackSpec` of them.
@@ -56,7 +56,7 @@ def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
 
 
 def check_not_noised(aggregation: aggregation_lib.Aggregation) -> None:
-  """Checks that a table of what each client sent can be told from an empty one.
+  """Checks that the server can tell who has sent something: no noise is added.
 
   Args:
     aggregation: What the table goes through.

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 def finite_rows(values: Any) -> tf.Tensor:
-  """Returns whether all that a client sends is finite, bool [K].
+  """Returns, for each client, whether all that it sends is finite, bool [K].
 
   Args:
     values: A structure of floating tensors [K, ...], a row for each client.

@@ -117,7 +117,7 @@ def choice(
 
 
 def name(j: int) -> str:
-  """Returns the name of the cluster of a number."""
+  """Returns the name of cluster j."""
   return f'cluster_{j}'
 
 
@@ -149,7 +149,7 @@ def placed(values: base.Params, place: tf.Tensor) -> base.Params:
 
 
 def scaled(values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor) -> base.Params:
-  """Returns a cluster's mean, from that over all clients.
+  """Returns the mean over a cluster's clients, from the mean over all clients.
 
   Args:
     values: Means by name, [C, ...].

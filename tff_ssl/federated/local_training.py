@@ -365,7 +365,7 @@ class _Trainer:
 
 
 def _is_of_first_batch(metric: str) -> bool:
-  """Returns whether a metric is of the encodings of one network, see `Trained`."""
+  """Returns whether a metric is that of the first batch alone, see `Trained`."""
   return metric.endswith(collapse.MOMENTS)
 
 
@@ -389,7 +389,7 @@ def _mean(pending: _Pending) -> base.Params:
 
 
 def _order(examples, epoch_seed, plan):
-  """Returns the order of an epoch, int32 [n]; in place where all make one batch."""
+  """Returns the order of an epoch, int32 [n]; as it is if all make one batch."""
   positions = tf.range(base.example_count(examples))
   if plan.batch_size is None:
     return positions

@@ -193,7 +193,7 @@ Weights = Mapping[str, tf.Tensor]
 
 
 def l2(a: Weights, b: Weights) -> tf.Tensor:
-  """Returns the Euclidean norm of all weights' differences: the paper's.
+  """Returns the Euclidean norm of all weights' differences (the paper's norm).
 
   Args:
     a: Weights by name, at least one.
@@ -203,7 +203,7 @@ def l2(a: Weights, b: Weights) -> tf.Tensor:
 
 
 def conv_mean(a: Weights, b: Weights) -> tf.Tensor:
-  """Returns the mean over convolutions of their kernels' l2 norms: the authors' code.
+  """Returns the mean over convolutions of kernels' l2 norms (the authors' code).
 
   It hardly depends on how large the networks are.
 

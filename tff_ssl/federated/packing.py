@@ -214,7 +214,7 @@ def sums_of_none(
 
 
 class ClientLoop:
-  """One computation of a function over the clients of one pack."""
+  """The loop of a client function over the clients of one pack."""
 
   def __init__(
     self,
@@ -226,7 +226,7 @@ class ClientLoop:
     pack: Mapping[str, Any],
     zero: Sums,
   ):
-    """Computes nothing yet.
+    """Takes what the loop needs; `total` runs it.
 
     Args:
       visit: Computes one client.
@@ -264,7 +264,7 @@ class ClientLoop:
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
   def _loop(self, first, end, step, arrays) -> tuple[Sums, Any]:
-    """Sums over clients `first` to `end` what `step` gives of some at a time."""
+    """Sums over clients `first` to `end`, of which `step` takes some at a time."""
 
     def body(first, total, arrays):
       after, part, arrays = step(first, end, arrays)

@@ -1,4 +1,4 @@
-"""An algorithm in parts of the cohort: partial sums, which are merged, then received.
+"""Rounds in parts of the cohort: partial sums, which are merged and then received.
 
 For several hosts: each computes the sums of its part of a round's clients; the sums of
 all parts, in an order of the caller's choice, make the round. A part that was lost is
@@ -118,7 +118,7 @@ def build_parts(
 
 
 def of_graph(graph: builder.Graph) -> Parts:
-  """Builds the computations in parts of what a process was built of.
+  """Builds the computations in parts from the graph of a process.
 
   Args:
     graph: The process's; states and bytes are those of the process.

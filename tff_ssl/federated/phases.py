@@ -64,7 +64,7 @@ class ServerState(NamedTuple):
 
 
 class Bytes(NamedTuple):
-  """What one client's exchanges of a round take, by name of what is sent."""
+  """The bytes of one client's exchanges in a round, by name of what is sent."""
 
   down: Mapping[str, int]
   up: Mapping[str, int]

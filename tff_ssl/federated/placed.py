@@ -26,7 +26,7 @@ class ProcessState(NamedTuple):
 
 
 class Process(tff.learning.templates.LearningProcess):
-  """A process that knows what it was built of.
+  """A learning process that keeps the graph it was built of.
 
   Attributes:
     graph: Its `builder.Graph`, of which `parts` makes other computations.

@@ -38,7 +38,7 @@ class Replay:
   """The rounds of an algorithm whose clients send an update of the model."""
 
   def __init__(self, algorithm: phases.Algorithm):
-    """Traces nothing yet.
+    """Takes the algorithm; the first client traces its function.
 
     Args:
       algorithm: Of one exchange with stateless clients, as of `fedavg.describe`.
@@ -85,7 +85,7 @@ class Replay:
     return Round(self._receive(state, total), models)
 
   def _traced(self, state: phases.ServerState, examples: base.Examples) -> Any:
-    """Returns what computes a client of any size."""
+    """Returns the traced function of a client of any size."""
     specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), state)
     of_any_size = tf.nest.map_structure(
       lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), examples

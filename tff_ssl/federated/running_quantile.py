@@ -31,7 +31,7 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class RunningQuantile:
-  """What is estimated.
+  """The quantile that is estimated, and the rate of the estimate's update.
 
   Attributes:
     quantile: gamma, the share of the clients whose numbers are below the threshold.

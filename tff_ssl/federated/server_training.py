@@ -166,7 +166,7 @@ def statistics(
 def statistics_phases(
   objective: base.Objective | context_lib.Contextual, element_spec: Any
 ) -> list[phases.AtServer]:
-  """Returns the last phase of a round with batch norm: the model's statistics.
+  """Returns the phase that takes the model's population statistics, if it has any.
 
   Args:
     objective: What the server minimises.

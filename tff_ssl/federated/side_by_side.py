@@ -113,7 +113,7 @@ def gives_each(objective: Any) -> bool:
 
 
 def grouped(values: Any, num_clients: tf.Tensor) -> Any:
-  """Returns [K n, ...] as [K, n, ...], of each tensor of a structure."""
+  """Reshapes each tensor of a structure from [K n, ...] to [K, n, ...]."""
 
   def group(value):
     sizes = [num_clients, tf.shape(value)[0] // num_clients]

@@ -124,7 +124,7 @@ def complete(nodes: int) -> Topology:
 
 
 def random_graph(nodes: int, probability: float = 0.7, seed: int = 0) -> Topology:
-  """Draws a graph in which each edge is with a probability, until it is connected.
+  """Draws graphs of independent edges until one is connected.
 
   Args:
     nodes: K.

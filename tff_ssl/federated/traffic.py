@@ -21,7 +21,7 @@ class Step(Protocol):
 
 
 def sizes(steps: Sequence[Step], tells_again: bool) -> phases.Bytes:
-  """Returns the bytes of one client in the exchanges of a round, up to one.
+  """Returns the bytes of one client in the first exchanges of a round.
 
   Args:
     steps: The exchanges, in order.

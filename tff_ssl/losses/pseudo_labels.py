@@ -12,7 +12,7 @@ import tensorflow as tf
 
 
 def confident(logits: tf.Tensor, threshold: float) -> tf.Tensor:
-  """Which predictions are confident: 1 where the largest probability reaches it.
+  """Which predictions are confident: 1 where the largest probability is enough.
 
   Args:
     logits: [n, classes].

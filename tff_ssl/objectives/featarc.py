@@ -145,7 +145,7 @@ def check(objective: Any) -> None:
 
 
 def _step_of(objective: Any) -> _StepFn:
-  """Returns what computes the loss of a batch with the predictions of its views."""
+  """Returns the function of a batch's loss and of its views' predictions."""
   if isinstance(objective, byol.ByolObjective):
 
     def of_byol(
