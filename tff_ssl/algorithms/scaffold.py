@@ -1,7 +1,6 @@
 """Federated averaging of any objective, corrected by control variates (SCAFFOLD).
 
-"SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", Sai Praneeth
-Karimireddy et al., ICML 2020: Algorithm 1, option II.
+Karimireddy et al., "SCAFFOLD", ICML 2020 (arXiv 1910.06378): Algorithm 1, option II.
 
 A round, with c at the server and c_k on client k, both 0 at first:
   1. the server broadcasts the model x and c;
