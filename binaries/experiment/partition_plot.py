@@ -126,7 +126,7 @@ def _stack(
       color=color,
       edgecolor='white',
       linewidth=line_width,
-      label=name,
+      label=look.plain(name),
     )
     bottom = bottom + examples
   plot.set_ylim(0, _HEADROOM * float(np.max(bottom)))
@@ -135,10 +135,11 @@ def _stack(
 def _label(plot: axes_lib.Axes, client_ids: Sequence[str]) -> None:
   count = len(client_ids)
   if count <= _NAMED_CLIENTS:
-    plot.set_xticks(np.arange(count), client_ids)
+    plot.set_xticks(np.arange(count), [*map(look.plain, client_ids)])
   else:
     plot.xaxis.set_major_locator(ticker.MaxNLocator(10, integer=True))
-    plot.set_xlabel(f'clients, {client_ids[0]} to {client_ids[-1]}', color=look.INK)
+    ends = look.plain(f'clients, {client_ids[0]} to {client_ids[-1]}')
+    plot.set_xlabel(ends, color=look.INK)
   plot.set_xlim(-0.7, count - 0.3)
   plot.yaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   plot.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
@@ -171,7 +172,7 @@ def _color_bar(
   )
   shown = np.unique(np.linspace(0, len(colors) - 1, _TICKS_OF_MANY).astype(int))
   bar = figure.colorbar(mappable, ax=plot, ticks=shown, pad=0.01, drawedges=False)
-  bar.ax.set_yticklabels([label_names[k] for k in shown], fontsize=8)
+  bar.ax.set_yticklabels([look.plain(label_names[k]) for k in shown], fontsize=8)
   bar.minorticks_off()
   bar.ax.tick_params(colors=look.INK, length=3)
   bar.outline.set_visible(False)

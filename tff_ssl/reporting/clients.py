@@ -118,7 +118,7 @@ def _draw_panel(
       color=color,
       lw=width,
       marker='.',
-      label=client,
+      label=look.plain(client),
     )
   if is_coloured:
     plot.legend(frameon=False, fontsize=7, labelcolor=look.INK)

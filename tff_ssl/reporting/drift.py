@@ -182,7 +182,7 @@ def draw_map(studies: Sequence[Study]) -> figure_lib.Figure:
         color=_COLORS[place % len(_COLORS)],
         label=model,
       )
-    plot.set_title(f'{study.name}, round {study.last}', **_TITLE)
+    plot.set_title(look.plain(f'{study.name}, round {study.last}'), **_TITLE)
     plot.legend(**_LEGEND)
     look.style_axes(plot)
   look.title(
@@ -208,7 +208,7 @@ def _over_rounds(
         marker=_MARKERS[place % len(_MARKERS)],
         markersize=5,
         color=_COLORS[place % len(_COLORS)],
-        label=f'{study.name} {name}'.strip(),
+        label=f'{look.plain(study.name)} {name}'.strip(),
       )
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   plot.set_xlabel('round', color=look.INK, fontsize=9)
@@ -229,7 +229,7 @@ def _over_layers(plot: axes_lib.Axes, studies: Sequence[Study], quantity: str) -
       np.mean(values, axis=1),
       marker=_MARKERS[place % len(_MARKERS)],
       markersize=4,
-      label=study.name,
+      label=look.plain(study.name),
       **style,
     )
     low, high = np.min(values, axis=1), np.max(values, axis=1)

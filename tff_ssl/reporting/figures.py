@@ -95,7 +95,7 @@ def draw_over(
       )
     plot.set_title(title, loc='left', fontsize=10.5, color=look.INK)
     plot.set_xlabel(flag, color=look.INK, fontsize=9)
-    plot.set_xticks(range(len(ticks)), ticks)
+    plot.set_xticks(range(len(ticks)), [*map(look.plain, ticks)])
     plot.yaxis.set_major_formatter(_PER_CENT)
     look.style_axes(plot)
   return figure
@@ -126,7 +126,7 @@ def _new(panels: int, labels: Sequence[str]) -> figure_lib.Figure:
   figure = look.new(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE)
   figure.legend(
     [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))],
-    labels,
+    [*map(look.plain, labels)],
     loc='outside upper left',
     ncols=in_a_line,
     frameon=False,

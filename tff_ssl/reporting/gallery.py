@@ -172,7 +172,7 @@ def draw(
   tiles = tiles.repeat(scale, axis=1).repeat(scale, axis=2)
   for plot, each in zip(axes, panels, strict=True):
     plot.imshow(_picture(each.places, tiles))
-    plot.set_title(each.title, color=look.INK, fontsize=10)
+    plot.set_title(look.plain(each.title), color=look.INK, fontsize=10)
     plot.set_xticks([])
     plot.set_yticks([])
     plot.spines[:].set_color(look.FAINT)

@@ -30,8 +30,19 @@ def style_axes(plot: axes_lib.Axes) -> None:
   plot.spines[['left', 'bottom']].set_color(FAINT)
 
 
+def plain(name: str) -> str:
+  """Returns a name that somebody gave, for a text or a legend of a figure.
+
+  Matplotlib reads `$...$` as a formula, which may not be one, and leaves a line out of
+  the legend whose label begins with an underscore.
+  """
+  escaped = name.replace('$', r'\$')
+  return f'\u200b{escaped}' if escaped.startswith('_') else escaped
+
+
 def title(figure: figure_lib.Figure, text: str, note: str) -> None:
   """Writes what a figure shows above it, and what it was made from below."""
+  text, note = plain(text), plain(note)
   figure.suptitle(text, color=INK, fontsize=12, fontweight='bold')
   figure.supxlabel(note, color=FAINT, fontsize=7.5)
 
