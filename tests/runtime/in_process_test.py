@@ -30,7 +30,9 @@ class _Pair(NamedTuple):
 
 
 @pytest.fixture(params=[True, False], ids=['optimized', 'as written'], scope='module')
-def execution(request):
+def execution(request, worker_context):
+  # Opened after that of the worker in any order of tests, so that it is the default.
+  del worker_context
   with context.in_process('cpu', 2, optimize_graphs=request.param) as opened:
     yield opened
 
@@ -74,6 +76,7 @@ def test_a_round_is_that_of_numpy_in_the_containers_of_the_worker(
   execution, worker_context
 ):
   mean, sizes = np.array([1, -2], np.float32), [3, 1, 4]
+  assert tff.framework.get_context_stack().current is execution.tff_context
   got = _round(mean, _datasets(sizes))
   sums = [sum(range(n, 2 * n)) for n in sizes]
   update = mean * np.dot(sums, sizes) / sum(sizes)
