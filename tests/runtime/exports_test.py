@@ -86,6 +86,22 @@ def test_group_norm_of_a_map_of_nearly_one_value_is_exact_in_tflite(value, tmp_p
   np.testing.assert_allclose(found, expected, atol=2e-4)
 
 
+def test_a_model_computes_as_before_once_it_was_written_for_tflite(tmp_path):
+  """What is written after it, as ONNX is, had TFLite's operations."""
+  network, params = _network('vit_tiny', (8, 8, 3))
+  model = exports.with_preprocessing(network.to_keras(params))
+  operations = _operations(model)
+  exports.write(model, exports.TFLITE, tmp_path)
+  assert _operations(model) == operations
+
+
+def _operations(model):
+  """Returns the types of the operations of a model's graph."""
+  spec = tf.TensorSpec((None, *model.input_shape[1:]), model.inputs[0].dtype)
+  graph = tf.function(lambda x: model(x), autograph=False).get_concrete_function(spec)
+  return [operation.type for operation in graph.graph.get_operations()]
+
+
 def test_rows_of_a_table_are_scaled_without_losing_digits(tmp_path):
   network, params = _network('mlp', (3,))
   rng = np.random.default_rng(0)

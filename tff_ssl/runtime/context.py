@@ -20,6 +20,7 @@ import os
 
 import tensorflow_federated as tff
 
+from tff_ssl.computing import sessions
 from tff_ssl.runtime import contexts
 from tff_ssl.runtime import hosts as hosts_lib
 from tff_ssl.runtime import in_process as in_process_lib
@@ -111,7 +112,7 @@ def in_process(
   if concurrency is None and 'GPU' in devices[0]:
     concurrency = 1
   elif concurrency is None:
-    concurrency = max(1, len(os.sched_getaffinity(0)) // len(devices))
+    concurrency = max(1, sessions.cores() // len(devices))
   concurrency = _checked(concurrency, intra_op_threads)
   return contexts.InProcessContext(
     in_process_lib.InProcess(devices, concurrency, intra_op_threads, optimize_graphs)
@@ -121,7 +122,7 @@ def in_process(
 def _checked(concurrency: int | None, intra_op_threads: int) -> int:
   """Returns how many clients are computed at the same time, after checks."""
   if concurrency is None:
-    concurrency = len(os.sched_getaffinity(0))
+    concurrency = sessions.cores()
   if concurrency < 1:
     raise ValueError(f'concurrency is {concurrency}: it must be at least 1')
   if intra_op_threads < 1:

@@ -6,7 +6,8 @@ where a classifier was fitted on them. It is made of standard Keras layers, so t
 every format is written from one model; `load` reads each again, to compare it.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -247,31 +248,49 @@ def _write_saved_model(
 def _to_tflite(model: tf.keras.Model) -> bytes:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / _NAMES[SAVED_MODEL]
-    attends = False
-    for layer in model.submodules:
-      attends |= isinstance(layer, tf.keras.layers.MultiHeadAttention)
-      _simplify(layer)
-    # From attention over batches of any size the converter makes a product that TFLite
-    # refuses.
-    _write_saved_model(model, path, batch=1 if attends else None)
+    attends = any(
+      isinstance(layer, tf.keras.layers.MultiHeadAttention)
+      for layer in model.submodules
+    )
+    with _simplified(model):
+      # From attention over batches of any size the converter makes a product that
+      # TFLite refuses.
+      _write_saved_model(model, path, batch=1 if attends else None)
     converter = tf.lite.TFLiteConverter.from_saved_model(
       str(path), signature_keys=[_SIGNATURE]
     )
     return converter.convert()
 
 
-def _simplify(layer: tf.Module) -> None:
-  """Makes a layer compute the same in operations that TFLite takes.
+@contextlib.contextmanager
+def _simplified(model: tf.keras.Model) -> Iterator[None]:
+  """Has a model's layers compute the same in operations that TFLite takes, meanwhile.
 
-  From Keras's layers it makes what it refuses: from an offset a product of matrices,
-  from group norm, which has a mask of ones, means that do not broadcast.
+  Of Keras's own layers TFLite's converter makes what TFLite refuses: of an offset a
+  product of matrices, of group norm, which has a mask of ones, means that do not
+  broadcast.
   """
+  simpler = [(layer, _simpler_call(layer)) for layer in model.submodules]
+  simpler = [(layer, call) for layer, call in simpler if call is not None]
+  for layer, call in simpler:
+    layer.call = call
+  try:
+    yield
+  finally:
+    # What is exported after it has the layers' own calls again, those of their class.
+    for layer, _ in simpler:
+      del layer.call
+
+
+def _simpler_call(layer: tf.Module) -> Callable[[tf.Tensor], tf.Tensor] | None:
+  """Returns what a layer computes, in operations of TFLite; None: as it is."""
   if isinstance(layer, tf.keras.layers.GroupNormalization):
-    layer.call = lambda x: _group_norm(
+    return lambda x: _group_norm(
       x, layer.gamma, layer.beta, layer.groups, layer.epsilon
     )
-  elif getattr(layer, 'equation', None) == _OFFSET:
-    layer.call = lambda x: x * layer.kernel + layer.bias
+  if getattr(layer, 'equation', None) == _OFFSET:
+    return lambda x: x * layer.kernel + layer.bias
+  return None
 
 
 def _group_norm(

@@ -10,13 +10,13 @@ Typical use::
 import collections
 from collections.abc import Callable, Mapping
 import math
-import os
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tff_ssl.aggregators import groupwise
+from tff_ssl.computing import sessions
 from tff_ssl.federated import grouping
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
@@ -49,7 +49,7 @@ class Grouped:
         cores this process may use; 0: one for each client.
     """
     if num_packs is None:
-      num_packs = len(os.sched_getaffinity(0))
+      num_packs = sessions.cores()
     self._data = data
     self._cohorts = cohorts
     self._groups = groups

@@ -13,7 +13,6 @@ rounds of small clients are then several times cheaper (see `federated.packing`)
 import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
-import os
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -22,6 +21,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.computing import sessions
 from tff_ssl.federated import clients as clients_lib
 from tff_ssl.federated import packs
 from tff_ssl.partition import ids as ids_lib
@@ -64,7 +64,7 @@ class Clients:
       ValueError: If `num_packs` is negative, or elements are not single examples.
     """
     if num_packs is None:
-      num_packs = len(os.sched_getaffinity(0))
+      num_packs = sessions.cores()
     if num_packs < 0:
       raise ValueError(f'num_packs is {num_packs}; it must be at least 0.')
     if num_packs and aggregation is not None and aggregation.packs is None:
