@@ -13,7 +13,7 @@ import dataclasses
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
-from tff_ssl.aggregators import checks
+from tff_ssl.computing import checks
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,11 +16,11 @@ from typing import Any
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import adaptive as adaptive_lib
-from tff_ssl.aggregators import checks
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
 from tff_ssl.aggregators import withheld
+from tff_ssl.computing import checks
 
 # An l2 norm that no sum of clients reaches.
 _UNCLIPPED = 2.0**60

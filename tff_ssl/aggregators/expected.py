@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import checks
+from tff_ssl.computing import checks
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,7 +37,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import checks
+from tff_ssl.computing import checks
 
 # Steps of rounding that make up a clip norm.
 QUANTA = 2**16

@@ -27,6 +27,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
+from tff_ssl.computing import checks
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
@@ -68,10 +69,8 @@ class FedAvgConfig:
     if self.rounds is not None and self.rounds < 1:
       raise ValueError(f'rounds is {self.rounds}; it must be at least 1, or None.')
     rate = self.client_learning_rate
-    if not callable(rate) and not 0 < rate < float('inf'):
-      raise ValueError(
-        f'client_learning_rate is {rate}; it must be positive and finite.'
-      )
+    if not callable(rate):
+      checks.positive(client_learning_rate=rate)
     if self.weighting not in WEIGHTINGS:
       raise ValueError(
         f'weighting is {self.weighting!r}; allowed are {", ".join(WEIGHTINGS)}.'

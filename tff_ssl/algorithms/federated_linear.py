@@ -23,6 +23,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import linear
 from tff_ssl.optimization import local
@@ -55,10 +56,7 @@ class FederatedLinearConfig:
   def __post_init__(self) -> None:
     if self.rounds < 1:
       raise ValueError(f'rounds is {self.rounds}; it must be at least 1.')
-    if not 0 < self.learning_rate < float('inf'):
-      raise ValueError(
-        f'learning_rate is {self.learning_rate}; it must be positive and finite.'
-      )
+    checks.positive(learning_rate=self.learning_rate)
     if self.seed < 0:
       raise ValueError(f'seed is {self.seed}; it must be at least 0.')
     self.fedavg()

@@ -43,6 +43,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
+from tff_ssl.computing import checks
 from tff_ssl.evaluation import closed_form
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
@@ -127,8 +128,8 @@ def describe(
   feature_norm: float | None = None,
 ) -> phases.Algorithm:
   """Describes the exchange; see `build_one_round`, and `dtype`: of what is sent."""
-  if feature_norm is not None and not 0 < feature_norm < math.inf:
-    raise ValueError(f'feature_norm is {feature_norm}; it must be positive and finite.')
+  if feature_norm is not None:
+    checks.positive(feature_norm=feature_norm)
   for name, value in (('num_features', num_features), ('num_classes', num_classes)):
     if value < 1:
       raise ValueError(f'{name} is {value}; it must be at least 1.')

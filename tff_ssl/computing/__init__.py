@@ -1,1 +1,1 @@
-"""How functions of tensors are computed on this machine: sessions, threads, chunks."""
+"""What all packages share: sessions, threads and chunks of work; checks of numbers."""

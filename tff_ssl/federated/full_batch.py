@@ -5,6 +5,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.objectives import base
 
 
@@ -22,11 +23,7 @@ class LocalSteps:
   local_steps: int = 1
 
   def __post_init__(self):
-    if not 0 < self.client_learning_rate < float('inf'):
-      raise ValueError(
-        f'client_learning_rate is {self.client_learning_rate}; it must be positive and '
-        'finite.'
-      )
+    checks.positive(client_learning_rate=self.client_learning_rate)
     if self.local_steps < 1:
       raise ValueError(f'local_steps is {self.local_steps}; it must be at least 1.')
 

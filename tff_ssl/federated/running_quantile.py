@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 
 @dataclasses.dataclass(frozen=True)
 class RunningQuantile:
@@ -44,8 +46,7 @@ class RunningQuantile:
   def __post_init__(self) -> None:
     if not 0 < self.quantile < 1:
       raise ValueError(f'quantile is {self.quantile}; it must be between 0 and 1.')
-    if not 0 < self.rate < float('inf'):
-      raise ValueError(f'rate is {self.rate}; it must be positive and finite.')
+    checks.positive(rate=self.rate)
 
   def initial(self) -> collections.OrderedDict[str, Any]:
     """Returns what the server keeps before round 0."""

@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import grouping
@@ -47,8 +48,8 @@ class ServerPlan:
 
   def __post_init__(self) -> None:
     rate = self.learning_rate
-    if not callable(rate) and not 0 < rate < float('inf'):
-      raise ValueError(f'learning_rate is {rate}; it must be positive and finite.')
+    if not callable(rate):
+      checks.positive(learning_rate=rate)
 
   def rate(self, round: tf.Tensor) -> tf.Tensor:
     """Returns the learning rate of a round, float32."""

@@ -4,6 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.losses import contrastive
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -23,10 +24,7 @@ class ContrastiveObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   temperature: float = 0.1
 
   def __post_init__(self) -> None:
-    if not 0 < self.temperature < float('inf'):
-      raise ValueError(
-        f'temperature is {self.temperature}; it must be positive and finite.'
-      )
+    checks.positive(temperature=self.temperature)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples

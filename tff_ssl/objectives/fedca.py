@@ -31,6 +31,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import contrastive
 from tff_ssl.losses import similarity
@@ -66,10 +67,7 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
   alignment_weight: float = 0.0
 
   def __post_init__(self) -> None:
-    if not 0 < self.temperature < float('inf'):
-      raise ValueError(
-        f'temperature is {self.temperature}; it must be positive and finite.'
-      )
+    checks.positive(temperature=self.temperature)
     if not 0 <= self.alignment_weight < float('inf'):
       raise ValueError(
         f'alignment_weight is {self.alignment_weight}; it must be at least 0.'

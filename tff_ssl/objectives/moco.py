@@ -22,6 +22,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import moco
@@ -58,10 +59,7 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
-    if not 0 < self.temperature < float('inf'):
-      raise ValueError(
-        f'temperature is {self.temperature}; it must be positive and finite.'
-      )
+    checks.positive(temperature=self.temperature)
     if self.queue_size < 1:
       raise ValueError(f'queue_size is {self.queue_size}; it must be at least 1.')
 

@@ -10,6 +10,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.losses import spectral
 from tff_ssl.losses import spread
 from tff_ssl.objectives import base
@@ -33,8 +34,7 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   mu: float = 4.0
 
   def __post_init__(self) -> None:
-    if not 0 < self.mu < float('inf'):
-      raise ValueError(f'mu is {self.mu}; it must be positive and finite.')
+    checks.positive(mu=self.mu)
 
   @property
   def share_bound(self) -> float:

@@ -20,11 +20,11 @@ told with it.
 
 import collections
 import dataclasses
-import math
 from typing import Protocol
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.losses import cco
 from tff_ssl.losses import lengths
 from tff_ssl.losses import spread
@@ -131,9 +131,8 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
         f'off_diagonal_weight is {self.off_diagonal_weight}; it must be at least 0 and '
         'finite.'
       )
-    norm = self.encoding_norm
-    if norm is not None and not (math.isfinite(norm) and norm > 0):
-      raise ValueError(f'encoding_norm is {norm}; it must be positive and finite.')
+    if self.encoding_norm is not None:
+      checks.positive(encoding_norm=self.encoding_norm)
     f_dim, g_dim = self.model.output_dims
     if f_dim != g_dim:
       raise ValueError(

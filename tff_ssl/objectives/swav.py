@@ -24,6 +24,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.losses import moco as moco_loss
@@ -69,11 +70,7 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
       raise ValueError(
         f'num_prototypes is {self.num_prototypes}; it must be at least 1.'
       )
-    for name in ('temperature', 'epsilon'):
-      if not 0 < getattr(self, name) < float('inf'):
-        raise ValueError(
-          f'{name} is {getattr(self, name)}; it must be positive and finite.'
-        )
+    checks.positive(temperature=self.temperature, epsilon=self.epsilon)
     if self.iterations < 0:
       raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
     if self.queue_size < 0:

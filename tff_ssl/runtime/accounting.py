@@ -34,6 +34,7 @@ from typing import Any
 import dp_accounting
 import numpy as np
 
+from tff_ssl.computing import checks
 from tff_ssl.runtime import sampling as sampling_lib
 
 # The library that counts and its version, for whoever checks the numbers.
@@ -310,8 +311,7 @@ def solve(
   Raises:
     ValueError: If a number is out of range, or no noise is enough.
   """
-  if not (math.isfinite(epsilon) and epsilon > 0):
-    raise ValueError(f'epsilon is {epsilon}; it must be positive and finite.')
+  checks.positive(epsilon=epsilon)
   if rounds < 1:
     raise ValueError(f'rounds is {rounds}; it must be at least 1.')
 

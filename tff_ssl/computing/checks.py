@@ -1,4 +1,4 @@
-"""Checks of the numbers that aggregators are given."""
+"""Checks of the numbers that are given, with one sentence for all who refuse."""
 
 import math
 
@@ -6,5 +6,5 @@ import math
 def positive(**values: float) -> None:
   """Raises ValueError if a number, told by its name, is not positive and finite."""
   for name, value in values.items():
-    if not (math.isfinite(value) and value > 0):
+    if not 0 < value < math.inf:
       raise ValueError(f'{name} is {value}; it must be positive and finite.')
