@@ -15,27 +15,19 @@ import pathlib
 import shutil
 import tempfile
 import time
-import tokenize
 from typing import Any
 
 from absl import logging
 import numpy as np
 
+from tff_ssl.runtime import files
+
 FOLDER = '.tff_ssl_cache'
 # Part of every fingerprint: raise it when the same source gives other arrays.
 _FORMAT = 2
 _ABANDONED_SECONDS = 24 * 3600
-# What `json` and NumPy raise while they read a damaged entry.
-_DAMAGED = (
-  OSError,
-  ValueError,
-  KeyError,
-  TypeError,
-  AttributeError,
-  RecursionError,
-  SyntaxError,
-  tokenize.TokenError,
-)
+# What reading a damaged entry raises: its JSON, and then its arrays.
+_DAMAGED = (KeyError, TypeError, AttributeError, RecursionError, *files.NPY_ERRORS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

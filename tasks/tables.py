@@ -13,14 +13,10 @@ constant there becomes 0.
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
-import lzma
 import os
 import pathlib
 import re
-import tokenize
 from typing import Any
-import zipfile
-import zlib
 
 from absl import logging
 import numpy as np
@@ -28,6 +24,7 @@ import numpy as np
 from tasks import rows as rows_lib
 from tasks import splits
 from tasks import task as task_lib
+from tff_ssl.runtime import files
 
 FEATURES = 'features'
 BUNDLED = ('wine', 'breast_cancer')
@@ -37,18 +34,6 @@ _LABEL, _SPLIT = 'label', 'split'
 # Columns that pandas makes of an index without a name: in CSV, in CSV that was read
 # and written again, and in Parquet.
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
-# What NumPy and zipfile raise while they read a damaged .npz file.
-_DAMAGED = (
-  ValueError,
-  OSError,
-  EOFError,
-  SyntaxError,
-  RuntimeError,
-  tokenize.TokenError,
-  lzma.LZMAError,
-  zipfile.BadZipFile,
-  zlib.error,
-)
 
 
 def load_bundled(name: str) -> task_lib.Task:
@@ -130,7 +115,7 @@ def _npz(path: pathlib.Path) -> Iterator[np.lib.npyio.NpzFile]:
       raise ValueError('it holds a single array, as a .npy file does')
     with opened as arrays:
       yield arrays
-  except _DAMAGED as error:
+  except files.NPZ_ERRORS as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
 
 

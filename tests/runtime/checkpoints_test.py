@@ -1,6 +1,7 @@
 import collections
 import pathlib
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -93,6 +94,31 @@ def test_an_unreadable_file_is_named(tmp_path, content):
   (tmp_path / 'round_00000003.npz').write_bytes(content)
   with pytest.raises(ValueError, match=r'cannot read the checkpoint .*00000003'):
     folder.load(3, 0.0)
+
+
+@pytest.mark.parametrize(
+  'header', [b"{'descr': '<f8', 'shape': (2,(", b"{'descr': <f8 2}", b'', b'\x00' * 9]
+)
+def test_an_array_without_a_header_is_named(tmp_path, header):
+  """NumPy parses the header as Python, and raises what Python's parser does."""
+  folder = checkpoints.Checkpoints(tmp_path)
+  with zipfile.ZipFile(tmp_path / 'round_00000003.npz', 'w') as archive:
+    size = len(header).to_bytes(2, 'little')
+    archive.writestr('state/a.npy', b'\x93NUMPY\x01\x00' + size + header)
+  with pytest.raises(ValueError, match=r'cannot read the checkpoint .*00000003'):
+    folder.load(3, {'a': np.zeros(2)})
+
+
+def test_a_damaged_lzma_archive_is_named(tmp_path):
+  folder = checkpoints.Checkpoints(tmp_path)
+  path = tmp_path / 'round_00000003.npz'
+  with zipfile.ZipFile(path, 'w', zipfile.ZIP_LZMA) as archive:
+    archive.writestr('state/a.npy', bytes(1000))
+  content = path.read_bytes()
+  start = content.index(b'a.npy') + len(b'a.npy') + 9  # Past the options of LZMA.
+  path.write_bytes(content[:start] + b'\xff' * 8 + content[start + 8 :])
+  with pytest.raises(ValueError, match=r'cannot read the checkpoint .*00000003'):
+    folder.load(3, {'a': np.zeros(2)})
 
 
 @pytest.mark.parametrize('flip', [0xFF, 1, 8])

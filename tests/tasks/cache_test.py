@@ -46,6 +46,7 @@ def _open_bracket(path):
   'damage',
   [
     lambda entry: _truncate(entry / 'numbers.npy'),
+    lambda entry: os.truncate(entry / 'numbers.npy', 0),
     lambda entry: _truncate(entry / 'entry.json'),
     lambda entry: _open_bracket(entry / 'numbers.npy'),
     lambda entry: (entry / 'entry.json').write_text('[]'),
@@ -55,6 +56,7 @@ def _open_bracket(path):
   ],
   ids=[
     'short array',
+    'empty array',
     'short list',
     'header',
     'wrong list',

@@ -171,7 +171,7 @@ def _read(path: pathlib.Path, start: str = '') -> dict[str, np.ndarray]:
     # stranger's.
     with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
       return {name: archive[name] for name in archive.files if name.startswith(start)}
-  except files.ZIP_ERRORS as error:
+  except files.NPZ_ERRORS as error:
     raise ValueError(f'cannot read the checkpoint {path}: {error}') from error
 
 

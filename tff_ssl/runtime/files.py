@@ -4,10 +4,12 @@ import collections
 from collections.abc import Iterator, Mapping
 import contextlib
 import json
+import lzma
 import os
 import pathlib
 import shutil
 import tempfile
+import tokenize
 from typing import Any
 import zipfile
 import zlib
@@ -20,9 +22,15 @@ ZIP_ERRORS = (
   EOFError,
   RuntimeError,
   ValueError,
+  lzma.LZMAError,
   zipfile.BadZipFile,
   zlib.error,
 )
+# What NumPy raises while it reads a damaged .npy file: it parses the header, which is
+# the text of a dictionary. An empty file is an EOFError.
+NPY_ERRORS = (OSError, EOFError, ValueError, SyntaxError, tokenize.TokenError)
+# An archive of such files.
+NPZ_ERRORS = (*ZIP_ERRORS, *NPY_ERRORS)
 
 
 @contextlib.contextmanager
