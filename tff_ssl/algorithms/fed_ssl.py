@@ -61,9 +61,7 @@ def client_function(
     kept = collections.OrderedDict(state.kept)
     if reset:
       fresh = stateful.init_state(shared['params'])
-      kept.update(
-        (n, value) for n, value in fresh.items() if network.prefix_of(n) in reset
-      )
+      kept.update(network.of_networks(fresh, reset))
     trained = local_training.train(
       fedavg.in_round(stateful, shared, config),
       config.local,

@@ -16,7 +16,7 @@ is exported.
 """
 
 import collections
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 import dataclasses
 import functools
 import math
@@ -356,6 +356,13 @@ def with_prefix(params: Mapping[str, Any], prefix: str) -> Params:
 def prefix_of(name: str) -> str:
   """Returns the prefix of a parameter's name, which says whose it is."""
   return name.split('/', 1)[0]
+
+
+def of_networks(params: Mapping[str, Any], prefixes: Collection[str]) -> Params:
+  """Returns the parameters of some networks, by the prefixes of their names."""
+  return collections.OrderedDict(
+    (name, value) for name, value in params.items() if prefix_of(name) in prefixes
+  )
 
 
 def select(params: Mapping[str, Any], prefix: str) -> Params:

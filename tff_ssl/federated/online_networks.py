@@ -85,11 +85,11 @@ class Networks:
 
   def shared(self, params: base.Params) -> base.Params:
     """Returns the parameters that the server averages."""
-    return _of_networks(params, self._shared)
+    return network.of_networks(params, self._shared)
 
   def measured(self, params: base.Params) -> base.Params:
     """Returns the weights that the divergence compares: encoder and projector."""
-    return _of_networks(params, self._followed_prefixes)
+    return network.of_networks(params, self._followed_prefixes)
 
   def begin(self, received: base.Params) -> base.Params:
     """Returns a client's networks at its first participation: the global ones."""
@@ -170,15 +170,6 @@ class Networks:
   def _followed_prefixes(self) -> tuple[str, ...]:
     """The prefixes of encoder and projector, of which a target is a copy."""
     return tuple(prefix for prefix in self._shared if prefix != online.PREDICTOR)
-
-
-def _of_networks(params: base.Params, prefixes: tuple[str, ...]) -> base.Params:
-  """Returns the parameters of some networks, by the prefixes of their names."""
-  return collections.OrderedDict(
-    (name, value)
-    for name, value in params.items()
-    if network.prefix_of(name) in prefixes
-  )
 
 
 def _mixed(own: tf.Tensor, received: tf.Tensor, share: tf.Tensor) -> tf.Tensor:

@@ -76,8 +76,7 @@ class Aligned:
     self._step = _step_of(objective)
     self._fixed = collections.OrderedDict(
       (name, tf.stop_gradient(value))
-      for name, value in fixed.items()
-      if network.prefix_of(name) in self._model.networks
+      for name, value in network.of_networks(fixed, self._model.networks).items()
     )
     self._weight = weight
     self.networks = objective.networks

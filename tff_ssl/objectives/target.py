@@ -29,14 +29,8 @@ def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.Sta
     params: Of all networks.
     prefixes: Of those that have a target.
   """
-  return network.with_prefix(
-    {
-      name: tf.identity(value)
-      for name, value in params.items()
-      if network.prefix_of(name) in prefixes
-    },
-    TARGET,
-  )
+  own = network.of_networks(params, prefixes)
+  return network.with_prefix({n: tf.identity(v) for n, v in own.items()}, TARGET)
 
 
 def follow(

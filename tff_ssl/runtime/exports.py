@@ -270,8 +270,9 @@ def _simplified(model: tf.keras.Model) -> Iterator[None]:
   product of matrices, of group norm, which has a mask of ones, means that do not
   broadcast.
   """
-  simpler = [(layer, _simpler_call(layer)) for layer in model.submodules]
-  simpler = [(layer, call) for layer, call in simpler if call is not None]
+  simpler = [
+    (layer, call) for layer in model.submodules if (call := _simpler_call(layer))
+  ]
   for layer, call in simpler:
     layer.call = call
   try:
