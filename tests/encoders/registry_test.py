@@ -90,3 +90,23 @@ def test_a_description_of_no_image_is_refused(family, config, shape):
   }
   with pytest.raises(ValueError, match=r'image_shape must be .* of at least 1, got '):
     registry.rebuild(description)
+
+
+@pytest.mark.parametrize(
+  ('family', 'config', 'name'),
+  [
+    ('cnn', {'blocks': 10**9}, 'blocks'),
+    ('vit', {'dim': 8, 'depth': 10**9, 'heads': 2, 'patch_size': 2}, 'depth'),
+  ],
+)
+def test_a_description_of_more_layers_than_can_be_built_is_refused(
+  family, config, name
+):
+  description = {
+    'family': family,
+    'name': family,
+    'image_shape': [8, 8, 1],
+    'config': config,
+  }
+  with pytest.raises(ValueError, match=f'{name} must be at most 1000, got 1000000000'):
+    registry.rebuild(description)

@@ -144,6 +144,22 @@ def test_a_damaged_archive_is_refused(path, text, behind):
     encoder_file.read(path)
 
 
+@pytest.mark.parametrize('name', ['config.json', 'model.weights.h5'])
+def test_what_unpacks_to_more_than_a_network_has_is_refused(path, name):
+  """A few kilobytes may unpack to more than the memory."""
+  edit(path, name, lambda _: bytes(2**27))
+  pack(path)
+  assert path.stat().st_size < 2**18
+  with pytest.raises(ValueError, match=f'{name} unpacks to {2**27} bytes; .*at most'):
+    encoder_file.read(path)
+
+
+def test_layers_that_are_nested_too_deep_are_refused(path):
+  edit(path, 'config.json', lambda _: b'[' * 10**5)
+  with pytest.raises(ValueError, match=r'encoder\.keras is not a \.keras archive: '):
+    encoder_file.read(path)
+
+
 def test_an_array_that_cannot_be_unpacked_is_refused(path):
   values = np.arange(36, dtype=np.float32).reshape(3, 3, 1, 4)
 

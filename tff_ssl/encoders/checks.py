@@ -8,6 +8,7 @@ import tensorflow as tf
 from tff_ssl.encoders import parameters
 
 _NORMALIZATIONS = ('group', 'batch', 'none')
+_MOST_LAYERS = 1000
 
 
 def params(
@@ -43,6 +44,22 @@ def params(
       raise ValueError(
         f'parameter {name} of {network} must have shape {spec.shape}, got {shape}'
       )
+
+
+def layers(name: str, count: int) -> None:
+  """Checks a number of layers or blocks, which a stranger's file may ask for.
+
+  Args:
+    name: What is counted.
+    count: How many.
+
+  Raises:
+    ValueError: It is less than 1, or more than 1000.
+  """
+  if count < 1:
+    raise ValueError(f'{name} must be at least 1, got {count!r}')
+  if count > _MOST_LAYERS:
+    raise ValueError(f'{name} must be at most {_MOST_LAYERS}, got {count!r}')
 
 
 def normalization(kind: str) -> None:

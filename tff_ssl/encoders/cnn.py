@@ -44,7 +44,8 @@ class CnnConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    for name in ('blocks', 'channels', 'groups'):
+    checks.layers('blocks', self.blocks)
+    for name in ('channels', 'groups'):
       if getattr(self, name) < 1:
         raise ValueError(f'{name} must be at least 1, got {getattr(self, name)!r}')
     checks.normalization(self.normalization)

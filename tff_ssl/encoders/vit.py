@@ -56,7 +56,8 @@ class ViTConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    for field in ('depth', 'heads', 'patch_size'):
+    checks.layers('depth', self.depth)
+    for field in ('heads', 'patch_size'):
       if getattr(self, field) < 1:
         raise ValueError(f'{field} must be at least 1, got {getattr(self, field)!r}')
     if self.dim < 4 or self.dim % 4 or self.dim % self.heads:

@@ -27,6 +27,9 @@ NETWORK = 'network'
 # The files in Keras's archive.
 _LAYERS, _WEIGHTS = 'config.json', 'model.weights.h5'
 _SHAPES = dict[str, tuple[int, ...]]
+# Bytes beside the arrays, which HDF5 and JSON need: of the deepest network a few
+# millions. A small archive may unpack to more than the memory.
+_MOST_BESIDE = 2**26
 
 
 def read(path: str | os.PathLike[str]) -> tf.keras.Model:
@@ -47,8 +50,9 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   network = _rebuild(path.with_suffix('.json'))
   try:
     with zipfile.ZipFile(path) as archive:
+      _check_sizes(archive, network)
       layers, weights = json.loads(archive.read(_LAYERS)), archive.read(_WEIGHTS)
-  except (KeyError, *files.ZIP_ERRORS) as error:
+  except (KeyError, RecursionError, *files.ZIP_ERRORS) as error:
     raise ValueError(f'{path} is not a .keras archive: {error}') from error
   if 4 * network.num_parameters > len(weights):
     raise ValueError(
@@ -62,6 +66,18 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
     )
   _fill(model, weights, path)
   return model
+
+
+def _check_sizes(archive: zipfile.ZipFile, network: network_lib.Network) -> None:
+  """Refuses, before it is unpacked, what is more than a network can have."""
+  for name, arrays in ((_LAYERS, 0), (_WEIGHTS, network.num_parameters)):
+    # Twice the bytes of the parameters: statistics and what HDF5 leaves unused.
+    size, most = archive.getinfo(name).file_size, 8 * arrays + _MOST_BESIDE
+    if size > most:
+      raise ValueError(
+        f'{name} unpacks to {size} bytes; of the network of its card it has at most '
+        f'{most}'
+      )
 
 
 def _rebuild(card: pathlib.Path) -> network_lib.Network:
