@@ -18,6 +18,7 @@ from binaries.flags import common
 from binaries.flags import hosts
 from binaries.flags import outputs
 from binaries.flags import privacy
+from binaries.flags import program
 from tff_ssl.runtime import accounting
 from tff_ssl.runtime import audit
 from tff_ssl.runtime import privacy_ledger
@@ -41,11 +42,13 @@ _ADOPTED = (
   'runtime',
 )
 
+# What each names.
+REQUIRED = {'run': 'the folder of a run'}
+
 
 def main() -> None:
   """Audits."""
-  if not outputs.RUN.value:
-    raise ValueError('run is not given; it must name the folder of a run.')
+  program.check_required(REQUIRED)
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(

@@ -30,6 +30,7 @@ import tensorflow as tf
 from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import paths
+from binaries.flags import program
 from tasks import manifest
 from tasks import pictures
 from tff_ssl.evaluation import features as features_lib
@@ -55,6 +56,13 @@ _FORMATS = (_PARQUET, _CSV)
 # What --help tells.
 TAKEN = ('run', 'beside', 'images', 'out', 'to', 'map_images')
 
+# What each names.
+REQUIRED = {
+  'run': 'the folder of a run, or an encoder.keras',
+  'images': 'a folder or .tar file with images',
+  'out': 'a folder',
+}
+
 
 def main() -> None:
   """Embeds."""
@@ -65,12 +73,7 @@ def main() -> None:
         'that is there needs no more.'
       )
   formats = _formats()
-  for flag, what in (
-    (outputs.RUN, 'the folder of a run, or an encoder.keras'),
-    (_IMAGES, 'a folder or .tar file with images'),
-  ):
-    if not flag.value:
-      raise ValueError(f'{flag.name} is not given; it must name {what}.')
+  program.check_required(REQUIRED)
   out = outputs.new_folder()
   # Both are read before anything is encoded by the first.
   encoders = _encoders()

@@ -40,6 +40,7 @@ from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import hosts
 from binaries.flags import outputs
+from binaries.flags import program
 from binaries.flags import towers
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
@@ -58,14 +59,15 @@ _MAY_BE_GIVEN = (
 _OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES, *masked.NAMES)
 # What --help tells.
 TAKEN = (*_OWN, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN)
+# What each names.
+REQUIRED = {'run': 'the folder of a run'}
 _FEDBN = 'fedbn'
 _STATISTICS = 'global_model_weights/non_trainable'
 
 
 def main() -> None:
   """Evaluates."""
-  if not outputs.RUN.value:
-    raise ValueError('run is not given; it must name the folder of a run.')
+  program.check_required(REQUIRED)
   folder = pathlib.Path(outputs.RUN.value)
   config = run_config.read(folder)
   _adopt(folder, config['flags'])

@@ -31,6 +31,7 @@ import tensorflow as tf
 from binaries.experiment import exporting
 from binaries.flags import common
 from binaries.flags import outputs
+from binaries.flags import program
 from tasks import task as task_lib
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import linear
@@ -60,6 +61,9 @@ _TOLERANCE = 1e-4
 _OWN = ('run', 'to', 'out', 'classifier', 'finetuned')
 # What --help tells.
 TAKEN = (*_OWN, *exporting.MAY_BE_GIVEN, 'partition_encoder')
+
+# What each names.
+REQUIRED = {'run': 'the folder of a run', 'out': 'a folder'}
 
 
 def main() -> None:
@@ -151,15 +155,14 @@ def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
 
 
 def _check_given() -> None:
-  """Raises ValueError where a flag is given that is the run's, or the run is not."""
+  """Raises ValueError where a flag is given that is the run's, or one is missing."""
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
         f'--{name} is given; binaries.export takes {", ".join(TAKEN)}, and the rest '
         'of the run.'
       )
-  if not outputs.RUN.value:
-    raise ValueError('run is not given; it must name the folder of a run.')
+  program.check_required(REQUIRED)
 
 
 def _write_card(

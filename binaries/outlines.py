@@ -57,7 +57,11 @@ def build() -> dict[str, str]:
 
 def _record(name: str, taken: Collection[str]) -> str:
   module = importlib.import_module(f'binaries.{name}')
-  known = outline.record(module.__doc__ or '', *program.shown(module.__name__, taken))
+  known = outline.record(
+    module.__doc__ or '',
+    *program.shown(module.__name__, taken),
+    getattr(module, 'REQUIRED', {}),
+  )
   return json.dumps(known, indent=1, ensure_ascii=False) + '\n'
 
 

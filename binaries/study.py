@@ -27,6 +27,7 @@ from absl import flags
 from binaries.experiment import drifting
 from binaries.flags import common
 from binaries.flags import outputs
+from binaries.flags import program
 from tff_ssl.reporting import table
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
@@ -57,6 +58,8 @@ TAKEN = (
   'download',
   'partition_encoder',
 )
+# What each names.
+REQUIRED = {'runs': 'run folders of FedAvg'}
 
 
 def main() -> None:
@@ -70,8 +73,7 @@ def main() -> None:
   out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
   if (out / run_config.NAME).exists() or out.is_file():
     raise ValueError(f'out is {str(out)!r}; it must be a folder, new or of a study.')
-  if not outputs.RUNS.value:
-    raise ValueError('runs is not given; it must name run folders of FedAvg.')
+  program.check_required(REQUIRED)
   wanted = _rounds()
   found = []
   for name in outputs.RUNS.value:

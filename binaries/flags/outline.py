@@ -1,4 +1,4 @@
-"""Answers --help, and refuses malformed flags, without importing TensorFlow.
+"""Answers --help, and refuses wrong command lines, without importing TensorFlow.
 
 Its import takes seconds, and the table of methods needs it. So what `--help` says, and
 how values are parsed, is recorded beside this file in outlines/PROGRAM.json, which
@@ -6,7 +6,7 @@ how values are parsed, is recorded beside this file in outlines/PROGRAM.json, wh
 what it does not know, or cannot parse, is left to the flags themselves.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import itertools
 import json
 import os
@@ -43,7 +43,10 @@ def path_of(program: str) -> pathlib.Path:
 
 
 def record(
-  doc: str, shown: flags.FlagValues, modules: Sequence[str]
+  doc: str,
+  shown: flags.FlagValues,
+  modules: Sequence[str],
+  required: Mapping[str, str],
 ) -> dict[str, object]:
   """Returns what is to be recorded of a program, as JSON values.
 
@@ -51,9 +54,11 @@ def record(
     doc: Its docstring.
     shown: Its flags.
     modules: That define them, in the order in which they are told.
+    required: What the flags that it needs name.
   """
   return {
     'help': help_text(doc, shown, modules).split('\n'),
+    'required': dict(required),
     'flags': {name: _outlined(shown[name]) for name in sorted(shown)},
   }
 
@@ -77,7 +82,9 @@ def _outlined(flag: 'flags.Flag[Any]') -> dict[str, object]:
 
 
 def look(program: str, arguments: Sequence[str]) -> None:
-  """Ends the process where a command line asks for help, or has a malformed value.
+  """Ends the process where a command line asks for help, or is clearly wrong.
+
+  That is a malformed value, or a flag that the program needs and is not there.
 
   Args:
     program: Name of the program; of one that is not recorded nothing is known.
@@ -105,6 +112,11 @@ def look(program: str, arguments: Sequence[str]) -> None:
     is_checked = has_value if is_known else not _is_mentioned(program, name)
     if argument.startswith('-') and is_checked:
       parsing.parse([program, argument], known['flags'], outlined)
+  named = {argument.lstrip('-').partition('=')[0] for argument in _flags(arguments)}
+  for name, what in known.get('required', {}).items():
+    if not named & {name, 'flagfile'}:
+      print(f'Error: {parsing.missing(name, what)}', file=sys.stderr)
+      sys.exit(1)
 
 
 def asks_for_help(arguments: Sequence[str]) -> bool:

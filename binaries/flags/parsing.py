@@ -33,6 +33,16 @@ def parse(
     sys.exit(1)
 
 
+def missing(name: str, what: str) -> str:
+  """Returns the sentence on a flag that a program needs and was not given.
+
+  Args:
+    name: Of the flag.
+    what: What it names.
+  """
+  return f'{name} is not given; it must name {what}.'
+
+
 def sentence(
   error: Exception,
   offered: Collection[str],

@@ -1,7 +1,7 @@
 """Starts every binary: parses flags, and turns errors into sentences."""
 
 import atexit
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import io
 import logging as logging_lib
 import math
@@ -98,6 +98,21 @@ def end(ended: SystemExit) -> None:
     # Whoever read it is gone. Python itself ends with this status.
     code = 120
   os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def check_required(required: Mapping[str, str]) -> None:
+  """Refuses a command line without the flags that a program needs.
+
+  Args:
+    required: What each names. Recorded by `outline`, they are asked for before
+      TensorFlow is imported; here for those that are given and empty.
+
+  Raises:
+    ValueError: If one has no value.
+  """
+  for name, what in required.items():
+    if not flags.FLAGS[name].value:
+      raise ValueError(parsing.missing(name, what))
 
 
 def check_first(check: Callable[[], None], taken: Collection[str]) -> None:

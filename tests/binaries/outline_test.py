@@ -90,6 +90,33 @@ def test_what_is_malformed_is_said_as_the_flags_say_it(run, capsys, argument, sa
   assert capsys.readouterr().err.strip() == found
 
 
+@pytest.mark.parametrize(
+  ('command', 'said'),
+  [
+    ('export', 'run is not given; it must name the folder of a run.'),
+    ('export --run=runs/a --to=keras', 'out is not given; it must name a folder.'),
+    ('embed -run runs/a --out=b', 'images is not given; it must name a folder or .tar'),
+    ('evaluate --baselines', 'run is not given; it must name the folder of a run.'),
+    ('audit --', 'run is not given; it must name the folder of a run.'),
+    ('study', 'runs is not given; it must name run folders of FedAvg.'),
+    # What is malformed is said first.
+    ('export --classifier=perhaps', '--classifier=perhaps: it must be true or false.'),
+  ],
+)
+def test_what_a_program_needs_is_asked_for_without_tensorflow(run, command, said):
+  status, shown, found = run(*f'binaries.{command}'.split())
+  assert (status, shown) == (1, '')
+  assert found.startswith(f'Error: {said}') and '\n' not in found
+
+
+@pytest.mark.parametrize(
+  'arguments',
+  [['--run=runs/a', '--out=b'], ['-run', 'a', '--out', 'b'], ['--flagfile=flags.txt']],
+)
+def test_what_may_be_there_is_left_to_the_program(arguments):
+  assert outline.look('export', arguments) is None
+
+
 def _copy(known):
   """Flags of their own, for a value that is parsed stays."""
   copied = flags.FlagValues()
