@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import expected as expected_lib
+from tff_ssl.aggregators import secure_counts
 from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
 from tff_ssl.aggregators import withheld
@@ -106,7 +107,7 @@ def secure(
     value_bound: Every entry of n_k times a client's update, statistics or metrics is
       clipped to [-value_bound, value_bound] and quantised within it.
     max_examples_per_client: Bound of n_k.
-    max_count: Bound of a client's integer counts.
+    max_count: Bound of a client's counts (int32).
 
   Returns:
     The aggregation. It runs where secure sums exist: `context.in_process` and
@@ -130,7 +131,7 @@ def secure(
     updates=mean(),
     statistics=statistics_lib.StatisticsFactory(values, weights),
     metrics=mean(),
-    counts=tff.aggregators.SecureSumFactory(max_count, 0),
+    counts=secure_counts.SecureCountFactory(max_count),
   )
 
 
@@ -265,7 +266,7 @@ def distributed(
     metrics_clip: For metrics; None: they do not leave the client.
     clients_per_round: K, all of which add noise.
     max_examples_per_client: Bound of n_k.
-    max_count: Bound of a client's integer counts.
+    max_count: Bound of a client's counts (int32).
   """
   checks.positive(max_examples_per_client=max_examples_per_client, max_count=max_count)
   clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
@@ -276,7 +277,7 @@ def distributed(
     for name, norm in clip_norms.items()
   }
   weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
-  counts = tff.aggregators.SecureSumFactory(max_count, 0)
+  counts = secure_counts.SecureCountFactory(max_count)
   made = _noised(noise_multiplier, sums, weights, counts)
   of_packs = _noised(
     noise_multiplier,
