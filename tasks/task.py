@@ -283,14 +283,16 @@ class Task:
   def describe(self) -> str:
     """The task in one line."""
     parts = []
-    unit = 'images' if self.field == IMAGE else 'examples'
+    unit = 'image' if self.field == IMAGE else 'example'
     for split, examples in self.splits().items():
-      cases = f' of {len(np.unique(examples.case)):,} cases' if self.case_level else ''
+      counted = [_many(len(examples), unit)]
+      if self.case_level:
+        counted.append(_many(len(np.unique(examples.case)), 'case'))
       if examples.client is not None:
-        cases += f' of {len(np.unique(examples.client)):,} clients'
+        counted.append(_many(len(np.unique(examples.client)), 'client'))
       unlabelled = int(np.sum(examples.label < 0))
       note = f' ({unlabelled:,} unlabelled)' if unlabelled else ''
-      parts.append(f'{split} {len(examples):,} {unit}{cases}{note}')
+      parts.append(f'{split} {" of ".join(counted)}{note}')
     shapes = ', '.join(
       ('' if name == IMAGE else f'{name} ') + 'x'.join(str(size) for size in shape)
       for name, shape in self.shapes.items()
@@ -328,3 +330,7 @@ class Task:
       for array in (*known, *examples.fields.values()):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def _many(number: int, unit: str) -> str:
+  return f'{number:,} {unit}{"" if number == 1 else "s"}'

@@ -57,7 +57,7 @@ def test_the_holder_is_the_client_or_else_the_case():
   np.testing.assert_array_equal(plain.holder, plain.case)
   task = task_lib.Task('name', ('a', 'b'), train, test, client_names=('p', 'q'))
   assert task.holder_names == ('p', 'q')
-  assert 'train 3 images of 2 clients, test 1 images of 1 clients' in task.describe()
+  assert 'train 3 images of 2 clients, test 1 image of 1 client' in task.describe()
   without = task_lib.Task('name', ('a', 'b'), plain, _examples([3]))
   assert without.fingerprint() != task.fingerprint()
 
@@ -106,7 +106,7 @@ def test_describe():
   assert task.num_classes == 2
   assert task.image_shape == (2, 2, 3)
   assert task.describe() == (
-    'name: train 3 images of 2 cases (1 unlabelled), test 1 images of 1 cases, '
+    'name: train 3 images of 2 cases (1 unlabelled), test 1 image of 1 case, '
     '2 classes, 2x2x3'
   )
 
