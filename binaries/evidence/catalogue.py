@@ -2,7 +2,9 @@
 
 import collections
 from collections.abc import Collection, Sequence
+import dataclasses
 
+from binaries.evidence import causes
 from binaries.evidence import claim as claim_lib
 from binaries.evidence import dcco
 from binaries.evidence import dec_ssl
@@ -24,7 +26,10 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
   """
   found = tuple(claim for paper in _PAPERS for claim in paper.claims(budget))
   check(found)
-  return found
+  known = causes.DIGITS if budget == 'digits' else {}
+  return tuple(
+    dataclasses.replace(claim, cause=known.get(claim.id, '')) for claim in found
+  )
 
 
 def choose(

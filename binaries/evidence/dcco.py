@@ -49,15 +49,6 @@ _OF_COLLAPSE = {
   '--examples_per_client_at_most=2000 --rounds=15',
 }
 
-# Why a verdict on digits is not the paper's, where runs of the same table tell.
-_CAUSES = {
-  'dcco-nt-xent': 'It is the loss, not the federation: with IID clients, NT-Xent is '
-  'level with CCO that is trained centrally, or ahead of it. Of clients of one class, '
-  'where all of its negatives are alike, it is not ahead of DCCO.',
-  'dcco-supervised': 'Digits are easily learnt from labels: CCO that is trained '
-  'centrally is hardly ahead of training from them (dcco-nt-xent has its figure).',
-}
-
 
 def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
   """Returns the claims of a budget.
@@ -98,7 +89,6 @@ def _table_1(
     {title: figures[title] for title in figures if title in named},
     comparisons,
     bounds,
-    _CAUSES.get(name, '') if budget == 'digits' else '',
   )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from binaries.evidence import catalogue
+from binaries.evidence import causes
 from binaries.evidence import claim as claim_lib
 from binaries.evidence import page
 from binaries.evidence import verdicts
@@ -238,3 +239,9 @@ def test_the_issue_s_deals_are_there():
       assert f'--clients_per_round={clients}' in run.flags
       assert any(flag.endswith(f'examples={size}') for flag in run.flags)
     assert len(deals) == {'cifar': 7, 'digits': 5}[budget]
+
+
+def test_causes_are_of_claims_and_of_their_budget_alone():
+  on_digits = {claim.id: claim.cause for claim in catalogue.claims('digits')}
+  assert {name: cause for name, cause in on_digits.items() if cause} == causes.DIGITS
+  assert not any(claim.cause for claim in catalogue.claims('cifar'))

@@ -50,6 +50,8 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
       target is the online network of the step before ("no EMA"); 1: it never changes.
     stop_gradient: Whether the target is a constant. False (an ablation of FedEMA): its
       weights are parameters, under the same names, and are also trained by gradients.
+      In the authors' code no optimizer has them, so that little but a client's first
+      round differs.
   """
 
   model: dual_encoder.Siamese
