@@ -133,11 +133,12 @@ def compare_folders(
     label: What names the groups, unless --label does; None: what they differ in.
     axis: What accuracies are shown against; None: what --over says, if it is given.
   """
-  if axis is None and OVER.value:
-    axis = sensitivity.over(OVER.value)
   runs = best_round.take([runs_lib.read(folder) for folder in folders], _AT.value)
   if _LABEL.value:
     label = groups_lib.flag_label(runs, _LABEL.value)
+  if axis is None and OVER.value:
+    axis = sensitivity.over(OVER.value, runs, label)
+    label = axis.of_groups()
   groups = groups_lib.group(runs, label=label)
   rows = compare.rows(groups)
   if _ORDER.value:

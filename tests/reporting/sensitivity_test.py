@@ -3,6 +3,7 @@ import pytest
 
 from tests.reporting import fabricate
 from tff_ssl.reporting import figures
+from tff_ssl.reporting import groups
 from tff_ssl.reporting import runs as runs_lib
 from tff_ssl.reporting import sensitivity
 
@@ -68,6 +69,69 @@ def test_what_no_run_has_has_no_line(runs):
 def test_a_flag_that_a_run_lacks_is_refused(runs):
   with pytest.raises(ValueError, match=r"over names 'mu'; .*simclr_20_0 has no such"):
     sensitivity.lines(runs, sensitivity.over(['mu']), _NUMBER)
+
+
+def _partitions(tmp_path, *values):
+  made = []
+  for k, value in enumerate(values):
+    for objective in ('mae', 'simclr'):
+      # What follows from the objective names no line.
+      flags = {'client_beta_2': len(objective), 'objective': objective}
+      folder = tmp_path / f'{objective}_{k}'
+      fabricate.run(
+        folder,
+        {**flags, 'partition': value, 'rounds': 1, 'seed': 0},
+        {'client_work/loss': [1.0]},
+        evaluation={_NUMBER: 0.25 * k},
+      )
+      made.append(runs_lib.read(folder))
+  return made
+
+
+def test_values_that_differ_in_one_part_are_told_by_it(tmp_path):
+  runs = _partitions(
+    tmp_path,
+    'shares:alpha=5,clients=5,balanced=true',
+    'shares:alpha=0.02,clients=5,balanced=true',
+  )
+  axis = sensitivity.over(['partition'], runs)
+  assert axis.title == 'alpha'
+  lines = sensitivity.lines(runs, axis, _NUMBER)
+  assert [line.values for line in lines] == [('0.02', '5'), ('0.02', '5')]
+  np.testing.assert_allclose(lines[0].mean, [0.25, 0.0])
+  assert [line.name for line in lines] == [
+    'objective=mae client_beta_2=3',
+    'objective=simclr client_beta_2=6',
+  ]
+
+
+@pytest.mark.parametrize(
+  'values',
+  [
+    ('iid:clients=5', 'shares:alpha=5,clients=5'),
+    ('iid:clients=5', 'iid:examples=5'),
+    ('shares:alpha=5,clients=5', 'shares:alpha=1,clients=2'),
+    ('iid:clients=5', 'quantity:clients=5'),
+    ('client', 'case'),
+    ('client',),
+  ],
+)
+def test_other_values_are_told_whole(tmp_path, values):
+  runs = _partitions(tmp_path, *values)
+  axis = sensitivity.over(['partition'], runs)
+  assert axis.title == 'partition'
+  assert sensitivity.lines(runs, axis, _NUMBER)[0].values == values
+
+
+def test_a_label_names_lines_and_with_the_value_groups(tmp_path):
+  runs = _partitions(tmp_path, 'iid:clients=5', 'iid:clients=20')
+  label = groups.flag_label(runs, ['objective'])
+  axis = sensitivity.over(['partition'], runs, label)
+  lines = sensitivity.lines(runs, axis, _NUMBER)
+  assert [line.name for line in lines] == ['mae', 'simclr']
+  found = groups.group(runs, label=axis.of_groups())
+  assert [group.name for group in found] == ['5 mae', '5 simclr', '20 mae', '20 simclr']
+  assert sensitivity.over(['partition'], runs).of_groups() is None
 
 
 def test_runs_that_have_not_finished_do_not_count(tmp_path):

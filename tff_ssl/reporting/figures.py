@@ -27,6 +27,8 @@ _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
 _PANELS_IN_A_ROW = 2
 # Against a flag, which has few values.
 _PANELS_OVER_IN_A_ROW = 4
+# Letters beneath the axis of a panel that have room side by side.
+_TICK_LETTERS = 48
 # Letters of a legend that fit in one line, and what a handle takes.
 _LEGEND_LETTERS, _HANDLE_LETTERS = 135, 8
 # A series of so few rounds is drawn with its points.
@@ -78,6 +80,7 @@ def draw_over(
   ticks = sensitivity.ordered(
     list(dict.fromkeys(value for line in every for value in line.values))
   )
+  is_crowded = sum(map(len, ticks)) > _TICK_LETTERS
   in_a_row = min(len(panels), _PANELS_OVER_IN_A_ROW)
   rows = math.ceil(len(panels) / in_a_row)
   figure = _new(rows, names)
@@ -96,6 +99,9 @@ def draw_over(
     plot.set_title(title, loc='left', fontsize=10.5, color=look.INK)
     plot.set_xlabel(flag, color=look.INK, fontsize=9)
     plot.set_xticks(range(len(ticks)), [*map(look.plain, ticks)])
+    if is_crowded:
+      for label in plot.get_xticklabels():
+        label.set(rotation=20, ha='right')
     plot.yaxis.set_major_formatter(_PER_CENT)
     look.style_axes(plot)
   return figure

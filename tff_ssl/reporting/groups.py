@@ -37,16 +37,16 @@ _SEED = 'seed'
 # Two data sets of one name, such as two folders of images, have other examples.
 EXAMPLES = 'examples'
 _DIGITS_OF_EXAMPLES = 8
+# Flags that together say which method a run is of, and what stands for them.
+CHOOSERS = ('method', 'algorithm', 'objective')
+METHOD = 'method'
 # Named first, and kept where a name would be too long.
-_FIRST = ('algorithm', 'task')
+_FIRST = (*CHOOSERS, 'task')
 _SINGLE = 'all runs'
 # Letters of a name, in a legend's line or the first column of a table.
 _LONGEST_NAME = 60
 # Letters of a label, which names a column or a line in a paper.
 _LONGEST_LABEL = 20
-# Flags that together say which method a run is of, and what stands for them.
-CHOOSERS = ('method', 'algorithm', 'objective')
-METHOD = 'method'
 
 
 class Label(NamedTuple):

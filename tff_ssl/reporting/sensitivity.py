@@ -1,10 +1,11 @@
 """Numbers of runs against a flag: how much a result depends on one setting."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import csv
 import dataclasses
 import math
 import os
+import re
 
 import numpy as np
 
@@ -41,10 +42,56 @@ class Axis:
       return self.value_of(run)
     return groups_lib.text(run.flags[self.flags[0]])
 
+  def of_groups(self) -> groups_lib.Label | None:
+    """Returns what names groups, each of one value; None where lines have no label."""
+    if self.label is None:
+      return None
+    of_line = self.label.of_run
+    return groups_lib.Label(
+      lambda run: f'{self.value(run)} {of_line(run)}', (*self.label.flags, *self.flags)
+    )
 
-def over(flags: Sequence[str]) -> Axis:
-  """Returns the axis of a flag, and of flags that change with it."""
-  return Axis(flags[0], tuple(flags))
+
+def over(
+  flags: Sequence[str],
+  runs: Sequence[runs_lib.Run] = (),
+  label: groups_lib.Label | None = None,
+) -> Axis:
+  """Returns the axis of a flag, and of flags that change with it.
+
+  Of values such as 'shares:alpha=0.02,clients=5' that differ in alpha alone, alpha is
+  the title, and its values are shown.
+
+  Args:
+    flags: Their names.
+    runs: All that are compared.
+    label: See `Axis`.
+  """
+  first = flags[0]
+  values = {groups_lib.text(run.flags[first]) for run in runs if first in run.flags}
+  part = _only_part(values)
+  if part is None:
+    return Axis(first, tuple(flags), label=label)
+  title, shown = part
+
+  def value_of(run: runs_lib.Run) -> str:
+    return shown[groups_lib.text(run.flags[first])]
+
+  return Axis(title, tuple(flags), value_of, label)
+
+
+def _only_part(values: Collection[str]) -> tuple[str, dict[str, str]] | None:
+  """Returns the name and the values of the one part in which values differ."""
+  parts = {value: re.split('[:,]', value) for value in values}
+  if len({*map(len, parts.values())}) != 1:
+    return None
+  differing = [each for each in zip(*parts.values(), strict=True) if len({*each}) > 1]
+  if len(differing) != 1:
+    return None
+  named = [part.partition('=') for part in differing[0]]
+  if len({name for name, _, _ in named}) > 1 or not all(sign for _, sign, _ in named):
+    return None
+  return named[0][0], dict(zip(parts, (value for _, _, value in named), strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
