@@ -71,7 +71,7 @@ def main() -> None:
   failures = []
   try:
     if wanted:
-      run = runner.Runner(store, jobs.at_a_time(), stream=sys.stderr)
+      run = runner.Runner(store, chosen, jobs.at_a_time(), stream=sys.stderr)
       failures = run.run(wanted)
   finally:
     judged = [
@@ -120,7 +120,10 @@ def _listed(chosen: list[claim_lib.Claim], store: store_lib.Store) -> str:
   """Returns a line a claim: its id, how many runs are done, and the sentence."""
   lines = []
   for claim in chosen:
-    done = [store.has(run, k) for run in claim.runs for k in range(claim.seeds)]
+    needed = claim_lib.columns([claim])
+    done = [
+      store.has(run, k, needed[run]) for run in needed for k in range(claim.seeds)
+    ]
     lines.append(
       f'{claim.id}: {sum(done)} of {len(done)} runs, '
       f'{verdicts.judge(claim, store.values(claim)).text}; {claim.paper}, '

@@ -5,7 +5,7 @@ linear combinations of figures, taken seed by seed, so that the partition and th
 that a seed draws are the same in all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import hashlib
 import json
@@ -207,3 +207,18 @@ class Claim:
   def runs(self) -> list[Run]:
     """Its runs, each once."""
     return list(dict.fromkeys(figure.run for figure in self.figures.values()))
+
+
+def columns(claims: Iterable[Claim]) -> dict[Run, list[str]]:
+  """Returns the columns that claims need of each of their runs.
+
+  Args:
+    claims: The claims.
+  """
+  found: dict[Run, list[str]] = {}
+  for claim in claims:
+    for figure in claim.figures.values():
+      own = found.setdefault(figure.run, [])
+      if figure.column not in own:
+        own.append(figure.column)
+  return found

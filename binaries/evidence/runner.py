@@ -1,6 +1,6 @@
 """Runs what claims need and what is not done yet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import pathlib
 from typing import TextIO
@@ -78,6 +78,7 @@ class Runner(side_by_side.Runner[Job]):
   def __init__(
     self,
     store: store_lib.Store,
+    claims: Iterable[claim_lib.Claim],
     jobs: int,
     start: side_by_side.Start | None = None,
     stream: TextIO | None = None,
@@ -86,18 +87,22 @@ class Runner(side_by_side.Runner[Job]):
 
     Args:
       store: Takes the figures of each run when it ends.
+      claims: Those whose figures are wanted: what only others need, as an encoder's
+        accuracies on another task, is not evaluated.
       jobs: How many run at a time.
       start: Starts a command; None: see `side_by_side.starting`.
       stream: For the progress; None: stderr.
     """
     super().__init__(jobs, start, stream)
     self._store = store
+    self._columns = claim_lib.columns(claims)
 
   def is_done(self, job: Job) -> bool:
     """Returns whether a run's figures are there, after a look into its folder."""
-    if self._store.has(job.run, job.seed):
+    columns = self._columns[job.run]
+    if self._store.has(job.run, job.seed, columns):
       return True
-    numbers = store_lib.read_folder(job.folder, self._store.columns(job.run))
+    numbers = store_lib.read_folder(job.folder, columns)
     if numbers is None:
       return False
     self._store.add(job.run, job.seed, numbers)
@@ -105,8 +110,8 @@ class Runner(side_by_side.Runner[Job]):
 
   def command(self, job: Job) -> list[str]:
     """Returns what follows `python`."""
-    return job.command(self._store.columns(job.run))
+    return job.command(self._columns[job.run])
 
   def missing(self, job: Job) -> str:
     """Returns what figure a run did not leave."""
-    return store_lib.describe_missing(job.folder, self._store.columns(job.run))
+    return store_lib.describe_missing(job.folder, self._columns[job.run])

@@ -36,12 +36,7 @@ class Store:
       ValueError: If the file is not one of figures.
     """
     self._path = pathlib.Path(path)
-    self._columns: dict[claim_lib.Run, list[str]] = {}
-    for claim in claims:
-      for figure in claim.figures.values():
-        columns = self._columns.setdefault(figure.run, [])
-        if figure.column not in columns:
-          columns.append(figure.column)
+    self._columns = claim_lib.columns(claims)
     self._numbers = self._read()
 
   @property
@@ -49,14 +44,10 @@ class Store:
     """All runs of the budget, each once."""
     return list(self._columns)
 
-  def columns(self, run: claim_lib.Run) -> list[str]:
-    """Returns the columns that claims need of a run."""
-    return self._columns[run]
-
-  def has(self, run: claim_lib.Run, seed: int) -> bool:
-    """Returns whether all that claims need of a run and seed is there."""
+  def has(self, run: claim_lib.Run, seed: int, columns: Iterable[str]) -> bool:
+    """Returns whether these figures of a run and seed are there."""
     known = self._numbers.get((run.key, seed), {})
-    return all(column in known for column in self._columns[run])
+    return all(column in known for column in columns)
 
   def add(self, run: claim_lib.Run, seed: int, numbers: Numbers) -> None:
     """Adds the figures of a finished run, and writes the file.
@@ -64,11 +55,10 @@ class Store:
     Args:
       run: The run.
       seed: Its seed.
-      numbers: By column, at least those that claims need.
+      numbers: By column; other columns of the run stay as they are.
     """
-    needed = self._columns[run]
-    rounded = {column: float(f'{numbers[column]:.{_DIGITS}g}') for column in needed}
-    self._numbers[run.key, seed] = rounded
+    rounded = {name: float(f'{value:.{_DIGITS}g}') for name, value in numbers.items()}
+    self._numbers.setdefault((run.key, seed), {}).update(rounded)
     self.write()
 
   def values(self, claim: claim_lib.Claim) -> dict[str, dict[int, float]]:

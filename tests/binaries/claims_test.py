@@ -102,7 +102,7 @@ def _run(tmp_path, claim, fake, seeds=3):
     for seed in range(seeds)
     for run in claim.runs
   ]
-  failures = runner.Runner(store, 2, fake, stream).run(jobs)
+  failures = runner.Runner(store, [claim], 2, fake, stream).run(jobs)
   return store, failures, stream.getvalue()
 
 
@@ -202,6 +202,23 @@ def test_a_figure_of_another_task_is_evaluated_after_the_run(tmp_path):
   assert fake.started == [('evaluate', 'cifar10')]
 
 
+def test_what_only_other_claims_need_is_not_evaluated(tmp_path):
+  """Two claims have the same runs, the second with figures of another task."""
+  claim, moved = _claim(), _claim(column='transfer/cifar100/accuracy')
+  store = store_lib.Store(tmp_path / 'cifar.csv', [claim, moved])
+  for chosen, started in (
+    (claim, [('one', 0), ('two', 0)]),
+    (moved, [('evaluate', 'cifar100')]),
+    (claim, []),
+  ):
+    fake, stream = _Fake(), io.StringIO()
+    jobs = [runner.job(tmp_path / 'runs', run, 0, {}) for run in chosen.runs]
+    assert runner.Runner(store, [chosen], 1, fake, stream).run(jobs) == []
+    assert fake.started == started
+  assert store.values(claim)['one'] == {0: 0.75}
+  assert store.values(moved)['one'] == {0: 0.375}
+
+
 def test_where_the_data_of_both_tasks_are_is_told(tmp_path):
   run = claim_lib.run('a', 'dcco', '--task=cifar10 --rounds=4')
   data = {'cifar10': '/ten', 'cifar100': '/hundred'}
@@ -278,7 +295,7 @@ class Runner(runner.Runner):
 forks._LIBRARIES = ()
 start = None if sys.argv[2] == 'forked' else side_by_side.start
 jobs = [runner.job(folder / 'runs', run, 0, {}) for run in runs]
-Runner(held, 2, start).run(jobs)
+Runner(held, [c], 2, start).run(jobs)
 """
 
 
