@@ -18,13 +18,13 @@ _OF_TEACHERS = (
 )
 _OF_CLIENTS = (
   'LA, BiLevel and the global encoder are within two points of each other, and seeds '
-  'differ by five: of some 287 images a client, evaluated by a tenth of their labels, '
+  'differ by three to five: of some 287 images a client, evaluated by a tenth of their labels, '
   'they cannot be told apart. Only Per can.'
 )
 # Of ten rounds of five epochs on five clients.
 _OF_ROUNDS = (
-  'Nothing collapses in so few rounds: all are above the random encoder, whose figure '
-  'fedema-byol has.'
+  'Little collapses in so few rounds: in the mean all are above the random encoder, '
+  'whose figure fedema-byol has.'
 )
 
 # On digits, by the claim.
@@ -48,12 +48,13 @@ DIGITS: Mapping[str, str] = {
   "stopped. In the authors' code (EasyFL, applications/fedssl/client.py, "
   'load_optimizer) the optimizer of Fed-BYOL has the online networks alone, so that '
   "its ablation changes no more than a client's first round, in which both networks "
-  'are one. Of Fed-SimSiam: nothing collapses in so few rounds.',
+  'are one.',
   'dec-ssl-alpha': f'{_OF_LABELS} (alpha = 5), and Dec-SLRep has little to lose.',
   'dec-ssl-participation': 'With 20 clients of 71 images the classifier of Dec-SL '
   'fails with all of them, too, and has little to lose.',
   'dec-ssl-representation': f'{_OF_LABELS} (dec-ssl-alpha).',
-  'fedsup-finetuned': _OF_TEACHERS,
+  'fedsup-finetuned': 'Labels alone, fine-tuned, are within eight points of all '
+  f'labels. {_OF_TEACHERS}',
   'fedsup-linear': _OF_TEACHERS,
   'fedsup-feature-maps': _OF_TEACHERS,
   'fedsup-consistency': _OF_TEACHERS,
