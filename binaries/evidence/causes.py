@@ -18,8 +18,8 @@ _OF_TEACHERS = (
 )
 _OF_CLIENTS = (
   'LA, BiLevel and the global encoder are within two points of each other, and seeds '
-  'differ by three to five: of some 287 images a client, evaluated by a tenth of their labels, '
-  'they cannot be told apart. Only Per can.'
+  'differ by three to five: of some 287 images a client, evaluated by a tenth of their '
+  'labels, they cannot be told apart. Only Per can.'
 )
 # Of ten rounds of five epochs on five clients.
 _OF_ROUNDS = (
