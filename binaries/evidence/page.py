@@ -1,7 +1,9 @@
 """`docs/claims.md`: a row a claim, written from the figures of its runs alone."""
 
+import collections
 from collections.abc import Iterable, Mapping, Sequence
 import statistics
+from typing import Any
 
 from binaries.evidence import claim as claim_lib
 from binaries.evidence import verdicts
@@ -55,9 +57,20 @@ def build(judged: Iterable[tuple[claim_lib.Claim, verdicts.Values]]) -> str:
   judged.sort(key=lambda each: ids.index(each[0].id))
   results = [(claim, values, verdicts.judge(claim, values)) for claim, values in judged]
   rows = [_row(*result) for result in results]
-  parts = [_TITLE, _table(_COLUMNS, rows)]
+  parts = [_TITLE, _summary(results), _table(_COLUMNS, rows)]
   parts += [_details(*result) for result in results]
   return '\n'.join(parts)
+
+
+def _summary(results: Sequence[tuple[claim_lib.Claim, Any, verdicts.Verdict]]) -> str:
+  """Returns a line for each budget: how many of its claims have which verdict."""
+  lines = []
+  for budget in dict.fromkeys(claim.budget for claim, _, _ in results):
+    texts = [found.text for claim, _, found in results if claim.budget == budget]
+    counted = collections.Counter(text.partition(':')[0] for text in texts)
+    told = ', '.join(f'{text} {count}' for text, count in counted.most_common())
+    lines.append(f'- {budget} ({len(texts)}): {told}\n')
+  return ''.join(lines)
 
 
 def command(claim: claim_lib.Claim) -> str:

@@ -200,6 +200,14 @@ def test_a_claim_of_two_budgets_stands_together():
   assert places[0] < places[1]
 
 
+def test_verdicts_are_counted_by_budget():
+  one, two = _claim(_AHEAD), _claim(_AHEAD, budget='digits')
+  text = page.build(
+    [(one, _above(2, 4, 6)), (one, _above(2, 4, 6)), (two, _above(2, 4))]
+  )
+  assert '\n- cifar, 2 claims: agrees 2\n- digits, 1 claims: unfinished 1\n' in text
+
+
 def test_the_last_of_two_flags_counts():
   run = claim_lib.run('a', 'dcco', '--a=1 --b=2', '--a=3')
   assert run.flags == ('--a=3', '--b=2')
