@@ -202,10 +202,8 @@ def test_a_claim_of_two_budgets_stands_together():
 
 def test_verdicts_are_counted_by_budget():
   one, two = _claim(_AHEAD), _claim(_AHEAD, budget='digits')
-  text = page.build(
-    [(one, _above(2, 4, 6)), (one, _above(2, 4, 6)), (two, _above(2, 4))]
-  )
-  assert '\n- cifar, 2 claims: agrees 2\n- digits, 1 claims: unfinished 1\n' in text
+  judged = [(one, _above(2, 4, 6)), (one, _above(2, 4, 6)), (two, _above(2, 4))]
+  assert '\n- cifar (2): agrees 2\n- digits (1): unfinished 1\n' in page.build(judged)
 
 
 def test_the_last_of_two_flags_counts():
