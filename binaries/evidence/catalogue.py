@@ -26,7 +26,7 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
   """
   found = tuple(claim for paper in _PAPERS for claim in paper.claims(budget))
   check(found)
-  known = causes.DIGITS if budget == 'digits' else {}
+  known = causes.BY_BUDGET[budget]
   return tuple(
     dataclasses.replace(claim, cause=known.get(claim.id, '')) for claim in found
   )

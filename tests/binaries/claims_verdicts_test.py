@@ -247,7 +247,7 @@ def test_the_issue_s_deals_are_there():
     assert len(deals) == {'cifar': 7, 'digits': 5}[budget]
 
 
-def test_causes_are_of_claims_and_of_their_budget_alone():
-  on_digits = {claim.id: claim.cause for claim in catalogue.claims('digits')}
-  assert {name: cause for name, cause in on_digits.items() if cause} == causes.DIGITS
-  assert not any(claim.cause for claim in catalogue.claims('cifar'))
+@pytest.mark.parametrize('budget', claim_lib.BUDGETS)
+def test_causes_are_of_claims_and_of_their_budget_alone(budget):
+  found = {claim.id: claim.cause for claim in catalogue.claims(budget) if claim.cause}
+  assert found == causes.BY_BUDGET[budget]
