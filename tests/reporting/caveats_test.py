@@ -21,6 +21,19 @@ def test_equal_budgets_have_no_caveat(tmp_path):
   )
 
 
+@pytest.mark.parametrize(
+  'flag', ['knn_k', 'finetune_learning_rate', 'finetune_steps', 'supervised_steps']
+)
+def test_accuracies_that_are_measured_otherwise_are_told(tmp_path, flag):
+  folders = [
+    fabricate.run(tmp_path / f'{seed}', {'seed': seed, flag: value})
+    for seed, value in enumerate([20, 20, None])
+  ]
+  assert not found(*folders[:2])
+  (caveat,) = found(*folders)
+  assert caveat.startswith(f'Runs were evaluated with different {flag} (20, unset): ')
+
+
 def test_local_epochs_are_part_of_the_budget(tmp_path):
   few, many = ({'client_work/loss': [1.0] * n} for n in (1, 3))
   one = {'rounds': 3, 'local_epochs': 1}

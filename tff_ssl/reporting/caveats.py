@@ -16,11 +16,15 @@ def find(groups: Sequence[groups_lib.Group]) -> list[str]:
     groups: From `groups.group`.
 
   Returns:
-    Sentences on budgets and data that differ, on flags that names leave out, on groups
-    with the same numbers, on runs that have not finished, and on runs of a group with
-    the same seed.
+    Sentences on budgets and data that differ, on how accuracies were measured, on flags
+    that names leave out, on groups with the same numbers, on runs that have not
+    finished, and on runs of a group with the same seed.
   """
-  sentences = [*_unequal_budgets(groups), *_other_data(groups)]
+  sentences = [
+    *_unequal_budgets(groups),
+    *_other_data(groups),
+    *_measured_otherwise(groups),
+  ]
   if groups[0].unnamed:
     sentences.append(
       f'The groups also differ in {", ".join(groups[0].unnamed)}, which their names '
@@ -36,6 +40,13 @@ def find(groups: Sequence[groups_lib.Group]) -> list[str]:
   return sentences
 
 
+# Flags of evaluation that change accuracies under the same name.
+_OF_MEASURES = (
+  'finetune_learning_rate',
+  'finetune_steps',
+  'knn_k',
+  'supervised_steps',
+)
 # Budgets within this factor are one: cohorts differ by chance.
 _EQUAL = 1.05
 
@@ -104,6 +115,19 @@ def _which(names: Sequence[str]) -> str:
 def _other_data(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
   if groups_lib.EXAMPLES in groups[0].differing:
     yield 'The groups have other data, so their accuracies do not compare.'
+
+
+def _measured_otherwise(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
+  """Compares what is no part of a group, for it changes nothing that is trained."""
+  runs = [run for group in groups for run in group.counted]
+  for flag in _OF_MEASURES:
+    texts = (groups_lib.text(run.flags[flag]) for run in runs if flag in run.flags)
+    values = sorted(set(texts))
+    if len(values) > 1:
+      yield (
+        f'Runs were evaluated with different {flag} ({", ".join(values)}): what it '
+        'changes among their accuracies does not compare.'
+      )
 
 
 def _identical(groups: Sequence[groups_lib.Group]) -> Iterator[str]:

@@ -18,6 +18,8 @@ NEUTRAL = (
   'evaluate_every',
   'evaluation_methods',
   'export_clients',
+  'finetune_learning_rate',
+  'finetune_steps',
   'host_timeout',
   'i_trust_this_network',
   'knn_every',
