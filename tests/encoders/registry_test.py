@@ -51,6 +51,15 @@ def test_what_an_encoder_does_not_take_is_refused(name, options, message):
     registry.build_encoder(name, (16, 16, 3), **options)
 
 
+def _described(family, config, shape=(8, 8, 1)):
+  return {
+    'family': family,
+    'name': family,
+    'image_shape': list(shape),
+    'config': config,
+  }
+
+
 @pytest.mark.parametrize(
   ('family', 'config'),
   [
@@ -60,12 +69,7 @@ def test_what_an_encoder_does_not_take_is_refused(name, options, message):
   ],
 )
 def test_a_description_with_parts_of_units_is_refused(family, config):
-  description = {
-    'family': family,
-    'name': family,
-    'image_shape': [8, 8, 1],
-    'config': config,
-  }
+  description = _described(family, config)
   with pytest.raises(ValueError, match=r'description of a network .* whole'):
     registry.rebuild(description)
   whole = {name: 8 if name in ('channels', 'dim') else v for name, v in config.items()}
@@ -82,12 +86,7 @@ def test_a_description_with_parts_of_units_is_refused(family, config):
 )
 @pytest.mark.parametrize('shape', [[0, 8, 1], [-8, -8, 1], [8, 8, 0]])
 def test_a_description_of_no_image_is_refused(family, config, shape):
-  description = {
-    'family': family,
-    'name': family,
-    'image_shape': shape,
-    'config': config,
-  }
+  description = _described(family, config, shape)
   with pytest.raises(ValueError, match=r'image_shape must be .* of at least 1, got '):
     registry.rebuild(description)
 
@@ -102,11 +101,6 @@ def test_a_description_of_no_image_is_refused(family, config, shape):
 def test_a_description_of_more_layers_than_can_be_built_is_refused(
   family, config, name
 ):
-  description = {
-    'family': family,
-    'name': family,
-    'image_shape': [8, 8, 1],
-    'config': config,
-  }
+  description = _described(family, config)
   with pytest.raises(ValueError, match=f'{name} must be at most 1000, got 1000000000'):
     registry.rebuild(description)
