@@ -56,13 +56,11 @@ def check(flag: flags.FlagHolder[str | None], suffix: str) -> None:
 
 
 def new_folder() -> pathlib.Path:
-  """Returns the folder of --out, which need not exist, and is not that of a run.
+  """Returns the folder of --out, which is given; it need not exist.
 
   Raises:
-    ValueError: If it is not given, or is something else.
+    ValueError: If it is that of a run, or something else.
   """
-  if not OUT.value:
-    raise ValueError('out is not given; it must name a folder.')
   folder = pathlib.Path(OUT.value)
   if (folder / run_config.NAME).exists() or folder.is_file():
     raise ValueError(f'out is {str(folder)!r}; it must be a folder, not that of a run.')

@@ -8,7 +8,6 @@ What each promises, and what not: docs/privacy.md.
 """
 
 from collections.abc import Sequence
-import math
 from typing import Any
 
 from absl import flags
@@ -19,6 +18,7 @@ from binaries.flags import hosts
 from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import expected as expected_lib
+from tff_ssl.computing import checks
 from tff_ssl.runtime import accounting
 
 PLAIN, SECURE, PRIVATE, DISTRIBUTED = 'plain', 'secure', 'private', 'distributed'
@@ -232,8 +232,8 @@ def _check_private() -> None:
       'of them must say how much noise there is.'
     )
   for flag in (NOISE, EPSILON):
-    if flag.value is not None and not (math.isfinite(flag.value) and flag.value > 0):
-      raise ValueError(f'{flag.name} is {flag.value}; it must be positive and finite.')
+    if flag.value is not None:
+      checks.positive(**{flag.name: flag.value})
   if UPDATE_CLIP.value is None:
     raise ValueError(
       f'{given} is given without --{UPDATE_CLIP.name}; it must be the norm to which '

@@ -47,6 +47,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_ssl.computing import checks
+
 # At most so many steps of Newton's method on the margins, and of each system's solver.
 _MAX_STEPS = 300
 # How far from the minimum the solution may be, as a share of its norm.
@@ -98,8 +100,8 @@ class Setting:
       )
     for name in ('tau', 'mu', 'hinge'):
       value = getattr(self, name)
-      if value is not None and not 0 < value < float('inf'):
-        raise ValueError(f'{name} is {value}; it must be positive and finite.')
+      if value is not None:
+        checks.positive(**{name: value})
     if not 0 <= self.beta < 1:
       raise ValueError(f'beta is {self.beta}; it must be in [0, 1).')
     if self.frequent is not None and self.frequent < 1:
