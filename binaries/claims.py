@@ -120,9 +120,10 @@ def _listed(chosen: list[claim_lib.Claim], store: store_lib.Store) -> str:
   """Returns a line a claim: its id, how many runs are done, and the sentence."""
   lines = []
   for claim in chosen:
-    needed = claim_lib.columns([claim])
     done = [
-      store.has(run, k, needed[run]) for run in needed for k in range(claim.seeds)
+      store.has(run, seed, columns)
+      for run, columns in claim_lib.columns([claim]).items()
+      for seed in range(claim.seeds)
     ]
     lines.append(
       f'{claim.id}: {sum(done)} of {len(done)} runs, '

@@ -1,6 +1,5 @@
 """Which tests run where, and how garbage is collected between them."""
 
-import atexit
 from collections.abc import Iterator
 import gc
 import importlib
@@ -91,9 +90,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(contexts, 'contexts')
     if hasattr(config, 'workerinput'):
       contexts.quick.forget_places()
-      # To free gigabytes of objects takes seconds, for which pytest waits. What tests
-      # started has ended with their fixtures by then.
-      atexit.register(os._exit, 0)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,11 +21,6 @@ _OF_CLIENTS = (
   'differ by three to five: of some 287 images a client, evaluated by a tenth of their '
   'labels, they cannot be told apart. Only Per can.'
 )
-# Of ten rounds of five epochs on five clients.
-_OF_ROUNDS = (
-  'Little collapses in so few rounds: in the mean all are above the random encoder, '
-  'whose figure fedema-byol has.'
-)
 
 _DIGITS = {
   'dcco-fedavg-cco': 'Four images of different classes have correlations that are '
@@ -42,7 +37,8 @@ _DIGITS = {
   'ssfl-batch': 'Clients have some 287 images: batches of 256 are one step an epoch, '
   '75 in all, where batches of 32 are 600 and more. An eighth of the steps at four '
   'times the rate learns less.',
-  'fedema-predictor': _OF_ROUNDS,
+  'fedema-predictor': 'Little collapses in so few rounds: in the mean all are above '
+  'the random encoder, whose figure fedema-byol has.',
   'fedema-stop-gradient': 'Here the target is trained where its gradient is not '
   "stopped. In the authors' code (EasyFL, applications/fedssl/client.py, "
   'load_optimizer) the optimizer of Fed-BYOL has the online networks alone, so that '

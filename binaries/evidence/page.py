@@ -3,7 +3,6 @@
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 import statistics
-from typing import Any
 
 from binaries.evidence import claim as claim_lib
 from binaries.evidence import verdicts
@@ -12,7 +11,8 @@ _TITLE = """# The claims of the papers
 
 Written by `make claims` (digits) and `make claims-cifar` from `docs/claims/*.csv`, the
 figures of the runs; the runs and what decides are in
-[`binaries/evidence`](../binaries/evidence/catalogue.py). Nothing here is typed by hand.
+[`binaries/evidence`](../binaries/evidence/catalogue.py). No figure or verdict is typed
+by hand; causes are sentences of [`causes.py`](../binaries/evidence/causes.py).
 
 Figures are the mean and the standard deviation over seeds; differences are taken seed
 by seed, and stand with their standard error. A claim *agrees* where each of its
@@ -62,7 +62,9 @@ def build(judged: Iterable[tuple[claim_lib.Claim, verdicts.Values]]) -> str:
   return '\n'.join(parts)
 
 
-def _summary(results: Sequence[tuple[claim_lib.Claim, Any, verdicts.Verdict]]) -> str:
+def _summary(
+  results: Sequence[tuple[claim_lib.Claim, verdicts.Values, verdicts.Verdict]],
+) -> str:
   """Returns a line for each budget: how many of its claims have which verdict."""
   lines = []
   for budget in dict.fromkeys(claim.budget for claim, _, _ in results):
