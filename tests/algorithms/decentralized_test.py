@@ -235,6 +235,16 @@ def test_one_node_trains_alone(tff_context):
   assert metrics[0]['finalizer']['spectral_gap'] == 1
 
 
+def test_where_no_node_has_examples_models_stay_apart(tff_context):
+  """Not even averaged: no round took place."""
+  process = _build(_config())
+  states, _ = harness.rounds_of(process, [_cohort()])
+  assert _distance(_models(states[1])) > 0.05
+  empty = [node.take(0) for node in _cohort()]
+  state = process.next(states[1], empty).state
+  np.testing.assert_array_equal(_models(state), _models(states[1]))
+
+
 def test_a_model_that_is_set_moves_all_nodes(tff_context):
   process = _build(_config())
   states, _ = harness.rounds_of(process, [_cohort()])

@@ -12,6 +12,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.algorithms import fedmatch
+from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import fedu
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import la_ssfl
@@ -22,6 +23,8 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import server_training
+from tff_ssl.objectives import fixmatch
+from tff_ssl.optimization import schedules
 
 _EXPECTED = {
   # Section 4: one step at rate 1, on fresh statistics.
@@ -102,3 +105,15 @@ def test_defaults(config):
 def test_metrics_of_a_private_aggregation_are_clipped_to_1():
   given = inspect.signature(aggregation.private).parameters
   assert given['metrics_clip'].default == 1.0
+
+
+def test_fedsup_averages_two_groups_each_with_the_teacher():
+  config = fedsup.FedSupConfig()
+  assert config.grouping == grouping.Grouping(groups=2, server_weight=1.0)
+  assert config.feature_weight == schedules.Constant(1.0)
+
+
+def test_fixmatch_takes_pseudo_labels_of_its_paper_s_confidence():
+  """Of Sohn et al., for CIFAR-10."""
+  given = inspect.signature(fixmatch.FixMatchObjective).parameters
+  assert given['threshold'].default == 0.95

@@ -137,6 +137,16 @@ def test_a_client_may_send_counts_alone():
   assert float(result.weight) == int(result.totals['seen']) == 3
 
 
+def test_a_sum_is_sent_as_a_mean_that_weights_make_the_sum_again():
+  function = client_functions.ClientFunction(
+    lambda _, examples: collections.OrderedDict(total=tf.reduce_sum(examples['x']))
+  )
+  examples = {'x': tf.constant([2.0, 4.0, 9.0]), 'example_id': tf.range(3)}
+  result, _ = harness.visit(function, {'total': combine.Sum()}, {}, examples)
+  assert float(result.weight) == 3
+  assert float(result.means['total']) == pytest.approx(5)
+
+
 def test_weights_are_the_function_s():
   result, _ = _visit(_blank(), [1.0, 2.0], _function(client_functions.uniformly))
   assert float(result.weight) == 1

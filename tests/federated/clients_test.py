@@ -44,6 +44,7 @@ def test_is_finite_sees_one_bad_entry(bad):
   good = {'a': tf.ones([3, 2]), 'b': [tf.zeros([]), tf.ones([2], tf.float64)]}
   assert bool(clients.is_finite(good))
   assert bool(clients.is_finite({'a': tf.zeros([0])}))
+  assert bool(clients.is_finite({}))
   values = np.zeros([3, 2], np.float32)
   values[1, 1] = bad
   assert not bool(clients.is_finite({**good, 'c': tf.constant(values)}))
@@ -87,6 +88,11 @@ def test_counts(num_examples, finite, expected):
   for counted in (eager, traced):
     assert tuple(counted) == names
     assert tuple(int(counted[name]) for name in names) == expected
+
+
+def test_who_counts_is_neither_empty_nor_not_finite():
+  sums = {'clients': 7, 'examples': 20, 'empty_clients': 2, 'nonfinite_clients': 1}
+  assert clients.counting(sums) == 4
 
 
 def test_elements_are_single_examples():

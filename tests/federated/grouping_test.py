@@ -95,5 +95,28 @@ def test_the_diversity_is_that_of_the_clients_coefficients(server_weight):
   assert float(grouping.diversity(tf.constant(energy, tf.float32), nothing)) == 0
 
 
+@pytest.mark.parametrize(('groups', 'fields'), [(1, ()), (2, (grouping.GROUP,))])
+def test_clients_of_several_groups_name_theirs(groups, fields):
+  assert grouping.Grouping(groups).client_numbers == fields
+
+
+@pytest.mark.parametrize('examples', [0.0, 6.0])
+def test_the_server_s_model_has_its_share_of_the_parameters_that_it_has(examples):
+  params = {'both': tf.constant([1.0, 2.0]), 'clients': tf.constant([3.0])}
+  arrived = {
+    'update': {
+      'mean': {'both': tf.constant([0.5, -1.0]), 'clients': tf.constant([1.0])},
+      'server_share': tf.constant(0.25),
+      'examples': tf.constant(examples),
+    }
+  }
+  got = grouping.average(params, arrived, {'both': tf.constant([10.0, 20.0])})
+  # 3/4 of the clients' [0.5, 3] and 1/4 of the server's; without clients as it was.
+  expected = {'both': [2.875, 7.25], 'clients': [2.0]} if examples else params
+  assert list(got) == list(params)
+  for name, value in expected.items():
+    np.testing.assert_allclose(got[name], value)
+
+
 def test_without_a_grouped_mean_there_is_no_weight_of_a_group():
   assert grouping.build_to_weight({'update': combine.UPDATE}, None) is None

@@ -38,6 +38,14 @@ def test_one_step_on_all():
   assert metrics['target'] == pytest.approx(examples['y'].mean(), rel=1e-12)
 
 
+@pytest.mark.parametrize('batch_size', [None, 1, 2])
+def test_one_example_is_learnt_from(batch_size):
+  examples = linear_model.examples(1)
+  w, _ = linear_model.train(local_training.LocalPlan(batch_size=batch_size), examples)
+  expected, _ = linear_model.numpy_epoch(linear_model.START, examples, range(1), 1)
+  np.testing.assert_allclose(w, expected, rtol=1e-12)
+
+
 def test_epochs_of_one_batch():
   examples = linear_model.examples(5)
   w, metrics = linear_model.train(local_training.LocalPlan(epochs=3), examples)

@@ -8,14 +8,20 @@ import tensorflow as tf
 
 from tests.objectives import networks
 from tff_ssl.augment import byol
+from tff_ssl.augment import multiview
 from tff_ssl.encoders import projector
 from tff_ssl.losses import cco
 from tff_ssl.objectives import base
+from tff_ssl.objectives import byol as byol_objective
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import moco
+from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import swav
+from tff_ssl.objectives import uniformity
 
 _SEED = tf.constant([1, 2])
 
@@ -302,3 +308,20 @@ def test_constructors_name_what_is_wrong():
   for temperature in (0, float('nan')):
     with pytest.raises(ValueError, match=f'temperature is {temperature}'):
       contrastive.ContrastiveObjective(networks.towers(), temperature=temperature)
+
+
+@pytest.mark.parametrize(
+  'build',
+  [
+    byol_objective.build_byol,
+    moco.build_moco_v1,
+    moco.build_moco_v2,
+    simsiam.build_simsiam,
+    swav.build_swav,
+    uniformity.build_uniformity,
+  ],
+)
+def test_views_are_made_as_the_caller_says_or_as_the_paper(build):
+  views = multiview.by_name('flip')
+  assert build(networks.encoder(), views).model.augmentation is views
+  assert build(networks.encoder()).model.augmentation not in (views, None)
