@@ -24,6 +24,7 @@ from tff_ssl.federated import online_networks
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import per_ssfl as per_ssfl_objective
 from tff_ssl.optimization import schedules
 
 _EXPECTED = {
@@ -113,7 +114,13 @@ def test_fedsup_averages_two_groups_each_with_the_teacher():
   assert config.feature_weight == schedules.Constant(1.0)
 
 
-def test_fixmatch_takes_pseudo_labels_of_its_paper_s_confidence():
-  """Of Sohn et al., for CIFAR-10."""
-  given = inspect.signature(fixmatch.FixMatchObjective).parameters
-  assert given['threshold'].default == 0.95
+@pytest.mark.parametrize(
+  ('objective', 'name', 'default'),
+  [
+    # Of Sohn et al., for CIFAR-10.
+    (fixmatch.FixMatchObjective, 'threshold', 0.95),
+    (per_ssfl_objective.PerSSFLObjective, 'consensus_weight', 1.0),
+  ],
+)
+def test_defaults_of_objectives(objective, name, default):
+  assert inspect.signature(objective).parameters[name].default == default
