@@ -76,6 +76,15 @@ class Figure:
   column: str = LINEAR
 
 
+def untrained(column: str = LINEAR) -> str:
+  """Returns the column of the random encoder, which a run with --baselines has.
+
+  Args:
+    column: Of the trained one.
+  """
+  return f'random_encoder/{column}'
+
+
 def transfer_task(column: str) -> str | None:
   """Returns the task that a column is of, where it is another than the run's.
 

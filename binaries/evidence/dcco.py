@@ -147,7 +147,7 @@ def _longer(budget: str) -> claim_lib.Claim:
   size = 4
   figures = {
     _name(title, size, deal): claim_lib.Figure(
-      _split(budget, _ALGORITHMS[title], size, deal, _LONGER)
+      _split(budget, _ALGORITHMS[title], size, deal, longer=True)
     )
     for title in ('DCCO', 'FedAvg + NT-Xent')
     for deal in _DEALS
@@ -226,7 +226,7 @@ def _figures_of_table_1(budget: str) -> Mapping[str, claim_lib.Figure]:
     f'--baselines --supervised_steps={steps}',
   )
   figures = {
-    'random encoder': claim_lib.Figure(central, 'random_encoder/linear/10%/accuracy'),
+    'random encoder': claim_lib.Figure(central, claim_lib.untrained()),
     'supervised from scratch': claim_lib.Figure(
       central, 'supervised_from_scratch/finetune/10%/accuracy'
     ),
@@ -244,7 +244,7 @@ def _figures_of_table_1(budget: str) -> Mapping[str, claim_lib.Figure]:
 
 
 def _split(
-  budget: str, algorithm: str, size: int, deal: str, more: str = ''
+  budget: str, algorithm: str, size: int, deal: str, *, longer: bool = False
 ) -> claim_lib.Run:
   """Returns a run of Table 1.
 
@@ -253,16 +253,17 @@ def _split(
     algorithm: As the program names it.
     size: Images of a client.
     deal: One of `_DEALS`.
-    more: A flag that is not of the others, '' for none.
+    longer: Whether it is one of `_LONGER`.
   """
   clients = _SPLITS[budget][size]
   name = f'{algorithm}_{clients}x{size}_{deal.replace(" ", "_").lower()}'
   return claim_lib.run(
-    f'{name}_longer' if more else name,
+    f'{name}_longer' if longer else name,
     'dcco',
     _COMMON[budget],
     f'--algorithm={algorithm} {_deal(size, deal)} --clients_per_round={clients}',
-    f'--packs=2 {more}',
+    '--packs=2',
+    _LONGER if longer else '',
   )
 
 
@@ -291,14 +292,14 @@ def _cohorts(budget: str) -> claim_lib.Claim:
     f'{clients} clients': claim_lib.Figure(run) for clients, run in runs.items()
   }
   names = list(figures)
-  untrained = 'random_encoder/linear/10%/accuracy'
+  figures['random encoder'] = claim_lib.Figure(runs[sizes[-1]], claim_lib.untrained())
   return claim_lib.Claim(
     'dcco-cohort',
     _PAPER,
     'Table 2',
     'Larger cohorts of small clients give DCCO better encoders.',
     budget,
-    {**figures, 'random encoder': claim_lib.Figure(runs[sizes[-1]], untrained)},
+    figures,
     tuple(
       claim_lib.ahead(larger, smaller) for smaller, larger in itertools.pairwise(names)
     ),
