@@ -97,6 +97,19 @@ def test_packs_have_all_of_the_noise_once(tff_context):
   assert not np.array_equal(noise, again)
 
 
+def test_packs_have_the_noise_of_rounded_sums(tff_context, monkeypatch):
+  # So coarse that most of what a client can move is rounding: sqrt(d) = 63 quanta of
+  # 67, where its own would be 32 of 36.
+  monkeypatch.setattr(skellam, 'QUANTA', 4)
+  process = _packed(1.5, 4000, clip=4.0)
+  zeros = [{'x': np.zeros(4000, np.float32)}] * 2
+  quanta = process.next(process.initialize(), zeros).result['x']
+  l2 = 4 + np.sqrt(4000)
+  # For whole numbers the l1 norm is at most sqrt(d) times the l2 norm.
+  mu = skellam.variance(1.5, l2, l2 * np.sqrt(4000))
+  assert abs(np.sum(quanta**2) / mu - 4000) < 5 * np.sqrt(2 * 4000)
+
+
 def test_a_sum_of_packs_is_rounded_once(tff_context):
   process = _packed(1e-9, 3, clip=1.0)
   # Each by itself would become nothing.

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import differences
 from tests.algorithms import harness
 from tests.algorithms import with_states
 from tests.objectives import networks
@@ -58,11 +59,6 @@ def _objective():
   return contrastive.ContrastiveObjective(model, _TEMPERATURE)
 
 
-def _simsiam():
-  head = predictor.build_predictor(harness.DIMENSION, 3)
-  return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
-
-
 def _examples(positions):
   generator = np.random.default_rng(3)
   features = generator.normal(size=(sum(_SIZES), 3)).astype(np.float32)
@@ -70,6 +66,11 @@ def _examples(positions):
   return collections.OrderedDict(
     features=features[positions], example_id=ids[positions]
   )
+
+
+def _simsiam():
+  head = predictor.build_predictor(harness.DIMENSION, 3)
+  return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
 
 
 def _config(clusters=2, weight=_WEIGHT):
@@ -135,21 +136,6 @@ def _parts(params, fixed, x, views):
   return _nt_xent(f, g), (of_views - _cosine(_projections(params, x), z)) / 2
 
 
-def _gradient(loss, params):
-  """Returns central differences of a function of parameters by name."""
-  result = {}
-  for name, value in params.items():
-    result[name] = np.zeros_like(value)
-    for place in np.ndindex(value.shape):
-      ends = []
-      for step in (1e-5, -1e-5):
-        moved = {n: v.copy() for n, v in params.items()}
-        moved[name][place] += step
-        ends.append(loss(moved))
-      result[name][place] = (ends[0] - ends[1]) / 2e-5
-  return result
-
-
 def _train(params, k, round):
   """Returns the local model after Algorithm 2, and the means of both losses."""
   batch = _examples(_MEMBERS[k])
@@ -169,7 +155,7 @@ def _train(params, k, round):
       return ssl + _WEIGHT * alignment
 
     seen.append(_parts(params, fixed, x, views))
-    gradient = _gradient(loss, params)
+    gradient = differences.gradient(loss, params, step=1e-5)
     params = {name: value - _RATE * gradient[name] for name, value in params.items()}
   return params, np.mean(seen, axis=0)
 
@@ -284,7 +270,11 @@ def test_all_that_a_client_sends_can_go_through_secure_sums():
     tff.test.assert_contains_secure_aggregation(process.next)
 
 
-def test_noise_in_the_place_of_an_empty_cluster_is_no_update():
+@pytest.mark.parametrize(
+  ('examples', 'moves', 'largest'),
+  [([3, 2, 0], [5 / 3, 5 / 2, 0], 0), ([0, 1, 0], [0, 1, 0], 1)],
+)
+def test_noise_in_the_place_of_an_empty_cluster_is_no_update(examples, moves, largest):
   """As a private sum leaves it there; the choices are counted without noise."""
   algorithm = featarc.describe(
     _objective(), optimizers.build_optimizer(_SERVER), _config(clusters=3)
@@ -298,14 +288,17 @@ def test_noise_in_the_place_of_an_empty_cluster_is_no_update():
   arrived = {
     'update': tf.nest.map_structure(lambda x: tf.ones([3, *x.shape]), params),
     'metrics': metrics,
-    'choice': {'clients': [1, 1, 0], 'weight': [3, 2, 0], 'switches': 0},
+    'choice': {'clients': np.sign(examples), 'weight': examples, 'switches': 0},
   }
   after, _ = train.receive(state, arrived)
   weights = after.global_model_weights
   found = cluster_models.models({**weights.trainable, **weights.non_trainable})
   for name, value in params.items():
-    for j, moved in enumerate((5 / 3, 5 / 2, 0)):
-      np.testing.assert_allclose(found[f'cluster_{j}'][name], value - moved, rtol=1e-6)
+    got = [found[f'cluster_{j}'][name] for j in range(3)]
+    for own, moved in zip(got, moves, strict=True):
+      np.testing.assert_allclose(own, value - moved, rtol=1e-6)
+    reported = cluster_models.reported_of(weights)[name]
+    np.testing.assert_array_equal(reported, got[largest])
 
 
 def test_a_client_goes_where_its_own_features_are():

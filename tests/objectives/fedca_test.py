@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import differences
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
@@ -123,16 +124,14 @@ def test_each_part_has_its_gradient_and_the_context_none():
   )
   assert not any(x is not None for x in tf.nest.flatten(fixed))
   negatives = context[fedca.ROWS].numpy()[_FILLED][[0, 1, 3]]
+  arrays = {name: value.numpy() for name, value in params.items()}
+
+  def by_hand(moved):
+    contrastive = _contrastive(objective, moved, batch, negatives)
+    return contrastive + _BETA * _alignment(moved, context, batch)
+
   for name, index in (('encoder/dense0/kernel', (1, 2)), ('encoder/dense0/bias', (3,))):
-    sides = []
-    for step in (1e-6, -1e-6):
-      moved = {n: value.numpy().copy() for n, value in params.items()}
-      moved[name][index] += step
-      sides.append(
-        _contrastive(objective, moved, batch, negatives)
-        + _BETA * _alignment(moved, context, batch)
-      )
-    slope = (sides[0] - sides[1]) / 2e-6
+    slope = differences.slope(by_hand, arrays, name, index)
     assert gradient[name].numpy()[index] == pytest.approx(slope, rel=1e-4, abs=1e-6)
 
 
