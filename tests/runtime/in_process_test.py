@@ -293,6 +293,26 @@ def test_ctrl_c_ends_a_round_within_two_seconds():
     signal.signal(signal.SIGINT, before)
 
 
+def test_who_waits_in_another_thread_is_told_that_the_context_was_closed():
+  computation, given = _loop(), [np.eye(500, dtype=np.float32)] * 2
+  execution = context.in_process('cpu', concurrency=1, optimize_graphs=False)
+  errors = []
+
+  def call():
+    try:
+      execution.tff_context.invoke(computation, given)
+    except Exception as error:
+      errors.append(str(error))
+
+  caller = threading.Thread(target=call, daemon=True)
+  caller.start()
+  time.sleep(1)
+  assert caller.is_alive()
+  execution.close()
+  caller.join(10)
+  assert errors == ['the execution context was closed while it computed']
+
+
 def test_memory_is_flat_over_rounds_and_computations():
   """120 rounds of 4 MB a client, and computations that are made and dropped."""
   size = 2**20

@@ -128,6 +128,8 @@ class InProcess(tff.framework.SyncContext):
     self._programs: dict[int, tuple[Any, interpreter.Interpreter]] = {}
     self._calling = threading.Lock()
     self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+    # The one that a thread waits for.
+    self._call: _Call | None = None
     self._closed = False
     threading.Thread(target=self._work, name='tff_ssl_server', daemon=True).start()
 
@@ -141,20 +143,27 @@ class InProcess(tff.framework.SyncContext):
     self._owner.check('the execution context')
     call = _Call(comp, arg)
     with self._calling:
-      if self._closed:
-        raise RuntimeError('the execution context is closed')
-      self._calls.put(call)
+      # Before the check: `close` sees the call, or this thread that it is closed.
+      self._call = call
       try:
+        if self._closed:
+          call.end(RuntimeError('the execution context is closed'))
+        else:
+          self._calls.put(call)
         # Another thread computes: in this one a signal would wait for the session.
         return call.result()
       except BaseException:
         if not call.is_done:
           self._abandon(call)
         raise
+      finally:
+        self._call = None
 
   def close(self) -> None:
-    """Ends the threads and frees all sessions."""
+    """Ends the threads and frees all sessions; a thread that waits gets an error."""
     self._closed = True
+    if (call := self._call) is not None:
+      call.end(RuntimeError('the execution context was closed while it computed'))
     self._calls.put(None)
     self._clients.stop()
     self._close_programs()
@@ -233,8 +242,14 @@ class _Call:
     try:
       self._result = execute(comp, arg)
     except BaseException as error:
-      self._error = error
+      self.end(error)
     self._done.set()
+
+  def end(self, error: BaseException) -> None:
+    """Has `result` raise an error, unless the call is done."""
+    if not self._done.is_set():
+      self._error = error
+      self._done.set()
 
   def wait(self, seconds: float) -> None:
     """Waits for the end of it, but not longer."""
