@@ -16,6 +16,7 @@ from tasks import stl10
 from tasks import tables
 from tasks import task as task_lib
 from tasks import tiny_imagenet
+from tff_ssl.computing import checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,8 +153,8 @@ def load(
   """
   if name not in _LOADERS:
     raise ValueError(f'Unknown task {name!r}; allowed are {", ".join(TASKS)}.')
-  if image_size is not None and image_size < 1:
-    raise ValueError(f'image_size is {image_size}; it must be at least 1.')
+  if image_size is not None:
+    checks.at_least(1, image_size=image_size)
   if image_size is not None and name in TABLES:
     raise ValueError(f'image_size is {image_size}; the task {name} has no images.')
   for what, value, taker in (

@@ -9,9 +9,9 @@ Read by the tests that hold the imports (floors_test.py) and the BUILD files
 # named here belongs to that package. A package may be named before it exists.
 FLOORS = (
   ('tff_ssl',),
+  ('tff_ssl.computing',),
   (
     'tff_ssl.augment',
-    'tff_ssl.computing',
     'tff_ssl.encoders',
     'tff_ssl.losses',
     'tff_ssl.optimization',

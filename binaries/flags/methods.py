@@ -8,6 +8,7 @@ from absl import flags
 
 from binaries.flags import paths
 from tff_ssl.algorithms import fedema
+from tff_ssl.computing import checks
 from tff_ssl.federated import online_networks
 from tff_ssl.objectives import spectral
 from tff_ssl.objectives import statistics
@@ -301,13 +302,10 @@ def check() -> None:
     ValueError: If one is out of range.
   """
   for flag in (SPECTRAL_MU, ENCODING_NORM, TEMPERATURE):
-    if flag.value is not None and not flag.value > 0:
-      raise ValueError(f'{flag.name} is {flag.value}; it must be positive.')
+    if flag.value is not None:
+      checks.positive(**{flag.name: flag.value})
   for flag in (OFF_DIAGONAL, ALIGNMENT_WEIGHT):
-    if flag.value < 0:
-      raise ValueError(f'{flag.name} is {flag.value}; it must be at least 0.')
-  if not 0 <= MASK_RATIO.value < 1:
-    raise ValueError(f'{MASK_RATIO.name} is {MASK_RATIO.value}; it must be in [0, 1).')
-  momentum = TARGET_MOMENTUM
-  if momentum.value is not None and not 0 <= momentum.value <= 1:
-    raise ValueError(f'{momentum.name} is {momentum.value}; it must be in [0, 1].')
+    checks.not_negative(**{flag.name: flag.value})
+  checks.below_one(**{MASK_RATIO.name: MASK_RATIO.value})
+  if TARGET_MOMENTUM.value is not None:
+    checks.fraction(**{TARGET_MOMENTUM.name: TARGET_MOMENTUM.value})

@@ -21,6 +21,7 @@ from tff_ssl.algorithms import la_ssfl
 from tff_ssl.algorithms import maml_ssfl
 from tff_ssl.algorithms import mixing
 from tff_ssl.algorithms import per_ssfl
+from tff_ssl.computing import checks
 from tff_ssl.federated import cluster_models
 from tff_ssl.federated import online_networks
 from tff_ssl.runtime import alarm
@@ -133,8 +134,7 @@ def _featarc_config() -> featarc.FeatARCConfig:
 
 
 def _check_at_least_0(flag: flags.FlagHolder[float]) -> None:
-  if not 0 <= flag.value < float('inf'):
-    raise ValueError(f'{flag.name} is {flag.value}; it must be at least 0.')
+  checks.not_negative(**{flag.name: flag.value})
 
 
 def shared_model(

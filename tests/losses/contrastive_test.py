@@ -116,7 +116,9 @@ def test_traces_with_unknown_n():
 
 @pytest.mark.parametrize('temperature', [0.0, -1.0])
 def test_rejects_temperature_not_above_zero(temperature):
-  with pytest.raises(ValueError, match=f'above 0, got {temperature}'):
+  with pytest.raises(
+    ValueError, match=f'temperature is {temperature}; it must be positive'
+  ):
     contrastive.nt_xent(tf.ones([2, 3]), tf.ones([2, 3]), temperature)
 
 

@@ -121,7 +121,7 @@ def test_traces_with_unknown_n():
 @pytest.mark.parametrize(
   ('shapes', 'temperature', 'message'),
   [
-    (((2, 3), (2, 3), (4, 3)), 0.0, 'above 0, got 0'),
+    (((2, 3), (2, 3), (4, 3)), 0.0, 'temperature is 0.0; it must be positive'),
     (((2, 3), (2, 4), (4, 3)), 0.1, r'must both be \[n, d\]'),
     (((2, 3), (2, 3), (4, 5)), 0.1, r'must be \[size, d\]'),
   ],

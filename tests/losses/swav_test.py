@@ -133,11 +133,11 @@ def test_traces_with_unknown_n():
 
 def test_arguments_out_of_range_are_named():
   x = tf.ones([2, 3])
-  with pytest.raises(ValueError, match='temperature must be above 0, got 0'):
+  with pytest.raises(ValueError, match=r'temperature is 0\.0; it must be positive'):
     swav.swapped_prediction(x, x, temperature=0.0)
-  with pytest.raises(ValueError, match='epsilon must be above 0, got -1'):
+  with pytest.raises(ValueError, match=r'epsilon is -1\.0; it must be positive'):
     swav.assignments(x, epsilon=-1.0)
-  with pytest.raises(ValueError, match='iterations must be at least 0, got -1'):
+  with pytest.raises(ValueError, match='iterations is -1; it must be at least 0'):
     swav.assignments(x, iterations=-1)
   with pytest.raises(ValueError, match=r'must be \[n, K\], got shape \(3,\)'):
     swav.assignments(x[0])

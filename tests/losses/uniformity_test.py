@@ -71,5 +71,5 @@ def test_the_gradient_is_that_of_finite_differences():
 
 
 def test_a_potential_needs_a_positive_t():
-  with pytest.raises(ValueError, match=r't is 0\.0; it must be above 0'):
+  with pytest.raises(ValueError, match=r't is 0\.0; it must be positive'):
     uniformity.uniformity(tf.ones([2, 2]), 0.0)

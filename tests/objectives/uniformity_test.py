@@ -62,7 +62,7 @@ def test_the_paper_s_head():
 
 @pytest.mark.parametrize(
   ('wrong', 'message'),
-  [({'weight': -1.0}, 'weight is -1.0'), ({'t': 0.0}, 't is 0.0; it must be above 0')],
+  [({'weight': -1.0}, 'weight is -1.0'), ({'t': 0.0}, 't is 0.0; it must be positive')],
 )
 def test_wrong_numbers_are_refused(wrong, message):
   with pytest.raises(ValueError, match=message):

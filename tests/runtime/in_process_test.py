@@ -367,7 +367,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(tmp_path):
 
 @pytest.mark.parametrize('name', ['concurrency', 'intra_op_threads'])
 def test_numbers_of_threads(name):
-  with pytest.raises(ValueError, match=f'{name} is 0: it must be at least 1'):
+  with pytest.raises(ValueError, match=f'{name} is 0; it must be at least 1'):
     context.in_process('cpu', **{name: 0})
 
 

@@ -29,6 +29,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.computing import checks
+
 
 def num_groups(num_clients: int) -> int:
   """Returns how many groups of two and three K clients make; a single client makes one.
@@ -36,8 +38,7 @@ def num_groups(num_clients: int) -> int:
   Args:
     num_clients: K, at least 1. If K is odd, one group has three.
   """
-  if num_clients < 1:
-    raise ValueError(f'num_clients is {num_clients}; it must be at least 1.')
+  checks.at_least(1, num_clients=num_clients)
   return max(1, num_clients // 2)
 
 
@@ -60,10 +61,8 @@ def deal(num_clients: int, seed: int, round: int) -> np.ndarray:
 
 def check(groups: int, server_weight: float) -> None:
   """Raises ValueError if there is no group, or tau is negative or not finite."""
-  if groups < 1:
-    raise ValueError(f'groups is {groups}; it must be at least 1.')
-  if not 0 <= server_weight < float('inf'):
-    raise ValueError(f'server_weight is {server_weight}; it must be at least 0.')
+  checks.at_least(1, groups=groups)
+  checks.not_negative(server_weight=server_weight)
 
 
 def coefficients(

@@ -26,6 +26,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -51,10 +52,7 @@ class BiLevelConfig:
   proximity_weight: float = 0.1
 
   def __post_init__(self):
-    if not 0 <= self.proximity_weight < float('inf'):
-      raise ValueError(
-        f'proximity_weight is {self.proximity_weight}; it must be at least 0.'
-      )
+    checks.not_negative(proximity_weight=self.proximity_weight)
 
 
 def client_function(

@@ -55,6 +55,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
@@ -90,13 +91,8 @@ class FeatARCConfig:
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
   def __post_init__(self):
-    if self.clusters < 1:
-      raise ValueError(f'clusters is {self.clusters}; it must be at least 1.')
-    if not 0 <= self.alignment_weight < float('inf'):
-      raise ValueError(
-        f'alignment_weight is {self.alignment_weight}; it must be at least 0 and '
-        'finite.'
-      )
+    checks.at_least(1, clusters=self.clusters)
+    checks.not_negative(alignment_weight=self.alignment_weight)
 
 
 def cluster_of(state: client_functions.ClientState, clusters: int) -> int:

@@ -54,7 +54,8 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.encoders import checks
+from tff_ssl.computing import checks
+from tff_ssl.encoders import checks as encoder_checks
 from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
@@ -87,12 +88,8 @@ class FedCAConfig:
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
   def __post_init__(self) -> None:
-    if self.population < 1:
-      raise ValueError(f'population is {self.population}; it must be at least 1.')
-    if self.dictionary_size < 0:
-      raise ValueError(
-        f'dictionary_size is {self.dictionary_size}; it must be at least 0.'
-      )
+    checks.at_least(1, population=self.population)
+    checks.at_least(0, dictionary_size=self.dictionary_size)
 
 
 def initial_context(
@@ -318,5 +315,5 @@ def _checked(
       f'alignment_weight is {objective.alignment_weight} and there are no base_params; '
       'it must be 0, or a base model be given.'
     )
-  checks.params('the base model', objective.model.encoder.specs, base_params)
+  encoder_checks.params('the base model', objective.model.encoder.specs, base_params)
   return base_params

@@ -54,6 +54,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import mixing
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import processes
@@ -101,10 +102,10 @@ class FedEMAConfig:
   def __post_init__(self):
     for name in ('tau', 'constant_mu'):
       value = getattr(self, name)
-      if value is not None and not 0 <= value <= 1:
-        raise ValueError(f'{name} is {value}; it must be in [0, 1].')
-    if self.scaler is not None and not 0 <= self.scaler < float('inf'):
-      raise ValueError(f'scaler is {self.scaler}; it must be at least 0 and finite.')
+      if value is not None:
+        checks.fraction(**{name: value})
+    if self.scaler is not None:
+      checks.not_negative(scaler=self.scaler)
     if self.scaler is not None and self.constant_mu is not None:
       raise ValueError(
         f'scaler is {self.scaler} and constant_mu {self.constant_mu}; one of them must '

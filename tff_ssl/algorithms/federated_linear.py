@@ -54,11 +54,9 @@ class FederatedLinearConfig:
   seed: int = 0
 
   def __post_init__(self) -> None:
-    if self.rounds < 1:
-      raise ValueError(f'rounds is {self.rounds}; it must be at least 1.')
+    checks.at_least(1, rounds=self.rounds)
     checks.positive(learning_rate=self.learning_rate)
-    if self.seed < 0:
-      raise ValueError(f'seed is {self.seed}; it must be at least 0.')
+    checks.at_least(0, seed=self.seed)
     self.fedavg()
 
   def fedavg(self) -> fedavg.FedAvgConfig:

@@ -34,6 +34,7 @@ import tensorflow as tf
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import grouping as grouping_lib
@@ -82,17 +83,13 @@ class FedMatchConfig:
   sparse_below: float = 1e-5
 
   def __post_init__(self) -> None:
-    for name in ('helpers', 'interval'):
-      if getattr(self, name) < 1:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
+    checks.at_least(1, helpers=self.helpers, interval=self.interval)
     if self.population <= self.helpers:
       raise ValueError(
         f'population is {self.population}; it must be above helpers, {self.helpers}.'
       )
-    if not 0 <= self.psi_share <= 1:
-      raise ValueError(f'psi_share is {self.psi_share}; it must be in [0, 1].')
-    if not 0 <= self.sparse_below < float('inf'):
-      raise ValueError(f'sparse_below is {self.sparse_below}; it must be at least 0.')
+    checks.fraction(psi_share=self.psi_share)
+    checks.not_negative(sparse_below=self.sparse_below)
 
 
 def client_function(

@@ -21,6 +21,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
@@ -51,8 +52,7 @@ class AdaptationConfig:
   seed: int = 0
 
   def __post_init__(self):
-    if not 0 <= self.rate < float('inf'):
-      raise ValueError(f'rate is {self.rate}; it must be at least 0.')
+    checks.not_negative(rate=self.rate)
 
 
 def build_adapt(

@@ -130,9 +130,7 @@ def describe(
   """Describes the exchange; see `build_one_round`, and `dtype`: of what is sent."""
   if feature_norm is not None:
     checks.positive(feature_norm=feature_norm)
-  for name, value in (('num_features', num_features), ('num_classes', num_classes)):
-    if value < 1:
-      raise ValueError(f'{name} is {value}; it must be at least 1.')
+  checks.at_least(1, num_features=num_features, num_classes=num_classes)
 
   def initial():
     zeros = collections.OrderedDict(

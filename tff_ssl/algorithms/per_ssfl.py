@@ -26,6 +26,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
@@ -52,10 +53,7 @@ class PerSSFLConfig:
   consensus_weight: float = 1.0
 
   def __post_init__(self):
-    if not 0 <= self.consensus_weight < float('inf'):
-      raise ValueError(
-        f'consensus_weight is {self.consensus_weight}; it must be at least 0.'
-      )
+    checks.not_negative(consensus_weight=self.consensus_weight)
     if self.training.local.proximal_weight:
       raise ValueError(
         f'proximal_weight is {self.training.local.proximal_weight}; Per-SSFL has none, '

@@ -27,6 +27,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
+from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
@@ -44,8 +45,7 @@ class ScaffoldConfig:
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
 
   def __post_init__(self):
-    if self.population < 1:
-      raise ValueError(f'population is {self.population}; it must be at least 1.')
+    checks.at_least(1, population=self.population)
     plan = self.training.local
     used = plan.optimizer.name, plan.optimizer.momentum, plan.accumulate
     if used != ('sgd', 0, 1):

@@ -18,6 +18,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import randomness
+from tff_ssl.computing import checks
 
 # Names the draws of the first view; the number of the view is added.
 _SALT = 200
@@ -36,12 +37,8 @@ class VectorConfig:
   mask_probability: float = 0.3
 
   def __post_init__(self) -> None:
-    if not 0 <= self.noise < float('inf'):
-      raise ValueError(f'noise is {self.noise}; it must be at least 0 and finite.')
-    if not 0 <= self.mask_probability <= 1:
-      raise ValueError(
-        f'mask_probability is {self.mask_probability}; it must be in [0, 1].'
-      )
+    checks.not_negative(noise=self.noise)
+    checks.fraction(mask_probability=self.mask_probability)
 
 
 NOISE_MASK = VectorConfig()

@@ -19,6 +19,7 @@ from tff_ssl.augment import byol
 from tff_ssl.augment import randaugment
 from tff_ssl.augment import randomness
 from tff_ssl.augment import warp
+from tff_ssl.computing import checks
 
 # Other numbers than those of the views (0) and the masks (1) of the same seed.
 _WEAK_SALT = 2
@@ -44,11 +45,12 @@ class WeakStrongConfig:
   cutout: float = 0.5
 
   def __post_init__(self) -> None:
-    for name in ('flip_probability', 'translation', 'cutout'):
-      if not 0 <= getattr(self, name) <= 1:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be in [0, 1].')
-    if self.operations < 0:
-      raise ValueError(f'operations is {self.operations}; it must be at least 0.')
+    checks.fraction(
+      flip_probability=self.flip_probability,
+      translation=self.translation,
+      cutout=self.cutout,
+    )
+    checks.at_least(0, operations=self.operations)
 
 
 def weak_view(

@@ -1,10 +1,42 @@
-"""Checks of the numbers that are given, with one sentence for all who refuse."""
+"""Checks of the numbers that are given, with one sentence for all who refuse.
+
+Each takes numbers by their names and raises ValueError of the first that is out of
+range; NaN always is.
+"""
 
 import math
 
 
 def positive(**values: float) -> None:
-  """Raises ValueError if a number, told by its name, is not positive and finite."""
+  """Refuses numbers that are not positive and finite."""
   for name, value in values.items():
     if not 0 < value < math.inf:
       raise ValueError(f'{name} is {value}; it must be positive and finite.')
+
+
+def not_negative(**values: float) -> None:
+  """Refuses numbers that are below 0 or not finite."""
+  for name, value in values.items():
+    if not 0 <= value < math.inf:
+      raise ValueError(f'{name} is {value}; it must be at least 0 and finite.')
+
+
+def at_least(least: int, **values: float) -> None:
+  """Refuses numbers, as a rule of things, that are below the least that is allowed."""
+  for name, value in values.items():
+    if not value >= least:
+      raise ValueError(f'{name} is {value}; it must be at least {least}.')
+
+
+def fraction(**values: float) -> None:
+  """Refuses numbers outside of [0, 1]."""
+  for name, value in values.items():
+    if not 0 <= value <= 1:
+      raise ValueError(f'{name} is {value}; it must be in [0, 1].')
+
+
+def below_one(**values: float) -> None:
+  """Refuses numbers outside of [0, 1), as momenta must be."""
+  for name, value in values.items():
+    if not 0 <= value < 1:
+      raise ValueError(f'{name} is {value}; it must be in [0, 1).')

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import dense_heads
@@ -65,12 +66,8 @@ class DenseConfig:
   flip: bool = True
 
   def __post_init__(self) -> None:
-    for name in ('num_steps', 'batch_size'):
-      if getattr(self, name) < 1:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
-    for name in ('frozen_rate', 'finetuned_rate'):
-      if not getattr(self, name) > 0:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be above 0.')
+    checks.at_least(1, num_steps=self.num_steps, batch_size=self.batch_size)
+    checks.positive(frozen_rate=self.frozen_rate, finetuned_rate=self.finetuned_rate)
 
 
 @dataclasses.dataclass(frozen=True)

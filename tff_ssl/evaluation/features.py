@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.computing import chunks
 from tff_ssl.evaluation import stages
 
@@ -43,8 +44,7 @@ def build_encode(
     params: Structure, images: np.ndarray, batch_size: int = default_batch_size
   ) -> np.ndarray:
     _check_images(images)
-    if batch_size < 1:
-      raise ValueError(f'batch_size is {batch_size}; it must be at least 1.')
+    checks.at_least(1, batch_size=batch_size)
     params = tf.nest.map_structure(tf.convert_to_tensor, params)
     compiled = function.of(
       tf.nest.map_structure(lambda p: tf.TensorSpec(p.shape, p.dtype), params),

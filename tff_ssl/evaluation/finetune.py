@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import finetune_search
@@ -64,14 +65,13 @@ class FinetuneConfig:
   flip: bool = True
 
   def __post_init__(self) -> None:
-    if not self.learning_rate > 0:
-      raise ValueError(f'learning_rate is {self.learning_rate}; it must be above 0.')
-    if self.batch_size < 1:
-      raise ValueError(f'batch_size is {self.batch_size}; it must be at least 1.')
-    if self.num_steps < 1:
-      raise ValueError(f'num_steps is {self.num_steps}; it must be at least 1.')
-    if self.most_images < 1:
-      raise ValueError(f'most_images is {self.most_images}; it must be at least 1.')
+    checks.positive(learning_rate=self.learning_rate)
+    checks.at_least(
+      1,
+      batch_size=self.batch_size,
+      num_steps=self.num_steps,
+      most_images=self.most_images,
+    )
 
 
 # Source: Appendix B.1, supervised training from scratch.

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_ssl.computing import checks
+
 
 @dataclasses.dataclass(frozen=True)
 class Search:
@@ -56,11 +58,8 @@ class Search:
       )
     if not 0 < self.share < 1:
       raise ValueError(f'share is {self.share}; it must be in (0, 1).')
-    for name in ('at_most', 'few', 'splits'):
-      if getattr(self, name) < 1:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
-    if not self.fallback > 0:
-      raise ValueError(f'fallback is {self.fallback}; it must be above 0.')
+    checks.at_least(1, at_most=self.at_most, few=self.few, splits=self.splits)
+    checks.positive(fallback=self.fallback)
 
 
 class Chosen(NamedTuple):

@@ -14,6 +14,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 # Similarities held at a time: 32 MiB, whatever the number of examples.
 _BLOCK_ELEMENTS = 2**23
 
@@ -32,10 +34,8 @@ class KnnConfig:
   temperature: float = 0.1
 
   def __post_init__(self) -> None:
-    if self.k < 1:
-      raise ValueError(f'k is {self.k}; it must be at least 1.')
-    if not self.temperature > 0:
-      raise ValueError(f'temperature is {self.temperature}; it must be above 0.')
+    checks.at_least(1, k=self.k)
+    checks.positive(temperature=self.temperature)
 
 
 def predict(

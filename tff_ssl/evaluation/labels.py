@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tff_ssl.computing import checks
+
 
 def label_fraction(
   labels: np.ndarray,
@@ -34,8 +36,7 @@ def label_fraction(
   labels = np.asarray(labels)
   if not 0 < fraction <= 1:
     raise ValueError(f'fraction is {fraction}; it must be in (0, 1].')
-  if seed < 0:
-    raise ValueError(f'seed is {seed}; it must be at least 0.')
+  checks.at_least(0, seed=seed)
   if groups is not None and len(groups) != len(labels):
     raise ValueError(
       f'There are {len(groups)} groups for {len(labels)} labels; each label needs one.'

@@ -18,6 +18,8 @@ from sklearn import exceptions
 from sklearn import linear_model
 import threadpoolctl
 
+from tff_ssl.computing import checks
+
 
 @dataclasses.dataclass(frozen=True)
 class LogisticConfig:
@@ -32,14 +34,8 @@ class LogisticConfig:
   max_iterations: int = 1000
 
   def __post_init__(self) -> None:
-    if not self.inverse_penalty > 0:
-      raise ValueError(
-        f'inverse_penalty is {self.inverse_penalty}; it must be above 0.'
-      )
-    if self.max_iterations < 1:
-      raise ValueError(
-        f'max_iterations is {self.max_iterations}; it must be at least 1.'
-      )
+    checks.positive(inverse_penalty=self.inverse_penalty)
+    checks.at_least(1, max_iterations=self.max_iterations)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.evaluation import batches
 from tff_ssl.evaluation import linear
 from tff_ssl.optimization import lars
@@ -39,14 +40,9 @@ class LarsConfig:
   momentum: float = 0.9
 
   def __post_init__(self) -> None:
-    if not self.learning_rate > 0:
-      raise ValueError(f'learning_rate is {self.learning_rate}; it must be above 0.')
-    if self.batch_size < 1:
-      raise ValueError(f'batch_size is {self.batch_size}; it must be at least 1.')
-    if self.num_steps < 1:
-      raise ValueError(f'num_steps is {self.num_steps}; it must be at least 1.')
-    if not 0 <= self.momentum < 1:
-      raise ValueError(f'momentum is {self.momentum}; it must be in [0, 1).')
+    checks.positive(learning_rate=self.learning_rate)
+    checks.at_least(1, batch_size=self.batch_size, num_steps=self.num_steps)
+    checks.below_one(momentum=self.momentum)
 
 
 def paper_config(num_labels: int) -> LarsConfig:

@@ -102,12 +102,10 @@ class Setting:
       value = getattr(self, name)
       if value is not None:
         checks.positive(**{name: value})
-    if not 0 <= self.beta < 1:
-      raise ValueError(f'beta is {self.beta}; it must be in [0, 1).')
-    if self.frequent is not None and self.frequent < 1:
-      raise ValueError(f'frequent is {self.frequent}; it must be at least 1.')
-    if self.seed < 0:
-      raise ValueError(f'seed is {self.seed}; it must be at least 0.')
+    checks.below_one(beta=self.beta)
+    if self.frequent is not None:
+      checks.at_least(1, frequent=self.frequent)
+    checks.at_least(0, seed=self.seed)
 
   @property
   def rows(self) -> int:

@@ -24,8 +24,7 @@ class LocalSteps:
 
   def __post_init__(self):
     checks.positive(client_learning_rate=self.client_learning_rate)
-    if self.local_steps < 1:
-      raise ValueError(f'local_steps is {self.local_steps}; it must be at least 1.')
+    checks.at_least(1, local_steps=self.local_steps)
 
   def descend(
     self, params: base.Params, gradient: Callable[[base.Params], base.Params]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import population
@@ -63,18 +64,13 @@ class LocalPlan:
   drop_last: str = SMALL
 
   def __post_init__(self):
-    if self.epochs < 1:
-      raise ValueError(f'epochs is {self.epochs}; it must be at least 1.')
-    if self.batch_size is not None and self.batch_size < 1:
-      raise ValueError(f'batch_size is {self.batch_size}; it must be at least 1.')
-    if self.accumulate < 1:
-      raise ValueError(f'accumulate is {self.accumulate}; it must be at least 1.')
+    checks.at_least(1, epochs=self.epochs)
+    if self.batch_size is not None:
+      checks.at_least(1, batch_size=self.batch_size)
+    checks.at_least(1, accumulate=self.accumulate)
     if self.accumulate > 1 and self.batch_size is None:
       raise ValueError(f'accumulate is {self.accumulate}; it needs a batch_size.')
-    if not 0 <= self.proximal_weight < float('inf'):
-      raise ValueError(
-        f'proximal_weight is {self.proximal_weight}; it must be at least 0.'
-      )
+    checks.not_negative(proximal_weight=self.proximal_weight)
     if self.drop_last not in DROP_LAST:
       raise ValueError(
         f'drop_last is {self.drop_last!r}; allowed are {", ".join(DROP_LAST)}.'

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.computing import checks
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import lars
 from tff_ssl.optimization import schedules
@@ -64,14 +65,13 @@ class OptimizerConfig:
       raise ValueError(
         f'momentum is {self.momentum}; only sgd and lars take it, not {self.name}.'
       )
-    if self.momentum is not None and not 0 <= self.momentum < 1:
-      raise ValueError(f'momentum is {self.momentum}; it must be in [0, 1).')
+    if self.momentum is not None:
+      checks.below_one(momentum=self.momentum)
     if self.name not in _DECAYING and self.weight_decay:
       raise ValueError(
         f'weight_decay is {self.weight_decay}; only lars and adamw take it.'
       )
-    if not 0 <= self.weight_decay < float('inf'):
-      raise ValueError(f'weight_decay is {self.weight_decay}; it must be at least 0.')
+    checks.not_negative(weight_decay=self.weight_decay)
     self.build_schedule()
 
   def build_schedule(self) -> schedules.Schedule:
@@ -120,8 +120,7 @@ class Lars(tff.learning.optimizers.Optimizer):
     Raises:
       ValueError: If a value is out of its range.
     """
-    if learning_rate < 0:
-      raise ValueError(f'learning_rate is {learning_rate}; it must be at least 0.')
+    checks.not_negative(learning_rate=learning_rate)
     lars.check_hyperparameters(momentum, weight_decay, trust_coefficient=0.001)
     self._learning_rate = learning_rate
     self._momentum = momentum
@@ -165,8 +164,7 @@ class AdamW(tff.learning.optimizers.Optimizer):
     Raises:
       ValueError: If a value is out of its range.
     """
-    if learning_rate < 0:
-      raise ValueError(f'learning_rate is {learning_rate}; it must be at least 0.')
+    checks.not_negative(learning_rate=learning_rate)
     adam.check_hyperparameters(0.9, 0.999, 1e-8, weight_decay)
     self._learning_rate = learning_rate
     self._weight_decay = weight_decay

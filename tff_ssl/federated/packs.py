@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.federated import clients
 
 EXAMPLES = 'examples'
@@ -78,8 +79,7 @@ def deal(
   """
   if not len(sizes):
     raise ValueError('The cohort is empty; it must hold at least one client.')
-  if num_packs < 1:
-    raise ValueError(f'num_packs is {num_packs}; it must be at least 1.')
+  checks.at_least(1, num_packs=num_packs)
   weights = [bytes_per_client + int(size) * bytes_per_example for size in sizes]
   parts = math.ceil(sum(weights) / (MAX_BYTES * num_packs))
   count = min(num_packs * max(1, parts), len(sizes))

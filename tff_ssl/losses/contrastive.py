@@ -6,6 +6,8 @@ Contrastive Learning of Visual Representations. ICML 2020.
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 
 def nt_xent(
   f: tf.Tensor,
@@ -39,8 +41,7 @@ def nt_xent(
 
   Source: Chen et al. 2020, Eq. 1 and Algorithm 1.
   """
-  if temperature <= 0.0:
-    raise ValueError(f'The temperature must be above 0, got {temperature}.')
+  checks.positive(temperature=temperature)
   if f.shape.rank != 2 or not f.shape.is_compatible_with(g.shape):
     raise ValueError(
       f'The encodings f and g must both be [n, d], got shapes {f.shape} and {g.shape}.'

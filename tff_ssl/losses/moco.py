@@ -6,6 +6,8 @@ Unsupervised Visual Representation Learning. CVPR 2020.
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 
 def info_nce(
   queries: tf.Tensor,
@@ -35,8 +37,7 @@ def info_nce(
 
   Source: He et al. 2020, Eq. 1 and Algorithm 1.
   """
-  if temperature <= 0.0:
-    raise ValueError(f'The temperature must be above 0, got {temperature}.')
+  checks.positive(temperature=temperature)
   if queries.shape.rank != 2 or not queries.shape.is_compatible_with(keys.shape):
     raise ValueError(
       f'The queries and keys must both be [n, d], got shapes {queries.shape} and '

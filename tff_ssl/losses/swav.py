@@ -10,6 +10,8 @@ overflow.
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 
 def assignments(
   scores: tf.Tensor, epsilon: float = 0.05, iterations: int = 3
@@ -33,10 +35,8 @@ def assignments(
   Source: Caron et al. 2020, Eqs. 3 to 5 and Appendix A.1; Q is transposed here, and a
   row scaled by n.
   """
-  if epsilon <= 0.0:
-    raise ValueError(f'epsilon must be above 0, got {epsilon}.')
-  if iterations < 0:
-    raise ValueError(f'iterations must be at least 0, got {iterations}.')
+  checks.positive(epsilon=epsilon)
+  checks.at_least(0, iterations=iterations)
   if scores.shape.rank != 2:
     raise ValueError(f'The scores must be [n, K], got shape {scores.shape}.')
   log_q = tf.stop_gradient(scores) / epsilon
@@ -78,8 +78,7 @@ def swapped_prediction(
   Source: Caron et al. 2020, Eqs. 1 and 2; the mean of the two views' terms, as in the
   authors' program.
   """
-  if temperature <= 0.0:
-    raise ValueError(f'The temperature must be above 0, got {temperature}.')
+  checks.positive(temperature=temperature)
   if not scores_1.shape.is_compatible_with(scores_2.shape):
     raise ValueError(
       f'The scores of both views must be [n, K], got shapes {scores_1.shape} and '

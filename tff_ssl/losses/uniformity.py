@@ -6,6 +6,8 @@ Alignment and Uniformity on the Hypersphere. ICML 2020.
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
+
 
 def alignment(f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
   """Mean squared distance of the two views' normalised encodings, from 0 to 4.
@@ -40,8 +42,7 @@ def uniformity(x: tf.Tensor, t: float = 2.0) -> tf.Tensor:
 
   Source: Wang and Isola 2020, Section 4.1, L_uniform.
   """
-  if t <= 0.0:
-    raise ValueError(f't is {t}; it must be above 0.')
+  checks.positive(t=t)
   x = tf.math.l2_normalize(x, axis=1)
   n = tf.shape(x)[0]
   exponents = 2 * t * (tf.matmul(x, x, transpose_b=True) - 1)

@@ -68,10 +68,7 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
 
   def __post_init__(self) -> None:
     checks.positive(temperature=self.temperature)
-    if not 0 <= self.alignment_weight < float('inf'):
-      raise ValueError(
-        f'alignment_weight is {self.alignment_weight}; it must be at least 0.'
-      )
+    checks.not_negative(alignment_weight=self.alignment_weight)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import weak_strong
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import pseudo_labels
 from tff_ssl.objectives import base
@@ -109,9 +110,12 @@ class UnlabelledObjective:
 
   def __post_init__(self) -> None:
     fixmatch.check_threshold(self.threshold)
-    for name in ('consistency_weight', 'agreement_weight', 'l1_weight', 'l2_weight'):
-      if not 0 <= getattr(self, name) < float('inf'):
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 0.')
+    checks.not_negative(
+      consistency_weight=self.consistency_weight,
+      agreement_weight=self.agreement_weight,
+      l1_weight=self.l1_weight,
+      l2_weight=self.l2_weight,
+    )
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

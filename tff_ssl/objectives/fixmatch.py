@@ -16,6 +16,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import weak_strong
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import pseudo_labels
 from tff_ssl.objectives import base
@@ -100,5 +101,4 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
 
 def check_threshold(threshold: float) -> None:
   """Raises ValueError if a threshold of probabilities is not in [0, 1]."""
-  if not 0 <= threshold <= 1:
-    raise ValueError(f'threshold is {threshold}; it must be in [0, 1].')
+  checks.fraction(threshold=threshold)

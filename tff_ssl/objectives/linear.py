@@ -9,6 +9,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.objectives import base
 from tff_ssl.objectives import supervised
 
@@ -30,9 +31,7 @@ class LinearObjective(base.LossOfEncodings, base.SharesAll):
   num_classes: int
 
   def __post_init__(self) -> None:
-    for name in ('num_features', 'num_classes'):
-      if getattr(self, name) < 1:
-        raise ValueError(f'{name} is {getattr(self, name)}; it must be at least 1.')
+    checks.at_least(1, num_features=self.num_features, num_classes=self.num_classes)
 
   @property
   def shared_prefixes(self) -> tuple[str, ...]:

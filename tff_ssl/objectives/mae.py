@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.augment import masking
+from tff_ssl.computing import checks
 from tff_ssl.encoders import decoder as decoder_lib
 from tff_ssl.encoders import network
 from tff_ssl.encoders import vit
@@ -56,8 +57,7 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
   normalised_pixels: bool = True
 
   def __post_init__(self) -> None:
-    if not 0.0 <= self.mask_ratio < 1.0:
-      raise ValueError(f'mask_ratio is {self.mask_ratio}; it must be in [0, 1).')
+    checks.below_one(mask_ratio=self.mask_ratio)
     patches = self.encoder.num_patches
     if not self.num_visible or (self.mask_ratio and self.num_visible == patches):
       raise ValueError(

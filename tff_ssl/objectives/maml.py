@@ -21,6 +21,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.objectives import base
 from tff_ssl.optimization import scalars
@@ -47,8 +48,7 @@ class MamlObjective:
   second_order: bool = True
 
   def __post_init__(self) -> None:
-    if not 0 <= self.inner_rate < float('inf'):
-      raise ValueError(f'inner_rate is {self.inner_rate}; it must be at least 0.')
+    checks.not_negative(inner_rate=self.inner_rate)
     if isinstance(self.objective, base.Stateful):
       raise ValueError(
         f'The objective of MAML is a {type(self.objective).__name__}; it must be one '

@@ -60,8 +60,7 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
     checks.positive(temperature=self.temperature)
-    if self.queue_size < 1:
-      raise ValueError(f'queue_size is {self.queue_size}; it must be at least 1.')
+    checks.at_least(1, queue_size=self.queue_size)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

@@ -17,6 +17,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
@@ -37,10 +38,7 @@ class PerSSFLObjective:
   consensus_weight: float = 1.0
 
   def __post_init__(self) -> None:
-    if not 0 <= self.consensus_weight < float('inf'):
-      raise ValueError(
-        f'consensus_weight is {self.consensus_weight}; it must be at least 0.'
-      )
+    checks.not_negative(consensus_weight=self.consensus_weight)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:

@@ -126,11 +126,7 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       raise ValueError(
         f'loss_name is {self.loss_name!r}; allowed are {", ".join(LOSSES)}.'
       )
-    if not 0 <= self.off_diagonal_weight < float('inf'):
-      raise ValueError(
-        f'off_diagonal_weight is {self.off_diagonal_weight}; it must be at least 0 and '
-        'finite.'
-      )
+    checks.not_negative(off_diagonal_weight=self.off_diagonal_weight)
     if self.encoding_norm is not None:
       checks.positive(encoding_norm=self.encoding_norm)
     f_dim, g_dim = self.model.output_dims

@@ -66,15 +66,9 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
   queue_size: int = 0
 
   def __post_init__(self) -> None:
-    if self.num_prototypes < 1:
-      raise ValueError(
-        f'num_prototypes is {self.num_prototypes}; it must be at least 1.'
-      )
+    checks.at_least(1, num_prototypes=self.num_prototypes)
     checks.positive(temperature=self.temperature, epsilon=self.epsilon)
-    if self.iterations < 0:
-      raise ValueError(f'iterations is {self.iterations}; it must be at least 0.')
-    if self.queue_size < 0:
-      raise ValueError(f'queue_size is {self.queue_size}; it must be at least 0.')
+    checks.at_least(0, iterations=self.iterations, queue_size=self.queue_size)
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.objectives import base
 from tff_ssl.optimization import scalars
@@ -18,8 +19,7 @@ TARGET = 'target'
 
 def check_momentum(momentum: float) -> None:
   """Raises ValueError if the momentum is not in [0, 1]."""
-  if not 0.0 <= momentum <= 1.0:
-    raise ValueError(f'momentum is {momentum}; it must be in [0, 1].')
+  checks.fraction(momentum=momentum)
 
 
 def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.State:

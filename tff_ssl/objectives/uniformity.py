@@ -15,6 +15,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.augment import multiview
+from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import uniformity
 from tff_ssl.objectives import base
@@ -43,10 +44,8 @@ class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   t: float = 2.0
 
   def __post_init__(self) -> None:
-    if not 0 <= self.weight < float('inf'):
-      raise ValueError(f'weight is {self.weight}; it must be at least 0 and finite.')
-    if not 0 < self.t < float('inf'):
-      raise ValueError(f't is {self.t}; it must be above 0 and finite.')
+    checks.not_negative(weight=self.weight)
+    checks.positive(t=self.t)
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import scalars
 from tff_ssl.optimization import sgd
@@ -45,18 +46,15 @@ class LocalOptimizer:
   def __post_init__(self) -> None:
     if self.name not in NAMES:
       raise ValueError(f'optimizer is {self.name!r}; allowed are {", ".join(NAMES)}.')
-    if not 0 <= self.momentum < 1:
-      raise ValueError(f'momentum is {self.momentum}; it must be in [0, 1).')
+    checks.below_one(momentum=self.momentum)
     if self.name != 'sgd' and self.momentum:
       raise ValueError(
         f'momentum is {self.momentum}; only sgd takes it, not {self.name}.'
       )
     if self.nesterov and not self.momentum:
       raise ValueError('nesterov is True; it needs a momentum above 0.')
-    if not 0 <= self.weight_decay < float('inf'):
-      raise ValueError(f'weight_decay is {self.weight_decay}; it must be at least 0.')
-    if not 0 <= self.beta_2 < 1:
-      raise ValueError(f'beta_2 is {self.beta_2}; it must be in [0, 1).')
+    checks.not_negative(weight_decay=self.weight_decay)
+    checks.below_one(beta_2=self.beta_2)
     if self.name == 'sgd' and self.beta_2 != _BETA_2:
       raise ValueError(
         f'beta_2 is {self.beta_2}; only adam and adamw take it, not sgd.'

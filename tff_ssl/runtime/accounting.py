@@ -312,8 +312,7 @@ def solve(
     ValueError: If a number is out of range, or no noise is enough.
   """
   checks.positive(epsilon=epsilon)
-  if rounds < 1:
-    raise ValueError(f'rounds is {rounds}; it must be at least 1.')
+  checks.at_least(1, rounds=rounds)
 
   def accountant(z: float, orders: Sequence[float] | None) -> Accountant:
     terms = Terms(

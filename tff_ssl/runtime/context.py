@@ -20,6 +20,7 @@ import os
 
 import tensorflow_federated as tff
 
+from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.runtime import contexts
 from tff_ssl.runtime import hosts as hosts_lib
@@ -123,10 +124,7 @@ def _checked(concurrency: int | None, intra_op_threads: int) -> int:
   """Returns how many clients are computed at the same time, after checks."""
   if concurrency is None:
     concurrency = sessions.cores()
-  if concurrency < 1:
-    raise ValueError(f'concurrency is {concurrency}: it must be at least 1')
-  if intra_op_threads < 1:
-    raise ValueError(f'intra_op_threads is {intra_op_threads}: it must be at least 1')
+  checks.at_least(1, concurrency=concurrency, intra_op_threads=intra_op_threads)
   return concurrency
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_ssl.algorithms import federated_linear
+from tff_ssl.computing import checks
 from tff_ssl.evaluation import linear as probe_lib
 from tff_ssl.objectives import linear
 from tff_ssl.runtime import feature_clients
@@ -47,12 +48,7 @@ class FederatedProbe:
     Raises:
       ValueError: If `clients_per_round` or `num_classes` is below 1.
     """
-    for name, value in (
-      ('clients_per_round', clients_per_round),
-      ('num_classes', num_classes),
-    ):
-      if value < 1:
-        raise ValueError(f'{name} is {value}; it must be at least 1.')
+    checks.at_least(1, clients_per_round=clients_per_round, num_classes=num_classes)
     self._partition = partition
     self._num_classes = num_classes
     self._clients_per_round = clients_per_round

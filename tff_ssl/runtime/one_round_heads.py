@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import one_round
+from tff_ssl.computing import checks
 from tff_ssl.evaluation import closed_form
 from tff_ssl.runtime import feature_clients
 from tff_ssl.runtime import simulation
@@ -43,8 +44,7 @@ class OneRoundHeads:
     Raises:
       ValueError: If `num_classes` is below 1.
     """
-    if num_classes < 1:
-      raise ValueError(f'num_classes is {num_classes}; it must be at least 1.')
+    checks.at_least(1, num_classes=num_classes)
     self._partition = partition
     self._num_classes = num_classes
     self._num_packs = num_packs

@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.computing import checks
 from tff_ssl.federated import parts as parts_lib
 from tff_ssl.federated import placed
 from tff_ssl.federated import processes
@@ -49,8 +50,7 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
       builder of this library, or its aggregation acts on each client, as of secure
       sums.
   """
-  if parts < 1:
-    raise ValueError(f'parts is {parts}; it must be at least 1.')
+  checks.at_least(1, parts=parts)
   graph = getattr(process, 'graph', None)
   if graph is None:
     raise ValueError(

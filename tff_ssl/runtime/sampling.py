@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_ssl.computing import checks
 from tff_ssl.partition import ids as ids_lib
 
 
@@ -177,8 +178,7 @@ class Batches:
     """
     if not len(positions):
       raise ValueError('positions is empty: a batch needs at least one example')
-    if batch_size < 1:
-      raise ValueError(f'batch_size is {batch_size}: it must be at least 1')
+    checks.at_least(1, batch_size=batch_size)
     self._positions = np.sort(positions)
     self._batch_size = min(batch_size, len(positions))
     self._seed = seed

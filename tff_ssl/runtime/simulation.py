@@ -21,6 +21,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.federated import clients as clients_lib
 from tff_ssl.federated import packs
@@ -65,8 +66,7 @@ class Clients:
     """
     if num_packs is None:
       num_packs = sessions.cores()
-    if num_packs < 0:
-      raise ValueError(f'num_packs is {num_packs}; it must be at least 0.')
+    checks.at_least(0, num_packs=num_packs)
     if num_packs and aggregation is not None and aggregation.packs is None:
       logging.warning(
         'Clients are not packed: the aggregation acts on each of them. Rounds are '
