@@ -36,7 +36,7 @@ help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
 	@echo 'make byol-collapse  BYOL with group and batch norm; draws docs/figures'
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
-	@echo 'make claims-cifar the same on CIFAR-10 (days); both go on where they stopped'
+	@echo 'make claims-cifar the same on CIFAR (days); both go on where they stopped'
 	@echo 'make test         run the tests (ARGS: for pytest)'
 	@echo 'make test-long    run those of more methods that take the most time'
 	@echo 'make check        lint, formatting and types'

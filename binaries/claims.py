@@ -32,7 +32,8 @@ _BUDGET = flags.DEFINE_enum(
   'budget',
   'digits',
   claim_lib.BUDGETS,
-  'Which claims: digits, minutes a run; cifar, minutes to hours a run, on CIFAR-10.',
+  'Which claims: digits, minutes a run; cifar, minutes to hours a run, on CIFAR-10, '
+  'CIFAR-100 and HAM10000.',
 )
 _CLAIMS = flags.DEFINE_list(
   'claims', [], 'Ids of claims; by default all of the budget.'

@@ -35,6 +35,9 @@ _METHODS = {
   'FedSup': 'fedsup',
   'all labels': 'finetuned_supervised',
 }
+# All but FedSup and its upper bound; of these those that Table 6.1 has on CIFAR-100.
+_OTHERS = tuple(title for title in _METHODS if title not in ('FedSup', 'all labels'))
+_OF_IMAGES = tuple(title for title in _OTHERS if title not in ('FedMatch', 'FedRGD'))
 _SMALL = {'digits': '--projector=64,64 --predictor_width=64', 'cifar': ''}
 
 
@@ -45,8 +48,11 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
     budget: One of `claim.BUDGETS`.
   """
   return (
-    _order(budget, 'fedsup-finetuned', 'Table 6.1', 'fine-tuned', _FINETUNED),
-    _order(budget, 'fedsup-linear', 'Table 6.2', 'by a linear probe', _LINEAR),
+    _order(budget, 'fedsup-finetuned', 'Table 6.1', 'fine-tuned', _FINETUNED, _OTHERS),
+    # The thesis's Table 6.2 has neither FedMatch nor FedRGD.
+    _order(
+      budget, 'fedsup-linear', 'Table 6.2', 'by a linear probe', _LINEAR, _OF_IMAGES
+    ),
     _feature_maps(budget),
     _ablation(
       budget,
@@ -65,7 +71,7 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
       '--averaging=fedavg',
     ),
     _heterogeneity(budget),
-    *([_one_percent(budget)] if budget == 'cifar' else []),
+    *([_one_percent(budget), *_cifar_100(budget)] if budget == 'cifar' else []),
   )
 
 
@@ -96,12 +102,13 @@ def _figure(
 
 
 def _order(
-  budget: str, claim: str, source: str, how: str, column: str
+  budget: str,
+  claim: str,
+  source: str,
+  how: str,
+  column: str,
+  others: tuple[str, ...],
 ) -> claim_lib.Claim:
-  others = [title for title in _METHODS if title not in ('FedSup', 'all labels')]
-  if column == _LINEAR:
-    # The thesis's Table 6.2 has neither.
-    others = [title for title in others if title not in ('FedMatch', 'FedRGD')]
   return claim_lib.Claim(
     claim,
     _PAPER,
@@ -109,15 +116,59 @@ def _order(
     f'With a tenth of the labels at the server, FedSup ({how}) is ahead of the labels '
     'alone and of all methods without labels on the clients, and behind all labels.',
     budget,
-    {
-      title: _figure(budget, _METHODS[title], column)
-      for title in (*others, 'FedSup', 'all labels')
-    },
-    (
-      *(claim_lib.ahead('FedSup', title) for title in others),
-      claim_lib.ahead('all labels', 'FedSup'),
-    ),
+    _figures(budget, column, others),
+    _first_of(others),
     claim_lib.Range('all labels', 'labels alone'),
+  )
+
+
+def _figures(
+  budget: str, column: str, others: tuple[str, ...], name: str = '', *more: str
+) -> dict[str, claim_lib.Figure]:
+  """Returns the figures of FedSup, its upper bound and others; see `_run`."""
+  return {
+    title: _figure(budget, _METHODS[title], column, name, *more)
+    for title in (*others, 'FedSup', 'all labels')
+  }
+
+
+def _first_of(others: tuple[str, ...]) -> tuple[claim_lib.Comparison, ...]:
+  """Returns that FedSup is ahead of the others and behind all labels."""
+  return (
+    *(claim_lib.ahead('FedSup', title) for title in others),
+    claim_lib.ahead('all labels', 'FedSup'),
+  )
+
+
+def _cifar_100(budget: str) -> tuple[claim_lib.Claim, ...]:
+  """Returns the claims of a data set of a hundred classes."""
+
+  def figures(column: str) -> dict[str, claim_lib.Figure]:
+    return _figures(budget, column, _OF_IMAGES, 'cifar100', '--task=cifar100')
+
+  bounds = claim_lib.Range('all labels', 'labels alone')
+  return (
+    claim_lib.Claim(
+      'fedsup-cifar100-finetuned',
+      _PAPER,
+      'Table 6.1',
+      'On CIFAR-100, too, FedSup (fine-tuned) is ahead of the labels alone and of all '
+      'methods without labels on the clients, and behind all labels.',
+      budget,
+      figures(_FINETUNED),
+      _first_of(_OF_IMAGES),
+      bounds,
+    ),
+    claim_lib.Claim(
+      'fedsup-cifar100-linear',
+      _PAPER,
+      'Table 6.2',
+      'On CIFAR-100 BYOL is ahead of FedSup by a linear probe.',
+      budget,
+      figures(_LINEAR),
+      (claim_lib.ahead('BYOL', 'FedSup'),),
+      bounds,
+    ),
   )
 
 
