@@ -83,6 +83,31 @@ def test_layer_norm_is_numpys(shape):
   np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
 
 
+def _check_derivatives(loss, arrays, direction):
+  """Compares first derivatives, and the second by the first array, with differences."""
+  inputs = [tf.constant(value) for value in arrays]
+  theory, numeric = tf.test.compute_gradient(loss, inputs, delta=1e-5)
+  for ours, differences in zip(theory, numeric, strict=True):
+    np.testing.assert_allclose(ours, differences, rtol=1e-6, atol=1e-6)
+
+  def gradient(x):
+    x = tf.convert_to_tensor(x)
+    with tf.GradientTape() as tape:
+      tape.watch(x)
+      value = loss(x, *inputs[1:])
+    return tape.gradient(value, x)
+
+  with tf.GradientTape() as tape:
+    tape.watch(inputs[0])
+    slope = tf.reduce_sum(gradient(inputs[0]) * direction)
+  np.testing.assert_allclose(
+    tape.gradient(slope, inputs[0]),
+    _directional_second_difference(gradient, arrays[0], direction),
+    rtol=1e-6,
+    atol=1e-6,
+  )
+
+
 @pytest.mark.parametrize('narrow', [32, 0])
 def test_group_norm_derivatives_are_finite_differences(narrow, monkeypatch):
   monkeypatch.setattr(normalization, '_NARROW', narrow)
@@ -94,27 +119,7 @@ def test_group_norm_derivatives_are_finite_differences(narrow, monkeypatch):
     y = normalization.group_norm(x, gamma, beta, 2)
     return tf.reduce_sum(tf.square(y) * target)
 
-  inputs = [tf.constant(value) for value in (x, gamma, beta)]
-  theory, numeric = tf.test.compute_gradient(loss, inputs, delta=1e-5)
-  for ours, differences in zip(theory, numeric, strict=True):
-    np.testing.assert_allclose(ours, differences, rtol=1e-6, atol=1e-6)
-
-  def gradient(x):
-    x = tf.convert_to_tensor(x)
-    with tf.GradientTape() as tape:
-      tape.watch(x)
-      value = loss(x, inputs[1], inputs[2])
-    return tape.gradient(value, x)
-
-  with tf.GradientTape() as tape:
-    tape.watch(inputs[0])
-    slope = tf.reduce_sum(gradient(inputs[0]) * direction)
-  np.testing.assert_allclose(
-    tape.gradient(slope, inputs[0]),
-    _directional_second_difference(gradient, x, direction),
-    rtol=1e-6,
-    atol=1e-6,
-  )
+  _check_derivatives(loss, (x, gamma, beta), direction)
 
 
 def test_group_norm_of_equal_values_is_beta_with_finite_gradient():
@@ -202,19 +207,21 @@ def test_batch_norm_of_two_batches_is_that_of_each():
   np.testing.assert_allclose(mean, x.mean((0, 1)), rtol=1e-10)
 
 
-def test_batch_norm_derivatives_are_finite_differences():
+@pytest.mark.parametrize('narrow', [32, 0])
+@pytest.mark.parametrize('shape', [(4, 3, 3, 2), (6, 2)])
+def test_batch_norm_derivatives_are_finite_differences(shape, narrow, monkeypatch):
+  """Of the moments, too."""
+  monkeypatch.setattr(normalization, '_NARROW', narrow)
   rng = np.random.default_rng(2)
-  x, target = rng.normal(size=(2, 4, 3, 2))
+  x, target, direction = rng.normal(size=(3, *shape))
   gamma, beta = rng.normal(size=(2, 2))
 
   def loss(x, gamma, beta):
-    y, _, _ = normalization.batch_norm(x, gamma, beta, batches=2)
-    return tf.reduce_sum(tf.square(y) * target)
+    y, mean, square = normalization.batch_norm(x, gamma, beta, batches=2)
+    moments = tf.reduce_sum(tf.sin(3 * mean) + tf.cos(2 * square))
+    return tf.reduce_sum(tf.square(y) * target) + moments
 
-  inputs = [tf.constant(value) for value in (x, gamma, beta)]
-  theory, numeric = tf.test.compute_gradient(loss, inputs, delta=1e-5)
-  for ours, differences in zip(theory, numeric, strict=True):
-    np.testing.assert_allclose(ours, differences, rtol=1e-5, atol=1e-6)
+  _check_derivatives(loss, (x, gamma, beta), direction)
 
 
 def test_batch_norm_derivative_is_numpys():

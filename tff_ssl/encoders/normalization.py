@@ -143,6 +143,9 @@ def batch_norm(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
   """Normalizes each channel of a batch to mean 0 and variance 1 (training).
 
+  The derivative is written out as that of `group_norm`, and can itself be
+  differentiated.
+
   Args:
     x: [n, ..., channels], n >= 1: `batches` of equal size, one after another.
     gamma: [channels] scale.
@@ -155,11 +158,50 @@ def batch_norm(
       the means of all channels [channels], over all batches;
       their mean squares [channels].
   """
-  rows = tf.reshape(x, [batches, -1, x.shape[-1]])
-  mean = tf.reduce_mean(rows, axis=1, keepdims=True)
-  square = tf.reduce_mean(tf.square(rows), axis=1, keepdims=True)
-  y = tf.reshape(by_moments(rows, gamma, beta, mean, square), [-1, *x.shape[1:]])
-  return y, tf.reduce_mean(mean, axis=[0, 1]), tf.reduce_mean(square, axis=[0, 1])
+  channels = x.shape[-1]
+  # Channels of a position, or of all positions of a line of narrow maps.
+  repeats = x.shape[2] if x.shape.rank == 4 and channels < _NARROW else 1
+
+  def to_lines(maps: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(maps, [batches, -1, repeats * channels])
+
+  def to_maps(lines: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(lines, [-1, *x.shape[1:]])
+
+  def by_channel(lines: tf.Tensor) -> tf.Tensor:
+    """Averages each channel of each batch: [batches, channels]."""
+    return tf.reduce_mean(tf.reshape(lines, [batches, -1, channels]), 1)
+
+  def factors(values: tf.Tensor) -> tf.Tensor:
+    """Lays out values, one for each channel, to be multiplied by lines."""
+    return tf.tile(values, [1, repeats])[:, tf.newaxis]
+
+  @tf.custom_gradient
+  def normalize(lines: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
+    mean, square = by_channel(lines), by_channel(tf.square(lines))
+    inverse = tf.math.rsqrt(variance(mean, square) + NORM_EPSILON)
+    scale = gamma * inverse
+    y = lines * factors(scale) + factors(beta - mean * scale)
+
+    def gradient(
+      dy: tf.Tensor, of_mean: tf.Tensor, of_square: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+      count = tf.cast(tf.shape(lines)[1] * repeats, lines.dtype)
+      # Means over a batch of dy, and of dy times the normalized x.
+      plain = by_channel(dy)
+      along = (by_channel(dy * lines) - mean * plain) * inverse
+      # dx = scale (dy - plain - normalized x * along), and what the moments add, by
+      # powers of x.
+      slope = -scale * inverse * along
+      offset = of_mean / count - scale * plain - mean * slope
+      slope += 2.0 * of_square / count
+      dx = dy * factors(scale) + lines * factors(slope) + factors(offset)
+      return dx, count * tf.reduce_sum(along, 0), count * tf.reduce_sum(plain, 0)
+
+    return (y, mean, square), gradient
+
+  y, mean, square = normalize(to_lines(x), gamma, beta)
+  return to_maps(y), tf.reduce_mean(mean, 0), tf.reduce_mean(square, 0)
 
 
 def by_moments(x: Any, gamma: Any, beta: Any, mean: Any, square: Any) -> tf.Tensor:
