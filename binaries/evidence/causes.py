@@ -16,6 +16,11 @@ _OF_TEACHERS = (
   'first. [labels_at_server.md](labels_at_server.md) follows a student against its '
   'teacher.'
 )
+_NOT_PAST_THE_TEACHER = (
+  'FedSup is level with the labels alone, whichever of its losses it has: its clients '
+  'learn from the teacher alone, which is what the server learns from its labels. '
+  '[labels_at_server.md](labels_at_server.md) follows a student against its teacher.'
+)
 _OF_CLIENTS = (
   'LA, BiLevel and the global encoder are within two points of each other, and seeds '
   'differ by three to five: of some 287 images a client, evaluated by a tenth of their '
@@ -80,6 +85,10 @@ _CIFAR = {
   'dec-ssl-epochs': 'With one epoch the classifier of Dec-SL has failed at alpha = '
   '0.02, too (18 %, where chance is 10), and has little to lose. Dec-SLRep loses more '
   'than Dec-SSL by a little less than two standard errors.',
+  'fedsup-feature-maps': _NOT_PAST_THE_TEACHER,
+  'fedsup-consistency': _NOT_PAST_THE_TEACHER,
+  'fedsup-alpha': 'FedSup is level with the labels alone with IID clients, too '
+  '(fedsup-feature-maps): there is nothing for uneven ones to take away.',
   'dec-ssl-participation': 'With 20 clients of 250 images the classifier of Dec-SL is '
   'at chance with all of them, too, and has nothing to lose.',
 }

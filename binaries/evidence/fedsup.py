@@ -23,6 +23,7 @@ _CLIENTS = {
 }
 _POPULATION = {'digits': 20, 'cifar': 100}
 _LINEAR = 'linear/100%/accuracy'
+_SEEN = 0.01
 _FINETUNED = 'finetune/100%/accuracy'
 _METHODS = {
   'labels alone': 'labelled_only',
@@ -188,8 +189,9 @@ def _feature_maps(budget: str) -> claim_lib.Claim:
     },
     (
       claim_lib.level('N = 0', 'labels alone', within=0.03),
-      claim_lib.ahead('N = 1', 'N = 0'),
-      claim_lib.ahead('all maps', 'N = 0'),
+      # Nine and twelve points in the thesis; a tenth is within chance of 10,000 images.
+      claim_lib.ahead('N = 1', 'N = 0', by=_SEEN),
+      claim_lib.ahead('all maps', 'N = 0', by=_SEEN),
     ),
   )
 
