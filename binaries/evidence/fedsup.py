@@ -234,7 +234,7 @@ def _one_percent(budget: str) -> claim_lib.Claim:
   few = '--server_labels=0.01'
   figures = {
     title: _figure(budget, _METHODS[title], _FINETUNED, 'one_percent', few)
-    for title in ('SimCLR', 'BYOL', 'FedSup')
+    for title in ('labels alone', 'SimCLR', 'BYOL', 'FedSup', 'all labels')
   }
   return claim_lib.Claim(
     'fedsup-one-percent',
@@ -244,4 +244,5 @@ def _one_percent(budget: str) -> claim_lib.Claim:
     budget,
     figures,
     (claim_lib.ahead('SimCLR', 'FedSup'), claim_lib.ahead('BYOL', 'FedSup')),
+    claim_lib.Range('all labels', 'labels alone'),
   )
