@@ -73,7 +73,12 @@ class Store:
     }
 
   def write(self) -> None:
-    """Writes the figures of all runs that claims still have, in the claims' order."""
+    """Writes the figures of all runs that claims still have, in the claims' order.
+
+    Without any figure no file is made.
+    """
+    if not self._numbers and not self._path.exists():
+      return
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator='\n')
     writer.writerow(_HEADER)

@@ -337,6 +337,8 @@ def test_the_program_writes_the_page_without_a_run(tmp_path):
   for budget in claim_lib.BUDGETS:
     for claim in catalogue.claims(budget):
       assert f'\n## {claim.id}-{budget}\n' in text
+  # Without a figure there is no file of figures.
+  assert [path.name for path in tmp_path.rglob('*') if path.is_file()] == ['page.md']
 
 
 def test_the_program_lists_claims(tmp_path):
