@@ -66,7 +66,9 @@ def test_what_does_not_fit_is_an_error():
   with pytest.raises(ValueError, match=r'per_client=11 needs as many.* are 10'):
     _build(11, 5)
   with pytest.raises(ValueError, match='Class 1 has 2 examples for the 3 clients'):
-    _build(2, 3, np.array([0, 0, 0, 1, 1]))
+    _build(2, 3, np.array([0, 0, 0, 0, 1, 1]))
+  with pytest.raises(ValueError, match='needs 2000000000000 examples'):
+    _build(2, 10**12)
   with pytest.raises(ValueError, match='unlabelled'):
     _build(1, 1, np.array([0, -1]))
   with pytest.raises(ValueError, match='per_client of a classes partition is 0'):

@@ -49,8 +49,12 @@ def test_share_has_the_variance_of_the_dirichlet_distribution():
 def test_min_examples_is_kept_or_an_error():
   partition = _build(_LABELS, alpha=0.1, clients=5, min_examples=100)
   assert min(len(held) for held in partition.values()) >= 100
-  with pytest.raises(ValueError, match='min_examples=201'):
+  with pytest.raises(ValueError, match='min_examples=200'):
+    _build(_LABELS, alpha=0.1, clients=5, min_examples=200)
+  with pytest.raises(ValueError, match='201 examples each needs 1005 examples'):
     _build(_LABELS, alpha=0.1, clients=5, min_examples=201)
+  with pytest.raises(ValueError, match='needs 1000000000000 examples'):
+    _build(_LABELS, alpha=0.1, clients=10**12)
 
 
 def test_min_examples_zero_allows_empty_clients():

@@ -91,8 +91,13 @@ def test_which_classes_are_whose_depends_on_the_seed():
 def test_what_does_not_fit_is_an_error():
   with pytest.raises(ValueError, match='1 of 2 examples are unlabelled'):
     _build(0.5, 1, np.array([0, -1]))
-  with pytest.raises(ValueError, match='2 examples to 3 clients leaves 1 of them'):
+  with pytest.raises(ValueError, match='needs 3 examples, but there are 2'):
     _build(1, 3, np.array([0, 1]))
+  with pytest.raises(ValueError, match='6 examples to 4 clients leaves 1 of them'):
+    _build(0, 4, np.array([0, 0, 0, 0, 0, 1]))
+  # As many clients as no memory holds are refused before anything is laid out for them.
+  with pytest.raises(ValueError, match='needs 1000000000000 examples'):
+    _build(0.5, 10**12)
 
 
 @pytest.mark.parametrize('beta', [-0.1, 1.1, float('nan')])

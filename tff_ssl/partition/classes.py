@@ -57,6 +57,7 @@ def build(
   Source: FedEMA, Section 5.1.
   """
   clients_lib.check_labels('classes', labels)
+  clients_lib.resolve_count('classes', len(labels), config.per_client, config.clients)
   classes, class_sizes = np.unique(labels, return_counts=True)
   if config.per_client > len(classes):
     raise ValueError(

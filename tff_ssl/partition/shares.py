@@ -90,6 +90,7 @@ def build(
   class_sizes = np.unique(labels, return_counts=True)[1]
   if config.balanced:
     return draws.deal(labels, _balanced(config, class_sizes, rng), rng)
+  clients_lib.resolve_count('shares', len(labels), config.min_examples, config.clients)
   for _ in range(_MAX_DRAWS):
     if config.alpha == 0:
       owners = rng.integers(config.clients, size=len(class_sizes))

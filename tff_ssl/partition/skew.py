@@ -65,6 +65,7 @@ def build(
   Source: Dec-SSL, Section C.2.
   """
   clients_lib.check_labels('skew', labels)
+  clients_lib.resolve_count('skew', len(labels), 1, config.clients)
   class_sizes = np.unique(labels, return_counts=True)[1]
   even = np.rint(config.beta * class_sizes).astype(np.int64)
   everyone = np.ones((config.clients, len(class_sizes)), bool)
