@@ -12,7 +12,9 @@ The methods: `fed_simclr` and `fed_simsiam`, which is FedAvg; `fed_moco_v1`,
 ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
 --nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
 --constant_mu. --autoscaler says when a client's lambda is set, which matters where not
-all clients are in each round. --threshold_quantile is for `fedu` where no divergence
+all clients are in each round. --divergence_of=training has the divergence of the
+authors' code: by the paper's, mu often is 1 for all clients from the fourth round on,
+of which a run warns. --threshold_quantile is for `fedu` where no divergence
 comes to the paper's threshold.
 
 Of `fedca` the server keeps a dictionary: --dictionary_size representations of each

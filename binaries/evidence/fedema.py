@@ -23,6 +23,8 @@ _MOMENTUM = '--target_momentum=0.99'
 _NORM = '--divergence_norm=l2'
 _METHODS = {
   'FedEMA': f'--method=fedema --tau=0.7 {_NORM} {_MOMENTUM}',
+  'FedEMA by training': '--method=fedema --tau=0.7 --divergence_of=training '
+  f'{_MOMENTUM}',
   'Fed-BYOL': f'--method=fed_byol {_MOMENTUM}',
   'FedU': f'--method=fedu --threshold=0.4 --divergence_norm=conv_mean {_MOMENTUM}',
   'mu = 0.5': f'--method=fedema --constant_mu=0.5 {_NORM} {_MOMENTUM}',
@@ -40,6 +42,19 @@ _METHODS = {
   'Fed-SimSiam without stop-gradient': '--method=fed_simsiam --nostop_gradient',
   'Fed-SimCLR': '--method=fed_simclr',
 }
+# Id, method and sentence: by the paper's divergence, and by that of the authors' code.
+_TABLE_3 = (
+  (
+    'fedema-byol',
+    'FedEMA',
+    'FedEMA is ahead of Fed-BYOL and of FedU, with two classes a client.',
+  ),
+  (
+    'fedema-training',
+    'FedEMA by training',
+    "By the divergence of the authors' code FedEMA is ahead of Fed-BYOL and of FedU.",
+  ),
+)
 
 
 def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
@@ -50,7 +65,7 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
   """
   return (
     _table_1(budget),
-    _table_3(budget),
+    *(_table_3(budget, *texts) for texts in _TABLE_3),
     _claim(
       budget,
       'fedema-constant-mu',
@@ -183,7 +198,7 @@ def _table_1(budget: str) -> claim_lib.Claim:
   )
 
 
-def _table_3(budget: str) -> claim_lib.Claim:
+def _table_3(budget: str, name: str, method: str, sentence: str) -> claim_lib.Claim:
   central = claim_lib.run(
     'byol_centralized_as_fedema',
     'fedavg_ssl',
@@ -195,11 +210,11 @@ def _table_3(budget: str) -> claim_lib.Claim:
   alone = claim_lib.Figure(_run(budget, 'mu = 1'), 'personal/linear/10%/accuracy')
   return _claim(
     budget,
-    'fedema-byol',
+    name,
     'Table 3',
-    'FedEMA is ahead of Fed-BYOL and of FedU, with two classes a client.',
-    claim_lib.ahead('FedEMA', 'Fed-BYOL'),
-    claim_lib.ahead('FedEMA', 'FedU'),
+    sentence,
+    claim_lib.ahead(method, 'Fed-BYOL'),
+    claim_lib.ahead(method, 'FedU'),
     more={
       'centralized BYOL': claim_lib.Figure(central),
       'stand-alone, own images': alone,

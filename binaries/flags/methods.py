@@ -154,17 +154,25 @@ AUTOSCALER = flags.DEFINE_enum(
   'are in each round.',
 )
 CONSTANT_MU = flags.DEFINE_float(
-  'constant_mu', None, 'mu; by default measured from the online_networks.'
+  'constant_mu', None, 'mu; by default by the divergence.'
 )
 EMA_ON = flags.DEFINE_enum(
   'ema_on', fedema.BOTH, fedema.APPLIED_TO, 'The networks that mu is for.'
+)
+DIVERGENCE_OF = flags.DEFINE_enum(
+  'divergence_of',
+  online_networks.GLOBAL,
+  online_networks.DIVERGENCES,
+  "How far the global networks are from a client's own (global, as in the papers), or "
+  "how far the client's last training moved its own (training, as in the authors' "
+  'code).',
 )
 DIVERGENCE_NORM = flags.DEFINE_enum(
   'divergence_norm',
   None,
   tuple(online_networks.NORMS),
   "Of the online networks; by default the method's, and of fedema conv_mean with "
-  '--scaler, l2 without.',
+  '--scaler or --divergence_of=training, l2 without.',
 )
 THRESHOLD = flags.DEFINE_float(
   'threshold',

@@ -47,6 +47,7 @@ def _fedema_config() -> fedema.FedEMAConfig:
     methods.EMA_ON.value,
     _exchange(),
     methods.AUTOSCALER.value,
+    methods.DIVERGENCE_OF.value,
   )
   # The run folder says which norm it was.
   common.fill({methods.DIVERGENCE_NORM.name: config.used_norm})
@@ -57,12 +58,14 @@ def _mixing_of_fedema() -> alarm.MixingAlarm:
   """Builds what warns of mu = 1 for all, unless the flags ask for it, and of mu = 0."""
   asked = methods.CONSTANT_MU.value is not None
   alone = methods.REPLACED.value in (online_networks.NONE, online_networks.TARGET)
+  is_global = methods.DIVERGENCE_OF.value == online_networks.GLOBAL
+  lower = 'Take --divergence_of=training, or lower' if is_global else 'Lower'
   return alarm.MixingAlarm(
     None
     if asked or alone
     else 'mu is 1 for every returning client: they keep their online networks whole, '
-    'take nothing of the global ones, and may never do so again. Lower --scaler or '
-    '--tau; --scaler goes with --divergence_norm=conv_mean.',
+    'take nothing of the global ones, and may never do so again. '
+    f'{lower} --scaler or --tau; --scaler goes with --divergence_norm=conv_mean.',
     'mu was 0 for every client in every round: each took the global networks, and the '
     'run is that of --method=fed_byol to the bit. Raise --tau or --scaler, and have '
     'clients take part more than once.',
@@ -102,6 +105,7 @@ def _fedu_config() -> fedu.FedUConfig:
     methods.DIVERGENCE_NORM.value,
     _exchange(),
     quantile.value,
+    methods.DIVERGENCE_OF.value,
   )
 
 
@@ -226,6 +230,7 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
     _fedu_config,
     takes=(
       *_EXCHANGE,
+      'divergence_of',
       'divergence_norm',
       'threshold',
       'threshold_quantile',
@@ -245,6 +250,7 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
       'autoscaler',
       'constant_mu',
       'ema_on',
+      'divergence_of',
       'divergence_norm',
       *own_encoders.NAMES,
     ),

@@ -42,7 +42,14 @@ CONFIGS = {
   'starting afresh with a target': _exchanged('target', 'both', True, tau=0.5),
   'averaged targets as targets': _exchanged('target', 'target'),
   'alone': _exchanged(replaced='none'),
+  'of the training': ema(divergence_of='training'),
+  'of the training, by l2, starting afresh': _exchanged(
+    restart=True, norm='l2', divergence_of='training'
+  ),
   'fedu': fedu.FedUConfig(TRAINING, threshold=0.1),
+  'fedu, of the training': fedu.FedUConfig(
+    TRAINING, threshold=0.1, divergence_of='training'
+  ),
   'fedu by a quantile': fedu.FedUConfig(TRAINING, quantile=0.3),
 }
 
@@ -54,6 +61,8 @@ class Reference:
     self.config = config
     self.model = {name: np.array(v) for name, v in follower.START.items()}
     self.clients, self.scalers, self.last, self.log = {}, {}, {}, {}
+    # How far the last training moved each client's networks.
+    self.moved = {}
     # Of the running quantile: its ratio, and the mean divergence of the last round.
     self.ratio, self.mean, self.thresholds = 1.0, np.inf, []
 
@@ -77,12 +86,14 @@ class Reference:
       config.applied_to != 'encoder'
     )
 
-  def distance(self, own):
-    gaps = {name: self.model[name] - own[name] for name in _W}
+  def distance(self, one, other):
+    gaps = {name: one[name] - other[name] for name in _W}
     config = self.config
-    # The authors' constant scaler goes with their norm.
-    is_constant = isinstance(config, fedema.FedEMAConfig) and config.scaler
-    if (config.norm or ('conv_mean' if is_constant else 'l2')) == 'conv_mean':
+    # The authors' constant scaler and divergence go with their norm.
+    is_authors = isinstance(config, fedema.FedEMAConfig) and (
+      config.scaler or config.divergence_of == 'training'
+    )
+    if (config.norm or ('conv_mean' if is_authors else 'l2')) == 'conv_mean':
       return np.linalg.norm(gaps[follower.ENCODER])
     return np.linalg.norm(np.concatenate([gaps[name] for name in _W]))
 
@@ -91,7 +102,11 @@ class Reference:
       self.log[number, k] = {'mu': 0.0, 'divergence': None, 'lambda': None}
       return follower.begin(self.model)
     own, option = self.clients[k], self.config.exchange
-    distance = self.distance(own)
+    distance = (
+      self.moved[k]
+      if self.config.divergence_of == 'training'
+      else self.distance(self.model, own)
+    )
     if option.restart and self.last[k] != number - 1:
       scaler = self.scalers.get(k)
       self.log[number, k] = {'mu': 0.0, 'divergence': distance, 'lambda': scaler}
@@ -120,10 +135,12 @@ class Reference:
     new = [k for k in cohort if k not in self.clients]
     for k in cohort:
       images = harness.take(harness.arrays(), MEMBERS[k])['image']
+      before = self.receive(k, number)
       client = follower.Client(
-        images.astype(np.float64).mean(axis=(1, 2, 3)), self.receive(k, number)
+        images.astype(np.float64).mean(axis=(1, 2, 3)), dict(before)
       )
       client.train(_EPOCHS, _RATE, 0.5)
+      self.moved[k] = self.distance(before, client.networks)
       self.clients[k], self.last[k] = client.networks, number
       for name in follower.ONLINE:
         of_target = name in _W and self.config.exchange.averaged == 'target'
@@ -132,7 +149,7 @@ class Reference:
     self.model = mean
     if getattr(self.config, 'autoscaler', None) == 'first_round':
       for k in new:
-        self.scalers[k] = self.config.tau / self.distance(self.clients[k])
+        self.scalers[k] = self.config.tau / self.distance(self.model, self.clients[k])
         self.log[number, k]['lambda'] = self.scalers[k]
     if getattr(self.config, 'quantile', None) is not None:
       self.follow({k: self.log[number, k]['divergence'] for k in cohort})

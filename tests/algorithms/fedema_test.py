@@ -1,9 +1,11 @@
 """Tests of FedEMA and FedU against rounds in NumPy, and of their limits."""
 
+import collections
 import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.algorithms import diverging
 from tests.algorithms import follower
@@ -22,6 +24,7 @@ _PACKED = (
   'autoscaler',
   'starting afresh',
   'set in the first round',
+  'of the training',
   'fedu by a quantile',
 )
 
@@ -99,6 +102,12 @@ def test_the_reference_is_not_of_one_case():
   assert min(shares) < 0.69 < 0.7
   assert any(mu == pytest.approx(0.7) for mu in shares)
   assert 1.0 in [v['mu'] for v in _reference('a large constant scaler').log.values()]
+  of_training = [
+    v['mu']
+    for v in _reference('of the training').log.values()
+    if v['divergence'] is not None
+  ]
+  assert min(of_training) < 0.4 < 0.7 <= max(of_training)
   assert {v['mu'] for v in _reference('fedu').log.values()} == {0.0, 1.0}
   assert {v['mu'] for v in _reference('fedu by a quantile').log.values()} == {0.0, 1.0}
   assert np.ptp(_reference('fedu by a quantile').thresholds[2:]) > 0
@@ -153,6 +162,36 @@ def test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit(tff_context):
   # The same rounds with mu are others.
   other, _ = _weights(_build(diverging.ema(), _byol()))
   assert harness.relative(other, expected) > 1e-3
+
+
+class _Steady(follower.Follower):
+  """Each training moves a client's encoder as far as any other, in one direction."""
+
+  def loss_with_state(self, params, state, examples, seed):
+    del state, seed
+    brightness = tf.reduce_mean(examples['image'])
+    loss = brightness * tf.reduce_sum(params[follower.ENCODER])
+    # No weight is without a gradient.
+    rest = tf.add_n([tf.reduce_sum(value) for value in params.values()])
+    return loss + 0.0 * rest, collections.OrderedDict(), collections.OrderedDict()
+
+
+@pytest.mark.parametrize('tau', [0.2, 0.7])
+def test_mu_of_a_steady_drift(tff_context, tau):
+  """The paper's divergence goes by d <- tau d^2 + 1 until mu is 1; the other stays."""
+  expected, d = [], 1.0
+  for _ in range(5):
+    expected.append(min(tau * d, 1.0))
+    d = expected[-1] * d + 1.0
+  measured = {}
+  for divergence_of in online_networks.DIVERGENCES:
+    process = _build(diverging.ema(tau=tau, divergence_of=divergence_of), _Steady())
+    # Two clients of one example each, which are as far from their mean as each other.
+    _, metrics = harness.rounds_of(process, [_cohort([1, 3]) for _ in range(6)])
+    measured[divergence_of] = [m['client_work']['mu'] for m in metrics[1:]]
+  np.testing.assert_allclose(measured[online_networks.GLOBAL], expected, rtol=1e-4)
+  np.testing.assert_allclose(measured[online_networks.TRAINING], 5 * [tau], rtol=1e-4)
+  assert (expected[-1] == 1.0) == (tau > 0.25)
 
 
 def test_a_target_that_is_trained_stays_with_its_client(tff_context):
@@ -228,6 +267,7 @@ def test_a_constant_scaler_goes_with_the_authors_norm():
   assert diverging.ema(scaler=0.8).used_norm == 'conv_mean'
   assert diverging.ema(scaler=0.8, norm='l2').used_norm == 'l2'
   assert diverging.ema().used_norm == 'l2'
+  assert diverging.ema(divergence_of='training').used_norm == 'conv_mean'
 
 
 def test_what_is_not_measured_is_not_told():
@@ -256,6 +296,12 @@ def test_what_is_not_measured_is_not_told():
       lambda: diverging.ema(autoscaler='first_round', scaler=0.5),
       "autoscaler is 'first_round'; with a scaler",
     ),
+    (
+      lambda: diverging.ema(autoscaler='first_round', divergence_of='training'),
+      "with divergence_of='training' a client needs no global model",
+    ),
+    (lambda: diverging.ema(divergence_of='all'), "divergence_of is 'all'; allowed are"),
+    (lambda: fedu.FedUConfig(divergence_of='own'), "divergence_of is 'own'; allowed"),
   ],
 )
 def test_bad_settings(make, message):

@@ -153,6 +153,8 @@ def test_killed_it_ends_with_the_same_bytes(whole, tmp_path):
     (('--scaler=0.8',), 'conv_mean'),
     (('--scaler=0.8', '--divergence_norm=l2'), 'l2'),
     (('--divergence_norm=conv_mean',), 'conv_mean'),
+    (('--divergence_of=training',), 'conv_mean'),
+    (('--divergence_of=training', '--divergence_norm=l2'), 'l2'),
     (('--method=fedu',), 'conv_mean'),
     (('--method=fed_byol',), 'l2'),
   ],
@@ -217,6 +219,12 @@ def test_wrong_flags_are_one_sentence(tmp_path):
   wrong = {
     '--tau=0.5 --scaler=0.8': '--tau is given with --scaler; leave one of them out.',
     '--dictionary_size=3': '--dictionary_size is given with --method=fedema; it is',
+    '--divergence_of=training --autoscaler=first_round': (
+      "autoscaler is 'first_round'; with divergence_of='training' a client needs no gl"
+    ),
+    '--method=fed_byol --divergence_of=training': (
+      '--divergence_of is given with --method=fed_byol; it is for fedu, fedema only.'
+    ),
     '--scaler=0.8 --autoscaler=first_round': "autoscaler is 'first_round'; with a sca",
     '--method=fedu --threshold=0.2 --threshold_quantile=0.5': (
       '--threshold is given with --threshold_quantile; leave one of them out.'

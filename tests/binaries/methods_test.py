@@ -117,6 +117,7 @@ _VALUES = {
     'client_momentum': 0.9,
     'client_weight_decay': 5e-4,
     'client_schedule': 'cosine',
+    'divergence_of': 'global',
     'divergence_norm': 'l2',
     'target_momentum': 0.99,
     'tau': 0.7,

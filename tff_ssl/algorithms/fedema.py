@@ -41,8 +41,15 @@ Deviations:
     clients from the second round on, and they never meet again. So a constant lambda
     goes with 'conv_mean', and the autoscaler, whose mu does not depend on the norm's
     scale, with l2, unless a norm is given.
-  The authors' code measures the divergence between a client's networks before and after
-    its own training; this is the paper's.
+  The divergence: by default the paper's. The authors' code has another,
+    `FedEMAConfig.divergence_of` 'training': how far the client's own last training
+    moved its networks. The paper's depends on mu itself, for clients that keep more of
+    their own are farther from each other when they return. If each training moves
+    them as far as the first, and in a direction of its own, the paper's divergence d,
+    in units of the first, goes by d^2 <- (tau d^2)^2 + 1, which comes to rest only for
+    tau <= 1/2 (in the same direction by d <- tau d^2 + 1, for tau <= 1/4). With tau =
+    0.7 mu is 1 from the fourth round on unless training moves the networks less by
+    then, by a falling rate or fewer steps. mu of 'training' stays at tau.
 """
 
 import dataclasses
@@ -80,12 +87,17 @@ class FedEMAConfig:
     constant_mu: mu in the place of the measured one (Figure 7b); None: measured.
     norm: Of the divergence: 'l2', of all weights of encoder and projector, the paper's;
       'conv_mean', that of the authors' code (see `online_networks`); None: 'conv_mean'
-      with a constant lambda above 0, else 'l2' (see `used_norm`).
+      with a constant lambda above 0 or the authors' divergence, else 'l2' (see
+      `used_norm`).
     applied_to: What mu is for: 'both', or 'encoder' (with projector) or 'predictor'
       alone, where the other is replaced by the global one (Figure 5).
     exchange: Which networks are averaged, and which replaced.
     autoscaler: When it sets lambda_k, one of `AUTOSCALERS`: 'returning', or, as the
-      paper, 'first_round'. The same where all clients are in each round.
+      paper, 'first_round'. The same where all clients are in each round, and with the
+      authors' divergence, for which it must be 'returning'.
+    divergence_of: What the divergence is measured of: 'global', from the networks that
+      a client was left with to the global ones, the paper's; or 'training', from its
+      networks before its last training to those after it, the authors' code.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
@@ -98,6 +110,7 @@ class FedEMAConfig:
     default_factory=online_networks.Exchange
   )
   autoscaler: str = ON_RETURN
+  divergence_of: str = online_networks.GLOBAL
 
   def __post_init__(self):
     for name in ('tau', 'constant_mu'):
@@ -112,6 +125,7 @@ class FedEMAConfig:
         'be None.'
       )
     online_networks.check_norm(self.used_norm)
+    online_networks.check_divergence(self.divergence_of)
     if self.autoscaler not in AUTOSCALERS:
       raise ValueError(
         f'autoscaler is {self.autoscaler!r}; allowed are {", ".join(AUTOSCALERS)}.'
@@ -121,6 +135,13 @@ class FedEMAConfig:
         f'autoscaler is {self.autoscaler!r}; with a scaler or a constant_mu there is '
         f'none, and it must be {ON_RETURN!r}.'
       )
+    of_training = self.divergence_of == online_networks.TRAINING
+    if self.autoscaler == FIRST_ROUND and of_training:
+      raise ValueError(
+        f'autoscaler is {self.autoscaler!r}; with divergence_of={self.divergence_of!r} '
+        'a client needs no global model for its lambda, and it must be '
+        f'{ON_RETURN!r}.'
+      )
     if self.applied_to not in APPLIED_TO:
       raise ValueError(
         f'applied_to is {self.applied_to!r}; allowed are {", ".join(APPLIED_TO)}.'
@@ -129,7 +150,8 @@ class FedEMAConfig:
   @property
   def used_norm(self) -> str:
     """The norm of the divergence: the one given, or that which fits lambda."""
-    return self.norm or ('conv_mean' if self.scaler else 'l2')
+    authors = self.scaler or self.divergence_of == online_networks.TRAINING
+    return self.norm or ('conv_mean' if authors else 'l2')
 
   @property
   def has_autoscaler(self) -> bool:
@@ -167,6 +189,7 @@ def online_update_of(config: FedEMAConfig) -> mixing.OnlineUpdate:
     config.used_norm,
     has_scaler=config.constant_mu is None,
     first_scaler=measured if config.autoscaler == FIRST_ROUND else None,
+    divergence_of=config.divergence_of,
   )
 
 

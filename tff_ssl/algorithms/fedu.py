@@ -10,14 +10,15 @@ threshold it is Fed-BYOL (`fed_ssl`), to the bit.
 
 Deviations: the divergence is that of FedEMA, of the global networks to those that the
 client was left with. In the authors' code, of which the threshold is, it is between the
-networks before and after the client's own training. The paper's threshold of 0.4 is for
-its ResNet-18 and five epochs a round: with a small encoder or few steps no divergence
-comes near it, and FedU is Fed-BYOL. `FedUConfig.quantile` has a threshold that follows
-the run's own divergences: the share of the clients that are below it (by weight) goes
-to the quantile. It takes no exchange of its own, and costs one number down, the
-threshold, and one up, whether the client was below it (see
-`federated.running_quantile`, after Andrew et al. 2021). In the first round in which
-clients have a divergence, there is no threshold yet, and all take the global predictor.
+networks before and after the client's own training (`FedUConfig.divergence_of`). The
+paper's threshold of 0.4 is for its ResNet-18 and five epochs a round: with a small
+encoder or few steps no divergence comes near it, and FedU is Fed-BYOL.
+`FedUConfig.quantile` has a threshold that follows the run's own divergences: the share
+of the clients that are below it (by weight) goes to the quantile. It takes no exchange
+of its own, and costs one number down, the threshold, and one up, whether the client was
+below it (see `federated.running_quantile`, after Andrew et al. 2021). In the first
+round in which clients have a divergence, there is no threshold yet, and all take the
+global predictor.
 """
 
 import dataclasses
@@ -49,6 +50,8 @@ class FedUConfig:
     norm: Of the divergence; the threshold's 0.4 is of 'conv_mean' (see
       `online_networks`).
     exchange: Which networks are averaged, and which replaced.
+    divergence_of: What the divergence is measured of, as `fedema.FedEMAConfig`'s:
+      'global', or 'training', the authors' code.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
@@ -58,6 +61,7 @@ class FedUConfig:
     default_factory=online_networks.Exchange
   )
   quantile: float | None = None
+  divergence_of: str = online_networks.GLOBAL
 
   def __post_init__(self):
     if not self.threshold >= 0:
@@ -65,6 +69,7 @@ class FedUConfig:
     if self.quantile is not None:
       running_quantile.RunningQuantile(self.quantile)
     online_networks.check_norm(self.norm)
+    online_networks.check_divergence(self.divergence_of)
 
 
 def online_update_of(config: FedUConfig) -> mixing.OnlineUpdate:
@@ -80,7 +85,13 @@ def online_update_of(config: FedUConfig) -> mixing.OnlineUpdate:
     keeps = tf.cast(divergence >= threshold, divergence.dtype)
     return mixing.Shares(tf.zeros_like(keeps), keeps, scaler)
 
-  return mixing.OnlineUpdate(shares, config.norm, has_scaler=False, quantile=quantile)
+  return mixing.OnlineUpdate(
+    shares,
+    config.norm,
+    has_scaler=False,
+    quantile=quantile,
+    divergence_of=config.divergence_of,
+  )
 
 
 def build_fedu(

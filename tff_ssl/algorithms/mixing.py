@@ -32,6 +32,7 @@ from tff_ssl.objectives import population
 _NETWORKS, _STATISTICS = 'networks', 'statistics'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
 _RETURNING, _BELOW, THRESHOLD = 'returning', 'below', 'threshold'
+_MOVED = 'moved'
 # What the server keeps and tells in the second exchange; the new clients it counts.
 _AVERAGED, _NEW = 'averaged', 'new'
 
@@ -62,6 +63,9 @@ class OnlineUpdate:
     quantile: Of the divergences, which the clients are told as `threshold`; None: none.
     first_scaler: Divergence -> lambda_k, set in the round of the first training by a
       second exchange; None: there is none.
+    divergence_of: One of `online_networks.DIVERGENCES`: 'global', from the networks
+      that the client was left with to the global ones; 'training', from its networks
+      before its last training to those after it.
   """
 
   shares: Callable[[tf.Tensor, tf.Tensor, client_functions.Shared], Shares]
@@ -69,11 +73,18 @@ class OnlineUpdate:
   has_scaler: bool
   quantile: running_quantile.RunningQuantile | None = None
   first_scaler: Callable[[tf.Tensor], tf.Tensor] | None = None
+  divergence_of: str = online_networks.GLOBAL
 
   @property
   def reported(self) -> tuple[str, ...]:
     """What is reported of each client, by name."""
     return (MU, DIVERGENCE, LAMBDA) if self.has_scaler else (MU, DIVERGENCE)
+
+  @property
+  def kept(self) -> tuple[str, ...]:
+    """The names of the numbers that a client keeps."""
+    moved = (_MOVED,) if self.divergence_of == online_networks.TRAINING else ()
+    return (MU, DIVERGENCE, LAMBDA, _RETURNING, *moved)
 
 
 def client_function(
@@ -100,7 +111,11 @@ def client_function(
     received, own = shared['params'], state.kept[_NETWORKS]
     is_new = state.last_round < 0
     restarts = networks.restarts(state.last_round, shared['round'])
-    divergence = measure(networks.measured(received), own)
+    divergence = (
+      state.kept[_MOVED]
+      if update.divergence_of == online_networks.TRAINING
+      else measure(networks.measured(received), own)
+    )
     shares = update.shares(divergence, state.kept[LAMBDA], shared)
     # 0 * own + 1 * global is the global network to the bit.
     encoder, predictor = (
@@ -127,6 +142,8 @@ def client_function(
         (_RETURNING, tf.where(is_new, 0.0, 1.0)),
       ]
     )
+    if update.divergence_of == online_networks.TRAINING:
+      kept[_MOVED] = measure(networks.measured(mixed), after)
     metrics = collections.OrderedDict(trained.metrics)
     # A new client has measured nothing.
     for name in (*update.reported, _RETURNING):
@@ -144,17 +161,18 @@ def client_function(
     )
     return sent, kept
 
-  return client_functions.StatefulFunction(_first(networks), each, config.weigh)
+  first = _first(networks, update)
+  return client_functions.StatefulFunction(first, each, config.weigh)
 
 
 def _first(
-  networks: online_networks.Networks,
+  networks: online_networks.Networks, update: OnlineUpdate
 ) -> Callable[[client_functions.Shared], Any]:
   """Returns the function that builds the state of a new client."""
 
   def first(shared):
     kept = collections.OrderedDict([(_NETWORKS, networks.begin(shared['params']))])
-    kept.update((name, tf.zeros([])) for name in (MU, DIVERGENCE, LAMBDA, _RETURNING))
+    kept.update((name, tf.zeros([])) for name in update.kept)
     kept[_STATISTICS] = population.initial(networks.objective)
     return kept
 
@@ -254,8 +272,7 @@ def describe(
   if update.quantile is not None:
     algorithm = _with_threshold(algorithm, update.quantile)
   if update.first_scaler is not None:
-    measure = online_networks.NORMS[update.norm]
-    algorithm = _with_first_scaler(algorithm, networks, measure, update.first_scaler)
+    algorithm = _with_first_scaler(algorithm, networks, update, update.first_scaler)
   return algorithm
 
 
@@ -292,7 +309,7 @@ def _with_threshold(
 def _with_first_scaler(
   algorithm: phases.Algorithm,
   networks: online_networks.Networks,
-  measure: Callable[[base.Params, base.Params], tf.Tensor],
+  update: OnlineUpdate,
   first_scaler: Callable[[tf.Tensor], tf.Tensor],
 ) -> phases.Algorithm:
   """Adds the exchange in which a client that is new sets its lambda.
@@ -301,6 +318,7 @@ def _with_first_scaler(
   model moves there in this last exchange, for what clients were told must not change.
   """
   (train,) = algorithm.exchanges
+  measure = online_networks.NORMS[update.norm]
 
   def initial():
     state = algorithm.initial()
@@ -345,7 +363,7 @@ def _with_first_scaler(
     )
 
   weigh = train.client.weigh
-  client = client_functions.StatefulFunction(_first(networks), each, weigh)
+  client = client_functions.StatefulFunction(_first(networks, update), each, weigh)
   exchanges = [
     dataclasses.replace(train, receive=receive_update),
     phases.Exchange(

@@ -21,6 +21,9 @@ from tff_ssl.objectives import target
 ONLINE, TARGET, BOTH, NONE = 'online', 'target', 'both', 'none'
 AVERAGED = (ONLINE, TARGET)
 REPLACED = (ONLINE, TARGET, BOTH, NONE)
+# What a divergence is measured of: the papers', and that of their authors' code.
+GLOBAL, TRAINING = 'global', 'training'
+DIVERGENCES = (GLOBAL, TRAINING)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,6 +228,14 @@ def check_norm(norm: str) -> None:
   """Raises ValueError if there is no such norm."""
   if norm not in NORMS:
     raise ValueError(f'norm is {norm!r}; allowed are {", ".join(NORMS)}.')
+
+
+def check_divergence(divergence_of: str) -> None:
+  """Raises ValueError if there is no such divergence."""
+  if divergence_of not in DIVERGENCES:
+    raise ValueError(
+      f'divergence_of is {divergence_of!r}; allowed are {", ".join(DIVERGENCES)}.'
+    )
 
 
 def _squared(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
