@@ -12,6 +12,7 @@ folder is complete. Stopped by Ctrl-C, or killed, the same command goes on.
 The page has all claims of all budgets, whichever are run.
 """
 
+from collections.abc import Mapping, Sequence
 import pathlib
 import sys
 
@@ -68,7 +69,8 @@ def main() -> None:
     print(_listed(chosen, store))
     return
   # All that the flags can have wrong comes to light before the page is written.
-  wanted = _wanted(chosen) if _START.value else []
+  data = _data(catalogue.tasks(claims[_BUDGET.value]))
+  wanted = _wanted(chosen, data) if _START.value else []
   failures = []
   try:
     if wanted:
@@ -90,14 +92,13 @@ def main() -> None:
     raise ValueError(f'{len(failures)} runs failed: {" ".join(failures)}')
 
 
-def _wanted(chosen: list[claim_lib.Claim]) -> list[runner.Job]:
+def _wanted(chosen: list[claim_lib.Claim], data: Mapping[str, str]) -> list[runner.Job]:
   """Returns the runs that claims need, whether done or not."""
   seeds = jobs.num_seeds(claim_lib.SEEDS[_BUDGET.value])
   names = outputs.RUNS.value or [_RUNS]
   if len(names) != 1:
     raise ValueError(f'runs is {",".join(names)!r}; it must be one folder.')
   folder = pathlib.Path(names[0]).expanduser() / _BUDGET.value
-  data = _data()
   # All claims with one seed come before any with two.
   return [
     runner.job(folder, run, seed, data)
@@ -106,14 +107,21 @@ def _wanted(chosen: list[claim_lib.Claim]) -> list[runner.Job]:
   ]
 
 
-def _data() -> dict[str, str]:
-  """Returns where the data of each task are."""
+def _data(tasks: Sequence[str]) -> dict[str, str]:
+  """Returns where the data of each task are, if it is one of these."""
   found = {}
   for text in _DATA.value:
     task, _, path = text.partition('=')
     if not task or not path:
       raise ValueError(f'data has {text!r}; it must be a task and a path, TASK=PATH.')
+    if task not in tasks:
+      raise ValueError(
+        f'data names {task!r}; of --budget={_BUDGET.value} it may name '
+        f'{", ".join(tasks) or "none"}.'
+      )
     found[task] = str(pathlib.Path(path).expanduser())
+    if not pathlib.Path(found[task]).exists():
+      raise ValueError(f'data has {text!r}; there is no {found[task]}.')
   return found
 
 

@@ -12,6 +12,8 @@ from binaries.evidence import fedema
 from binaries.evidence import fedsup
 from binaries.evidence import ssfl
 
+# Its images come with scikit-learn.
+_BUNDLED = 'digits'
 _PAPERS = (dcco, ssfl, fedema, dec_ssl, fedsup)
 
 
@@ -58,6 +60,20 @@ def runs(chosen: Sequence[claim_lib.Claim]) -> list[claim_lib.Run]:
     chosen: The claims.
   """
   return list(dict.fromkeys(run for claim in chosen for run in claim.runs))
+
+
+def tasks(found: Sequence[claim_lib.Claim]) -> list[str]:
+  """Returns the tasks whose data the runs of claims read, in lexicographic order.
+
+  Args:
+    found: The claims.
+  """
+  columns = [figure.column for claim in found for figure in claim.figures.values()]
+  names = {
+    *(run.task for run in runs(found)),
+    *filter(None, map(claim_lib.transfer_task, columns)),
+  }
+  return sorted(names - {_BUNDLED})
 
 
 def check(found: Sequence[claim_lib.Claim]) -> None:

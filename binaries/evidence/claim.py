@@ -38,6 +38,12 @@ class Run:
     text = json.dumps([self.program, *sorted(self.flags)])
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
+  @property
+  def task(self) -> str:
+    """The task whose images it learns from."""
+    (task,) = [flag for flag in self.flags if flag.startswith('--task=')]
+    return task.partition('=')[2]
+
   def arguments(self, seed: int, folder: str) -> list[str]:
     """Returns what follows `python`, for one seed.
 

@@ -357,11 +357,28 @@ def test_the_program_lists_claims(tmp_path):
     ('--out=claims.txt', "out is 'claims.txt'; it must end in .md"),
     ('--runs=a,b', "runs is 'a,b'; it must be one folder"),
     ('--data=cifar10', "data has 'cifar10'; it must be a task and a path"),
+    ('--data=cifar10=/', "data names 'cifar10'; of --budget=digits it may name none"),
     ('--seeds=none', "seeds is 'none'; it must be a whole number"),
   ],
 )
 def test_flags_that_do_not_fit_are_refused(tmp_path, flag, said):
   given = [f'--out={tmp_path}/page.md', flag]
+  assert said in in_process.run(claims_program, *given).stderr
+  assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+  ('data', 'said'),
+  [
+    (
+      'cifar1=/',
+      "data names 'cifar1'; of --budget=cifar it may name cifar10, cifar100",
+    ),
+    ('cifar10=/nowhere', "data has 'cifar10=/nowhere'; there is no /nowhere."),
+  ],
+)
+def test_data_that_are_not_there_are_refused(tmp_path, data, said):
+  given = [f'--out={tmp_path}/page.md', '--budget=cifar', f'--data={data}']
   assert said in in_process.run(claims_program, *given).stderr
   assert not any(tmp_path.iterdir())
 
