@@ -57,16 +57,14 @@ class _Trained:
   initial: object
   state: object
   metrics: object
+  scratch: tuple[str, ...]
 
   def weights(self, state) -> np.ndarray:
     return harness.weights(self.process, state)
 
-  def optimizer(self, state) -> np.ndarray:
-    """Returns what is kept besides the weights as one vector."""
-    kept = [
-      getattr(state, name, ()) for name in ('optimizer', 'objective', 'finalizer')
-    ]
-    return harness.flat(tf.nest.flatten(kept))
+  def kept(self, state) -> np.ndarray:
+    """Returns what is kept, of clients that took part in the first rounds alone."""
+    return _kept(state, self.scratch, getattr(self.state, 'clients', ()))
 
   def next(self, datasets):
     output = self.process.next(self.state, datasets)
@@ -76,6 +74,16 @@ class _Trained:
   def after(self):
     """The state after a round more, and its metrics."""
     return self.next(_cohort())
+
+
+def _kept(state, scratch, clients) -> np.ndarray:
+  """Returns what server and clients keep besides the model's weights as one vector."""
+  server = getattr(state, 'server', state)
+  values = [getattr(server, name, ()) for name in ('optimizer', 'objective')]
+  stored = getattr(server, 'kept', {})
+  values += [value for name, value in stored.items() if name not in scratch]
+  values += [state.clients[key].kept for key in clients]
+  return harness.flat(tf.nest.flatten(values))
 
 
 def _examples():
@@ -99,7 +107,8 @@ def trained(tff_context):
       row = _TABLE[name]
       process = table.process(name, False)
       states, metrics = harness.rounds_of(process, [_cohort()] * (row.collects + 1))
-      made[name] = _Trained(process, states[0], states[-1], metrics[-1]['client_work'])
+      work = metrics[-1]['client_work']
+      made[name] = _Trained(process, states[0], states[-1], work, row.scratch)
     return made[name]
 
   return get
@@ -107,11 +116,14 @@ def trained(tff_context):
 
 def test_every_algorithm_is_in_the_table():
   defined = set()
-  for module in pkgutil.iter_modules(algorithms.__path__, f'{algorithms.__name__}.'):
+  for module in pkgutil.walk_packages(algorithms.__path__, f'{algorithms.__name__}.'):
     members = vars(importlib.import_module(module.name)).items()
     for name, member in members:
       if name.startswith('build_') and member.__module__ == module.name:
         returned = inspect.signature(member).return_annotation
+        assert returned is not inspect.Signature.empty, (
+          f'{name} says not what it builds'
+        )
         if returned in labels.PROCESSES:
           defined.add(member)
   assert defined, 'no builder of a process was found'
@@ -199,7 +211,7 @@ def test_a_cohort_without_examples_changes_nothing(trained, name):
   run = trained(name)
   state, metrics = run.next(harness.cohort([[], []]))
   np.testing.assert_array_equal(run.weights(state), run.weights(run.state))
-  np.testing.assert_array_equal(run.optimizer(state), run.optimizer(run.state))
+  np.testing.assert_array_equal(run.kept(state), run.kept(run.state))
   assert int(metrics['examples']) == 0
   # Where nobody has measured a loss there is none.
   assert np.isnan(float(metrics['loss'])) == _TABLE[name].federated
@@ -214,7 +226,7 @@ def test_a_cohort_without_finite_images_changes_nothing(trained, name, value):
   run = trained(name)
   state, metrics = run.next([harness.broken([0, 1], value), harness.broken([2], value)])
   np.testing.assert_array_equal(run.weights(state), run.weights(run.state))
-  np.testing.assert_array_equal(run.optimizer(state), run.optimizer(run.state))
+  np.testing.assert_array_equal(run.kept(state), run.kept(run.state))
   assert int(metrics['examples']) == 0
   if _TABLE[name].federated:
     assert metrics['nonfinite_clients'] == 2
@@ -242,7 +254,7 @@ def test_a_client_that_can_not_contribute_might_as_well_be_absent(
   step = run.weights(got) - run.weights(run.state)
   expected_step = run.weights(expected) - run.weights(run.state)
   assert harness.relative(step, expected_step) < 1e-5
-  np.testing.assert_allclose(run.optimizer(got), run.optimizer(expected), rtol=1e-5)
+  np.testing.assert_allclose(run.kept(got), run.kept(expected), rtol=1e-5)
   assert metrics.pop(counted) == 1
   for metric, value in expected_metrics.items():
     if metric not in (counted, 'clients', 'bytes_down', 'bytes_up'):
@@ -254,7 +266,7 @@ def test_a_cohort_of_one_example_is_defined(trained, name):
   run = trained(name)
   state, metrics = run.next(harness.cohort([[0]]))
   assert np.isfinite(run.weights(state)).all()
-  assert np.isfinite(run.optimizer(state)).all()
+  assert np.isfinite(run.kept(state)).all()
   assert np.isfinite(float(metrics['loss']))
   assert int(metrics['examples']) == 1
 
@@ -275,9 +287,13 @@ def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
     process = table.process(name, is_packed)
     states, metrics = harness.rounds_of(process, [cohort] * (row.collects + 2))
     start, end = (harness.weights(process, s) for s in (states[0], states[-1]))
-    results.append((end - start, metrics[-1]['client_work']))
-  (apart, apart_metrics), (packed, packed_metrics) = results
+    clients = sorted(getattr(states[-1], 'clients', ()))
+    kept = _kept(states[-1], (), clients)
+    results.append((end - start, clients, kept, metrics[-1]['client_work']))
+  (apart, *apart_kept, apart_metrics), (packed, *packed_kept, packed_metrics) = results
   assert harness.relative(packed, apart) < 1e-4
+  assert packed_kept[0] == apart_kept[0]
+  np.testing.assert_allclose(packed_kept[1], apart_kept[1], rtol=1e-3, atol=1e-5)
   assert packed_metrics == pytest.approx(apart_metrics, rel=1e-4, abs=1e-6)
   assert packed_metrics['nonfinite_clients'] == broken
   assert packed_metrics['empty_clients'] == 1

@@ -77,6 +77,8 @@ class Algorithm:
     build: Makes the process in a form, of elements as `harness.ELEMENT`.
     collects: Rounds before the first that changes the weights.
     sparse: Whether weights that are 0 are not sent, and the others with their place.
+    scratch: What the server keeps by these names each round writes anew before it is
+      read, as the statistics between the two exchanges of DCCO.
     messages: Models that are sent in a round of two clients.
     describe: () -> its phases, of rows whose other forms are checked: at least one of
       each algorithm with stateless clients and no data at the server.
@@ -86,6 +88,7 @@ class Algorithm:
   build: Callable[[harness.Form], Any]
   collects: int = 0
   sparse: bool = False
+  scratch: tuple[str, ...] = ()
   messages: int = 2
   describe: Callable[[], phases.Algorithm] | None = None
 
@@ -131,6 +134,7 @@ def _dcco(
       loss, form.optimizer, config, form.packed, form.aggregation
     ),
     collects,
+    scratch=() if config is _STALE else ('statistics', 'num_examples', 'encoding_std'),
     describe=functools.partial(
       dcco.describe,
       harness.cco(loss),
@@ -299,7 +303,9 @@ TABLE = collections.OrderedDict(
   fedmatch=Algorithm(
     fedmatch.build_fedmatch, _labelled(labels.build_fedmatch), sparse=True
   ),
-  fedrgd=Algorithm(fedrgd.build_fedrgd, _labelled(labels.build_fedrgd)),
+  fedrgd=Algorithm(
+    fedrgd.build_fedrgd, _labelled(labels.build_fedrgd), scratch=('replica',)
+  ),
   server_finetuned_fixmatch=Algorithm(
     server_finetuned.build_server_finetuned,
     _labelled(labels.build_server_finetuned),
