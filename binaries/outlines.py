@@ -15,6 +15,7 @@ from binaries.flags import outline
 from binaries.flags import program
 from binaries.methods import choice
 from binaries.methods import table
+from binaries.methods import told_defaults
 
 # Those that tell of themselves what they take; the methods are in the table.
 _OTHERS = (
@@ -57,9 +58,10 @@ def build() -> dict[str, str]:
 
 def _record(name: str, taken: Collection[str]) -> str:
   module = importlib.import_module(f'binaries.{name}')
+  defaults = told_defaults.of_program(name) if name in table.PROGRAMS else {}
   known = outline.record(
     module.__doc__ or '',
-    *program.shown(module.__name__, taken),
+    *program.shown(module.__name__, taken, defaults),
     getattr(module, 'REQUIRED', {}),
   )
   return json.dumps(known, indent=1, ensure_ascii=False) + '\n'

@@ -46,8 +46,8 @@ class Examples:
     for name, array in self.fields.items():
       if array.shape[:1] != shape:
         raise ValueError(
-          f'{name} has {len(array)} rows and {first} has {shape[0]}; they must be as '
-          'many.'
+          f'{name} has {len(array)} rows and {first} has {shape[0]}; all fields '
+          'must have as many rows.'
         )
     for name, dtype in (
       ('label', np.int32),

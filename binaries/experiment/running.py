@@ -315,7 +315,7 @@ def execute(prepared: Prepared) -> None:
 
 
 def _build_watch(prepared: Prepared) -> tuple[loop.EvaluateFn | None, int]:
-  """Returns what looks at the encoder by kNN during training, and every how often."""
+  """Returns what scores the encoder by kNN in training, and the rounds between two."""
   every = evaluation.KNN_EVERY.value
   watched = None if every == 0 else prepared.evaluator.watched()
   if watched is None:

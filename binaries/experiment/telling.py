@@ -23,7 +23,7 @@ _CLIPPED = 'er_clipped_count'
 
 @contextlib.contextmanager
 def after_training(path: str) -> Iterator[None]:
-  """Adds to what ends an evaluation that the training is saved all the same."""
+  """Adds to an evaluation's error that the trained encoder is saved."""
   try:
     yield
   except Exception as error:

@@ -61,7 +61,9 @@ ENCODING_NORM = flags.DEFINE_float(
   'that a client sends have a bound; without --privacy_statistics_clip a private run '
   'clips them to that, and nothing is clipped. By default they stay.',
 )
-TEMPERATURE = flags.DEFINE_float('temperature', None, 'Of the softmax.')
+TEMPERATURE = flags.DEFINE_float(
+  'temperature', None, 'Temperature of a contrastive loss, of SwAV or of DINO.'
+)
 PREDICTOR_WIDTH = flags.DEFINE_integer(
   'predictor_width',
   None,
@@ -190,13 +192,13 @@ AVERAGED = flags.DEFINE_enum(
   'averaged',
   online_networks.ONLINE,
   online_networks.AVERAGED,
-  'The encoder that clients send.',
+  'The encoder of a client that is sent and averaged.',
 )
 REPLACED = flags.DEFINE_enum(
   'replaced',
   online_networks.ONLINE,
   online_networks.REPLACED,
-  'What takes the global one.',
+  'The encoder of a client that the global one replaces.',
 )
 RESTART_ABSENT = flags.DEFINE_bool(
   'restart_absent',
@@ -229,7 +231,11 @@ GRAPH = paths.define(
 )
 
 # SSFL.
-CONSENSUS = flags.DEFINE_float('consensus_weight', 1.0, 'lambda of per.')
+CONSENSUS = flags.DEFINE_float(
+  'consensus_weight',
+  0.1,
+  "lambda of per: weight of its agreement with the global model's views.",
+)
 PROXIMITY = flags.DEFINE_float('proximity_weight', 0.1, 'lambda of bilevel.')
 INNER_RATE = flags.DEFINE_float(
   'inner_rate', 0.01, 'Of the inner step of maml, and of the step of its evaluation.'
@@ -289,7 +295,9 @@ STAGES = flags.DEFINE_integer(
 FEATURE_WEIGHT = flags.DEFINE_float(
   'feature_weight', 1e-4, 'lambda_s of the weight lambda_s^(t/T) of the feature maps.'
 )
-HELPERS = flags.DEFINE_integer('helpers', 2, "Of fedmatch's clients.", lower_bound=1)
+HELPERS = flags.DEFINE_integer(
+  'helpers', 2, 'H, helper models that a client of fedmatch receives.', lower_bound=1
+)
 HELPER_INTERVAL = flags.DEFINE_integer(
   'helper_interval', 10, 'Rounds between those with helpers.', lower_bound=1
 )

@@ -2,6 +2,7 @@
 
 import atexit
 from collections.abc import Callable, Collection, Mapping, Sequence
+import copy
 import io
 import logging as logging_lib
 import math
@@ -199,20 +200,26 @@ def help_text(main_module: str, taken: Collection[str] | None = None) -> str:
 
 
 def shown(
-  main_module: str, taken: Collection[str] | None = None
+  main_module: str,
+  taken: Collection[str] | None = None,
+  defaults: Mapping[str, str] | None = None,
 ) -> tuple[flags.FlagValues, list[str]]:
   """Returns the flags that --help tells, and their modules in order.
 
   Args:
     main_module: See `help_text`.
     taken: See `help_text`.
+    defaults: What is told of a flag's default, by its name, of those that are not the
+      flag's own.
   """
   values = flags.FlagValues()
   for module, names in flags_by_module().items():
     for name in names:
       if taken is None or name in taken:
-        values[name] = flags.FLAGS[name]
-        values.register_flag_by_module(module, flags.FLAGS[name])
+        flag = copy.deepcopy(flags.FLAGS[name])
+        flag.default_as_str = (defaults or {}).get(name, flag.default_as_str)
+        values[name] = flag
+        values.register_flag_by_module(module, flag)
   modules = sorted(
     values.flags_by_module_dict(), key=lambda name: (name != main_module, name)
   )

@@ -1,6 +1,7 @@
 """Flags of how clients train between two averages, and of the server's optimizer.
 
-Where a flag has no default here, it is the method's (`methods.table`).
+A default here is of methods that have none of their own (`methods.table`); --help tells
+that of each method.
 """
 
 from typing import Any
@@ -17,14 +18,25 @@ from tff_ssl.optimization import schedules
 _SCHEDULES = ('constant', 'cosine', 'steps')
 
 _SERVER_OPTIMIZER = flags.DEFINE_enum(
-  'server_optimizer', None, optimizers.NAMES, 'Applies the averaged update.'
+  'server_optimizer',
+  None,
+  optimizers.NAMES,
+  'Optimizer of the server, which applies the averaged update.',
 )
-_SERVER_RATE = flags.DEFINE_float('server_learning_rate', None, 'After the warm-up.')
+_SERVER_RATE = flags.DEFINE_float(
+  'server_learning_rate', None, "Rate of the server's optimizer, after any warm-up."
+)
 _SERVER_SCHEDULE = flags.DEFINE_enum(
-  'server_schedule', None, optimizers.SCHEDULES, 'Over the rounds.'
+  'server_schedule',
+  None,
+  optimizers.SCHEDULES,
+  "How the server's rate changes over the rounds.",
 )
 _WARMUP = flags.DEFINE_integer(
-  'server_warmup_rounds', 0, 'Linear warm-up, of the cosine.', lower_bound=0
+  'server_warmup_rounds',
+  0,
+  'Rounds over which the rate rises from 0, before the cosine.',
+  lower_bound=0,
 )
 _SERVER_BOUNDARIES = flags.DEFINE_list(
   'server_schedule_steps', [], 'Rounds at which the rate of `steps` falls.'
@@ -32,9 +44,11 @@ _SERVER_BOUNDARIES = flags.DEFINE_list(
 _SERVER_FACTOR = flags.DEFINE_float(
   'server_schedule_factor', 0.1, 'What the rate of `steps` is multiplied by there.'
 )
-_SERVER_MOMENTUM = flags.DEFINE_float('server_momentum', None, 'Of sgd and lars.')
+_SERVER_MOMENTUM = flags.DEFINE_float(
+  'server_momentum', None, "Momentum of the server's sgd or lars."
+)
 _SERVER_WEIGHT_DECAY = flags.DEFINE_float(
-  'server_weight_decay', 0.0, 'Of lars and adamw.'
+  'server_weight_decay', 0.0, "Weight decay of the server's lars or adamw."
 )
 OF_SERVER = (
   'server_optimizer',
@@ -48,18 +62,19 @@ OF_SERVER = (
 )
 
 CLIENT_RATE = flags.DEFINE_float(
-  'client_learning_rate', None, "Of the clients' optimizer."
+  'client_learning_rate', None, "Rate of the clients' optimizer."
 )
 EPOCHS = flags.DEFINE_integer(
   'local_epochs', None, 'Epochs of a client in a round.', lower_bound=1
 )
 BATCH_SIZE = flags.DEFINE_integer(
-  'batch_size', None, "Examples of a gradient; by default the method's.", lower_bound=1
+  'batch_size', None, 'Examples of a gradient.', lower_bound=1
 )
 _ACCUMULATE = flags.DEFINE_integer(
   'accumulate',
   1,
-  'Gradients of a step: 8 of 32 examples are one of 256.',
+  'Batches whose gradients are averaged into one step: 8 of 32 examples act as one '
+  'of 256.',
   lower_bound=1,
 )
 DROP_LAST = flags.DEFINE_enum(
@@ -69,20 +84,32 @@ DROP_LAST = flags.DEFINE_enum(
   "When the last batch of a client's epoch is left out: small: with batch norm, where "
   'it has fewer than a quarter of --batch_size; always: where it is incomplete; never.',
 )
-_OPTIMIZER = flags.DEFINE_enum('client_optimizer', None, local.NAMES, 'Of the clients.')
-_MOMENTUM = flags.DEFINE_float('client_momentum', 0.0, "Of the clients' sgd.")
-_NESTEROV = flags.DEFINE_bool('client_nesterov', False, "Of the clients' momentum.")
+_OPTIMIZER = flags.DEFINE_enum(
+  'client_optimizer', None, local.NAMES, 'Optimizer of local training.'
+)
+_MOMENTUM = flags.DEFINE_float('client_momentum', 0.0, "Momentum of the clients' sgd.")
+_NESTEROV = flags.DEFINE_bool(
+  'client_nesterov', False, "Whether the clients' momentum is Nesterov's."
+)
 _WEIGHT_DECAY = flags.DEFINE_float(
-  'client_weight_decay', 0.0, 'Of the clients: L2; of adamw apart from the gradient.'
+  'client_weight_decay',
+  0.0,
+  'Weight decay of the clients: in the gradient (L2), but of adamw apart from it.',
 )
 _BETA_2 = flags.DEFINE_float(
-  'client_beta_2', 0.999, "Of the clients' adam and adamw; 0.95 in MAE."
+  'client_beta_2', 0.999, "Decay of the second moment of the clients' adam and adamw."
 )
 _SCHEDULE = flags.DEFINE_enum(
-  'client_schedule', 'constant', _SCHEDULES, 'Of the rate, over rounds.'
+  'client_schedule',
+  'constant',
+  _SCHEDULES,
+  "How the clients' rate changes over the rounds.",
 )
 _CLIENT_WARMUP = flags.DEFINE_integer(
-  'client_warmup_rounds', 0, 'Linear warm-up, of the cosine.', lower_bound=0
+  'client_warmup_rounds',
+  0,
+  'Rounds over which the rate rises from 0, before the cosine.',
+  lower_bound=0,
 )
 _BOUNDARIES = flags.DEFINE_list(
   'client_schedule_steps', [], 'Rounds at which the rate of `steps` falls.'
@@ -108,7 +135,10 @@ OF_CLIENTS = (
   'client_beta_2',
 )
 _WEIGHTING = flags.DEFINE_enum(
-  'weighting', 'examples', tuple(fedavg.WEIGHTINGS), 'By what clients count.'
+  'weighting',
+  'examples',
+  tuple(fedavg.WEIGHTINGS),
+  'Weight of a client in the mean: its number of examples, or the same for all.',
 )
 
 

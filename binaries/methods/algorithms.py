@@ -107,7 +107,7 @@ def with_server(
 
 
 def checked(config: Callable[[], Any]) -> Callable[[], None]:
-  """Returns `Algorithm.check`, which has `config` and the server's optimizer check."""
+  """Returns a check that builds the configurations, so that bad flags end a run."""
 
   def check() -> None:
     config()

@@ -100,7 +100,7 @@ class Choice:
     """
     known = flags.FLAGS
     fixed = table.fixed(self.method)
-    names = {*_taken(self.method), *self.program.choosers, *fixed}
+    names = {*taken(self.method), *self.program.choosers, *fixed}
     values = {name: known[name].value for name in sorted(names) if name in known}
     for name in common.WHERE_GIVEN:
       if values.get(name, '') is None:
@@ -134,7 +134,7 @@ def read(program: str) -> Choice:
   chosen.program.check()
   chosen.algorithm.check()
   privacy.check(chosen.algorithm.rows_of_one_client)
-  if set(own_encoders.NAMES) & _taken(chosen.method):
+  if set(own_encoders.NAMES) & taken(chosen.method):
     own_encoders.check()
   tracking.check()
   return chosen
@@ -170,6 +170,14 @@ def _choose(program: table.Program) -> Choice:
     flag.value = value
     parts.append(value)
   name = ' '.join(parts)
+  if name not in program.methods:
+    *first, last = parts
+    fitting = [row.split()[-1] for row in program.methods if row.split()[:-1] == first]
+    chooser = program.choosers[-1]
+    raise ValueError(
+      f'{chooser} is {last!r}; with --{program.choosers[0]}={first[0]} '
+      f'binaries.{program.name} has {", ".join(fitting)}.'
+    )
   return Choice(program, name, program.methods[name])
 
 
@@ -181,7 +189,7 @@ def _of_every_run() -> set[str]:
   return names - some
 
 
-def _taken(method: table.Method) -> set[str]:
+def taken(method: table.Method) -> set[str]:
   """Returns the flags that a run of a method depends on, but for what names it."""
   return _of_every_run() | set(method.flags()) - set(method.renamed)
 
@@ -247,7 +255,7 @@ def _refusal(chosen: Choice, name: str) -> str:
 
 def uses(method: table.Method) -> Collection[str]:
   """Returns the flags that a run of a method takes, but for what names it."""
-  return _taken(method) | set(method.renamed)
+  return taken(method) | set(method.renamed)
 
 
 def _rename(renamed: Mapping[str, str]) -> None:

@@ -1,4 +1,8 @@
-"""DCCO's rounds in float64, client by client, for tests to compare with."""
+"""DCCO's client functions in float64, for rounds in float32 to be compared with.
+
+No oracle of the formulas: `dcco_client_test` holds these functions against the gradient
+on the union of the clients' examples.
+"""
 
 import collections
 from collections.abc import Sequence

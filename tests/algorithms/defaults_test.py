@@ -43,7 +43,12 @@ _EXPECTED = {
     'rounds': None,
   },
   # FedU's threshold of its paper, section 4.2.
-  fedu.FedUConfig: {'threshold': 0.4, 'norm': 'conv_mean', 'quantile': None},
+  fedu.FedUConfig: {
+    'threshold': 0.4,
+    'norm': 'conv_mean',
+    'quantile': None,
+    'divergence_of': 'global',
+  },
   # FedMatch's published program: helpers of the last ten rounds, psi a fifth.
   fedmatch.FedMatchConfig: {
     'helpers': 2,
@@ -52,7 +57,7 @@ _EXPECTED = {
     'sparse_below': 1e-5,
   },
   fedca.FedCAConfig: {'dictionary_size': 16},
-  per_ssfl.PerSSFLConfig: {'consensus_weight': 1.0},
+  per_ssfl.PerSSFLConfig: {'consensus_weight': 0.1},
   bilevel_ssfl.BiLevelConfig: {'proximity_weight': 0.1},
   maml_ssfl.MamlConfig: {'inner_rate': 0.01, 'second_order': True},
   la_ssfl.AdaptationConfig: {'rate': 0.01, 'batch_size': 256, 'seed': 0},
@@ -119,7 +124,7 @@ def test_fedsup_averages_two_groups_each_with_the_teacher():
   [
     # Of Sohn et al., for CIFAR-10.
     (fixmatch.FixMatchObjective, 'threshold', 0.95),
-    (per_ssfl_objective.PerSSFLObjective, 'consensus_weight', 1.0),
+    (per_ssfl_objective.PerSSFLObjective, 'consensus_weight', 0.1),
   ],
 )
 def test_defaults_of_objectives(objective, name, default):

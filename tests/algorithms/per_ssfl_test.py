@@ -128,7 +128,9 @@ def test_what_can_not_be_is_refused():
   with pytest.raises(ValueError, match=r'proximity_weight is -1; .* at least 0'):
     bilevel_ssfl.BiLevelConfig(proximity_weight=-1)
   near = fedavg.FedAvgConfig(local_training.LocalPlan(proximal_weight=0.1))
-  with pytest.raises(ValueError, match=r'proximal_weight is 0.1; Per-SSFL has none'):
+  with pytest.raises(
+    ValueError, match=r'proximal_weight is 0.1; for Per-SSFL it must be 0'
+  ):
     per_ssfl.PerSSFLConfig(near)
   with pytest.raises(ValueError, match=r'BiLevel-SSFL is a ByolObjective'):
     bilevel_ssfl.build_bilevel_ssfl(

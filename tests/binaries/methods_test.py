@@ -327,6 +327,11 @@ def test_local_steps_are_local_epochs_of_fedavg():
 @pytest.mark.parametrize(
   ('program', 'arguments', 'message'),
   [
+    (
+      'dec_ssl',
+      ['--method=featarc', '--objective=mae'],
+      "objective is 'mae'; with --method=featarc binaries.dec_ssl has simclr, simsiam",
+    ),
     ('dcco', ['--algorithm=fedema'], "algorithm is 'fedema'; binaries.dcco has dcco, "),
     ('dcco', ['--method=dcco'], '--method is given, which binaries.dcco does not have'),
     ('dcco', ['--tau=0.5'], 'it is for binaries.fedema only.'),

@@ -11,8 +11,8 @@ _MOST_NUMBERS = 2**40
 class SecureCountFactory(tff.aggregators.UnweightedAggregationFactory):
   """Sums counts securely, each of them clipped to a bound.
 
-  What is int64 counts no clients or examples, but parameters that travel: eleven
-  millions of a ResNet-18. Its bound is 2^40.
+  int32 values count clients and examples, and have the bound that is given. int64 ones
+  count parameters that are sent, eleven millions of a ResNet-18; their bound is 2^40.
   """
 
   def __init__(self, max_count: int):

@@ -13,10 +13,10 @@ A round (section 3.3):
      gradient flows through its own statistics only;
   4. the server averages the updates weighted by n_k and applies its optimizer.
 
-Moments are taken around a reference near the encodings' means, which the server tells
-with the model: the mean encoding of a few inputs of noise. C does not depend on it,
-float32 does (see `losses.cco`): around 0 the gradient is off by 4 % where the means are
-100 standard deviations.
+Clients take moments around a reference that the server broadcasts with the model: the
+mean encoding of a few inputs of noise. C is the same around any reference, but float32
+needs one near the encodings' means (see `losses.cco`): around 0 the gradient is off by
+4 % where the means are 100 standard deviations.
 
 With one local step a round is exactly one centralized step on the union of the clients'
 examples (appendix A), if no layer depends on the batch.
@@ -69,8 +69,8 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import population
 from tff_ssl.objectives import statistics
 
-# S, and the number of examples behind it; what moments are taken around; and what those
-# of the round before were taken around.
+# Names in messages and in the state: S, its number of examples, the reference of this
+# round, and that of the stored S.
 _STATISTICS, _NUM_EXAMPLES = 'statistics', 'num_examples'
 _REFERENCE, _CENTRE = 'reference', 'centre'
 
@@ -294,7 +294,7 @@ def _reference(
 
 
 def _not_empty(**told: Any) -> dict[str, Any]:
-  """Returns what holds a tensor, and is told: some losses have no reference."""
+  """Drops what has no tensors: some losses take no reference."""
   return {name: value for name, value in told.items() if tf.nest.flatten(value)}
 
 

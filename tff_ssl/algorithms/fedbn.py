@@ -147,8 +147,8 @@ def describe(
   """Returns the state and phases; see `build_fedbn` for the arguments."""
   if not population.mixes_examples(objective):
     raise ValueError(
-      'FedBN is given networks without batch norm; it must be given some with, for it '
-      'keeps batch norm on the client.'
+      'FedBN is given networks without batch norm; it needs networks with batch norm, '
+      'which it keeps on the client.'
     )
   names = _Names(objective)
 

@@ -25,16 +25,17 @@ Of each client mu, divergence and lambda are in its state
 round's metrics.
 
 Deviations:
-  lambda_k is of the paper |W_g^{r+1} - W_k^r| with r the first round in which client k
-    trains, and set by the server, which there sees each client's weights. Here it does
-    not, so that the client sets it. By default ('returning') it does so when it takes
-    part again, by the model that it is then given. Where all clients are in each round,
-    the paper's set-up, that is W_g^{r+1}, and the same lambda_k. A client that is not
-    in the next round has that of a later one: its mu is then tau when it returns, where
-    the paper's is as a rule more, for the model has moved on; with `exchange.restart`
-    it is that of its first two rounds in a row. 'first_round' is the paper's lambda_k
-    with any participation, at a price: in a second exchange of the round the server
-    tells the clients that are new the averaged encoder and projector once more.
+  In the paper lambda_k = tau / |W_g^{r+1} - W_k^r|, where r is the first round in which
+    client k trains, and the server sets it, which there sees each client's weights.
+    Here the server sees sums alone, so that the client sets it. By default
+    ('returning') it does so when it takes part again, by the model that it is then
+    given. Where all clients are in each round, the paper's set-up, that is W_g^{r+1},
+    and the same lambda_k. A client that is not in the next round has that of a later
+    one: its mu is then tau when it returns, where the paper's is as a rule more, for
+    the model has moved on; with `exchange.restart` it is that of its first two rounds
+    in a row. 'first_round' is the paper's lambda_k with any participation, at a price:
+    in a second exchange of the round the server tells the clients that are new the
+    averaged encoder and projector once more.
   The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 is of the
     authors' code, where the divergence is a mean over convolutions of their kernels'
     norms, 'conv_mean'. By l2, which grows with the networks, 0.8 makes mu = 1 for all

@@ -10,7 +10,8 @@ A round:
      angle between x_l and y_l, and sends cos_l (x_l - y_l) and cos_l of every layer;
   3. the server divides the mean of the first by that of the second, which leaves x_l
      minus the mean of all y_l weighed by their cos_l, and applies its optimizer.
-The server needs sums alone, which may be secure: a client's own cosines stay with it.
+The server needs the two sums alone: with secure sums it never sees the cosines of one
+client.
 With every cos_l replaced by 1 (`divergence_aware` is False) it is FedAvg.
 
 Deviations:

@@ -45,19 +45,19 @@ class PerSSFLConfig:
 
   Attributes:
     training: s, beta, and all else as in FedAvg, for both models.
-    consensus_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001}. 0: clients
-      train by themselves.
+    consensus_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001} and takes
+      0.1. 0: clients train by themselves.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
-  consensus_weight: float = 1.0
+  consensus_weight: float = 0.1
 
   def __post_init__(self):
     checks.not_negative(consensus_weight=self.consensus_weight)
     if self.training.local.proximal_weight:
       raise ValueError(
-        f'proximal_weight is {self.training.local.proximal_weight}; Per-SSFL has none, '
-        'for it would hold the personal model too where a round began.'
+        f'proximal_weight is {self.training.local.proximal_weight}; for Per-SSFL '
+        'it must be 0: it would also hold the personal model to its start of the round.'
       )
 
 

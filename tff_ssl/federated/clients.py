@@ -66,9 +66,9 @@ def check_not_noised(aggregation: aggregation_lib.Aggregation) -> None:
   """
   if aggregation.noised:
     raise ValueError(
-      'The aggregation adds noise, as a private one does; here it must add none, for '
-      'the server keeps a table of what each client sent, and noise in the place of a '
-      'client that sent nothing would pass for something sent.'
+      'The aggregation adds noise, as a private one does; this algorithm needs one '
+      'without noise: its server stores what each client sent, and could not tell it '
+      'from noise.'
     )
 
 

@@ -1,4 +1,4 @@
-"""The optimizers of servers and clients, by name, with schedules over rounds."""
+"""Optimizers of the server by name, with schedules over rounds."""
 
 import collections
 import dataclasses

@@ -5,17 +5,13 @@ the paper's pseudocode, or training at the server where it has data of its own. 
 functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete::
 
   def share(state):
-    return model(state, rate=config.rate(state.round))
+    return phases.model(state, rate=config.rate(state.round))
 
 
-  def receive(state, arrived):
-    state, measured = server.apply(optimizer, state, arrived['update'])
-    return state, report(arrived['metrics'], objective.summarize, measured)
-
-
-  phases.Algorithm(
-    lambda: server.initial_state(objective, seed, optimizer),
-    [phases.Exchange('train', share, client_function, SENT, receive)],
+  receive = server.averaging(optimizer, objective.summarize)
+  algorithm = phases.Algorithm(
+    lambda: server.initial_of(objective, seed, optimizer),
+    [phases.Exchange('train', share, client, server.sent_kinds(), receive)],
   )
 
 TFF computations are made of it by `builder`: a `LearningProcess`; by `processes`: one

@@ -2,7 +2,7 @@
 
 An objective knows networks, views and a loss; it knows nothing of federation. An
 algorithm moves any objective's parameters; it knows nothing of which loss they
-minimise. Six objectives times five algorithms are then eleven files, not thirty.
+minimise. M objectives and N algorithms are then M + N files, not M times N.
 
 Everything is a pure function of tensors: parameters in, values out, with all
 randomness derived from the round's seed and each example's id.

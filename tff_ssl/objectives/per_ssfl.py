@@ -35,7 +35,7 @@ class PerSSFLObjective:
   """
 
   simsiam: simsiam.SimSiamObjective
-  consensus_weight: float = 1.0
+  consensus_weight: float = 0.1
 
   def __post_init__(self) -> None:
     checks.not_negative(consensus_weight=self.consensus_weight)

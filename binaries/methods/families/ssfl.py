@@ -22,7 +22,7 @@ PROGRAM = row.Program(
     'maml': row.Method('maml', 'simsiam'),
     'bilevel': row.Method('bilevel', 'simsiam'),
     # Of the paper's {10, 1, 0.1, 0.01, 0.001}, which does not say what was best.
-    'per': row.Method('per', 'simsiam', {'consensus_weight': 0.1}),
+    'per': row.Method('per', 'simsiam'),
   },
   defaults={
     'partition': 'shares:alpha=0.1,clients=10',

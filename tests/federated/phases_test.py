@@ -1,0 +1,38 @@
+"""FedAvg of the docstring of `phases` is FedAvg."""
+
+import inspect
+import textwrap
+
+import numpy as np
+
+from tests.algorithms import harness
+from tff_ssl.algorithms import fedavg
+from tff_ssl.federated import builder
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import phases
+from tff_ssl.federated import server
+
+
+def test_the_example_is_fedavg(tff_context):
+  doc = inspect.getdoc(phases)
+  block = doc.partition('::\n')[2].partition('\nTFF computations')[0]
+  config = fedavg.FedAvgConfig(seed=harness.SEED)
+  objective = harness.cco()
+  names = {
+    'phases': phases,
+    'server': server,
+    'config': config,
+    'seed': config.seed,
+    'objective': objective,
+    'optimizer': optimizers.build_optimizer(harness.ADAM),
+    'client': fedavg.client_function(objective, config),
+  }
+  exec(textwrap.dedent(block), names)
+  written = builder.build_learning_process(names['algorithm'], harness.ELEMENT)
+  expected = harness.build_fedavg(objective, harness.ADAM, config)
+  cohort = harness.cohort(harness.split([2, 1, 3]))
+  ends = []
+  for process in (written, expected):
+    states, _ = harness.rounds_of(process, [cohort, cohort])
+    ends.append(harness.weights(process, states[-1]))
+  np.testing.assert_array_equal(*ends)
