@@ -210,19 +210,20 @@ def test_control_variates_are_told_and_sent(tff_context):
 
 
 @pytest.mark.parametrize(
-  ('plan', 'used'),
+  ('plan', 'said', 'needed'),
   [
-    ({'optimizer': local.LocalOptimizer('adam')}, "('adam', 0.0, 1)"),
-    ({'optimizer': local.LocalOptimizer(momentum=0.9)}, "('sgd', 0.9, 1)"),
-    ({'accumulate': 2}, "('sgd', 0.0, 2)"),
+    ({'optimizer': local.LocalOptimizer('adam')}, "optimizer is 'adam'", "'sgd'"),
+    ({'optimizer': local.LocalOptimizer(momentum=0.9)}, 'momentum is 0.9', 0),
+    ({'accumulate': 2}, 'accumulate is 2', 1),
   ],
 )
-def test_other_steps_than_plain_sgd_are_refused(plan, used):
+def test_other_steps_than_plain_sgd_are_refused(plan, said, needed):
   plan = local_training.LocalPlan(batch_size=2, **plan)
   with pytest.raises(ValueError) as raised:
     scaffold.ScaffoldConfig(3, fedavg.FedAvgConfig(plan))
   assert str(raised.value) == (
-    f"optimizer, momentum, accumulate are {used}; here they must be ('sgd', 0, 1)."
+    f'{said}; of clients of SCAFFOLD, which take plain steps of SGD, it must be '
+    f'{needed}.'
   )
 
 

@@ -187,7 +187,7 @@ def describe(
 ) -> phases.Algorithm:
   """Returns the state and the phase; see `build_decentralized` for the arguments."""
   topology = config.topology
-  share = fedavg.share(objective, config.training)
+  broadcast = fedavg.broadcast(objective, config.training)
 
   def initial():
     weights = server.initial_weights(objective, config.training.seed)
@@ -199,7 +199,7 @@ def describe(
     return server.initial_state(weights, config.training.seed, **{OFFSETS: offsets})
 
   def tell(state):
-    return collections.OrderedDict(share(state), **state.kept)
+    return collections.OrderedDict(broadcast(state), **state.kept)
 
   def receive(state, arrived):
     weights = state.global_model_weights

@@ -333,7 +333,7 @@ def describe(
       ),
     )
 
-  def share(state):
+  def broadcast(state):
     told = collections.OrderedDict()
     told[cluster_models.CLUSTERS] = cluster_models.stack_of(state.global_model_weights)
     told['seed'] = state.round_seed
@@ -352,7 +352,7 @@ def describe(
   kinds[CHOICE] = combine.TOTAL
   train = phases.Exchange(
     'train',
-    share,
+    broadcast,
     client_function(objective, config),
     kinds,
     receive(objective, server_optimizer, config),

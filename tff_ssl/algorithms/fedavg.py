@@ -88,7 +88,7 @@ class FedAvgConfig:
     return WEIGHTINGS[self.weighting]
 
 
-def share(
+def broadcast(
   objective: base.Objective | base.Stateful, config: FedAvgConfig
 ) -> Callable[[phases.ServerState], Any]:
   """Builds step 1: telling clients the model, the round's seed and their learning rate.
@@ -197,7 +197,7 @@ def describe(
 
   train = phases.Exchange(
     'train',
-    share(objective, config),
+    broadcast(objective, config),
     client_function(objective, config),
     sent_kinds(objective),
     server.averaging(server_optimizer, objective.summarize),
@@ -217,18 +217,18 @@ def with_states(
 
   Args:
     initial: () -> the server's state before round 0.
-    function: Of one client, which is told the `round` and what `share` tells.
+    function: Of one client, which is told the `round` and what `broadcast` tells.
     kinds: How what it sends is combined.
     server_optimizer: Applied to the averaged update.
     config: Its rate is used.
     summarize: Turns averaged metrics into what a round reports.
   """
 
-  def share(state):
+  def broadcast(state):
     return phases.model(state, rate=config.rate(state.round), round=state.round)
 
   receive = server.averaging(server_optimizer, summarize)
-  train = phases.Exchange('train', share, function, kinds, receive)
+  train = phases.Exchange('train', broadcast, function, kinds, receive)
   return phases.Algorithm(initial, [train])
 
 

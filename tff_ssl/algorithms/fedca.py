@@ -249,7 +249,7 @@ def describe(
       weights, config.training.seed, server_optimizer, **{CONTEXT: context}
     )
 
-  def share(state):
+  def broadcast(state):
     rate = config.training.rate(state.round)
     return phases.model(state, rate=rate, **{CONTEXT: state.kept[CONTEXT]})
 
@@ -262,7 +262,7 @@ def describe(
 
   kinds = {**fedavg.sent_kinds(objective), ENTRIES: combine.Sum()}
   train = phases.Exchange(
-    'train', share, client_function(objective, config), kinds, receive, traffic
+    'train', broadcast, client_function(objective, config), kinds, receive, traffic
   )
   return phases.Algorithm(
     initial, [train], client_numbers=[context_lib.CLIENT], keeps_table=True

@@ -283,7 +283,7 @@ def describe(
     state = state._replace(optimizer=optimizer).keeping(**{SIGMA: sigma})
     return state, {phases.SERVER_WORK: metrics}
 
-  def share(state):
+  def broadcast(state):
     kept = state.kept
     context = find_helpers(
       objective,
@@ -319,7 +319,7 @@ def describe(
     NUMBERS: combine.TOTAL,
   }
   train = phases.Exchange(
-    'train', share, client_function(objective, config), kinds, receive, traffic
+    'train', broadcast, client_function(objective, config), kinds, receive, traffic
   )
   return phases.Algorithm(
     initial,

@@ -122,7 +122,7 @@ def describe(
       state = state.keeping(**{TEACHER_STATISTICS: found})
     return state, {phases.SERVER_WORK: metrics}
 
-  def share(state):
+  def broadcast(state):
     context = collections.OrderedDict(
       [
         (fedsup.TEACHER, _select(state.kept[TEACHER], student.teacher_prefixes)),
@@ -145,7 +145,7 @@ def describe(
 
   train = phases.Exchange(
     'train',
-    share,
+    broadcast,
     client_function(student, config),
     config.grouping.sent_kinds,
     receive,

@@ -103,7 +103,7 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
 
   weighed = dataclasses.replace(client, each=each, of_equal_clients=None, of_each=None)
   sent = {**train.sent, 'cosines': combine.STATISTICS}
-  exchange = phases.Exchange('train', train.share, weighed, sent, receive)
+  exchange = phases.Exchange('train', train.broadcast, weighed, sent, receive)
   return phases.Algorithm(plain.initial, [exchange])
 
 

@@ -285,9 +285,9 @@ def _with_threshold(
   def initial():
     return algorithm.initial().keeping(quantile=quantile.initial())
 
-  def share(state):
+  def broadcast(state):
     threshold = quantile.threshold(state.kept['quantile'])
-    return collections.OrderedDict(train.share(state), **{THRESHOLD: threshold})
+    return collections.OrderedDict(train.broadcast(state), **{THRESHOLD: threshold})
 
   def receive(state, arrived):
     metrics = arrived[server.METRICS]
@@ -302,7 +302,7 @@ def _with_threshold(
     after = after.keeping(quantile=quantile.updated(before, below, mean, known))
     return after, {**groups, phases.CLIENT_WORK: work}
 
-  exchange = dataclasses.replace(train, share=share, receive=receive)
+  exchange = dataclasses.replace(train, broadcast=broadcast, receive=receive)
   return dataclasses.replace(algorithm, initial=initial, phases=[exchange])
 
 
@@ -330,7 +330,7 @@ def _with_first_scaler(
     after = after._replace(global_model_weights=state.global_model_weights)
     return after.keeping(**{_AVERAGED: averaged}), metrics
 
-  def share(state):
+  def broadcast(state):
     averaged = networks.measured(state.kept[_AVERAGED].trainable)
     return collections.OrderedDict([(_AVERAGED, averaged)])
 
@@ -367,7 +367,7 @@ def _with_first_scaler(
   exchanges = [
     dataclasses.replace(train, receive=receive_update),
     phases.Exchange(
-      'scale', share, client, {_NEW: combine.TOTAL}, receive, traffic=traffic
+      'scale', broadcast, client, {_NEW: combine.TOTAL}, receive, traffic=traffic
     ),
   ]
   return dataclasses.replace(algorithm, initial=initial, phases=exchanges)

@@ -141,7 +141,7 @@ def describe(
     frozen = tf.nest.map_structure(tf.convert_to_tensor, params)
     return server.initial_state(server.as_weights(zeros), 0, **{_ENCODER: frozen})
 
-  def share(state):
+  def broadcast(state):
     return collections.OrderedDict(
       seed=state.round_seed, **{_ENCODER: state.kept[_ENCODER]}
     )
@@ -173,7 +173,7 @@ def describe(
   function = client_functions.ClientFunction(client, additive=True, together=together)
   kinds = {_MOMENTS: combine.STATISTICS}
   return phases.Algorithm(
-    initial, [phases.Exchange('collect', share, function, kinds, receive)]
+    initial, [phases.Exchange('collect', broadcast, function, kinds, receive)]
   )
 
 

@@ -33,8 +33,12 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
+from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.optimization import local
+
+# c and c_k, in messages and in the state.
+_CONTROL = 'control'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +51,16 @@ class ScaffoldConfig:
   def __post_init__(self):
     checks.at_least(1, population=self.population)
     plan = self.training.local
-    used = plan.optimizer.name, plan.optimizer.momentum, plan.accumulate
-    if used != ('sgd', 0, 1):
-      raise ValueError(
-        f"optimizer, momentum, accumulate are {used}; here they must be ('sgd', 0, 1)."
-      )
+    for name, value, needed in (
+      ('optimizer', plan.optimizer.name, 'sgd'),
+      ('momentum', plan.optimizer.momentum, 0),
+      ('accumulate', plan.accumulate, 1),
+    ):
+      if value != needed:
+        raise ValueError(
+          f'{name} is {value!r}; of clients of SCAFFOLD, which take plain steps of '
+          f'SGD, it must be {needed!r}.'
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +74,11 @@ class _Corrected(local.LocalOptimizer):
     return super().update(params, state, corrected, rate)
 
 
-def describe(objective, server_optimizer, config: ScaffoldConfig) -> phases.Algorithm:
+def describe(
+  objective: base.Objective | base.Stateful,
+  server_optimizer: tff.learning.optimizers.Optimizer,
+  config: ScaffoldConfig,
+) -> phases.Algorithm:
   """Returns FedAvg's state and phase with control variates; see `build_scaffold`."""
   plain = fedavg.describe(objective, server_optimizer, config.training)
   (train,), plan = plain.exchanges, config.training.local
@@ -75,36 +88,43 @@ def describe(objective, server_optimizer, config: ScaffoldConfig) -> phases.Algo
 
   def initial():
     state = plain.initial()
-    return state.keeping(control=zeros(state.global_model_weights.trainable))
+    return state.keeping(**{_CONTROL: zeros(state.global_model_weights.trainable)})
 
-  def share(state):
-    return collections.OrderedDict(train.share(state), round=state.round, **state.kept)
+  def broadcast(state):
+    return collections.OrderedDict(
+      train.broadcast(state), round=state.round, **state.kept
+    )
 
   def each(shared, state, examples):
-    c = shared['control']
-    constant = tf.nest.map_structure(tf.subtract, c, state.kept)
+    constant = tf.nest.map_structure(tf.subtract, shared[_CONTROL], state.kept)
     optimizer = _Corrected(**vars(plan.optimizer), constant=constant)
     corrected = dataclasses.replace(plan, optimizer=optimizer)
     training = dataclasses.replace(config.training, local=corrected)
     sent = fedavg.client_function(objective, training).each(shared, examples)
     batches = local_training.num_batches(objective, plan, examples)
     steps = tf.cast(plan.epochs * batches, tf.float32)
-    a = tf.math.divide_no_nan(1.0, steps * shared['rate'])
-    sent['control'] = tf.nest.map_structure(lambda u, c: a * u - c, sent['update'], c)
-    return sent, tf.nest.map_structure(tf.add, state.kept, sent['control'])
+    inverse = tf.math.divide_no_nan(1.0, steps * shared['rate'])
+    sent[_CONTROL] = tf.nest.map_structure(
+      lambda update, control: inverse * update - control,
+      sent[server.UPDATE],
+      shared[_CONTROL],
+    )
+    return sent, tf.nest.map_structure(tf.add, state.kept, sent[_CONTROL])
 
   def receive(state, arrived):
     after, metrics = train.receive(state, arrived)
-    counted, step = clients.counting(arrived[phases.COUNTS]), arrived['control']
-    share = tf.cast(counted, tf.float32) / config.population
-    c = tf.nest.map_structure(lambda c, d: c + share * d, state.kept['control'], step)
-    return after.keeping(control=c), metrics
+    counted = clients.counting(arrived[phases.COUNTS])
+    fraction = tf.cast(counted, tf.float32) / config.population
+    control = tf.nest.map_structure(
+      lambda old, step: old + fraction * step, state.kept[_CONTROL], arrived[_CONTROL]
+    )
+    return after.keeping(**{_CONTROL: control}), metrics
 
   client = client_functions.StatefulFunction(
     lambda shared: zeros(shared['params']), each, config.training.weigh
   )
-  sent = {**train.sent, 'control': combine.UPDATE}
-  exchange = phases.Exchange('train', share, client, sent, receive)
+  sent = {**train.sent, _CONTROL: combine.UPDATE}
+  exchange = phases.Exchange('train', broadcast, client, sent, receive)
   return phases.Algorithm(initial, [exchange])
 
 

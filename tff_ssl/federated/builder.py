@@ -1,9 +1,9 @@
 """Builds TFF computations from the phases of any algorithm.
 
 `build_learning_process` makes a process whose `next` runs a whole round. It is built of
-a `Graph`, and each exchange of that is a `Step`. Types follow by chaining `share` ->
-client -> aggregation -> `receive`. Processes with client states or data at the server
-are in `processes`, one computation a phase in `single`, parts for hosts in `parts`.
+a `Graph`, and each exchange of that is a `Step`, whose types follow one from another.
+Processes with client states or data at the server are in `processes`, one computation a
+phase in `single`, parts for hosts in `parts`.
 """
 
 import collections
@@ -267,9 +267,9 @@ class Step:
     """
     self.exchange = exchange
     self._server_type = server_type
-    # A function of one argument, whatever others `share` has.
+    # A function of one argument, whatever others `broadcast` has.
     self._share = tff.tensorflow.computation(
-      lambda state: exchange.share(state), server_type
+      lambda state: exchange.broadcast(state), server_type
     )
     self.told_types: Mapping[str, tff.Type] = collections.OrderedDict(
       tff.structure.iter_elements(self._share.type_signature.result)

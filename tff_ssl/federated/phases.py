@@ -4,14 +4,14 @@ A phase is one exchange between the server and the clients of a round, in the or
 the paper's pseudocode, or training at the server where it has data of its own. All
 functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete::
 
-  def share(state):
+  def broadcast(state):
     return phases.model(state, rate=config.rate(state.round))
 
 
   receive = server.averaging(optimizer, objective.summarize)
   algorithm = phases.Algorithm(
     lambda: server.initial_of(objective, seed, optimizer),
-    [phases.Exchange('train', share, client, server.sent_kinds(), receive)],
+    [phases.Exchange('train', broadcast, client, server.sent_kinds(), receive)],
   )
 
 TFF computations are made of it by `builder`: a `LearningProcess`; by `processes`: one
@@ -77,13 +77,13 @@ class Exchange:
 
   Attributes:
     name: Of the phase, as 'statistics' or 'train'.
-    share: State -> values by name that the clients are told. They know what earlier
+    broadcast: State -> values by name that the clients are told. They know what earlier
       exchanges of the round have told them: nothing is told twice. With clients that
       keep a state there must be the `round`.
     client: What one client computes of all it was told.
     sent: How each value that a client sends is combined.
     receive: (state, combined payloads by name) -> the state after, and metrics. It
-      must not change what `share` of an earlier exchange has told, but in the last
+      must not change what `broadcast` of an earlier exchange has told, but in the last
       one. Where no client counts, means and sums are 0; in a round's last exchange
       `arrived[COUNTS]['examples']` then is 0.
     traffic: The bytes of the cohort where clients do not all send all of it; None:
@@ -91,7 +91,7 @@ class Exchange:
   """
 
   name: str
-  share: Callable[[ServerState], Mapping[str, Any]]
+  broadcast: Callable[[ServerState], Mapping[str, Any]]
   client: client_functions.ClientFunction | client_functions.StatefulFunction
   sent: Mapping[str, combine.Kind]
   receive: Callable[[ServerState, Mapping[str, Any]], tuple[ServerState, Metrics]]

@@ -95,7 +95,7 @@ class Replay:
 
   def _visit(self, state: phases.ServerState, examples: base.Examples) -> Any:
     """Returns a client's model, and its part of the sums."""
-    shared = self._exchange.share(state)
+    shared = self._exchange.broadcast(state)
     result, _ = client_functions.visit(
       self._exchange.client, self._protocol, shared, (), examples
     )

@@ -221,7 +221,7 @@ class OneModel:
     weights = tff.learning.models.ModelWeights(params, own.non_trainable)
     return server.initial_state(weights, self._seed, optimizer)
 
-  def share(self, state: phases.ServerState, rate: tf.Tensor) -> Mapping[str, Any]:
+  def broadcast(self, state: phases.ServerState, rate: tf.Tensor) -> Mapping[str, Any]:
     """Returns what clients are told: the networks that they train, seed and rate."""
     params = select(state.global_model_weights.trainable, self._names)
     told = collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
@@ -261,7 +261,7 @@ class OneModel:
     """Returns the clients' part of a round, after which the model is the average.
 
     Args:
-      function: What a client does, of all that `share` tells.
+      function: What a client does, of all that `broadcast` tells.
       rate: The number of a round -> the clients' learning rate.
       plan: How clients are averaged.
       own: State -> `own` of `average`; None: there is none.
@@ -274,7 +274,7 @@ class OneModel:
 
     return phases.Exchange(
       'train',
-      lambda state: self.share(state, rate(state.round)),
+      lambda state: self.broadcast(state, rate(state.round)),
       grouping.client_function(function, plan.groups),
       plan.sent_kinds,
       receive,
