@@ -29,6 +29,7 @@ from tff_ssl.objectives import context
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import describe
 from tff_ssl.runtime import client_data
+from tff_ssl.runtime import loop
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import server_data
 from tff_ssl.runtime import simulation
@@ -171,7 +172,8 @@ class _Measure:
   def __call__(self, state: Any, round: int) -> Mapping[str, float]:
     """Returns named numbers of a state, in the TFF context that is open."""
     numbers: dict[str, float] = collections.OrderedDict()
-    if _is_due(round, methods.ACCURACY_EVERY.value):
+    rounds = common.ROUNDS.value
+    if loop.is_due(round, methods.ACCURACY_EVERY.value, rounds):
       classifiers = self._process.get_classifier_weights(state)
       for name, own in classifiers.items():
         found = suite.evaluate_classifier(
@@ -186,14 +188,10 @@ class _Measure:
           for split in ('', suite.VALIDATION):
             if (known := f'{split}{suite.CLASSIFIER}/{score}') in found:
               numbers[f'{split}{name}/{score}'] = found[known]
-    if _is_due(round, common.EVALUATE_EVERY.value):
+    if loop.is_due(round, common.EVALUATE_EVERY.value, rounds):
       weights = self._process.get_model_weights(state)
       # With the population statistics of batch norm.
       everything = {**weights.trainable, **weights.non_trainable}
       params: network.Params = network.select(everything, dual_encoder.ENCODER)
       numbers.update(self._evaluator.evaluate(params))
     return numbers
-
-
-def _is_due(round: int, every: int) -> bool:
-  return round == common.ROUNDS.value or (every > 0 and round % every == 0)

@@ -41,17 +41,11 @@ def build_labelled_only(
     optimizer = labelled.initial_optimizer(weights.trainable)
     return server.initial_state(weights, seed, optimizer)
 
-  def train(state, examples):
-    params = state.global_model_weights.trainable
-    params, optimizer, metrics = labelled.train(params, state, examples)
-    state = server.with_params(state, params)._replace(optimizer=optimizer)
-    return state, {phases.SERVER_WORK: metrics}
-
   return processes.build_server_data_process(
     phases.Algorithm(
       initial,
       [
-        phases.AtServer('train', server_spec, train),
+        labelled.phase('train'),
         *server_training.statistics_phases(objective, server_spec),
       ],
     ),

@@ -25,7 +25,6 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
-from tff_ssl.federated import server
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 
@@ -67,12 +66,6 @@ def describe(
     objective, labelled, server_objective, config.clients.seed
   )
 
-  def finetune(state, examples):
-    params = state.global_model_weights.trainable
-    params, optimizer, metrics = labelled.train(params, state, examples)
-    state = server.with_params(state, params)._replace(optimizer=optimizer)
-    return state, {phases.SERVER_WORK: metrics}
-
   train = both.training(
     fedavg.client_function(objective, config.clients),
     config.clients.rate,
@@ -82,7 +75,7 @@ def describe(
     both.initial,
     [
       train,
-      phases.AtServer('finetune', server_spec, finetune),
+      labelled.phase('finetune'),
       *server_training.statistics_phases(server_objective, server_spec),
     ],
     config.grouping.client_numbers,

@@ -96,6 +96,21 @@ class Labelled:
     """Returns the state of the server's optimizer before round 0."""
     return self._plan.local.optimizer.init(self.own(params))
 
+  def phase(self, name: str) -> phases.AtServer:
+    """Returns the phase in which the server trains the model that clients are given.
+
+    Args:
+      name: Of the phase.
+    """
+
+    def train(state, examples):
+      params = state.global_model_weights.trainable
+      params, optimizer, metrics = self.train(params, state, examples)
+      state = server.with_params(state, params)._replace(optimizer=optimizer)
+      return state, {phases.SERVER_WORK: metrics}
+
+    return phases.AtServer(name, self.element_spec, train)
+
   def train(
     self,
     params: base.Params,

@@ -149,11 +149,11 @@ def run(
         output = algorithm.next(last[1], cohorts(round))
         metrics = metrics_lib.flatten(output.metrics)
         meter.split('seconds')
-        if watch_fn and _is_due(round, watch_every, rounds):
+        if watch_fn and is_due(round, watch_every, rounds):
           metrics = _joined(metrics, watch_fn(output.state, round))
           meter.split('watching_seconds')
         # The last state is saved first, and evaluated below.
-        if evaluate_fn and round < rounds and _is_due(round, evaluate_every, rounds):
+        if evaluate_fn and round < rounds and is_due(round, evaluate_every, rounds):
           evaluation = metrics_lib.flatten(evaluate_fn(output.state, round))
           metrics = _joined(metrics, evaluation)
           folder.write_evaluation(round, evaluation)
@@ -161,7 +161,7 @@ def run(
         measured = meter.read()
         folder.record(round, metrics, measured)
         last = round, output.state
-        if _is_due(round, checkpoint_every, rounds):
+        if is_due(round, checkpoint_every, rounds):
           _save(algorithm, folder, *last)
           saved = round
         display.update(round, metrics, measured.get('evaluation_seconds', 0.0))
@@ -238,7 +238,14 @@ def _save(
     algorithm.saved(folder.checkpoints.rounds()[0])
 
 
-def _is_due(round: int, every: int, rounds: int) -> bool:
+def is_due(round: int, every: int, rounds: int) -> bool:
+  """Returns whether something that is done every so many rounds is done after one.
+
+  Args:
+    round: That has ended, from 1.
+    every: After how many; 0: after the last alone.
+    rounds: How many there are.
+  """
   return round == rounds or (every > 0 and round % every == 0)
 
 
