@@ -46,19 +46,39 @@ def test_an_offset_has_the_shape_of_an_example():
     net.specs  # noqa: B018
 
 
+@pytest.mark.parametrize('n', [0, 3])
+@pytest.mark.parametrize(
+  ('sides', 'strides'), [((4, 6), 2), ((5, 4), 2), ((6, 9), 3), ((4, 4), 1)]
+)
+def test_strided_positions_and_their_gradient_are_numpys(n, sides, strides):
+  rng = np.random.default_rng(0)
+  x = tf.constant(rng.normal(size=(n, *sides, 2)))
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    got = compute.strided(x, strides)
+  expected = x.numpy()[:, ::strides, ::strides]
+  np.testing.assert_array_equal(got, expected)
+  dy = rng.normal(size=expected.shape)
+  dx = np.zeros(x.shape)
+  dx[:, ::strides, ::strides] = dy
+  gradient = tape.gradient(got, x, output_gradients=tf.constant(dy))
+  np.testing.assert_array_equal(gradient, dx)
+
+
 # Of channels below and above those whose strides oneDNN cannot have.
 @pytest.mark.parametrize('channels', [8, 16])
-def test_a_kernel_of_one_with_a_stride_sees_every_second_position(channels):
+@pytest.mark.parametrize('sides', [(5, 4), (6, 4)])
+def test_a_kernel_of_one_with_a_stride_sees_every_second_position(channels, sides):
   net = network.Network(
     'shortcut',
-    (5, 4, channels),
+    (*sides, channels),
     lambda ops, x: ops.conv2d(
       x, 'conv', filters=6, kernel_size=1, strides=2, use_bias=False
     ),
   )
   rng = np.random.default_rng(0)
   kernel = rng.normal(size=(1, 1, channels, 6))
-  x = rng.normal(size=(3, 5, 4, channels))
+  x = rng.normal(size=(3, *sides, channels))
   got = net.apply({'conv/kernel': tf.constant(kernel)}, tf.constant(x))
   np.testing.assert_allclose(got, x[:, ::2, ::2] @ kernel[0, 0], rtol=1e-12)
 

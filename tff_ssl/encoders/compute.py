@@ -116,7 +116,7 @@ class Apply(ops.Operations):
       # A kernel of one sees these positions alone. With a stride, oneDNN's gradient
       # (TensorFlow 2.14), divided among threads, writes over other memory, and the
       # program crashes.
-      x, strides = x[:, ::strides, ::strides], 1
+      x, strides = strided(x, strides), 1
     # In bfloat16, with a stride and a side of 1, oneDNN leaves a part of a kernel's
     # gradient unset.
     maps = wide(x) if strides > 1 and 1 in x.shape[1:3] else x
@@ -147,6 +147,30 @@ class Apply(ops.Operations):
     self, x: tf.Tensor, qkv: tuple[Any, Any], output: tuple[Any, Any], heads: int
   ) -> tf.Tensor:
     return self_attention(x, qkv, output, heads)
+
+
+def strided(x: tf.Tensor, strides: int) -> tf.Tensor:
+  """Returns every `strides`-th position of maps, from the first.
+
+  Where the strides divide the sides, the positions that are kept begin blocks of one
+  shape and are had by reshaping: with the gradient a sixth of the time of TensorFlow's
+  strided slices (256 maps of 16 x 16 x 8), to the same bits.
+
+  Args:
+    x: [n, height, width, channels], of static shape but for n.
+    strides: in both directions.
+
+  Returns:
+    [n, ceil(height / strides), ceil(width / strides), channels].
+  """
+  _, height, width, channels = x.shape
+  if height % strides or width % strides:
+    return x[:, ::strides, ::strides]
+  kept = (height // strides, width // strides)
+  # A row and a column of each block, the latter with the channels of its positions.
+  blocks = tf.reshape(x, [-1, kept[0], strides, kept[1], strides * channels])
+  first = tf.slice(blocks, [0] * 5, [-1, kept[0], 1, kept[1], channels])
+  return tf.reshape(first, [-1, *kept, channels])
 
 
 def not_empty(x: tf.Tensor, least: int) -> tf.Tensor:
