@@ -33,8 +33,8 @@ setuptools.setup(
   python_requires='>=3.11,<3.12',
   packages=setuptools.find_packages(include=['tff_ssl', 'tff_ssl.*']),
   package_data={'tff_ssl': ['py.typed']},
-  # TFF's own demands (jaxlib 0.4.14) cannot be met; README, "Installing", says how to
-  # install beside it.
+  # TFF's own requirements (jaxlib 0.4.14) cannot be met; docs/installing.md says how to
+  # install despite them.
   install_requires=[
     'tensorflow-federated==0.87.0',
     'tensorflow>=2.14,<2.15',

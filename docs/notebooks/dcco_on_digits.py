@@ -1,13 +1,13 @@
 # %% [markdown]
 # # DCCO on digits, and what the encoder is worth
 #
-# 359 clients hold four handwritten digits each, all of one class. DCCO trains an
-# encoder on them without a label. What it has learned is measured as in the papers: a
-# linear classifier on its features, fitted with a few labels, against the same on the
-# features of an encoder that was never trained.
+# Each of 359 clients holds four handwritten digits of one class. DCCO trains an encoder
+# on them without labels. As in the papers, we measure what it has learned with a linear
+# classifier on its features, fitted with a few labels. We compare this with the same
+# classifier on the features of an encoder that was never trained.
 #
-# The file is a notebook in text: VS Code, PyCharm and Jupyter with Jupytext open it as
-# it is. From the root of a checkout, after `make venv`, all of it is one command:
+# This file is a notebook as text: VS Code, PyCharm and Jupyter with Jupytext open it as
+# it is. To run all of it from the root of a checkout, after `make venv`:
 #
 # ```console
 # $ PYTHONPATH=. .venv/bin/python docs/notebooks/dcco_on_digits.py
@@ -19,8 +19,8 @@
 # DCCO 78.0%, 89.4%, 95.0%
 # ```
 #
-# The last lines are the test accuracies with 2 %, 10 % and all of the labels. It takes
-# three quarters of a minute of CPU time.
+# The last lines are the test accuracies with 2 %, 10 % and all of the labels. The run
+# takes three quarters of a minute of CPU time.
 #
 # ![Loss over rounds, and test accuracies](../figures/notebook_digits.png)
 
@@ -63,9 +63,9 @@ from tff_ssl.runtime import simulation
 # %% [markdown]
 # ## Clients
 #
-# The partition is a mapping from a client's name to the positions of its examples. With
-# `alpha=0` each client has one class. What goes to TFF holds images and ids: the labels
-# stay here, for the evaluation.
+# The partition maps a client's name to the positions of its examples. With `alpha=0`
+# each client has one class. TFF receives only images and ids; the labels stay here, for
+# the evaluation.
 
 # %%
 task = tasks.load('digits')
@@ -82,9 +82,9 @@ cohorts = sampling.Cohorts(data.client_ids, CLIENTS_PER_ROUND, seed=0)
 # %% [markdown]
 # ## What is trained
 #
-# A network for features, a projector behind it for the encodings that the loss sees,
-# and the two views of an image. `mild` has no flips, which would turn digits into
-# others.
+# An encoder for features, a projector on top of it for the encodings that the loss
+# uses, and two views of each image. `mild` has no flips, which would turn digits into
+# other digits.
 
 # %%
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
@@ -99,8 +99,8 @@ process = dcco.build_dcco(
 # %% [markdown]
 # ## Rounds
 #
-# `encoding_std`, the spread of the encodings, tells a collapse: about 1 where they are
-# spread out, 0 where all are the same.
+# `encoding_std`, the spread of the encodings, reveals a collapse: it is about 1 if the
+# encodings are spread out and 0 if they are all the same.
 
 # %%
 losses = []

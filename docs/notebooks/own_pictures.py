@@ -1,13 +1,14 @@
 # %% [markdown]
 # # Your own pictures: train, embed, find neighbours
 #
-# A folder of pictures with a `manifest.csv` that says who holds each is all that is
-# needed. This notebook makes such a folder, so that it runs anywhere; put the path of
-# yours in `FOLDER` and leave out its first cell. [Own data](../own_data.md) has the
-# columns, and folders without a manifest; `python -m binaries.dcco --task=cases
-# --data_dir=FOLDER` does the same with a table of accuracies, and resumes.
+# All you need is a folder of pictures with a `manifest.csv` that says who holds each
+# picture. This notebook makes such a folder, so that it runs anywhere. To use your own,
+# put its path in `FOLDER` and leave out the first cell.
+# [Own data](../own_data.md) describes the columns, and folders without a manifest.
+# `python -m binaries.dcco --task=cases --data_dir=FOLDER` does the same with a table of
+# accuracies, and resumes.
 #
-# All of it is one command, after `make venv`:
+# To run all of it, after `make venv`:
 #
 # ```console
 # $ PYTHONPATH=. .venv/bin/python docs/notebooks/own_pictures.py
@@ -33,7 +34,7 @@ FIGURE = 'docs/figures/notebook_neighbours.png'
 # %% [markdown]
 # ## A folder with a manifest
 #
-# Handwritten digits as PNG files, dealt to 60 holders. No label is written.
+# Handwritten digits as PNG files, dealt to 60 holders. No labels are written.
 
 # %%
 import csv
@@ -61,7 +62,7 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 # %% [markdown]
 # ## Read it
 #
-# A fifth of the holders is held out: the test split, which nobody trains on.
+# A fifth of the holders is held out as the test split, which nobody trains on.
 
 # %%
 import numpy as np
@@ -83,8 +84,8 @@ clients = simulation.Clients(data)
 # %% [markdown]
 # ## Train
 #
-# FedAvg of SimCLR: each holder trains for an epoch on its own pictures. Any other
-# objective ([the list](../../tff_ssl/objectives/__init__.py)) may take the place of
+# FedAvg with SimCLR: each holder trains for one epoch on its own pictures. Any other
+# objective ([the list](../../tff_ssl/objectives/__init__.py)) can replace
 # `contrastive`.
 
 # %%
@@ -120,7 +121,7 @@ with context.in_process():
 # %% [markdown]
 # ## Keep the encoder
 #
-# Standard Keras layers, which TensorFlow alone loads.
+# The file holds standard Keras layers, so TensorFlow alone can load it.
 
 # %%
 params = network.select(weights, dual_encoder.ENCODER)
@@ -129,15 +130,15 @@ encoder.to_keras(params).save(folder / 'encoder.keras')
 # %% [markdown]
 # ## Embed, and find neighbours
 #
-# Features of all pictures; of some test pictures the five training pictures that are
-# nearest by cosine.
+# We compute features of all pictures and, for some test pictures, find the five nearest
+# training pictures by cosine.
 
 # %%
 from tff_ssl.evaluation import features
 
 
 def embed(images):
-  """Returns features of unit length, [n, d], of images uint8 [n, H, W, C]."""
+  """Returns unit-length features [n, d] of images, uint8 [n, H, W, C]."""
   found = features.encode(lambda x: encoder.apply(params, x), images)
   return found / np.linalg.norm(found, axis=1, keepdims=True)
 

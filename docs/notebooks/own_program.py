@@ -1,13 +1,13 @@
 # %% [markdown]
 # # Inside a TFF program of your own
 #
-# An algorithm here is an ordinary `tff.learning.templates.LearningProcess`, and what
-# combines the clients' statistics an ordinary `tff.aggregators` factory. So both go
-# into a program that has its own clients, its own loop and its own federated
-# computations. This one trains DCCO, and asks the clients in every tenth round, by a
-# computation of its own, how dark their images are.
+# An algorithm here is an ordinary `tff.learning.templates.LearningProcess`, and an
+# ordinary `tff.aggregators` factory combines the clients' statistics. So both fit into
+# a program that has its own clients, loop and federated computations. This program
+# trains DCCO. In every tenth round it also asks the clients, through its own
+# computation, how dark their images are.
 #
-# All of it is one command, after `make venv`, and 23 seconds of CPU time:
+# To run all of it, after `make venv` (23 seconds of CPU time):
 #
 # ```console
 # $ PYTHONPATH=. .venv/bin/python docs/notebooks/own_program.py
@@ -26,9 +26,9 @@ IMAGES_OF_A_CLIENT = 6
 # %% [markdown]
 # ## Clients of yours
 #
-# Any `ClientData` will do whose elements hold `image` (uint8 [H, W, C]) and a unique
-# `example_id` (int64). Here they are crops of the two photographs that scikit-learn
-# has.
+# Use any `ClientData` whose elements hold `image` (uint8 [H, W, C]) and a unique
+# `example_id` (int64). Here the images are crops of the two photographs that come with
+# scikit-learn.
 
 # %%
 import collections
@@ -48,7 +48,7 @@ rng = np.random.default_rng(0)
 
 
 def crops(client):
-  """Returns the examples of a client: crops of one of the photographs."""
+  """Returns a client's examples: crops of one of the photographs."""
   photograph = photographs[client % 2]
   places = [
     rng.integers(0, size - 16, IMAGES_OF_A_CLIENT) for size in photograph.shape[:2]
@@ -67,8 +67,8 @@ element_spec = data.element_type_structure
 # %% [markdown]
 # ## DCCO's process
 #
-# Built for the elements of the clients' own data sets, as on devices. In a simulation
-# `simulation.Clients(data)` gives the same numbers several times faster
+# The process is built for the elements of the clients' own data sets, as on devices. In
+# a simulation, `simulation.Clients(data)` gives the same numbers several times faster
 # ([embedding](../embedding.md)).
 
 # %%
@@ -91,9 +91,9 @@ process = dcco.build_dcco(
 # %% [markdown]
 # ## A computation of yours, with the statistics aggregator
 #
-# `StatisticsFactory` is what DCCO sends its encoding statistics through: the mean over
-# all examples, of means over each client's. Its two sums may be secure or private ones.
-# Here it combines the mean and the mean square of the pixels.
+# DCCO aggregates its encoding statistics with `StatisticsFactory`, which computes the
+# mean over all examples from each client's means. Its two sums may be secure or
+# private. Here it combines the mean and the mean square of the pixels.
 
 # %%
 from tff_ssl.aggregators import statistics
@@ -109,7 +109,7 @@ data_type = tff.SequenceType(tff.types.tensorflow_to_type(element_spec))
 
 @tff.tensorflow.computation(data_type)
 def pixels(examples):
-  """One client: moments of its pixels, and how many images they are of."""
+  """Returns moments of one client's pixels, and the number of its images."""
   x = tf.cast(clients.all_examples(examples)['image'], tf.float32) / 255.0
   moments = collections.OrderedDict(mean=tf.reduce_mean(x), square=tf.reduce_mean(x**2))
   return moments, tf.cast(tf.shape(x)[0], tf.float32)
@@ -117,7 +117,7 @@ def pixels(examples):
 
 @tff.federated_computation(tff.FederatedType(data_type, tff.CLIENTS))
 def darkness(examples):
-  """Moments over the images of all clients, at the server."""
+  """Returns the moments over all clients' images, at the server."""
   moments, count = tff.federated_map(pixels, examples)
   return aggregator.next(aggregator.initialize(), moments, count).result
 
@@ -125,7 +125,8 @@ def darkness(examples):
 # %% [markdown]
 # ## A loop of yours
 #
-# `context.in_process` executes all of it here; any other TFF context does too.
+# `context.in_process` executes everything in this process; any other TFF context works
+# too.
 
 # %%
 from tff_ssl.runtime import context
@@ -149,6 +150,6 @@ with context.in_process():
   weights = process.get_model_weights(state).trainable
 
 # %% [markdown]
-# `weights` are the trained parameters by name: those that begin with `encoder/` are the
-# encoder's, and `encoder.to_keras` makes a Keras model of them
-# ([take away](../take_away.md)).
+# `weights` are the trained parameters by name. Names that begin with `encoder/` belong
+# to the encoder, and `encoder.to_keras` builds a Keras model from these parameters
+# ([exports](../take_away.md)).
