@@ -1,6 +1,7 @@
 """FedAvg of the docstring of `phases` is FedAvg."""
 
 import inspect
+import itertools
 import textwrap
 
 import numpy as np
@@ -14,8 +15,8 @@ from tff_ssl.federated import server
 
 
 def test_the_example_is_fedavg(tff_context):
-  doc = inspect.getdoc(phases)
-  block = doc.partition('::\n')[2].partition('\nTFF computations')[0]
+  behind = inspect.getdoc(phases).partition('::\n')[2].splitlines()
+  block = itertools.takewhile(lambda line: not line or line[0] == ' ', behind)
   config = fedavg.FedAvgConfig(seed=harness.SEED)
   objective = harness.cco()
   names = {
@@ -27,7 +28,7 @@ def test_the_example_is_fedavg(tff_context):
     'optimizer': optimizers.build_optimizer(harness.ADAM),
     'client': fedavg.client_function(objective, config),
   }
-  exec(textwrap.dedent(block), names)
+  exec(textwrap.dedent('\n'.join(block)), names)
   written = builder.build_learning_process(names['algorithm'], harness.ELEMENT)
   expected = harness.build_fedavg(objective, harness.ADAM, config)
   cohort = harness.cohort(harness.split([2, 1, 3]))

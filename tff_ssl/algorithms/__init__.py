@@ -1,7 +1,8 @@
-"""Federated algorithms, a file each.
+"""Federated algorithms, one per file.
 
-Each moves whatever objective it is given, unless a loss is its point. Its `describe`
-returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a process.
+An algorithm trains whatever objective it is given, unless its point is a loss. Its
+`describe` returns a server state and phases (`tff_ssl.federated.phases`); its
+`build_...` returns a process.
 
   method                 file                 paper
   FedAvg, FedProx        fedavg               McMahan et al. 2017; Li et al. 2020
@@ -9,7 +10,7 @@ returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a pr
   Fed-BYOL, Fed-MoCo     fed_ssl              Zhuang et al. 2022, section 3
   FedEMA                 fedema               Zhuang et al. 2022, section 4
   FedU                   fedu                 Zhuang et al. 2021
-  both of these          mixing               their framework
+  FedEMA and FedU        mixing               their framework
   FedCA                  fedca                Zhang et al. 2023
   FeatARC                featarc              Wang et al. 2023 (Dec-SSL), section 5
   SCAFFOLD               scaffold             Karimireddy et al. 2020
@@ -27,7 +28,7 @@ returns a server state and phases (`tff_ssl.federated.phases`), `build_...` a pr
   fine-tuned at server   server_finetuned     Gill 2023, Algorithm 1
   labels alone           labelled_only        the lower bound, without clients
   linear probe           federated_linear     He et al. 2021: a classifier by FedAvg
-  one-round heads        one_round            Guan et al. 2025: LDA and ridge of sums
+  one-round heads        one_round            Guan et al. 2025: LDA and ridge from sums
   centralized            centralized          one step a round on all examples
   centralized training   centralized_training epochs of one client that has all data
 

@@ -8,14 +8,15 @@ Hu, Ahmad Beirami, Virginia Smith, ICML 2021, Algorithm 1.
 
 A round:
   1. the server broadcasts the global model Theta;
-  2. client k trains Theta on L(Theta) and sends its update; and it trains its own model
-     theta_k, at first a copy of Theta, on L(theta_k) + lambda/2 |theta_k - Theta|^2,
-     Theta as it was broadcast, and keeps it;
-  3. the server averages the updates weighted by n_k: Theta is that of FedAvg.
+  2. client k trains Theta on L(Theta) and sends its update. It also trains its own
+     model theta_k, at first a copy of Theta, on
+     L(theta_k) + lambda/2 |theta_k - Theta|^2 with Theta as it was broadcast, and keeps
+     theta_k;
+  3. the server averages the updates weighted by n_k: Theta is the same as in FedAvg.
 
 lambda = 0: every client trains by itself.
 
-Deviations: both models train by the same plan, where Ditto allows each its own rate and
+Deviations: both models train by the same plan; Ditto allows each its own rate and
 number of steps.
 """
 
@@ -42,7 +43,7 @@ class BiLevelConfig:
   """Hyperparameters of BiLevel-SSFL.
 
   Attributes:
-    training: How both models are trained, as in FedAvg; but mu of FedProx is for the
+    training: How both models are trained, as in FedAvg; but FedProx's mu applies to the
       global model alone.
     proximity_weight: lambda; the paper searches {10, 1, 0.1, 0.01, 0.001}. 0: clients
       train by themselves.
@@ -62,11 +63,11 @@ def client_function(
 
   Args:
     objective: What both minimise; it keeps no state.
-    config: How.
+    config: How both models train.
 
   Returns:
-    A function that keeps theta_k and, with batch norm, the statistics of its
-    population; and sends what `fedavg.sent` returns.
+    A function that keeps theta_k and, with batch norm, its population statistics. It
+    sends what `fedavg.sent` returns.
   """
   plan = config.training.local
   near = dataclasses.replace(plan, proximal_weight=config.proximity_weight)
@@ -131,11 +132,11 @@ def build_bilevel_ssfl(
       `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
-    A process whose clients keep theta_k, by the names of `objective`, and whose metrics
-    are, under `client_work`, those of FedAvg, and the same of the personal models as
+    A process whose clients keep theta_k, by the names of `objective`. Its metrics are,
+    under `client_work`, those of FedAvg, and the same metrics of the personal models as
     `personal_...` (the loss without the proximal term).
 
   Raises:

@@ -1,8 +1,8 @@
 """Centralized training: the same objective, optimizer and seeds on the union of data.
 
 This is the upper bound that the papers compare with, and what federated rounds are
-measured against. It has what the round loop needs of a learning process, but runs in
-plain TensorFlow: a "cohort" is a list of data sets, and their union a step's batch.
+measured against. It offers what the round loop needs of a learning process, but runs in
+plain TensorFlow: a "cohort" is a list of data sets, and a step's batch is their union.
 """
 
 import abc
@@ -27,7 +27,7 @@ class CentralizedState(NamedTuple):
     global_model_weights: `tff.learning.models.ModelWeights`.
     round_seed: int32 [2], of the next step's views.
     optimizer: The optimizer's state.
-    objective: The state of the objective, as BYOL's target.
+    objective: The state of the objective, such as BYOL's target.
     round: int32, the number of the next step, from 0.
   """
 
@@ -39,7 +39,7 @@ class CentralizedState(NamedTuple):
 
 
 class UnionProcess(abc.ABC):
-  """A process in plain TensorFlow, whose rounds are on the union of a cohort."""
+  """A process in plain TensorFlow, whose rounds train on the union of a cohort."""
 
   def __init__(
     self,
@@ -72,8 +72,8 @@ class UnionProcess(abc.ABC):
       cohort: Data sets of single examples; training is on their union.
 
     Returns:
-      The new state, and metrics under `client_work` as the federated algorithms have
-      them. A round without examples, or with a result that is not finite, changes
+      The new state, and metrics under `client_work` like those of the federated
+      algorithms. A round without examples, or with a result that is not finite, changes
       nothing but the seed and the number of the round, and is counted.
 
     Raises:
@@ -101,7 +101,7 @@ class UnionProcess(abc.ABC):
   def _trained_weights(
     self, params: base.Params, examples: base.Examples
   ) -> tff.learning.models.ModelWeights:
-    """Returns what a round has trained, with population statistics of its examples."""
+    """Returns the trained weights, with population statistics of the examples."""
     statistics = population.compute(self._objective, params, examples)
     return tff.learning.models.ModelWeights(params, statistics)
 

@@ -5,7 +5,7 @@ the union of a cohort's examples. Like `centralized` it runs in plain TensorFlow
 
 Deviations and decisions:
   - As on a client, the optimizer starts afresh each round. The state of an objective
-    (BYOL's target, MoCo's queue) lives on over all rounds.
+    (BYOL's target, MoCo's queue) persists over all rounds.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class CentralizedTrainingState(NamedTuple):
 
   Attributes:
     global_model_weights: `tff.learning.models.ModelWeights`.
-    objective: The state of the objective, as BYOL's target.
+    objective: The state of the objective, such as BYOL's target.
     round_seed: int32 [2], of the next round.
     round: int32, the number of the next round, from 0.
   """
@@ -40,7 +40,7 @@ class CentralizedTrainingState(NamedTuple):
 class CentralizedTraining(centralized.UnionProcess):
   """E epochs a round on all examples of the cohort.
 
-  It equals FedAvg with a single client, up to what the objective keeps.
+  It equals FedAvg with a single client, except for the state of the objective.
   """
 
   def __init__(

@@ -16,7 +16,7 @@ A round (section 3.3):
 Clients take moments around a reference that the server broadcasts with the model: the
 mean encoding of a few inputs of noise. C is the same around any reference, but float32
 needs one near the encodings' means (see `losses.cco`): around 0 the gradient is off by
-4 % where the means are 100 standard deviations.
+4 % if the means are 100 standard deviations.
 
 With one local step a round is exactly one centralized step on the union of the clients'
 examples (appendix A), if no layer depends on the batch.
@@ -24,26 +24,29 @@ examples (appendix A), if no layer depends on the batch.
 Deviations and decisions:
   - Eq. 1 is not legible in the public text: the off-diagonal sum is divided by d - 1,
     which is how lambda = 20 fits d = 1024 (see `losses.cco`).
-  - `local_steps` > 1 (the paper takes one) are on the same views, and a client's S
-    moves with its own weights t, from the broadcast ones t0: it minimises
+  - If `local_steps` > 1 (the paper takes one), all steps are on the same views, and a
+    client's S moves with its own weights t, away from the broadcast ones t0. The client
+    minimises
       N/n_k L(S + n_k/N (S_k(t) - S_k(t0))),
     the loss of the cohort's statistics if this client alone had moved. The gradient is
-    that of L at these statistics in S_k(t): at t0 the one of step 3, and one step is
-    DCCO's. As a loss of real examples it is bounded below. With `frozen_statistics`
-    every step has the S of the round: that loss is as good as linear in S_k(t), and
-    runs away to minus infinity at rates of a few hundredths.
+    that of L, at these statistics, with respect to S_k(t). At t0 it is the gradient of
+    step 3, so one step is DCCO's. As a loss of real examples this loss is bounded
+    below. With `frozen_statistics` every step uses the S of the round: that loss is
+    nearly linear in S_k(t), and runs away to minus infinity at rates of a few
+    hundredths.
   - `stale_statistics` is the single-communication variant that section 5 suggests: the
     clients use the S of the previous round; the first round only collects.
-  - The reference is no part of the paper. It costs 2d numbers down and none up. It is
-    not the last round's mean: at rate 1 means move by up to thousands of standard
-    deviations a round, those of noise with them. An aggregation that clips statistics
-    clips smaller numbers; none of encodings in a ball around it (`encoding_norm`).
-  - For the collapse alarm clients send 2 d means of normalised encodings besides, so
-    that `encoding_std` is the same number for DCCO as for what it is compared with.
+  - The reference is not in the paper. It costs 2d numbers down and none up. It is not
+    the last round's mean, because at rate 1 means move by up to thousands of standard
+    deviations a round; the means of noise move with them. An aggregation that clips
+    statistics clips smaller numbers around the reference, and none if the encodings are
+    in a ball around it (`encoding_norm`).
+  - For the collapse alarm clients also send 2 d means of normalised encodings, so that
+    `encoding_std` is the same number for DCCO as for the methods it is compared with.
   - Non-finite statistics or updates of a client count zero, and are reported.
 
-Phase by phase it runs as single computations, which deployment forms hold
-(`federated.single`): there the clients of the second must be those of the first.
+Phase by phase DCCO runs as single computations, which fit deployment forms
+(`federated.single`): the second computation then needs the clients of the first.
 """
 
 import collections
@@ -83,7 +86,7 @@ class DCCOConfig(full_batch.LocalSteps):
     stale_statistics: Whether clients use the statistics of the previous round, which
       saves the first of the two communications.
     seed: Of the initial weights and of every round's views.
-    frozen_statistics: Whether S stays as it is in all steps of a round.
+    frozen_statistics: Whether S stays fixed in all steps of a round.
   """
 
   stale_statistics: bool = False
@@ -109,10 +112,10 @@ def encode(
 ) -> client_functions.ClientFunction:
   """Builds step 1: a function that sends the `statistics`, means over the examples.
 
-  Beside them it sends `metrics`, 2 d means, for the collapse alarm alone.
+  It also sends `metrics`, 2 d means, only for the collapse alarm.
 
   Args:
-    objective: Defines them.
+    objective: Defines the statistics.
   """
 
   def each(shared, examples):
@@ -150,8 +153,8 @@ def train(
     config: Learning rate and number of steps.
 
   Returns:
-    A function of `params`, `seed` (the views are those of step 1), `reference`, of the
-    cohort's `statistics`, S, and, if S moves with the client, of `num_examples`, N. It
+    A function of `params`, `seed` (the views are those of step 1), `reference`, the
+    cohort's `statistics`, S, and, if S moves with the client, `num_examples`, N. It
     sends the `update`, initial minus final weights.
   """
 
@@ -164,7 +167,7 @@ def train(
     if config.follows:
       begin = statistics_at(shared['params'], examples, shared)
       count = tf.cast(base.example_count(examples), tf.float32)
-      # The round before may have had fewer than this client has.
+      # The round before may have had fewer examples than this client has.
       share = tf.minimum(tf.math.divide_no_nan(count, shared[_NUM_EXAMPLES]), 1.0)
 
     def gradient(params):
@@ -199,8 +202,8 @@ def train(
     return collections.OrderedDict([(server.UPDATE, update)])
 
   together = config.local_steps == 1 and side_by_side.gives_each(objective)
-  # Appendix A: where S is fixed, the gradient is linear in the client's statistics,
-  # which are means. A second step starts where only this client is.
+  # Appendix A: if S is fixed, the gradient is linear in the client's statistics, which
+  # are means. A second step starts from weights that only this client has.
   return client_functions.ClientFunction(
     each,
     additive=config.local_steps == 1,
@@ -294,7 +297,7 @@ def _reference(
 
 
 def _not_empty(**told: Any) -> dict[str, Any]:
-  """Drops what has no tensors: some losses take no reference."""
+  """Drops values without tensors: some losses take no reference."""
   return {name: value for name, value in told.items() if tf.nest.flatten(value)}
 
 
@@ -306,7 +309,8 @@ def _stale_exchange(
   """Returns the only exchange of the variant in which clients use the last round's S.
 
   Until a round has collected statistics of at least one example, no update is applied.
-  S is kept around its own mean, `centre`: so are the client's in training, to fit it.
+  S is kept around its own mean, `centre`. In training, so are the client's statistics,
+  to match.
   """
   encoding, training = encode(objective), train(objective, config)
 
@@ -364,7 +368,7 @@ def build_dcco(
       or the `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update (Adam or LARS in the paper).
     config: Hyperparameters; the paper's when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A `LearningProcess` whose metrics are, under `client_work`: `loss` (of the cohort's

@@ -6,38 +6,38 @@ Supervision?", Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake
 those of "A Scheme for Robust Distributed Sensor Fusion Based on Average Consensus",
 Lin Xiao, Stephen Boyd, Sanjay Lall, IPSN 2005.
 
-K nodes, one a client, stand in a connected graph. Each has a model x_k of its own, all
-the same at first. A round:
+K nodes, one per client, form a connected graph. Each has its own model x_k; all models
+are equal at first. A round:
   1. node k trains x_k on its examples, as a client of FedAvg does, to y_k;
-  2. it sends y_k to its neighbours and takes x_k <- sum_j W_kj y_j, by the Metropolis
+  2. it sends y_k to its neighbours and sets x_k <- sum_j W_kj y_j, with the Metropolis
      weights of the graph (`federated.topology`).
-W is doubly stochastic, so that averaging leaves the mean of all models as it is. With
-the complete graph all weights are 1/K: FedAvg with clients that count equally.
+W is doubly stochastic, so averaging leaves the mean of all models unchanged. On the
+complete graph all weights are 1/K: FedAvg with clients that count equally.
 
-This is a simulation, for TFF has a server. Its state holds all K models (the mean, and
-each node's offset from it), all of which a round tells to all clients; node k takes its
-own by its number, and sends y_k in slot k of a sum. Memory and messages of the
-simulation are K models, and there may be at most 100 nodes. A deployment needs no
-server and no TFF: a device needs the addresses and the degrees of its neighbours, a
-message with a model to and from each of them a round, and a common clock or a time-out
-for those that do not answer. Neighbours see each other's models: no secure sum hides
-them, and an aggregation that adds noise is refused. `bytes_up` is what all devices of
-such a deployment send, a model in each direction of each edge, and `bytes_down` what
-they receive, the same messages.
+This is a simulation, because TFF has a server. The server state holds all K models (the
+mean, and each node's offset from it), and each round broadcasts all of them to all
+clients. Node k picks its own by its number, and sends its update x_k - y_k in slot k of
+a sum. The simulation stores and sends K models, so at most 100 nodes are allowed. A
+deployment needs no server and no TFF: a device needs the addresses and the degrees of
+its neighbours, a message with a model to and from each of them per round, and a common
+clock or a time-out for neighbours that do not answer. Neighbours see each other's
+models: no secure sum hides them, and an aggregation that adds noise is refused.
+`bytes_up` is what all devices of such a deployment send: a model in each direction of
+each edge. `bytes_down` is what they receive: the same messages.
 
-Decisions, of what the paper does not say:
+Decisions, where the paper is silent:
   The paper's star is its setting with a server, which is `fedavg`. Here the hub of a
-    star is a client like others, and a model takes two rounds from leaf to leaf.
-  The weights do not depend on how many examples a node has, as the paper's sources are
-    of equal size.
-  The model that a run is evaluated by is the mean of the nodes', each counted equally.
-    No node has it; `consensus_distance` says how far they are from it.
-  All nodes take part in each round. One that is absent, has no examples or computes
-    something that is not finite does not train in that round, and averages the model
-    that it had; where this is so of all nodes the round changes nothing.
-  With batch norm a node takes the population statistics of its examples after its
-    training and averages them like weights.
-  What an objective keeps is made anew each round, as in `fedavg`.
+    star is a client like the others, and a model takes two rounds from leaf to leaf.
+  The weights do not depend on how many examples a node has, because the paper's sources
+    are of equal size.
+  A run evaluates the mean of the nodes' models, each counted equally. No node has this
+    mean; `consensus_distance` says how far the nodes' models are from it.
+  All nodes take part in each round. A node that is absent, has no examples or computes
+    something that is not finite does not train in that round: it averages the model
+    that it had. If this holds for all nodes, the round changes nothing.
+  With batch norm a node computes the population statistics of its examples after
+    training, and averages them like weights.
+  The state of an objective starts afresh each round, as in `fedavg`.
 """
 
 import collections
@@ -62,10 +62,10 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import context as context_lib
 
-# What the state keeps and clients are told: each node's model minus the mean, [K, ...]
-# by name. What nodes send: in the slot of each its model before minus after training.
+# Kept in the state and broadcast: each node's model minus the mean, [K, ...] by name.
+# Sent by nodes: the model before minus after training, each in the node's own slot.
 OFFSETS, STEPS = 'offsets', 'steps'
-# Of a simulation, which tells and sums this many models.
+# The simulation broadcasts and sums this many models.
 MOST_NODES = 100
 
 
@@ -75,8 +75,8 @@ class DecentralizedConfig:
 
   Attributes:
     topology: The graph; its nodes are the clients by their numbers.
-    training: How a node trains, and the seed. By its `weighting` only the metrics are
-      averaged, never the models.
+    training: How a node trains, and the seed. Its `weighting` applies to the averages
+      of metrics only, never to the models.
   """
 
   topology: topology_lib.Topology
@@ -100,9 +100,9 @@ def client_function(
     config: The graph, and how a node trains.
 
   Returns:
-    A function of what FedAvg's is, and of `OFFSETS`. It sends the objective's `metrics`
-    and as `STEPS` the model, with the statistics of batch norm, before minus after
-    training: [K, ...] by name, 0 but at the node's number.
+    A function of the values that FedAvg's takes, and of `OFFSETS`. It sends the
+    objective's `metrics` and, as `STEPS`, the model (with the statistics of batch norm)
+    before minus after training: [K, ...] by name, 0 except at the node's number.
   """
   client = fedavg.client_function(objective, config.training)
 
@@ -141,8 +141,8 @@ def average(
 
   Args:
     weights: The mean of the nodes' models before the round.
-    offsets: Of each node's model from it.
-    steps: Of each node, before minus after training; 0 of one that did not train.
+    offsets: Of each node's model from this mean.
+    steps: Each node's model before minus after training; 0 if it did not train.
     mixing: W.
 
   Returns:
@@ -154,7 +154,7 @@ def average(
     trained = offsets[name] - steps[name]
     moved = tf.reduce_mean(trained, axis=0)
     means[name] = mean + moved
-    # Rows of W add up to 1: to average what is left without the mean loses no digits.
+    # Rows of W add up to 1, so the mean can be left out, which loses no digits.
     apart[name] = trained - moved
     mixed[name] = tf.tensordot(tf.constant(mixing, mean.dtype), apart[name], axes=1)
   return (
@@ -174,7 +174,7 @@ def consensus_distance(offsets: Mapping[str, Any], names: Any) -> tf.Tensor:
 
   Args:
     offsets: Of each node's model from the mean, [K, ...] by name.
-    names: Of the trained parameters, which alone are measured.
+    names: Of the trained parameters; only these are measured.
   """
   squares = [
     tf.reduce_sum(tf.square(offsets[name])) / offsets[name].shape[0] for name in names
@@ -226,7 +226,7 @@ def describe(
     }
 
   def traffic(state, arrived, sizes):
-    del arrived, sizes  # Of the simulation.
+    del arrived, sizes  # They are the simulation's.
     weights = state.global_model_weights
     message = sum(
       value.shape.num_elements() * value.dtype.size
@@ -261,15 +261,16 @@ def build_decentralized(
       `packs.PackSpec` of them, with an int32 `client`, the number of the node in
       [0, K).
     config: The graph, and how a node trains.
-    aggregation: What everything that leaves a client goes through; plain when None. It
+    aggregation: Applied to everything that leaves a client; plain when None. It
       must add no noise.
 
   Returns:
     A `LearningProcess` whose model weights are the mean of the nodes'. Its metrics are
-    those of `fedavg.build_fedavg` under `client_work`; under `finalizer`, after the
-    round, `consensus_distance` (see there), the same `distance_before_averaging`, the
-    graph's `spectral_gap` and its `edges`. `set_model_weights` moves all nodes, each of
-    which stays as far from the mean as it was.
+    those of `fedavg.build_fedavg` under `client_work`. Under `finalizer` they are
+    `consensus_distance` after the round (see there), the same distance before averaging
+    as `distance_before_averaging`, the graph's `spectral_gap` and the number of its
+    `edges`. `set_model_weights` moves all nodes: each stays as far from the mean as it
+    was.
 
   Raises:
     ValueError: If the elements lack what they need, or the aggregation adds noise.

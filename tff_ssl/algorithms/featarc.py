@@ -6,42 +6,42 @@ Decentralized Non-IID Unlabeled Data Benefit from Self Supervision? ICLR 2023, s
 
 A round, with C cluster models theta_j at the server:
   1. the server broadcasts all theta_j;
-  2. client k takes the cluster whose features of its images, as they are, are nearest
-     to those of the local model that it was left with when it last took part:
+  2. client k picks the cluster whose features of the client's unaugmented images are
+     nearest to those of the local model kept from the client's last participation:
 
          argmin_j mean_x D(f_j(x), f_k(x)),
 
-     D the negative cosine, f the encoder. The first time it takes its index modulo C;
-  3. it trains from theta_j by L_ssl + lambda times the alignment to theta_j
+     D the negative cosine, f the encoder. The first time it picks its index modulo C;
+  3. it trains from theta_j on L_ssl + lambda times the alignment to theta_j
      (`objectives.featarc`), keeps the result as its local model, and sends its update
-     in the place of its cluster;
+     in the slot of its cluster;
   4. the server moves each theta_j by the mean of its clients' updates, weighted by n_k.
      A cluster that has no client in the round stays as it is.
 
-C = 1 without alignment is FedAvg, to the bit with clients apart. C = 1 is the paper's
-"align only", lambda = 0 "cluster only".
+C = 1 without alignment is FedAvg, bit for bit if clients are not packed. C = 1 is the
+paper's "align only", lambda = 0 "cluster only".
 
-The model that is reported, evaluated and exported as the global one is, of the last
-round that had a client, the cluster with the most examples (the first of equals):
-that which most data has trained, which the server knows from sums alone. All C are in
-the model weights too (see `cluster_models`).
+The model that is reported, evaluated and exported as the global one is the cluster with
+the largest weight in the last round that had a client: by default, the one trained on
+the most examples (the first of equals). The server knows the weights from sums alone.
+All C models are in the model weights too (see `cluster_models`).
 
 Deviations and decisions:
-  All theta_j begin equal. From different weights their features could not be compared,
-    and each client would for ever be nearest to the cluster that it began with. They
-    part in round 0, for the first choice is by the client's index (Algorithm 1 compares
-    with a local model that has not been trained). That choice tends to stay: a local
-    model comes from its cluster's, and is in its mean. Look at `switches`.
-  Updates are weighted by n_k as in FedAvg, where the paper's mean is plain; its sources
-    are of equal size. `fedavg.FedAvgConfig.weighting` has the plain one.
-  The server's optimizer is applied to each cluster by itself; SGD at rate 1.0 is the
+  All theta_j start equal. If they did not, their features could not be compared, and
+    each client would forever be nearest to its first cluster. They diverge in round 0,
+    because the first choice is by the client's index (Algorithm 1 compares with a local
+    model that has not been trained). That choice tends to persist: a local model is
+    trained from its cluster's model, and is part of its mean. Look at `switches`.
+  Updates are weighted by n_k as in FedAvg. The paper's mean is plain; its sources are
+    of equal size. `fedavg.FedAvgConfig.weighting` offers the plain mean.
+  The server's optimizer is applied to each cluster separately; SGD at rate 1.0 is the
     paper's.
-  Batch norm is averaged by cluster, statistics too; the paper's CIFAR-10 runs leave it
-    on the clients (FedBN). The choice compares features as in inference, by the
-    cluster's statistics and by those of the client's images.
-  What the objective keeps (BYOL's target) starts afresh each round, as in `fedavg`.
-  Bytes: down, all C models; up, one update and the number of its cluster. In a
-    simulation, and in a secure sum, the update goes as C places, zeros but for one.
+  Batch norm, with its statistics, is averaged per cluster; the paper's CIFAR-10 runs
+    leave it on the clients (FedBN). The choice compares features as at inference: the
+    cluster's with its own statistics, the client's with those of its images.
+  The state of the objective (BYOL's target) starts afresh each round, as in `fedavg`.
+  Bytes down: all C models. Bytes up: one update and `CHOICE`, 2 C + 1 integers. In a
+    simulation, and in a secure sum, the update is sent in C slots, all but one zero.
 """
 
 import collections
@@ -69,7 +69,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import featarc
 from tff_ssl.objectives import population
 
-# What a client sends of its choice, integers of which the server has the sums.
+# What a client sends about its choice: integers that the server sums.
 CHOICE = 'choice'
 # What a client keeps.
 MODEL, CLUSTER, DISTANCES = 'model', 'cluster', 'distances'
@@ -96,7 +96,7 @@ class FeatARCConfig:
 
 
 def cluster_of(state: client_functions.ClientState, clusters: int) -> int:
-  """Returns the cluster of a client's last round, or what its first will be.
+  """Returns the cluster of a client's last participation, or the one it will start in.
 
   Args:
     state: Of the client.
@@ -118,8 +118,8 @@ def client_function(
 
   Returns:
     A function of all cluster models, of `seed`, `rate` and `round`. It sends what
-    FedAvg's does, update and statistics in the place of the cluster, [C, ...], and
-    `CHOICE`; it keeps its local model and what `numbers_of_client` reads.
+    FedAvg's does, with update and statistics in the cluster's slot, [C, ...], and
+    `CHOICE`. It keeps its local model and the numbers that `numbers_of_client` reads.
   """
   count, training = config.clusters, config.training
 
@@ -182,7 +182,7 @@ def _choose(
   state: client_functions.ClientState,
   examples: base.Examples,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns a client's cluster, int32, and the distances [C], 0 of a new client.
+  """Returns a client's cluster, int32, and the distances [C], 0 for a new client.
 
   Args:
     objective: L_ssl.
@@ -208,7 +208,7 @@ def _choose(
 
 
 def numbers_of_client(kept: Any) -> dict[str, float | None]:
-  """Returns a client's cluster, whether it has changed it, and the distances.
+  """Returns a client's cluster, whether the client changed it, and the distances.
 
   Args:
     kept: What the client keeps.
@@ -272,8 +272,8 @@ def receive(
     chosen = arrived[CHOICE]
     weights = tf.cast(chosen[cluster_models.WEIGHT], tf.float32)
     total = tf.reduce_sum(weights)
-    # What arrives are means over all clients. Exactly 1 where all are of one cluster;
-    # 0 without any, so that no noise of a sum passes for an update.
+    # Means over all clients arrive. A scale is exactly 1 if all clients chose the
+    # cluster, and 0 if none did, so that noise in a sum does not pass for an update.
     scales = tf.math.divide_no_nan(total, weights)
     after, optimizers, rejected = zip(
       *(
@@ -370,21 +370,21 @@ def build_featarc(
   """Builds FeatARC.
 
   Args:
-    objective: What a client minimises; with alignment one that
-      `objectives.featarc.check` allows, with more than one cluster one of an encoder.
+    objective: What a client minimises. With alignment `objectives.featarc.check` must
+      allow it; with more than one cluster it must have an encoder.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
     server_optimizer: Applied to the mean update of each cluster; SGD at rate 1.0 is the
       paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`;
-    with alignment the parts of the loss, `ssl_loss` and `alignment`; the clients of
-    each cluster, `cluster_0_clients` and so on, `empty_clusters`, `largest_cluster`,
-    and `switches`, the clients that have changed their cluster. It tells the cluster
-    and the distances of each client.
+    with alignment the parts of the loss, `ssl_loss` and `alignment`; the number of
+    clients in each cluster, `cluster_0_clients` and so on, `empty_clusters`,
+    `largest_cluster`, and `switches`, the number of clients that changed their cluster.
+    Its `describe` gives `numbers_of_client`.
 
   Raises:
     ValueError: If the elements are not single examples with an `example_id`, or the

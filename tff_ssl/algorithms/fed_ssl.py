@@ -1,22 +1,22 @@
 """Federated averaging where the objective's state stays with its client (FedSSL).
 
 "Divergence-aware Federated Self-Supervised Learning", Weiming Zhuang, Yonggang Wen,
-Shuai Zhang, ICLR 2022: the general framework of section 3. Over BYOL it is Fed-BYOL,
-over MoCo Fed-MoCo, over an objective without state FedAvg.
+Shuai Zhang, ICLR 2022: the general framework of section 3. With BYOL it is Fed-BYOL,
+with MoCo Fed-MoCo, with an objective without state FedAvg.
 
 A round:
   1. the server broadcasts the online networks;
-  2. client k takes them in the place of its own, goes on with the state that it was
-     left with when it last took part (BYOL's target, MoCo's key networks and queue) or,
-     the first time, begins one from them; it trains for E epochs and sends its update;
+  2. client k replaces its own online networks with them. It resumes the state that it
+     kept from its last participation (BYOL's target, MoCo's key networks and queue) or,
+     the first time, starts one from them. It trains for E epochs and sends its update;
   3. the server averages the updates weighted by n_k and applies its optimizer.
 
 In `fedavg` the state starts afresh in every round. With `reset` a part of it does: the
-authors' Fed-MoCo begins each round with the global networks as key networks, and keeps
+authors' Fed-MoCo starts each round with the global networks as key networks, and keeps
 the queue.
 
-Deviations: the framework's options, of what to share and how to update the online
-networks, are other algorithms: FedU, FedEMA.
+Deviations: the framework's options (what to share, and how to update the online
+networks) are separate algorithms here: FedU, FedEMA.
 """
 
 import collections
@@ -42,12 +42,12 @@ def client_function(
   config: fedavg.FedAvgConfig,
   reset: Sequence[str] = (),
 ) -> client_functions.StatefulFunction:
-  """Builds step 2: training on a client's examples, from the state it was left with.
+  """Builds step 2: training on a client's examples, from the state it has kept.
 
   Args:
     objective: What is minimised; its state is what the client keeps.
-    config: How, and how clients are weighted.
-    reset: First parts of the names of what starts each round afresh.
+    config: How a client trains, and how clients are weighted.
+    reset: First parts of the names of those state tensors that start each round afresh.
 
   Returns:
     A function that sends what `fedavg.sent` returns.
@@ -115,16 +115,16 @@ def build_fed_ssl(
       `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters, those of FedAvg; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
-    reset: What of a client's state starts each round afresh, by the first part of its
-      names, as `target.TARGET`; all of it: FedAvg.
+    aggregation: Applied to everything that leaves a client; plain when None.
+    reset: Which parts of a client's state start each round afresh, by the first part of
+      their names, such as `target.TARGET`; with all of them it is FedAvg.
 
   Returns:
     A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`.
 
   Raises:
     ValueError: If the elements are not single examples with an `example_id`, or
-      `reset` names nothing that a client keeps.
+      `reset` names something that a client does not keep.
   """
   algorithm = describe(
     objective, server_optimizer, config or fedavg.FedAvgConfig(), reset
@@ -135,7 +135,7 @@ def build_fed_ssl(
 def _check_reset(
   objective: base.Objective | base.Stateful, reset: Sequence[str]
 ) -> None:
-  """Refuses names of what a client does not keep."""
+  """Refuses names of state that a client does not keep."""
   if not reset:
     return
   stateful = base.with_state(objective)

@@ -9,9 +9,9 @@ A round:
   2. client k trains on its n_k examples for E epochs and sends its update;
   3. the server averages the updates weighted by n_k and applies its optimizer.
 
-Batch norm: scales and shifts are weights like others. After its training a client takes
-the population statistics of its examples; their means over clients, weighted as the
-updates are, replace the server's, past its optimizer.
+Batch norm: scales and shifts are weights like all others. After training a client
+computes the population statistics of its examples. Their means over clients, weighted
+as the updates are, replace the server's statistics and bypass its optimizer.
 
 With the within-client CCO or NT-Xent loss and one step at rate 1.0 this is the baseline
 that DCCO is compared with (DCCO, section 4).
@@ -50,11 +50,11 @@ class FedAvgConfig:
     local: How a client trains: E, B, optimizer, mu of FedProx.
     client_learning_rate: Of the clients' optimizer, or a schedule of it over rounds,
       counted from 0; 1.0 in the DCCO paper (B).
-    weighting: 'examples': clients count by n_k; 'uniform': all that have examples count
-      equally.
+    weighting: 'examples': clients count by n_k; 'uniform': all clients that have
+      examples count equally.
     seed: Of the initial weights and of every round's views.
     rounds: R, rounds of the run, for an objective whose values follow a schedule
-      (`base.Scheduled`); None: it is not known.
+      (`base.Scheduled`); None: unknown.
   """
 
   local: local_training.LocalPlan = dataclasses.field(
@@ -91,9 +91,9 @@ class FedAvgConfig:
 def broadcast(
   objective: base.Objective | base.Stateful, config: FedAvgConfig
 ) -> Callable[[phases.ServerState], Any]:
-  """Builds step 1: telling clients the model, the round's seed and their learning rate.
+  """Builds step 1: broadcasting the model, the round's seed and the learning rate.
 
-  Clients whose objective follows a schedule are told the `round` too.
+  If the objective follows a schedule, the `round` is broadcast too.
   """
   is_scheduled = isinstance(objective, base.Scheduled)
 
@@ -109,7 +109,7 @@ def in_round(
   shared: client_functions.Shared,
   config: FedAvgConfig,
 ) -> base.Objective | base.Stateful:
-  """Returns the objective with its values of a round, if they follow a schedule."""
+  """Returns the objective with its values for this round, if it has a schedule."""
   if not isinstance(objective, base.Scheduled):
     return objective
   return base.at_round(objective, shared['round'], config.rounds)
@@ -122,11 +122,11 @@ def client_function(
 
   Args:
     objective: What is minimised. Its state starts afresh each round.
-    config: How, and how clients are weighted.
+    config: How a client trains, and how clients are weighted.
 
   Returns:
-    A function of `params`, of `seed`, int32 [2], the round's, and of `rate`, the
-    learning rate. It sends the `update` (initial minus final weights), the objective's
+    A function of `params`, of the round's `seed`, int32 [2], and of the learning rate,
+    `rate`. It sends the `update` (initial minus final weights), the objective's
     `metrics` and, with batch norm, the `statistics` of its population.
   """
 
@@ -162,9 +162,9 @@ def sent(
   Args:
     shared: Values from the server, with the initial `params`.
     objective: What it has minimised.
-    params: The final ones.
+    params: The final parameters.
     metrics: Of its training, with `loss`.
-    examples: Those it holds, of which statistics are taken where there is batch norm.
+    examples: Those it holds; with batch norm, statistics are computed from them.
   """
   result = collections.OrderedDict(
     [
@@ -181,7 +181,7 @@ def sent(
 def sent_kinds(
   objective: base.Objective | base.Stateful | context.Contextual,
 ) -> dict[str, Any]:
-  """Returns how what `sent` returns is combined."""
+  """Returns how the values that `sent` returns are combined."""
   return server.sent_kinds(bool(population.initial(objective)))
 
 
@@ -213,14 +213,14 @@ def with_states(
   config: FedAvgConfig,
   summarize: Callable[[base.Metrics], base.Metrics],
 ) -> phases.Algorithm:
-  """Returns an algorithm that averages the updates of clients which keep a state.
+  """Returns an algorithm that averages the updates of stateful clients.
 
   Args:
     initial: () -> the server's state before round 0.
-    function: Of one client, which is told the `round` and what `broadcast` tells.
-    kinds: How what it sends is combined.
+    function: Of one client; it takes what `phases.model` returns, `rate` and `round`.
+    kinds: How the values that it sends are combined.
     server_optimizer: Applied to the averaged update.
-    config: Its rate is used.
+    config: Only its rate is used.
     summarize: Turns averaged metrics into what a round reports.
   """
 
@@ -247,7 +247,7 @@ def build_fedavg(
       `client_data.element_type_structure`; or the `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A `LearningProcess` whose metrics are, under `client_work`: `loss` and what the

@@ -5,19 +5,20 @@ Learning on Non-IID Features via Local Batch Normalization. ICLR 2021, Algorithm
 
 A round:
   1. the server broadcasts the model, which has no batch norm parameters;
-  2. client k puts in its own scales and shifts, as its last participation left them,
-     trains for E epochs, sends the update of all other weights, and keeps scales,
-     shifts and its population statistics;
+  2. client k inserts its own scales and shifts from its last participation, trains for
+     E epochs, sends the update of all other weights, and keeps scales, shifts and its
+     population statistics;
   3. the server averages the updates weighted by n_k and applies its optimizer.
 
-With one client it is FedAvg. Without batch norm it would be FedAvg; it is refused.
+With one client it is FedAvg. Networks without batch norm are refused: with them it
+would be FedAvg.
 
 Deviations and decisions:
   Population statistics are those of a client's images after its training (see
     `encoders.population`), not moving averages.
-  What the objective keeps (BYOL's target) starts afresh in every round, as in `fedavg`.
-  The model that a run is evaluated by, which no client has, is given the means of its
-    clients' parameters and statistics. Only a simulation can look at them: they never
+  The state of the objective (BYOL's target) starts afresh each round, as in `fedavg`.
+  The model that a run evaluates, which no client has, takes the means of its clients'
+    batch norm parameters and statistics. Only a simulation can see these: they never
     reach the server.
 """
 
@@ -79,7 +80,7 @@ def assemble(
   Args:
     objective: What is minimised.
     shared: The server's parameters.
-    kept: Of each client; of none: as batch norm begins.
+    kept: Of each client; if empty, batch norm's initial values are taken.
 
   Returns:
     All parameters in the objective's order, and population statistics.
@@ -99,14 +100,14 @@ def assemble(
 def client_function(
   objective: base.Objective | base.Stateful, config: fedavg.FedAvgConfig
 ) -> client_functions.StatefulFunction:
-  """Builds step 2: training with batch norm of the client's own.
+  """Builds step 2: training with the client's own batch norm.
 
   Args:
     objective: What is minimised.
-    config: How, and how clients are weighted.
+    config: How a client trains, and how clients are weighted.
 
   Returns:
-    A function that keeps `Kept`; and sends the update of the others.
+    A function that keeps `Kept`, and sends the update of all other weights.
   """
   names = _Names(objective)
 
@@ -182,7 +183,7 @@ def build_fedbn(
       `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters, those of FedAvg; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A process whose model weights lack batch norm (see `assemble`) and whose metrics

@@ -6,40 +6,40 @@ Frontiers of Information Technology & Electronic Engineering 24(8), 2023
 (arXiv:2010.08982).
 
 A round:
-  1. the server broadcasts the model, the dictionary (of each of the N clients that has
-     sent some, at most m projections of unit length) and the base model's encoder;
-  2. client k trains on its n_k examples for E epochs, by NT-Xent with the other
-     clients' entries as further negatives and beta times the distance of its features
-     from the base model's (`objectives.fedca`);
-  3. with the model it ends with it represents m of its images, as they are, all where
-     it has fewer, and sends them with its update;
-  4. the server averages the updates weighted by n_k, applies its optimizer, and puts
-     the representations in the place of those that it had of the same clients.
+  1. the server broadcasts the model, the dictionary (at most m projections of unit
+     length from each of the N clients that has sent any) and the base model's encoder;
+  2. client k trains on its n_k examples for E epochs, with NT-Xent, where the other
+     clients' entries are further negatives, plus beta times the distance of its
+     features from the base model's (`objectives.fedca`);
+  3. with its trained model it represents m of its images, unaugmented (all of them if
+     it has fewer), and sends these representations with its update;
+  4. the server averages the updates weighted by n_k, applies its optimizer, and
+     replaces the representations of the same clients in the dictionary.
 
 With m = 0 and beta = 0 it is FedAvg with SimCLR; so is round 0 without a base model.
 
-What it gives away: representations of single examples, which the server and all clients
-see, each with the number of the client that it comes from. No secure sum hides what the
-algorithm itself hands on; only noise as large as a representation would, and from that
-no entry could be told apart: an aggregation that adds noise is refused.
+What it gives away: representations of single examples. The server and all clients see
+them, each with the number of the client that it comes from. No secure sum can hide what
+the algorithm itself passes on. Only noise as large as a representation would, and then
+no entry could be told from noise: an aggregation that adds noise is refused.
 
-Decisions, for here the paper is known by its abstract alone. It has two modules: one
-aggregates representations of samples and shares them with all clients, one aligns each
-client's representation to a base model trained on public data; the loss is contrastive.
-What both add to the loss: see `objectives.fedca`. Of the federation was decided:
-  The dictionary keeps what a client sent last, of whatever model, until it sends again;
-    a client that is absent or discarded keeps its rows.
-  The m images are drawn again each round. No view is made of them, so that an entry
-    stands for its image and not for one draw.
+Decisions, because only the paper's abstract is known here. The paper has two modules:
+one aggregates representations of samples and shares them with all clients, the other
+aligns each client's representation to a base model trained on public data. The loss is
+contrastive; `objectives.fedca` says what both modules add to it. For the federation:
+  The dictionary keeps what a client sent last, from whatever model, until the client
+    sends again. A client that is absent or discarded keeps its rows.
+  The m images are drawn again each round. They are not augmented, so that an entry
+    stands for its image and not for one random view.
   The base model is an encoder that somebody else has trained. It is fixed, and part of
-    the state, so that a run that resumes has the same.
+    the state, so that a resumed run has the same one.
   The server's optimizer is an argument; SGD at rate 1.0 is plain averaging.
-  A client names its number in the population. Its rows go through the same sums as
-    statistics do, in a table of zeros but for its place, [N, m, d].
+  A client states its number in the population. Its rows go through the same sums as
+    statistics do, in a table [N, m, d] that is 0 except at the client's place.
   Batch norm: its statistics are averaged as in `fedavg`; the m images of a client are
-    one batch, so that clients should have several (see `objectives.fedca`).
-  Bytes: up, the rows that a client has and its number, not the zeros; down, the
-    dictionary's filled rows, and each round the base model, which a device could keep.
+    one batch, so a client should have several images (see `objectives.fedca`).
+  Bytes up: the client's rows and its number, not the zeros. Bytes down: the
+    dictionary's filled rows and, each round, the base model, which a device could keep.
 """
 
 import collections
@@ -64,12 +64,12 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedca
 
-# What clients are given, and what they send of it: the dictionary.
+# What clients are given, and what they send: their entries of the dictionary.
 CONTEXT, ENTRIES = 'context', 'entries'
 _FLOAT_BYTES = 4
 # The number of a client, which says where its rows belong.
 _NUMBER_BYTES = 4
-# What draws the examples of a dictionary; no epoch has this number.
+# Folded into the seed that draws a dictionary's examples; no epoch has this number.
 _ENTRIES = -1
 
 
@@ -78,7 +78,7 @@ class FedCAConfig:
   """Hyperparameters of FedCA.
 
   Attributes:
-    population: N, clients that there are.
+    population: N, the number of all clients.
     dictionary_size: m, examples whose representations a client shares; 0: none.
     training: How a client trains, how clients are weighted, and the seed.
   """
@@ -97,12 +97,12 @@ def initial_context(
   config: FedCAConfig,
   base_params: Mapping[str, Any] | None,
 ) -> collections.OrderedDict[str, Any]:
-  """Returns what clients are given in round 0: an empty dictionary, the base model.
+  """Returns the context of round 0: an empty dictionary and the base model.
 
   Args:
     objective: What a client minimises.
     config: Hyperparameters.
-    base_params: Of the base model's encoder; only where there is alignment.
+    base_params: Of the base model's encoder; None without alignment.
   """
   shape = [config.population, config.dictionary_size]
   context = collections.OrderedDict(
@@ -122,16 +122,16 @@ def initial_context(
 def client_function(
   objective: fedca.FedCAObjective, config: FedCAConfig
 ) -> client_functions.ClientFunction:
-  """Builds steps 2 and 3: FedAvg's part in a context, and entries of the dictionary.
+  """Builds steps 2 and 3: FedAvg's training in a context, and dictionary entries.
 
   Args:
     objective: What a client minimises.
     config: Hyperparameters.
 
   Returns:
-    A function of `params`, `seed`, `rate` and `context`. It sends what FedAvg's does,
-    and as `entries` the `ROWS` [N, m, d] and `FILLED` [N, m], which are 0 but at the
-    client's number.
+    A function of `params`, `seed`, `rate` and `context`. It sends what FedAvg's does
+    and, as `entries`, the `ROWS` [N, m, d] and `FILLED` [N, m], which are 0 except at
+    the client's number.
   """
   m = config.dictionary_size
 
@@ -166,7 +166,7 @@ def draw(examples: base.Examples, seed: tf.Tensor, most: int) -> tf.Tensor:
   Args:
     examples: n >= 0 examples.
     seed: int32 [2], the round's; with the first example's id it fixes the draw.
-    most: Examples to draw; all where there are fewer.
+    most: Examples to draw; all if there are fewer.
 
   Returns:
     Positions, int32 [min(n, most)].
@@ -185,13 +185,13 @@ def update_dictionary(
   """Replaces the entries of the clients that sent some: step 4.
 
   Args:
-    context: That of the round.
+    context: The round's.
     arrived: The sums over clients of what they sent as `entries`.
 
   Returns:
     The context of the next round.
   """
-  # Rounded: a secure sum of zeros need not be 0 to the last bit.
+  # Rounded: a secure sum of zeros need not be exactly 0.
   came = tf.round(arrived[fedca.FILLED]) > 0
   rows = tf.math.l2_normalize(arrived[fedca.ROWS], axis=2)
   rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
@@ -205,12 +205,12 @@ def update_dictionary(
 def traffic(
   state: phases.ServerState, arrived: Mapping[str, Any], sizes: phases.Bytes
 ) -> base.Metrics:
-  """Returns the bytes that a round moves, and how much the dictionary had.
+  """Returns the bytes that a round moves, and how many rows the dictionary had.
 
   Args:
     state: Before the round.
-    arrived: Of the clients.
-    sizes: Of one client, were the dictionary full and all tables sent whole.
+    arrived: The clients' payloads, combined.
+    sizes: Of one client, if the dictionary were full and all tables were sent whole.
 
   Returns:
     `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.
@@ -286,15 +286,15 @@ def build_fedca(
       [0, N).
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
     config: Hyperparameters.
-    base_params: Parameters of the objective's encoder, which stay as they are: the base
-      model. Needed for alignment; without it (beta = 0) not used.
-    aggregation: What everything that leaves a client goes through; plain when None. It
-      must add no noise (`private`): the server could not tell entries from it.
+    base_params: The base model: parameters of the objective's encoder, which stay
+      fixed. Needed for alignment; not used without it (beta = 0).
+    aggregation: Applied to everything that leaves a client; plain when None. It
+      must add no noise (`private`): the server could not tell entries from noise.
 
   Returns:
     A `LearningProcess` whose metrics are, under `client_work`, those of
     `fedavg.build_fedavg`; with alignment the two parts of the loss, `contrastive` and
-    `alignment`; and `dictionary_rows`, those that the clients were given.
+    `alignment`; and `dictionary_rows`, how many rows the clients were given.
 
   Raises:
     ValueError: If the elements lack what they need, the base model is missing or of
@@ -307,7 +307,7 @@ def build_fedca(
 def _checked(
   objective: fedca.FedCAObjective, base_params: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-  """Returns the parameters of the base model, None where there is no alignment."""
+  """Returns the parameters of the base model, None without alignment."""
   if not objective.alignment_weight:
     return None
   if base_params is None:

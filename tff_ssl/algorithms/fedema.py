@@ -5,52 +5,52 @@ Shuai Zhang, ICLR 2022, section 3, section 4 and Algorithm 1; over BYOL.
 
 A round:
   1. the server broadcasts the global networks: encoder and projector W_g, predictor;
-  2. client k measures how far they are from those it was left with when it last took
-     part, |W_g - W_k|; a `mixing.OnlineUpdate` says which share mu of its own it keeps:
-     W_k <- mu W_k + (1 - mu) W_g, and the same for the predictor; its target goes on as
-     it was. The first time all its networks are the global ones;
-  3. it trains, keeps all of them, and sends the update of the online ones;
+  2. client k measures how far W_g is from the W_k that it kept after its last
+     participation, |W_g - W_k|. A `mixing.OnlineUpdate` says which share mu of its own
+     networks it keeps: W_k <- mu W_k + (1 - mu) W_g, and the same for the predictor.
+     Its target stays as it was. The first time all its networks are the global ones;
+  3. it trains, keeps all its networks, and sends the update of the online ones;
   4. the server averages the updates weighted by n_k.
 
 In FedEMA
 
     mu = min(lambda_k |W_g - W_k|, 1),
 
-the predictor with the same mu. lambda_k is a constant or, by the autoscaler,
-tau / |W_g - W_k| of a global model after the client's first training (`AUTOSCALERS`),
-and stays. With mu = 0 it is Fed-BYOL (`fed_ssl`), to the bit.
+and the predictor has the same mu. lambda_k is a constant, or the autoscaler sets it
+once to tau / |W_g - W_k|, with a global model W_g after the client's first training
+(`AUTOSCALERS`). With mu = 0 it is Fed-BYOL (`fed_ssl`), bit for bit.
 
-Of each client mu, divergence and lambda are in its state
-(`mixing.numbers_of_client`), and their means over the clients that measured one in the
-round's metrics.
+Each client's state holds its mu, divergence and lambda (`mixing.numbers_of_client`).
+The round's metrics hold their means over the clients that measured a divergence.
 
 Deviations:
   In the paper lambda_k = tau / |W_g^{r+1} - W_k^r|, where r is the first round in which
-    client k trains, and the server sets it, which there sees each client's weights.
-    Here the server sees sums alone, so that the client sets it. By default
-    ('returning') it does so when it takes part again, by the model that it is then
-    given. Where all clients are in each round, the paper's set-up, that is W_g^{r+1},
-    and the same lambda_k. A client that is not in the next round has that of a later
-    one: its mu is then tau when it returns, where the paper's is as a rule more, for
-    the model has moved on; with `exchange.restart` it is that of its first two rounds
-    in a row. 'first_round' is the paper's lambda_k with any participation, at a price:
-    in a second exchange of the round the server tells the clients that are new the
-    averaged encoder and projector once more.
-  The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 is of the
+    client k trains. The paper's server sees each client's weights and sets lambda_k.
+    Here the server sees only sums, so the client sets it. By default ('returning') it
+    does so when it takes part again, with the model that it is then given. If all
+    clients are in each round, as in the paper, this model is W_g^{r+1}, and lambda_k is
+    the same. A client that is not in the next round uses the model of a later one: its
+    mu is then tau when it returns, whereas the paper's is usually larger, because the
+    model has moved on. With `exchange.restart`, lambda_k comes from the client's first
+    two consecutive rounds. 'first_round' is the paper's lambda_k with any
+    participation, at a price: in a second exchange of the round the server sends new
+    clients the averaged encoder and projector once more.
+  The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 comes from the
     authors' code, where the divergence is a mean over convolutions of their kernels'
-    norms, 'conv_mean'. By l2, which grows with the networks, 0.8 makes mu = 1 for all
-    clients from the second round on, and they never meet again. So a constant lambda
-    goes with 'conv_mean', and the autoscaler, whose mu does not depend on the norm's
-    scale, with l2, unless a norm is given.
+    norms, 'conv_mean'. With l2, which grows with the networks, 0.8 makes mu = 1 for all
+    clients from the second round on, and they never meet again. So, unless a norm is
+    given, a constant lambda uses 'conv_mean', and the autoscaler, whose mu does not
+    depend on the norm's scale, uses l2.
   The divergence: by default the paper's. The authors' code has another,
     `FedEMAConfig.divergence_of` 'training': how far the client's own last training
-    moved its networks. The paper's depends on mu itself, for clients that keep more of
-    their own are farther from each other when they return. If each training moves
-    them as far as the first, and in a direction of its own, the paper's divergence d,
-    in units of the first, goes by d^2 <- (tau d^2)^2 + 1, which comes to rest only for
-    tau <= 1/2 (in the same direction by d <- tau d^2 + 1, for tau <= 1/4). With tau =
-    0.7 mu is 1 from the fourth round on unless training moves the networks less by
-    then, by a falling rate or fewer steps. mu of 'training' stays at tau.
+    moved its networks. The paper's divergence depends on mu itself, because clients
+    that keep more of their own networks are farther from each other when they return.
+    Suppose that each training moves them as far as the first, and in a new direction.
+    Then the paper's divergence d, in units of the first, follows
+    d^2 <- (tau d^2)^2 + 1, which converges only for tau <= 1/2 (in the same direction
+    it follows d <- tau d^2 + 1, which converges for tau <= 1/4). With tau = 0.7 mu is 1
+    from the fourth round on, unless training moves the networks less by then, because
+    of a falling rate or fewer steps. With 'training', mu stays at tau.
 """
 
 import dataclasses
@@ -70,8 +70,9 @@ from tff_ssl.objectives import base
 
 BOTH, ENCODER, PREDICTOR = 'both', 'encoder', 'predictor'
 APPLIED_TO = (BOTH, ENCODER, PREDICTOR)
-# When the autoscaler sets a client's lambda: when it takes part again, by the model
-# that it is given; or in the round of its first training, by the average (the paper's).
+# When the autoscaler sets a client's lambda: when the client takes part again, with the
+# model it is given; or in the round of its first training, with the average (as in the
+# paper).
 ON_RETURN, FIRST_ROUND = 'returning', 'first_round'
 AUTOSCALERS = (ON_RETURN, FIRST_ROUND)
 
@@ -83,22 +84,22 @@ class FedEMAConfig:
   Attributes:
     training: How a client trains, how clients are weighted, and the seed.
     tau: Of the autoscaler: mu in a client's second round; 0: Fed-BYOL.
-    scaler: lambda, constant, for all clients in the autoscaler's place; None: the
+    scaler: A constant lambda for all clients, instead of the autoscaler; None: the
       autoscaler; 0: Fed-BYOL.
-    constant_mu: mu in the place of the measured one (Figure 7b); None: measured.
+    constant_mu: mu, instead of the measured one (Figure 7b); None: measured.
     norm: Of the divergence: 'l2', of all weights of encoder and projector, the paper's;
       'conv_mean', that of the authors' code (see `online_networks`); None: 'conv_mean'
-      with a constant lambda above 0 or the authors' divergence, else 'l2' (see
+      with a constant lambda above 0 or the authors' divergence, otherwise 'l2' (see
       `used_norm`).
-    applied_to: What mu is for: 'both', or 'encoder' (with projector) or 'predictor'
-      alone, where the other is replaced by the global one (Figure 5).
+    applied_to: Which networks mu applies to: 'both', or 'encoder' (with projector) or
+      'predictor' alone, and the other is replaced by the global one (Figure 5).
     exchange: Which networks are averaged, and which replaced.
-    autoscaler: When it sets lambda_k, one of `AUTOSCALERS`: 'returning', or, as the
-      paper, 'first_round'. The same where all clients are in each round, and with the
-      authors' divergence, for which it must be 'returning'.
-    divergence_of: What the divergence is measured of: 'global', from the networks that
-      a client was left with to the global ones, the paper's; or 'training', from its
-      networks before its last training to those after it, the authors' code.
+    autoscaler: When it sets lambda_k, one of `AUTOSCALERS`: 'returning', or
+      'first_round', as in the paper. Both are the same if all clients are in each
+      round, and with the authors' divergence, with which it must be 'returning'.
+    divergence_of: Between which networks the divergence is measured: 'global', from
+      those that a client kept to the global ones, as in the paper; or 'training', from
+      those before its last training to those after it, as in the authors' code.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
@@ -150,7 +151,7 @@ class FedEMAConfig:
 
   @property
   def used_norm(self) -> str:
-    """The norm of the divergence: the one given, or that which fits lambda."""
+    """The norm of the divergence: the one given, or the one that fits lambda."""
     authors = self.scaler or self.divergence_of == online_networks.TRAINING
     return self.norm or ('conv_mean' if authors else 'l2')
 
@@ -161,7 +162,7 @@ class FedEMAConfig:
 
 
 def online_update_of(config: FedEMAConfig) -> mixing.OnlineUpdate:
-  """Builds the rule by which a client's online networks take the global ones."""
+  """Builds the rule by which a client mixes its networks with the global ones."""
 
   def measured(divergence: tf.Tensor) -> tf.Tensor:
     return tf.math.divide_no_nan(config.tau, divergence)
@@ -211,16 +212,16 @@ def build_fedema(
       `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A process whose metrics are those of `fed_ssl.build_fed_ssl` with `mu`,
-    `divergence` and `lambda` (see `mixing.summarize`), and which tells them of
+    `divergence` and `lambda` (see `mixing.summarize`); its `describe` gives them for
     each client.
 
   Raises:
     ValueError: If the elements are not single examples with an `example_id`, or the
-      objective has not the networks that the configuration names.
+      objective lacks networks that the configuration names.
   """
   config = config or FedEMAConfig()
   return mixing.build(

@@ -2,18 +2,18 @@
 
 The linear evaluation of "SSFL: Tackling Label Deficiency in Federated Learning via
 Personalized Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee,
-Mahdi Soltanolkotabi, Salman Avestimehr, 2021: labels stay on the clients too, where the
-usual linear probe gathers them.
+Mahdi Soltanolkotabi, Salman Avestimehr, 2021: labels stay on the clients too, whereas
+the usual linear probe gathers them.
 
-A round is one of FedAvg: E epochs of SGD with momentum from the server's classifier on
-each client, and the mean of the results weighted by examples. Clients hold `features`
-in place of images, for the encoder is the same in every round.
+A round is one of FedAvg: each client trains the server's classifier for E epochs of SGD
+with momentum, and the results are averaged, weighted by examples. Clients hold
+`features` in place of images, because the encoder is the same in every round.
 
 With one client that has all examples a round is E epochs of centralized training.
 
 Deviations:
-  The rate falls to 0 by half a cosine over the rounds, so that the end does not depend
-    on which clients came last; the classifier starts at zero.
+  The rate falls to 0 by half a cosine over the rounds, so that the result does not
+    depend on which clients came last; the classifier starts at zero.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ class FederatedLinearConfig:
     epochs: E, of a client in a round.
     batch_size: B; None: all of a client's examples.
     learning_rate: Of the clients in the first round; decayed to 0 by half a cosine.
-      Clients of a few examples take one step a round, and want a higher rate: on
+      Clients with few examples take one step a round, and need a higher rate: on
       digits, with four images of one class each, 0.1 ends at 57 %, 0.5 at 60 %, and the
       central probe at 63 %.
     momentum: Of the clients' SGD, which starts afresh each round.
@@ -60,7 +60,7 @@ class FederatedLinearConfig:
     self.fedavg()
 
   def fedavg(self) -> fedavg.FedAvgConfig:
-    """Returns the same as a configuration of FedAvg, which checks the rest."""
+    """Returns these values as a configuration of FedAvg, which checks the rest."""
     optimizer = local.LocalOptimizer('sgd', self.momentum)
     return fedavg.FedAvgConfig(
       local_training.LocalPlan(self.epochs, self.batch_size, optimizer=optimizer),
@@ -84,7 +84,7 @@ def build_federated_linear(
     element_spec: `tf.TensorSpec`s of one example: `features` [d], `example_id`,
       `label`; or the `packs.PackSpec` of them.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A process whose trainable weights are `kernel` [d, classes] and `bias` [classes].

@@ -6,22 +6,25 @@ the published program decides what the paper leaves open.
 
 A round:
   1. the server trains sigma on its labels, with psi fixed;
-  2. it broadcasts sigma and psi, and in each tenth round to each client that it knows
-     the psi of its H helpers, whose predictions on an image of noise are nearest;
-  3. client k trains psi on its examples, sets what is near 0 to 0, and sends it;
-  4. the server averages psi, and keeps each client's.
+  2. it broadcasts sigma and psi. In each tenth round it also sends each client that it
+     knows the psi of H helpers: the clients whose predictions on an image of noise are
+     nearest to its own;
+  3. client k trains psi on its examples, sets values near 0 to 0, and sends psi;
+  4. the server averages psi, and keeps each client's psi.
 
 What it gives away: clients' models are sent to other clients, and the server sees each
-of them. No secure sum hides what the algorithm itself hands on; a private mean would.
+of them. No secure sum can hide what the algorithm itself passes on; a private mean
+would.
 
 Deviations:
-  A client names its number in the population; the server holds a psi for each number,
-    and embeds them with its present sigma, not with that of when they came.
-  Initially theta is what the other algorithms start from, psi a part of it: the program
-    adds a psi of that size to a whole sigma.
+  A client states its number in the population. The server holds a psi for each number,
+    and embeds it with the present sigma, not with the sigma of the round it came in.
+  Initially theta is what the other algorithms start from, and psi is a part of it. The
+    published program adds a psi of that size to a whole sigma.
   Batch norm's scales and shifts are sums of two parts like all weights (see
     `server_training` for the statistics).
-  Bytes: sigma goes down whole; of psi what is not 0, with its place, 8 bytes each.
+  Bytes: sigma goes down whole. Of psi the nonzero numbers are sent, each with its
+    place: 8 bytes each.
 """
 
 import collections
@@ -47,10 +50,10 @@ from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import supervised
 
-# What the server keeps: what it trains itself, the average of what clients train, the
-# psi that each client has sent last [N, ...], and int32 [N], 1 where it has sent one.
+# What the server keeps: the part that it trains, the average of what clients train, the
+# last psi of each client [N, ...], and int32 [N], 1 if a client has sent one.
 SIGMA, PSI, MODELS, KNOWN = 'sigma', 'psi', 'models', 'known'
-# How many numbers clients send and receive, of those that are not 0.
+# How many nonzero numbers clients send and receive.
 NUMBERS = 'numbers'
 # A number and its place.
 _SPARSE_BYTES = 8
@@ -62,14 +65,14 @@ class FedMatchConfig:
   """Hyperparameters of FedMatch.
 
   Attributes:
-    population: N, clients that there are.
+    population: N, the number of all clients.
     clients: How clients train, and the seed of weights and views.
     server: How the server trains.
     helpers: H.
-    interval: Rounds between those in which clients have helpers.
-    psi_share: What psi has of the initial parameters.
-    sparse_below: What of psi is set to 0 before it is sent, in absolute value; 0: psi
-      is sent whole.
+    interval: Clients have helpers once in this many rounds.
+    psi_share: psi's share of the initial parameters.
+    sparse_below: Numbers of psi up to this absolute value are set to 0 before psi is
+      sent; 0: psi is sent whole.
   """
 
   population: int
@@ -95,7 +98,7 @@ class FedMatchConfig:
 def client_function(
   objective: fedmatch.UnlabelledObjective, config: FedMatchConfig
 ) -> client_functions.ClientFunction:
-  """Builds step 3: training psi, which is sent sparse, and at the client's place.
+  """Builds step 3: training psi, which is sent sparse, and in the client's slot.
 
   Args:
     objective: What a client minimises.
@@ -138,13 +141,13 @@ def _sparse(value: tf.Tensor, below: float) -> tf.Tensor:
 def _nonzeros(params) -> tf.Tensor:
   """Returns how many numbers of a structure are not 0, int64.
 
-  Not int32: a hundred clients with two helpers of a ResNet-18 each pass its limit.
+  Not int32: a hundred clients, each with two ResNet-18 helpers, exceed its limit.
   """
   return tf.add_n([tf.math.count_nonzero(x) for x in tf.nest.flatten(params)])
 
 
 def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns whether a client has helpers, and how many numbers it receives of them."""
+  """Returns whether a client has helpers, and how many of their numbers it receives."""
   client = context_lib.client_of(examples)
   # Secure sums take numbers of one type.
   helped = tf.cast(context[fedmatch.HELPED][client], tf.int64)
@@ -166,10 +169,10 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
     config: Hyperparameters.
     sigma: The server's.
     models: The psi of each client, tensors [N, ...] by name.
-    known: int32 [N], 1 where a client has sent one.
+    known: int32 [N], 1 if a client has sent one.
     round: int32, the number of the round.
-    statistics: With batch norm, the global model's population statistics, by which all
-      are compared: there is one image of noise, and clients have no statistics.
+    statistics: With batch norm, the global model's population statistics, with which
+      all are compared: there is one image of noise, and clients have no statistics.
   """
   population, count = config.population, config.helpers
   shape = objective.encoder.input_shape
@@ -212,7 +215,7 @@ def update_models(
   models: base.Params, known: tf.Tensor, arrived: Mapping[str, Any]
 ) -> tuple[base.Params, tf.Tensor]:
   """Returns each client's last psi, and which clients have sent one, after a round."""
-  # Rounded: a secure sum of zeros need not be 0 to the last bit.
+  # Rounded: a secure sum of zeros need not be exactly 0.
   came = tf.round(arrived['known']) > 0
 
   def replaced(old, new):
@@ -228,12 +231,12 @@ def update_models(
 def traffic(
   state: phases.ServerState, arrived: Mapping[str, Any], sizes: phases.Bytes
 ) -> base.Metrics:
-  """Returns the bytes of what is not 0, and its share of what clients send.
+  """Returns the bytes of the nonzero numbers, and their share of what clients send.
 
   Args:
     state: Before the clients' part of the round.
-    arrived: Of the clients.
-    sizes: Of one client, were all tables sent whole.
+    arrived: The clients' payloads, combined.
+    sizes: Of one client, if all tables were sent whole.
   """
   whole = sizes.down['params']
   counts = arrived[phases.COUNTS]
@@ -350,8 +353,8 @@ def build_fedmatch(
     element_spec: Of one example of the clients, or the `packs.PackSpec` of it, with an
       int32 `client`, the number of the client in [0, N).
     config: Hyperparameters.
-    aggregation: What everything that leaves a client goes through; plain when None. It
-      must add no noise: the server could not tell which clients have sent one.
+    aggregation: Applied to everything that leaves a client; plain when None. It
+      must add no noise: the server could not tell which clients have sent a psi.
 
   Returns:
     The process, with the metrics `client_work` and `server_work`.

@@ -10,10 +10,10 @@ A round:
      weak view as the label of a strong one);
   3. the server averages the clients' models in groups, with its replica in each.
 
-Deviations: where the paper sends each group's mean back to a group and takes the mean
-over groups at last, all clients start from it here, as in FedSup's (Gill, 2023)
-comparison. Group norm is the paper's own advice; batch norm is possible (see
-`server_training`).
+Deviations: the paper sends each group's mean back to a group, and takes the mean over
+groups only at the end. Here all clients start from the mean over groups, as in FedSup's
+(Gill, 2023) comparison. Group norm is the paper's own advice; batch norm is possible
+(see `server_training`).
 """
 
 import dataclasses
@@ -107,13 +107,13 @@ def build_fedrgd(
   """Builds FedRGD.
 
   Args:
-    objective: What a client minimises, as `fixmatch.FixMatchObjective`.
+    objective: What a client minimises, such as `fixmatch.FixMatchObjective`.
     server_objective: What the server minimises; encoder and head.
     server_spec: `tf.TensorSpec`s of one labelled example of the server.
     element_spec: Of one example of the clients, or the `packs.PackSpec` of it; with
       several groups it has an int32 `group`.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     The process, with the metrics `client_work` and `server_work`.

@@ -6,34 +6,34 @@ ICML 2024 (arXiv 2405.03949).
 
 A round, with R the mean correlation matrix of the N examples of the round before:
   1. the server broadcasts the model, R and N;
-  2. client k has the others' mean: R without what it has sent itself, where it took
-     part in the round before,
+  2. client k computes the others' mean: R without what the client itself has sent, if
+     it took part in the round before,
        R_o = (N R - n_k' R_k') / (N - n_k');
   3. it sends its correlation matrix R_k at the model's weights, of encodings rescaled
      to a length of at most sqrt(mu), and takes steps on
        -2 tr(R_k+) + q |R_k|^2 + 2 (1 - q) tr(R_k R_o),   q = n_k / (n_k + N - n_k'),
-     in which R_k follows its weights and R_o is fixed;
+     in which R_k follows the client's weights and R_o is fixed;
   4. the server averages the updates weighted by n_k and applies its optimizer.
 
-In the first round q is 1: each client contrasts its own examples alone. If R_o is that
-of this round's other clients at these weights, q R_k + (1 - q) R_o is the cohort's
-correlation S, the gradient is that of L(S) in R_k, and one step is DCCO's with the
-spectral loss. `dcco` with that loss is FedSC with fresh statistics, at the cost of a
-second exchange.
+In the first round q is 1: each client contrasts its own examples alone. If R_o is the
+mean of this round's other clients at these weights, then q R_k + (1 - q) R_o is the
+cohort's correlation S, the gradient is that of L(S) with respect to R_k, and one step
+is DCCO's with the spectral loss. `dcco` with that loss is FedSC with fresh statistics,
+at the cost of a second exchange.
 
 Deviations:
-  - R is that of the round before, so that a round has one exchange. The authors'
-    program collects the matrices anew in each round, before the training, and keeps
-    those of absent clients; here the server keeps their mean alone, which secure sums
-    give, and each client its own matrix. With matrices of the round before the model
-    must change slowly: on digits encodings collapse with Adam at 2e-3 at the server,
-    and neither at 3e-4 nor with fresh matrices (`dcco`).
-  - q is the client's share of the examples, for which a round is a step on the union.
-    The authors have a number that falls from 1 to 0.2 over the rounds, for all clients.
+  - R comes from the round before, so that a round has one exchange. The authors'
+    program collects the matrices again in each round, before the training, and keeps
+    those of absent clients. Here the server keeps only their mean, which secure sums
+    give, and each client keeps its own matrix. With matrices of the round before, the
+    model must change slowly: on digits, encodings collapse with Adam at 2e-3 at the
+    server, but neither at 3e-4 nor with fresh matrices (`dcco`).
+  - q is the client's share of the examples, with which a round is a step on the union.
+    The authors use a number that falls from 1 to 0.2 over the rounds, for all clients.
   - Steps are on all of a client's examples, with the same views, as in `dcco`.
   - tr(R_k+) and the mean encoding are sent with R_k, for the loss and the collapse
-    alarm of the round: d + 1 numbers beside d^2. Where an aggregation clips what is
-    sent, a client takes out of R what it would have sent without.
+    alarm of the round: d + 1 numbers in addition to d^2. If an aggregation clips what
+    is sent, a client still subtracts its unclipped matrix from R.
 """
 
 import collections
@@ -57,7 +57,7 @@ from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import spectral
 
-# What clients send beside the update, and the fields of what they and the server keep.
+# What clients send with the update, and the fields of what they and the server keep.
 _STATISTICS = 'statistics'
 _CORRELATION, _NUM_EXAMPLES, _COLLECTED = 'correlation', 'num_examples', 'collected'
 
@@ -79,9 +79,9 @@ def client_function(
     config: Learning rate and number of steps.
 
   Returns:
-    A function of `params`, `seed`, `round`, and of the round before `correlation`, R,
-    `num_examples`, N, and its number, `collected`. It sends `statistics` and `update`,
-    and keeps its own `correlation` and `num_examples`.
+    A function of `params`, `seed`, `round`, and, from the round before, `correlation`,
+    R, `num_examples`, N, and that round's number, `collected`. It sends `statistics`,
+    `metrics` and `update`, and keeps its own `correlation` and `num_examples`.
   """
 
   def first(shared):
@@ -120,7 +120,7 @@ def client_function(
 
 
 def _nothing(correlation: tf.Tensor) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns the matrix of no examples, of the shape of another, and their number."""
+  """Returns a zero matrix, of the shape of another, and 0 as its number of examples."""
   return collections.OrderedDict(
     [(_CORRELATION, tf.zeros_like(correlation)), (_NUM_EXAMPLES, tf.zeros([]))]
   )
@@ -195,10 +195,10 @@ def build_fedsc(
 
   Args:
     objective: The spectral loss of two views.
-    element_spec: As in `dcco.build_dcco`, with the arguments that follow.
+    element_spec: As in `dcco.build_dcco`, like the arguments that follow.
     server_optimizer: Applied to the averaged update.
     config: Hyperparameters; one step at rate 1 when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
   """
   algorithm = describe(objective, server_optimizer, config or FedSCConfig())
   return processes.build_stateful_process(algorithm, element_spec, aggregation)

@@ -4,21 +4,21 @@ Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
 Unlabeled Clients. Master's thesis, Seoul National University, 2023, Algorithm 2.
 
 A round:
-  1. the server trains the teacher on its labelled examples, from where it was;
+  1. the server continues to train the teacher on its labelled examples;
   2. it broadcasts student and teacher;
   3. client k trains the student on its examples; the teacher stays as it is;
   4. the server averages the students in groups, with the teacher in each.
 
 Deviations and decisions:
-  The server's weight in a group is that of its average client (`groupwise`). What the
-    teacher does not have, the predictor, is averaged over clients alone.
-  How long the server trains in a round is open in the thesis: one epoch by default. The
-    state of its optimizer lives on, as its training does.
+  The server's weight in a group is that of the group's average client (`groupwise`).
+    The predictor, which the teacher does not have, is averaged over clients alone.
+  The thesis does not say how long the server trains in a round: one epoch by default.
+    The state of its optimizer carries over from round to round, as its training does.
   lambda_s^(t/T) counts rounds from 0: the first has weight 1.
   With batch norm student and teacher normalise by the batch of a client, as BYOL's
-    target does; on the images as they are and on each view by itself. The statistics
-    of both by which they are tested are the server's images' (`server_training`).
-  Without a loss clients have nothing to train; the student then only follows the
+    target does: by unaugmented images and by each view separately. Both are tested with
+    the statistics of the server's images (`server_training`).
+  Without a loss clients have nothing to train. The student then only follows the
     teacher, whose encoder and head are those of training with the labels alone.
 """
 
@@ -179,7 +179,7 @@ def build_fedsup(
     element_spec: Of one example of the clients, or the `packs.PackSpec` of it; with
       several groups it has an int32 `group`.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     The process. Metrics are `server_work` (loss and accuracy of the teacher's training)

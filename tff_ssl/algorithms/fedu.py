@@ -4,21 +4,21 @@
 Weiming Zhuang, Xin Gan, Yonggang Wen, Shuai Zhang, Shuai Yi, ICCV 2021; over BYOL.
 
 A round is that of the framework in `mixing`. Client k takes the global encoder and
-projector, and the global predictor where its networks have diverged from the global
-ones by less than a threshold; else it goes on with its own predictor. With an infinite
-threshold it is Fed-BYOL (`fed_ssl`), to the bit.
+projector. If its networks have diverged from the global ones by less than a threshold,
+it takes the global predictor too; otherwise it keeps its own. With an infinite
+threshold this is Fed-BYOL (`fed_ssl`), bit for bit.
 
-Deviations: the divergence is that of FedEMA, of the global networks to those that the
-client was left with. In the authors' code, of which the threshold is, it is between the
-networks before and after the client's own training (`FedUConfig.divergence_of`). The
-paper's threshold of 0.4 is for its ResNet-18 and five epochs a round: with a small
-encoder or few steps no divergence comes near it, and FedU is Fed-BYOL.
-`FedUConfig.quantile` has a threshold that follows the run's own divergences: the share
-of the clients that are below it (by weight) goes to the quantile. It takes no exchange
-of its own, and costs one number down, the threshold, and one up, whether the client was
-below it (see `federated.running_quantile`, after Andrew et al. 2021). In the first
-round in which clients have a divergence, there is no threshold yet, and all take the
-global predictor.
+Deviations: the divergence is FedEMA's, from the networks that the client kept to the
+global ones. In the authors' code, which the threshold comes from, it is measured
+between the networks before and after the client's own training
+(`FedUConfig.divergence_of`). The paper's threshold of 0.4 is for its ResNet-18 and five
+epochs a round: with a small encoder or few steps no divergence comes near it, and FedU
+is Fed-BYOL. With `FedUConfig.quantile` the threshold follows the run's own divergences:
+the share of the clients below it (by weight) approaches the quantile. This needs no
+exchange of its own. It costs one number down, the threshold, and one up, whether the
+client was below it (see `federated.running_quantile`, after Andrew et al. 2021). In the
+first round in which clients have a divergence there is no threshold yet, and all take
+the global predictor.
 """
 
 import dataclasses
@@ -43,15 +43,15 @@ class FedUConfig:
 
   Attributes:
     training: How a client trains, how clients are weighted, and the seed.
-    threshold: The divergence from which on a client keeps its predictor, the paper's
-      0.4; infinite: never, as Fed-BYOL; 0: always.
-    quantile: In the threshold's place, the share of the returning clients that take the
-      global predictor: those of the smallest divergences; None: the threshold.
-    norm: Of the divergence; the threshold's 0.4 is of 'conv_mean' (see
+    threshold: A client keeps its predictor if its divergence is at least this; the
+      paper's is 0.4. Infinite: it never does, as in Fed-BYOL; 0: it always does.
+    quantile: Replaces the threshold: the share of the returning clients that take the
+      global predictor, those with the smallest divergences; None: the threshold.
+    norm: Of the divergence; the threshold of 0.4 is for 'conv_mean' (see
       `online_networks`).
     exchange: Which networks are averaged, and which replaced.
-    divergence_of: What the divergence is measured of, as `fedema.FedEMAConfig`'s:
-      'global', or 'training', the authors' code.
+    divergence_of: Between which networks the divergence is measured, as in
+      `fedema.FedEMAConfig`: 'global', or 'training', as in the authors' code.
   """
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
@@ -73,7 +73,7 @@ class FedUConfig:
 
 
 def online_update_of(config: FedUConfig) -> mixing.OnlineUpdate:
-  """Builds the rule: mu is 0 of the encoder, and 0 or 1 of the predictor."""
+  """Builds the rule: mu is 0 for the encoder, and 0 or 1 for the predictor."""
   quantile = None
   if config.quantile is not None:
     quantile = running_quantile.RunningQuantile(config.quantile)
@@ -109,7 +109,7 @@ def build_fedu(
       `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A process whose metrics are those of `fed_ssl.build_fed_ssl` with `mu`, here the
@@ -118,7 +118,7 @@ def build_fedu(
 
   Raises:
     ValueError: If the elements are not single examples with an `example_id`, or the
-      objective has not the networks that the configuration names.
+      objective lacks networks that the configuration names.
   """
   config = config or FedUConfig()
   return mixing.build(

@@ -1,4 +1,4 @@
-"""Federated averaging by layers, weighed by the angle each has turned (L-DAWA).
+"""Federated averaging by layers, weighted by the angle each has turned (L-DAWA).
 
 "L-DAWA: Layer-wise Divergence Aware Weight Aggregation in Federated Self-Supervised
 Visual Representation Learning", Yasar Abbas Ur Rehman, Yan Gao, Pedro Porto Buarque de
@@ -6,24 +6,25 @@ Gusmao, Mina Alibeigi, Jiajun Shen, Nicholas D. Lane, ICCV 2023.
 
 A round:
   1. the server broadcasts the model, of layers x_l;
-  2. client k trains as in FedAvg, to layers y_l. It takes cos_l, the cosine of the
-     angle between x_l and y_l, and sends cos_l (x_l - y_l) and cos_l of every layer;
-  3. the server divides the mean of the first by that of the second, which leaves x_l
-     minus the mean of all y_l weighed by their cos_l, and applies its optimizer.
-The server needs the two sums alone: with secure sums it never sees the cosines of one
+  2. client k trains as in FedAvg, to layers y_l. It computes cos_l, the cosine of the
+     angle between x_l and y_l, and sends cos_l (x_l - y_l) and cos_l for every layer;
+  3. the server divides the mean of the first by the mean of the second. The result is
+     x_l minus the mean of all y_l weighted by their cos_l. To this the server applies
+     its optimizer.
+The server needs only the two sums: with secure sums it never sees the cosines of one
 client.
 With every cos_l replaced by 1 (`divergence_aware` is False) it is FedAvg.
 
 Deviations:
-  A layer is all tensors of one name up to its last '/', as a kernel and its bias; the
-    authors' code takes each tensor by itself.
-  cos_l multiplies the client's weight in FedAvg; the paper's are 'uniform'.
+  A layer is all tensors with the same name up to the last '/', such as a kernel and its
+    bias; the authors' code takes each tensor by itself.
+  cos_l multiplies the client's weight in FedAvg; the paper's weights are 'uniform'.
   Weights are divided by the sum of the cosines; the authors' code divides by the number
-    of clients, by which a layer that turns shrinks. A server optimizer is given the
+    of clients, so that a layer that turns shrinks. A server optimizer is given the
     difference, old minus new, as a gradient.
-  Where x_l or y_l is 0 there is no angle, and cos_l is 1: else 0 would stay for ever.
+  If x_l or y_l is 0 there is no angle, and cos_l is 1: otherwise 0 would stay forever.
   A layer whose sum of cosines is not positive keeps its weights, whatever the server's
-    momentum, as all layers do where no client counts.
+    momentum, as all layers do if no client counts.
 """
 
 import collections
@@ -43,7 +44,7 @@ from tff_ssl.objectives import base
 
 @dataclasses.dataclass(frozen=True)
 class LDAWAConfig:
-  """Hyperparameters: how clients train, and whether layers are weighed at all."""
+  """Hyperparameters: how clients train, and whether layers are weighted at all."""
 
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
   divergence_aware: bool = True
@@ -68,14 +69,14 @@ def _layer(name: str) -> str:
 
 
 def _by_layer(function, tensors, values):
-  """Returns `function` of each tensor and its layer's value, by the same names."""
+  """Returns, by name, `function` applied to each tensor and its layer's value."""
   return collections.OrderedDict(
     (name, function(tensor, values[_layer(name)])) for name, tensor in tensors.items()
   )
 
 
 def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorithm:
-  """Returns FedAvg's state and phase with weighed layers; see `build_l_dawa`."""
+  """Returns FedAvg's state and phase with weighted layers; see `build_l_dawa`."""
   plain = fedavg.describe(objective, server_optimizer, config.training)
   (train,) = plain.exchanges
   client = fedavg.client_function(objective, config.training)
@@ -93,7 +94,7 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
     update = _by_layer(tf.math.divide_no_nan, arrived['update'], cos)
     after, metrics = train.receive(state, {**arrived, 'update': update})
     old, new = state.global_model_weights, after.global_model_weights
-    # An optimizer with momentum would move what has an update of 0, too.
+    # An optimizer with momentum would also move layers whose update is 0.
     trainable = collections.OrderedDict(
       (name, tf.where(cos[_layer(name)] > 0, tensor, old.trainable[name]))
       for name, tensor in new.trainable.items()

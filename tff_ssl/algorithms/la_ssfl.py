@@ -4,15 +4,17 @@
 Self-Supervision", Chaoyang He, Zhengyu Yang, Erum Mushtaq, Sunwoo Lee, Mahdi
 Soltanolkotabi, Salman Avestimehr, 2021, section 3.3.
 
-Global-SSFL, which is FedAvg of SimSiam, trains the model; before it is used, or
+Global-SSFL, which is FedAvg of SimSiam, trains the model. Before the model is used or
 evaluated, each client takes a step of SGD on its own examples. MAML-SSFL is evaluated
-by the same step.
+after the same step.
 
-rate = 0: the global model, Global-SSFL; with batch norm in the client's population.
+rate = 0: the global model, Global-SSFL; with batch norm, with the statistics of the
+client's population.
 
-Deviations: the paper does not say of how many examples the step is. Here it is of all
-that the client has, its gradient accumulated over batches, so that nothing is drawn but
-the views; with batch norm without a last batch that is small (see `local_training`).
+Deviations: the paper does not say how many examples the step takes. Here it takes all
+examples of the client, with the gradient accumulated over batches, so that nothing is
+drawn but the views. With batch norm the batches, which are drawn too, matter, and a
+small last batch is left out (see `local_training`).
 """
 
 import collections
@@ -43,7 +45,7 @@ class AdaptationConfig:
   Attributes:
     rate: Of SGD; 0 changes nothing.
     batch_size: Examples that go through the networks together, which bounds the memory;
-      with batch norm it is what is normalized together.
+      with batch norm they are normalized together.
     seed: Of the views.
   """
 
@@ -66,8 +68,9 @@ def build_adapt(
 
   Returns:
     A function of the global model's parameters, with its population statistics among
-    them if it has batch norm, and of a client's n >= 0 examples; with none all stay,
-    else the statistics are the client's own. It is compiled once.
+    them if it has batch norm, and of a client's n >= 0 examples. Without examples
+    nothing changes; otherwise the statistics returned are the client's own. The
+    function is compiled once.
 
   Raises:
     ValueError: If the objective keeps a state.
@@ -92,7 +95,7 @@ def build_adapt(
       config.rate,
     )
     own = population.with_statistics(objective, trained.params, examples)
-    # Without examples there is no population of one's own.
+    # Without examples the client has no population.
     has_examples = base.example_count(examples) > 0
     return clients.choose(has_examples, own, collections.OrderedDict(params))
 

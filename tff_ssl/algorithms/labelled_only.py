@@ -22,7 +22,7 @@ def build_labelled_only(
   """Builds the process; its `next` takes the state and the server's data alone.
 
   Args:
-    objective: What the server minimises, as `supervised.SupervisedObjective`.
+    objective: What the server minimises, such as `supervised.SupervisedObjective`.
     server_spec: `tf.TensorSpec`s of one labelled example.
     plan: How it trains; the defaults when None.
     seed: Of the initial weights, the orders and the views.

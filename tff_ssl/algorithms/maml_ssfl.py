@@ -6,10 +6,10 @@ Soltanolkotabi, Salman Avestimehr, 2021, section 3.3, after perFedAvg:
 "Personalized Federated Learning: A Meta-Learning Approach", Alireza Fallah, Aryan
 Mokhtari, Asuman Ozdaglar, 2020.
 
-A round is one of FedAvg. In each local step a client takes an inner step on one batch
-and moves the weights by the gradient, at the adapted ones, on another: by the objective
-of `objectives.maml`, which names its deviations. Clients keep nothing; a personal model
-is made where it is wanted, by one step (see `la_ssfl`).
+A round is one of FedAvg. In each local step a client takes an inner step on one batch,
+and moves the weights by the gradient on another batch, taken at the adapted weights.
+`objectives.maml` has this objective, and states its deviations. Clients keep nothing; a
+personal model is made when it is needed, by one step (see `la_ssfl`).
 
 inner_rate = 0: FedAvg.
 """
@@ -33,7 +33,7 @@ class MamlConfig:
 
   Attributes:
     training: beta of perFedAvg, and all else as in FedAvg.
-    inner_rate: alpha, of the inner step; 0 is FedAvg.
+    inner_rate: alpha, the rate of the inner step; 0 is FedAvg.
     second_order: Whether the gradient goes through the inner step; False: FO-MAML.
   """
 
@@ -67,7 +67,7 @@ def build_maml_ssfl(
       `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     A process as `fedavg.build_fedavg` returns it; its metrics are those of the adapted

@@ -1,10 +1,10 @@
 """Clients that mix their online networks with the global ones: FedEMA's framework.
 
 "Divergence-aware Federated Self-Supervised Learning", Weiming Zhuang, Yonggang Wen,
-Shuai Zhang, ICLR 2022, section 4. `fedema` and `fedu` are an `OnlineUpdate` each, which
-says what share of its own networks a client keeps; a round is that of `fedema`. Two
-things may be added to it: a threshold that follows the divergences, and an exchange in
-which clients that are new set their lambda.
+Shuai Zhang, ICLR 2022, section 4. `fedema` and `fedu` each define an `OnlineUpdate`,
+which says what share of its own networks a client keeps. `fedema` describes the round.
+Two things may be added to it: a threshold that follows the divergences, and an exchange
+in which new clients set their lambda.
 """
 
 import collections
@@ -33,7 +33,7 @@ _NETWORKS, _STATISTICS = 'networks', 'statistics'
 MU, DIVERGENCE, LAMBDA = 'mu', 'divergence', 'lambda'
 _RETURNING, _BELOW, THRESHOLD = 'returning', 'below', 'threshold'
 _MOVED = 'moved'
-# What the server keeps and tells in the second exchange; the new clients it counts.
+# What the server keeps and broadcasts in the second exchange; how many clients are new.
 _AVERAGED, _NEW = 'averaged', 'new'
 
 
@@ -53,19 +53,19 @@ class Shares(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class OnlineUpdate:
-  """How a client's online networks take the global ones.
+  """How a client mixes its online networks with the global ones.
 
   Attributes:
-    shares: (divergence; lambda_k so far, 0 before one is set; what the clients are
-      told) -> `Shares`.
+    shares: (divergence; lambda_k so far, 0 before one is set; the values that were
+      broadcast) -> `Shares`.
     norm: Of the divergence, one of `online_networks.NORMS`.
     has_scaler: Whether lambda_k means anything, and is reported.
-    quantile: Of the divergences, which the clients are told as `threshold`; None: none.
-    first_scaler: Divergence -> lambda_k, set in the round of the first training by a
-      second exchange; None: there is none.
+    quantile: Of the divergences, broadcast as `threshold`; None: there is none.
+    first_scaler: Divergence -> lambda_k, set by a second exchange in the round of a
+      client's first training; None: there is no second exchange.
     divergence_of: One of `online_networks.DIVERGENCES`: 'global', from the networks
-      that the client was left with to the global ones; 'training', from its networks
-      before its last training to those after it.
+      that the client kept after its last participation to the global ones; 'training',
+      from its networks before its last training to those after it.
   """
 
   shares: Callable[[tf.Tensor, tf.Tensor, client_functions.Shared], Shares]
@@ -95,15 +95,15 @@ def client_function(
   """Builds steps 2 and 3.
 
   Args:
-    networks: Which there are, and what becomes of the global ones.
+    networks: A client's networks, and which of them the global ones replace.
     config: How a client trains, and how clients are weighted.
-    update: How the online networks take the global ones.
+    update: How the online networks are mixed with the global ones.
 
   Returns:
-    A function that sends the `update` (global minus own networks) and `metrics`: the
-    objective's, and what `summarize` takes. It keeps all networks, what
-    `numbers_of_client` reads, and with batch norm the statistics of the online
-    encoder's population.
+    A function that sends the `update` (global minus own networks) and `metrics`: those
+    of the objective, and those that `summarize` takes. It keeps all networks, the
+    numbers that `numbers_of_client` reads and, with batch norm, the population
+    statistics of the online encoder.
   """
   measure = online_networks.NORMS[update.norm]
 
@@ -117,7 +117,7 @@ def client_function(
       else measure(networks.measured(received), own)
     )
     shares = update.shares(divergence, state.kept[LAMBDA], shared)
-    # 0 * own + 1 * global is the global network to the bit.
+    # 0 * own + 1 * global is the global network, bit for bit.
     encoder, predictor = (
       tf.where(restarts, 0.0, share) for share in (shares.encoder, shares.predictor)
     )
@@ -196,10 +196,11 @@ def summarize(
   """Returns the function that turns averaged metrics into those of a round.
 
   Args:
-    objective: Summarizes its own.
-    update: Says what else is reported: means over the clients that are not new,
-      weighted as the updates are; 0 where all are. `returning` is their weight's share,
-      `below` the share of them under a running quantile.
+    objective: Summarizes its own metrics.
+    update: Says what else is reported: means over the returning clients (those that are
+      not new), weighted as the updates are; 0 if all clients are new. `returning` is
+      the returning clients' share of the weight. With a running quantile, `below` is
+      the share of them below it.
   """
 
   def summarize(metrics: base.Metrics) -> base.Metrics:
@@ -221,11 +222,11 @@ def numbers_of_client(update: OnlineUpdate) -> processes.Describe:
   """Returns the function that reads mu, divergence and lambda_k of a client.
 
   Args:
-    update: That of the algorithm.
+    update: The algorithm's.
   """
 
   def numbers(kept: Any) -> dict[str, float | None]:
-    # Not measured by a new client; not set before the first divergence.
+    # A new client measures no divergence; lambda is not set before the first one.
     known = {
       MU: True,
       DIVERGENCE: kept[_RETURNING] > 0,
@@ -251,7 +252,7 @@ def describe(
     objective: What a client minimises.
     server_optimizer: Applied to the averaged update.
     training: How a client trains, and how clients are weighted.
-    update: How the online networks take the global ones.
+    update: How the online networks are mixed with the global ones.
     exchange: Which networks are averaged, and which replaced.
   """
   networks = online_networks.Networks(objective, exchange)
@@ -279,7 +280,7 @@ def describe(
 def _with_threshold(
   algorithm: phases.Algorithm, quantile: running_quantile.RunningQuantile
 ) -> phases.Algorithm:
-  """Has the server tell a running quantile of the divergences, and update it."""
+  """Makes the server broadcast a running quantile of the divergences and update it."""
   (train,) = algorithm.exchanges
 
   def initial():
@@ -312,10 +313,11 @@ def _with_first_scaler(
   update: OnlineUpdate,
   first_scaler: Callable[[tf.Tensor], tf.Tensor],
 ) -> phases.Algorithm:
-  """Adds the exchange in which a client that is new sets its lambda.
+  """Adds the exchange in which a new client sets its lambda.
 
-  The server tells it the encoder and projector that it has averaged in this round. The
-  model moves there in this last exchange, for what clients were told must not change.
+  The server broadcasts the encoder and projector that it has averaged in this round. It
+  updates the model only in this last exchange, because values that a round has
+  broadcast must not change within it.
   """
   (train,) = algorithm.exchanges
   measure = online_networks.NORMS[update.norm]

@@ -5,13 +5,14 @@ Guan, Yucan Zhou, Xiaoyan Gu, AAAI 2025; "The Gaussian-Head OFL Family: One-Shot
 Federated Learning from Client Global Statistics" (GH-OFL), Fabio Turazza, Marco Picone,
 Marco Mamei, ICLR 2026.
 
-  Clients: encode their labelled examples by a frozen encoder, and send N_c and the sum
-    of features for each class c, and the sum of f f^T over all of them.
-  Server: adds them up. `evaluation.closed_form` solves LDA or ridge regression of the
-    sums: the classifier of all examples in one place, exactly, however they are dealt.
+  Clients: encode their labelled examples with a frozen encoder, and send N_c and the
+    sum of features for each class c, and the sum of f f^T over all examples.
+  Server: adds these up. `evaluation.closed_form` solves LDA or ridge regression from
+    the sums. The result is exactly the classifier of all examples in one place, however
+    they are dealt.
 
-All of the clients may come in one `next`, or some in each of several, once each: the
-sums go on.
+All clients may come in one `next`, or some in each of several, once each: the sums
+accumulate.
 
     process = one_round.build_one_round(64, 10, clients.element_spec)
     state = process.next(process.initialize(), clients.cohort(data.client_ids)).state
@@ -19,17 +20,18 @@ sums go on.
     classifier = closed_form.fit_lda(found).classifier
 
 Deviations:
-  What a client sends is its mean over examples, with their number as its weight, as all
-    statistics here: the same sums, through the factories of `aggregation`.
-  In float64: solving amplifies what sums of many clients in float32 round off. Where
-    noise is added it is float32, all that TFF's private sums take.
-  With a `feature_norm` features are rescaled to that length where they are longer, so
-    that a client's share of the sums is bounded by construction (`share_bound`), as
-    differential privacy wants it. What is classified is to be rescaled likewise
+  A client sends means over its examples, with their number as the weight, like all
+    statistics here. This gives the same sums, through the factories of `aggregation`.
+  Values are sent in float64, because solving amplifies the rounding errors of float32
+    sums over many clients. If noise is added they are sent in float32, which is all
+    that TFF's private sums take.
+  With a `feature_norm`, longer features are rescaled to that length, so that a client's
+    share of the sums is bounded by construction (`share_bound`), as differential
+    privacy requires. Features to be classified must be rescaled in the same way
     (`losses.lengths.at_most`).
-  FedCGS takes the covariance about the mean of all classes, GH-OFL that within them, as
-    LDA has it: this is what is solved. GH-OFL's further heads, which are trained on
-    samples drawn from the Gaussians, are not there.
+  FedCGS takes the covariance about the mean of all classes, GH-OFL the covariance
+    within classes, as LDA does; the latter is solved here. GH-OFL's further heads,
+    which are trained on samples drawn from the Gaussians, are not implemented.
 """
 
 import collections
@@ -71,13 +73,13 @@ def share_bound(feature_norm: float) -> float:
   An example of class c with features f, |f| <= R, adds 1 to N_c, f to the sum of the
   class and f f^T to the second moments: squared norms 1, |f|^2 and |f|^4, in all at
   most 1 + R^2 + R^4, which every f of length R attains. By the triangle inequality
-  n_k times the means of n_k examples are at most n_k times as long: n_k examples of one
-  class with the same f attain it. This times the most examples of a client is the norm
-  to clip to (`aggregation.private(..., statistics_clip=...)`), which then changes
-  nothing.
+  n_k times the means of n_k examples are at most n_k times as long; n_k examples of one
+  class with the same f attain this. The bound times the largest number of examples of a
+  client is the norm to clip to (`aggregation.private(..., statistics_clip=...)`).
+  Clipping then changes nothing.
 
   Args:
-    feature_norm: R, as of `build_one_round`.
+    feature_norm: R, as in `build_one_round`.
   """
   return math.sqrt(1.0 + feature_norm**2 + feature_norm**4)
 
@@ -93,10 +95,10 @@ def client_moments(
 
   Args:
     features: [n, d], n >= 0.
-    labels: int [n]; an example without a label in [0, num_classes) counts nothing.
+    labels: int [n]; an example without a label in [0, num_classes) does not count.
     num_classes: C.
     dtype: Of what is sent.
-    feature_norm: Length of features at most; None: they stay.
+    feature_norm: The largest length of features; None: no limit.
 
   Returns:
     By the names of `closed_form.Moments`, each divided by n; 0 without examples.
@@ -127,7 +129,7 @@ def describe(
   dtype: tf.DType = tf.float64,
   feature_norm: float | None = None,
 ) -> phases.Algorithm:
-  """Describes the exchange; see `build_one_round`, and `dtype`: of what is sent."""
+  """Describes the exchange; see `build_one_round`. `dtype` is that of sent values."""
   if feature_norm is not None:
     checks.positive(feature_norm=feature_norm)
   checks.at_least(1, num_features=num_features, num_classes=num_classes)
@@ -196,10 +198,10 @@ def build_one_round(
       `label`; or the `packs.PackSpec` of them.
     encode: The frozen encoder, of n >= 0 examples at a time; each example's features
       must not depend on the others. By default clients hold `features` [d].
-    params: Of the encoder, which clients are told: a structure of arrays.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    params: Of the encoder, broadcast to clients: a structure of arrays.
+    aggregation: Applied to everything that leaves a client; plain when None.
     together: Examples of several packed clients that are encoded at a time.
-    feature_norm: R, the length to which longer features are rescaled; None: they stay.
+    feature_norm: R, the length to which longer features are rescaled; None: no limit.
 
   Returns:
     A process whose trainable weights are the sums so far, by the names of

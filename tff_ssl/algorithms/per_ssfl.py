@@ -6,17 +6,17 @@ Soltanolkotabi, Salman Avestimehr, 2021, section 3.3, Algorithm 2.
 
 A round:
   1. the server broadcasts the global model Theta;
-  2. client k goes on with its own model theta_k, at first a copy of Theta. In every
-     local step, on the same batch and its two views, it trains Theta by SimSiam, and
-     theta_k by SimSiam and lambda times its predictions' distance from Theta's (see
-     `objectives.per_ssfl`); it sends the update of Theta and keeps theta_k;
-  3. the server averages the updates weighted by n_k: Theta is that of FedAvg.
+  2. client k resumes its own model theta_k, at first a copy of Theta. In every local
+     step, on the same batch and its two views, it trains Theta with SimSiam's loss, and
+     theta_k with SimSiam's loss plus lambda times the distance of its predictions from
+     Theta's (see `objectives.per_ssfl`). It sends Theta's update and keeps theta_k;
+  3. the server averages the updates weighted by n_k: Theta is the same as in FedAvg.
 
-lambda = 0: every client trains by itself; Theta is trained all the same.
+lambda = 0: every client trains by itself; Theta is still trained.
 
-Deviations: the weights of the mean are n_k over the examples of the cohort, where the
-pseudocode divides by those of all clients. A momentum starts afresh in every round, for
-both models. For norms see `objectives.simsiam`.
+Deviations: the weights of the mean are n_k divided by the examples of the cohort; the
+pseudocode divides by the examples of all clients. Momentum starts afresh in every
+round, for both models. For norm layers see `objectives.simsiam`.
 """
 
 import dataclasses
@@ -68,11 +68,11 @@ def client_function(
 
   Args:
     objective: SimSiam's networks and views.
-    config: How.
+    config: How both models train.
 
   Returns:
-    A function that keeps theta_k and, with batch norm, the statistics of its
-    population; and sends what `fedavg.sent` returns.
+    A function that keeps theta_k and, with batch norm, its population statistics. It
+    sends what `fedavg.sent` returns.
   """
   both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
 
@@ -137,11 +137,11 @@ def build_per_ssfl(
       `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
-    A process whose clients keep theta_k, by the names of `objective`, and whose metrics
-    are, under `client_work`, those of FedAvg, the same of the personal models as
+    A process whose clients keep theta_k, by the names of `objective`. Its metrics are,
+    under `client_work`, those of FedAvg, the same metrics of the personal models as
     `personal_...` (the loss without the second term), and `consensus`: the mean of the
     four D(p, P).
 

@@ -7,14 +7,14 @@ A round, with c at the server and c_k on client k, both 0 at first:
   2. client k starts at y = x and takes steps y <- y - rate (g(y) - c_k + c). Then
      c_k+ = c_k - c + (x - y) / (steps rate), and it sends y - x and c_k+ - c_k;
   3. the server's optimizer (the paper's: SGD) moves x by the mean of the first, and c
-     moves by |S|/N of the mean of the second, where |S| clients of N have counted.
-With c = c_k = 0 for ever it is FedAvg. A discarded client changes neither c nor c_k.
+     moves by |S|/N of the mean of the second, where |S| of the N clients count.
+If c and c_k stay 0 it is FedAvg. A discarded client changes neither c nor c_k.
 
 Deviations:
-  Both means weigh clients as FedAvg does; the paper's are 'uniform', and c is then the
+  Both means weight clients as FedAvg does. The paper's are 'uniform', and c is then the
     mean of all c_k. Private aggregation clips and noises each, both by `update_clip`.
-  What an objective does to its weights after a step counts as gradient, and its state
-    is made anew each round, as in `fedavg`.
+  What an objective does to its weights after a step counts as gradient. Its state
+    starts afresh each round, as in `fedavg`.
 """
 
 import collections
@@ -43,7 +43,7 @@ _CONTROL = 'control'
 
 @dataclasses.dataclass(frozen=True)
 class ScaffoldConfig:
-  """Hyperparameters: N, all clients that there are, and how they train (plain SGD)."""
+  """Hyperparameters: N, the number of all clients, and how they train (plain SGD)."""
 
   population: int
   training: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)

@@ -1,8 +1,8 @@
 """Clients train any objective, the server fine-tunes their average with its labels.
 
 The baselines of FedSup (Gill, 2023, Algorithm 1), with FixMatch, SimCLR, SimSiam or
-BYOL as the objective; with a supervised one and labels on the clients it is the upper
-bound, "Fully Supervised FL" (Section 5.1.2).
+BYOL as the objective. With a supervised objective and labels on the clients it is the
+upper bound, "Fully Supervised FL" (Section 5.1.2).
 
 A round:
   1. the server broadcasts the model;
@@ -11,10 +11,10 @@ A round:
   4. it trains encoder and head on its labelled examples.
 
 Deviations: Algorithm 1 also trains at the server before the clients. From the second
-round on, that follows on the fine-tuning of the round before, and would only double it;
-the first round's clients start from the initial weights instead. A network that one
-side alone trains (a projector, the head of a self-supervised objective) lives on at the
-server.
+round on, this would directly follow the fine-tuning of the round before, and only
+double it. It is left out, and the first round's clients start from the initial weights.
+A network that only one side trains (a projector, the head of a self-supervised
+objective) is kept at the server.
 """
 
 import dataclasses
@@ -36,8 +36,8 @@ class ServerFinetunedConfig:
   Attributes:
     clients: How clients train, and the seed of weights and views.
     server: How the server trains.
-    grouping: How clients are averaged; its server_weight must be 0: there is no model
-      of the server's own. FedAvg by default.
+    grouping: How clients are averaged; its server_weight must be 0, because the server
+      has no model of its own. FedAvg by default.
   """
 
   clients: fedavg.FedAvgConfig = dataclasses.field(default_factory=fedavg.FedAvgConfig)
@@ -98,7 +98,7 @@ def build_server_finetuned(
     server_spec: `tf.TensorSpec`s of one labelled example of the server.
     element_spec: Of one example of the clients, or the `packs.PackSpec` of it.
     config: Hyperparameters; the defaults when None.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     The process, with the metrics `client_work` and `server_work`.

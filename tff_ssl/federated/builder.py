@@ -1,9 +1,9 @@
 """Builds TFF computations from the phases of any algorithm.
 
-`build_learning_process` makes a process whose `next` runs a whole round. It is built of
-a `Graph`, and each exchange of that is a `Step`, whose types follow one from another.
-Processes with client states or data at the server are in `processes`, one computation a
-phase in `single`, parts for hosts in `parts`.
+`build_learning_process` makes a process whose `next` runs a whole round. It is built
+from a `Graph`. Each exchange of the graph is a `Step`; their types follow from one
+another. Processes with client states or data at the server are in `processes`, one
+computation per phase in `single`, parts for hosts in `parts`.
 """
 
 import collections
@@ -37,7 +37,7 @@ def build_learning_process(
     algorithm: Its phases, all of them exchanges.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     The process. Its metrics are in groups, `client_work` with counts and bytes.
@@ -62,9 +62,9 @@ class Graph:
   """The computations of an algorithm's phases, and their types.
 
   Attributes:
-    algorithm: What is built; as given, as are `element_spec`, `tells_again` and
-      `aggregation`, which is settled (`releases.settled`).
-    cohort: How clients are laid out; None where there are none.
+    algorithm: What is built, as given; so are `element_spec`, `tells_again` and, once
+      settled (`releases.settled`), `aggregation`.
+    cohort: How clients are laid out; None if there are none.
     at_server: The phases at the server, by name: (state, data) -> `state`, `metrics`.
     steps: The exchanges of a round, by name, in order.
     initialize: () -> `placed.ProcessState` at the server.
@@ -83,11 +83,11 @@ class Graph:
     """Builds all computations.
 
     Args:
-      algorithm: See `build_learning_process`, as the two that follow.
+      algorithm: See `build_learning_process`, also for the two that follow.
       element_spec: Of the clients.
       aggregation: Of what leaves them.
-      tells_again: Whether each exchange is a computation by itself, in which clients
-        are told again what earlier ones have told them; for the count of bytes.
+      tells_again: Whether each exchange is a computation by itself, which broadcasts
+        again what earlier ones have broadcast; for the count of bytes.
 
     Raises:
       ValueError: See `build_learning_process`.
@@ -121,7 +121,7 @@ class Graph:
 
   @property
   def client_state_type(self) -> tff.StructType | None:
-    """The type of the state of one client; None where clients keep none."""
+    """The type of the state of one client; None if clients keep none."""
     types = (step.client_state_type for step in self.steps.values())
     return next((one for one in types if one is not None), None)
 
@@ -143,8 +143,8 @@ class Graph:
     Args:
       state: `placed.ProcessState` at the server.
       data: On the clients.
-      states: Of the clients, where they keep some.
-      server_data: At the server, where it has some.
+      states: Of the clients, if they keep some.
+      server_data: At the server, if it has some.
     """
     examples = None if data is None else self.read(data)
     current = self.server_state(state)
@@ -186,7 +186,7 @@ class Graph:
   def process_state(
     self, current: tff.Value, before: tff.Value, aggregators: Mapping[str, tff.Value]
   ) -> tff.Value:
-    """Returns the process's state; aggregators that are not given are as before."""
+    """Returns the process's state; aggregators that are not given are unchanged."""
     new = collections.OrderedDict(
       (name, aggregators.get(name, before.aggregators[name])) for name in self.steps
     )
@@ -232,10 +232,10 @@ class Step:
   """One exchange of an algorithm as TFF computations.
 
   Attributes:
-    exchange: Which.
-    told_types: Type of each value that this exchange tells, by name.
+    exchange: What is built.
+    told_types: Type of each value that this exchange broadcasts, by name.
     sent_type: Of what one value of clients sends.
-    states_type: Of the states of one value of clients; None where they keep none.
+    states_type: Of the states of one value of clients; None if they keep none.
     client_state_type: Of the state of one client, as above.
     aggregators: By name, the aggregation of each value that is combined.
     bytes_up: By name, what one client sends in this exchange.
@@ -258,12 +258,12 @@ class Step:
       server_type: Of a `phases.ServerState`.
       earlier: The exchanges of the round before this one.
       is_last: Whether it is the round's last, in which clients are counted.
-      tells_again: Whether clients are told again what earlier exchanges have told them;
-        for the count of bytes.
+      tells_again: Whether what earlier exchanges have broadcast is broadcast again; for
+        the count of bytes.
 
     Raises:
-      ValueError: If it tells what an earlier one has told, or sends other names than it
-        combines.
+      ValueError: If it broadcasts what an earlier one has broadcast, or sends other
+        names than it combines.
     """
     self.exchange = exchange
     self._server_type = server_type
@@ -295,7 +295,7 @@ class Step:
     self._receive = self._build_receive(sizes)
 
   def tell(self, current: tff.Value, told: dict[str, tff.Value]) -> None:
-    """Broadcasts what the exchange tells its clients, and adds it to what they know."""
+    """Broadcasts the exchange's values, and adds them to what clients know."""
     shared = tff.federated_map(self._share, current)
     for name in self.told_types:
       told[name] = tff.federated_broadcast(shared[name])
@@ -306,7 +306,7 @@ class Step:
     states: tff.Value | None,
     examples: tff.Value,
   ) -> tuple[tff.Value, tff.Value | None]:
-    """Runs the clients' function; returns what is sent, and the states after it."""
+    """Runs the clients' function; returns what is sent, and the states afterwards."""
     shared = collections.OrderedDict(told)
     if self.states_type is None:
       return tff.federated_map(self._client, (shared, examples)), states

@@ -1,8 +1,8 @@
 """What one client computes, described once for separate clients and for packs.
 
-A `ClientFunction` is of stateless clients, a `StatefulFunction` of clients that keep a
-state between their participations. Both return what the client sends, by name;
-`visit` discards what is not finite, weighs the client and counts it.
+A `ClientFunction` is for stateless clients, a `StatefulFunction` for clients that keep
+a state between their participations. Both return what the client sends, by name.
+`visit` discards what is not finite, weights the client and counts it.
 """
 
 import collections
@@ -30,12 +30,12 @@ NEVER = -1
 
 
 def by_examples(sizes: tf.Tensor) -> tf.Tensor:
-  """Weighs each client by its examples."""
+  """Weights each client by its examples."""
   return tf.cast(sizes, tf.float32)
 
 
 def uniformly(sizes: tf.Tensor) -> tf.Tensor:
-  """Weighs all clients that have examples equally."""
+  """Weights all clients that have examples equally."""
   return tf.cast(sizes > 0, tf.float32)
 
 
@@ -54,12 +54,12 @@ class ClientFunction:
     of_equal_clients: (shared, examples, num_clients) -> the weighted mean over
       `num_clients` clients of equal size n >= 1, whose examples follow one another;
       None: they can only be computed one by one.
-    of_each: (shared, examples, num_clients) -> what each of so many clients of equal
-      size n >= 1 sends, each tensor [num_clients, ...]; None: they can only be
+    of_each: (shared, examples, num_clients) -> what each of `num_clients` clients of
+      equal size n >= 1 sends, each tensor [num_clients, ...]; None: they can only be
       computed one by one.
     weigh: int32 sizes of clients -> float32 weights of those that are not discarded.
-    together: Examples that go through the networks at a time, where those of several
-      clients may; see `base.batch_in_cache`. A client's own are never divided.
+    together: Examples that go through the networks at a time, if those of several
+      clients may; see `base.batch_in_cache`. A single client's are never divided.
   """
 
   each: Callable[[Shared, base.Examples], Sent]
@@ -90,8 +90,8 @@ class ClientState(NamedTuple):
 class StatefulFunction:
   """A pure function of one stateful client: of its examples and of its state.
 
-  A client that is discarded, for it has no examples or gives anything not finite,
-  keeps the state it had.
+  A client that has no examples, or computes anything not finite, is discarded and keeps
+  the state it had.
 
   Attributes:
     first: shared -> what a client has at its first participation. It also fixes the
@@ -111,8 +111,8 @@ def traced_once(
 ) -> ClientFunction | StatefulFunction:
   """Returns the function with its `each` traced a single time, wherever it is used.
 
-  A pack uses it several times: for types, for one client, for many. Tracing it is most
-  of the time that building a process takes.
+  A pack uses it several times: for types, for one client, for many. Tracing it takes
+  most of the time of building a process.
 
   Args:
     function: Of one client.
@@ -135,7 +135,7 @@ def sent_specs(
 
   Args:
     function: As `traced_once` returns it.
-    protocol: How what it returns is combined.
+    protocol: How the values that it returns are combined.
 
   Raises:
     ValueError: If it sends other names than are combined.
@@ -150,9 +150,9 @@ class ClientResult(NamedTuple):
   """The payload of one client, before it is combined.
 
   Attributes:
-    means: Floating structures by name, of which the server wants the mean over clients
+    means: Floating structures by name. The server needs their mean over clients,
       weighted by `weight`.
-    weight: float32 scalar, as a rule n_k, the client's examples; 0 where the client is
+    weight: float32 scalar, usually n_k, the client's examples; 0 if the client is
       discarded, and all of `means` is then 0.
     totals: Structures of integers by name that the server sums.
   """
@@ -164,7 +164,7 @@ class ClientResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-  """How what a client function returns is combined, and whether clients are counted.
+  """How a client function's values are combined, and whether clients are counted.
 
   Attributes:
     kinds: How each value is combined.
@@ -179,7 +179,7 @@ class Protocol:
     return isinstance(self.kinds[name], combine.Sum)
 
   def totals(self, name: str) -> bool:
-    """Returns whether a value is integers that the server sums."""
+    """Returns whether a value consists of integers that the server sums."""
     return isinstance(self.kinds[name], combine.Total)
 
   def clip_norm(self, name: str, norms: Mapping[str, float]) -> float | None:
@@ -199,14 +199,14 @@ def visit(
 
   Args:
     function: Of the client.
-    protocol: How what it returns is combined.
-    shared: Values from the server; for a stateful function among them `round`, int32.
-    state: What a stateful client brings; for others it is returned as it is.
+    protocol: How the values that it returns are combined.
+    shared: Values from the server; a stateful function needs `round`, int32, in them.
+    state: A stateful client's state; for others it is returned unchanged.
     examples: n >= 0 examples.
 
   Returns:
-    What leaves the client, and its state after the round: as it was where the client
-    is discarded.
+    What leaves the client, and its state after the round, which is unchanged if the
+    client is discarded.
   """
   if isinstance(function, ClientFunction):
     result, _ = _result(function, protocol, function.each(shared, examples), examples)
@@ -229,7 +229,7 @@ def _result(
   examples: base.Examples,
   others: Any = (),
 ) -> tuple[ClientResult, tf.Tensor]:
-  """Weighs, counts and checks a payload; returns also whether the client counts."""
+  """Weights, counts and checks a payload; also returns whether the client counts."""
   _check_names(protocol, sent)
   num_examples = base.example_count(examples)
   means = collections.OrderedDict(

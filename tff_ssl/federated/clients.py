@@ -36,14 +36,14 @@ def check_element(element_spec: Any) -> None:
 
 
 def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
-  """Checks that examples tell by numbers which client holds them.
+  """Checks that examples have the numbers of the client that holds them.
 
   Args:
     element_spec: `tf.TensorSpec`s of one example, or the `packs.PackSpec` of them.
     names: Of the numbers: 'client' in the population, 'group' in this round.
 
   Raises:
-    ValueError: If there is no int32 scalar of a name.
+    ValueError: If one of the names has no int32 scalar.
   """
   fields = getattr(element_spec, 'element_spec', element_spec)
   for name in names:
@@ -56,10 +56,10 @@ def check_numbers(element_spec: Any, names: Sequence[str]) -> None:
 
 
 def check_not_noised(aggregation: aggregation_lib.Aggregation) -> None:
-  """Checks that the server can tell who has sent something: no noise is added.
+  """Checks that no noise is added: the server must see which clients sent something.
 
   Args:
-    aggregation: What the table goes through.
+    aggregation: Applied to the table.
 
   Raises:
     ValueError: If noise is added.
@@ -78,7 +78,7 @@ def all_examples(dataset: tf.data.Dataset) -> base.Examples:
   empty = tf.nest.map_structure(
     lambda spec: tf.zeros([0, *spec.shape[1:]], spec.dtype), batches.element_spec
   )
-  # An empty data set has no batch at all: the empty one stands behind it.
+  # An empty data set has no batch at all: the empty batch is appended for it.
   padded = batches.concatenate(tf.data.Dataset.from_tensors(empty))
   return padded.take(1).get_single_element()
 
@@ -100,7 +100,7 @@ def choose(condition: tf.Tensor, value: Any, other: Any) -> Any:
 
 
 def keep_if(condition: tf.Tensor, value: Any) -> Any:
-  """Returns `value` where the scalar condition holds, else zeros of the same shape."""
+  """Returns `value` if the scalar condition holds, otherwise zeros of its shape."""
   return choose(condition, value, tf.nest.map_structure(tf.zeros_like, value))
 
 
@@ -112,8 +112,8 @@ def zeros(specs: Any) -> Any:
 def with_counts(metrics: Mapping[str, Any], counted: base.Metrics) -> base.Metrics:
   """Returns a cohort's metrics, NaN if no example was counted, and its counts.
 
-  Without examples what is combined is 0, and what an objective computes of that (a loss
-  of statistics that are all 0) is a number that nobody has measured.
+  Without examples the combined values are 0. What an objective computes from these (a
+  loss of statistics that are all 0) was never measured.
 
   Args:
     metrics: Of the clients that count; numbers, perhaps nested.
@@ -160,7 +160,7 @@ def counts(num_examples: tf.Tensor, finite: tf.Tensor) -> base.Metrics:
 
 
 def counting(counted: Mapping[str, tf.Tensor]) -> tf.Tensor:
-  """Returns how many clients count, which are neither empty nor not finite, int32.
+  """Returns how many clients count: those neither empty nor non-finite; int32.
 
   Args:
     counted: What `counts` returns, or its sums over clients.
@@ -169,7 +169,7 @@ def counting(counted: Mapping[str, tf.Tensor]) -> tf.Tensor:
 
 
 def no_counts() -> base.Metrics:
-  """Returns the sums over no client of what `counts` returns."""
+  """Returns what `counts` returns, summed over no client: zeros."""
   return collections.OrderedDict(
     (name, tf.constant(0))
     for name in ('clients', 'examples', 'empty_clients', 'nonfinite_clients')

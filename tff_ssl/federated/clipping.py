@@ -17,7 +17,7 @@ def finite_rows(values: Any) -> tf.Tensor:
 
 
 def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> Any:
-  """Returns the sum over clients of weight times value, each clipped before.
+  """Returns the sum over clients of weight times value, each product clipped first.
 
   Args:
     values: A structure of floating tensors [K, ...], a row for each client.
@@ -34,7 +34,7 @@ def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> A
     squares = [_row_sums(tf.square(x)) for x in tf.nest.flatten(kept)]
     lengths = weights * tf.sqrt(tf.add_n([tf.cast(s, tf.float32) for s in squares]))
     factors = weights * tf.minimum(1.0, tf.math.divide_no_nan(norm, lengths))
-    # Of length 0 there is nothing to clip.
+    # A product of length 0 needs no clipping.
     factors = tf.where(lengths > 0, factors, weights)
   return tf.nest.map_structure(
     lambda x: tf.tensordot(tf.cast(factors, x.dtype), x, axes=1), kept
@@ -55,7 +55,7 @@ def of_one(value: Any, norm: float) -> Any:
 
 
 def _kept(x: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-  """Returns rows with zeros in those of weight 0: a product would keep what is NaN."""
+  """Returns the rows, zero where the weight is 0: a product would keep NaN."""
   used = tf.reshape(weights > 0, [-1, *[1] * (x.shape.rank - 1)])
   return tf.where(used, x, tf.zeros([], x.dtype))
 

@@ -1,9 +1,10 @@
-"""Several models at the server, of which each client trains one: FeatARC's clusters.
+"""Several models at the server; each client trains one of them: FeatARC's clusters.
 
-The models are one stack, each tensor [C, ...], in the model weights by the prefix
-`CLUSTERS`, with the population statistics of batch norm; beside it are the parameters
-of the one that is reported. What a client sends it puts in the place of its cluster,
-with zeros in the others, so that one mean, secure or in packs, serves all clusters.
+The models are one stack, each tensor [C, ...], in the model weights under the prefix
+`CLUSTERS`, with the population statistics of batch norm. Next to the stack are the
+parameters of the model that is reported. A client puts what it sends in the slot of its
+cluster, with zeros in the others, so that one mean, secure or in packs, serves all
+clusters.
 """
 
 import collections
@@ -22,7 +23,7 @@ from tff_ssl.objectives import population
 
 # The first part of the names of all cluster models.
 CLUSTERS = 'clusters'
-# What a client tells of its choice.
+# What a client reports about its choice.
 CLIENTS, WEIGHT, SWITCHES = 'clients', 'weight', 'switches'
 
 
@@ -33,7 +34,7 @@ def models(weights: Mapping[str, Any]) -> collections.OrderedDict[str, base.Para
     weights: The process's model weights, trainable or not.
 
   Returns:
-    Parameters of each with, where there is batch norm, its statistics.
+    The parameters of each model and, with batch norm, its statistics.
   """
   stacked = network.select(weights, CLUSTERS)
   count = len(next(iter(stacked.values())))
@@ -71,7 +72,7 @@ def distances(
     encoder: f.
     clusters: Parameters and statistics of the encoder of each cluster model.
     own: Those of the client's local model.
-    inputs: n >= 0 images as they are.
+    inputs: n >= 0 unaugmented images.
   """
   count, size = tf.shape(inputs)[0], encoder.batch_in_cache()
 
@@ -89,7 +90,7 @@ def distances(
     lambda start, _: start < count,
     body,
     (tf.constant(0), tf.zeros([len(clusters)])),
-    # One batch after another: side by side they would need the memory of all.
+    # One batch after another: in parallel they would need the memory of all.
     parallel_iterations=1,
   )
   return tf.math.divide_no_nan(total, tf.cast(count, tf.float32))
@@ -98,13 +99,13 @@ def distances(
 def choice(
   cluster: tf.Tensor, count: int, weight: tf.Tensor, switched: tf.Tensor
 ) -> collections.OrderedDict[str, tf.Tensor]:
-  """Returns what a client tells of its choice, integers that the server sums.
+  """Returns what a client reports about its choice: integers that the server sums.
 
   Args:
     cluster: int32 scalar.
     count: C.
     weight: Of the client, a whole number.
-    switched: 1 where it has changed its cluster.
+    switched: 1 if the client has changed its cluster.
   """
   member = tf.one_hot(cluster, count, dtype=tf.int32)
   return collections.OrderedDict(
@@ -122,7 +123,7 @@ def name(j: int) -> str:
 
 
 def at(stacked: Mapping[str, Any], j: Any) -> base.Params:
-  """Returns the model at a place of a stack.
+  """Returns the model at a place in a stack.
 
   Args:
     stacked: Tensors [C, ...] by name.
@@ -132,7 +133,7 @@ def at(stacked: Mapping[str, Any], j: Any) -> base.Params:
 
 
 def placed(values: base.Params, place: tf.Tensor) -> base.Params:
-  """Returns tensors [C, ...] that are 0 but at a place.
+  """Returns tensors [C, ...] that are 0 except at one place.
 
   Args:
     values: By name.
@@ -154,7 +155,7 @@ def scaled(values: Mapping[str, tf.Tensor], j: int, scale: tf.Tensor) -> base.Pa
   Args:
     values: Means by name, [C, ...].
     j: Of the cluster.
-    scale: Weight of all clients over that of the cluster's.
+    scale: The weight of all clients divided by that of the cluster's clients.
   """
   return collections.OrderedDict(
     (key, x[j] * tf.cast(scale, x.dtype)) for key, x in values.items()

@@ -2,9 +2,9 @@
 
 On devices, and by default, each CLIENTS-placed value is one client's data set. In a
 simulation each may be a pack of many clients (`packing`), which is many times cheaper
-where clients are small. The builders ask a `Cohort` for its data type and give it the
-function of one client; no algorithm knows which layout it is. The states of clients
-that keep one are values of their own, in the order of their data.
+if clients are small. The builders ask a `Cohort` for its data type and give it the
+function of one client; no algorithm knows which layout is used. The states of stateful
+clients are separate values, in the order of the clients' data.
 """
 
 import collections
@@ -24,8 +24,8 @@ class Cohort(Protocol):
 
   Attributes:
     data_type: Type of one CLIENTS-placed value of `next`'s last argument.
-    read: data -> what `map` takes; once a round, for reading is a twelfth of the work
-      of a client of one image.
+    read: data -> what `map` takes. It runs once a round, because reading is a twelfth
+      of the work of a client with one image.
     aggregation: Combines the results of `map`.
   """
 
@@ -43,7 +43,7 @@ class Cohort(Protocol):
 
     Args:
       function: Of one client.
-      protocol: How what it returns is combined.
+      protocol: How the values that it returns are combined.
       shared_type: Of its first argument.
     """
 
@@ -58,9 +58,9 @@ class Cohort(Protocol):
 
     Args:
       function: Of one client.
-      protocol: How what it returns is combined.
+      protocol: How the values that it returns are combined.
       shared_type: Of its first argument; it has a `round`, int32, from 0.
-      state_type: Of one client (`client_functions.state_type`). That of the
+      state_type: Of one client (`client_functions.state_type`). The type of the
         computation's second argument, a value's `states`, follows from the layout.
     """
 
@@ -71,7 +71,7 @@ def build_cohort(element_spec: Any, aggregation: aggregation_lib.Aggregation) ->
   Args:
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets, with at
       least `example_id`; or the `packs.PackSpec` of them.
-    aggregation: What everything that leaves a client goes through.
+    aggregation: Applied to everything that leaves a client.
 
   Returns:
     The cohort.

@@ -1,6 +1,6 @@
 """The encoding statistics of each of many clients of equal size, computed together.
 
-For DCCO's two exchanges where each client's values are clipped: all clients go through
+For DCCO's two exchanges if each client's values are clipped: all clients go through
 the networks together, and each one's values are kept apart (see `side_by_side`).
 """
 
@@ -24,8 +24,8 @@ def means(
   """Returns `objective.statistics_and_spread` of each client, each tensor [K, ...].
 
   Args:
-    objective: Defines them, of networks that treat each example by itself.
-    params: Of all clients.
+    objective: Defines them; its networks treat each example by itself.
+    params: The same for all clients.
     examples: Those of K clients with n >= 1 examples each, client after client.
     seed: int32 [2], the round's.
     reference: What moments are taken around.
@@ -53,13 +53,13 @@ def gradients(
 ) -> base.Params:
   """Returns each client's gradient of the loss of the aggregated statistics, [K, ...].
 
-  That of L(S_k + sg(S - S_k)): it is linear in the client's statistics S_k, by the
-  gradient of L at S, which is the same for all clients.
+  The loss is L(S_k + sg(S - S_k)). Its gradient is linear in the client's statistics
+  S_k; the coefficients are the gradient of L at S, the same for all clients.
 
   Args:
-    objective: See `means`, as all that is not said here.
+    objective: See `means`, also for all that is not said here.
     aggregated: S.
-    params: By which the gradient is taken.
+    params: The gradient is taken with respect to these.
     examples: Of K clients.
     seed: The round's.
     reference: What moments are taken around.

@@ -1,6 +1,6 @@
 """Averaging in groups of clients: what clients send, and how the server averages it.
 
-Group-wise averaging (`aggregators.groupwise`), as FedRGD and FedSup have it, with the
+Group-wise averaging (`aggregators.groupwise`), as in FedRGD and FedSup, with the
 gradient diversity that is logged. One group without the server's model is FedAvg.
 """
 
@@ -20,11 +20,11 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 
-# Of an example: the group of the client that holds it, in this round.
+# A field of an example: this round's group of the client that holds the example.
 GROUP = 'group'
 # By group, the sum of |n_k update|^2.
 ENERGY = 'energy'
-# All of a pack is in one group if its mean share there is 1, which may be rounded.
+# All clients of a pack are in one group if their mean share there is 1, up to rounding.
 _NEARLY_ONE = 0.999
 
 
@@ -51,7 +51,7 @@ class Grouping:
 
   @property
   def sent_kinds(self) -> dict[str, combine.Kind]:
-    """How what a client of `client_function` sends is combined."""
+    """How the values that a client of `client_function` sends are combined."""
     return {
       server.UPDATE: combine.GroupMean(self.groups, self.server_weight, GROUP),
       server.METRICS: combine.METRICS,
@@ -78,10 +78,10 @@ def client_function(
 
   def each(shared, examples):
     own = collections.OrderedDict(examples)
-    # A client without examples is in no group, and is given 0: it counts nothing.
+    # A client without examples is in no group. It is assigned 0, but does not count.
     group = tf.reduce_sum(own.pop(GROUP)[:1]) if groups > 1 else tf.constant(0)
     sent = collections.OrderedDict(train.each(shared, own))
-    # A server with data takes the statistics of batch norm itself (`server_training`).
+    # A server with data computes batch norm's statistics itself (`server_training`).
     sent.pop(server.STATISTICS, None)
     member = tf.one_hot(group, groups)
     weight = train.weigh(base.example_count(examples))
@@ -99,12 +99,12 @@ def build_to_weight(
   """Builds (weight, counts, group) -> a client's weight in a grouped mean.
 
   Args:
-    kinds: How what clients send is combined; None is built without a grouped mean.
+    kinds: How the values that clients send are combined.
     sent_type: Of what they send.
 
   Returns:
-    The computation; it refuses a pack that holds clients of several groups, and a
-    client of none.
+    The computation; None without a grouped mean. It refuses a pack that holds clients
+    of several groups, and a client whose group is not in [0, S).
   """
   grouped = [k for k in kinds.values() if isinstance(k, combine.GroupMean)]
   if not grouped:
@@ -136,13 +136,13 @@ def average(
   arrived: Mapping[str, Any],
   server_params: Mapping[str, Any],
 ) -> base.Params:
-  """Returns the model after a round; as it was where no client counts.
+  """Returns the model after a round; unchanged if no client counts.
 
   Args:
     params: Before it.
-    arrived: Of the clients.
-    server_params: The server's model; parameters that it does not have are averaged
-      over clients alone, as are all of them where it is empty.
+    arrived: The clients' payloads, combined.
+    server_params: The server's model; parameters that it lacks are averaged over
+      clients alone, as are all parameters if it is empty.
   """
   update = arrived[server.UPDATE]
   result = collections.OrderedDict()
@@ -158,10 +158,10 @@ def average(
 def report(
   arrived: Mapping[str, Any], summarize: Callable[[base.Metrics], base.Metrics]
 ) -> base.Metrics:
-  """Returns what a round reports of its clients, with their gradient diversity.
+  """Returns what a round reports about its clients, with their gradient diversity.
 
   Args:
-    arrived: Of the clients.
+    arrived: The clients' payloads, combined.
     summarize: The objective's.
   """
   result = server.report(arrived[server.METRICS], summarize)
@@ -170,7 +170,7 @@ def report(
 
 
 def diversity(energy: tf.Tensor, aggregated: Mapping[str, Any]) -> tf.Tensor:
-  """Returns sum |c_k u_k|^2 / |sum c_k u_k|^2; 0 where nothing moves.
+  """Returns sum |c_k u_k|^2 / |sum c_k u_k|^2; 0 if nothing moves.
 
   c_k = n_k s_g are the coefficients. With clients of one size in one group it is
   sum |u_k|^2 / |sum u_k|^2: 1/K where all K agree, and larger the less they do.
@@ -179,7 +179,7 @@ def diversity(energy: tf.Tensor, aggregated: Mapping[str, Any]) -> tf.Tensor:
 
   Args:
     energy: By group, sum |n_k u_k|^2.
-    aggregated: What arrives of a grouped mean.
+    aggregated: The result of a grouped mean.
   """
   total = tf.add_n([tf.reduce_sum(tf.square(u)) for u in aggregated['mean'].values()])
   of_clients = tf.square(1.0 - aggregated['server_share'])

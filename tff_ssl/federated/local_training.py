@@ -4,13 +4,13 @@ The examples are one tensor and the loop a `tf.while_loop` over slices of it; no
 iterates a data set (see `clients`).
 
 Deviation: the authors of FedEMA and of most of the methods here leave out the last
-batch of an epoch wherever it is incomplete. Here it is left out by default only with
-batch norm, and only where it has fewer than a quarter of `batch_size` examples. Batch
-norm normalizes by what is in the batch: of two examples, as 258 in batches of 32 leave,
-it makes +1 and -1 in each dimension, however near they are: BYOL's step on such a pair
-was 1.3 to 33 times as far as that on a full batch (digits, ResNet-8). Without batch
-norm the mean over a small batch is noisy and nothing else, and clients are often
-smaller than a batch. `LocalPlan.drop_last` has the authors' rule, and that of leaving
+batch of an epoch whenever it is incomplete. Here it is left out by default only with
+batch norm, and only if it has fewer than a quarter of `batch_size` examples. Batch norm
+normalizes by what is in the batch: it makes +1 and -1 in each dimension of two
+examples, however near they are (258 examples in batches of 32 leave two). BYOL's step
+on such a pair was 1.3 to 33 times as far as that on a full batch (digits, ResNet-8).
+Without batch norm the mean over a small batch is merely noisy, and clients are often
+smaller than a batch. `LocalPlan.drop_last` also offers the authors' rule, and leaving
 out nothing.
 """
 
@@ -28,7 +28,7 @@ from tff_ssl.optimization import local
 
 SMALL, ALWAYS, NEVER = 'small', 'always', 'never'
 DROP_LAST = (SMALL, ALWAYS, NEVER)
-# Of the batch size: what is less is a small batch.
+# The batch size divided by this: a batch that has fewer examples is small.
 _SMALL_PARTS = 4
 
 
@@ -41,17 +41,17 @@ class LocalPlan:
     batch_size: B, examples per gradient; None: all of them. The last batch of an epoch
       may be smaller, see `drop_last`.
     accumulate: Gradients averaged (by example) into one step, which saves memory: 8
-      batches of 32 are one step at 256, where the loss is a mean over examples. An
-      epoch's last step may have fewer. 1: each gradient is a step.
+      batches of 32 are one step at 256, if the loss is a mean over examples. An epoch's
+      last step may have fewer. 1: each gradient is a step.
     proximal_weight: mu of FedProx (Li et al., "Federated Optimization in Heterogeneous
       Networks", MLSys 2020, Eq. 2): mu/2 |w - w_global|^2 is added to the loss. 0:
       nothing is.
     optimizer: Of the client.
-    drop_last: When the last batch of an epoch is left out: 'small': with batch norm,
-      where it has fewer than a quarter of B; 'always': where it is incomplete, with any
-      network; 'never'. A client with fewer than B examples trains on what it has.
-      Orders are drawn anew, so that each epoch leaves out others. A client's weight in
-      a mean is still n_k, the examples that it holds.
+    drop_last: When the last batch of an epoch is left out: 'small': with batch norm, if
+      it has fewer than a quarter of B; 'always': if it is incomplete, with any network;
+      'never'. A client with fewer than B examples trains on what it has. Each epoch
+      draws a new order, and so leaves out other examples. A client's weight in a mean
+      is still n_k, the examples that it holds.
   """
 
   epochs: int = 1
@@ -118,9 +118,9 @@ class Trained(NamedTuple):
     state: What stays on the client (see `base.Stateful`).
     metrics: The objective's metrics with `loss`, averaged over all examples visited,
       without those of batches that are left out; 0 without examples. The moments of
-      encodings (`collapse.MOMENTS`) are those of the first batch alone, by the
-      parameters that training began with: clients that begin with the same ones can be
-      averaged. Of an `own` model they are its spread.
+      encodings (`collapse.MOMENTS`) are those of the first batch alone, with the
+      initial parameters: clients that start with the same ones can be averaged. With
+      `own`, the model's own spread takes the moments' place.
     optimizer: The optimizer's state after the last step.
   """
 
@@ -144,9 +144,9 @@ def train(
 ) -> Trained:
   """Trains on a client's examples.
 
-  Every epoch visits all examples once, but for a last batch that the plan leaves out,
-  in an order drawn from the round's seed, the epoch and the client's first example id,
-  with fresh views in each epoch.
+  Every epoch visits all examples once, except a last batch that the plan leaves out.
+  The order is drawn from the round's seed, the epoch and the client's first example id;
+  views are fresh in each epoch.
 
   Args:
     objective: What is minimised.
@@ -155,14 +155,14 @@ def train(
     examples: n >= 0 examples.
     seed: int32 [2], the round's.
     rate: Learning rate of the round.
-    state: The objective's; None: as it begins with these parameters.
+    state: The objective's; None: its initial state for these parameters.
     optimizer: The optimizer's state; None: a fresh one, as on clients.
     anchor: w_global of the proximal term; None: the initial parameters.
-    own: Whether other clients of the round begin with other parameters: then each has
+    own: Whether other clients of the round start with other parameters: then each has
       a spread of its own (see `collapse.of_own_network`).
 
   Returns:
-    What training ends with. Without examples parameters and states are as given.
+    The result of training. Without examples parameters and states are as given.
   """
   stateful = base.with_state(objective)
   if state is None:
@@ -205,7 +205,7 @@ class _Position(NamedTuple):
 
 
 class _Pending(NamedTuple):
-  """Gradients accumulated for the next step: their sum, and that of their weights."""
+  """Gradients accumulated for the next step: their weighted sum, and the weights'."""
 
   gradient: base.Params
   weight: tf.Tensor
@@ -249,7 +249,7 @@ class _Trainer:
     num_examples = base.example_count(examples)
     size = _batch_size(self._plan, examples)
     batches = _num_batches(num_examples, size, self._least)
-    # Of a batch of any size: traced once, for its types and for the loop.
+    # For a batch of any size: traced once, for its types and for the loop.
     batch_spec = tf.nest.map_structure(
       lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), examples
     )
@@ -345,7 +345,7 @@ class _Trainer:
     return gradient, collections.OrderedDict(loss=loss, **reported), carry
 
   def _step(self, position: _Position, gradient, carry) -> _Position:
-    """Takes a step, with the proximal term, and brings the state after it."""
+    """Takes a step, with the proximal term, and updates the state."""
     if self._plan.proximal_weight:
       gradient = tf.nest.map_structure(
         lambda g, w, w0: g + tf.cast(self._plan.proximal_weight, g.dtype) * (w - w0),
@@ -371,9 +371,9 @@ def _batch_size(plan: LocalPlan, examples: base.Examples) -> tf.Tensor:
 
 
 def _num_batches(num_examples: tf.Tensor, size: tf.Tensor, least: int) -> tf.Tensor:
-  """Returns how many batches there are of which the last has at least `least`."""
+  """Returns the number of batches, the last of which has at least `least` examples."""
   batches = (num_examples + size - least) // size
-  # One of fewer examples than `least` is left out only after another.
+  # A batch of fewer examples is left out only if another precedes it.
   return tf.maximum(batches, tf.minimum(num_examples, 1))
 
 
@@ -385,7 +385,7 @@ def _mean(pending: _Pending) -> base.Params:
 
 
 def _order(examples, epoch_seed, plan):
-  """Returns the order of an epoch, int32 [n]; as it is if all make one batch."""
+  """Returns the order of an epoch, int32 [n]; unchanged if all make one batch."""
   positions = tf.range(base.example_count(examples))
   if plan.batch_size is None:
     return positions

@@ -21,7 +21,7 @@ from tff_ssl.objectives import target
 ONLINE, TARGET, BOTH, NONE = 'online', 'target', 'both', 'none'
 AVERAGED = (ONLINE, TARGET)
 REPLACED = (ONLINE, TARGET, BOTH, NONE)
-# What a divergence is measured of: the papers', and that of their authors' code.
+# Which divergence is measured: the papers', and that of their authors' code.
 GLOBAL, TRAINING = 'global', 'training'
 DIVERGENCES = (GLOBAL, TRAINING)
 
@@ -31,12 +31,13 @@ class Exchange:
   """Which networks a client sends, and which the global ones replace.
 
   Attributes:
-    averaged: The encoder and projector that a client sends: 'online', the method's own,
-      or 'target', the encoder that is then evaluated too.
-    replaced: Which ones the global ones replace: 'online' (in part, by mu); 'target';
-      'both' (the online ones by mu); 'none': clients train alone, predictors too.
-    restart: Whether a client that was not in the round before starts afresh, with
-      online and target networks as the global ones (for partial participation).
+    averaged: The encoder and projector that a client sends: 'online', as in the
+      methods, or 'target'; then the target encoder is evaluated too.
+    replaced: Which networks the global ones replace: 'online' (in part, by mu);
+      'target'; 'both' (the online ones by mu); 'none': clients train alone, with their
+      own predictors too.
+    restart: Whether a client that was not in the round before starts afresh, with the
+      global networks as its online and target networks (for partial participation).
   """
 
   averaged: str = ONLINE
@@ -58,7 +59,7 @@ class Networks:
 
     Args:
       objective: Says which networks are shared.
-      exchange: What becomes of them.
+      exchange: Which networks are averaged, and which replaced.
 
     Raises:
       ValueError: If the objective does not say what is shared, or has no target and
@@ -98,7 +99,7 @@ class Networks:
     """Returns a client's networks at its first participation: the global ones."""
     networks = collections.OrderedDict(received)
     if self._has_target:
-      # Parameters too, where no gradient is stopped before the target.
+      # They are parameters too if no gradient is stopped before the target.
       networks.update(target.copy(received, self._followed_prefixes))
     return self.joined(networks, self.objective.init_state(networks))
 
@@ -121,7 +122,7 @@ class Networks:
     predictor: tf.Tensor,
     restarts: tf.Tensor,
   ) -> base.Params:
-    """Returns a client's networks after it has taken the global ones.
+    """Returns a client's networks after it has received the global ones.
 
     Args:
       received: The global networks.
@@ -171,7 +172,7 @@ class Networks:
 
   @property
   def _followed_prefixes(self) -> tuple[str, ...]:
-    """The prefixes of encoder and projector, of which a target is a copy."""
+    """The prefixes of encoder and projector; a target is a copy of these."""
     return tuple(prefix for prefix in self._shared if prefix != online.PREDICTOR)
 
 
@@ -197,9 +198,9 @@ def l2(a: Weights, b: Weights) -> tf.Tensor:
 
 
 def conv_mean(a: Weights, b: Weights) -> tf.Tensor:
-  """Returns the mean over convolutions of kernels' l2 norms (the authors' code).
+  """Returns the mean l2 norm of the kernels' differences (the authors' code).
 
-  It hardly depends on how large the networks are.
+  The mean is over convolutions. It hardly depends on how large the networks are.
 
   Args:
     a: Weights by name.

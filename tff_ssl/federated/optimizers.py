@@ -25,7 +25,7 @@ class OptimizerConfig:
     name: 'sgd', 'adam' (DCCO on CIFAR-100), 'adamw' or 'lars' (DCCO on DERM).
     learning_rate: After the warm-up.
     schedule: 'constant', 'cosine' (to 0 at `rounds`) or 'steps'.
-    rounds: Length of the cosine; needed by it alone.
+    rounds: Length of the cosine; only the cosine needs it.
     warmup_rounds: Linear warm-up, of the cosine schedule.
     momentum: Of SGD and LARS (0.9 in the paper); None: the optimizer's default.
     weight_decay: Of LARS and AdamW.
@@ -151,7 +151,7 @@ class Lars(tff.learning.optimizers.Optimizer):
 class AdamW(tff.learning.optimizers.Optimizer):
   """AdamW as a TFF optimizer; the arithmetic is `optimization.adam`.
 
-  TFF's own decays biases and scales of norms too.
+  TFF's own AdamW also decays biases and the scales of norm layers.
   """
 
   def __init__(self, learning_rate: float, weight_decay: float = 0.0):

@@ -8,19 +8,20 @@ to the order of floating-point sums:
 
   - Clients whose mean is known to be that of their union (`ClientFunction.additive`),
     or that can be computed side by side (`of_equal_clients`), go through the networks
-    together, in chunks of `ClientFunction.together` examples: a chunk's maps stay until
-    its gradient is taken. No client's result depends on another's examples.
-  - Where the aggregation clips each client, clients whose values can be kept apart
+    together, in chunks of `ClientFunction.together` examples: a chunk's feature maps
+    stay in memory until its gradient is taken. No client's result depends on another's
+    examples.
+  - If the aggregation clips each client, clients whose values can be kept apart
     (`of_each`) go through the networks together, as many as memory allows.
   - All others are computed one after another.
-  - So are those of a chunk whose mean is not finite: the client whose values are not
-    finite must be discarded, and the others must not.
-  - So are clients that keep a state. The states of a pack come stacked, in the order of
-    its clients, and leave so.
+  - So are the clients of a chunk whose mean is not finite: the client whose values are
+    not finite must be discarded, and the others must not.
+  - So are stateful clients. The states of a pack are stacked, before and after, in the
+    order of its clients.
 
-What is aggregated is a pack's mean with the sum of its weights. Aggregators that act on
-each client must have their part done inside (`aggregation.Packs`); those that cannot be
-split refuse packs.
+A pack's mean is aggregated, with the sum of its weights. Aggregators that act on each
+client must have their part done inside the pack (`aggregation.Packs`); those that
+cannot be split refuse packs.
 """
 
 import collections
@@ -39,7 +40,7 @@ from tff_ssl.federated import clipping
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
 
-# The most numbers that clients of a chunk send, if each one's are kept apart: 8 MiB.
+# The most numbers that the clients of a chunk send if they are kept apart: 8 MiB.
 _FLOATS_APART = 2**21
 # (shared, state, examples) -> what leaves one client, its state after.
 Visit = Callable[
@@ -115,9 +116,9 @@ class PackedClients:
 
     Args:
       function: Of one client.
-      protocol: How what it returns is combined.
+      protocol: How the values that it returns are combined.
       shared_type: Of its first argument.
-      state_type: Of one client's state; the empty tuple where there is none.
+      state_type: Of one client's state; the empty tuple if there is none.
     """
     examples_type = self.read.type_signature.result[packs.EXAMPLES]
     types = [shared_type, *([state_type] if state_type else []), examples_type]
@@ -129,7 +130,7 @@ class PackedClients:
       for name in protocol.kinds
       if (norm := protocol.clip_norm(name, self._packs.clip_norms)) is not None
     }
-    # Each client's own value is wanted where it is clipped.
+    # Clipping needs each client's own value.
     choose = computed_apart if clip_norms else computed_together
     together = choose(function, protocol)
 
@@ -202,7 +203,7 @@ def sums_of_none(
 
   Args:
     protocol: How what a client sends is combined.
-    sent: What that is, as `tf.TensorSpec`s.
+    sent: What a client sends, as `tf.TensorSpec`s.
   """
   means: client_functions.Sent = collections.OrderedDict()
   totals: client_functions.Sent = collections.OrderedDict()
@@ -230,10 +231,10 @@ class ClientLoop:
 
     Args:
       visit: Computes one client.
-      together: What computes many at once, where that is known and wanted.
+      together: Computes many clients at once, if this is possible and wanted.
       clip_norms: Norm of weight times each client's value, by name.
       shared: Values from the server.
-      states: Of the clients, stacked; the empty tuple where they keep nothing.
+      states: Of the clients, stacked; the empty tuple if they keep nothing.
       pack: The clients' examples and sizes (see `packs`).
       zero: Sums over no client.
     """
@@ -264,7 +265,7 @@ class ClientLoop:
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
   def _loop(self, first, end, step, arrays) -> tuple[Sums, Any]:
-    """Sums over clients `first` to `end`, of which `step` takes some at a time."""
+    """Sums over clients `first` to `end`; `step` takes some of them at a time."""
 
     def body(first, total, arrays):
       after, part, arrays = step(first, end, arrays)
@@ -274,7 +275,7 @@ class ClientLoop:
       lambda first, *_: first < end,
       body,
       (first, self._zero, arrays),
-      # One step after another: side by side they would need the memory of all.
+      # One step after another: in parallel they would need the memory of all.
       parallel_iterations=1,
     )
     return total, arrays
@@ -307,7 +308,7 @@ class ClientLoop:
     most = tf.minimum(first + self._most_apart, end)
     after = tf.minimum(self._chunk_end(together, first, True), most)
     part = tf.cond(
-      # One by itself, and those without examples, as ever.
+      # A single client, and clients without examples, are computed as usual.
       (self._sizes[first] > 0) & (after - first > 1),
       lambda: self._sum_of_each(together, first, after),
       lambda: self._loop(first, after, self._one, arrays)[0],

@@ -18,8 +18,8 @@ from tff_ssl.federated import clients
 
 EXAMPLES = 'examples'
 SIZES = 'sizes'
-# A data set is serialised with its tensors, of which each may have 2 GB and one that
-# TFF sends 100 MB.
+# A data set is serialised with its tensors. Each may have 2 GB, and one that TFF sends
+# 100 MB.
 MAX_BYTES = 64 * 2**20
 
 
@@ -27,7 +27,7 @@ MAX_BYTES = 64 * 2**20
 class PackSpec:
   """Says that client data come in packs.
 
-  To be given to an algorithm in place of `element_spec`.
+  It is given to an algorithm in place of `element_spec`.
 
   Attributes:
     element_spec: `tf.TensorSpec`s of one example.
@@ -66,8 +66,8 @@ def deal(
   Args:
     sizes: Examples of each client, at least one client.
     num_packs: How many packs to make, as many as run at the same time; at least 1.
-      There are fewer where there are fewer clients, and more where packs would be too
-      large to be sent.
+      There are fewer if there are fewer clients, and more if packs would be too large
+      to send.
     bytes_per_example: Size of an example.
     bytes_per_client: Size of a client's state, which comes with its examples.
 
@@ -85,8 +85,8 @@ def deal(
   count = min(num_packs * max(1, parts), len(sizes))
   packs: list[list[int]] = [[] for _ in range(count)]
   loads, held = [0] * count, [0] * count
-  # The largest first, each to whoever has least and has room. Positions break ties, so
-  # that packs are a function of the cohort alone.
+  # The largest client first, each to the lightest pack that has room. Positions break
+  # ties, so that packs are a function of the cohort alone.
   order = np.argsort(np.asarray(sizes), kind='stable')
   for position in order[::-1].tolist():
     rooms = [
@@ -130,7 +130,7 @@ def pack_dataset(
   """Returns a pack as the data set that an algorithm built with `PackSpec` takes.
 
   Args:
-    examples: See `content`, as `sizes`.
+    examples: See `content`, also for `sizes`.
     sizes: Examples of each client.
   """
   return tf.data.Dataset.from_tensors(content(examples, sizes))

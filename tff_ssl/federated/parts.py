@@ -1,15 +1,15 @@
 """Rounds in parts of the cohort: partial sums, which are merged and then received.
 
-For several hosts: each computes the sums of its part of a round's clients; the sums of
-all parts, in an order of the caller's choice, make the round. A part that was lost is
-computed again by itself: it depends on the server's state and the part's clients alone.
+For several hosts: each host computes the sums of its part of a round's clients. The
+sums of all parts, in an order that the caller chooses, make the round. A lost part can
+be computed again by itself: it needs only the server's state and the part's clients.
 
     parts = build_parts(describe(...), element_spec)
     for exchange in parts.exchanges.values():
       sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
 
-`runtime.parted` runs whole rounds so, of any process.
+`runtime.parted` runs whole rounds of any process in this way.
 """
 
 import collections
@@ -35,7 +35,7 @@ class Partial(NamedTuple):
 
   Attributes:
     sums: Over its clients, by name: of weight times each mean, of weights, of totals.
-    client_states: After it, on the clients; empty where they keep none.
+    client_states: After the exchange, on the clients; empty if they keep none.
   """
 
   sums: Any
@@ -48,8 +48,8 @@ class ExchangeParts(NamedTuple):
   Attributes:
     partial: (state@SERVER, [client states@CLIENTS,] data@CLIENTS) -> `Partial`.
     merge: (sums, sums) -> sums, unplaced.
-    receive: (state@SERVER, sums@CLIENTS) -> (state, metrics)@SERVER: of one part or of
-      several, each as the value of one client.
+    receive: (state@SERVER, sums@CLIENTS) -> (state, metrics)@SERVER: takes the sums of
+      one part or of several, each as the value of one client.
   """
 
   partial: tff.Computation
@@ -62,13 +62,13 @@ class Parts(NamedTuple):
 
   Attributes:
     initialize: () -> state@SERVER.
-    phases: Of a round, by name, in order: the parts of an exchange, or of training at
+    phases: Of a round, by name, in order: for an exchange its parts, for training at
       the server (state@SERVER, its data@SERVER) -> (state, metrics)@SERVER.
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
-    client_state_type: Of the state of one client; None where clients keep none.
-    in_groups: Whether models are averaged in groups of clients. Then all values of a
-      part must be of one group, and sums are not to be merged: `receive` takes those of
-      each part.
+    client_state_type: Of the state of one client; None if clients keep none.
+    in_groups: Whether models are averaged in groups of clients. If so, all values of a
+      part must be of one group, and sums must not be merged: `receive` takes the sums
+      of each part.
   """
 
   initialize: tff.Computation
@@ -98,20 +98,20 @@ def build_parts(
     algorithm: As `describe` of the algorithm's module returns it.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
       Noise is added once, when the sums are received.
 
   Returns:
     The computations. Their rounds are those of the process, up to the order of
-    floating-point sums; but each exchange tells clients again what earlier ones of the
-    round have told them, and counts those bytes.
+    floating-point sums. But each exchange broadcasts again what earlier exchanges of
+    the round have broadcast, and counts those bytes.
 
   Raises:
-    ValueError: If the aggregation acts on each client where only sums arrive, as secure
-      sums do, or the server trains between two exchanges. And as
+    ValueError: If the aggregation must act on each client, as secure sums do, because
+      only sums arrive here; or if the server trains between two exchanges. Also as in
       `builder.build_learning_process`.
   """
-  # To build the computations takes seconds.
+  # Checked first, because building the computations takes seconds.
   if aggregation is not None:
     _packs_of(aggregation)
   return of_graph(builder.Graph(algorithm, element_spec, aggregation, tells_again=True))
@@ -121,7 +121,7 @@ def of_graph(graph: builder.Graph) -> Parts:
   """Builds the computations in parts from the graph of a process.
 
   Args:
-    graph: The process's; states and bytes are those of the process.
+    graph: The process's; states and byte counts are those of the process.
 
   Raises:
     ValueError: See `build_parts`.
@@ -129,14 +129,14 @@ def of_graph(graph: builder.Graph) -> Parts:
   aggregation = graph.aggregation
   of_packs = _packs_of(aggregation)
   _check_order(graph.algorithm)
-  # What combines packs of clients combines parts.
+  # Parts are combined as packs of clients are.
   of_parts = of_packs.aggregation
-  # In packs each client is clipped inside.
+  # Inside a pack each client has been clipped.
   packed = graph.cohort is not None and graph.cohort.aggregation is of_parts
   clip_norms = {} if packed else of_packs.clip_norms
   received = graph
   if not packed and _factories(aggregation) != _factories(of_parts):
-    # Its values are parts; of clients it needs the types alone.
+    # Its values are parts; it needs only the types of clients.
     one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
     received = builder.Graph(graph.algorithm, one_client, of_parts, graph.tells_again)
   return Parts(
@@ -163,7 +163,7 @@ def of_graph(graph: builder.Graph) -> Parts:
 def _check_order(algorithm: phases.Algorithm) -> None:
   """Raises ValueError if the server trains between two exchanges.
 
-  The second tells clients again what the first has told, which must not have changed.
+  The second broadcasts again what the first has broadcast, which must not have changed.
   """
   places = [k for k, p in enumerate(algorithm.phases) if p in algorithm.exchanges]
   if places and places[-1] - places[0] >= len(places):
@@ -280,7 +280,7 @@ def _times(factor: tf.Tensor, value: Any) -> Any:
 
 
 def _packs_of(aggregation: aggregation_lib.Aggregation) -> aggregation_lib.Packs:
-  """Returns how packs, and so parts, are aggregated; refuses what takes no sums."""
+  """Returns how packs, and so parts, are aggregated; refuses what cannot take sums."""
   if aggregation.packs is None:
     raise ValueError(
       'The aggregation has no `packs`, for it acts on each client; it must be one that '

@@ -1,7 +1,7 @@
 """What a federated algorithm is: a server state and a list of phases.
 
 A phase is one exchange between the server and the clients of a round, in the order of
-the paper's pseudocode, or training at the server where it has data of its own. All
+the paper's pseudocode, or training at the server if it has data of its own. All
 functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete::
 
   def broadcast(state):
@@ -14,10 +14,10 @@ functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete
     [phases.Exchange('train', broadcast, client, server.sent_kinds(), receive)],
   )
 
-TFF computations are made of it by `builder`: a `LearningProcess`; by `processes`: one
-whose clients keep a state or whose server has data; by `single`: one deployable
-computation a phase; by `parts`: what several hosts compute. Seeds, the number of the
-round, discarded clients, counts, bytes and packs are their care.
+Four modules make TFF computations of an algorithm. `builder` makes a `LearningProcess`;
+`processes`, one whose clients keep a state or whose server has data; `single`, one
+deployable computation per phase; `parts`, what several hosts compute. They take care of
+seeds, the number of the round, discarded clients, counts, bytes and packs.
 """
 
 import collections
@@ -30,7 +30,7 @@ from tff_ssl.federated import client_functions
 
 # Metrics by name, in groups: 'client_work', 'finalizer', 'server_work'.
 CLIENT_WORK, FINALIZER, SERVER_WORK = 'client_work', 'finalizer', 'server_work'
-# What arrives of the counts of clients and examples, in a round's last exchange.
+# The sums of the counts of clients and examples, in a round's last exchange.
 COUNTS = 'counts'
 
 Metrics = Mapping[str, Mapping[str, Any]]
@@ -41,7 +41,7 @@ class ServerState(NamedTuple):
 
   Attributes:
     global_model_weights: `tff.learning.models.ModelWeights`, the result of the rounds.
-    optimizer: State of the server's optimizer; empty where it has none.
+    optimizer: State of the server's optimizer; empty if it has none.
     kept: What else the algorithm keeps at the server, by name: DCCO's statistics, a
       teacher, control variates.
     round: int32, the number of the round, from 0.
@@ -77,17 +77,17 @@ class Exchange:
 
   Attributes:
     name: Of the phase, as 'statistics' or 'train'.
-    broadcast: State -> values by name that the clients are told. They know what earlier
-      exchanges of the round have told them: nothing is told twice. With clients that
-      keep a state there must be the `round`.
-    client: What one client computes of all it was told.
+    broadcast: State -> values by name that are broadcast to the clients. These still
+      know the values of the round's earlier exchanges: nothing is broadcast twice. With
+      stateful clients `round` must be among the values.
+    client: What one client computes from all broadcast values.
     sent: How each value that a client sends is combined.
-    receive: (state, combined payloads by name) -> the state after, and metrics. It
-      must not change what `broadcast` of an earlier exchange has told, but in the last
-      one. Where no client counts, means and sums are 0; in a round's last exchange
-      `arrived[COUNTS]['examples']` then is 0.
-    traffic: The bytes of the cohort where clients do not all send all of it; None:
-      they do.
+    receive: (state, combined payloads by name) -> the state after, and metrics. Except
+      in the last exchange, it must not change what the round has already broadcast. If
+      no client counts, means and sums are 0; in a round's last exchange
+      `arrived[COUNTS]['examples']` is then 0.
+    traffic: The bytes of the cohort if not all clients send and receive everything;
+      None: they do.
   """
 
   name: str
@@ -120,8 +120,8 @@ class Algorithm:
   Attributes:
     initial: () -> the server's state before round 0.
     phases: Of a round, in order.
-    client_numbers: Fields of an example, int32, that number the client which holds it:
-      its place in the population, or its group in this round.
+    client_numbers: int32 fields of an example that say which client holds it: the
+      client's place in the population, or its group in this round.
     keeps_table: Whether the server keeps a table of what each client sent, so that an
       aggregation that adds noise must be refused.
   """
@@ -146,11 +146,11 @@ class Algorithm:
 
 
 def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any]:
-  """Returns what clients are told to train the model.
+  """Returns what is broadcast to train the model.
 
   Args:
     state: Of the server.
-    **others: By name, what else they are told.
+    **others: What else is broadcast, by name.
 
   Returns:
     `params`, the round's `seed`, `others` and, with batch norm, the `population`

@@ -26,17 +26,18 @@ class ProcessState(NamedTuple):
 
 
 class Process(tff.learning.templates.LearningProcess):
-  """A learning process that keeps the graph it was built of.
+  """A learning process that keeps the graph it was built from.
 
   Attributes:
-    graph: Its `builder.Graph`, of which `parts` makes other computations.
+    graph: Its `builder.Graph`, from which `parts` makes other computations.
   """
 
   def __init__(self, graph: Any, next_fn: tff.Computation):
     """Takes all other computations from the graph.
 
-    Those of the state alone pass on what they are given: TensorFlow, in which TFF would
-    have them, names each tensor of the state in each: a twelfth of what is traced.
+    Computations of the state alone pass on what they are given, without TensorFlow. TFF
+    would write them in TensorFlow, which names each tensor of the state in each: a
+    twelfth of what is traced.
     """
     state_type = graph.state_type.member
 
@@ -72,7 +73,7 @@ class Done(NamedTuple):
   Attributes:
     state: `ProcessState` at the server.
     metrics: By group, at the server.
-    client_states: On the clients; None where they keep none.
+    client_states: On the clients; None if they keep none.
   """
 
   state: tff.Value
@@ -97,7 +98,7 @@ def add_metrics(
     metrics: Of the round.
     output: Of the phase, with its `metrics`.
     name: Of an exchange.
-    measurements: Of the aggregators of the exchange, if they tell anything.
+    measurements: Of the aggregators of the exchange, if they report anything.
   """
   new = output['metrics']
   for group in tff.structure.name_list(new.type_signature.member):
@@ -133,7 +134,7 @@ def process_state(current: tff.Value, aggregators: Mapping[str, Any]) -> tff.Val
 
 
 def _zipped(values: Mapping[str, Any]) -> tff.Value:
-  """Returns values at the server as one value, an empty one if there is none."""
+  """Returns values at the server as one value, which is empty if there are none."""
   if not values:
     return tff.federated_value(collections.OrderedDict(), tff.SERVER)
   return tff.federated_zip(

@@ -14,7 +14,7 @@ from tff_ssl.federated import builder
 from tff_ssl.federated import phases
 from tff_ssl.federated import placed
 
-# `ClientState.kept`, as arrays -> numbers by name, None where there is none.
+# `ClientState.kept`, as arrays -> numbers by name, None for a missing number.
 Describe = Callable[[Any], Mapping[str, float | None]]
 # (model weights, what each of some clients keeps) -> model weights.
 Evaluated = Callable[[Any, Sequence[Any]], Any]
@@ -38,9 +38,9 @@ class StatefulOutput(NamedTuple):
 class StatefulProcess:
   """An algorithm whose clients keep a state between their participations.
 
-  `next` takes and returns a state for each client, with the client's index in it, for
-  TFF may return clients in another order. States stay on the devices: they are no
-  communication.
+  `next` takes and returns a state for each client. A state holds the client's index,
+  because TFF may return clients in another order. States stay on the devices: they are
+  not communicated.
 
   Attributes:
     initialize: () -> server state, at the server.
@@ -49,12 +49,12 @@ class StatefulProcess:
       (`packs.stack`), in the order of the pack's clients.
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
     client_state_type: Of the state of one client; `client_functions.blank_state` makes
-      of it that of a client which has not taken part.
+      from it the state of a client that has not taken part.
     evaluated: (model weights, what each of some clients keeps) -> the model weights
-      that a simulation is evaluated by; None: the server's own.
+      that a simulation evaluates; None: the server's own.
     describe: Numbers that a simulation records of each client of a round, read from
-      the state it was left with; None: none. Elsewhere they stay on the device.
-    graph: What it was built of, for `parts`; None: not known.
+      its state after the round; None: none. Elsewhere they stay on the device.
+    graph: What it was built from, for `parts`; None: not known.
   """
 
   initialize: tff.Computation
@@ -86,13 +86,13 @@ class ServerDataProcess(NamedTuple):
     initialize: () -> state@SERVER.
     next: (state@SERVER, labelled data@SERVER, data@CLIENTS) -> a
       `tff.learning.templates.LearningProcessOutput` of state and metrics@SERVER; the
-      last argument is missing where there are no clients. The two sources of data never
+      last argument is missing if there are no clients. The two sources of data never
       meet.
     get_model_weights: state -> `tff.learning.models.ModelWeights`: the model that is
-      the round's result, of FedSup the student.
+      the round's result; for FedSup, the student.
     get_classifier_weights: state -> parameters by name: those of an encoder and a head
       that classify together, by the name of the model ('student', 'teacher').
-    graph: What it was built of, for `parts`; None: not known.
+    graph: What it was built from, for `parts`; None: not known.
   """
 
   initialize: tff.Computation
@@ -124,8 +124,8 @@ class Paired:
 
     Args:
       state: The state before.
-      data: The server's data set and the list of the clients'; the first alone where
-        there are no clients.
+      data: The server's data set and the list of the clients'; only the first if there
+        are no clients.
     """
     return self._process.next(state, *data)
 
@@ -140,10 +140,10 @@ def build_stateful_process(
   """Builds an algorithm whose clients keep a state.
 
   Args:
-    algorithm: As the two that follow, see `builder.build_learning_process`.
+    algorithm: See `builder.build_learning_process`, also for the two that follow.
     element_spec: Of one example.
-    aggregation: What leaves a client goes through it; plain when None.
-    describe: See `StatefulProcess`, as `evaluated`.
+    aggregation: Applied to everything that leaves a client; plain when None.
+    describe: See `StatefulProcess`, also for `evaluated`.
     evaluated: Of a simulation.
   """
   graph = builder.Graph(algorithm, element_spec, aggregation)
@@ -177,11 +177,11 @@ def build_server_data_process(
   """Builds an algorithm whose server has data.
 
   Args:
-    algorithm: As the two that follow, see `builder.build_learning_process`; at
-      least one of its phases is `phases.AtServer`, all such on the same data, and
-      perhaps none is an exchange.
-    element_spec: Of one example of the clients; None where there are no clients.
-    aggregation: What leaves a client goes through it; plain when None.
+    algorithm: See `builder.build_learning_process`, also for the two that follow. At
+      least one of its phases is a `phases.AtServer`, and all of these train on the same
+      data. There may be no exchange.
+    element_spec: Of one example of the clients; None if there are no clients.
+    aggregation: Applied to everything that leaves a client; plain when None.
     get_classifiers: State -> parameters of an encoder and a head that classify
       together, by the name of the model.
   """

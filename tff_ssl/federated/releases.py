@@ -1,7 +1,7 @@
 """Which values a round of an algorithm releases, for differential privacy.
 
 Each value that clients send and the server combines is one release. Differential
-privacy has to count all of them, and there must be none in the clear.
+privacy has to count all of them, and none may be in the clear.
 """
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
@@ -12,10 +12,10 @@ from tff_ssl.federated import phases
 def of_round(
   algorithm: phases.Algorithm, aggregation: aggregation_lib.Aggregation
 ) -> tuple[str, ...]:
-  """Returns the names of what is released with noise, as 'train/update', in order.
+  """Returns the names of what is released with noise, like 'train/update', in order.
 
   Counts of clients and examples are not among them: they are summed in the clear, and
-  nothing that is said of privacy covers them.
+  no statement about privacy covers them.
 
   Args:
     algorithm: Its phases.
@@ -64,7 +64,7 @@ def settled(
     algorithm: Its phases.
 
   Raises:
-    ValueError: See `of_round`, where noise is to be divided.
+    ValueError: See `of_round`, if noise is to be divided.
   """
   if aggregation is None:
     return aggregation_lib.plain()

@@ -1,10 +1,10 @@
 """Rounds repeated in memory, with the model of each client in sight.
 
-In a process only what is combined leaves the clients. To study them, the same phases
-are run one client after another, in plain TensorFlow: the round's seed, the views and
-the order of the examples are those of the process, so that each client ends where it
-ended there, but for rounding. Many steps magnify that, above all those of Adam, whose
-first steps are equally long however small a gradient is.
+In a process only combined values leave the clients. To study the clients, the same
+phases are run one client after another, in plain TensorFlow. The round's seed, the
+views and the order of the examples are those of the process, so each client ends with
+the same model, up to rounding. Many steps magnify rounding errors, above all those of
+Adam, whose first steps are equally long however small a gradient is.
 """
 
 import collections
@@ -26,8 +26,8 @@ class Round(NamedTuple):
 
   Attributes:
     state: Of the server after it.
-    clients: What each client has ended with, by the names of the model's parameters and
-      population statistics; as it began where it is discarded.
+    clients: The model that each client ended with, by the names of the parameters and
+      population statistics; for a discarded client, the model that it started with.
   """
 
   state: phases.ServerState
@@ -41,10 +41,10 @@ class Replay:
     """Takes the algorithm; the first client traces its function.
 
     Args:
-      algorithm: Of one exchange with stateless clients, as of `fedavg.describe`.
+      algorithm: Of one exchange with stateless clients, as from `fedavg.describe`.
 
     Raises:
-      ValueError: If it is another.
+      ValueError: If it is of another kind.
     """
     kinds = algorithm.exchanges[0].sent if len(algorithm.phases) == 1 else {}
     known = (combine.Mean, combine.Statistics)
@@ -65,7 +65,7 @@ class Replay:
 
   def initialize(self) -> phases.ServerState:
     """Returns the state before round 0."""
-    # Optimizers of TFF may have numbers in theirs.
+    # The states of TFF's optimizers may contain Python numbers.
     return tf.nest.map_structure(tf.convert_to_tensor, self._algorithm.initial())
 
   def next(self, state: phases.ServerState, cohort: Sequence[base.Examples]) -> Round:
@@ -102,7 +102,7 @@ class Replay:
     update = result.means[server.UPDATE]
     model = tf.nest.map_structure(tf.subtract, shared['params'], update)
     if server.STATISTICS in result.means:
-      # What a discarded client sends is 0, which is nobody's population.
+      # A discarded client sends 0, which is not the statistics of any population.
       found = result.means[server.STATISTICS]
       model.update(clients.choose(result.weight > 0, found, shared['population']))
     means = tf.nest.map_structure(

@@ -2,22 +2,22 @@
 
 "Differentially Private Learning with Adaptive Clipping", Galen Andrew, Om Thakkar,
 H. Brendan McMahan, Swaroop Ramaswamy, NeurIPS 2021, Algorithm 1 with the geometric
-update: the server tells the clients a threshold C; each sends whether its number is
-below it; of the share b of clients that are, the server makes
+update: the server broadcasts a threshold C, and each client sends whether its number is
+below C. From the share b of the clients that are below, the server computes
 
   C <- C exp(-rate (b - quantile)),
 
-so that b goes to the quantile. No client sends its number for this, and there is no
-exchange of its own: C goes down with the model, and the one number comes up with the
-update, through the same aggregation as the metrics.
+so that b approaches the quantile. No client sends its number for this, and no extra
+exchange is needed: C goes down with the model, and one number comes up with the update,
+through the same aggregation as the metrics.
 
-Deviations: C is a ratio times the mean divergence of the last round that had one, which
-is reported anyway, and the ratio alone is updated. Divergences fall with the learning
-rate by a factor of 40 in 20 rounds, and at the paper's rate of 0.2 a threshold of its
-own would fall by at most 10 % a round, so that all clients would soon be below it.
-Before the first divergences C is infinite, and all are below it. Shares are of the
-clients' weights in the mean, as all metrics are; noise is that of the aggregation that
-is given.
+Deviations: C is a ratio times the mean divergence of the last round that had one. The
+mean is reported anyway, and only the ratio is updated. Divergences fall with the
+learning rate by a factor of 40 in 20 rounds. At the paper's rate of 0.2 an independent
+threshold would fall by at most 10 % a round, so that all clients would soon be below
+it. Before the first divergences C is infinite, and all clients are below it. Shares are
+shares of the clients' weights in the mean, as for all metrics; the noise is that of the
+given aggregation.
 """
 
 import collections
@@ -70,7 +70,7 @@ class RunningQuantile:
       known: Share of the clients with a number; 0: nothing changes.
     """
     factor = tf.exp(-self.rate * (below - self.quantile))
-    # How many were below an infinite threshold says nothing.
+    # The share below an infinite threshold says nothing.
     compared = tf.math.is_finite(kept['mean'])
     ratio = tf.where(compared, kept['ratio'] * factor, kept['ratio'])
     return collections.OrderedDict(

@@ -1,6 +1,6 @@
 """The server's part of a round: seeds, initial state, optimizer, and what is reported.
 
-Pure functions of tensors, of which algorithms compose `share` and `receive`.
+Pure functions of tensors, from which algorithms compose `broadcast` and `receive`.
 """
 
 import collections
@@ -31,7 +31,7 @@ def initial_weights(
 ) -> tff.learning.models.ModelWeights:
   """Returns an objective's initial weights for a run's seed.
 
-  What is not trainable are the population statistics of batch norm, by name.
+  The weights that are not trainable are batch norm's population statistics, by name.
   """
   return tff.learning.models.ModelWeights(
     trainable=objective.init(tf.constant([seed, _INITIAL_WEIGHTS], tf.int32)),
@@ -118,7 +118,7 @@ def next_number_and_seed(
 
 
 def next_round(state: phases.ServerState) -> phases.ServerState:
-  """Returns the state with the number and the seed of the round after."""
+  """Returns the state with the number and the seed of the next round."""
   number, seed = next_number_and_seed(state.round, state.round_seed)
   return state._replace(round=number, round_seed=seed)
 
@@ -126,8 +126,8 @@ def next_round(state: phases.ServerState) -> phases.ServerState:
 def is_nothing(update: Any) -> tf.Tensor:
   """Returns whether an aggregated update must not be applied.
 
-  It is exactly zero where no client counts: an optimizer with momentum would still
-  move, so it is not asked. Nor is it if anything is not finite.
+  The update is exactly zero if no client counts. An optimizer with momentum would still
+  move, so it is not applied then. Nor is it if anything is not finite.
   """
   total = tf.add_n([tf.reduce_sum(tf.abs(x)) for x in tf.nest.flatten(update)])
   return tf.logical_or(tf.equal(total, 0), tf.logical_not(tf.math.is_finite(total)))
@@ -144,7 +144,7 @@ def apply(
     optimizer: Takes the mean update (initial minus final weights) as a gradient.
     state: Of the server.
     arrived: The mean `UPDATE`, and with batch norm `STATISTICS`: these replace the old
-      ones, for an optimizer would take them for gradients.
+      ones, because an optimizer would take them for gradients.
 
   Returns:
     The state after, and the metric `update_rejected`.
@@ -173,7 +173,7 @@ def apply(
 def report(
   metrics: base.Metrics, summarize: Callable[[base.Metrics], base.Metrics]
 ) -> base.Metrics:
-  """Returns what a round reports of its clients' training.
+  """Returns what a round reports about its clients' training.
 
   Args:
     metrics: Averaged over clients, with `loss`.

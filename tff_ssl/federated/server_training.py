@@ -1,11 +1,11 @@
 """What a server with labels does in a round: it trains on them, as clients train.
 
-Batch norm: scales and shifts are weights like others, trained and averaged as these
-are, and all training normalises by its own batch. The population statistics of a model
-are those of the server's labelled images at the weights with which the round ends. The
-server may see these images, and a mean of the clients' statistics would belong to
-weights that no model has after an average. They are taken anew in each round, are not
-sent, and are no part of any average.
+Batch norm: scales and shifts are trained and averaged like all other weights, and all
+training normalises by its own batch. The population statistics of a model are those of
+the server's labelled images at the weights with which the round ends. The server may
+see these images, whereas a mean of the clients' statistics would belong to weights that
+no model has after averaging. The statistics are computed again in each round, are not
+sent, and are part of no average.
 """
 
 import collections
@@ -35,7 +35,7 @@ class ServerPlan:
   """How a server trains on its labelled examples in a round.
 
   Attributes:
-    local: Epochs of a round, batch size and optimizer, whose state lives on.
+    local: Epochs of a round, batch size and optimizer, whose state is kept.
     learning_rate: Of the optimizer, or a schedule of it over rounds, counted from 0.
   """
 
@@ -77,7 +77,7 @@ class Labelled:
     Args:
       objective: What is minimised.
       element_spec: `tf.TensorSpec`s of one labelled example.
-      plan: How.
+      plan: How the server trains.
 
     Raises:
       ValueError: If elements have no scalar `example_id`, or no `label`.
@@ -118,10 +118,10 @@ class Labelled:
     examples: base.Examples,
     context: context_lib.Context | None = None,
   ) -> tuple[base.Params, local.State, base.Metrics]:
-    """Trains for a round; what is empty or not finite changes nothing.
+    """Trains for a round; no examples or a non-finite result change nothing.
 
     Args:
-      params: With at least `names`.
+      params: By name; at least `names`.
       state: With the optimizer's state, the round and its seed.
       examples: n >= 0 labelled examples.
       context: Of a contextual objective.
@@ -168,11 +168,11 @@ def statistics(
   """Returns the population statistics of the server's examples.
 
   Args:
-    objective: What the server minimises, with the encoder that they are of.
-    params: Of the model, as training has left them.
+    objective: What the server minimises, with the encoder whose statistics these are.
+    params: Of the model, after training.
     examples: n >= 0 labelled examples.
-    before: Those that stay where there is no example, or one is not finite; empty
-      without batch norm.
+    before: The statistics that are kept if there is no example, or a new one is not
+      finite; empty without batch norm.
   """
   found = population.compute(objective, params, examples)
   usable = clients.is_finite(found) & (base.example_count(examples) > 0)
@@ -182,14 +182,14 @@ def statistics(
 def statistics_phases(
   objective: base.Objective | context_lib.Contextual, element_spec: Any
 ) -> list[phases.AtServer]:
-  """Returns the phase that takes the model's population statistics, if it has any.
+  """Returns the phase that computes the model's population statistics, if it has any.
 
   Args:
     objective: What the server minimises.
     element_spec: Of one labelled example.
 
   Returns:
-    The phase alone; nothing without batch norm.
+    A list of this phase; an empty one without batch norm.
   """
 
   def measure(state, examples):
@@ -228,7 +228,7 @@ class OneModel:
     self._names = _names(objective)
 
   def initial(self) -> phases.ServerState:
-    """Returns the state before round 0; what both sides have is drawn once."""
+    """Returns the state before round 0; weights that both sides have are drawn once."""
     params = server.initial_weights(self._objective, self._seed).trainable
     own = server.initial_weights(self._server_objective, self._seed)
     params.update((name, w) for name, w in own.trainable.items() if name not in params)
@@ -237,7 +237,7 @@ class OneModel:
     return server.initial_state(weights, self._seed, optimizer)
 
   def broadcast(self, state: phases.ServerState, rate: tf.Tensor) -> Mapping[str, Any]:
-    """Returns what clients are told: the networks that they train, seed and rate."""
+    """Returns what is broadcast: the networks that clients train, seed and rate."""
     params = select(state.global_model_weights.trainable, self._names)
     told = collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
     if isinstance(self._objective, base.Scheduled):
@@ -254,11 +254,11 @@ class OneModel:
 
     Args:
       state: Before it.
-      arrived: Of the clients.
+      arrived: The clients' payloads, combined.
       own: The server's model, which is averaged with theirs; None: there is none.
 
     Returns:
-      The average of what clients train; all else is the server's.
+      The average of what clients train; everything else is the server's.
     """
     before = state.global_model_weights.trainable
     params = collections.OrderedDict(before if own is None else own)
@@ -276,7 +276,7 @@ class OneModel:
     """Returns the clients' part of a round, after which the model is the average.
 
     Args:
-      function: What a client does, of all that `broadcast` tells.
+      function: What a client computes from the values of `broadcast`.
       rate: The number of a round -> the clients' learning rate.
       plan: How clients are averaged.
       own: State -> `own` of `average`; None: there is none.
@@ -304,7 +304,7 @@ def student_of(
   With batch norm its population statistics are among them.
 
   Args:
-    objective: What the server minimises, which says their names.
+    objective: What the server minimises; it defines the names.
   """
   names = _names(objective)
 
@@ -320,7 +320,7 @@ def student_of(
 def _names(
   objective: base.Objective | base.Stateful | context_lib.Contextual,
 ) -> tuple[str, ...]:
-  """Returns the names of an objective's parameters, of which none is computed."""
+  """Returns the names of an objective's parameters, without computing any."""
   with tf.Graph().as_default():
     return tuple(objective.init(tf.constant([0, 0], tf.int32)))
 

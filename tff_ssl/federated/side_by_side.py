@@ -1,8 +1,9 @@
 """The first step of many clients of equal size, computed side by side.
 
 If only the mean over the clients is needed, one gradient is taken of the mean loss. If
-each client's is needed, to be clipped, the clients go through the networks together all
-the same, and each one's part of the gradient is kept apart (`encoders.of_clients`).
+each client's gradient is needed, to be clipped, the clients still go through the
+networks together, and each one's part of the gradient is kept apart
+(`encoders.of_clients`).
 """
 
 import collections
@@ -26,10 +27,10 @@ def mean_gradient(
   seed: tf.Tensor,
   num_clients: tf.Tensor,
 ) -> tuple[base.Params, base.Metrics]:
-  """Returns the mean over clients of each one's gradient, and of its metrics.
+  """Returns the means over clients of their gradients and of their metrics.
 
-  All examples go through the networks together, the loss is taken of each client's
-  encodings, and one gradient is taken of the mean of the losses.
+  All examples go through the networks together, the loss of each client's encodings is
+  computed, and one gradient is taken of the mean of the losses.
 
   Args:
     objective: What is minimised.
@@ -66,7 +67,7 @@ def each_gradient(
   examples: base.Examples,
   num_clients: tf.Tensor,
 ) -> tuple[base.Params, base.Metrics]:
-  """Returns the gradient of each client's loss, and each one's metrics.
+  """Returns the gradient of each client's loss, and each client's metrics.
 
   Args:
     encode: Parameters -> the encodings of `examples`, through networks that have
@@ -101,7 +102,7 @@ def each_gradient(
 def gives_each(objective: Any) -> bool:
   """Returns whether `each_gradient` can take an objective's networks.
 
-  Its parameters must be those of networks that treat each example by itself and compute
+  Its parameters must belong to networks that treat each example by itself and compute
   in the type of the parameters.
 
   Args:
@@ -160,8 +161,9 @@ def only_step(
 
   Returns:
     A function of `params`, `seed` and `rate` that gives the means `update` and
-    `metrics`; None where clients take more steps, the objective's networks mix examples
-    or keep state, or the mean of the steps is not the step of the mean gradient.
+    `metrics`. None if clients take more steps, the objective is not `base.Separable`,
+    keeps a state, follows a schedule or has networks that mix examples, or the mean of
+    the steps is not the step of the mean gradient.
   """
   optimizer = plan.optimizer
   if not optimizer.first_step_is_affine:
@@ -195,8 +197,8 @@ def each_only_step(
     plan: How a client trains.
 
   Returns:
-    As of `only_step`, but each client's own, [K, ...]; None where they must be computed
-    one by one.
+    As for `only_step`, but with each client's own values, [K, ...]; None if clients
+    must be computed one by one.
   """
   separable = _taken_side_by_side(objective, plan)
   if separable is None or not gives_each(separable):
@@ -229,7 +231,7 @@ def each_only_step(
 def _taken_side_by_side(
   objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
 ) -> base.Separable | None:
-  """Returns the objective if clients' only steps can be taken together, else None."""
+  """Returns the objective if clients' only steps can be taken together, or None."""
   if not plan.is_one_step:
     return None
   if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):

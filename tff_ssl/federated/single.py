@@ -1,10 +1,10 @@
 """An algorithm as one computation a phase, which converts to deployment forms.
 
 TFF's deployment forms (`MapReduceForm`, `DistributeAggregateForm`) hold one message to
-the clients and one back. They cannot hold DCCO's round, where what clients are told
-second depends on what came back first. Here each exchange is a computation by itself,
-with what passes between them in the server's state. Run one after another on the same
-clients, with the same data, they are one round of the process.
+the clients and one back. They cannot hold DCCO's round, in which the second broadcast
+depends on what came back from the first. Here each exchange is a computation by itself,
+and the server's state carries what passes between exchanges. Run one after another on
+the same clients, with the same data, the computations are one round of the process.
 """
 
 import collections
@@ -25,8 +25,8 @@ class SinglePhases(NamedTuple):
   Attributes:
     initialize: () -> state@SERVER.
     exchanges: By name, in order: (state@SERVER, data@CLIENTS) -> (state, metrics). The
-      last one's metrics are those of the round; its bytes are those of all, each of
-      which tells clients again what earlier ones have told.
+      last one's metrics are those of the round. Its bytes are those of all exchanges,
+      each of which broadcasts again what earlier ones have broadcast.
     get_model_weights: state -> `tff.learning.models.ModelWeights`.
   """
 
@@ -46,14 +46,14 @@ def build_single_phases(
     algorithm: As `describe` of the algorithm's module returns it.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
-    aggregation: What everything that leaves a client goes through; plain when None.
+    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
     The computations.
 
   Raises:
     ValueError: If clients keep a state, or the server has data: the forms have no place
-      for them. And as `builder.build_learning_process`.
+      for them. Also as in `builder.build_learning_process`.
   """
   _check_stateless(algorithm)
   graph = builder.Graph(algorithm, element_spec, aggregation, tells_again=True)
@@ -89,11 +89,11 @@ def _build(graph: builder.Graph, name: str) -> tff.Computation:
 
 
 def tell(graph: builder.Graph, name: str, state: tff.Value) -> dict[str, tff.Value]:
-  """Tells clients all that an exchange by itself needs, inside a computation.
+  """Broadcasts all that an exchange by itself needs, inside a computation.
 
   Args:
     graph: Of the algorithm.
-    name: Of the exchange; what earlier ones tell is told too.
+    name: Of the exchange; the values of earlier ones are broadcast too.
     state: `placed.ProcessState` at the server.
 
   Returns:

@@ -1,14 +1,14 @@
 """Communication graphs of nodes without a server, and how neighbours average.
 
 A graph of K nodes is undirected and connected. Its mixing matrix W has the Metropolis
-weights, of an edge between nodes of degrees d_i and d_j
+weights. For an edge between nodes of degrees d_i and d_j they are
 
   W_ij = 1 / (1 + max(d_i, d_j)),    W_ii = 1 - sum_j W_ij,
 
 and 0 elsewhere. A node computes its row from its own degree and its neighbours'. W is
-symmetric and doubly stochastic: averaging by it keeps the mean of all nodes, and brings
-them nearer to it by at least the factor 1 - spectral gap. Of the complete graph all
-weights are 1/K.
+symmetric and doubly stochastic: averaging with it keeps the mean of all nodes, and
+multiplies their distance from the mean by at most 1 - spectral gap. For the complete
+graph all weights are 1/K.
 
 Source: Xiao, Boyd, Lall, "A Scheme for Robust Distributed Sensor Fusion Based on
 Average Consensus", IPSN 2005, where these are called Metropolis weights.
@@ -23,7 +23,7 @@ import pathlib
 import numpy as np
 
 STAR, RING, TREE, COMPLETE = 'star', 'ring', 'tree', 'complete graph'
-# Draws of a random graph before it is given up.
+# How many random graphs are drawn before giving up.
 _MOST_DRAWS = 1000
 
 
@@ -80,9 +80,9 @@ class Topology:
 
   @property
   def spectral_gap(self) -> float:
-    """1 - |lambda_2|, of the second largest eigenvalue of W in magnitude; in (0, 1].
+    """1 - |lambda_2|, with W's second largest eigenvalue in magnitude; in (0, 1].
 
-    It is 1 where one averaging gives all nodes the mean.
+    It is 1 if one averaging gives all nodes the mean.
     """
     magnitudes = np.sort(np.abs(np.linalg.eigvalsh(self.mixing)))
     return float(1.0 - magnitudes[-2]) if self.nodes > 1 else 1.0
@@ -108,7 +108,7 @@ def star(nodes: int) -> Topology:
 
 
 def ring(nodes: int) -> Topology:
-  """Returns the cycle; of two nodes, their one edge."""
+  """Returns the cycle; for two nodes, their one edge."""
   around = {tuple(sorted((k, (k + 1) % nodes))) for k in range(nodes)}
   return Topology(RING, nodes, tuple(sorted((i, j) for i, j in around if i != j)))
 
@@ -154,8 +154,8 @@ def read(path: str | os.PathLike[str], nodes: int) -> Topology:
   """Reads a graph from a CSV file: K lines of K numbers, its adjacency matrix.
 
   Args:
-    path: Of the file; blank lines are left out.
-    nodes: K, the clients that there are, in their order.
+    path: Of the file; blank lines are skipped.
+    nodes: K, the number of all clients, in their order.
 
   Raises:
     ValueError: If it is not a square, symmetric matrix of 0 and 1, with 0 on the

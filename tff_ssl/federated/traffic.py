@@ -13,7 +13,7 @@ from tff_ssl.federated import phases
 
 
 class Step(Protocol):
-  """The types of an exchange, by which its bytes are counted (see `builder.Step`)."""
+  """The types of an exchange, from which bytes are counted (see `builder.Step`)."""
 
   exchange: phases.Exchange
   told_types: Mapping[str, tff.Type]
@@ -25,7 +25,7 @@ def sizes(steps: Sequence[Step], tells_again: bool) -> phases.Bytes:
 
   Args:
     steps: The exchanges, in order.
-    tells_again: Whether each tells again what earlier ones have told.
+    tells_again: Whether each broadcasts again what earlier ones have broadcast.
   """
   down = {}
   for place, step in enumerate(steps):
@@ -43,7 +43,7 @@ def sizes(steps: Sequence[Step], tells_again: bool) -> phases.Bytes:
 def all_of_it(
   state: phases.ServerState, arrived: Mapping[str, Any], client: phases.Bytes
 ) -> Mapping[str, Any]:
-  """Returns the bytes of a cohort whose clients send and are told everything.
+  """Returns the bytes of a cohort whose clients send and receive everything.
 
   Args:
     state: Of the server; not used.
