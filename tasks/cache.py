@@ -1,8 +1,8 @@
 """Decoded arrays kept next to their source, so that a second start is instant.
 
 An entry is a folder of .npy files and `entry.json`, which lists them. It is written
-aside and renamed, its name ends with the fingerprint of what it was made from, and
-it may be deleted at any time.
+aside and then renamed. Its name ends with the fingerprint of what it was made from. It
+may be deleted at any time.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ FOLDER = '.tff_ssl_cache'
 # Part of every fingerprint: raise it when the same source gives other arrays.
 _FORMAT = 2
 _ABANDONED_SECONDS = 24 * 3600
-# What reading a damaged entry raises: its JSON, and then its arrays.
+# What reading a damaged entry may raise: its JSON, and then its arrays.
 _DAMAGED = (KeyError, TypeError, AttributeError, RecursionError, *files.NPY_ERRORS)
 
 
@@ -55,8 +55,8 @@ def root_for(source: pathlib.Path) -> pathlib.Path:
     source: The folder or file that the data set is read from.
 
   Returns:
-    A folder next to a file or within a folder, or, where one may not write there, in
-    the user's cache folder ($XDG_CACHE_HOME, ~/.cache).
+    A folder next to the file or within the folder or, if that cannot be written, in the
+    user's cache folder ($XDG_CACHE_HOME, ~/.cache).
   """
   folder = source if source.is_dir() else source.parent
   near = folder / FOLDER
@@ -69,11 +69,11 @@ def root_for(source: pathlib.Path) -> pathlib.Path:
 def fetch(
   root: pathlib.Path, name: str, build: Callable[[pathlib.Path], dict[str, Any]]
 ) -> Entry:
-  """Opens an entry, making it first where it is missing or damaged.
+  """Opens an entry, making it first if it is missing or damaged.
 
   Args:
     root: The cache folder.
-    name: Name of the entry; it holds the fingerprint of the source.
+    name: Name of the entry; it contains the fingerprint of the source.
     build: Writes the arrays as .npy files into a folder, returns JSON values.
 
   Returns:
@@ -97,7 +97,7 @@ def fetch(
     _finish(aside, info)
     if _open(entry) is None:
       shutil.rmtree(entry, ignore_errors=True)
-      # Another process may be faster; its entry is as good.
+      # Another process may be faster; its entry is just as good.
       with contextlib.suppress(OSError):
         aside.rename(entry)
   except OSError as error:
@@ -122,7 +122,7 @@ def _finish(aside: pathlib.Path, info: dict[str, Any]) -> None:
 
 
 def _open(entry: pathlib.Path) -> Entry | None:
-  """The entry, or None where it is missing or damaged."""
+  """The entry, or None if it is missing or damaged."""
   try:
     content = json.loads((entry / 'entry.json').read_text())
     arrays = {}
@@ -141,7 +141,7 @@ def _open(entry: pathlib.Path) -> Entry | None:
 
 
 def _remove_abandoned(root: pathlib.Path) -> None:
-  """Removes what processes that were killed while writing have left."""
+  """Removes what is left of processes that were killed while writing."""
   for path in root.glob('*.partial-*'):
     try:
       if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:

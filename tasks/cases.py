@@ -1,15 +1,15 @@
-"""Any folder or .tar of images with a manifest that says whose they are.
+"""Any folder or .tar of images with a manifest that says whose the images are.
 
 The columns of the manifest are `image,client_id[,case_id][,label][,split]`. The client
-is who holds an image (a patient, a hospital). Images of one case are classified
+is the holder of an image (a patient, a hospital). Images of one case are classified
 together; without that column each image is classified by itself. A manifest may also
-have the columns `image,case_id[,label][,split]`: each case is then a client. With
-`classify` 'image' images are classified one by one, whatever their cases.
+have the columns `image,case_id[,label][,split]`: each case is then a client. If
+`classify` is 'image', images are classified one by one, whatever their cases.
 
-The manifest is `manifest.csv`, or any CSV file that is named itself; images are named
+The manifest is `manifest.csv`, or any CSV file whose path is given. Images are named
 relative to it, and so are their masks, in a column `mask` (see `masks`). Without a
-column `split`, a fifth of the clients (or cases) of every label is the test split, a
-client counting as of its most frequent label. Images become squares of one size (see
+column `split`, a fifth of the clients (or cases) of every label is the test split; a
+client counts for its most frequent label. Images become squares of one size (see
 `images.decode`); unreadable ones are counted, named and left out.
 """
 
@@ -31,7 +31,7 @@ IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.tif', '.tiff', '.bmp', '.webp')
-# What the name of a mask that lies among images ends with, behind the image's.
+# Ending of the name of a mask among images; before it comes the image's name.
 MASK_SUFFIX = '_segmentation.png'
 
 
@@ -47,8 +47,8 @@ def load(
     data_dir: The folder or .tar that holds manifest.csv, or the path of a CSV file
       in the folder of the images.
     image_size: Height and width, in pixels; None for 64.
-    seed: Seed of the split, where the manifest gives none.
-    classify: 'image' or 'case', what is classified; None: cases where the manifest has
+    seed: Seed of the split, if the manifest gives none.
+    classify: 'image' or 'case', what is classified; None: cases if the manifest has
       them.
 
   Returns:
@@ -73,12 +73,12 @@ def load(
 
 
 def columns(data_dir: str | os.PathLike[str] | None) -> list[str]:
-  """Returns the columns of the manifest, of which no row is read; see `load`."""
+  """Returns the columns of the manifest without reading its rows; see `load`."""
   top = pathlib.Path(data_dir or '').expanduser()
   if top.is_dir() and data_dir is not None:
     top /= 'manifest.csv'
   if top.suffix == '.csv' and top.is_file() and not top.is_symlink():
-    # There is none nearer, and no file needs to be listed.
+    # No manifest can be nearer, so no files need to be listed.
     return rows_lib.header(top.name, top.read_bytes())
   source, manifest = _open(data_dir)
   return rows_lib.header(manifest, source.read(manifest))
@@ -118,8 +118,8 @@ def build_task(
 ) -> task_lib.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
-  An example_id is the place of an image among all listed ones, sorted by name; the
-  unreadable ones are counted in, so that repairing one changes no other's id.
+  An example_id is the place of an image among all listed images, sorted by name.
+  Unreadable images count too, so that repairing one changes no other id.
 
   Args:
     name: Name of the task.
@@ -127,8 +127,8 @@ def build_task(
     manifest: What to call the list in errors.
     rows: The list.
     image_size: Height and width of the images.
-    seed: Seed of the split, where the list gives none.
-    label_names: The classes; None for those that are listed, sorted.
+    seed: Seed of the split, if the list gives none.
+    label_names: The classes; None for the listed ones, sorted.
     classify: What is classified, one of `manifest.CLASSIFIED`.
 
   Returns:
@@ -172,23 +172,23 @@ def build_task(
 
 
 def is_mask(name: str) -> bool:
-  """Returns whether a file among images is the mask of one, by its name."""
+  """Returns whether a file among images is a mask, by its name."""
   return name.lower().endswith(MASK_SUFFIX)
 
 
 def _masks(rows: Sequence[manifest_lib.Row]) -> tuple[str, ...]:
-  """Returns the mask of each image; nothing where none is listed."""
+  """Returns the mask of each image; nothing if none is listed."""
   listed = tuple(row.mask for row in rows)
   return listed if any(listed) else ()
 
 
 @dataclasses.dataclass(frozen=True)
 class _Belonging:
-  """The case of each image, and its client where it has one, by number.
+  """The case of each image, and its client if it has one, by number.
 
   Attributes:
     case: int64 [n].
-    case_names: By number; empty where each image is its own case.
+    case_names: By number; empty if each image is its own case.
     client: int64 [n], or None.
     client_names: By number.
   """
@@ -217,9 +217,9 @@ def _by_split(
     manifest: What to call the list in errors.
     pixels: uint8 [n, height, width, channels], in the order of `kept`.
     kept: int [n], the places of the readable images among all.
-    split: Name of each image's split, by place, as the label.
-    label: int32, of all images.
-    belonging: Cases and clients of all.
+    split: Name of each image's split, by place, like `label`.
+    label: int32, labels of all images.
+    belonging: Cases and clients of all images.
 
   Raises:
     ValueError: No training or no test image can be read.
@@ -259,7 +259,7 @@ def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray:
-  """Returns whether each image is of the test split, with all of its client's."""
+  """Returns whether each image is in the test split, as are all of its client's."""
   if belonging.client is None:
     what = 'cases' if belonging.case_names else 'images'
     return splits_lib.hold_out_cases(belonging.case, label, _TEST_FRACTION, seed, what)
@@ -268,7 +268,7 @@ def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray
       belonging.client, label, _TEST_FRACTION, seed, 'clients'
     )
   except ValueError:
-    # No label is the most frequent one of two clients: labels are not looked at.
+    # No label is the most frequent one of two clients: labels are ignored.
     none = np.full_like(label, -1)
     return splits_lib.hold_out_cases(
       belonging.client, none, _TEST_FRACTION, seed, 'clients'

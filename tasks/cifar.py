@@ -1,8 +1,8 @@
 """CIFAR-10 and CIFAR-100 by TensorFlow Datasets, with their published splits.
 
-Alex Krizhevsky, "Learning Multiple Layers of Features from Tiny Images" (2009). What
-is prepared in the data folder is used as it is, without network; the examples are
-ordered by the ids that TFDS gives them, so that an example_id means the same image
+Alex Krizhevsky, "Learning Multiple Layers of Features from Tiny Images" (2009). Data
+already prepared in the data folder are used as they are, without network. The examples
+are ordered by the ids that TFDS gives them, so that an example_id means the same image
 however the data were prepared.
 """
 
@@ -31,13 +31,13 @@ def load(
     data_dir: TFDS's folder; None for its default ($TFDS_DATA_DIR,
       ~/tensorflow_datasets).
     image_size: Height and width, in pixels; None for 32.
-    download: Whether TFDS may download and prepare what is not prepared.
+    download: Whether TFDS may download and prepare missing data.
 
   Returns:
     The task.
 
   Raises:
-    ValueError: The data set is not prepared, and is not or cannot be downloaded.
+    ValueError: The data set is not prepared, and may not or cannot be downloaded.
   """
   source = tfds_source.Source(name, data_dir, download)
 

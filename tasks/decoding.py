@@ -26,7 +26,7 @@ def decode_all(
 
   Returns:
     uint8 [m, image_size, image_size, 3], memory-mapped: the m images that can be read,
-    in the order of `names`; for each of the other files the reason; and the files that
+    in the order of `names`; the reason for each of the other files; and the files that
     are readable, but of one colour.
 
   Raises:
@@ -69,7 +69,7 @@ def _decode_into(
       image = images.decode(source.read(name), image_size)
     except MemoryError:
       raise
-    # Decoders raise anything at all for a damaged file; it is counted and named.
+    # Decoders may raise anything for a damaged file; it is counted and named.
     except Exception as error:
       return images.why_unreadable(error)
     pixels[places[name]] = image
@@ -97,7 +97,7 @@ def _decode_into(
 def _close_gaps(pixels: np.ndarray, kept: np.ndarray) -> None:
   """Moves the rows that are kept to the front, in their order; the others are zero.
 
-  What a split holds is then one piece of the file, which stays memory-mapped.
+  Each split is then one piece of the file, which stays memory-mapped.
 
   Args:
     pixels: [n, ...], changed in place.

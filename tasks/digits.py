@@ -45,7 +45,7 @@ def load(image_size: int | None = None) -> task_lib.Task:
   Returns:
     The task, greyscale; a fifth of every digit is the test split.
   """
-  # Imported here, as it takes seconds that the other tasks need not wait for.
+  # Imported here: it takes seconds, for which the other tasks need not wait.
   from sklearn import datasets
 
   digits = datasets.load_digits()

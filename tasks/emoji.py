@@ -1,7 +1,7 @@
 """Emoji as two modalities: the picture is `left`, its name and keywords are `right`.
 
-The data are those of the npm package emoji-datasource (MIT licence; its pictures have
-the licences of their makers):
+The data come from the npm package emoji-datasource (MIT licence; its pictures have the
+licences of their makers):
 
     npm install emoji-datasource
     python -m binaries.dcco --task=emoji --data_dir=node_modules/emoji-datasource ...
@@ -112,11 +112,12 @@ def encode_text(texts: list[str]) -> np.ndarray:
     texts: Words, in any case.
 
   Returns:
-    float32 [n, TEXT_FEATURES]: how often the n-grams of 3 to 5 characters of each word,
-    its ends included, have each hash (`sklearn`'s `HashingVectorizer`), of length
+    float32 [n, TEXT_FEATURES]: how often each hash occurs among the n-grams of 3 to 5
+    characters of each word, including its ends, with the sign that the hash gives it
+    (`sklearn`'s `HashingVectorizer`). Each row is scaled to the length
     sqrt(TEXT_FEATURES), so that entries are of the order of 1.
   """
-  # Imported here, as it takes seconds that the other tasks need not wait for.
+  # Imported here: it takes seconds, for which the other tasks need not wait.
   from sklearn.feature_extraction import text as text_lib
 
   vectorizer = text_lib.HashingVectorizer(
@@ -144,7 +145,7 @@ def _open(data_dir: str | os.PathLike[str] | None) -> sources.Source:
 
 
 def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str]]]:
-  """Returns the emoji that have a picture, and what describes each category."""
+  """Returns the emoji that have a picture, and the descriptions of each category."""
   where = source.path / _LIST
   try:
     listed = json.loads(source.read(_LIST))

@@ -1,8 +1,8 @@
 """A folder or .tar of images without a manifest.
 
 Folders in it mean nothing (`none`: each image is an example), or each is a class
-(`class`), or a client (`client`: a patient, a hospital). Where its outermost folders
-are `train` and `test`, and perhaps `validation`, these are the splits; else a fifth of
+(`class`), or a client (`client`: a patient, a hospital). If its outermost folders are
+`train` and `test`, and perhaps `validation`, these are the splits. Otherwise a fifth of
 the images, of every class, or of the clients is the test split. Without classes nothing
 is labelled. Files that end with `_segmentation.png` are masks (see `masks`).
 """
@@ -31,16 +31,16 @@ def load(
   Args:
     data_dir: The folder or .tar.
     image_size: Height and width, in pixels; None for 64.
-    seed: Seed of the split, where folders give none.
-    folders: What a folder is, one of `MEANINGS`; the outermost ones count, or those in
-      the splits.
+    seed: Seed of the split, if folders give none.
+    folders: What a folder means, one of `MEANINGS`; the outermost folders count, or the
+      outermost in the splits.
 
   Returns:
     The task; images are classified, each by itself.
 
   Raises:
-    ValueError: There is no such folder, it has no images, or has some outside of its
-      folders where these mean something.
+    ValueError: There is no such folder, it has no images, or its folders mean something
+      and it has images outside of them.
   """
   if data_dir is None:
     raise ValueError('Task folder needs data_dir: a folder or .tar of images.')
@@ -74,7 +74,7 @@ def _rows(
       f'{path} holds no images; their names must end in '
       f'{", ".join(cases.IMAGE_SUFFIXES)}.'
     )
-  # Archives often have one folder around all.
+  # Archives often have one folder around all files.
   around = posixpath.commonpath([posixpath.dirname(name) for name in names])
   inside = [posixpath.relpath(name, around or '.') for name in names]
   splits = [''] * len(names)

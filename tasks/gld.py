@@ -2,11 +2,11 @@
 
 Tzu-Ming Harry Hsu, Hang Qi, Matthew Brown. Federated Visual Classification with
 Real-World Data Distribution. ECCV 2020 (arXiv:2003.08082), in the smaller form of
-TensorFlow Federated: 23,080 training images. Read from the folder that
+TensorFlow Federated: 23,080 training images. It is read from the folder that
 `tff.simulation.datasets.gldv2.load_data(cache_dir=..., gld23k=True)` leaves, which
 downloads it once: `gld23k/train/USER`, a TFRecord file for each photographer, and
-`gld23k/test.tfRecord`. The photographers of the test images are not known: all of these
-are of one client, `test`.
+`gld23k/test.tfRecord`. The photographers of the test images are not known: all test
+images belong to one client, `test`.
 """
 
 import os
@@ -24,10 +24,10 @@ from tasks import task as task_lib
 NAME = 'gld23k'
 _TRAIN, _TEST = 'train', 'test.tfRecord'
 _IMAGE, _CLASS = 'image/encoded_jpeg', 'class'
-# Bytes before the content of a record (its length, and a checksum of that) and behind
-# it (a checksum of the content).
+# Bytes before the content of a record (its length, and a checksum of the length) and
+# after it (a checksum of the content).
 _HEADER, _FOOTER = 12, 4
-# Images are named like files: the user or the test, and which of theirs it is.
+# Images are named like files: the user or the test file, and the image's number there.
 _TEST_CLIENT = 'test'
 
 
@@ -168,9 +168,9 @@ def _parsed(content: bytes, name: str) -> tuple[bytes, int]:
   """Returns the JPEG file and the class of a record.
 
   Raises:
-    ValueError: It has other features than TFF's.
+    ValueError: The record has other features than TFF's.
   """
-  # Imported here, as it takes seconds and nothing is parsed of what is in the cache.
+  # Imported here: it takes seconds, and what is in the cache needs no parsing.
   import tensorflow as tf
 
   try:

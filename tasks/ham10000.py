@@ -2,15 +2,15 @@
 
 Philipp Tschandl, Cliff Rosendahl, Harald Kittler, "The HAM10000 dataset, a large
 collection of multi-source dermatoscopic images of common pigmented skin lesions",
-Scientific Data 5 (2018). Read as it is published: HAM10000_metadata.csv next to the
-images *.jpg, in whatever folders (HAM10000_images_part_1 and _2), or a .tar of that.
-Not downloaded: its licence (Creative Commons, non-commercial) is yours to accept.
+Scientific Data 5 (2018). It is read as published: HAM10000_metadata.csv next to the
+images *.jpg, in any folders (HAM10000_images_part_1 and _2), or a .tar of these. It is
+not downloaded: its licence (Creative Commons, non-commercial) is yours to accept.
 
 One lesion, with 1 to 6 images, is one case. A fifth of the lesions of every diagnosis
 is the test split.
 
-`load_records` has two modalities: the photograph as `left`, and as `right` the record
-of the lesion, of the same metadata. The diagnosis is the label and not in the record.
+`load_records` has two modalities: the photograph as `left`, and the lesion's record,
+from the same metadata, as `right`. The diagnosis is the label and not in the record.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from tasks import sources
 from tasks import task as task_lib
 
 DIAGNOSES = ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
-# The first name is that of the ISIC archive and Kaggle, the second Dataverse's.
+# The name in the ISIC archive and at Kaggle, and the name at Dataverse.
 _METADATA = ('HAM10000_metadata.csv', 'HAM10000_metadata')
 # The columns of a record, and the values of two of them. Ages are known to five years.
 _AGE, _SEX, _PLACE = 'age', 'sex', 'localization'
@@ -50,7 +50,7 @@ _PLACES = (
   _UNKNOWN,
 )
 _NO_AGE = ('', 'na', 'nan', _UNKNOWN)
-# Constants, and not statistics of the data, which no client would know.
+# Constants, not statistics of the data, which no client would know.
 _MIDDLE_AGE, _AGE_SCALE, _MOST_AGE = 50.0, 20.0, 120.0
 # The numbers of a record, in their order.
 RECORD = (
@@ -74,7 +74,7 @@ def load(
     seed: Seed of the split into train and test lesions.
 
   Returns:
-    The task; a lesion is what is classified.
+    The task; lesions are classified.
 
   Raises:
     ValueError: The data are missing or not HAM10000's.
@@ -99,13 +99,13 @@ def load_records(
   """Loads HAM10000 as two modalities: photographs are `left`, records are `right`.
 
   Args:
-    data_dir: As of `load`, like all that follow.
+    data_dir: As in `load`, like all arguments below.
     image_size: Height and width, in pixels; None for 64.
     seed: Seed of the split into train and test lesions.
 
   Returns:
-    The task; `right` is float32 [n, 20], as `RECORD` says: (age - 50 years) / 20 years
-    and 0 where it is unknown, 1 where it is unknown, and sex and localization one-hot.
+    The task; `right` is float32 [n, 20], as `RECORD` says: (age - 50 years) / 20 years,
+    or 0 if it is unknown; 1 if it is unknown; and sex and localization one-hot.
 
   Raises:
     ValueError: The data are missing or not HAM10000's.
@@ -132,13 +132,13 @@ def load_records(
 
 
 def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
-  """Tells where each image was taken, by the metadata's column `dataset`.
+  """Returns where each image was taken, by the metadata's column `dataset`.
 
-  Dataverse's metadata have it (rosendahl, vidir_modern, vidir_molemax, vienna_dias),
-  the ISIC archive's and Kaggle's have not.
+  Dataverse's metadata have it (rosendahl, vidir_modern, vidir_molemax, vienna_dias);
+  the ISIC archive's and Kaggle's do not.
 
   Args:
-    data_dir: As of `load`.
+    data_dir: As in `load`.
 
   Returns:
     str [N], by example_id.
@@ -220,7 +220,7 @@ def _rows(source: sources.Source, metadata: str) -> list[manifest_lib.Row]:
         f'{metadata} gives {image} the diagnosis {cells["dx"]!r}; allowed are '
         f'{", ".join(DIAGNOSES)}.'
       )
-    # An unknown name goes on as it is, to be reported with all others.
+    # An unknown name is passed on as it is, to be reported with all others.
     rows.append(
       manifest_lib.Row(files.get(image, image), cells['lesion_id'], cells['dx'])
     )

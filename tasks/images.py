@@ -21,8 +21,9 @@ def decode(content: bytes, image_size: int) -> np.ndarray:
   an antialiasing bicubic filter. Greyscale is repeated over the channels, transparency
   is dropped. Whole numbers of more than 8 bits are scaled from as many bits as the
   file's largest number needs (8, 10, 12, 14, 16, 24 or 32: cameras leave 12 bits in
-  16), and keep the upper 8; floating-point numbers are scaled from 0..1, 0..255 or
-  0..65535, whichever is the smallest range that holds them.
+  16), and keep the upper 8. Floating-point numbers are scaled from 0..1, 0..255 or
+  0..65535, whichever is the smallest range that holds them; larger ones from 0 to the
+  file's largest number.
 
   Args:
     content: The file, of any format that Pillow reads.
@@ -71,7 +72,7 @@ def _to_bytes(values: np.ndarray, mode: str) -> np.ndarray:
 
   Args:
     values: float64 [height, width].
-    mode: Of Pillow: 'F', or whole numbers.
+    mode: Pillow's mode: 'F', or one of whole numbers.
   """
   least, most = float(np.min(values)), float(np.max(values))
   # Also true of NaN.
@@ -93,10 +94,10 @@ def check_fits(count: int, image_size: int, channels: int = 3) -> None:
   Args:
     count: How many are held at the same time.
     image_size: Height and width, in pixels.
-    channels: Of a pixel, a byte each.
+    channels: Channels of a pixel, a byte each.
 
   Raises:
-    ValueError: They would not fit.
+    ValueError: The images would not fit.
   """
   needed, there = count * channels * image_size**2, psutil.virtual_memory().total
   if needed > there:
@@ -118,7 +119,7 @@ def resize(images: np.ndarray, image_size: int | None) -> np.ndarray:
     uint8 [n, image_size, image_size, channels].
 
   Raises:
-    ValueError: They would not fit in memory.
+    ValueError: The images would not fit in memory.
   """
   if image_size is None or image_size == images.shape[1]:
     return images

@@ -1,9 +1,9 @@
 """Labels at the server: a task's training examples split between server and clients.
 
-The server has a share of the labelled examples, the same share of every class and whole
-cases, or whole clients where the data name these (`Examples.holder`); or those of one
-hospital; or, where the task comes with unlabelled examples (STL-10), all that are
-labelled. The others are the clients', who see no label.
+The server has a share of the labelled examples: the same share of every class, in whole
+cases, or in whole clients if the data name these (`Examples.holder`). Or it has the
+examples of one hospital, or, if the task comes with unlabelled examples (STL-10), all
+labelled ones. The clients have the other examples and see no label.
 
 Deviations: FedSup (Gill, 2023, Section 5.1.1) takes the server's 5,000 of CIFAR-10 from
 the published test images and leaves 5,000 to test on. Here the test images all stay for
@@ -26,8 +26,8 @@ class Split:
   Attributes:
     server: The task with the server's examples, all labelled, as its training split:
       what the server trains on, and what classifiers on an encoder are trained on.
-    clients: The task with the clients' examples as its training split. Their labels,
-      where there are any, are for dealing them to clients.
+    clients: The task with the clients' examples as its training split. Their labels, if
+      there are any, are for dealing the examples to clients.
   """
 
   server: task_lib.Task
@@ -42,13 +42,13 @@ class Split:
 
 
 def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
-  """Gives the server a share of the labels, stratified, and whole cases or clients.
+  """Gives the server a stratified share of the labels, in whole cases or clients.
 
   Args:
-    task: Any with labelled training examples.
-    share: Of the labelled examples (or cases, or clients) of every class, in (0, 1]; 1
-      needs a task that has unlabelled ones too.
-    seed: Of the draw; for one seed the examples at 1 % are among those at 10 %.
+    task: Any task with labelled training examples.
+    share: Share of the labelled examples (or cases, or clients) of every class, in
+      (0, 1]; 1 needs a task that also has unlabelled examples.
+    seed: Seed of the draw; with one seed the examples at 1 % are among those at 10 %.
 
   Returns:
     The split.
@@ -63,12 +63,12 @@ def by_share(task: task_lib.Task, share: float, seed: int) -> Split:
 
 
 def at(task: task_lib.Task, at_server: np.ndarray) -> Split:
-  """Gives the server the training examples that are named.
+  """Gives the server the chosen training examples.
 
   Args:
-    task: Any.
-    at_server: bool [n], whether the server has a training example; of these, those
-      without a label are left out.
+    task: Any task.
+    at_server: bool [n], whether the server has a training example; unlabelled ones
+      among these are left out.
 
   Returns:
     The split.

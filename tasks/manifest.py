@@ -21,13 +21,13 @@ class Row:
 
   Attributes:
     image: Name of the image's file in its source.
-    case_id: What the image belongs to (patient, lesion): what may be classified
-      together, and what is a client where none is named. Empty where the manifest has
-      no cases; then each image is its own.
-    client_id: Who holds the image (patient, hospital), empty where none is named.
-    label: Name of its class, empty where it is unlabelled.
-    split: One of `SPLITS`, or empty where the manifest gives no splits.
-    mask: Name of the file of its mask, empty where it has none.
+    case_id: The case that the image belongs to (patient, lesion). It may be classified
+      as one, and is a client if no client is named. Empty if the manifest has no cases;
+      then each image is its own case.
+    client_id: The holder of the image (patient, hospital), empty if none is named.
+    label: Name of its class, empty if it is unlabelled.
+    split: One of `SPLITS`, or empty if the manifest gives no splits.
+    mask: Name of the file of its mask, empty if it has none.
   """
 
   image: str
@@ -39,7 +39,7 @@ class Row:
 
   @property
   def holder(self) -> str:
-    """Who holds the image: its client, or its case; empty where it has neither."""
+    """The holder of the image: its client, or its case; empty if it has neither."""
     return self.client_id or self.case_id
 
 
@@ -62,7 +62,8 @@ def read_table(
     name: What to call the file in errors.
     content: The file, UTF-8 with or without a byte order mark.
     required: Columns that must be there, with a value in every row.
-    either: Columns of which one must be there; each that is has a value in every row.
+    either: Columns of which one must be there; each present one has a value in every
+      row.
 
   Returns:
     The rows, values by column, without surrounding blanks.
@@ -133,10 +134,10 @@ def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
   Args:
     name: What to call the manifest in errors.
     rows: The rows.
-    wanted: What was asked for; None: cases where the manifest has them.
+    wanted: What was asked for; None: cases if the manifest has them.
 
   Raises:
-    ValueError: Cases are asked for and there are none, or `wanted` is no such thing.
+    ValueError: Cases are asked for and there are none, or `wanted` is neither.
   """
   has_cases = bool(rows[0].case_id)
   if wanted is None:
@@ -154,7 +155,7 @@ def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
 def check(
   name: str, rows: list[Row], files: Iterable[str], classify: str = CASE
 ) -> None:
-  """Checks the rows against each other and against the files that there are.
+  """Checks the rows against each other and against the existing files.
 
   Args:
     name: What to call the manifest in errors.
@@ -164,7 +165,7 @@ def check(
 
   Raises:
     ValueError: An image, a case or a client is in two splits, a case has two clients
-      or, where cases are classified, two labels, an image is listed twice, or a file is
+      or, if cases are classified, two labels, an image is listed twice, or a file is
       unknown.
   """
   for field, what in (('image', 'image'), ('case_id', 'case'), ('client_id', 'client')):
@@ -191,7 +192,7 @@ def check(
 
 
 def _torn(rows: list[Row], field: str, other: str) -> dict[str, list[str]]:
-  """Returns the values of `field` that occur with several of `other`, and these.
+  """Returns the values of `field` with several values of `other`, and the latter.
 
   An empty text is no value.
   """
@@ -204,7 +205,7 @@ def _torn(rows: list[Row], field: str, other: str) -> dict[str, list[str]]:
 
 
 def _check_one(name: str, rows: list[Row], field: str, what: str) -> None:
-  """Checks that the images of a case that have a label, or a client, have the same."""
+  """Checks that all images of a case that have a label (or client) have the same."""
   torn = _torn(rows, 'case_id', field)
   if torn:
     shown = [f'{case} ({some(found)})' for case, found in torn.items()]

@@ -2,10 +2,10 @@
 
 A mask is an image file of its image's size or proportions, in which the object is
 bright: its pixels are those above half of the file's largest number. Masks are cropped
-as images are. They are found in one of three ways:
+like images. They are found in one of three ways:
 
 - In a folder of masks, by the image's name with any suffix, with or without
-  `_segmentation` behind it (HAM10000: ISIC_0024306.jpg and
+  `_segmentation` after it (HAM10000: ISIC_0024306.jpg and
   ISIC_0024306_segmentation.png): in the same folders as the image, or anywhere if only
   one image has that name.
 - By the column `mask` of the manifest.
@@ -42,7 +42,7 @@ class Masks:
 
   Attributes:
     pixels: bool [m, size, size].
-    rows: int64 [n], by example_id: the row of each image's mask, -1 where it has none.
+    rows: int64 [n], by example_id: the row of each image's mask, -1 if it has none.
     report: Lines that say what was left out.
   """
 
@@ -54,7 +54,7 @@ class Masks:
     """Returns positions of the examples that have a mask, int64 [k], and the masks.
 
     Args:
-      examples: Of the task.
+      examples: Examples of the task.
     """
     rows = self.rows[examples.example_id]
     positions = np.flatnonzero(rows >= 0)
@@ -62,11 +62,11 @@ class Masks:
 
 
 def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) -> Masks:
-  """Loads the masks of a task's images, resized to the size of these.
+  """Loads the masks of a task's images, resized to the size of the images.
 
   Args:
-    task: Whose images are files.
-    mask_dir: The folder or .tar of masks; None: the manifest names them, or they lie
+    task: A task whose images are files.
+    mask_dir: The folder or .tar of masks; None: the manifest names them, or they are
       among the images.
 
   Raises:
@@ -103,7 +103,7 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
   readable = [k for k, why in zip(found, reasons, strict=True) if why is None]
   rows = np.full([len(files.images)], -1, np.int64)
   rows[readable] = np.arange(len(readable))
-  # Several images may have one mask.
+  # Several images may share a mask.
   wrong = {mask: why for mask, why in zip(found.values(), reasons, strict=True) if why}
   for split, examples in task.splits().items():
     if not np.any(rows[examples.example_id] >= 0):
@@ -121,7 +121,7 @@ def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[in
   """Returns the mask of each image that has one, by the image's number.
 
   Raises:
-    ValueError: An image has two.
+    ValueError: An image has two masks.
   """
   by_place, by_name = collections.defaultdict(list), collections.defaultdict(list)
   for file in files:
@@ -133,7 +133,7 @@ def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[in
   found = {}
   for number, image in enumerate(images):
     masks = by_place.get(posixpath.splitext(image)[0], [])
-    # A name that several images have does not say whose mask it is.
+    # A name that several images share does not say whose mask it is.
     if not masks and count[_stem(image)] == 1:
       masks = by_name.get(_stem(image), [])
     if len(masks) > 1:
@@ -168,7 +168,7 @@ def _decode_all(
 
   Returns:
     The masks that can be read, bool [m, size, size], in the order of `found`; and for
-    each of `found` why it cannot be read, None where it can.
+    each of `found` why it cannot be read, None if it can.
 
   Raises:
     ValueError: A mask has other proportions than its image.
@@ -182,10 +182,10 @@ def _decode_all(
         own = ImageOps.exif_transpose(image).size if _turned(image) else image.size
     except MemoryError:
       raise
-    # As of images: decoders raise anything at all for a damaged file.
+    # As with images: decoders may raise anything for a damaged file.
     except Exception as error:
       return images.why_unreadable(error)
-    # A pixel more or less is rounding, where one of them was resized.
+    # A pixel more or less is rounding, if one of the two was resized.
     if abs(shape[0] * own[1] - shape[1] * own[0]) > sum(own):
       raise ValueError(
         f'The mask {mask} is {shape[0]} x {shape[1]} and its image {names[number]} '
@@ -212,7 +212,7 @@ def _decode_all(
 
 
 def _turned(image: Image.Image) -> bool:
-  """Returns whether the file says that the image is to be turned (EXIF)."""
+  """Returns whether the file says that the image must be turned (EXIF)."""
   return image.getexif().get(0x0112, 1) != 1
 
 
@@ -224,15 +224,15 @@ def decode(content: bytes, size: int) -> tuple[tuple[int, int], np.ndarray]:
     size: Height and width of the result, in pixels.
 
   Returns:
-    Width and height of the file's image, upright; and bool [size, size]: of its central
-    square, the pixels of which at least half is of the object.
+    Width and height of the file's image, upright; and bool [size, size]: the pixels of
+    its central square at least half of which shows the object.
 
   Raises:
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
   with Image.open(io.BytesIO(content)) as image:
     upright = ImageOps.exif_transpose(image)
-    # One number a pixel is taken as it is: converted, more than 8 bits would be cut.
+    # One number per pixel is kept as it is: conversion would cut more than 8 bits.
     whole = upright.mode in ('L', '1', 'F') or upright.mode.startswith('I')
     values = np.asarray(upright if whole else upright.convert('RGB').convert('L'))
     numbers = values.astype(np.float64)

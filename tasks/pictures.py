@@ -1,4 +1,4 @@
-"""Loads a folder of images without a manifest, as a given encoder takes them."""
+"""Loads a folder of images without a manifest, in the form that an encoder takes."""
 
 import os
 import pathlib
@@ -18,9 +18,9 @@ class Pictures(NamedTuple):
   """Images with the names of their files.
 
   Attributes:
-    names: Of the files, relative to the folder, as `sources.printable` has them.
+    names: Names of the files, relative to the folder, as of `sources.printable`.
     images: uint8 [n, height, width, channels].
-    unreadable: For each file that is left out the reason.
+    unreadable: The reason for each file that is left out.
   """
 
   names: tuple[str, ...]
@@ -32,9 +32,9 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
   """Loads all images of a folder or .tar, and of the folders within it.
 
   Args:
-    path: The folder or .tar file. What has no suffix of an image is passed over.
+    path: The folder or .tar file. Files without the suffix of an image are skipped.
     image_shape: Height, width and channels that an encoder takes: pictures are cropped
-      to squares, and of one channel it is their brightness.
+      to squares, and a single channel holds their brightness.
 
   Raises:
     ValueError: There are no images, none can be read, or the shape is not that of

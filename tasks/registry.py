@@ -21,7 +21,7 @@ from tff_ssl.computing import checks
 
 @dataclasses.dataclass(frozen=True)
 class _Request:
-  """The arguments of `load`, each task taking those it knows."""
+  """The arguments of `load`; each task takes those that it knows."""
 
   data_dir: str | os.PathLike[str] | None
   image_size: int | None
@@ -62,7 +62,7 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size),
 }
 TASKS = tuple(_LOADERS)
-# Tasks that read files of the user's own.
+# Tasks that read the user's own files.
 OF_FILES = (
   'ham10000',
   'ham10000_records',
@@ -77,7 +77,7 @@ OF_FILES = (
 
 @dataclasses.dataclass(frozen=True)
 class Outline:
-  """What is known of a task before its data are read.
+  """What is known about a task before its data are read.
 
   Attributes:
     has_clients: Whether its data name clients.
@@ -96,7 +96,7 @@ def outline(
   classify: str | None = None,
   folders: str | None = None,
 ) -> Outline:
-  """Returns what headers and flags tell of a task; the arguments are `load`'s.
+  """Returns what headers and flags say about a task; the arguments are `load`'s.
 
   Raises:
     ValueError: The data are missing or wrong, as far as headers and flags show it.
@@ -110,7 +110,7 @@ def outline(
     columns = cases.columns(data_dir)
     has_cases = 'case_id' in columns and classify != manifest.IMAGE
     return Outline(
-      # Of images that are classified one by one, cases are the clients.
+      # If images are classified one by one, their cases are the clients.
       has_clients='client_id' in columns or ('case_id' in columns and not has_cases),
       has_cases=has_cases,
       has_labels='label' in columns,
@@ -140,10 +140,10 @@ def load(
       tiny_imagenet, TFF's cache folder for gld23k, the .npz, .csv or .parquet file
       for features; the others need none.
     image_size: Height and width of the images, in pixels; None for the task's own.
-    download: Whether data that are not there may be downloaded (TFDS).
-    seed: Seed of the split into train and test cases, where none is published.
-    classify: Of cases, what is classified: see `cases.load`.
-    folders: Of folder, what folders mean: see `folders.load`; None: nothing.
+    download: Whether missing data may be downloaded (TFDS).
+    seed: Seed of the split into train and test cases, if none is published.
+    classify: For cases, what is classified: see `cases.load`.
+    folders: For folder, what folders mean: see `folders.load`; None: nothing.
 
   Returns:
     The task.

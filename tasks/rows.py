@@ -25,11 +25,11 @@ def read(name: str, content: bytes) -> tuple[list[str], list[Row]]:
     content: The file, UTF-8 with or without a byte order mark.
 
   Returns:
-    The columns, and the rows; lines without any text are passed over.
+    The columns, and the rows; lines without any text are skipped.
 
   Raises:
-    ValueError: The file is not UTF-8 or no CSV, two columns have one name, or a row has
-      not as many cells as the header, empty ones at its end aside.
+    ValueError: The file is not UTF-8 or no CSV, two columns have the same name, or a
+      row does not have as many cells as the header, apart from empty ones at its end.
   """
   columns = header(name, content)
   reader = csv.reader(io.StringIO(_text(name, content), newline=''))
@@ -55,7 +55,7 @@ def header(name: str, content: bytes) -> list[str]:
   """Returns the columns of a CSV file; the arguments are those of `read`.
 
   Raises:
-    ValueError: The first row is no CSV, or two columns have one name.
+    ValueError: The first row is no CSV, or two columns have the same name.
   """
   reader = csv.reader(io.StringIO(_text(name, content), newline=''))
   try:

@@ -1,7 +1,7 @@
 """Reads files by name from a folder or an uncompressed .tar.
 
-The data may be a stranger's: only regular files inside the folder are read, of at most
-1 GiB each.
+The data may come from strangers: only regular files inside the folder are read, of at
+most 1 GiB each.
 """
 
 import os
@@ -19,8 +19,8 @@ class Source(Protocol):
 
   Attributes:
     path: The folder or .tar file.
-    names: Names of all files, in the order in which they are best read; folders are
-      separated by '/'.
+    names: Names of all files, in the best order for reading; folders are separated by
+      '/'.
   """
 
   path: pathlib.Path
@@ -40,8 +40,8 @@ _MAX_BYTES = 2**30
 class FolderSource:
   """The files of a folder and of the folders within it.
 
-  Regular files alone: reading a pipe would never end, and neither would a device. A
-  link is a file where it leads to one in this folder.
+  Only regular files: reading a pipe or a device would never end. A link counts as a
+  file if it leads to one in this folder.
   """
 
   def __init__(self, path: pathlib.Path) -> None:
@@ -53,7 +53,7 @@ class FolderSource:
 
   def _list(self, start: str, found: list[str]) -> None:
     """Adds the names of a folder's files, which begin with `start`, to those found."""
-    # Strings: for 200,000 files, paths take seconds.
+    # Strings: for 200,000 files, path objects take seconds.
     with os.scandir(f'{self.path}/{start}') as entries:
       listed = sorted(entries, key=lambda entry: entry.name)
     for entry in listed:
@@ -62,21 +62,21 @@ class FolderSource:
       ):
         found.append(start + entry.name)
     for entry in listed:
-      # Hidden folders hold no data: ours is the cache.
+      # Hidden folders hold no data; one of them is our cache.
       if entry.is_dir(follow_symlinks=False) and not entry.name.startswith('.'):
         self._list(f'{start}{entry.name}/', found)
 
   def _leads_inside(self, entry: os.DirEntry[str]) -> bool:
     """Returns whether a link leads to a regular file in this folder."""
     target = os.path.realpath(entry.path)
-    # Not the entry's own `is_file`, which raises where links lead in a circle.
+    # Not the entry's own `is_file`, which raises if links lead in a circle.
     return target.startswith(f'{self._root}/') and pathlib.Path(target).is_file()
 
   def read(self, name: str) -> bytes:
     """The content of a file.
 
     Raises:
-      OSError: It is larger than 1 GiB, or cannot be read.
+      OSError: The file is larger than 1 GiB, or cannot be read.
     """
     path = self.path / name
     _check_size(name, path.stat().st_size)
@@ -94,8 +94,8 @@ class FolderSource:
 class TarSource:
   """The files of an uncompressed .tar.
 
-  Where each file lies in it is kept in the cache: to read the headers of 200,000 takes
-  several seconds.
+  The place of each file in it is kept in the cache: reading the headers of 200,000
+  files takes several seconds.
   """
 
   def __init__(self, path: pathlib.Path) -> None:
@@ -119,7 +119,7 @@ class TarSource:
       raise ValueError(
         f'{self.path} is not a readable uncompressed .tar file: {error}.'
       ) from error
-    # Of files of the same name the last counts, as when they are unpacked.
+    # Of files with the same name the last counts, as when they are unpacked.
     pieces = {m.name.removeprefix('./'): (m.offset_data, m.size) for m in members}
     array = np.array(list(pieces.values()), np.int64).reshape(-1, 2)
     np.save(folder / 'pieces.npy', array)
@@ -129,11 +129,11 @@ class TarSource:
     """The content of a file.
 
     Raises:
-      OSError: It is larger than 1 GiB, or the archive ends within it.
+      OSError: The file is larger than 1 GiB, or the archive ends within it.
     """
     start, size = self._pieces[name]
     _check_size(name, size)
-    # A handle of its own for each thread.
+    # Each thread needs its own handle.
     with self.path.open('rb') as file:
       file.seek(start)
       content = file.read(size)
@@ -175,13 +175,13 @@ def printable(name: str) -> str:
   r"""Returns a file's name as text that can be printed and written.
 
   Args:
-    name: Of a `Source`. Bytes that are not UTF-8 become escapes, as in '\udce4'.
+    name: Name in a `Source`. Bytes that are not UTF-8 become escapes, as in '\udce4'.
   """
   return name.encode('utf-8', 'backslashreplace').decode('utf-8')
 
 
 def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:
-  """The file of one of these names that lies in the fewest folders, or None."""
+  """The file with one of these names that is in the fewest folders, or None."""
   found = [name for name in source.names if name.rpartition('/')[2] in file_names]
   found.sort(key=lambda name: (name.count('/'), name))
   return found[0] if found else None

@@ -13,13 +13,13 @@ def hold_out_cases(
 ) -> np.ndarray:
   """Chooses the test cases, the same fraction of the cases of every label.
 
-  A case counts as of its most frequent label (the lower of two equally frequent
-  ones), the unlabelled being a label of their own. A label with one case has none in
-  the test split, any other has at least one in each.
+  A case counts for its most frequent label (the lower of two equally frequent ones);
+  unlabelled examples count as a label of their own. A label with one case has none in
+  the test split; any other label has at least one in each split.
 
   Args:
     cases: int64 [n], the case of each example.
-    labels: int32 [n], the label of each example, -1 where it has none.
+    labels: int32 [n], the label of each example, -1 for none.
     fraction: Fraction of the cases to hold out, between 0 and 1.
     seed: Same seed, same split.
     what: What to call cases in the error.

@@ -1,14 +1,15 @@
 """Tabular data: examples with a vector of `features`, from a file or scikit-learn.
 
-A .npz file holds `features` (numbers [n, d]), where there are any `label` (integers [n]
-from 0, -1: none) and, where the split is given, `test` (bool [n]). A .csv file has a
-header; its column `label` holds the class (empty: none), the column `split` `train` or
-`test`, if it has these, and all other columns are features, but for an index that
-pandas wrote without a name. So has a .parquet file. Without a split a fifth of every
-class is the test split, the same in each run. Without a label nothing is labelled.
+A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] from 0,
+-1: none) and, if the split is given, `test` (bool [n]). A .csv file has a header. If it
+has a column `label`, this holds the class (empty: none); if it has a column `split`,
+this holds `train` or `test`. All other columns are features, except an index that
+pandas wrote without a name. The same holds for a .parquet file. Without a split, a
+fifth of every class is the test split, the same in each run. Without a label, nothing
+is labelled.
 
-Features are standardised by mean and deviation of the training examples; one that is
-constant there becomes 0.
+Features are standardised by mean and deviation of the training examples; a feature that
+is constant there becomes 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ def load_bundled(name: str) -> task_lib.Task:
     name: One of `BUNDLED`: 178 wines of 3 growers with 13 measurements, or 569 tumours,
       benign or malignant, with 30.
   """
-  # Imported here, as it takes seconds that the other tasks need not wait for.
+  # Imported here: it takes seconds, for which the other tasks need not wait.
   from sklearn import datasets
 
   table = {
@@ -54,13 +55,13 @@ def load_bundled(name: str) -> task_lib.Task:
 
 
 def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
-  """Loads a table of one's own.
+  """Loads a user's own table.
 
   Args:
     path: A .npz, .csv or .parquet file (see the module).
 
   Raises:
-    ValueError: There is no such file, or what it holds is not as it must be.
+    ValueError: There is no such file, or its content is not as it must be.
   """
   table = _found(path)
   readers = {'.npz': _read_npz, '.csv': _read_csv, '.parquet': _read_parquet}
@@ -89,10 +90,10 @@ def has_label(path: str | os.PathLike[str] | None) -> bool:
   """Returns whether a table has labels; reads no row.
 
   Args:
-    path: As of `load_file`.
+    path: As in `load_file`.
 
   Raises:
-    ValueError: As of `load_file`, of what is seen without a row.
+    ValueError: As in `load_file`, as far as it shows without reading rows.
   """
   table = _found(path)
   if table.suffix == '.csv':
@@ -108,7 +109,7 @@ def has_label(path: str | os.PathLike[str] | None) -> bool:
 
 @contextlib.contextmanager
 def _npz(path: pathlib.Path) -> Iterator[np.lib.npyio.NpzFile]:
-  """Opens a .npz file; what is damaged in it is a ValueError with its path."""
+  """Opens a .npz file; raises a ValueError with its path if it is damaged."""
   try:
     opened = np.load(path, allow_pickle=False)
     if isinstance(opened, np.ndarray):
@@ -120,7 +121,7 @@ def _npz(path: pathlib.Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 
 def _parquet_columns(path: pathlib.Path) -> list[str]:
-  # Imported here, as only such a file needs it.
+  # Imported here: only such a file needs it.
   import pyarrow as pa
   from pyarrow import parquet
 
@@ -140,7 +141,7 @@ def build(
   """Makes a task of a table.
 
   Args:
-    name: Of the task.
+    name: Name of the task.
     features: Numbers [n, d].
     label: Integers [n], -1 for none.
     label_names: Names of the classes.
@@ -208,7 +209,7 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
   label = held.get(_LABEL)
   if label is None:
     label = np.full(np.shape(held[FEATURES])[:1], -1)
-  # `build` refuses labels of a wrong type or range; no names are made for these.
+  # `build` rejects labels of a wrong type or range; no names are made for these.
   most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
   classes = range(min(most + 1, len(label)))
   return build(FEATURES, held[FEATURES], label, [*map(str, classes)], held.get('test'))
@@ -223,7 +224,7 @@ def _read_csv(path: pathlib.Path) -> task_lib.Task:
 
 
 def _read_parquet(path: pathlib.Path) -> task_lib.Task:
-  # Imported here, as only this needs it.
+  # Imported here: only this needs it.
   import pyarrow as pa
   from pyarrow import parquet
 
@@ -246,8 +247,8 @@ def _of_columns(
   """Makes a task of columns by name.
 
   Args:
-    path: Where they are from.
-    columns: Cells of label and split as text, of the others numbers or their text.
+    path: The file that they are from.
+    columns: Cells of label and split as text; other cells as numbers or their text.
     lines: The number of each row, for errors.
   """
   count = len(lines)

@@ -22,12 +22,12 @@ class Examples:
     fields: What encoders read, by name: `image` (uint8 [n, height, width, channels]),
       or others, such as `left` and `right` of two modalities or the `features` of a
       table (float32 [n, d]). Fields of uint8 are images; all fields have n rows.
-    label: int32 [n], -1 where an example is unlabelled.
+    label: int32 [n], -1 for an unlabelled example.
     example_id: int64 [n], unique over all splits of the task.
-    case: int64 [n], the case (patient, lesion) that an example belongs to: what may be
-      classified together.
-    client: int64 [n], who holds the example by nature (patient, hospital), all of a
-      case; None where each case is a client.
+    case: int64 [n], the case (patient, lesion) that an example belongs to; it may be
+      classified as one.
+    client: int64 [n], the natural holder of the example (patient, hospital), the same
+      for all of a case; None if each case is a client.
   """
 
   fields: Mapping[str, np.ndarray]
@@ -74,7 +74,7 @@ class Examples:
     """Returns a field by its name.
 
     Raises:
-      ValueError: There is none of that name.
+      ValueError: There is no field of that name.
     """
     if name not in self.fields:
       raise ValueError(
@@ -93,7 +93,7 @@ class Examples:
 
   @property
   def holder(self) -> np.ndarray:
-    """Who holds each example by nature: its client, or its case; int64 [n]."""
+    """The natural holder of each example: its client, or its case; int64 [n]."""
     return self.case if self.client is None else self.client
 
   def with_fields(self, **fields: np.ndarray) -> 'Examples':
@@ -141,8 +141,8 @@ class Files:
   Attributes:
     path: The folder or .tar file.
     images: Name of each image in it, by example_id.
-    masks: Name of each image's mask, likewise, '' where it has none; empty where none
-      is listed.
+    masks: Name of each image's mask, likewise, '' if it has none; empty if none is
+      listed.
   """
 
   path: pathlib.Path
@@ -171,17 +171,16 @@ class Task:
 
   Attributes:
     name: The name in the registry.
-    label_names: Names of the classes; empty where nothing is labelled.
+    label_names: Names of the classes; empty if nothing is labelled.
     train: Examples to pretrain on.
     test: Examples to evaluate on.
     validation: Examples to choose settings on, or None.
-    case_level: Whether a case, rather than an image, is what is classified.
+    case_level: Whether cases, rather than images, are classified.
     report: Lines that say what was left out.
-    case_names: Names of the cases, in lexicographic order; empty where they have none.
-    client_names: Names of the clients, likewise, where examples have clients.
+    case_names: Names of the cases, in lexicographic order; empty if they have none.
+    client_names: Names of the clients, likewise, if examples have clients.
     scaling: For a table: the mean that was subtracted from each feature, and the factor
-      that it was then multiplied by, 0 for a constant one; None where nothing was
-      scaled.
+      by which it was then multiplied, 0 for a constant one; None if nothing was scaled.
     described: Descriptions of the classes in one of two modalities, if there are any.
     files: Where the images come from, if they are files.
   """
@@ -241,7 +240,7 @@ class Task:
         raise ValueError(f'Task {self.name!r} has a case of two clients.')
 
   def splits(self) -> dict[str, Examples]:
-    """The splits that there are, by name."""
+    """The existing splits, by name."""
     splits = {'train': self.train, 'validation': self.validation, 'test': self.test}
     return {name: examples for name, examples in splits.items() if examples is not None}
 
@@ -277,7 +276,7 @@ class Task:
 
   @property
   def holder_names(self) -> tuple[str, ...]:
-    """Names of those who hold examples: see `Examples.holder`."""
+    """Names of the holders of examples: see `Examples.holder`."""
     return self.case_names if self.train.client is None else self.client_names
 
   def describe(self) -> str:
@@ -300,7 +299,7 @@ class Task:
     return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
 
   def warnings(self) -> list[str]:
-    """Sentences on what is likely to be a mistake in the data."""
+    """Sentences on likely mistakes in the data."""
     known, tested = (
       set(np.unique(examples.label[examples.label >= 0]).tolist())
       for examples in (self.train, self.test)

@@ -20,7 +20,7 @@ class Source:
   """One data set in TFDS's folder.
 
   Attributes:
-    name: TFDS's.
+    name: TFDS's name for it.
   """
 
   def __init__(
@@ -29,13 +29,13 @@ class Source:
     """Prepares the data set if it is not prepared.
 
     Args:
-      name: TFDS's.
+      name: TFDS's name for it.
       data_dir: TFDS's folder; None for its default ($TFDS_DATA_DIR,
         ~/tensorflow_datasets).
-      download: Whether TFDS may download and prepare what is not prepared.
+      download: Whether TFDS may download and prepare missing data.
 
     Raises:
-      ValueError: The data set is not prepared, and is not or cannot be downloaded.
+      ValueError: The data set is not prepared, and may not or cannot be downloaded.
     """
     default = os.environ.get('TFDS_DATA_DIR', '~/tensorflow_datasets')
     self.name = name
@@ -70,7 +70,7 @@ def load_task(
 
   Args:
     source: The data set.
-    image_size: Height and width, in pixels; None for the native ones.
+    image_size: Height and width, in pixels; None for the native size.
     read: (builder, 'train' or 'test') -> images uint8 [n, image_size, image_size, C]
       and labels int32 [n], in an order that does not depend on the machine.
 
@@ -141,7 +141,7 @@ def _prepare(name: str, root: pathlib.Path, download: bool) -> Any:
     )
   try:
     builder.download_and_prepare()
-  # TFDS raises anything at all: no network, a wrong checksum, no space.
+  # TFDS may raise anything: no network, a wrong checksum, no space.
   except Exception as error:
     reason = str(error).strip().split('\n')[0]
     raise ValueError(

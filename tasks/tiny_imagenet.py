@@ -1,10 +1,11 @@
 """Tiny-ImageNet: 200 classes of 500 training images of 64 x 64, and 50 to test on.
 
-The class project of Stanford's CS231N, 2015, of images of ImageNet. Read as it is
+The class project of Stanford's CS231N, 2015, of images of ImageNet. It is read as
 published (tiny-imagenet-200.zip, unpacked, or a .tar of it):
-`train/nXXXXXXXX/images/*.JPEG`, a folder a class, and `val/images/*.JPEG` with their
-classes in `val/val_annotations.txt`. Its validation images are the test split, as in
-papers, for the labels of its test images are not published; those are left out.
+`train/nXXXXXXXX/images/*.JPEG`, one folder per class, and `val/images/*.JPEG` with
+their classes in `val/val_annotations.txt`. Its validation images are the test split, as
+in papers, because the labels of its test images are not published; the test images are
+left out.
 """
 
 import os

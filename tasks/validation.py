@@ -1,8 +1,8 @@
-"""A validation split held out of the training examples: to choose rounds and settings.
+"""A validation split held out of the training examples, to choose rounds and settings.
 
-Whole cases, or whole clients where the data name these (`Examples.holder`), the same
-share of every label, and the same ones in each run of a task: as those of the test
-split, they do not depend on a run's seed.
+It has whole cases, or whole clients if the data name these (`Examples.holder`), with
+the same share of every label. Like the test split, it is the same in each run of a
+task: it does not depend on a run's seed.
 """
 
 import dataclasses
@@ -17,13 +17,13 @@ def hold_out(task: task_lib.Task, share: float, seed: int = 0) -> task_lib.Task:
   """Moves a share of the labelled training examples to a validation split.
 
   Args:
-    task: One without a validation split.
-    share: Of the cases (or clients, or single examples) of every label, in (0, 1). A
-      label of one case keeps it in training.
+    task: A task without a validation split.
+    share: Share of the cases (or clients, or single examples) of every label, in
+      (0, 1). A label with one case keeps it in training.
     seed: Same seed, same split.
 
   Returns:
-    The task with the others as its training split.
+    The task with the other examples as its training split.
 
   Raises:
     ValueError: The share is out of range, the task has a validation split of its own or

@@ -3,9 +3,9 @@
 Galen Andrew, Om Thakkar, H. Brendan McMahan, Swaroop Ramaswamy. Differentially
 Private Learning with Adaptive Clipping. NeurIPS 2021.
 
-The number of clients within the norm is released too. Its noise has a standard
-deviation of a twentieth of the clients (or of z, if that is more, so that most of the
-privacy budget is left for the values); the multiplier z covers both releases.
+The number of clients within the norm is released too. The standard deviation of its
+noise is a twentieth of the clients, or z if z is larger: that leaves most of the
+privacy budget for the values. The multiplier z covers both releases.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ class AdaptiveClip:
 
   Attributes:
     quantile: gamma, the share of clients that should be within the norm.
-    clients_per_round: m, the divisor of the number of clients within the norm.
+    clients_per_round: m, by which the number of clients within the norm is divided.
     learning_rate: eta. In a round in which a share b of the clients is within the norm,
       noise included, the norm is multiplied by exp(-eta (b - gamma)).
   """
@@ -46,13 +46,13 @@ def build_sum(
 
   Args:
     adaptive: How the clip norm changes.
-    noise_multiplier: z, the standard deviation of the noise over the clip norm, of the
-      sum and of the number of clients within the norm together.
+    noise_multiplier: z, the standard deviation of the noise over the clip norm, for the
+      sum and the number of clients within the norm together.
     clip: The first round's clip norm: the largest l2 norm of a client's value.
   """
   clients = float(adaptive.clients_per_round)
-  # Of the number of clients within the norm, each counted as +-1/2: the multiplier of
-  # this release is twice the deviation.
+  # Of the noise on the number of clients within the norm. Each client counts as +-1/2,
+  # so that the multiplier of this release is twice the deviation.
   deviation = max(clients / 20, noise_multiplier)
   own = (noise_multiplier**-2 - (2 * deviation) ** -2) ** -0.5
   # Not TFF's `gaussian_adaptive`, which divides the sum by the clients.

@@ -1,9 +1,9 @@
 """Which factory each value that leaves a client goes through.
 
 An algorithm takes one `Aggregation`. `plain` sums in the clear. `secure` uses secure
-sums throughout, so that the server learns only totals. `private` clips what is computed
-from a client's examples and adds noise to its sum (central differential privacy), for
-all but the counts; `private_rounds` states the noise for all releases of a round
+sums throughout, so that the server learns only totals. `private` clips every value
+computed from a client's examples, except counts, and adds noise to its sum (central
+differential privacy). `private_rounds` states the noise for all releases of a round
 together. With `distributed` the clients add the noise themselves, under secure sums.
 """
 
@@ -23,7 +23,7 @@ from tff_ssl.aggregators import statistics as statistics_lib
 from tff_ssl.aggregators import withheld
 from tff_ssl.computing import checks
 
-# An l2 norm that no sum of clients reaches.
+# An l2 norm that no sum over clients reaches.
 _UNCLIPPED = 2.0**60
 
 
@@ -38,20 +38,20 @@ class Aggregation:
       `StatisticsFactory`).
     metrics: Floating metrics, weighted by example count.
     counts: Integer counts, summed.
-    packs: How the same is done where each value holds many simulated clients; None: it
-      cannot be done, and each client must be a value of its own.
-    noised: Whether noise is added, so that nothing that arrives is 0.
-    noise_multiplier: If noise is added, its standard deviation over the clip norm, of
+    packs: How packs are aggregated, where each value holds many simulated clients.
+      None: packs are not possible, and each client must be a value of its own.
+    noised: Whether noise is added, so that no value that arrives is 0.
+    noise_multiplier: If noise is added, its standard deviation over the clip norm, for
       each value that is released.
     is_gaussian: If noise is added, whether it is Gaussian. Other noise is accounted for
       as Gaussian, but without amplification by sampling, which is not known for it.
     releases_metrics: Whether metrics leave the clients; if not, 0 arrives in their
       place.
-    expected: If the sizes of cohorts are random and must not be told, the numbers that
-      take the place of each round's counts; None: clients and examples are counted.
-    divided: If noise is stated for a round, a function from how many values a round
-      releases to the aggregation for such rounds, which the builder calls; None: the
-      noise is that of each release.
+    expected: If the sizes of cohorts are random and must not be revealed, the numbers
+      that replace each round's counts; None: clients and examples are counted.
+    divided: If noise is stated for a round, a function from the number of values that a
+      round releases to the aggregation for such rounds; the builder calls it. None: the
+      noise is stated for each release.
   """
 
   updates: tff.aggregators.WeightedAggregationFactory
@@ -72,13 +72,13 @@ class Packs:
   """How packs of clients are aggregated, and how each client in them is clipped.
 
   Attributes:
-    aggregation: Combines packs: each value is the mean over the pack's clients, each
-      weight the sum of theirs.
+    aggregation: Combines packs: each value is the mean over the pack's clients, and
+      each weight is the sum of their weights.
     clip_norms: By the name of what a client sends ('update', 'statistics', 'metrics'),
       the l2 norm to which n_k times each client's value is clipped before the pack is
-      summed. What is not named is not clipped.
+      summed. Values that are not named are not clipped.
     unmasked: Whether packs are summed in the clear although clients would mask what
-      they send, which only a simulation may do.
+      they send. Only a simulation may do this.
   """
 
   aggregation: Aggregation
@@ -111,7 +111,7 @@ def secure(
 
   Returns:
     The aggregation. It runs where secure sums exist: `context.in_process` and
-    `tff.backends.test` simulate them, TFF's native runtime refuses them.
+    `tff.backends.test` simulate them; TFF's native runtime refuses them.
 
   Raises:
     ValueError: If a bound is not positive and finite.
@@ -154,23 +154,24 @@ def private(
     - The server itself sees every client's clipped value: it is trusted, and what it
       releases (model, statistics, metrics) is protected.
     - Example counts n_k and the counts of clients are summed in the clear, and the
-      sums are divided by the exact total. The guarantee holds for clients whose counts
-      may be known. With `expected` nothing is counted, and sums are divided by that.
+      other sums are divided by the exact total. The guarantee holds for clients whose
+      counts may be known. With `expected` nothing is counted, and sums are divided by
+      the expected numbers.
     - Updates, statistics and metrics are separate releases, each at `noise_multiplier`:
-      account for every one that an algorithm makes in a round, which
-      `federated.releases.of_round` lists. DCCO makes all three, FedAvg the first and
-      the last, and with batch norm all three.
+      account for every release that an algorithm makes in a round;
+      `federated.releases.of_round` lists them. DCCO makes all three, FedAvg the first
+      and the last, or all three with batch norm.
     - The noise is drawn without the run's seed: no two runs are equal.
 
   Args:
     noise_multiplier: Standard deviation of the noise over the clip; positive.
     update_clip: l2 norm to which n_k times a client's model update is clipped.
-    statistics_clip: The same of n_k times its encoding or population statistics.
-    metrics_clip: The same of n_k times its floating metrics; None: they do not leave
+    statistics_clip: The same for n_k times its encoding or population statistics.
+    metrics_clip: The same for n_k times its floating metrics; None: they do not leave
       the client.
     adaptive: How the clip norms change from round to round, beginning with those
-      given; None: they stay. With it clients cannot be packed, for each one's norm is
-      compared with the clip norm.
+      given; None: they stay. With it clients cannot be packed because each client's
+      norm is compared with the clip norm.
     expected: For cohorts that each client joins independently at random
       (`sampling.PoissonCohorts`): the expected numbers of a round.
 
@@ -199,8 +200,8 @@ def private(
     {name: _noised_sum(noise_multiplier, norm) for name, norm in clip_norms.items()},
     *_known(expected),
   )
-  # In packs each client is clipped inside. What is left to add is the same noise, with
-  # a norm that clips nothing: a power of two, by which it is scaled exactly.
+  # Packs clip each client inside. Only the same noise remains to be added, with a norm
+  # that clips nothing: a power of two, by which the noise is scaled exactly.
   noise_only = _noised(
     noise_multiplier,
     {
@@ -223,12 +224,13 @@ def private_rounds(
 ) -> Aggregation:
   """Returns `private` with noise that is stated for a round, whatever it releases.
 
-  m Gaussian releases at sqrt(m) z each are together one at z: (sum z_i^-2)^-1/2. The
-  builder counts m, the releases of a round, from the algorithm's phases.
+  m Gaussian releases at sqrt(m) z each are together one release at z:
+  (sum z_i^-2)^-1/2. The builder counts m, the releases of a round, from the algorithm's
+  phases.
 
   Args:
-    noise_multiplier: z, that of all releases of a round together.
-    update_clip: See `private`, as for all that follow.
+    noise_multiplier: z, for all releases of a round together.
+    update_clip: See `private` for this and the following arguments.
     statistics_clip: For statistics.
     metrics_clip: For metrics.
     adaptive: For all clip norms.
@@ -254,13 +256,13 @@ def distributed(
   """Returns differential privacy without a trusted server.
 
   Each client adds its part of the noise before a secure sum (`skellam`): the server
-  sees noised sums alone. As in `private` counts and the n_k are summed without noise,
+  sees only noised sums. Counts and the n_k are summed without noise, as in `private`,
   but under secure sums. Packs of simulated clients are summed in the clear, and the
   noise of all clients is drawn at once: the same noise, without the masks.
 
   Args:
-    noise_multiplier: That of a Gaussian with no more privacy, see `private`; the clip
-      norms are as there.
+    noise_multiplier: That of a Gaussian that is at most as private, see `private`; the
+      clip norms are defined there too.
     update_clip: For updates.
     statistics_clip: For statistics.
     metrics_clip: For metrics; None: they do not leave the client.
@@ -296,7 +298,7 @@ def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
   """Returns `distributed` with noise that is stated for a round (`private_rounds`).
 
   Args:
-    noise_multiplier: z, that of all releases of a round together.
+    noise_multiplier: z, for all releases of a round together.
     *others: See `distributed`.
   """
   return _divided(lambda z: distributed(z, *others), noise_multiplier)
@@ -305,11 +307,11 @@ def distributed_rounds(noise_multiplier: float, *others: Any) -> Aggregation:
 def _divided(
   build: Callable[[float], Aggregation], noise_multiplier: float
 ) -> Aggregation:
-  """Returns an aggregation whose noise is that of all releases of a round together.
+  """Returns an aggregation whose noise is stated for all releases of a round together.
 
   Args:
     build: Noise multiplier of one release -> aggregation.
-    noise_multiplier: That of a round.
+    noise_multiplier: For a round.
   """
 
   def divided(releases: int) -> Aggregation:

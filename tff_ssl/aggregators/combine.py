@@ -1,8 +1,8 @@
-"""Kinds of combination: mean, sum, statistics, and so on, of what clients send.
+"""Kinds of combination of what clients send: mean, sum, statistics, and so on.
 
 A phase of an algorithm (`federated.phases`) names a kind for each value that its
 clients send. The factories themselves come from the `aggregation.Aggregation` that the
-user gives, so that secure or private sums take the place of plain ones everywhere.
+user gives, so that secure or private sums can replace plain ones everywhere.
 """
 
 import abc
@@ -25,10 +25,10 @@ class Kind(abc.ABC):
 
   Attributes:
     clipped_as: Which clip norm of `aggregation.Packs` applies; None: none does.
-    slots: The size of a value's first dimension if a client fills one place of it and
-      leaves zeros in the others (`one_hot(number) x value`): values that must not be
+    slots: The size of a value's first dimension if a client fills one slot of it and
+      leaves zeros in the others (`one_hot(number) x value`). Values that must not be
       mixed then go through one sum, which may be secure or in packs. A device would
-      send its place alone, and only its bytes are counted.
+      send its slot alone, and only the bytes of that slot are counted.
   """
 
   clipped_as: str | None = None
@@ -41,11 +41,11 @@ class Kind(abc.ABC):
     """Returns the aggregation of client values of a type."""
 
   def arrived(self, result: Any) -> Any:
-    """Returns what the server's function is given, from the process's result."""
+    """Returns what the server's function receives, from the process's result."""
     return result
 
   def num_bytes(self, value_type: tff.Type) -> int:
-    """Returns the bytes that one client sends: those of one place, if it has slots."""
+    """Returns the bytes that one client sends; with slots, the bytes of one slot."""
     return communication.num_bytes(value_type) // self.slots
 
 
@@ -56,7 +56,8 @@ class Mean(Kind):
   Attributes:
     factory: The field of the aggregation: 'updates' or 'metrics'.
     clipped_as: See `Kind`.
-    slots: See `Kind`. The mean of a place is over all clients, not its own alone.
+    slots: See `Kind`. The mean of a slot is over all clients, not only those that fill
+      it.
   """
 
   factory: str
@@ -70,7 +71,7 @@ class Mean(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Statistics(Kind):
-  """The weighted mean, `statistics`, with the sum of the weights, `num_examples`."""
+  """The weighted mean, `statistics`, and the sum of the weights, `num_examples`."""
 
   clipped_as: str = 'statistics'
   slots: int = 1
@@ -86,7 +87,7 @@ class Sum(Kind):
 
   Attributes:
     slots: See `Kind`.
-    clipped_as: See `Kind`; what is clipped is the value itself.
+    clipped_as: See `Kind`; the value itself is clipped.
   """
 
   slots: int = 1
@@ -118,14 +119,14 @@ class Total(Kind):
 class GroupMean(Kind):
   """The mean over groups of clients, with the server's model in each.
 
-  What arrives is the result of `groupwise.GroupwiseFactory`: `mean`, `scales`,
-  `examples` and `server_share`. A client tells its group, one-hot, by the value of kind
-  `Local` that is named `by`.
+  The server receives the result of `groupwise.GroupwiseFactory`: `mean`, `scales`,
+  `examples` and `server_share`. A client names its group, one-hot, in the value of kind
+  `Local` called `by`.
 
   Attributes:
     groups: S, at least 1.
-    server_weight: tau, how many clients the server's model counts for in a group.
-    by: Name of the value that tells the group.
+    server_weight: tau, how many clients the server's model counts as in a group.
+    by: Name of the value that gives the group.
     clipped_as: See `Kind`.
   """
 
@@ -143,14 +144,14 @@ class GroupMean(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Local(Kind):
-  """A value that the client needs to combine another one, and does not send."""
+  """A value that a client needs for combining another value, and does not send."""
 
   def create(self, aggregation, value_type):
-    """Raises TypeError, for nothing is combined."""
+    """Raises TypeError because nothing is combined."""
     raise TypeError(f'{self} of {value_type} is not combined by {aggregation}.')
 
   def num_bytes(self, value_type):
-    """Returns 0, for nothing is sent."""
+    """Returns 0 because nothing is sent."""
     del value_type
     return 0
 

@@ -12,10 +12,10 @@ def num_bytes(value_type: tff.Type) -> int:
     value_type: A `tff.TensorType` or a structure of them.
 
   Returns:
-    The sum over tensors of elements times bytes per element, without any framing.
+    The sum over tensors of their elements times bytes per element, without framing.
 
   Raises:
-    ValueError: If a shape is not fully defined, or a type is not of tensors.
+    ValueError: If a shape is not fully defined, or the type is not made of tensors.
   """
   if isinstance(value_type, tff.TensorType):
     if value_type.shape is None or any(d is None for d in value_type.shape):

@@ -1,7 +1,7 @@
-"""Expected numbers of clients and examples, in the place of a round's counts.
+"""Expected numbers of clients and examples, in place of a round's counts.
 
-If each client joins a cohort independently at random, the size of the cohort can tell
-whether a client was in it: sums are then divided by the expected total (McMahan et al.,
+If each client joins a cohort independently at random, the size of the cohort can reveal
+whether a client was in it. Sums are then divided by the expected total (McMahan et al.,
 "Learning Differentially Private Recurrent Language Models", ICLR 2018, the estimator
 f_f).
 """
@@ -22,8 +22,8 @@ class Expected:
   """The expected numbers of a round whose cohort has a random size.
 
   Attributes:
-    clients: Expected clients of a cohort.
-    examples: Expected examples of all of them together.
+    clients: Expected number of clients in a cohort.
+    examples: Expected number of examples of all these clients together.
   """
 
   clients: int
@@ -34,17 +34,17 @@ class Expected:
 
 
 class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
-  """Returns known numbers in the place of sums over clients.
+  """Returns known numbers in place of sums over clients.
 
-  The created process has `next(state, value@CLIENTS)` and ignores the value, of which
-  nothing leaves a client.
+  The created process has `next(state, value@CLIENTS)` and ignores the value: nothing of
+  it leaves a client.
   """
 
   def __init__(self, known: float | Mapping[str, float]):
     """Initializes the factory.
 
     Args:
-      known: The number; or numbers by field, where a field that is not named is 0.
+      known: The number, or numbers by field; a field that is not named is 0.
     """
     self._known = known
 
@@ -52,10 +52,11 @@ class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
     """Creates the process.
 
     Args:
-      value_type: A scalar if one number is known, else a structure of named scalars.
+      value_type: A scalar if `known` is one number, otherwise a structure of named
+        scalars.
 
     Raises:
-      ValueError: If the type does not fit what is known.
+      ValueError: If the type does not fit the known numbers.
     """
     known = self._of(value_type)
 
@@ -81,7 +82,7 @@ class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
     return tff.templates.AggregationProcess(initialize, next_fn)
 
   def _of(self, value_type):
-    """Returns a function that makes the known numbers, as tensors of a type."""
+    """Returns a function that makes the known numbers as tensors of a type."""
     known = self._known
     if not isinstance(known, Mapping):
       if isinstance(value_type, tff.TensorType) and value_type.shape == ():

@@ -5,22 +5,23 @@ Mahoney. Improving Semi-supervised Federated Learning by Reducing the Gradient D
 of Models. IEEE Big Data 2021 (FedRGD); FedSup (Gill, 2023), Algorithm 2.
 
 The clients of a round are dealt into groups of two and three. A group's model is the
-mean of its clients' and the server's, the new model the mean of the groups':
+mean of its clients' models and the server's; the new model is the mean of the groups'
+models:
 
   w = 1/S sum_g (m_g sum_{k in g} n_k/N_g w_k + tau w_server) / (m_g + tau)
 
 with n_k the weight of client k, N_g and m_g the weight and the number of the clients of
 group g that contribute, S the number of groups that have such a client, and tau how
-many clients the server counts for. If clients have equal sizes and tau = 1, a group's
-model is the plain mean of its models; with one group and tau = 0 the whole is FedAvg.
+many clients the server counts as. If clients have equal sizes and tau = 1, a group's
+model is the plain mean of its models. With one group and tau = 0 this is FedAvg.
 
-This is linear in the w_k: client k has the coefficient n_k s_g, where s_g follows from
-two sums over clients, N_g and m_g. These are taken first; what is left is a weighted
-mean with the coefficients, for which secure and private means swap in. A client sends
-one model, as in FedAvg.
+The new model is linear in the w_k: client k has the coefficient n_k s_g, where s_g
+follows from two sums over clients, N_g and m_g. These sums are taken first. A weighted
+mean with the coefficients remains, for which secure and private means swap in. A client
+sends one model, as in FedAvg.
 
-A TFF value may hold many clients (a pack) if all are of one group: its coefficient is
-then that of its clients together.
+A TFF value may hold many clients (a pack) if all belong to one group. Its coefficient
+is then the sum of its clients' coefficients.
 """
 
 import collections
@@ -33,7 +34,7 @@ from tff_ssl.computing import checks
 
 
 def num_groups(num_clients: int) -> int:
-  """Returns how many groups of two and three K clients make; a single client makes one.
+  """Returns how many groups of two and three K clients form; a single one forms one.
 
   Args:
     num_clients: K, at least 1. If K is odd, one group has three.
@@ -72,12 +73,12 @@ def coefficients(
 
   Args:
     weights: N_g, float32 [S].
-    counts: m_g, [S]; where N_g is 0 the group has no client.
+    counts: m_g, [S]; a group with N_g = 0 has no client.
     server_weight: tau, at least 0.
 
   Returns:
-    s_g [S], 0 where the group has no client, and the server's coefficient, a scalar.
-    The server's and sum_g N_g s_g add up to 1, or to 0 if no client contributes.
+    s_g [S], 0 for a group without clients, and the server's coefficient, a scalar.
+    The latter and sum_g N_g s_g add up to 1, or to 0 if no client contributes.
   """
   present = tf.cast(weights > 0, weights.dtype)
   shares = tf.math.divide_no_nan(present, tf.reduce_sum(present))
@@ -90,8 +91,8 @@ def coefficients(
 class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
   """Weighted mean of client values with the coefficients of their groups.
 
-  The created process has `next(state, value@CLIENTS, weight@CLIENTS)`, where a weight
-  is `examples` (float32, n_k, 0 of a discarded client), `clients` (int32, 1, or
+  The created process has `next(state, value@CLIENTS, weight@CLIENTS)`. A weight
+  is `examples` (float32, n_k, 0 for a discarded client), `clients` (int32, 1, or
   how many of a pack contribute) and `group` (int32). The result at the server is `mean`
   (like value; with c_k = n_k s_g, sum c_k v_k / sum c_k), `scales` (s_g, float32 [S]),
   `examples` (float32, sum n_k) and `server_share` (float32).
@@ -110,8 +111,8 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
       groups: S, at least 1.
       server_weight: tau, at least 0.
       mean: The weighted mean that values go through.
-      totals: Sums int32 vectors over clients: the N_g and m_g. Weights are therefore
-        whole numbers.
+      totals: Sums int32 vectors over clients: the N_g and the m_g. Weights are
+        therefore whole numbers.
     """
     check(groups, server_weight)
     self._groups = groups
@@ -135,7 +136,7 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       value_type: Structure of floating tensors.
-      weight_type: That of the factory, or None, which stands for it.
+      weight_type: The factory's `weight_type`; None means the same.
     """
     weight_type = weight_type or self.weight_type
     groups, server_weight = self._groups, self._server_weight

@@ -1,25 +1,25 @@
-"""Secure sums of whole numbers: of counts, and of how many numbers travel."""
+"""Secure sums of whole numbers: counts, and how many parameters are sent."""
 
 import numpy as np
 import tensorflow_federated as tff
 import tree
 
-# More numbers than any model has; those of 2^20 clients have a sum in int64.
+# More parameters than any model has; the sum over 2^20 clients still fits int64.
 _MOST_NUMBERS = 2**40
 
 
 class SecureCountFactory(tff.aggregators.UnweightedAggregationFactory):
   """Sums counts securely, each of them clipped to a bound.
 
-  int32 values count clients and examples, and have the bound that is given. int64 ones
-  count parameters that are sent, eleven millions of a ResNet-18; their bound is 2^40.
+  int32 values count clients and examples; `max_count` is their bound. int64 values
+  count parameters that are sent (eleven million for a ResNet-18); their bound is 2^40.
   """
 
   def __init__(self, max_count: int):
     """Sets the bound.
 
     Args:
-      max_count: Of each count that is not int64.
+      max_count: The bound of each count that is not int64.
     """
     self._max_count = max_count
 

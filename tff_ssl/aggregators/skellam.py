@@ -1,34 +1,36 @@
-"""Sums with noise that the clients add themselves, under secure sums.
+"""Secure sums with noise that the clients add themselves.
 
 Naman Agarwal, Peter Kairouz, Ziyu Liu. The Skellam Mechanism for Differentially Private
 Federated Learning. NeurIPS 2021 (algorithm 1, theorem 3.5).
 
-Each of K clients clips its value to an l2 norm C, rounds it to whole quanta of
-C / 2^16, adds a Skellam variable (the difference of two Poisson variables) with a K-th
-of the noise's variance, and sends that modulo a number through a secure sum. A sum of
-Skellam variables is a Skellam variable: the server sees a sum with all of the noise,
-and no client's value.
+Each of K clients clips its value to an l2 norm C and rounds it to whole quanta of
+C / 2^16. It adds a Skellam variable (the difference of two Poisson variables) with a
+K-th of the noise's variance, and sends the result, modulo a number, through a secure
+sum. A sum of Skellam variables is a Skellam variable: the server sees a sum with all of
+the noise, and no client's value.
 
-With Delta_2 and Delta_1 the norms in quanta that a client can have, and mu the variance
-of all noise, the Renyi divergence of one client more or less is at most
+Let Delta_2 and Delta_1 be the largest l2 and l1 norms, in quanta, of a client's value,
+and mu the variance of all noise. The Renyi divergence of one client more or less is at
+most
 
   eps(alpha) <= alpha Delta_2^2 / (2 mu)
                 + ((2 alpha - 1) Delta_2^2 + 6 Delta_1) / (4 mu^2)
 
-for whole alpha, which is below that of a Gaussian of multiplier z, alpha / (2 z^2), if
+for whole alpha. This is below the divergence alpha / (2 z^2) of a Gaussian of
+multiplier z if
 
   1 / z^2 >= Delta_2^2 / mu + (Delta_2^2 + 3 Delta_1) / mu^2.
 
-`variance` is the least mu for which it is.
+`variance` returns the least such mu.
 
-Deviations: no random rotation, and rounding is to the nearest. With 2^16 quanta to a
-clip norm, rounding adds at most sqrt(d) / 2 of them, which Delta_2 includes; the paper
-saves bits with coarser quanta. All K clients must take part, as they do in a
-simulation: the noise of one that drops out would be missing.
+Deviations: there is no random rotation, and rounding is to the nearest. With 2^16
+quanta to a clip norm, rounding adds at most sqrt(d) / 2 quanta to the norm, which
+Delta_2 includes; the paper saves bits with coarser quanta. All K clients must take
+part, as they do in a simulation: the noise of a client that drops out would be missing.
 
-In packs of simulated clients (`PackedSumFactory`) sums over clients are rounded and get
-all of the noise at once, which has the distribution of the sum of theirs. Rounding a
-sum can move each entry by twice as much, which Delta_2 includes there.
+With packs of simulated clients (`PackedSumFactory`), sums over clients are rounded and
+get all of the noise at once; it is distributed as the sum of the clients' noise.
+Rounding a sum can move each entry by twice as much, which Delta_2 includes there.
 """
 
 import math
@@ -41,7 +43,7 @@ from tff_ssl.computing import checks
 
 # Steps of rounding that make up a clip norm.
 QUANTA = 2**16
-# Standard deviations of noise that fit the modulus; beyond, a sum wraps around.
+# Standard deviations of noise that fit the modulus; beyond them a sum wraps around.
 _ROOM = 12.0
 _MOST_BITS = 62
 
@@ -51,12 +53,12 @@ def sensitivities(dimension: int, rounded_sums: bool = False) -> tuple[float, fl
 
   Args:
     dimension: d of the value.
-    rounded_sums: Whether sums over clients are rounded: one client more or less then
-      moves an entry by its own value and less than one quantum; else by its own value
-      and at most half a quantum.
+    rounded_sums: Whether sums over clients are rounded. One client more or less then
+      moves an entry by the client's value plus less than one quantum; otherwise by the
+      client's value plus at most half a quantum.
   """
   l2 = QUANTA + math.sqrt(dimension) * (1.0 if rounded_sums else 0.5)
-  # For whole numbers |x| <= x^2, so that the l1 norm is at most the squared l2 norm.
+  # Whole numbers have |x| <= x^2, so that the l1 norm is at most the squared l2 norm.
   return l2, l2 * min(math.sqrt(dimension), l2)
 
 
@@ -77,7 +79,7 @@ def variance(noise_multiplier: float, l2: float, l1: float) -> float:
 
 
 class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
-  """Sums floating values, with noise of the clients, through a secure modular sum.
+  """Sums floating values through a secure modular sum, with noise from the clients.
 
   The created process has `next(state, value@CLIENTS)`, with a result like value.
   """
@@ -86,8 +88,8 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     """Initializes the factory.
 
     Args:
-      noise_multiplier: z, that of a Gaussian which has no more privacy, over the clip.
-      clip: C, l2 norm of a client's value.
+      noise_multiplier: z, over the clip, of a Gaussian that is at most as private.
+      clip: C, the l2 norm to which a client's value is clipped.
       clients_per_round: K, all of which add noise.
 
     Raises:
@@ -122,7 +124,7 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     def to_quanta(value):
       flat = [tf.cast(x, tf.float64) for x in tf.nest.flatten(value)]
       norm = tf.linalg.global_norm(flat)
-      # In float64: no rounding of float32 makes it longer than it may be.
+      # In float64, so that float32 rounding cannot make it longer than it may be.
       scale = QUANTA / tf.maximum(norm, clip)
       noised = [tf.round(scale * x) + _skellam(x.shape, own) for x in flat]
       return tf.nest.pack_sequence_as(value, [tf.cast(x, tf.int64) for x in noised])
@@ -170,9 +172,9 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
 class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
   """Sums what packs of simulated clients send, with the noise of all of them.
 
-  A simulation of `SkellamSumFactory`: the same noise, drawn once, and no masks. The
+  A simulation of `SkellamSumFactory`: the same noise, drawn once, without masks. The
   created process has `next(state, value@CLIENTS)`, where each value is a sum over
-  clients of which each was clipped; the result is like value, in whole multiples of
+  clients, each clipped before. The result is like value, in whole multiples of
   C / 2^16.
   """
 

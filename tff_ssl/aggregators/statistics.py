@@ -16,8 +16,8 @@ class StatisticsFactory(tff.aggregators.WeightedAggregationFactory):
   """Weighted mean of statistics, reported with the number of examples behind it.
 
   The created process has `next(state, value@CLIENTS, weight@CLIENTS)` and the result
-  `OrderedDict(statistics=<like value>, num_examples=<like weight>)@SERVER`. Without a
-  single example the statistics are 0, never NaN.
+  `OrderedDict(statistics=<like value>, num_examples=<like weight>)@SERVER`. If there is
+  no example at all, the statistics are 0, never NaN.
   """
 
   def __init__(
@@ -46,7 +46,8 @@ class StatisticsFactory(tff.aggregators.WeightedAggregationFactory):
       The process.
 
     Raises:
-      ValueError: If the value is not of floating tensors, or the weight no scalar.
+      ValueError: If the value is not made of floating tensors, or the weight is not a
+        scalar.
     """
     if not _is_floating(value_type):
       raise ValueError(
@@ -103,7 +104,7 @@ class StatisticsFactory(tff.aggregators.WeightedAggregationFactory):
 
 
 def _is_floating(value_type: tff.Type) -> bool:
-  """Returns whether a type is a structure of floating tensors, and not empty."""
+  """Returns whether a type is a non-empty structure of floating tensors."""
   if isinstance(value_type, tff.TensorType):
     return np.issubdtype(value_type.dtype, np.floating)
   if isinstance(value_type, tff.StructType):

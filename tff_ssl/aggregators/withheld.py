@@ -1,14 +1,14 @@
-"""Zeros in the place of values that must not leave a client."""
+"""Zeros in place of values that must not leave a client."""
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 
 class WithheldFactory(tff.aggregators.WeightedAggregationFactory):
-  """Returns zeros in the place of a weighted mean.
+  """Returns zeros in place of a weighted mean.
 
   The created process has `next(state, value@CLIENTS, weight@CLIENTS)` and ignores both.
-  It does not return NaN, for algorithms compute with their metrics.
+  It does not return NaN because algorithms compute with their metrics.
   """
 
   def create(self, value_type, weight_type) -> tff.templates.AggregationProcess:

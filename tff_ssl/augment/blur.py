@@ -54,7 +54,7 @@ def gaussian_blur(
     images: float32 [m, H, W, C] in [0, 1].
     apply_draw: float64 [m], uniform in [0, 1).
     sigma_draw: float64 [m], uniform in [0, 1).
-    probability: float64 [m], that of blurring each image.
+    probability: float64 [m], the probability of blurring each image.
     sigma: Least and greatest standard deviation of the Gaussian, in pixels.
 
   Returns:

@@ -1,4 +1,4 @@
-"""BYOL's image augmentations: random views of each image of a batch, two as a rule.
+"""BYOL's image augmentations: random views of each image of a batch, usually two.
 
 Jean-Bastien Grill, Florian Strub, Florent Altche, Corentin Tallec, Pierre H. Richemond,
 Elena Buchatskaya, Carl Doersch, Bernardo Avila Pires, Zhaohan Daniel Guo, Mohammad
@@ -8,12 +8,12 @@ Own Latent: A New Approach to Self-Supervised Learning. NeurIPS 2020, Appendix B
 A view is: random resized crop, flip, colour jitter, grey, blur, solarize, in the order
 of the published program. All draws of an example come from (round seed, example id), so
 its views do not depend on the batch, the client or the pass it is computed in. Views of
-one configuration go through the ops together: a client may hold one image, and its time
-is then the number of ops.
+one configuration go through the ops together: a client may hold one image, and the
+number of ops then determines its time.
 
-Deviations: the crop is bilinear, not bicubic, its place is not rounded to pixels, and
-its ratio is drawn among those that fit instead of by rejection. Those of the colours
-and of the blur are listed in `color` and `blur`.
+Deviations: the crop is bilinear, not bicubic; its place is not rounded to pixels; and
+its ratio is drawn among the ratios that fit, not by rejection. Deviations of the
+colours and of the blur are listed in `color` and `blur`.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ _DRAWS = (
 # Names the draws of the third and fourth view, of the fifth and sixth, and so on: the
 # number of the pair is added. The first pair has salt 0.
 _PAIR_SALT = 100
-# The configuration travels with the functions that take it.
+# The configuration is also available here, next to the functions that take it.
 AugmentConfig = configs.AugmentConfig
 CONFIGS = configs.CONFIGS
 by_name = configs.by_name
@@ -84,8 +84,8 @@ def _draws(
   round_seed: tf.Tensor, example_id: tf.Tensor, views: tuple[int, ...]
 ) -> dict[str, tf.Tensor]:
   """Named uniform draws, each float64 [len(views) * n], one view after another."""
-  # One call draws for both views of a pair, whichever is wanted: a view is the same
-  # alone, and whatever the number of views.
+  # One call draws for both views of a pair, even if only one is wanted: a view is then
+  # the same alone and with any number of other views.
   pairs = {
     pair: randomness.uniforms(
       round_seed,
@@ -99,9 +99,9 @@ def _draws(
   for view in views:
     pair, place = divmod(view, configs.NUM_VIEWS)
     rows.append(pairs[pair][:, place * len(_DRAWS) : (place + 1) * len(_DRAWS)])
-  # In float32, exp and cos of a number depend on its place in a vector, in the last
-  # bit. What an example draws is therefore worked out in float64 and then rounded:
-  # its views are the same to the bit in any batch.
+  # In float32, the last bit of exp and cos of a number depends on its place in a
+  # vector. What an example draws is therefore computed in float64 and then rounded: its
+  # views are the same to the bit in any batch.
   columns = tf.unstack(tf.cast(tf.concat(rows, axis=0), tf.float64), axis=1)
   return dict(zip(_DRAWS, columns, strict=True))
 
@@ -160,7 +160,7 @@ def _views(
 
 
 def _of_view(probability: tuple[float, float], view: int) -> float:
-  """The probability of a view: that of the second for all that come after it."""
+  """The probability of a view; all views after the second have the second's."""
   return probability[min(view, configs.NUM_VIEWS - 1)]
 
 
@@ -178,8 +178,8 @@ def views_of(
       unknown or 0.
     example_id: int64 [n], unique over the whole data set.
     round_seed: int32 [2].
-    config: What to draw from. Its probabilities of the second view are also those of
-      the views after it.
+    config: What to draw from. Its probabilities of the second view also hold for the
+      views after it.
     numbers: Which views, from 0. A view is the same whichever others are made.
 
   Returns:

@@ -2,12 +2,12 @@
 
 Jean-Bastien Grill et al. Bootstrap Your Own Latent. NeurIPS 2020, Appendix B.
 
-In luma and chroma (YIQ) the jitter falls apart: brightness adds to luma, contrast
-scales everything around the image's mean luma, saturation scales chroma, hue turns
-chroma, grey drops chroma. Contrast about a mean commutes with a shift of that mean,
-and the others act on chroma alone, so without clipping between them the operations
-COMMUTE: their random order, which the published program draws, does not change the
-result, and all of them are one 3 x 3 matrix and one offset per example.
+In luma and chroma (YIQ) the jitter separates: brightness adds to luma, contrast scales
+everything around the image's mean luma, saturation scales chroma, hue turns chroma,
+grey drops chroma. Contrast about a mean commutes with a shift of that mean, and the
+others act on chroma alone, so without clipping between them the operations COMMUTE.
+Their random order, which the published program draws, therefore does not change the
+result, and together they are one 3 x 3 matrix and one offset per example.
 
 Deviations: values are clipped to [0, 1] once, after the whole map, not after each
 operation. Saturation and hue scale and turn the chroma plane of YIQ instead of going
@@ -62,8 +62,8 @@ def jitter(
   """Brightness, contrast, saturation, hue and grey of each image by its own draws.
 
   Args:
-    images: float32 [m, H, W, C] in [0, 1]; C is 3, or 1, for which only brightness
-      and contrast mean anything and the rest is the identity.
+    images: float32 [m, H, W, C] in [0, 1]; C is 3 or 1; with 1, only brightness and
+      contrast have an effect and the rest is the identity.
     draws: `jitter`, `brightness`, `contrast`, `saturation`, `hue` and `grey`, each
       float64 [m], uniform in [0, 1).
     jitter_probability: Probability that an image is jittered at all.
@@ -111,7 +111,7 @@ def solarize(
   Args:
     images: float32 [m, H, W, C] in [0, 1].
     draw: float64 [m], uniform in [0, 1).
-    probability: float64 [m], that of solarizing each image.
+    probability: float64 [m], the probability of solarizing each image.
     threshold: In [0, 1]; values below it stay.
 
   Returns:

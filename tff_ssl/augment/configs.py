@@ -11,8 +11,8 @@ NUM_VIEWS = 2
 class AugmentConfig:
   """What the two views are drawn from; the defaults are BYOL's.
 
-  A probability or strength of 0, and a crop scale of (1, 1), take the operation out of
-  the graph. All of them together leave the image as it is.
+  A probability or strength of 0, or a crop scale of (1, 1), removes the operation from
+  the graph. All of them together leave the image unchanged.
 
   Attributes:
     image_size: Side of the square views, in pixels; None keeps the images' own size.
@@ -26,7 +26,7 @@ class AugmentConfig:
     saturation: Greatest departure of the factor from 1.
     hue: Greatest shift, in full turns.
     grey_probability: Of dropping the colour.
-    blur_probability: Of blurring the first and the second view; views after it are as
+    blur_probability: Of blurring the first and the second view; later views are like
       the second.
     blur_sigma: Least and greatest standard deviation of the blur, in pixels.
     solarize_probability: Of solarizing the first and the second view, likewise.
@@ -103,7 +103,7 @@ FLIP = AugmentConfig(
   solarize_probability=(0.0, 0.0),
 )
 NONE = dataclasses.replace(FLIP, flip_probability=0.0)
-# Not BYOL's: for small images whose orientation tells the class, as of digits.
+# Not BYOL's: for small images whose orientation shows the class, such as digits.
 MILD = dataclasses.replace(
   BYOL_NO_BLUR,
   crop_scale=(0.4, 1.0),
@@ -124,7 +124,7 @@ SIMCLR = AugmentConfig(
   solarize_probability=(0.0, 0.0),
 )
 # The same, Appendix B.9, for CIFAR-10: at strength 0.5 and without blur. Dec-SSL (Wang
-# et al., ICLR 2023, Section C.1) has it on CIFAR; it does not name the strength.
+# et al., ICLR 2023, Section C.1) uses it on CIFAR and does not name the strength.
 SIMCLR_NO_BLUR = dataclasses.replace(
   SIMCLR,
   brightness=0.4,
@@ -148,7 +148,7 @@ MOCO_V2 = dataclasses.replace(
   MOCO_V1, jitter_probability=0.8, hue=0.1, blur_probability=(0.5, 0.5)
 )
 # Masked Autoencoders Are Scalable Vision Learners (He et al., 2022), Section 4.1, "Data
-# augmentation": crops and flips alone; the crops' area is the published program's.
+# augmentation": only crops and flips; the crops' area is the published program's.
 MAE = dataclasses.replace(FLIP, crop_scale=(0.2, 1.0))
 CONFIGS = collections.OrderedDict(
   byol=BYOL,

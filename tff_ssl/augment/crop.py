@@ -23,8 +23,8 @@ def crop_size(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Height and width of random crops, in parts of the image.
 
-  The area is uniform; the ratio is log-uniform over those with which a crop of that
-  area fits into the image.
+  The area is uniform; the ratio is log-uniform over the ratios with which a crop of
+  that area fits into the image.
 
   Args:
     draws: `area` and `ratio`, each float64 [m], uniform in [0, 1).
@@ -42,14 +42,14 @@ def crop_size(
   high = tf.math.log(tf.clip_by_value(aspect / area, *ratio))
   stretch = tf.exp(0.5 * (low + (high - low) * draws['ratio'])) / math.sqrt(aspect)
   side = tf.sqrt(area)
-  # An image more elongated than any allowed ratio is cut to what there is of it.
+  # In an image more elongated than any allowed ratio, the crop ends at the border.
   return tf.minimum(side / stretch, 1.0), tf.minimum(side * stretch, 1.0)
 
 
 def _interval(
   length: tf.Tensor, position: tf.Tensor, exact: bool
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Start and end of a crop along one axis; `exact` if it is surely [0, 1]."""
+  """Start and end of a crop along one axis; `exact` if it is known to be [0, 1]."""
   start = (1.0 - length) * position
   end = start + length
   if exact:
@@ -95,7 +95,7 @@ def crop_and_flip(
   top, bottom = _interval(crop_height, draws['top'], whole and size[0] == height)
   left, right = _interval(crop_width, draws['left'], whole and size[1] == width)
   flip = draws['flip'] < flip_probability
-  # A box whose left lies right of its right is read from right to left: a flip.
+  # A box whose left edge is right of its right edge is read backwards: a flip.
   boxes = tf.stack(
     [top, tf.where(flip, right, left), bottom, tf.where(flip, left, right)], axis=1
   )

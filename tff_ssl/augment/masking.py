@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tff_ssl.augment import randomness
 
-# Other numbers than those of the views, which are drawn from the same seed.
+# Gives other numbers than the views have, which are drawn from the same seed.
 _SALT = 1
 
 
@@ -17,7 +17,7 @@ def random_order(
 ) -> tf.Tensor:
   """Shuffles each example's patches, as a function of (round seed, example id) alone.
 
-  The first k of them are a uniform sample of k patches, the rest those to be masked.
+  The first k of them are a uniform sample of k patches; the rest are to be masked.
 
   Args:
     round_seed: int32 [2].

@@ -1,8 +1,8 @@
 """Random views of examples of any kind, as many as an objective wants.
 
-Images are augmented as `byol` says, vectors as `vectors` does; the configuration tells
-which. View v of an example is drawn from (round seed, example id, v) alone: neither the
-number of views nor the configurations of the others change it.
+Images are augmented by `byol`, vectors by `vectors`; the configuration says which. View
+v of an example is drawn from (round seed, example id, v) alone: neither the number of
+views nor the configurations of the others change it.
 """
 
 import collections
@@ -22,7 +22,7 @@ CONFIGS: 'collections.OrderedDict[str, Config]' = collections.OrderedDict(
 
 
 def by_name(name: str, image_size: int | None = None) -> Config:
-  """Returns one of `CONFIGS`; `image_size` is of the views of images.
+  """Returns one of `CONFIGS`; `image_size` applies to views of images.
 
   Raises:
     ValueError: If there is no configuration of that name.
@@ -38,10 +38,10 @@ def by_name(name: str, image_size: int | None = None) -> Config:
 
 
 def local_crop(config: Config, image_size: int) -> Config:
-  """Returns what the small crops of multi-crop are drawn from.
+  """Returns the configuration of the small crops of multi-crop.
 
   Args:
-    config: Of the large crops. Vectors have no crops: they stay as they are.
+    config: Of the large crops. Vectors have no crops: theirs is returned unchanged.
     image_size: Side of the small crops, in pixels.
 
   Source: Caron et al. SwAV. NeurIPS 2020, and DINO. ICCV 2021: areas of 0.05 to 0.4,
@@ -64,7 +64,7 @@ def views(
   round_seed: tf.Tensor,
   configs: Sequence[Config],
 ) -> list[tf.Tensor]:
-  """Returns random views of each example, one by each configuration.
+  """Returns random views of each example, one for each configuration.
 
   Multi-crop is two configurations of large crops and some of small ones, with an
   `image_size` of their own. Views of equal configurations go through the ops together.
@@ -117,7 +117,7 @@ def _views_of(
   config: Config,
   numbers: Sequence[int],
 ) -> list[tf.Tensor]:
-  """Returns the views of these numbers, all by one configuration."""
+  """Returns the views with these numbers, all by one configuration."""
   if isinstance(config, byol.AugmentConfig):
     return byol.views_of(inputs, example_id, round_seed, config, numbers)
   return [

@@ -5,11 +5,11 @@ Automated Data Augmentation with a Reduced Search Space. CVPR Workshops 2020; wi
 list and ranges of FixMatch (Sohn et al., NeurIPS 2020, Appendix D, Table 12).
 
 Each image of a batch draws its own operations. All images go through each kind of
-operation together, those that have not drawn it with parameters that leave them as they
-are: operations are few and images many.
+operation together, because operations are few and images many. Images that have not
+drawn an operation get parameters that leave them unchanged.
 
-Deviations: what comes into the picture is grey, as where Cutout cuts. Autocontrast and
-equalization work on values of 8 bits, as published, the others on real numbers. The
+Deviations: pixels from outside the image are grey, as where Cutout cuts. Autocontrast
+and equalization work on values of 8 bits, as published, the others on real numbers. The
 mean of contrast is not rounded.
 """
 
@@ -37,7 +37,7 @@ OPERATIONS = (
   'translate_x',
   'translate_y',
 )
-# Least and greatest magnitude. Of posterize: bits that are kept.
+# Least and greatest magnitude; for posterize, the bits that are kept.
 _RANGES = {
   'rotate': (-30.0, 30.0),
   'solarize': (0.0, 1.0),
@@ -63,11 +63,11 @@ def apply(
   Args:
     images: float32 [n, H, W, C] in [0, 1], C = 1 or 3; n may be 0.
     operation_draw: float64 [n], uniform in [0, 1): one of `OPERATIONS`.
-    magnitude_draw: float64 [n], uniform in [0, 1): the place in its range.
+    magnitude_draw: float64 [n], uniform in [0, 1): the place in the operation's range.
 
   Returns:
-    float32 [n, H, W, C] in [0, 1]. An image that holds what is not finite stays as it
-    is, so that it is still seen.
+    float32 [n, H, W, C] in [0, 1]. An image with values that are not finite stays as it
+    is, so that they are still noticed.
   """
   finite = tf.math.is_finite(tf.reduce_sum(images, axis=[1, 2, 3]))
   broken = images
@@ -88,7 +88,7 @@ def apply(
 def _geometry(
   images: tf.Tensor, chosen: Mapping[str, tf.Tensor], magnitude: Mapping[str, tf.Tensor]
 ) -> tf.Tensor:
-  """Rotates, shears or shifts those that have drawn it."""
+  """Rotates, shears or shifts the images that have drawn it."""
   height, width = images.shape[1:3]
 
   def drawn(name: str) -> tf.Tensor:
@@ -96,7 +96,7 @@ def _geometry(
 
   angle = drawn('rotate') * (math.pi / 180.0)
   cosine, sine = tf.cos(angle), tf.sin(angle)
-  # An image has drawn one of these at most; the others are the identity.
+  # An image has drawn at most one of these; the others are the identity.
   first = tf.stack([cosine, drawn('shear_x') - sine], axis=1)
   second = tf.stack([drawn('shear_y') + sine, cosine], axis=1)
   shift = tf.stack([drawn('translate_x') * width, drawn('translate_y') * height], 1)
@@ -147,7 +147,7 @@ def _at_least_one(images: tf.Tensor) -> tf.Tensor:
 
 
 def _posterize(images: tf.Tensor, chosen: tf.Tensor, bits: tf.Tensor) -> tf.Tensor:
-  """Keeps so many of the 8 bits of each value."""
+  """Keeps the highest `bits` of the 8 bits of each value."""
   step = tf.cast(2.0 ** (8.0 - tf.floor(bits)), tf.float32)
   step = step[:, tf.newaxis, tf.newaxis, tf.newaxis]
   values = tf.cast(_to_bytes(images), tf.float32)
@@ -161,7 +161,7 @@ def _solarize(images: tf.Tensor, chosen: tf.Tensor, threshold: tf.Tensor) -> tf.
 
 
 def _autocontrast(images: tf.Tensor) -> tf.Tensor:
-  """Stretches each channel to the full range; one without contrast stays."""
+  """Stretches each channel to the full range; a channel without contrast stays."""
   values = tf.cast(_to_bytes(images), tf.float32)
   low = tf.reduce_min(values, axis=[1, 2], keepdims=True)
   high = tf.reduce_max(values, axis=[1, 2], keepdims=True)
@@ -191,7 +191,7 @@ def _equalize(images: tf.Tensor) -> tf.Tensor:
 def _to_bytes(images: tf.Tensor) -> tf.Tensor:
   """Returns values as int32 in [0, 255], whatever they are."""
   values = tf.cast(tf.round(tf.clip_by_value(images, 0.0, 1.0) * 255.0), tf.int32)
-  # What is not a number is cast to any, and would be no place in a histogram.
+  # NaN may be cast to any integer, even one outside of a histogram.
   return tf.clip_by_value(values, 0, _LEVELS - 1)
 
 

@@ -1,8 +1,8 @@
 """Random numbers that belong to an example and a round, not to a batch.
 
-Whatever client, batch, order or pass an example is computed in, the same round seed
-gives it the same draws. That is what lets a federated round be compared with the
-centralized step on the union of its clients' data.
+The same round seed gives an example the same draws, in whatever client, batch, order or
+pass it is computed. A federated round can therefore be compared with the centralized
+step on the union of its clients' data.
 """
 
 import tensorflow as tf
@@ -71,9 +71,10 @@ def uniforms(
   if count < 1:
     raise ValueError(f'The count of draws must be at least 1, got {count}.')
 
-  # The loop's body is kept to the one op that needs a seed of its own: bits become
-  # floats once, for all examples, after it. It is of Philox on every kind of device;
-  # `tf.random.stateless_uniform` of alg='philox' gives the same numbers by twenty ops.
+  # The loop's body holds only the op that needs a seed of its own: bits become floats
+  # once, for all examples, after the loop. The op uses Philox on every kind of device;
+  # `tf.random.stateless_uniform` with alg='philox' gives the same numbers with twenty
+  # ops.
   @tf.autograph.experimental.do_not_convert
   def draw(seed: tf.Tensor) -> tf.Tensor:
     return tf.raw_ops.StatelessRandomUniformFullInt(

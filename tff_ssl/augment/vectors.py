@@ -1,7 +1,7 @@
 """Random views of vectors of features: Gaussian noise, then some features hidden.
 
-Tabular data have no crops and colours. A feature is hidden by the value 0: the mean, of
-features that are standardised. Compare Dara Bahri, Heinrich Jiang, Yi Tay, Donald
+Tabular data have no crops and colours. A feature is hidden by the value 0, which is the
+mean of standardised features. Compare Dara Bahri, Heinrich Jiang, Yi Tay, Donald
 Metzler. SCARF: Self-Supervised Contrastive Learning using Random Feature Corruption.
 ICLR 2022.
 
@@ -9,7 +9,8 @@ As in `byol`, all draws of an example come from (round seed, example id), so tha
 views depend neither on the batch nor on the client that it is in.
 
 Deviations from SCARF: a hidden feature becomes 0, not the value of another example,
-which a client of one example has not; both views are corrupted; noise is added.
+because a client with one example has no other; both views are corrupted; noise is
+added.
 """
 
 import collections
@@ -30,7 +31,7 @@ class VectorConfig:
 
   Attributes:
     noise: Standard deviation of the noise, in the units of the features.
-    mask_probability: Of hiding each feature, by itself.
+    mask_probability: Of hiding each feature, independently.
   """
 
   noise: float = 0.1
@@ -61,7 +62,7 @@ def view(
     example_id: int64 [n], unique over the whole data set.
     round_seed: int32 [2].
     config: What to draw from.
-    number: Of the view, from 0.
+    number: Number of the view, from 0.
 
   Returns:
     float32 [n, d].
@@ -85,8 +86,9 @@ def view(
   noise, mask = tf.split(draws, 2, axis=1)
   result = tf.cast(features, tf.float32)
   if config.noise:
-    # Draws are multiples of 2^-24: half of one keeps the quantile finite. In float64,
-    # so that a number does not depend on its place in a vector (see `byol`).
+    # Draws are multiples of 2^-24: adding half of one keeps the quantile finite.
+    # Computed in float64, so that a number does not depend on its place in a vector
+    # (see `byol`).
     normal = tf.math.ndtri(tf.cast(noise, tf.float64) + 2.0**-25)
     result += tf.cast(config.noise * normal, tf.float32)
   if config.mask_probability:

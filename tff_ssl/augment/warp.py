@@ -1,7 +1,7 @@
 """Affine maps of images, one for each image of a batch, by one resampling.
 
-Maps are about the image's centre, in pixels: (x, y) of the result shows what lies at
-A (x, y) + b of the image.
+Maps are about the image's centre, in pixels: (x, y) of the result shows the image at
+A (x, y) + b.
 """
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ def affine(
     images: float32 [n, H, W, C]; H and W known, n may be 0.
     matrix: float64 [n, 2, 2], A.
     shift: float64 [n, 2], b: to the right, and down.
-    fill: What lies outside: 'CONSTANT' is grey (1/2), 'REFLECT' the image mirrored.
+    fill: What is shown outside: 'CONSTANT' is grey (1/2), 'REFLECT' the image mirrored.
 
   Returns:
     float32 [n, H, W, C].

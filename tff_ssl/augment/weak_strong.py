@@ -7,8 +7,8 @@ W. Taylor. Improved Regularization of Convolutional Neural Networks with Cutout.
 As in `byol`, all draws of an example come from (round seed, example id), so that its
 views depend neither on the batch nor on the client that it is in.
 
-Deviations: the strong view begins with a weak one of its own draws, as in the published
-program. CTAugment, which learns its magnitudes, is left out.
+Deviations: the strong view starts from a weak view with its own draws, as in the
+published program. CTAugment, which learns its magnitudes, is left out.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from tff_ssl.augment import randomness
 from tff_ssl.augment import warp
 from tff_ssl.computing import checks
 
-# Other numbers than those of the views (0) and the masks (1) of the same seed.
+# Other salts than those of the views (0) and the masks (1), for the same seed.
 _WEAK_SALT = 2
 _STRONG_SALT = 3
 _WEAK_DRAWS = 3
@@ -33,7 +33,7 @@ class WeakStrongConfig:
   """What weak and strong views are drawn from.
 
   Attributes:
-    flip_probability: Of mirroring left and right; 0 where sides matter, as of digits.
+    flip_probability: Of mirroring left and right; 0 where sides matter, as for digits.
     translation: Greatest shift, in parts of the image.
     operations: RandAugment's operations of a strong view; 0: none.
     cutout: Greatest side of the grey square, in parts of the image's; 0: none is cut.
@@ -81,7 +81,7 @@ def strong_view(
   round_seed: tf.Tensor,
   config: WeakStrongConfig,
 ) -> tf.Tensor:
-  """Returns a strongly augmented view of each image; arguments as of `weak_view`."""
+  """Returns a strongly augmented view of each image; arguments as in `weak_view`."""
   count = _WEAK_DRAWS + 2 * config.operations + _CUTOUT_DRAWS
   draws = _draws(round_seed, example_id, count, _STRONG_SALT)
   result = _weak(byol.to_float(images), draws[:_WEAK_DRAWS], config)
@@ -96,7 +96,7 @@ def strong_view(
 def _draws(
   round_seed: tf.Tensor, example_id: tf.Tensor, count: int, salt: int
 ) -> list[tf.Tensor]:
-  """Uniform draws, `count` of float64 [n]; `byol` says why in float64."""
+  """Uniform draws, `count` of float64 [n]; `byol` says why float64."""
   draws = randomness.uniforms(round_seed, example_id, count, salt)
   return tf.unstack(tf.cast(draws, tf.float64), axis=1)
 
@@ -104,7 +104,7 @@ def _draws(
 def _weak(
   images: tf.Tensor, draws: list[tf.Tensor], config: WeakStrongConfig
 ) -> tf.Tensor:
-  """Mirrors and shifts by whole pixels; what comes into the picture is mirrored."""
+  """Mirrors and shifts by whole pixels; the border is filled by reflection."""
   flip, right, down = draws
   height, width = images.shape[1:3]
   sign = 1.0 - 2.0 * tf.cast(flip < config.flip_probability, tf.float64)

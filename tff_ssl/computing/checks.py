@@ -1,7 +1,7 @@
-"""Checks of the numbers that are given, with one sentence for all who refuse.
+"""Checks of given numbers, with the same message wherever a number is refused.
 
-Each takes numbers by their names and raises ValueError of the first that is out of
-range; NaN always is.
+Each takes numbers by name and raises ValueError for the first that is out of range; NaN
+always is.
 """
 
 import math
@@ -22,7 +22,7 @@ def not_negative(**values: float) -> None:
 
 
 def at_least(least: int, **values: float) -> None:
-  """Refuses numbers, as a rule of things, that are below the least that is allowed."""
+  """Refuses numbers, usually counts, that are below the least allowed."""
   for name, value in values.items():
     if not value >= least:
       raise ValueError(f'{name} is {value}; it must be at least {least}.')

@@ -2,12 +2,12 @@
 
 TensorFlow divides each operation among all cores, which then wait for one another
 hundreds of times in a pass through a network. Here each operation has one thread, and
-as many chunks are under way as there are cores. A chunk's maps stay in the cache, where
-those of a whole batch do not. On two cores, 256 images of 32 x 32 pixels through a
-ResNet-8 take half the time, and with the gradient three quarters.
+as many chunks run at once as there are cores. A chunk's maps stay in the cache; a whole
+batch's do not. On two cores, 256 images of 32 x 32 pixels through a ResNet-8 take half
+the time, and with the gradient three quarters.
 
-The chunks are those that the caller names and are summed in their order, so that no
-number depends on how many cores there are.
+The caller chooses the chunks, and they are summed in their order, so that no number
+depends on how many cores there are.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,33 +21,33 @@ from tff_ssl.computing import sessions
 # A tensor, or a (nested) dict or sequence of tensors.
 Structure = Any
 
-# Chunks of rows for each core in one call. Few, for progress is shown and Ctrl-C heard
-# between calls; enough that no core waits long for the last chunk.
+# Chunks of rows for each core in one call. Few, because progress is shown and Ctrl-C
+# noticed between calls; enough that no core waits long for the last chunk.
 _CHUNKS_AT_A_TIME = 4
 
 
 class Function:
   """A function whose operations have one thread each on the CPU.
 
-  On a GPU, and where a function holds variables or other tensors of the program, as a
-  Keras model does, it is a `tf.function`.
+  On a GPU, or if the function holds variables or other tensors of the program, like a
+  Keras model, it is a `tf.function`.
   """
 
   def __init__(self, function: Callable[..., Structure]):
     """Compiles nothing yet.
 
     Args:
-      function: Of structures of tensors, to a structure of tensors; written so that its
-        parts can be computed side by side, as by `over_chunks`.
+      function: From structures of tensors to a structure of tensors; written so that
+        its parts can be computed in parallel, as with `over_chunks`.
     """
     self._function = function
     self._compiled: dict[str, Compiled] = {}
 
   def of(self, *specs: Structure) -> 'Compiled':
-    """Compiles it, once for the same types.
+    """Compiles the function, once for the same types.
 
     Args:
-      *specs: Structures of `tf.TensorSpec`, of its arguments.
+      *specs: Structures of `tf.TensorSpec` for its arguments.
     """
     key = repr(specs)
     if key not in self._compiled:
@@ -84,7 +84,7 @@ class Compiled:
   def rows_at_a_time(self, size: int) -> int:
     """Returns how many rows to compute in one call of `rows_of_chunks`.
 
-    That is one chunk where each operation has all cores, and some for each core else.
+    That is one chunk if each operation has all cores, otherwise some for each core.
 
     Args:
       size: Rows of a chunk.
@@ -124,7 +124,8 @@ def over_chunks(
   Args:
     function: (first row of a chunk, row after its last), int32 [...] each -> a
       structure of tensors.
-    bounds: int32 [chunks + 1, ...], increasing: chunk k is from row k to row k + 1.
+    bounds: int32 [chunks + 1, ...], increasing: chunk k is from bounds[k] to
+      bounds[k + 1].
     zero: The sum over no chunk, of the same structure.
 
   Returns:
@@ -150,7 +151,7 @@ def rows_of_chunks(
   """Applies a function to chunks of rows, in a graph.
 
   Args:
-    function: Maps rows [n, ...] to float32 results [n, ...], each of its row alone.
+    function: Maps rows [n, ...] to float32 results [n, ...], each from its row alone.
     rows: [N, ...], N at least 1.
     size: int32, rows of a chunk; the last may have fewer.
 

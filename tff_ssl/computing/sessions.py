@@ -1,7 +1,8 @@
 """The configuration of TensorFlow's sessions on this machine: cores, threads, devices.
 
 Each session has threads of its own for its operations. Rounds in process
-(`runtime/in_process.py`) and chunks of a batch (`chunks`) are computed in them.
+(`runtime/in_process.py`) and chunks of a batch (`chunks`) are computed in such
+sessions.
 """
 
 from collections.abc import Sequence
@@ -11,17 +12,19 @@ import os
 import tensorflow as tf
 
 # TensorFlow reads this variable once, when it makes its first device. With it each
-# device has threads of its own, as many as its session asks for; without it all share
-# as many as there are cores, on whose number the last digits of a convolution depend.
+# device has threads of its own, as many as its session asks for. Without it all share
+# as many threads as there are cores, and the last digits of a convolution depend on
+# that number.
 _OWN_THREADS = 'TF_OVERRIDE_GLOBAL_THREADPOOL'
 # All sessions share the pool of threads of this name, which start operations.
 _POOL = 'tff_ssl_in_process_{}'
 
 
 def _has_devices() -> bool:
-  """Returns whether TensorFlow has made its devices: it has computed something.
+  """Returns whether TensorFlow has made its devices, as when it has computed something.
 
-  TensorFlow has no public name for it; where its own has gone, the answer is no.
+  TensorFlow has no public name for this; if its internal name is gone, the answer is
+  no.
   """
   try:
     eager = importlib.import_module('tensorflow.python.eager.context')
@@ -35,14 +38,14 @@ def _allow_own_threads() -> bool:
   """Lets each session have its own number of threads per operation, from now on.
 
   Returns:
-    Whether it has worked: False where TensorFlow had made a device before.
+    Whether this worked: False if TensorFlow had already made a device.
   """
   if _has_devices():
     return False
   before = os.environ.get(_OWN_THREADS)
   os.environ[_OWN_THREADS] = '1'
   try:
-    # Of the CPU alone: which GPUs are seen may still be chosen after the import.
+    # Only the CPU: which GPUs are visible may still be chosen after the import.
     config = tf.compat.v1.ConfigProto(device_count={'GPU': 0})
     tf.compat.v1.Session(graph=tf.Graph(), config=config).close()
   finally:
@@ -53,8 +56,8 @@ def _allow_own_threads() -> bool:
   return True
 
 
-# Done on import, for a program may compute before it opens a context, and the numbers
-# of a run must not depend on that.
+# Done on import, because a program may compute before it opens a context, and the
+# numbers of a run must not depend on that.
 OWN_THREADS = _allow_own_threads()
 
 
@@ -69,19 +72,19 @@ def session_config(
   """Returns the configuration of a session.
 
   Args:
-    devices: Names of all that are used.
+    devices: Names of all devices that are used.
     concurrency: Operations that may be started at the same time, in all sessions.
     intra_op_threads: Threads of one operation.
   """
   config = tf.compat.v1.ConfigProto(
     intra_op_parallelism_threads=intra_op_threads,
-    # What has no kernel for a GPU, as reading a data set, runs on the CPU.
+    # Operations without a GPU kernel, such as reading a data set, run on the CPU.
     allow_soft_placement=True,
   )
   config.session_inter_op_thread_pool.add(
     num_threads=concurrency, global_name=_POOL.format(concurrency)
   )
-  # TFF's compiler has optimized a graph before, where that is wanted.
+  # TFF's compiler has already optimized the graph, if that is wanted.
   config.graph_options.rewrite_options.disable_meta_optimizer = True
   level = tf.compat.v1.OptimizerOptions.L0
   config.graph_options.optimizer_options.opt_level = level
@@ -96,5 +99,5 @@ def session_config(
 
 
 def on_gpu() -> bool:
-  """Returns whether TensorFlow computes on a GPU, for which a batch stays whole."""
+  """Returns whether TensorFlow computes on a GPU, where a batch is not divided."""
   return bool(tf.config.list_physical_devices('GPU'))

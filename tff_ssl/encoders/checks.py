@@ -20,7 +20,7 @@ def params(
 
   Args:
     network: Its name.
-    specs: Of all that it needs.
+    specs: Of all parameters that it needs.
     given: Values by name.
 
   Raises:
@@ -47,7 +47,7 @@ def params(
 
 
 def layers(name: str, count: int) -> None:
-  """Checks a number of layers or blocks, which a stranger's file may ask for.
+  """Checks a number of layers or blocks, which may come from an untrusted file.
 
   Args:
     name: What is counted.
@@ -82,7 +82,7 @@ def image_shape(given: Sequence[int]) -> tuple[int, ...]:
     given: (height, width, channels).
 
   Raises:
-    ValueError: It is not of an image.
+    ValueError: It is not the shape of an image.
   """
   shape = tuple(int(size) for size in given)
   if len(shape) != 3 or min(shape) < 1:
@@ -97,7 +97,7 @@ def batch(network: str, input_shape: tuple[int, ...], x: Any) -> tf.Tensor:
 
   Args:
     network: Its name.
-    input_shape: Of one example.
+    input_shape: Shape of one example.
     x: [n, *input_shape].
 
   Raises:

@@ -1,14 +1,14 @@
 """Plain convolutional networks of two or four blocks, for small images and devices.
 
-A block is a 3 x 3 convolution, norm, relu and a max pooling of stride 2; the maps of
-the last one are averaged over positions.
+A block is a 3 x 3 convolution, norm, relu and a max pooling of stride 2; the last
+block's maps are averaged over positions.
 
 Source: Oriol Vinyals, Charles Blundell, Timothy Lillicrap, Koray Kavukcuoglu, Daan
 Wierstra. Matching Networks for One Shot Learning. NeurIPS 2016, section 4.1, whose
 network is `conv4`.
 
-Deviations: group norm, or batch norm; a mean over positions in the place of a list of
-them, so that an image of any size has as many features.
+Deviations: group norm, or batch norm; a mean over positions instead of a list of them,
+so that images of any size have equally many features.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
 """The interpreter that computes a network's output.
 
-The maps have the type of the input. Where that is bfloat16, which has 8 significant
-bits, TensorFlow's sums have 8 bits too: the mean of 65,536 numbers of 1.2 is 0.008, and
-the gradient of a bias over 16,384 rows 256. So kernels alone are cast to it, for
-convolutions and products of matrices, which sum in float32. Everything else that sums
-is computed in float32: norms, biases (for their gradients), softmax, means over
-positions. With other types nothing is cast.
+The maps have the type of the input. If that is bfloat16, which has 8 significant bits,
+TensorFlow's sums have 8 bits too: the mean of 65,536 numbers of 1.2 is 0.008, and the
+gradient of a bias over 16,384 rows is 256. Only kernels are therefore cast to bfloat16,
+for convolutions and matrix products, which sum in float32. Everything else that sums is
+computed in float32: norms, biases (for their gradients), softmax, means over positions.
+With other types nothing is cast.
 """
 
 import collections
@@ -19,7 +19,7 @@ from tff_ssl.encoders import normalization
 from tff_ssl.encoders import ops
 from tff_ssl.encoders import parameters
 
-# Floats of an AVX-512 register: for fewer channels oneDNN takes other kernels.
+# Floats of an AVX-512 register: for fewer channels oneDNN uses other kernels.
 _CHANNELS = 16
 
 
@@ -27,7 +27,7 @@ class Apply(ops.Operations):
   """Computes with given parameters. A value is a tensor.
 
   Attributes:
-    moments: in training, by the names of the population statistics, the batch's own.
+    moments: in training, the batch's own, by the names of the population statistics.
   """
 
   def __init__(
@@ -41,7 +41,7 @@ class Apply(ops.Operations):
     """Builds the interpreter.
 
     Args:
-      params: name -> value; population statistics among them, unless in training.
+      params: name -> value, including population statistics unless in training.
       taps: receives the tapped tensors by name.
       training: whether batch norm normalizes by the batch, not by the population.
       batches: how many batches the input holds, one after another, in training.
@@ -113,8 +113,8 @@ class Apply(ops.Operations):
 
   def _conv2d(self, x: tf.Tensor, kernel: Any, bias: Any, strides: int) -> tf.Tensor:
     if strides > 1 and kernel.shape[:2] == (1, 1) and kernel.shape[2] < _CHANNELS:
-      # A kernel of one sees these positions alone. With a stride, oneDNN's gradient
-      # (TensorFlow 2.14), divided among threads, writes over other memory, and the
+      # A kernel of size 1 sees only these positions. With a stride, oneDNN's gradient
+      # (TensorFlow 2.14), divided among threads, overwrites other memory, and the
       # program crashes.
       x, strides = strided(x, strides), 1
     # In bfloat16, with a stride and a side of 1, oneDNN leaves a part of a kernel's
@@ -150,15 +150,16 @@ class Apply(ops.Operations):
 
 
 def strided(x: tf.Tensor, strides: int) -> tf.Tensor:
-  """Returns every `strides`-th position of maps, from the first.
+  """Returns every `strides`-th position of maps, starting with the first.
 
-  Where the strides divide the sides, the positions that are kept begin blocks of one
-  shape and are had by reshaping: with the gradient a sixth of the time of TensorFlow's
-  strided slices (256 maps of 16 x 16 x 8), to the same bits.
+  If the strides divide the sides, the maps consist of blocks of one shape, and the
+  first position of each block is kept. Reshaping then selects these positions. With the
+  gradient it takes a sixth of the time of TensorFlow's strided slices (256 maps of
+  16 x 16 x 8), and the result is the same to the bit.
 
   Args:
-    x: [n, height, width, channels], of static shape but for n.
-    strides: in both directions.
+    x: [n, height, width, channels], static except for n.
+    strides: step, in both directions.
 
   Returns:
     [n, ceil(height / strides), ceil(width / strides), channels].
@@ -167,7 +168,7 @@ def strided(x: tf.Tensor, strides: int) -> tf.Tensor:
   if height % strides or width % strides:
     return x[:, ::strides, ::strides]
   kept = (height // strides, width // strides)
-  # A row and a column of each block, the latter with the channels of its positions.
+  # Axis 2 is a block's rows; the last axis is its columns, each with its channels.
   blocks = tf.reshape(x, [-1, kept[0], strides, kept[1], strides * channels])
   first = tf.slice(blocks, [0] * 5, [-1, kept[0], 1, kept[1], channels])
   return tf.reshape(first, [-1, *kept, channels])
@@ -177,8 +178,9 @@ def not_empty(x: tf.Tensor, least: int) -> tf.Tensor:
   """Returns `x`, with `least` examples of zeros if it has none.
 
   oneDNN's convolution (TensorFlow 2.14) gives an empty batch the shape of the input
-  instead of the output, on which the next layer fails: a client without examples would
-  end the round. Batches of a size known when the graph is made do not come here.
+  instead of the output, and the next layer fails on it: a client without examples would
+  end the round. Batches with a size above 0 that is known when the graph is built do
+  not come here.
   """
   missing = least * tf.cast(tf.equal(tf.shape(x)[0], 0), tf.int32)
   padded = tf.pad(x, [[0, missing]] + [[0, 0]] * (x.shape.rank - 1))
@@ -204,15 +206,15 @@ def dense(x: Any, kernel: Any, bias: Any | None) -> tf.Tensor:
   """Multiplies the last axis by a matrix.
 
   Args:
-    x: [n, ..., inputs], of static shape but for n.
+    x: [n, ..., inputs], static except for n.
     kernel: [inputs, units].
     bias: [units], or None.
 
   Returns:
     [n, ..., units].
   """
-  # One product of two matrices: of more axes, TensorFlow makes a batch of products that
-  # all read the kernel, and sums as many gradients of it.
+  # One product of two matrices: with more axes, TensorFlow makes a batch of products
+  # that all read the kernel, and sums as many gradients of the kernel.
   rows = x if x.shape.rank == 2 else tf.reshape(x, [-1, x.shape[-1]])
   y = with_bias(tf.linalg.matmul(rows, tf.cast(kernel, x.dtype)), bias)
   return y if x.shape.rank == 2 else tf.reshape(y, [-1, *x.shape[1:-1], y.shape[-1]])
@@ -225,14 +227,14 @@ def self_attention(
   heads: int,
   dense: Callable[[Any, Any, Any], tf.Tensor] = dense,
 ) -> tf.Tensor:
-  """Lets every token of an example look at all of them.
+  """Lets every token of an example attend to all its tokens.
 
   Source: Vaswani et al.: Attention Is All You Need. NeurIPS 2017. Section 3.2.
 
   Args:
     x: [n, tokens, units].
     qkv: kernel [units, 3 * units] and bias [3 * units]: queries, keys and values side
-      by side, and in each the heads.
+      by side, and within each the heads.
     output: kernel [units, units] and bias [units] after the heads.
     heads: number of heads, a divisor of units.
     dense: multiplies by a kernel and adds a bias, as `dense` does.

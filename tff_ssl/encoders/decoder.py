@@ -3,10 +3,10 @@
 Source: He et al.: Masked Autoencoders Are Scalable Vision Learners. CVPR 2022. Section
 3, 'MAE decoder'.
 
-Deviations: the mask token is a row of the embedding's kernel, the one that an indicator
-of masked patches selects, so that the embedding of visible tokens, the mask token and
-its place are one product. It is the same function: a bias, and its own vector, for each
-masked patch.
+Deviations: the mask token is a row of the embedding's kernel, which an indicator of
+masked patches selects. The embedding of visible tokens, the mask token and its place
+are then one product. The function is the same: a masked patch becomes a bias plus the
+mask token's own vector.
 """
 
 import functools
@@ -31,7 +31,7 @@ def build_decoder(
   """Builds a decoder for all patches of an encoder's images.
 
   Args:
-    encoder: What makes the tokens of the visible patches.
+    encoder: The encoder of the visible patches.
     dim: Units of the decoder's tokens; the encoder's when None.
     depth: Blocks; a third of the encoder's when None, at least 1.
     heads: Heads of each block; the encoder's when None.
@@ -39,8 +39,8 @@ def build_decoder(
 
   Returns:
     A network [n, patches, encoder dim + 1] -> [n, patches, pixels]. Its input holds the
-    encoding of each visible patch and 0, or zeros and 1 where the patch is masked; its
-    output the values of each patch in the order of `losses.reconstruction.patchify`.
+    encoding and 0 for each visible patch, zeros and 1 for each masked patch. Its output
+    holds the values of each patch in the order of `losses.reconstruction.patchify`.
 
   Raises:
     ValueError: An argument is not allowed.

@@ -17,7 +17,7 @@ class Describe(ops.Operations):
     specs: name -> spec of what is trained, in the order of use.
     statistics: name -> spec of population statistics.
     taps: name -> shape of one example.
-    largest: scalars of the largest result of a layer with weights, for one example.
+    largest: scalars in the largest result of a layer with weights, for one example.
   """
 
   def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Describe(ops.Operations):
     self, name: str, shape: tuple[int, ...], initializer: parameters.Initializer
   ) -> None:
     """Records the spec."""
-    # Next to parameters of the same scope, which are unique.
+    # No check is needed: the same scope has parameters, whose names are unique.
     self.statistics[self.path(name)] = parameters.ParameterSpec(shape, initializer)
 
   def relu(self, x: tuple[int, ...]) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ class Describe(ops.Operations):
   def offset(
     self, x: tuple[int, ...], name: str, values: np.ndarray
   ) -> tuple[int, ...]:
-    """Keeps the shape, which must be that of the values."""
+    """Keeps the shape, which must equal the shape of the values."""
     if x != values.shape:
       raise ValueError(
         f'offset {self.path(name)!r} needs values of shape {x}, got {values.shape}'
@@ -103,7 +103,7 @@ class Describe(ops.Operations):
   def _conv2d(
     self, x: tuple[int, ...], kernel: Any, bias: Any, strides: int
   ) -> tuple[int, ...]:
-    # The channels of the result are those of the kernel just recorded.
+    # The result has as many channels as the kernel just recorded.
     del kernel, bias
     filters = self.specs[self.path('kernel')].shape[-1]
     return self._result((math.ceil(x[0] / strides), math.ceil(x[1] / strides), filters))
@@ -135,6 +135,6 @@ class Describe(ops.Operations):
     return x
 
   def _result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Notes the size of what a layer returns."""
+    """Records the size of a layer's result."""
     self.largest = max(self.largest, math.prod(shape))
     return shape

@@ -14,15 +14,15 @@ from tff_ssl.encoders import parameters
 class ToKeras(ops.Operations):
   """Emits standard Keras layers that hold given values. A value is a Keras tensor.
 
-  Transforms are applied once and for all: the layers hold standardized kernels, and
-  training them further is training without weight standardization.
+  Transforms are applied once: the layers hold standardized kernels, and training them
+  further means training without weight standardization.
   """
 
   def __init__(self, params: Mapping[str, Any], dtype: tf.DType) -> None:
     """Builds the interpreter.
 
     Args:
-      params: name -> value, with values at hand (not symbolic).
+      params: name -> value, with concrete values (not symbolic).
       dtype: of the layers.
     """
     super().__init__()
@@ -65,7 +65,7 @@ class ToKeras(ops.Operations):
     return self._plain(tf.keras.layers.Add)([x, y])
 
   def offset(self, x: Any, name: str, values: np.ndarray) -> Any:
-    """Emits a product with ones whose bias is the values, not to be trained."""
+    """Emits a product with ones whose bias is the values and which is not trained."""
     layer = self._named(
       tf.keras.layers.EinsumDense,
       name,

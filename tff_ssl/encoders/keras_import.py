@@ -1,7 +1,7 @@
 """Reads a network's parameters back from the Keras model that it was exported to.
 
-Kernels that the export standardized stay so: to standardize them once more changes them
-by less than its epsilon (1e-5).
+Kernels that the export standardized stay standardized: standardizing them again changes
+them by less than its epsilon (1e-5).
 """
 
 import collections
@@ -23,11 +23,11 @@ def params(
 
   Args:
     network: The network.
-    model: From `network.to_keras`, with whatever weights.
+    model: From `network.to_keras`, with any weights.
 
   Raises:
-    ValueError: If a layer is one whose weights Keras keeps in another form, as the
-      attention of transformers.
+    ValueError: If Keras keeps a layer's weights in another form, as for the attention
+      of transformers.
   """
   values = {weight.name.partition(':')[0]: weight.numpy() for weight in model.weights}
   found = collections.OrderedDict()

@@ -3,8 +3,8 @@
 Compare Yury Gorishniy, Ivan Rubachev, Valentin Khrulkov, Artem Babenko. Revisiting Deep
 Learning Models for Tabular Data. NeurIPS 2021, whose baseline is such a network.
 
-Deviations: group norm or batch norm behind each layer, and no dropout, so that an
-example's encoding depends on nothing drawn.
+Deviations: group norm or batch norm behind each layer, and no dropout, so that nothing
+random enters an example's encoding.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class MlpConfig:
 
   def __post_init__(self) -> None:
     """Checks the fields."""
-    # A list, where it comes from JSON.
+    # A list, if it comes from JSON.
     object.__setattr__(self, 'widths', tuple(self.widths))
     if not self.widths or min(self.widths) < 1:
       raise ValueError(f'widths must be one or more, all at least 1, got {self.widths}')

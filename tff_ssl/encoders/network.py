@@ -1,18 +1,18 @@
 """A network: one definition, and the parameters it is computed with.
 
-Parameters live in one flat `Params` mapping with names like
-'stage1/block0/conv1/kernel', which an objective that holds several networks nests by
-prefixes ('encoder/stage1/...', 'projector/...'): what is averaged, kept on a client or
-exported is then a choice of names.
+Parameters are in one flat `Params` mapping with names like
+'stage1/block0/conv1/kernel'. An objective that holds several networks adds prefixes
+('encoder/stage1/...', 'projector/...'). What is averaged, kept on a client or exported
+is then a choice of names.
 
-A network with batch norm has parameters and population statistics, which no
-optimizer moves: `apply` (training) does not take them, `infer` and `to_keras` need
-them among the parameters. Without batch norm `infer` is `apply`.
+A network with batch norm has parameters and population statistics, which no optimizer
+moves. `apply` (training) does not take the statistics; `infer` and `to_keras` need them
+among the parameters. Without batch norm `infer` is `apply`.
 
-`apply` can compute in bfloat16 (`Network.precision`): the convolutions, products and
-maps, while parameters, norms, what is summed over positions and the output stay of the
-parameters' type. `infer`, `moments` and `to_keras` never do: what is evaluated is what
-is exported.
+`apply` can compute convolutions, products and maps in bfloat16 (`Network.precision`).
+Parameters, norms, sums over positions and the output keep the parameters' type.
+`infer`, `moments` and `to_keras` never use bfloat16: what is evaluated is what is
+exported.
 """
 
 import collections
@@ -38,14 +38,14 @@ Params: TypeAlias = 'collections.OrderedDict[str, tf.Tensor]'
 # Bytes of one layer's maps that stay in a core's cache: one operation writes them, and
 # the next reads them.
 _CACHE_BYTES = 4 * 2**20
-# Examples of `batch_in_cache`: the least and the most.
+# The least and the greatest result of `batch_in_cache`.
 _BATCHES = (16, 256)
-# Of float32, in 2 GB.
+# As many of float32 fit in 2 GB.
 _MOST_PARAMETERS = 500_000_000
-# What `apply` can compute in.
+# The precisions in which `apply` can compute.
 FLOAT32, BFLOAT16 = 'float32', 'bfloat16'
 PRECISIONS = (FLOAT32, BFLOAT16)
-# The field that an encoder reads as a rule.
+# The field that an encoder usually reads.
 IMAGE = 'image'
 
 
@@ -57,10 +57,11 @@ class Network:
     name: what the network is called in messages and exports.
     input_shape: shape of one example, (height, width, channels) or (units,).
     forward: the definition, a function of `Operations` and an input.
-    config: its configuration, of encoders that `registry.rebuild` can build again.
+    config: the configuration of an encoder that `registry.rebuild` can build again.
     field: the field of an example that an encoder reads: 'image', or 'left', 'features'
-      and so on. Networks behind an encoder read none.
-    precision: one of `PRECISIONS`; 'float32' is the parameters' own type, whichever.
+      and so on. Networks behind an encoder read no field.
+    precision: one of `PRECISIONS`; 'float32' means the parameters' own type, whatever
+      it is.
   """
 
   name: str
@@ -82,7 +83,7 @@ class Network:
   def _description(self) -> tuple[describe.Describe, tuple[int, ...]]:
     description = describe.Describe()
     output_shape = self.forward(description, self.input_shape)
-    # Before one of them is drawn.
+    # Checked before any of them is drawn.
     count = sum(math.prod(spec.shape) for spec in description.specs.values())
     if count > _MOST_PARAMETERS:
       raise ValueError(
@@ -113,7 +114,7 @@ class Network:
 
   @property
   def output_dim(self) -> int:
-    """The last axis of the output."""
+    """The size of the output's last axis."""
     return self._description[1][-1]
 
   @property
@@ -124,21 +125,21 @@ class Network:
   def batch_in_cache(self, views: int = 1) -> int:
     """Returns how many examples to compute at a time, for speed.
 
-    More of them share the cost of an operation; fewer leave the maps of a layer in the
+    More examples share the cost of an operation; fewer keep a layer's maps in the
     cache.
 
     Args:
-      views: inputs of each example, as the two augmented views of an image.
+      views: inputs of each example, such as the two augmented views of an image.
 
     Returns:
-      Between 16 and 256: 32 of two views of 32 x 32 pixels through a ResNet-8.
+      Between 16 and 256: 32 for two views of 32 x 32 pixels through a ResNet-8.
     """
     example = views * 4 * max(self._description[0].largest, 1)
     least, most = _BATCHES
     return min(max(_CACHE_BYTES // example, least), most)
 
   def chunk_in_cache(self) -> int | None:
-    """Returns `batch_in_cache`; None where a batch must be whole to be trained on."""
+    """Returns `batch_in_cache`; None if training must not split a batch."""
     return None if self.mixes_examples else self.batch_in_cache()
 
   def reading(self, field: str) -> Self:
@@ -146,20 +147,20 @@ class Network:
     return dataclasses.replace(self, field=field)
 
   def with_precision(self, precision: str) -> Self:
-    """Returns the same network, of which `apply` computes in another precision."""
+    """Returns the same network, whose `apply` computes in another precision."""
     return dataclasses.replace(self, precision=precision)
 
   def for_inputs(self, shape: Sequence[int]) -> Self:
     """Returns the same network, with the same parameters, for inputs of another shape.
 
-    A multi-crop objective encodes small crops by the encoder of large ones. A group
-    norm may have fewer groups there (see `normalization.num_groups`).
+    A multi-crop objective encodes small crops with the encoder of large ones. A group
+    norm may have fewer groups for small crops (see `normalization.num_groups`).
 
     Args:
-      shape: of one example, as (16, 16, 3).
+      shape: of one example, such as (16, 16, 3).
 
     Returns:
-      Itself, where it is the network's own shape.
+      The network itself, if `shape` is its own.
 
     Raises:
       ValueError: the network cannot take such inputs with its parameters.
@@ -179,8 +180,8 @@ class Network:
   def init(self, seed: Any, dtype: tf.DType = tf.float32) -> Params:
     """Draws parameters.
 
-    Each is drawn with a seed folded from `seed` and its own name, so a layer that is
-    added leaves the others as they were. Two networks with equal names, as the two
+    Each parameter is drawn with a seed folded from `seed` and its own name, so adding a
+    layer leaves the others unchanged. Two networks with equal names, such as the two
     towers of a dual encoder, need different seeds to differ.
 
     Args:
@@ -196,8 +197,9 @@ class Network:
     seed = tf.convert_to_tensor(seed, tf.int32)
     if seed.shape != (2,):
       raise ValueError(f'seed of {self.name} must have shape [2], got {seed.shape}')
-    # As `tf.random.experimental.stateless_fold_in` of alg='philox': its first number is
-    # of the seed alone, the same for all names, its second the name's.
+    # As in `tf.random.experimental.stateless_fold_in` with alg='philox': the first
+    # number depends only on the seed and is the same for all names, the second is the
+    # name's.
     (first,) = tf.unstack(
       tf.raw_ops.StatelessRandomUniformFullInt(shape=[1], seed=seed, dtype=tf.int32)
     )
@@ -228,14 +230,14 @@ class Network:
 
     Args:
       params: exactly the parameters of this network; all of them `of_clients.Parameter`
-        where the gradients of clients are wanted.
+        if each client's gradient is wanted.
       x: [n, *input_shape] of a floating type; n may be 0.
       taps: receives the intermediate results by name ('stage1', ...), if given.
-      batches: how many batches of equal size `x` holds, one after another: batch norm
-        normalizes each by itself, and which rows are a client's follows from it.
+      batches: how many batches of equal size `x` holds, one after another. Batch norm
+        normalizes each by itself. The number also determines which rows are a client's.
 
     Returns:
-      [n, output_dim], of the parameters' dtype, as the taps.
+      [n, output_dim], in the parameters' dtype, like the taps.
 
     Raises:
       ValueError: a parameter is missing, unknown or misshapen, or `x` does not fit.
@@ -254,7 +256,7 @@ class Network:
 
     Args:
       params: the parameters of this network and its population statistics.
-      x: as in `apply`, with the rest.
+      x: as in `apply`, like the rest.
       taps: receives the intermediate results.
 
     Returns:
@@ -289,10 +291,10 @@ class Network:
 
     Args:
       params: as in `apply`, with statistics unless in training.
-      x: as in `apply`, with the rest.
+      x: as in `apply`, like the rest.
       taps: receives the intermediate results.
       training: whether batch norm normalizes by the batch.
-      batches: how many `x` holds.
+      batches: how many batches `x` holds.
       maps: type of the maps; None: the parameters'.
     """
     x = checks.batch(self.name, self.input_shape, x)
@@ -304,7 +306,7 @@ class Network:
     dtype = next(iter(values.values())).dtype if values else x.dtype
     x = tf.cast(x, maps or dtype)
     if maps is not None:
-      # What is not maps is summed, and in float32.
+      # Parameters enter sums, which are computed in float32.
       values = {name: tf.cast(value, tf.float32) for name, value in values.items()}
     tapped: dict[str, tf.Tensor] = {}
     apply = interpreter(values, tapped, training=training, batches=batches)
@@ -316,20 +318,20 @@ class Network:
       tapped = {name: tap[: tf.shape(x)[0]] for name, tap in tapped.items()}
     if taps is not None:
       taps.update({name: tf.cast(tap, dtype) for name, tap in tapped.items()})
-    # A cast to the type that a tensor has adds no operation.
+    # A cast to a tensor's own type adds no operation.
     return tf.cast(y, dtype), apply.moments
 
   def to_keras(
     self, params: Mapping[str, Any], name: str | None = None
   ) -> tf.keras.Model:
-    """Returns a Keras model of standard layers alone.
+    """Returns a Keras model made only of standard layers.
 
-    It is saved and loaded with TensorFlow only, and computes what `infer` computes.
-    Weight standardization is folded into its kernels. The tapped layers bear the taps'
+    Saving and loading it needs only TensorFlow. It computes what `infer` computes.
+    Weight standardization is folded into its kernels. The tapped layers have the taps'
     names.
 
     Args:
-      params: as in `infer`, with values at hand.
+      params: as in `infer`, with concrete values.
       name: name of the model, by default the network's.
 
     Returns:
@@ -354,7 +356,7 @@ def with_prefix(params: Mapping[str, Any], prefix: str) -> Params:
 
 
 def prefix_of(name: str) -> str:
-  """Returns the prefix of a parameter's name, which says whose it is."""
+  """Returns the prefix of a parameter's name, which says whose parameter it is."""
   return name.split('/', 1)[0]
 
 
@@ -368,8 +370,8 @@ def of_networks(params: Mapping[str, Any], prefixes: Collection[str]) -> Params:
 def select(params: Mapping[str, Any], prefix: str) -> Params:
   """Returns the parameters named 'prefix/name' under 'name': undoes `with_prefix`.
 
-  None is a valid answer (the identity has no parameters); where some were expected,
-  `Network.apply` names the missing ones.
+  An empty result is valid (the identity has no parameters); if parameters were
+  expected, `Network.apply` names the missing ones.
   """
   start = f'{prefix}/'
   return collections.OrderedDict(

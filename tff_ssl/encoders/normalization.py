@@ -1,8 +1,8 @@
 """Group, layer and batch normalization and weight standardization, on tensors.
 
-All but batch normalization leave the examples of a batch apart, so that an example's
-encoding is the same whichever client holds it: what makes a federated round able to
-equal a centralized step.
+All but batch normalization treat the examples of a batch separately, so that an
+example's encoding is the same whichever client holds it. This allows a federated round
+to equal a centralized step.
 
 Sources:
   Ioffe, Szegedy: Batch Normalization: Accelerating Deep Network Training by Reducing
@@ -21,14 +21,14 @@ import tensorflow as tf
 NORM_EPSILON = 1e-5
 WEIGHT_STANDARDIZATION_EPSILON = 1e-5
 # A group of one value is normalized to zero whatever the value, a group of two to its
-# sign. DCCO's narrowest normalized layer, 256 units in 32 groups, has 8.
+# sign. DCCO's narrowest normalized layer, 256 units in 32 groups, has groups of 8.
 MIN_GROUP_VALUES = 8
-# Of maps with fewer channels TensorFlow multiplies a line of positions by a line of
-# factors in less time than each position by the factors, to the same bits: 64 maps of
+# For maps with fewer channels, TensorFlow multiplies a line of positions by a line of
+# factors faster than each position by the factors, to the same bits: 64 maps of
 # 32 x 32 x 16 are normalized, with the gradient, in two thirds of the time.
 _NARROW = 32
 # Batch norm keeps moments of a population: their means over batches and clients,
-# weighted by examples, are those of the union, which is not so for a variance.
+# weighted by examples, are the moments of the union. This does not hold for a variance.
 POPULATION_MEAN = 'population_mean'
 POPULATION_SQUARE = 'population_square'
 
@@ -37,11 +37,11 @@ def num_groups(channels: int, positions: int, groups: int) -> int:
   """Returns the number of groups in which `channels` are normalized.
 
   It is the largest divisor of `channels` that is at most `groups` and leaves at least
-  `MIN_GROUP_VALUES` values in each group; 1 where there is none.
+  `MIN_GROUP_VALUES` values in each group; 1 if there is none.
 
   Args:
     channels: channels of the layer.
-    positions: positions a channel has: height times width, 1 for a dense layer.
+    positions: positions of a channel: height times width, 1 for a dense layer.
     groups: the number of groups wanted, 32 in the DCCO paper.
 
   Returns:
@@ -64,16 +64,17 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
   """Normalizes each example's groups of channels to mean 0 and variance 1.
 
   The mean and the mean square of a group become one scale and one shift for each
-  example and channel, so that the feature maps, which are what costs time, are read
-  three times and never reshaped: on CPU a third less time than `tf.nn.moments` on
-  grouped maps. The derivative is written out for the same reason, and because the one
-  that TensorFlow derives works out shapes at run time, hundreds of small operations in
-  a ResNet-8, which is what costs time on a client of one image. It can itself be
-  differentiated, as MAML needs; `tf.nn.moments` stops a gradient inside.
+  example and channel. The feature maps, which take most of the time, are then read
+  three times and never reshaped: on CPU this takes a third less time than
+  `tf.nn.moments` on grouped maps. The derivative is written out for the same reason and
+  for another: the derivative that TensorFlow derives computes shapes at run time, with
+  hundreds of small operations in a ResNet-8, which take most of the time on a client
+  with one image. The derivative written here can itself be differentiated, as MAML
+  needs; `tf.nn.moments` stops a gradient inside.
 
   Args:
     x: [n, ..., channels].
-    gamma: [channels] scale, or that of each example, [n, channels].
+    gamma: [channels] scale, or [n, channels], one for each example.
     beta: [channels] shift, or [n, channels].
     groups: number of groups, a divisor of channels.
 
@@ -143,11 +144,10 @@ def batch_norm(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
   """Normalizes each channel of a batch to mean 0 and variance 1 (training).
 
-  The derivative is written out as that of `group_norm`, and can itself be
-  differentiated.
+  As in `group_norm`, the derivative is written out and can itself be differentiated.
 
   Args:
-    x: [n, ..., channels], n >= 1: `batches` of equal size, one after another.
+    x: [n, ..., channels], n >= 1: `batches` batches of equal size, one after another.
     gamma: [channels] scale.
     beta: [channels] shift.
     batches: how many there are; each is normalized by itself.
@@ -159,7 +159,7 @@ def batch_norm(
       their mean squares [channels].
   """
   channels = x.shape[-1]
-  # Channels of a position, or of all positions of a line of narrow maps.
+  # Positions laid out together: those of a row in narrow maps, otherwise one.
   repeats = x.shape[2] if x.shape.rank == 4 and channels < _NARROW else 1
 
   def to_lines(maps: tf.Tensor) -> tf.Tensor:
@@ -190,7 +190,7 @@ def batch_norm(
       # Means over a batch of dy, and of dy times the normalized x.
       plain = by_channel(dy)
       along = (by_channel(dy * lines) - mean * plain) * inverse
-      # dx = scale (dy - plain - normalized x * along), and what the moments add, by
+      # dx = scale (dy - plain - normalized x * along), plus what the moments add, by
       # powers of x.
       slope = -scale * inverse * along
       offset = of_mean / count - scale * plain - mean * slope
@@ -248,9 +248,9 @@ def layer_norm(x: Any, gamma: Any, beta: Any) -> tf.Tensor:
 def standardize(kernel: Any) -> tf.Tensor:
   """Standardizes a kernel over the inputs of each of its outputs.
 
-  The variance is 1 / fan_in, not the paper's 1: a layer then neither grows nor shrinks
-  its input, and the epsilon of the group norm behind it, which takes any scale away,
-  means the same in every layer. The columns so have length 1.
+  The variance is 1 / fan_in, not the paper's 1. A layer then neither grows nor shrinks
+  its input, and the epsilon of the group norm behind it, which removes any scale, means
+  the same in every layer. The columns thus have length 1.
 
   Args:
     kernel: [..., outputs]; all other axes together are fan_in, at least 2.

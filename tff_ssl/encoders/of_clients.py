@@ -1,11 +1,11 @@
 """The interpreter that computes a gradient for each client of a joint batch.
 
 The examples of K clients go through a network together, with the same parameters. The
-gradient that TensorFlow derives is the sum over the clients; to clip each client's, it
-is needed by itself. Here every parameter comes with K slots of its shape, on which no
-output depends: where a parameter is used, each client's part of the gradient flows into
-its own slot. All else is computed as by `compute.Apply`, once for all clients, forwards
-and backwards.
+gradient that TensorFlow derives is the sum over the clients. To clip each client's
+gradient, one needs it separately. Here every parameter comes with K slots of its shape,
+on which no output depends: wherever a parameter is used, each client's part of the
+gradient flows into the client's own slot. Everything else is computed as by
+`compute.Apply`, once for all clients, forwards and backwards.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,15 @@ from tff_ssl.encoders import parameters
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-  """A parameter that K clients share, each of which has a gradient of its own.
+  """A parameter that K clients share, with a gradient for each client.
 
   Attributes:
-    value: Its value for all of them. No gradient flows into it.
-    slots: [K, ...], zeros; the gradient of a sum of the clients' losses by row k is the
-      gradient of the loss of client k.
-    examples: int32 scalar, n of each client. A network is given K n examples, client
-      after client, or as many of a view after another, as it is told in `batches`.
+    value: The value for all clients. No gradient flows into it.
+    slots: [K, ...], zeros; the gradient of a sum of the clients' losses with respect to
+      row k is the gradient of the loss of client k.
+    examples: int32 scalar, n, the examples of each client. A network receives K n
+      examples, client after client; with several views, K n of each view, one view
+      after another, as `batches` says.
   """
 
   value: Any
@@ -37,12 +38,12 @@ class Parameter:
 
   @property
   def shape(self) -> tf.TensorShape:
-    """That of the value."""
+    """The value's shape."""
     return self.value.shape
 
   @property
   def dtype(self) -> tf.DType:
-    """That of the value."""
+    """The value's dtype."""
     return self.value.dtype
 
 
@@ -62,9 +63,9 @@ def parameter(
 
 
 class Apply(compute.Apply):
-  """Computes with a `Parameter` in the place of each parameter, in training.
+  """Computes with a `Parameter` in place of each parameter, in training.
 
-  Networks with batch norm have no gradient of a client by itself.
+  In networks with batch norm, a client has no gradient of its own.
   """
 
   def parameter(
@@ -142,7 +143,7 @@ class Apply(compute.Apply):
 
   def _by_client(self, x: tf.Tensor, parameter: Parameter) -> tf.Tensor:
     """Returns [K, rows, ...] of [batches K n, ...], for any `batches` of the input."""
-    # Every size is given: rows in another number than clients have are an error.
+    # Every size is given, so that a wrong number of rows is an error.
     clients = tf.shape(parameter.slots)[0]
     sizes = [self._batches, clients, parameter.examples]
     apart = tf.reshape(x, [*sizes, *x.shape[1:]])
@@ -154,7 +155,7 @@ class Apply(compute.Apply):
     )
 
   def _rows(self, parameter: Parameter, x: tf.Tensor) -> tf.Tensor:
-    """Returns a row of a parameter [units] for each row of `x`; of tokens, for each."""
+    """Returns a row of a parameter [units] for each row of `x`, or for each token."""
     tokens = x.shape[1] if x.shape.rank == 3 else 1
     count = tf.shape(x)[0] * tokens
 
@@ -182,8 +183,8 @@ def _routed(
   Args:
     forward: Tensor -> tensor, with parameters of its own.
     x: Its argument.
-    slots: Of a parameter.
-    of_clients: (x, gradient by the result) -> the slots' gradient.
+    slots: A parameter's slots.
+    of_clients: (x, gradient with respect to the result) -> the slots' gradient.
   """
 
   @tf.custom_gradient
@@ -202,7 +203,7 @@ def _routed(
 
 
 def _transformed(found: Parameter, transform: parameters.Transform) -> Parameter:
-  """Returns a transformed parameter, whose slots lead to those of the given one."""
+  """Returns a transformed parameter, whose slots lead to the given one's slots."""
 
   @tf.custom_gradient
   def through(slots: tf.Tensor) -> Any:
@@ -234,9 +235,10 @@ def _patches(
     positions: Height and width of its result.
 
   Returns:
-    Tensors [K, rows, *positions, inputs] whose inputs one after another are those of
-    the kernel, row by row: one for each of its places, whose slices cost less than
-    patches; or one of all where slices would have gaps, which cost more.
+    Tensors [K, rows, *positions, inputs] whose inputs, one after another, are the
+    kernel's inputs, row by row. With strides of 1 there is one tensor for each place of
+    the kernel: slices cost less than patches. With larger strides there is one tensor
+    for all places: slices would have gaps and cost more.
   """
   if strides > 1:
     flat = tf.reshape(x, [-1, *x.shape[2:]])

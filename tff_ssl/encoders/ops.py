@@ -1,14 +1,15 @@
-"""The operations that networks are written in; interpreters say what they do.
+"""The operations that networks are written in; interpreters define what they do.
 
-A network is one function `forward(ops, x)`. It never touches a tensor: it calls
-methods of an `Operations`, and each interpreter gives these methods one meaning:
+A network is one function `forward(ops, x)`. It never touches a tensor: it calls methods
+of an `Operations`. Each interpreter gives these methods one meaning:
 `describe.Describe` lists the parameters, `compute.Apply` computes with parameters given
-from outside, `keras_export.ToKeras` emits Keras layers. What a layer is, and what its
-parameters are called, is said once.
+from outside, `keras_export.ToKeras` emits Keras layers. A layer and its parameters'
+names are thus defined once.
 
 To add an operation with parameters: write its public method here, which names the
-parameters, and an abstract primitive in `Primitives`; then the primitive in each of the
-three interpreters. One without parameters is an abstract method only.
+parameters, and an abstract primitive in `Primitives`. Then write the primitive in each
+of the three interpreters, and in `of_clients.Apply`. An operation without parameters is
+only an abstract method.
 """
 
 import abc
@@ -30,7 +31,7 @@ class Primitives(abc.ABC):
   """Primitives on values whose nature only the interpreter knows.
 
   Values stand for [n, height, width, channels], [n, tokens, units] or [n, units].
-  Parameter names are paths: those of the open scopes, the operation, the parameter.
+  Parameter names are paths of the open scopes, the operation and the parameter.
   """
 
   def __init__(self) -> None:
@@ -79,7 +80,7 @@ class Primitives(abc.ABC):
     Args:
       name: its name under the open scopes.
       shape: its shape.
-      initializer: what it is before there is a population.
+      initializer: gives its value before there is a population.
     """
 
   @abc.abstractmethod
@@ -173,8 +174,8 @@ class Operations(Primitives):
       filters: output channels.
       kernel_size: height and width of the kernel.
       strides: step, in both directions.
-      use_bias: whether a bias is added; a norm makes it idle.
-      standardize: whether the kernel is used weight standardized.
+      use_bias: whether a bias is added; a norm behind it makes it useless.
+      standardize: whether the kernel is weight standardized before use.
       gain: the kernel is drawn with variance gain / fan_in.
 
     Returns:
@@ -202,7 +203,7 @@ class Operations(Primitives):
       name: name of the operation.
       units: outputs.
       use_bias: whether a bias is added.
-      standardize: whether the kernel is used weight standardized.
+      standardize: whether the kernel is weight standardized before use.
       gain: the kernel is drawn with variance gain / inputs.
 
     Returns:
@@ -223,7 +224,7 @@ class Operations(Primitives):
       return self._group_norm(x, gamma, beta, used)
 
   def norm(self, x: Any, name: str, kind: str, groups: int) -> Any:
-    """Normalizes by 'group' norm of at most `groups` or 'batch' norm; 'none': not."""
+    """Applies 'group' norm with at most `groups` groups, 'batch' norm, or 'none'."""
     if kind == 'group':
       return self.group_norm(x, name, groups=groups)
     return self.batch_norm(x, name) if kind == 'batch' else x
@@ -231,8 +232,8 @@ class Operations(Primitives):
   def batch_norm(self, x: Any, name: str) -> Any:
     """Normalizes each channel over the examples, with a scale and a shift.
 
-    In training by the moments of the batch itself; in inference, and in what is
-    exported, by population statistics, which no optimizer moves.
+    In training it uses the batch's own moments. In inference and in exports it uses
+    population statistics, which no optimizer moves.
     """
     channels = self.shape(x)[-1]
     with self.scope(name):

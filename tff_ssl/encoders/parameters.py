@@ -26,9 +26,10 @@ def scaled_normal(fan_in: int, gain: float) -> Initializer:
   """Returns an initializer drawing from a normal of variance gain / fan_in."""
 
   def initialize(seed: tf.Tensor, shape: tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
-    # Drawn in float32 for any dtype: float64 then starts at the same point. Of Philox,
-    # whatever the device: so is this operation. `tf.random.stateless_normal` of
-    # alg='philox' gives the same numbers by twenty operations.
+    # Drawn in float32 for any dtype: float64 then starts at the same point. Philox
+    # draws them whatever the device: this operation always uses it.
+    # `tf.random.stateless_normal` with alg='philox' gives the same numbers with twenty
+    # operations.
     values = tf.raw_ops.StatelessRandomNormal(shape=shape, seed=seed)
     return tf.cast(values * math.sqrt(gain / fan_in), dtype)
 
@@ -40,7 +41,7 @@ class Constant:
   """An initializer that draws nothing, and so needs no seed.
 
   Attributes:
-    value: Of each entry.
+    value: Value of each entry.
   """
 
   value: float
@@ -48,6 +49,6 @@ class Constant:
   def __call__(
     self, seed: tf.Tensor | None, shape: tuple[int, ...], dtype: tf.DType
   ) -> tf.Tensor:
-    """Returns `shape` of the value."""
+    """Returns a tensor of `shape`, filled with the value."""
     del seed
     return tf.fill(shape, tf.constant(self.value, dtype))

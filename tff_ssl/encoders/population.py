@@ -4,10 +4,10 @@ Yuxin Wu, Justin Johnson. Rethinking "Batch" in BatchNorm. arXiv:2105.07576, 202
 Section 3: after training, one pass over many examples with fixed weights ("precise
 batch norm"), in place of a moving average over the weights of training.
 
-Deviation: the aggregate of the batches is that of their moments, weighted by examples,
-which is exact for any sizes and goes on over clients: the mean of clients' moments is
-that of the union, for the first layer exactly. Behind it each batch is normalized by
-its own moments, as in training.
+Deviation: batches are aggregated as means of their moments, weighted by examples. This
+is exact for any sizes and extends over clients: the mean of clients' moments is the
+union's, exactly so for the first layer. Behind the first layer each batch is normalized
+by its own moments, as in training.
 """
 
 import collections
@@ -33,15 +33,15 @@ def statistics(
 
   Args:
     network: With or without batch norm.
-    params: Those of its training.
+    params: The trained parameters.
     inputs: n >= 0 examples.
-    prepare: Makes a batch of them the network's input, as from bytes; None: they are
-      the input as they are.
+    prepare: Turns a batch of examples into the network's input, for example from bytes;
+      None: the examples are the input.
     batch_size: Examples that go through the network together; the last batch may be
       smaller.
 
   Returns:
-    The statistics by name, means over the examples, 0 if there is none; nothing without
+    The statistics by name, means over the examples, 0 if there is none; empty without
     batch norm.
   """
   if not network.mixes_examples:
@@ -65,7 +65,7 @@ def statistics(
     lambda start, _: start < count,
     body,
     (tf.constant(0), total),
-    # One batch after another: side by side they would need the memory of all.
+    # One batch after another: in parallel they would need the memory of all.
     parallel_iterations=1,
   )
   return tf.nest.map_structure(

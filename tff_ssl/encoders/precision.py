@@ -6,15 +6,15 @@ import tensorflow as tf
 
 from tff_ssl.encoders import network
 
-# Together 16,384; a sum of ones in bfloat16 stands still at 2^8 = 256.
+# Together 16,384; a sum of ones in bfloat16 stops at 2^8 = 256.
 _POSITIONS = (16, 32, 32)
 
 
 def check(precision: str) -> None:
   """Checks that convolutions of this type work here, and sum in float32.
 
-  oneDNN and cuDNN sum in float32. TensorFlow's own CPU kernels, which processors
-  without AVX-512 get, sum in bfloat16: a kernel's gradient can be a third of its size.
+  oneDNN and cuDNN sum in float32. TensorFlow's own CPU kernels, used on processors
+  without AVX-512, sum in bfloat16: a kernel's gradient can be a third of its size.
 
   Args:
     precision: One of `network.PRECISIONS`.
@@ -32,7 +32,7 @@ def check(precision: str) -> None:
 @functools.cache
 def _fault() -> str:
   """Returns what is wrong with a convolution of ones, in words; empty if nothing."""
-  # Of few channels, where blocks of them do not hide it.
+  # Few channels, because blocks of channels would hide the fault.
   images = tf.ones([*_POSITIONS, 4], tf.bfloat16)
   kernel = tf.zeros([1, 1, 4, 4], tf.bfloat16)
   expected = float(tf.reduce_prod(_POSITIONS))
@@ -50,7 +50,7 @@ def _fault() -> str:
 
 @tf.function(autograph=False)
 def _gradient(images: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-  """Returns the derivative by a weight, which is the number of positions."""
+  """Returns the derivative with respect to a weight: the number of positions."""
   with tf.GradientTape() as tape:
     tape.watch(kernel)
     y = tf.nn.conv2d(images, kernel, 1, 'SAME')

@@ -7,7 +7,7 @@ Sources:
     bottleneck, a quarter of the projection's 2048 units.
 
 Deviations: by default the hidden layer has group norm and weight standardization, as in
-`projector`, where both papers have batch norm, which mixes the examples of a client.
+`projector`. Both papers have batch norm, which mixes the examples of a client.
 """
 
 from tff_ssl.encoders import network
@@ -25,10 +25,10 @@ def build_predictor(
   """Builds a layer with norm and relu, and a linear one back to the projection's size.
 
   Args:
-    dim: units of the projection, and of what predicts it.
+    dim: units of the projection, and of its prediction.
     hidden_dim: units between them.
-    normalization: of the hidden layer; see `projector.ProjectorConfig`, as the two
-      that follow.
+    normalization: of the hidden layer; see `projector.ProjectorConfig`, also for the
+      next two.
     groups: groups of a group norm.
     weight_standardization: whether the hidden layer's kernel is standardized.
     name: name of the network.

@@ -19,12 +19,12 @@ class ProjectorConfig:
   """Configuration of a projector.
 
   Attributes:
-    widths: units of each layer; none make the identity.
+    widths: units of each layer; without layers it is the identity.
     normalization: 'group', 'batch' or 'none', of all layers but the last, which has
       none.
     groups: groups of a group norm where the units allow it.
-    weight_standardization: whether the layers but the last use standardized kernels,
-      where there is no batch norm.
+    weight_standardization: whether all layers but the last use standardized kernels;
+      with batch norm they never do.
   """
 
   widths: tuple[int, ...] = (1024, 1024, 1024)
@@ -56,7 +56,7 @@ def build_projector(
 
   Args:
     input_dim: units of the input.
-    widths: see `ProjectorConfig`, as the three that follow.
+    widths: see `ProjectorConfig`, also for the next three.
     normalization: 'group', 'batch' or 'none'.
     groups: groups of a group norm.
     weight_standardization: whether kernels are standardized.
@@ -109,7 +109,7 @@ def build_prototypes(
 
   Args:
     input_dim: units of the input.
-    number: of the prototypes.
+    number: number of prototypes.
     name: name of the network.
 
   Returns:

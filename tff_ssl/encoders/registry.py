@@ -12,7 +12,7 @@ from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 
 NAMES = (*resnet.NAMES, *cnn.NAMES, *vit.NAMES, *mlp.NAMES)
-# Those that take a normalization.
+# Encoders that take a normalization.
 NORMALIZED = (*resnet.NAMES, *cnn.NAMES, *mlp.NAMES)
 _FAMILIES: Mapping[str, tuple[type[Any], Any]] = {
   'resnet': (resnet.ResNetConfig, resnet.from_config),
@@ -35,14 +35,14 @@ def build_encoder(
 
   Args:
     name: One of `NAMES`.
-    shape: Of an example: (height, width, channels) of an image; of a vector, which an
-      MLP takes, (features,).
+    shape: Of an example: (height, width, channels) for an image; (features,) for a
+      vector, which an MLP takes.
     width: Factor on the channels of a ResNet or a plain convolutional network, or on
       the units of a ViT or an MLP.
     stem: First layers of a ResNet, see `resnet.ResNetConfig`; others have none.
     patch_size: Side of the patches of a ViT in pixels; others have none.
-    normalization: Of all but a ViT, which has layer norm alone; 'group' when None.
-    field: Of an example, that the encoder reads.
+    normalization: Of all but a ViT, which has only layer norm; 'group' when None.
+    field: The field of an example that the encoder reads.
 
   Returns:
     A network [n, *shape] -> [n, output_dim].
@@ -78,7 +78,7 @@ def build_encoder(
 
 
 def describe(encoder: network.Network) -> collections.OrderedDict[str, object] | None:
-  """Returns the JSON values that `rebuild` needs; None of a network not built here.
+  """Returns the JSON values that `rebuild` needs; None for a network not built here.
 
   Args:
     encoder: An encoder.
@@ -95,13 +95,13 @@ def describe(encoder: network.Network) -> collections.OrderedDict[str, object] |
 
 
 def rebuild(description: object) -> network.Network:
-  """Builds an encoder from its description, which may come from a stranger.
+  """Builds an encoder from its description, which may be untrusted.
 
   Args:
     description: What `describe` returned, through JSON.
 
   Raises:
-    ValueError: It is no description, or not one of an encoder that can be built.
+    ValueError: It is not a description, or not of an encoder that can be built.
   """
   if not isinstance(description, Mapping) or description.get('family') not in (
     *_FAMILIES,
@@ -121,7 +121,7 @@ def rebuild(description: object) -> network.Network:
   except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
     raise ValueError(f'the description of a network is not whole: {error}') from error
   for name, sizes in shapes.items():
-    # As of 2.0 or NaN channels, which JSON can hold.
+    # For example with 2.0 or NaN channels, which JSON can hold.
     if any(type(size) is not int for size in sizes):
       raise ValueError(
         f'the description of a network gives {name} the shape {sizes}; it must be of '

@@ -1,10 +1,11 @@
 """Residual networks: 8, 14, 18 and 50 layers.
 
-8 and 14 are the three-stage networks for small images (16, 32, 64 channels; one or two
-blocks a stage), 18 and 50 the four-stage ones (64 to 512 channels, of basic or of
-bottleneck blocks, the latter with the stride in the 3 x 3 convolution). Blocks are
-conv-norm-relu-conv-norm, added to the shortcut, then relu; where the shape changes, the
-shortcut is a 1 x 1 convolution with norm.
+The networks of 8 and 14 layers have three stages, for small images (16, 32, 64
+channels; one or two blocks per stage). The networks of 18 and 50 layers have four
+stages (64 to 512 channels), of basic and of bottleneck blocks; bottlenecks have the
+stride in the 3 x 3 convolution. Blocks are conv-norm-relu-conv-norm, added to the
+shortcut, then relu; where the shape changes, the shortcut is a 1 x 1 convolution with
+norm.
 
 Sources:
   He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition. CVPR 2016.
@@ -12,8 +13,8 @@ Sources:
     Client Datasets. 2022. Section 4: group norm with 32 groups and weight
     standardization.
 
-Deviations: a layer of fewer than 32 channels, or of a number that 32 does not divide,
-has fewer groups (`normalization.num_groups`).
+Deviations: a layer with fewer than 32 channels, or with a number that 32 does not
+divide, has fewer groups (`normalization.num_groups`).
 """
 
 from collections.abc import Sequence
@@ -52,8 +53,8 @@ class ResNetConfig:
       drawn smaller, by the square root of their number, so that the sum keeps its
       scale.
     groups: groups of a group norm where the channels allow it.
-    weight_standardization: whether convolutions use standardized kernels, where there
-      is no batch norm.
+    weight_standardization: whether convolutions use standardized kernels; with batch
+      norm they never do.
   """
 
   depth: int
@@ -110,7 +111,7 @@ def build_encoder(
   Args:
     name: one of `NAMES`.
     image_shape: (height, width, channels).
-    width: see `ResNetConfig`, as all that follow.
+    width: see `ResNetConfig`, also for all that follow.
     stem: 'cifar' or 'imagenet'.
     normalization: 'group', 'batch' or 'none'.
     groups: groups of a group norm.
@@ -199,7 +200,7 @@ def _bottleneck_block(
 def _shortcut(
   config: ResNetConfig, ops: ops_lib.Operations, x: Any, channels: int, strides: int
 ) -> Any:
-  """The block's input, projected where its shape is not the output's."""
+  """The block's input, projected if its shape differs from the output's."""
   if strides == 1 and ops.shape(x)[-1] == channels:
     return x
   return _conv_norm(config, ops, x, '_shortcut', channels, 1, strides, gain=1.0)

@@ -17,7 +17,7 @@ _LONGEST_WAVE = 10000.0
 
 
 def blocks(ops: ops_lib.Operations, x: Any, depth: int, heads: int) -> Any:
-  """Applies pre-norm blocks and a last norm: [n, tokens, units] to the same.
+  """Applies pre-norm blocks and a last norm: [n, tokens, units] to the same shape.
 
   Args:
     ops: The interpreter.

@@ -12,7 +12,7 @@ Sources:
 
 Deviations: no class token; MAE's paper finds pooling as good (A.1). Kernels are drawn
 from a normal of variance 1 / fan_in, and norms have the epsilon of the group norms,
-1e-5. 'vit_micro' is not of a paper.
+1e-5. 'vit_micro' is not from a paper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _LAYOUTS: dict[str, tuple[int, int, int]] = {
   'vit_tiny': (64, 12, 3),
 }
 NAMES = tuple(_LAYOUTS)
-# Patches a side that an image has by default.
+# Default number of patches along a side of an image.
 _PATCHES = 16
 
 
@@ -71,7 +71,7 @@ class VisionTransformer(network.Network):
   """An encoder that can also be given some of an image's patches.
 
   Attributes:
-    config: what it is made of.
+    config: its configuration.
   """
 
   config: ViTConfig
@@ -91,7 +91,7 @@ class VisionTransformer(network.Network):
     """Returns the tokens of all patches with their positions.
 
     Args:
-      params: those of the encoder.
+      params: the encoder's parameters.
       images: [n, *input_shape].
 
     Returns:
@@ -102,11 +102,11 @@ class VisionTransformer(network.Network):
     return _apply_part(part.with_precision(self.precision), params, images)
 
   def encode_tokens(self, params: Mapping[str, Any], tokens: tf.Tensor) -> tf.Tensor:
-    """Returns the encodings of tokens among each other.
+    """Returns the encodings of tokens that attend to each other.
 
     Args:
-      params: those of the encoder.
-      tokens: [n, k, dim], made by `embed`; all of an image's, or some.
+      params: the encoder's parameters.
+      tokens: [n, k, dim], made by `embed`; all or some of each image's tokens.
 
     Returns:
       [n, k, dim]. Their mean over all tokens of an image is what `apply` returns.
@@ -119,8 +119,8 @@ class VisionTransformer(network.Network):
 def default_patch_size(image_shape: Sequence[int]) -> int:
   """Returns the least patch size above 1 that leaves at most 16 patches a side.
 
-  That is a sixteenth of the side where 16 divides it: 2 at 32 pixels, 14 at 224. An
-  image whose sides no such size divides is one patch as large as they allow.
+  That is a sixteenth of the side if 16 divides it: 2 at 32 pixels, 14 at 224. If no
+  such size divides the sides, the patch is as large as the sides allow.
 
   Args:
     image_shape: (height, width, channels).

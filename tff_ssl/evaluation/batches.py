@@ -9,12 +9,12 @@ def batch_positions(
   """Draws the positions that each step trains on.
 
   Shuffled epochs follow one another without a gap, so that after any number of steps
-  no example has been seen two epochs more often than another. The draw is a function of
-  the arguments alone.
+  the counts of how often two examples were seen differ by at most one. The draw depends
+  on the arguments alone.
 
   Args:
     num_examples: Examples to draw from, at least 1.
-    batch_size: Examples of a batch; all of them where there are fewer.
+    batch_size: Examples of a batch; all examples if there are fewer.
     num_steps: Number of batches, at least 1.
     seed: Non-negative integer.
 

@@ -1,8 +1,8 @@
 """Linear classifiers in closed form, from sums over examples alone: LDA and ridge.
 
 The sums N_c, sum of f over class c, and sum of f f^T over all examples determine the
-classifiers, whichever clients hold the examples (`algorithms.one_round` collects the
-sums from clients; `moments` takes them of examples at hand).
+classifiers, whichever clients hold the examples. `algorithms.one_round` collects the
+sums from clients; `moments` computes them from examples at hand.
 
   LDA    log pi_c + mu_c^T S^-1 f - mu_c^T S^-1 mu_c / 2, with class means mu_c, shares
          pi_c = N_c / N, and S the covariance within classes, pooled over them and
@@ -20,8 +20,8 @@ Sources:
   for Choosing a Good Ridge Parameter. Technometrics, 1979: no validation part needed.
 
 Deviations:
-  OAS as scikit-learn has it, without the terms in 2 / d, which vanish for many
-    features; N counts all examples, though C means were estimated of them.
+  OAS as in scikit-learn, without the terms in 2 / d, which vanish for many features; N
+    counts all examples, although C means were estimated from them.
 """
 
 from typing import NamedTuple
@@ -33,10 +33,10 @@ from tff_ssl.evaluation import linear
 # Penalties that generalised cross-validation chooses among, in units of the mean
 # variance of a standardised feature, which is 1.
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(-12, 3))
-# From this count on a class is present: with noise on the sums, that of an absent class
-# is not quite 0.
+# A class of at least this count is present: with noise on the sums, the count of an
+# absent class is not quite 0.
 _PRESENT = 0.5
-# Eigenvalues up to this share of the largest are rounding, or noise.
+# Eigenvalues up to this share of the largest are rounding errors, or noise.
 _RANK = 1e-10
 
 
@@ -67,7 +67,7 @@ class Head(NamedTuple):
 
 
 def moments(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Moments:
-  """Sums what the classifiers need over examples at hand.
+  """Computes the sums that the classifiers need from examples at hand.
 
   Args:
     features: [N, d].
@@ -98,10 +98,10 @@ def fit_lda(found: Moments, shrinkage: float | None = None) -> Head:
   """Solves linear discriminant analysis.
 
   Args:
-    found: Sums over the examples. Where they have noise, negative counts and negative
-      eigenvalues of covariances are taken as 0.
-    shrinkage: a in [0, 1]; None: by OAS. With 0 a singular covariance has its
-      pseudo-inverse; without any variance within classes the nearest mean decides.
+    found: Sums over the examples. If noise makes counts or eigenvalues of covariances
+      negative, these are taken as 0.
+    shrinkage: a in [0, 1]; None: by OAS. With 0, a singular covariance is inverted by
+      its pseudo-inverse; without variance within classes, the nearest mean decides.
 
   Returns:
     The classifier, and the shrinkage.
@@ -133,8 +133,8 @@ def fit_ridge(found: Moments, penalty: float | None = None) -> Head:
 
   Args:
     found: See `fit_lda`.
-    penalty: Of |W|^2, above 0, beside the mean squared error of standardised features;
-      None: the one of `PENALTIES` with the least generalised cross-validation.
+    penalty: Weight of |W|^2, above 0, against the mean squared error on standardised
+      features; None: the one of `PENALTIES` of least generalised cross-validation.
 
   Returns:
     The classifier, and the penalty.
@@ -161,10 +161,10 @@ class _Standardised(NamedTuple):
   Attributes:
     examples: N.
     shares: [C], N_c / N.
-    mean: [d], of the features as they came.
-    scale: [d], their deviation; 1 of a constant feature.
-    means: [C, d], class means, standardised; 0 of an absent class.
-    covariance: [d, d], of all, standardised.
+    mean: [d], mean of the original features.
+    scale: [d], their deviation; 1 for a constant feature.
+    means: [C, d], class means, standardised; 0 for an absent class.
+    covariance: [d, d], of all examples, standardised.
   """
 
   examples: float

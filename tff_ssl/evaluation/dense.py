@@ -1,8 +1,8 @@
 """Transfer beyond classification: segmentation and detection, as numbers.
 
 Dec-SSL ("Does Learning from Decentralized Non-IID Unlabeled Data Benefit from Self
-Supervision?", ICLR 2023) transfers its encoders to detection and segmentation. Here one
-object an image, of which a mask is known: a small head on the encoder's last feature
+Supervision?", ICLR 2023) transfers its encoders to detection and segmentation. Here
+each image has one object with a known mask: a small head on the encoder's last feature
 maps predicts the mask, or the box around it.
 
 Names of the numbers:
@@ -10,11 +10,11 @@ Names of the numbers:
   segmentation/10%/frozen/iou            mean over test images of the masks' IoU
   segmentation/10%/frozen/found          share of test images whose IoU is at least 0.5
   segmentation/10%/finetuned/iou         with the encoder trained too
-  segmentation/10%/without_image/iou     of one mask for all: pixels that most have
+  segmentation/10%/without_image/iou     of one mask for all: pixels in most masks
   detection/10%/frozen/iou               mean IoU of the boxes
-  detection/10%/frozen/found             recall at IoU 0.5, with one box an image
+  detection/10%/frozen/found             recall at IoU 0.5, with one box per image
   detection/10%/without_image/iou        of one box for all: the medians of its sides
-The last of each is the score of one fixed guess for all images, which is high where
+The last number of each method scores one fixed guess for all images; it is high where
 objects are photographed in the middle.
 """
 
@@ -52,10 +52,10 @@ class DenseConfig:
 
   Attributes:
     num_steps: Steps of Adam.
-    batch_size: Images of a step; all of them where there are fewer.
+    batch_size: Images of a step; all images if there are fewer.
     frozen_rate: Initial rate of a head on a frozen encoder, decayed to 0 by half a
       cosine.
-    finetuned_rate: The same where the encoder is trained too.
+    finetuned_rate: The same if the encoder is trained too.
     flip: Whether an image is mirrored, with its mask or box, with probability 1/2.
   """
 
@@ -72,7 +72,7 @@ class DenseConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Masked:
-  """Images with a mask each.
+  """Images, each with a mask.
 
   Attributes:
     image: uint8 [n, height, width, channels].
@@ -93,11 +93,11 @@ class Masked:
       )
 
   def take(self, positions: np.ndarray) -> 'Masked':
-    """Returns some of them, by their positions."""
+    """Returns some of the images, by their positions."""
     return Masked(self.image[positions], self.mask[positions], self.case[positions])
 
   def with_object(self) -> 'Masked':
-    """Returns those whose masks are not empty, of which alone there is a box."""
+    """Returns the images whose masks are not empty: only these have a box."""
     known = np.any(self.mask, axis=(1, 2))
     return self if np.all(known) else self.take(np.flatnonzero(known))
 
@@ -157,13 +157,13 @@ class Evaluator:
       fractions: Shares of the training images whose masks are used, each in (0, 1].
       seed: Non-negative integer that fixes shares, batches and heads.
       ways: Some of `FROZEN` and `FINETUNED`.
-      num_steps: In place of the configuration's.
+      num_steps: Steps of Adam; None: the configuration's.
 
     Returns:
-      Numbers by name, as the module says.
+      Numbers by name, as the module lists them.
 
     Raises:
-      ValueError: Parameters are not finite, or become so.
+      ValueError: Parameters are not finite, before or after training.
     """
     _check_finite(params, 'The encoder')
     numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
@@ -196,7 +196,7 @@ class Evaluator:
     seed: int,
     steps: int,
   ) -> np.ndarray:
-    """Trains a head, and returns what it predicts of the test images."""
+    """Trains a head, and returns its predictions for the test images."""
     head, test = self._heads[method], self._sets[method][1]
     targets = _targets(method, kept.mask)
     trained = collections.OrderedDict(head=head.init(seed))
@@ -308,7 +308,7 @@ class Evaluator:
 
 
 def _share(masked: Masked, fraction: float, seed: int) -> np.ndarray:
-  """Returns the positions of a share of the images, whole cases."""
+  """Returns the positions of a share of the images, in whole cases."""
   every = np.zeros([len(masked.mask)], np.int32)
   return labels.label_fraction(every, fraction, seed, groups=masked.case)
 

@@ -5,13 +5,13 @@ Sources:
     CVPR 2015: coarse maps are enlarged and added to finer ones, each through a 1 x 1
     convolution.
   Milletari, Navab, Ahmadi, "V-Net", 3DV 2016: the Dice loss.
-  Sermanet et al., "OverFeat", ICLR 2014: a box is regressed from the maps, which say
-    where something is; their mean over positions does not.
+  Sermanet et al., "OverFeat", ICLR 2014: a box is regressed from the maps, because they
+    say where something is; their mean over positions does not.
   Carion et al., "End-to-End Object Detection with Transformers", ECCV 2020, Appendix
     A.2: the loss of a box, 5 times the L1 distance and 2 times 1 - GIoU (Rezatofighi et
     al., CVPR 2019).
 
-Deviations: one object an image, so that nothing is matched and no score is learnt; a
+Deviations: an image has one object, so that nothing is matched and no score is learnt;
 V-Net's Dice loss is added to the cross-entropy of pixels.
 """
 
@@ -27,7 +27,7 @@ Params = collections.OrderedDict[str, tf.Tensor]
 Shape = tuple[int, int, int]
 
 _UNITS = 32
-# Cells a side that a map is averaged to before a box is regressed.
+# A map is averaged to this many cells a side before a box is regressed.
 _CELLS = 4
 # Weights of the L1 distance and of the GIoU.
 _L1, _GIOU = 5.0, 2.0
@@ -35,7 +35,7 @@ _TINY = 1e-6
 
 
 class Head(Protocol):
-  """A head that predicts something of an image from its feature maps."""
+  """A head that predicts something about an image from its feature maps."""
 
   def init(self, seed: int) -> Params:
     """Draws parameters; the last layer is zero."""
@@ -86,7 +86,7 @@ class Segmentation:
     shares = tf.sigmoid(outputs)
     shared = tf.reduce_sum(shares * targets, axis=[1, 2])
     total = tf.reduce_sum(shares + targets, axis=[1, 2])
-    # A pixel more: of an empty mask the loss of an empty prediction is 0.
+    # One pixel is added: an empty prediction of an empty mask has loss 0.
     dice = 1.0 - (2.0 * shared + 1.0) / (total + 1.0)
     return tf.reduce_mean(entropy) + tf.reduce_mean(dice)
 
@@ -97,7 +97,7 @@ class Segmentation:
 
 @dataclasses.dataclass(frozen=True)
 class Box:
-  """One box an image, [n, 4], as `overlap` has them; so are the targets, float32.
+  """One box per image, [n, 4], as `overlap` defines it; targets likewise, float32.
 
   Attributes:
     maps: Shapes of the feature maps, the finest first; the last is read.
@@ -106,7 +106,7 @@ class Box:
   maps: tuple[Shape, ...]
 
   def init(self, seed: int) -> Params:
-    """Draws parameters; see `Head`. The first box is in the middle, half as large."""
+    """Draws parameters; see `Head`. The first box is central, its sides are 1/2."""
     rows, columns = (math.ceil(side / self._window(side)) for side in self.maps[-1][:2])
     cells = rows * columns * _UNITS
     params = _layer('lateral', (1, 1, self.maps[-1][2], _UNITS), (seed, 0))
@@ -135,7 +135,7 @@ class Box:
     return tf.stack([1.0 - right, top, 1.0 - left, bottom], axis=1)
 
   def _window(self, side: int) -> int:
-    """Returns the side of what is averaged to a cell."""
+    """Returns the side of the window that is averaged to a cell."""
     return math.ceil(side / _CELLS)
 
 

@@ -21,16 +21,16 @@ def distances(
   """Measures how far weights are apart, layer by layer.
 
   Args:
-    one: Parameters by name, 'stage1/block0/conv1/kernel'; what comes before the last
-      part is the layer.
-    other: Of another model of the same network.
+    one: Parameters by name, 'stage1/block0/conv1/kernel'; everything before the last
+      part names the layer.
+    other: The parameters of another model of the same network.
 
   Returns:
     The l2 norm of the difference over all parameters of each layer, in their order;
     d_w is the sum.
 
   Raises:
-    ValueError: The models have other parameters.
+    ValueError: The models have different parameters.
   """
   if one.keys() != other.keys():
     name = sorted(one.keys() ^ other.keys())[0]
@@ -49,12 +49,12 @@ def linear_cka(one: np.ndarray, other: np.ndarray) -> float:
   """Compares features of the same examples, whatever their rotation and scale.
 
   Args:
-    one: [n, ...], n >= 2; all that follows n is one vector.
-    other: [n, ...], of another model, or another layer.
+    one: [n, ...], n >= 2; the axes after the first are flattened to one vector.
+    other: [n, ...], features of another model, or of another layer.
 
   Returns:
-    |Y^T X|^2 / (|X^T X| |Y^T Y|) of the centred features, in [0, 1]; NaN where one has
-    the same features for all examples, but for rounding.
+    |Y^T X|^2 / (|X^T X| |Y^T Y|) of the centred features, in [0, 1]; NaN if a model has
+    the same features for all examples, up to rounding.
 
   Raises:
     ValueError: Numbers of examples differ, or are below 2.
@@ -64,7 +64,7 @@ def linear_cka(one: np.ndarray, other: np.ndarray) -> float:
       f'There are features of {len(one)} and of {len(other)} examples; both must be of '
       'the same, at least 2.'
     )
-  # |Y^T X|^2 is the inner product of the Gram matrices, of n x n however wide X is.
+  # |Y^T X|^2 is the inner product of the Gram matrices: n x n however wide X is.
   grams = [_centred_gram(features) for features in (one, other)]
   norms = [float(np.linalg.norm(gram)) for gram in grams]
   if not all(norms):
@@ -84,7 +84,7 @@ def shared_projection(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
   together = np.concatenate(list(features.values())).astype(np.float64)
   mean = np.mean(together, axis=0)
   directions = np.linalg.svd(together - mean, full_matrices=False)[2][:2]
-  # The sign of a direction is the solver's: the largest entry is taken positive.
+  # The solver chooses any sign: here the largest entry of a direction is positive.
   largest = np.argmax(np.abs(directions), axis=1)
   directions *= np.sign(directions[np.arange(len(directions)), largest])[:, np.newaxis]
   return {name: (value - mean) @ directions.T for name, value in features.items()}
@@ -95,7 +95,7 @@ def _centred_gram(features: np.ndarray) -> np.ndarray:
   flat = np.asarray(features, np.float64).reshape(len(features), -1)
   mean = np.mean(flat, axis=0)
   centred = flat - mean
-  # Rounding alone makes equal features vary.
+  # Rounding makes even equal features vary.
   if np.all(np.std(flat, axis=0) <= linear.constant_below(mean)):
     centred = np.zeros_like(flat)
   return centred @ centred.T

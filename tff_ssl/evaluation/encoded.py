@@ -1,4 +1,4 @@
-"""Encodings of a data set, which probes classify: of its images or of its cases."""
+"""Encodings of a data set's images, or of its cases, which probes classify."""
 
 from collections.abc import Callable
 import dataclasses
@@ -10,7 +10,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import stages
 
-# The field that an encoder reads as a rule.
+# The field that an encoder usually reads.
 IMAGE = network.IMAGE
 
 
@@ -18,7 +18,7 @@ class Examples(Protocol):
   """A data set: named inputs [N, ...], label int [N] (-1: none), case int [N]."""
 
   def __getitem__(self, field: str, /) -> np.ndarray:
-    """Returns a field by its name, as `image`, uint8 [N, H, W, C]."""
+    """Returns a field by its name, such as `image`, uint8 [N, H, W, C]."""
 
   @property
   def label(self) -> np.ndarray:
@@ -26,7 +26,7 @@ class Examples(Protocol):
 
   @property
   def case(self) -> np.ndarray:
-    """The case of each image; each has its own where images do not belong together."""
+    """The case of each image; an image that belongs to no other is its own case."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +36,8 @@ class EncodedSet:
   Attributes:
     features: float32 [M, d]; NaN where `encode_set` was told not to encode.
     labels: int [M]; -1 for none.
-    cases: int [M], the case of each; increasing where each is a case.
-    case_level: Whether each is a case.
+    cases: int [M], the case of each row; increasing if each row is a case.
+    case_level: Whether each row is a case.
   """
 
   features: np.ndarray
@@ -51,7 +51,7 @@ def units(examples: Examples, case_level: bool) -> tuple[np.ndarray, np.ndarray]
 
   Args:
     examples: The data set.
-    case_level: Whether a case is classified as a whole; cases are by increasing id.
+    case_level: Whether a case is classified as a whole; cases are sorted by id.
 
   Raises:
     ValueError: Images of one case have different labels.
@@ -70,7 +70,7 @@ def encode_set(
   field: str = IMAGE,
   wanted: np.ndarray | None = None,
 ) -> EncodedSet:
-  """Encodes a data set once, and pools it where cases are classified.
+  """Encodes a data set once, and pools the encodings if cases are classified.
 
   Args:
     name: What to call the data set in an error.
@@ -78,12 +78,12 @@ def encode_set(
     examples: The data set.
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings.
-    field: What is encoded, by name.
+    field: Name of the field that is encoded.
     wanted: int, positions of the images (or cases) whose features are needed; None:
       all.
 
   Returns:
-    The images, in their order, or the cases by increasing id.
+    The images in their order, or the cases by increasing id.
 
   Raises:
     ValueError: Encodings are not finite, or images of one case have different labels.

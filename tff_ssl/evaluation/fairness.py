@@ -4,7 +4,7 @@
 Ahmad Beirami, Virginia Smith, ICLR 2020, Section 4.1: mean, deviation and worst 10 % of
 the clients' test accuracies. All clients count equally, whatever they hold.
 
-Deviations: the worst decile is of ceil(K / 10) of K clients, so that it always has one.
+Deviations: the worst decile has ceil(K / 10) of K clients, so that it is never empty.
 """
 
 import collections
@@ -14,7 +14,7 @@ import numpy as np
 
 from tff_ssl.partition import positions as positions_lib
 
-# One client in so many is among the worst.
+# One client in this many is among the worst.
 _DECILE = 10
 
 
@@ -26,12 +26,12 @@ def client_accuracies(
   Args:
     labels: int [N] true classes.
     predictions: int [N] predicted classes.
-    clients: Client id -> int [n] positions into them; n may be 0. Examples that no
-      client holds take no part.
+    clients: Client id -> int [n] positions of its examples in both; n may be 0.
+      Examples that no client holds are ignored.
 
   Returns:
-    Share of right predictions by client id, in the order of `clients`; a client without
-    examples has none and is left out.
+    Share of right predictions by client id, in the order of `clients`; clients without
+    examples are left out.
 
   Raises:
     ValueError: Lengths differ, a label is negative, a position is out of range, or no
@@ -72,8 +72,8 @@ def summarize(accuracies: Mapping[str, float]) -> collections.OrderedDict[str, f
 
   Returns:
     `mean` and `std` (divisor K) over clients, and `worst_decile`: the mean of the
-    ceil(K / 10) lowest. Clients that tie have one accuracy, so that it does not matter
-    which of them is taken.
+    ceil(K / 10) lowest. Clients that tie have the same accuracy, so that it does not
+    matter which of them is taken.
 
   Raises:
     ValueError: There is no client.

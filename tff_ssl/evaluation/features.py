@@ -29,7 +29,7 @@ def build_encode(
   Returns:
     A function (params, images uint8 [N, H, W, C], batch_size) to features, float32
     [N, d]. It traces `apply` once per image shape: N and the last batch may be of any
-    size. In place of images it takes vectors, floating [N, d], as they are.
+    size. Instead of images it also takes vectors, floating [N, d], unscaled.
   """
 
   def forward(params: Structure, images: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
@@ -57,7 +57,7 @@ def build_encode(
       return compiled(params, given, np.int32(batch_size))
 
     if not len(images):
-      # One image gives the number of features: not every network takes none.
+      # One image shows the number of features: not every network takes an empty batch.
       return run(np.zeros([1, *images.shape[1:]], images.dtype))[:0]
     features = []
     rows = compiled.rows_at_a_time(batch_size)
@@ -75,7 +75,7 @@ def encode(
   """Encodes images by a network whose params are fixed.
 
   Each call compiles `apply_fn` again; `build_encode` is for a network that is evaluated
-  again and again.
+  repeatedly.
 
   Args:
     apply_fn: Maps float32 images [n, H, W, C] in [0, 1] to features [n, d].
@@ -86,7 +86,7 @@ def encode(
     Features, float32 [N, d].
 
   Raises:
-    ValueError: `images` is neither, or `batch_size` is below 1.
+    ValueError: `images` are neither of these, or `batch_size` is below 1.
   """
   return build_encode(lambda _, batch: apply_fn(batch))((), images, batch_size)
 
@@ -100,8 +100,8 @@ def knowing(
 
   Args:
     encode: Maps any array of inputs to features.
-    inputs: The arrays, compared by identity: a copy is encoded anew.
-    known: [N, d], their features, one array's behind the other's.
+    inputs: The arrays, compared by identity: a copy is encoded again.
+    known: [N, d], their features, concatenated in the same order.
   """
   parts = np.split(known, np.cumsum([len(rows) for rows in inputs])[:-1])
 
@@ -115,7 +115,7 @@ def knowing(
 
 
 def scale(images: tf.Tensor) -> tf.Tensor:
-  """Maps uint8 images to float32 in [0, 1]; other numbers are taken as they are."""
+  """Maps uint8 images to float32 in [0, 1]; other numbers keep their values."""
   values = tf.cast(images, tf.float32)
   return values / 255.0 if images.dtype == tf.uint8 else values
 
@@ -138,7 +138,7 @@ def pool_cases(
   Returns:
     A tuple of
       case_features: float32 [M, d], one row per case;
-      case_labels: int32 [M], -1 for a case none of whose images has a label;
+      case_labels: int32 [M], -1 for a case without a labelled image;
       case_ids: int64 [M], increasing.
 
   Raises:
@@ -163,7 +163,7 @@ def pool_cases(
 def case_labels(labels: np.ndarray, cases: np.ndarray) -> np.ndarray:
   """Returns the label of each case, int32 [M], by increasing case id.
 
-  An image without a label (-1) takes no part: its case's other images decide.
+  An image without a label (-1) is ignored: the other images of its case decide.
 
   Raises:
     ValueError: Images of one case have different labels.
@@ -184,7 +184,7 @@ def case_labels(labels: np.ndarray, cases: np.ndarray) -> np.ndarray:
 
 def _check_images(images: np.ndarray) -> None:
   is_image = images.ndim == 4 and images.dtype == np.uint8
-  # Floating numbers of four axes would be images that somebody has scaled already.
+  # A floating array of four axes would be images that are already scaled.
   if not is_image and not (images.ndim in (2, 3) and images.dtype.kind == 'f'):
     raise ValueError(
       f'images are {images.dtype} {list(images.shape)}; they must be uint8 '

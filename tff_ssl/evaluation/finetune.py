@@ -7,16 +7,17 @@ A case of several images is classified by the mean of its images' encodings; a b
 then a batch of cases, each with all of its images.
 
 Deviations:
-  Cases of many images (30 of a track) would make steps of thousands of images: of a
-    batch of more than 384 each case has at most so many, drawn in each step: room for
-    256 lesions of 1.3 images whole. On tracks of 30 crops of CIFAR-10 images (131
-    labelled, 500 to test, five seeds) 384 gave 27.5 % and 512 gave 27.9 %, for three
-    quarters of the CPU time.
-  The rate of fine-tuning is not legible in the public text, and none suits all
-    encoders: from a DCCO encoder on CIFAR-10, 100 steps at 0.001 end at 25 %, at 0.01
-    at 44 %; of one that was trained with labels on digits 0.01 leaves 83 %, 0.001
-    91 %. With a `finetune_search.Search` rate and steps are chosen on held-out training
-    labels; without one the rate is 0.01, as for training from scratch.
+  Cases of many images (30 in a track) would make steps of thousands of images. In a
+    batch of more than 384 images, each case is therefore limited to the same number of
+    images, drawn in each step, so that the batch has at most 384. 256 lesions of 1.3
+    images fit whole. On tracks of 30 crops of CIFAR-10 images (131 labelled, 500 to
+    test, five seeds), 384 gave 27.5 % for three quarters of the CPU time of 512, which
+    gave 27.9 %.
+  The rate of fine-tuning is not legible in the public text, and no rate suits all
+    encoders: 100 steps from a DCCO encoder on CIFAR-10 reach 25 % at 0.001 and 44 % at
+    0.01; an encoder that was trained with labels on digits has 83 % left at 0.01 and
+    91 % at 0.001. A `finetune_search.Search` chooses rate and steps on held-out
+    training labels; without one the rate is 0.01, as for training from scratch.
   Training from scratch counts steps, not epochs: 100 epochs of 5,000 labels are 2,000.
   The head starts at zero; the paper does not say.
 """
@@ -38,7 +39,7 @@ from tff_ssl.evaluation import stages
 from tff_ssl.optimization import adam
 from tff_ssl.optimization import schedules
 
-# Images that a core encodes at a time where nobody knows better.
+# Images that a core encodes at a time by default.
 _ENCODED_TOGETHER = 64
 # Flat, from the name of a parameter to its tensor.
 Params = collections.OrderedDict[str, tf.Tensor]
@@ -50,10 +51,10 @@ class FinetuneConfig:
 
   Attributes:
     learning_rate: Initial rate of Adam, decayed to 0 by half a cosine.
-    batch_size: Images (or cases) of a batch; all of them where there are fewer.
+    batch_size: Images (or cases) of a batch; all if there are fewer.
     num_steps: Number of steps.
-    most_images: Images of a batch of cases: where these have more, at most so many of
-      each, drawn anew in each step, that the batch has no more; at least one of each.
+    most_images: Maximum number of images of a batch of cases. If the cases have more,
+      each is limited to the same number, at least one, drawn again in each step.
     flip: Whether each image is flipped left to right with probability 1/2; vectors are
       not.
   """
@@ -86,8 +87,8 @@ class Finetuned(NamedTuple):
     head: The trained linear head: kernel [d, num_classes] and bias [num_classes].
     predictions: int32, the class of each test image, or of each test case by
       increasing case id.
-    features: float32 [N, d], the trained encoder's of each test image.
-    chosen: Rate and steps, where there was a search; None: they are given.
+    features: float32 [N, d], the trained encoder's features of each test image.
+    chosen: Rate and steps, if a search chose them; None: they were given.
   """
 
   params: Params
@@ -112,14 +113,15 @@ def build_finetune(
     apply: Maps (params, float32 images [n, H, W, C] in [0, 1]) to features [n, d].
     num_classes: Number of classes.
     config: Hyperparameters; None for the defaults.
-    infer: The same in inference, of completed params, where batch norm has another.
-    complete: Completes params for it with statistics of the training images.
+    infer: `apply` in inference, of completed params, where batch norm differs; None:
+      `apply` itself.
+    complete: Completes params for `infer` with statistics of the training images.
     search: How rate and steps are chosen in each run; None: they are the
       configuration's.
-    together: About how many images go through the network together, as
-      `Network.batch_in_cache` has it: a batch is divided into chunks of whole cases,
-      and their gradients are summed, which changes the last digits alone. None: all,
-      as an encoder needs that mixes the examples of a batch.
+    together: About how many images go through the network together, such as
+      `Network.batch_in_cache` returns. A batch is divided into chunks of whole cases,
+      and their gradients are summed; only the last digits change. None: all images, as
+      an encoder that mixes the examples of a batch needs.
 
   Returns:
     A function (params, train_images, train_labels, test_images, seed, train_cases=None,
@@ -231,7 +233,7 @@ class _Finetuner:
           )
           scores[rate, steps].append(finetune_search.score(logits, of_others.labels))
     means = {choice: tuple(np.mean(found, axis=0)) for choice, found in scores.items()}
-    # Of equals the first: the lowest rate, if they are in order.
+    # Takes the first of equals: the lowest rate, if they are in order.
     rate, steps = max(means, key=lambda choice: means[choice])
     return finetune_search.Chosen(rate, steps, validated)
 
@@ -262,8 +264,8 @@ class _Units:
 
     Args:
       batch: The units.
-      most: Images that are taken in all, but one of each unit; None: all.
-      random: What draws them.
+      most: Maximum number in all, but at least one of each unit; None: no limit.
+      random: Draws the images.
     """
     members = [self._members[unit] for unit in batch]
     if most is not None and random is not None:
@@ -278,7 +280,7 @@ class _Units:
 
 
 def _limit(sizes: np.ndarray, most: int) -> int:
-  """Returns how many of each unit may be taken so that all have at most so many."""
+  """Returns the largest limit per unit that keeps the sum within `most`; at least 1."""
   limits = np.arange(1, np.max(sizes) + 1)
   totals = np.array([np.sum(np.minimum(sizes, limit)) for limit in limits])
   fitting = limits[totals <= most]

@@ -16,25 +16,25 @@ from tff_ssl.computing import checks
 class Search:
   """How rate and steps are chosen: by the accuracy on held-out training labels.
 
-  Each rate is tried once, with the steps of the configuration, on the labelled images
-  but for the validation part, and is tested at each stop; what was best is then trained
-  on all labelled images. That is `1 + len(learning_rates)` times the steps (four by
-  default), and an encoding of the validation part for each rate and stop. Where few
-  labels are held out, the trials are made for several parts: up to ten times the steps
-  by default, in batches of as few labels.
+  Each rate is tried once, with the configuration's steps, on the labelled images
+  outside the validation part, and is tested at each stop. The final training on all
+  labelled images uses the best rate and stop. That takes `1 + len(learning_rates)`
+  times the steps (four by default), and an encoding of the validation part for each
+  rate and stop. If few labels are held out, the trials are repeated for several parts:
+  up to ten times the steps by default, in batches of correspondingly few labels.
 
   Attributes:
     learning_rates: The rates that are tried.
-    stops: Where a trial is tested, as increasing shares of the steps, the last 1: what
-      is chosen stops there, at the rate that the cosine has then.
-    share: Of the labelled images (or cases) of each class, what is held out: rounded
-      half up and at least one, but nothing of a class that has one alone.
-    at_most: Images (or cases) that are held out at most, drawn from those.
+    stops: When a trial is tested, as increasing shares of the steps, the last 1. The
+      final training ends at the chosen stop, at the rate that the cosine has there.
+    share: Share of the labelled images (or cases) of each class that is held out,
+      rounded half up: at least one, but none of a class that has only one.
+    at_most: Maximum number of images (or cases) held out, drawn from those.
     few: If a part has fewer images (or cases), there are several parts, and scores are
       averaged.
-    splits: How many parts at most; they hold different images (or cases) of each class
+    splits: Maximum number of parts. They hold different images (or cases) of each class
       as far as there are enough.
-    fallback: The rate where no class has two labels, so that nothing can be held out.
+    fallback: The rate if no class has two labels, so that nothing can be held out.
   """
 
   learning_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
@@ -63,7 +63,7 @@ class Search:
 
 
 class Chosen(NamedTuple):
-  """What a search has chosen.
+  """The choice of a search.
 
   Attributes:
     learning_rate: The rate.
@@ -100,8 +100,8 @@ def hold_out(
     labels: int [n], all with a class.
     search: Says how much is held out.
     seed: Non-negative integer.
-    number: Of the part, from 0. Each takes the next images (or cases) of every class,
-      and at the end of a class those from its beginning.
+    number: Number of the part, from 0. Each part takes the next images (or cases) of
+      every class, and after the last image of a class continues with its first.
 
   Returns:
     int64, increasing positions: at least one of each class that has two labels or more,

@@ -16,8 +16,8 @@ from tff_ssl.computing import sessions
 from tff_ssl.evaluation import features
 from tff_ssl.optimization import adam
 
-# The number of chunks is a multiple of 4, for cores to have equal shares; a chunk has
-# at least 16 images, for each operation has a fixed cost.
+# The number of chunks is a multiple of 4, so that cores have equal shares. A chunk has
+# at least 16 images, because each operation has a fixed cost.
 _CHUNKS_MULTIPLE, _LEAST_IMAGES = 4, 16
 
 
@@ -60,15 +60,15 @@ class Step:
 
     Args:
       trained: 'params' of the encoder and 'head', of kernel [d, classes] and bias.
-      state: Of Adam.
+      state: State of Adam.
       images: uint8 [n, H, W, C], or vectors [n, d].
       segments: int [n], the case of each image, 0 to m - 1, increasing.
       labels: int [m], the class of each case.
-      rate: Of Adam.
+      rate: Rate of Adam.
       seed: Two integers, for the flips.
 
     Returns:
-      What is trained, and the state, after the step.
+      The trained parameters, and the state, after the step.
     """
     arguments = (
       images.astype(features.input_type(images).as_numpy_dtype, copy=False),
@@ -127,7 +127,7 @@ class Step:
     return adam.update(trained, state, grads, rate)
 
   def _flips(self, images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor | None:
-    """Draws which images of a batch are flipped; None: vectors are not."""
+    """Draws which images of a batch are flipped; None for vectors and without flips."""
     if not self._flip or images.shape.rank != 4:
       return None
     return tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
@@ -140,7 +140,7 @@ class Step:
     labels: tf.Tensor,
     num_cases: tf.Tensor,
   ) -> Any:
-    """Returns the gradient of the cases' cross-entropy, over the batch's cases."""
+    """Returns the gradient of the cases' cross-entropy over the batch's case count."""
     with tf.GradientTape() as tape:
       tape.watch(trained)
       pooled = tf.math.unsorted_segment_mean(
@@ -159,7 +159,7 @@ class Step:
 def _inputs(images: tf.Tensor, flips: tf.Tensor | None) -> tf.Tensor:
   """Returns images as the encoder sees them."""
   if flips is not None:
-    # While they are bytes: a quarter of the memory of scaled images, the same result.
+    # Flipped as bytes: the same result in a quarter of the memory of scaled images.
     images = tf.where(flips, tf.reverse(images, axis=[2]), images)
   return features.scale(images)
 
@@ -172,8 +172,8 @@ def chunk_bounds(segments: np.ndarray, together: int) -> np.ndarray:
     together: About how many images a chunk has at most.
 
   Returns:
-    int32 [chunks + 1, 2]: the first image and the first case of each chunk, and at last
-    the numbers of all images and cases.
+    int32 [chunks + 1, 2]: the first image and the first case of each chunk, and last
+    the total numbers of images and cases.
   """
   ends = np.cumsum(np.bincount(segments))
   count = -(-ends[-1] // together)

@@ -4,9 +4,9 @@ Wu, Xiong, Yu and Lin, "Unsupervised Feature Learning via Non-Parametric Instanc
 Discrimination", CVPR 2018 (arXiv:1805.01978), Section 3.4: the k nearest training
 examples by cosine similarity s vote for their labels with weight exp(s / temperature).
 
-Deviations: k is at most the number of training examples, and 20 by default in place of
-200: of few labels 200 are most or all, so that far examples outvote near ones, and
-accuracy falls as labels are added.
+Deviations: k is at most the number of training examples, and 20 by default instead of
+200. If labels are few, 200 neighbours are most or all of them, so that far examples
+outvote near ones, and accuracy falls as labels are added.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ class KnnConfig:
   """Hyperparameters of the vote.
 
   Attributes:
-    k: Number of neighbours that vote, at least 1; of fewer examples all do.
+    k: Number of neighbours that vote, at least 1; all examples if there are fewer.
     temperature: tau of the paper, above 0. Towards 0 only the nearest neighbour
       counts; towards infinity all k count equally.
   """

@@ -1,4 +1,4 @@
-"""Labels: which of the training examples keep theirs (1 %, 10 %, 100 %)."""
+"""Labels: which training examples keep theirs (1 %, 10 %, 100 %)."""
 
 import numpy as np
 
@@ -13,12 +13,12 @@ def label_fraction(
 ) -> np.ndarray:
   """Draws a stratified subset of the labelled examples.
 
-  Of each class, `fraction` of the labelled examples is drawn, rounded half up, and at
-  least one. For one seed the subsets are nested: that of 1 % lies inside that of 10 %.
+  Of each class, `fraction` of the labelled examples is drawn, rounded half up, but at
+  least one. With the same seed, subsets are nested: 10 % contain the examples of 1 %.
 
   With groups (cases), whole groups are drawn. A group counts for the class of most of
-  its labelled examples (the lowest of them on a tie), and a class that leads in no
-  group is kept by one group that holds it.
+  its labelled examples (the lowest class on a tie). Of a class that leads in no group,
+  one group with such an example is drawn.
 
   Args:
     labels: int [N]; -1 for no label. Such examples are never drawn.
@@ -52,10 +52,10 @@ def label_fraction(
   leading = _leading_class(unit, class_index)
   chosen = np.zeros([leading.size], bool)
   for c, name in enumerate(classes):
-    # A stream per class: the draw of one class does not move with another's size.
+    # One stream per class: its draw does not depend on the size of other classes.
     random = np.random.default_rng([seed, int(name)])
     order = random.permutation(np.unique(unit[class_index == c]))
-    # Prefixes of one order are what nests the subsets.
+    # Subsets are nested because all are prefixes of one order.
     led = order[leading[order] == c]
     chosen[led[: int(np.floor(fraction * led.size + 0.5))]] = True
     chosen[led[:1] if led.size else order[:1]] = True

@@ -4,9 +4,8 @@ scikit-learn's multinomial logistic regression, run to convergence.
 
 Deviations:
   The features are standardised by the mean and standard deviation of the training
-  features (constant features stay 0). The classifiers that can be expressed are the
-  same; it makes the penalty mean the same for encoders of any scale, and L-BFGS
-  converge.
+  features (constant features stay 0). The same classifiers can be expressed, but the
+  penalty means the same for encoders of any scale, and L-BFGS converges.
 """
 
 import dataclasses
@@ -46,9 +45,9 @@ class LinearClassifier:
     mean: float32 [d], subtracted from the features.
     scale: float32 [d], by which they are then divided.
     kernel: float32 [d, num_classes].
-    bias: float32 [num_classes]; of regression and of closed forms minus infinity for a
+    bias: float32 [num_classes]; in regression and closed forms minus infinity for a
       class without examples.
-    converged: Whether the fit reached its optimum; true where steps are a fixed number.
+    converged: Whether the fit reached its optimum; true if the steps are fixed.
   """
 
   mean: np.ndarray
@@ -84,7 +83,7 @@ def fit_logistic(
     config: Hyperparameters; None for the defaults.
 
   Returns:
-    The classifier; `converged` is false where `max_iterations` ended the fit.
+    The classifier; `converged` is false if `max_iterations` ended the fit.
 
   Raises:
     ValueError: Lengths differ or are 0, a label is out of range, or a feature is not
@@ -104,8 +103,8 @@ def fit_logistic(
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always')
     # In float64: L-BFGS stops short of the optimum on float32 gradients. In one thread:
-    # many wait for each other at every product, ten times as long as they compute where
-    # other programs run beside them.
+    # if other programs run at the same time, several threads wait for each other at
+    # every product, ten times as long as they compute.
     with threadpoolctl.threadpool_limits(1):
       model.fit(((features - mean) / scale).astype(np.float64), labels)
   stopped = any(issubclass(w.category, exceptions.ConvergenceWarning) for w in caught)
@@ -119,12 +118,12 @@ def fit_logistic(
 def standardization(
   features: np.ndarray, labels: np.ndarray, num_classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Checks the training data of a probe; returns what standardises its features.
+  """Checks the training data of a probe; returns its features' standardisation.
 
   Args and Raises are those of `fit_logistic`.
 
   Returns:
-    The mean and the scale of each feature, float32 [d]; a constant one has scale 1.
+    Mean and scale of each feature, float32 [d]; a constant feature has scale 1.
   """
   if len(features) != len(labels) or not len(labels):
     raise ValueError(
@@ -147,6 +146,6 @@ def standardization(
 def constant_below(mean: np.ndarray) -> np.ndarray:
   """Returns the deviation up to which a feature of this mean counts as constant.
 
-  Rounding alone makes a constant feature vary: that must not be blown up to 1.
+  Rounding makes even a constant feature vary; this must not be scaled up to 1.
   """
   return 1e-6 * np.maximum(np.abs(mean), 1e-6)

@@ -29,7 +29,7 @@ class LarsConfig:
 
   Attributes:
     learning_rate: Initial rate, decayed to 0 by half a cosine.
-    batch_size: Examples of a batch; all of them where there are fewer.
+    batch_size: Examples of a batch; all examples if there are fewer.
     num_steps: Number of steps.
     momentum: Momentum of LARS.
   """
@@ -46,9 +46,9 @@ class LarsConfig:
 
 
 def paper_config(num_labels: int) -> LarsConfig:
-  """Returns the paper's setting for this number of labels (it has 5,000 and 500).
+  """Returns the paper's setting for so many labels (the paper has 5,000 and 500).
 
-  Source: Appendix B.1. Between the two, the nearer in ratio: 1,581 is the border.
+  Source: Appendix B.1. Other numbers take the one nearer in ratio; 1,581 is the border.
   """
   if num_labels >= 1581:
     return LarsConfig()

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import vit
 
-# Of a convolutional encoder, the last stages.
+# How many of a convolutional encoder's stages are read, from the last.
 _MOST = 2
 
 # (encoder.apply or encoder.infer, its params, images) -> maps, the finest first.
@@ -21,11 +21,11 @@ def shapes(encoder: network_lib.Network) -> tuple[tuple[int, int, int], ...]:
   """Returns (height, width, channels) of the maps that heads read, the finest first.
 
   Args:
-    encoder: A ResNet or another convolutional network, of which the outputs of the last
-      two stages are taken; or a ViT, whose tokens in their grid are one map.
+    encoder: A ResNet or another convolutional network, whose maps are the outputs of
+      its last two stages; or a ViT, whose tokens in their grid are its only map.
 
   Raises:
-    ValueError: It has no maps, as an MLP.
+    ValueError: The encoder has no maps, like an MLP.
   """
   if isinstance(encoder, vit.VisionTransformer):
     return ((*encoder.grid, encoder.output_dim),)
@@ -42,7 +42,7 @@ def build(encoder: network_lib.Network) -> Maps:
   """Returns a function that computes the maps of `shapes`.
 
   Args:
-    encoder: As of `shapes`.
+    encoder: As in `shapes`.
 
   Returns:
     A function of `encoder.apply` (training) or `encoder.infer`, of the parameters that

@@ -2,7 +2,7 @@
 
 Its numbers are for curves: with so few examples they are lower than those of
 `suite.evaluate`, and vary by some per cent. The examples are drawn once, so that rounds
-compare, and runs of one task and seed.
+are comparable, and so are runs of the same task and seed.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from tff_ssl.evaluation import labels as labels_lib
 # Labelled training examples that vote, and examples that are classified.
 BANK, QUERIES = 256, 256
 NAME = 'online_knn'
-# Forward passes of an example of self-supervised training: two views, and a backward
-# pass of each that costs as much as two forward.
+# Cost of training on an example, in forward passes: two views, each with a backward
+# pass that costs as much as two forward passes.
 _PASSES = 6
 
 
@@ -30,10 +30,10 @@ class Watched:
     inputs: What the encoder reads, [N, ...]: the bank, which votes, then the examples
       that are classified.
     bank_labels: int [B].
-    labels: int labels of the examples that are classified, by the start of the names of
-      their numbers ('', 'validation/').
+    labels: int labels of the examples that are classified, by the prefix of their
+      numbers' names ('', 'validation/').
     num_classes: Number of classes.
-    config: Of the vote.
+    config: Hyperparameters of the vote.
   """
 
   inputs: np.ndarray
@@ -49,7 +49,7 @@ class Watched:
       encode: Maps inputs to features [N, d].
 
     Returns:
-      Accuracies by name; of encodings that are not finite, NaN.
+      Accuracies by name; NaN if encodings are not finite.
     """
     features = encode(self.inputs)
     if not np.all(np.isfinite(features)):
@@ -72,12 +72,12 @@ class Watched:
   def rounds_between(self, examples: float, share: float) -> int:
     """Returns how many rounds apart kNNs cost this share of training.
 
-    It does not depend on the number of rounds in all: a run that goes on with more of
-    them has the kNN in the same rounds.
+    It does not depend on the total number of rounds: a run that is continued for more
+    rounds has the kNN in the same rounds.
 
     Args:
-      examples: That clients train on in a round, above 0.
-      share: Of the operations of training, in (0, 1).
+      examples: Examples that clients train on in a round, above 0.
+      share: Share of the operations of training, in (0, 1).
     """
     return max(1, int(np.ceil(len(self.inputs) / (share * _PASSES * examples))))
 
@@ -90,16 +90,16 @@ def choose(
   field: str = encoded.IMAGE,
   config: knn.KnnConfig | None = None,
 ) -> Watched:
-  """Draws the examples, of each class in proportion.
+  """Draws the examples, in proportion to the classes.
 
   Args:
-    train: Whose labelled examples vote; at least one is labelled.
-    queried: The sets that are classified, by the start of the names of their numbers;
-      each has a labelled example.
+    train: The set whose labelled examples vote; at least one is labelled.
+    queried: The sets that are classified, by the prefix of their numbers' names; each
+      has a labelled example.
     num_classes: Number of classes.
-    seed: Of the draws.
-    field: What the encoder reads.
-    config: Of the vote; None: its defaults.
+    seed: Seed of the draws.
+    field: The field that the encoder reads.
+    config: Hyperparameters of the vote; None: the defaults.
   """
   bank = _drawn(train.label, BANK, seed)
   chosen = {
@@ -117,11 +117,11 @@ def choose(
 
 
 def _drawn(labels: np.ndarray, most: int, seed: int) -> np.ndarray:
-  """Returns positions of at most so many labelled examples, increasing."""
+  """Returns increasing positions of at most `most` labelled examples."""
   labelled = np.flatnonzero(np.asarray(labels) >= 0)
   share = min(1.0, most / max(1, labelled.size))
   found = labels_lib.label_fraction(labels, share, seed)
-  # One of each class at least: of many classes that may be more.
+  # There is at least one of each class: with many classes that may be too many.
   if found.size > most:
     found = np.sort(np.random.default_rng(seed).permutation(found)[:most])
   return found

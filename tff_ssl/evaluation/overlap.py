@@ -4,13 +4,13 @@ Everingham et al., "The PASCAL Visual Object Classes (VOC) Challenge", IJCV 2010
 Section 4.2: intersection over union (IoU), and an object counts as found where the IoU
 of its box is at least one half.
 
-A box is (left, top, right, bottom) as shares of width and height, edges and not the
-middles of pixels: all of an image is (0, 0, 1, 1).
+A box is (left, top, right, bottom) as shares of width and height, at the edges of
+pixels, not their middles: the box of a full image is (0, 0, 1, 1).
 """
 
 import numpy as np
 
-# The IoU from which on something counts as found.
+# The least IoU at which something counts as found.
 FOUND = 0.5
 
 

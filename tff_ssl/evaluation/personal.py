@@ -1,29 +1,29 @@
 """Personal evaluation: each client's own encoder on the client's own test data.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
-Self-Supervision", section 4. Of every encoder, by its client's test examples:
+Self-Supervision", section 4. Every encoder is tested on its client's test examples:
   knn               weighted kNN among the labelled training examples of all clients
-  local_knn         the same among the client's own
-  logistic, lars    a linear classifier trained on those of all clients
+  local_knn         the same among the client's own training examples
+  logistic, lars    a linear classifier trained on the labelled examples of all clients
   federated_linear  one linear classifier for all clients, trained on features that each
-                    client makes of its own examples: the naive protocol that the paper
-                    warns of (section 5.4.3), for comparison
-One encoder is held at a time.
+                    client computes of its own examples: the naive protocol that the
+                    paper warns of (section 5.4.3), for comparison
+Only one encoder is held at a time.
 
 Names of the numbers, over the clients that have test examples (see `fairness`):
-  personal/clients                        how many those are
+  personal/clients                        how many of these there are
   personal/knn/1%/accuracy                the mean of their accuracies
   personal/knn/1%/accuracy/std            their standard deviation
   personal/knn/1%/accuracy/worst_decile   the mean of the lowest tenth
-and so for `personal/local_knn`, `personal/linear`, `personal/lars` and
+and likewise for `personal/local_knn`, `personal/linear`, `personal/lars` and
 `personal/federated_linear`.
 
-Images are classified, each by itself, of cases too. A client of whose own examples none
-has its label among those used takes no part in `local_knn`.
+Each image is classified by itself, even if it belongs to a case. A client takes part in
+`local_knn` only if the label of one of its own examples is used.
 
-Deviations: the paper does not say what its kNN indicator searches; its figures, above
-those of the linear classifier, are nearer to `local_knn`, which has to tell apart only
-what the client holds.
+Deviations: the paper does not say what its kNN indicator searches. Its figures, which
+are above those of the linear classifier, are nearer to `local_knn`, which has to tell
+apart only what the client holds.
 """
 
 import collections
@@ -40,7 +40,7 @@ from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import suite
 
 LOCAL_KNN = 'local_knn'
-# Those that train nothing.
+# The methods that train nothing.
 KNN = ('knn', LOCAL_KNN)
 METHODS = (*KNN, 'logistic', 'lars', suite.FEDERATED_LINEAR)
 
@@ -74,13 +74,13 @@ class PersonalEvaluation:
       train: The training examples of all clients, as the clients hold them.
       test: The test examples, likewise.
       held: Client id -> positions of its training examples.
-      tested: Client id, of some clients or of all -> positions of its test examples,
-        all with a label; a client without any is not evaluated.
+      tested: Client id, for some or all clients -> positions of its test examples, all
+        with a label; a client without any is not evaluated.
       num_classes: Number of classes.
       fractions: Shares of the training labels that are used, each in (0, 1].
-      seed: Of the label subsets and of batches.
+      seed: Seed of the label subsets and of batches.
       federated: For method 'federated_linear'.
-      field: What encoders read of an example, by name.
+      field: Name of the field that encoders read.
       knn_config: For the methods of `KNN`; None: the defaults.
     """
     self._train, self._test = train, test
@@ -99,12 +99,12 @@ class PersonalEvaluation:
     """Evaluates the encoders of all clients, one after another.
 
     Args:
-      encoder_of: Client id -> its encoder, made when it is asked for.
+      encoder_of: Client id -> its encoder, made on request.
       methods: Some of `METHODS`.
 
     Returns:
       The accuracy of each client that has test examples, by method and share of the
-      labels; `summarize` makes numbers of it.
+      labels; `summarize` turns it into numbers.
 
     Raises:
       ValueError: If a method is unknown or lacks what it needs, no client has a test
@@ -193,7 +193,7 @@ class PersonalEvaluation:
     return fitted.predict(queries)
 
   def _naive(self, features: np.ndarray, queries: np.ndarray) -> Accuracies:
-    """Returns the accuracies by the single classifier of all clients."""
+    """Returns the accuracies of the single classifier for all clients."""
     assert self._federated is not None
     scores: Accuracies = collections.OrderedDict()
     for share, kept in self._kept.items():
@@ -222,7 +222,7 @@ def summarize(accuracies: Accuracies) -> collections.OrderedDict[str, float]:
 
 
 def prefix(method: str) -> str:
-  """Returns what names a method's numbers, after 'personal/'."""
+  """Returns the name of a method's numbers, after 'personal/'."""
   return 'linear' if method == 'logistic' else method
 
 

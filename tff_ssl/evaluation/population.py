@@ -1,7 +1,7 @@
 """Population statistics of an encoder that was trained outside of a run.
 
-The encoder of a run has its own, which its algorithm has kept. For a random encoder,
-and for one that was fine-tuned, they are computed from the images that it may see.
+The encoder of a run has its own statistics, which its algorithm has kept. For a random
+or a fine-tuned encoder they are computed from the images that it may see.
 """
 
 import collections
@@ -18,7 +18,7 @@ from tff_ssl.evaluation import features
 # (trained params, images uint8 [N, H, W, C]) -> params with statistics.
 Complete: TypeAlias = Callable[[network_lib.Params, np.ndarray], network_lib.Params]
 
-# Wu and Johnson find no gain in more than 1,000 to 10,000 (see `encoders.population`).
+# Wu and Johnson find no gain beyond 1,000 to 10,000 (see `encoders.population`).
 _MOST_IMAGES = 4096
 
 
@@ -29,9 +29,9 @@ def build_complete(network: network_lib.Network) -> Complete:
     network: With or without batch norm.
 
   Returns:
-    A function of parameters, of which statistics are computed, and of N >= 1 images;
-    at most 4096 of them are used, evenly spaced. What it returns is what
-    `Network.infer` takes: without batch norm the parameters alone.
+    A function of trained parameters and of N >= 1 images, of which at most 4096 are
+    used, evenly spaced. It returns what `Network.infer` takes: the parameters with
+    statistics, or without batch norm the parameters alone.
   """
 
   @tf.function(reduce_retracing=True, autograph=False)
@@ -56,7 +56,7 @@ def trained(
   """Returns the parameters that are trained: without population statistics.
 
   Args:
-    network: Whose they are.
+    network: The network of these parameters.
     params: As `Network.apply` or as `Network.infer` takes them.
   """
   return collections.OrderedDict(

@@ -14,30 +14,31 @@ source k has, with tau = d^(1/5), mu = d^(-1/5), q uniform in {0, 1} and xi ~ N(
 
 Self-supervised (E.1): with X the mean of x x^T, a source minimises
   -E (w(x + xi))^T (w(x + xi')) + |w^T w|^2 / 2 = |X - w^T w|^2 / 2 + constant,
-so that the rows of w span the eigenvectors of the m largest eigenvalues of X; sources
-together have the mean of their X. Supervised (E.19): scores w x = v u x with margins of
-at least 1 and least norm, where u = S^(1/2) V^T of the singular values S of w.
+so that the rows of w span the eigenvectors of the m largest eigenvalues of X; all
+sources together have the mean of their X. Supervised (E.19): scores w x = v u x with
+margins of at least 1 and least norm, where u = S^(1/2) V^T, with the singular values S
+of w.
 
-The representability of e_i is r_i = |Pi(e_i)|^2, by the projection Pi on the span of
-the rows of w, or of u (Definition 3.1). Theorem 3.2: for the K directions e_i that make
+The representability of e_i is r_i = |Pi(e_i)|^2, where Pi projects on the span of the
+rows of w, or of u (Definition 3.1). Theorem 3.2: for the K directions e_i that make
 the data, self-supervised, r_i >= 1 - O(d^(-4/5)) at source k for i other than k, and
 r_i >= 1 - O(d^(-2/5)) for all of them together. Proposition 4.1: supervised, |u e_i|^2
 <= O(d^(-1/10)) at source k for i other than k, and |u e_k|^2 >= 1 - O(d^(-1/10)).
 
-The constants, for these data: the eigenvalues of the directions that source k has
-besides e_k are at least tau^2 / 4, and noise turns them by at most mu tau sqrt(d / N)
-over that (Davis and Kahan), so 1 - r_i is about 16 d^(-4/5) d / N with N examples:
+The constants, for these data: the eigenvalues of source k's directions other than e_k
+are at least tau^2 / 4. Noise turns these directions by at most mu tau sqrt(d / N) over
+that (Davis and Kahan), so 1 - r_i is about 16 d^(-4/5) d / N with N examples:
 `local_bound`.
 
 Deviations:
-  The proof has E X diagonal, with tau^2 in it. By the distribution that is stated, it
-    has tau^2 / 2 on the diagonal and tau^2 / 4 beside it: the same span, and the factor
+  The proof takes E X as diagonal, with tau^2 in it. With the stated distribution, it
+    has tau^2 / 2 on the diagonal and tau^2 / 4 off it: the same span, and the factor
     above.
-  K = O(d^(1/20)) would be one source for any d that can be computed; K is given.
-  A margin of 1 cannot be had of more than about 2 d noisy examples, nor at all of those
-    of all sources together. What is minimised is |w|^2 / 2 + C / 2 times the squares of
-    what the margins lack: for large C the same where the margins can be had. Classes
-    that a source has nothing of compete as others do.
+  K = O(d^(1/20)) would be one source for any d that can be computed; here K is given.
+  More than about 2 d noisy examples cannot all have a margin of 1, nor can the examples
+    of all sources together. The objective here is therefore |w|^2 / 2 + C / 2 times the
+    squares of what the margins lack: for large C the same, if margins of 1 exist.
+    Classes without examples at a source compete like the others.
 """
 
 from collections.abc import Callable
@@ -55,7 +56,7 @@ _MAX_STEPS = 300
 _ACCURACY = 1e-4
 # The share of a system's right side that its solver may leave.
 _NEARLY = 0.05
-# Singular values up to this share of the largest are the solver's error, no features.
+# Singular values up to this share of the largest are the solver's error, not features.
 _RANK = 1e-3
 
 
@@ -71,8 +72,8 @@ class Setting:
     mu: Scale of the noise; None: d^(-1/5).
     beta: In [0, 1): each rare class has d^beta examples, rounded.
     frequent: Examples of each of a source's two classes; None: 4d.
-    hinge: C: a margin of 0 in place of 1 costs C / 2, beside |w|^2 / 2.
-    seed: Of the data.
+    hinge: C: a margin of 0 instead of 1 costs C / 2, against |w|^2 / 2.
+    seed: Seed of the data.
   """
 
   dimension: int = 400
@@ -125,13 +126,13 @@ class Setting:
 
   @property
   def local_bound(self) -> float:
-    """What 1 - r_i is at most at a source, up to a small factor; see the module."""
+    """The most that 1 - r_i is at a source, up to a small factor; see the module."""
     (tau, mu), (frequent, _) = self.scales, self.sizes
     return (4 * mu / tau) ** 2 * self.dimension / (2 * frequent)
 
 
 class Learned(NamedTuple):
-  """What one objective learns of each direction.
+  """What one objective learns about each direction.
 
   Attributes:
     representability: float64 [d], r_i in [0, 1].
@@ -161,7 +162,7 @@ class Study(NamedTuple):
 def study(setting: Setting) -> Study:
   """Draws the data of all sources and learns from each, and from all together."""
   found = [source_data(setting, k) for k in range(setting.sources)]
-  # Sources have equal sizes: the mean of their objectives is that of the union.
+  # Sources have equal sizes: the mean of their objectives is the union's objective.
   together = tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
   classes = 2 * setting.sources
 
@@ -213,7 +214,7 @@ def ssl_features(x: np.ndarray, rows: int) -> Learned:
     rows: m, features of the encoder.
 
   Returns:
-    What w of least loss has: w^T w is the best approximation of X of rank m.
+    What the w of least loss learns: w^T w is the best approximation of X of rank m.
   """
   values, vectors = np.linalg.eigh(x.T @ x / len(x))
   span, values = vectors[:, -rows:], values[-rows:]
@@ -228,11 +229,11 @@ def supervised_features(
   Args:
     x: [n, d].
     y: int [n], each in [0, num_classes).
-    num_classes: Of all sources.
+    num_classes: Number of classes of all sources.
     hinge: C.
 
   Returns:
-    What u has, the first of two layers of least norm.
+    What u learns, the first of two layers of least norm.
   """
   weights = margin_classifier(x, y, num_classes, hinge)
   _, values, rows = np.linalg.svd(weights, full_matrices=False)
@@ -251,14 +252,14 @@ def margin_classifier(
   Args:
     x: [n, d].
     y: int [n].
-    num_classes: All compete, also those without examples.
+    num_classes: Number of classes; all compete, even those without examples.
     hinge: C.
 
   Returns:
-    w, float64 [num_classes, d]: the only minimum, for the sum is strictly convex.
+    w, float64 [num_classes, d]: the only minimum, because the sum is strictly convex.
 
   Raises:
-    ValueError: It was not found to a ten-thousandth of its norm.
+    ValueError: The minimum was not found to a ten-thousandth of its norm.
   """
   margins = _Margins(x, y, num_classes, hinge)
   weights = np.zeros([num_classes, x.shape[1]])
@@ -288,7 +289,7 @@ class _Margins:
   def __init__(self, x: np.ndarray, y: np.ndarray, num_classes: int, hinge: float):
     self._x, self._y, self._hinge = x, y, hinge
     self._rows = np.arange(len(y))
-    # 1 of the other classes, whose scores must be that much smaller.
+    # 1 for the other classes: their scores must be smaller by this margin.
     self._others = np.ones([len(y), num_classes])
     self._others[self._rows, y] = 0.0
 
@@ -299,11 +300,11 @@ class _Margins:
     return float(value), weights + self._back(lacking), lacking
 
   def curvature(self, direction: np.ndarray, is_lacking: np.ndarray) -> np.ndarray:
-    """Returns the second derivative times a direction, where these margins lack."""
+    """Returns the second derivative times a direction, given which margins lack."""
     return direction + self._back(is_lacking * self._apart(direction))
 
   def _apart(self, weights: np.ndarray) -> np.ndarray:
-    """Returns by how much each score is above that of the right class."""
+    """Returns by how much each score exceeds the score of the right class."""
     scores = self._x @ weights.T
     return scores - scores[self._rows, self._y][:, np.newaxis]
 
@@ -316,7 +317,7 @@ class _Margins:
 def _solve(
   multiply: Callable[[np.ndarray], np.ndarray], right: np.ndarray
 ) -> np.ndarray:
-  """Solves a positive definite system by conjugate gradients, nearly."""
+  """Solves a positive definite system approximately, by conjugate gradients."""
   solution, rest = np.zeros_like(right), right
   direction, square = rest, float(np.sum(rest**2))
   enough = square * _NEARLY**2

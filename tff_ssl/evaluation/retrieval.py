@@ -1,13 +1,14 @@
 """Retrieval across two modalities by cosine of projections, and zero-shot classes.
 
-Of n pairs each element of one modality looks for its partner among the n elements of
-the other. Recall at k is the share that has it among the k of largest cosine.
+In n pairs, each element of one modality looks for its partner among the n elements of
+the other. Recall at k is the share of elements whose partner is among the k elements of
+largest cosine.
 
-Ties: elements whose cosines are equal (within 1e-6, for encodings are float32) are in
-random order, and recall is its expectation over that order: of t elements that tie with
-the partner, itself included, behind a better ones, min(max(k - a, 0), t) / t. Two
-records that say the same are then each right half of the time, and an encoder that
-gives all the same encoding has exactly the recall of chance, k / n.
+Ties: elements with equal cosines (within 1e-6, because encodings are float32) are in
+random order, and recall is its expectation over that order. If t elements tie with the
+partner, itself included, and a are better, recall is min(max(k - a, 0), t) / t. Two
+identical records are then each right half of the time, and an encoder that gives all
+the same encoding has exactly the recall of chance, k / n.
 
 Correlations and covariances do not fix the mean of a projection's numbers (nor, for
 CCO, their scale), so CCO and VICReg leave them free; but cosines depend on them.
@@ -23,14 +24,14 @@ from collections.abc import Sequence
 import numpy as np
 
 KS = (1, 5, 10)
-# The two ways, by the field that looks and the field that is looked through.
+# The two ways, named by the field that searches and the field that is searched.
 LEFT_TO_RIGHT = 'left_to_right'
 RIGHT_TO_LEFT = 'right_to_left'
 PAIRS = 'pairs'
-# How the names of the scores of the nearest described class begin.
+# Prefix of the names of scores of the nearest described class.
 ZERO_SHOT = 'zero_shot/'
 _TIE = 1e-6
-# Rows of similarities at a time: 10,000 pairs have 800 MB of them.
+# Rows of similarities computed at a time: all of 10,000 pairs would take 800 MB.
 _ROWS = 1024
 
 
@@ -41,7 +42,7 @@ def evaluate(
 
   Args:
     left: [n, d] projections; n at least 1.
-    right: [n, d] those of the partners, in the same order.
+    right: [n, d] projections of the partners, in the same order.
     ks: How many of the best count, each at least 1.
 
   Returns:
@@ -49,7 +50,7 @@ def evaluate(
     `right_to_left/...`.
 
   Raises:
-    ValueError: As of `recalls`.
+    ValueError: As in `recalls`.
   """
   numbers = collections.OrderedDict([(PAIRS, float(len(left)))])
   for way, queries, keys in (
@@ -67,7 +68,7 @@ def recall_name(k: int) -> str:
 
 
 def chance(pairs: float, k: int) -> float:
-  """Returns the recall at k of a random order of so many pairs: k / n, at most 1."""
+  """Returns the recall at k of a random order of n pairs: k / n, at most 1."""
   return min(k / pairs, 1.0)
 
 
@@ -78,7 +79,7 @@ def recalls(
 
   Args:
     queries: [n, d] projections; n at least 1.
-    keys: [n, d] those that are looked through; the i-th is the partner of the i-th
+    keys: [n, d] projections that are searched; the i-th is the partner of the i-th
       query.
     ks: How many of the best count, each at least 1.
 
@@ -117,11 +118,11 @@ def standardise(projections: np.ndarray, training: np.ndarray) -> np.ndarray:
     training: [m, d] projections by the same tower; m at least 1.
 
   Returns:
-    float64 [n, d]; what is constant over the training examples is 0.
+    float64 [n, d]; dimensions that are constant over the training examples are 0.
   """
   known = np.asarray(training, np.float64)
   deviation = known.std(axis=0)
-  # Float32 numbers that are equal but for their last digits are no information.
+  # Float32 numbers that differ only in their last digits carry no information.
   constant = deviation <= _TIE * np.abs(known).max(axis=0)
   return (projections - known.mean(axis=0)) / np.where(constant, np.inf, deviation)
 
@@ -129,11 +130,11 @@ def standardise(projections: np.ndarray, training: np.ndarray) -> np.ndarray:
 def class_prototypes(
   encodings: np.ndarray, classes: np.ndarray, num_classes: int
 ) -> np.ndarray:
-  """Returns one direction a class: the mean of its encodings, each of length 1.
+  """Returns one direction per class: the mean of its encodings, each of length 1.
 
   Args:
-    encodings: [m, d] projections by one tower of what describes classes: their names,
-      several phrases of each, or records.
+    encodings: [m, d] projections, by one tower, of descriptions of classes: their
+      names, several phrases for each, or records.
     classes: int [m], the class of each.
     num_classes: Number of classes.
 
@@ -141,7 +142,7 @@ def class_prototypes(
     float64 [num_classes, d], of length 1.
 
   Raises:
-    ValueError: A class has none, is out of range, or encodings are not finite.
+    ValueError: A class has no encoding or is out of range, or encodings are not finite.
   """
   if len(classes) != len(encodings):
     raise ValueError(
@@ -159,14 +160,14 @@ def class_prototypes(
 
 
 def zero_shot(encodings: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-  """Classifies by the class prototype of largest cosine; no label is learnt from.
+  """Classifies by the class prototype of largest cosine, without learning from labels.
 
   Args:
     encodings: [n, d] projections of examples by one tower.
     prototypes: [num_classes, d] of classes by the other tower (`class_prototypes`).
 
   Returns:
-    int64 [n], the class of each; of equal ones the first.
+    int64 [n], the class of each; the first on a tie.
 
   Raises:
     ValueError: Dimensions differ, or numbers are not finite.
@@ -180,7 +181,7 @@ def zero_shot(encodings: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-  """Returns vectors of length 1 in float64; one of zeros stays, with cosines of 0."""
+  """Returns vectors of length 1 in float64; a zero vector stays, with cosines of 0."""
   vectors = np.asarray(vectors, np.float64)
   if not np.all(np.isfinite(vectors)):
     raise ValueError('The projections are not finite; the encoders have diverged.')

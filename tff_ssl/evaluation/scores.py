@@ -1,9 +1,8 @@
-"""Scores of a test set's predictions by name, over all of it and over clients.
+"""Scores of a test set's predictions by name, over the full set and over clients.
 
 They are accuracy, recall of each class and balanced accuracy. An absent class is one
 that no true label names. Its recall is not a number; balanced accuracy is the mean over
-the classes that are present. A class that is predicted though absent counts only as the
-mistakes it makes.
+the classes that are present. Predictions of an absent class count only as mistakes.
 """
 
 import collections
@@ -28,10 +27,10 @@ class Scorer:
     Args:
       test_set: The test images (or cases); those without a label are left out.
       num_classes: Number of classes.
-      deal: Deals the labelled ones to clients; None: there is no fairness over them.
+      deal: Deals the labelled examples to clients; None: there is no fairness.
 
     Raises:
-      ValueError: None has a label.
+      ValueError: No example has a label.
     """
     self._tested = np.flatnonzero(test_set.labels >= 0)
     if not self._tested.size:

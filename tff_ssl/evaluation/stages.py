@@ -2,7 +2,7 @@
 
 Functions of this package name their stages (`begin`) and say how far they are
 (`update`); nothing is written unless a program asks for lines (`telling`). No number
-depends on it.
+depends on them.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ import sys
 import time
 from typing import TextIO
 
-# An evaluation that takes less writes nothing; a longer stage writes this often.
+# A shorter evaluation writes nothing; a longer stage writes this often.
 _QUIET_SECONDS = 5.0
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -50,7 +50,7 @@ class Lines:
     now = self._clock()
     if now - self._began < _QUIET_SECONDS or not 0 < done < total:
       return
-    # The first line with the time left comes soon after that without.
+    # The first line with the time left comes soon after the line without it.
     if self._timed and now - self._last < _SECONDS_BETWEEN_LINES:
       return
     self._timed = True
@@ -75,7 +75,7 @@ def telling(lines: Lines | None = None) -> Iterator[None]:
   """Writes a line for each stage that begins within the block.
 
   Args:
-    lines: What writes; None: lines on stderr.
+    lines: Writes the lines; None: lines on stderr.
   """
   token = _lines.set(lines or Lines())
   try:

@@ -8,7 +8,7 @@ Names of the numbers (fractions are written in per cent):
   lars/1%/recall/3              linear probe by the LARS protocol; recall of class 3
   federated_linear/1%/accuracy  linear probe trained by FedAvg over clients
   lda/1%/accuracy               one-round head: linear discriminant analysis
-  lda/1%/shrinkage              of its covariance, estimated of the same sums
+  lda/1%/shrinkage              of its covariance, estimated from the same sums
   ridge/1%/accuracy             one-round head: ridge regression on the classes
   ridge/1%/penalty              chosen by generalised cross-validation
   finetune/1%/accuracy          full fine-tuning
@@ -17,14 +17,14 @@ Names of the numbers (fractions are written in per cent):
   finetune/1%/validated         labels that were held out; 0: too few, the rate is fixed
   classifier/accuracy           the model's own classifier, tested directly
 Each method has accuracy, balanced_accuracy, and recall/CLASS for the classes that the
-test labels hold. Where test examples are dealt to clients, also (see `fairness`):
+test labels hold. If test examples are dealt to clients, also (see `fairness`):
   fairness/clients                             clients that have test examples
   fairness/linear/1%/accuracy/mean             mean of their accuracies
   fairness/linear/1%/accuracy/std              their standard deviation
   fairness/linear/1%/accuracy/worst_decile     mean of the lowest tenth
-Where there is a validation split, the numbers of each method on it come besides, under
-`validation/`, as validation/knn/1%/accuracy: to choose by, where test numbers are for
-telling what was chosen.
+If there is a validation split, each method's numbers on it are added under
+`validation/`, such as validation/knn/1%/accuracy. They are for choosing; test numbers
+are for reporting what was chosen.
 """
 
 import collections
@@ -43,22 +43,22 @@ from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 
-# Methods that have the labels together, and the one whose labels stay on clients.
+# Methods that have all labels together, and the one whose labels stay on clients.
 METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
 FEDERATED_LINEAR = 'federated_linear'
 # Not a method: what the encoder was trained with, tested directly.
 CLASSIFIER = 'classifier'
 _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
-# What the names of numbers of a validation split begin with.
+# Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'
-# Two heads in closed form, of sums that clients send in one round: the solver of each,
-# and what its strength is called.
+# Two heads in closed form, from sums that clients send in one round: the solver of
+# each, and the name of its strength.
 ONE_ROUND = 'one_round'
 _HEADS = {
   'lda': (closed_form.fit_lda, 'shrinkage'),
   'ridge': (closed_form.fit_ridge, 'penalty'),
 }
-# What names a method's numbers, where it is not the method's own name.
+# Names of methods' numbers that differ from the methods' names.
 _PREFIXES = {'logistic': 'linear'}
 
 
@@ -68,12 +68,12 @@ class Federated(Protocol):
   def __call__(
     self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
   ) -> linear.LinearClassifier:
-    """Trains it.
+    """Trains the classifier.
 
     Args:
       features: [M, d] of all training images (or cases, by increasing id).
       labels: int [M]; -1 for none.
-      kept: int [m], positions of those whose labels are used.
+      kept: int [m], positions of the images (or cases) whose labels are used.
     """
 
 
@@ -83,7 +83,7 @@ class Collect(Protocol):
   def __call__(
     self, features: np.ndarray, labels: np.ndarray, kept: np.ndarray
   ) -> closed_form.Moments:
-    """Collects them; the arguments are those of `Federated`."""
+    """Collects the sums; the arguments are those of `Federated`."""
 
 
 def evaluate(
@@ -106,7 +106,8 @@ def evaluate(
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
-  Of the training examples those are encoded whose labels are used.
+  Only training examples whose labels are used are encoded, unless clients need the
+  others too (method 'federated_linear', or `collect`).
 
   Args:
     encode: Maps images uint8 [N, H, W, C], or what `field` names, to features [N, d].
@@ -122,18 +123,18 @@ def evaluate(
       params already given.
     federated: For method 'federated_linear': what trains its classifier.
     collect: For method 'one_round': what collects its sums from clients; None: they are
-      taken of the examples at hand, which gives the same.
+      computed from the examples at hand, which gives the same.
     deal: Deals the labelled test images (or cases) to clients, for fairness over them;
       None: fairness is not measured.
-    field: What the encoder reads of an example, by name.
+    field: Name of the field that the encoder reads.
     knn_config: For method 'knn'; None: its defaults.
-    validation: What each method is tested on besides; None: nothing.
+    validation: Examples that each method is tested on too; None: nothing.
 
   Returns:
     Numbers by name, in the order of fractions, then methods.
 
   Raises:
-    ValueError: A method is unknown, or asked for without what it needs; the test
+    ValueError: A method is unknown, or lacks an argument that it needs; the test
       examples have no label, or encodings are not finite.
   """
   _check_methods(methods, finetune, federated)
@@ -145,7 +146,7 @@ def evaluate(
     for fraction in fractions
   }
   wanted = None
-  # Clients encode what they have, with a label that is used or without.
+  # Clients encode all that they have, whether its label is used or not.
   if FEDERATED_LINEAR not in methods and collect is None:
     wanted = np.unique(np.concatenate([*kept_by_fraction.values()]))
   train_set = encoded.encode_set('training', encode, train, case_level, field, wanted)
@@ -203,8 +204,8 @@ def evaluate_classifier(
 
   Args:
     classify: Maps images uint8 [N, H, W, C] to logits [N, num_classes].
-    test: As in `evaluate`, like all that follow. A case's logits are the mean of those
-      of its images.
+    test: As in `evaluate`, like all arguments below. A case's logits are the mean of
+      its images' logits.
     num_classes: Number of classes.
     case_level: Whether a case is classified as a whole.
     deal: For fairness over clients.
@@ -222,12 +223,12 @@ def evaluate_classifier(
 
 
 class _Tested:
-  """What classifiers are tested on: the test split, and behind it the validation split.
+  """What classifiers are tested on: the test split, followed by the validation split.
 
   Attributes:
     features: [M, d], the encodings of both.
     inputs: [N, ...], what the encoder reads of both.
-    cases: int [N], the case of each input; None where each is classified by itself.
+    cases: int [N], the case of each input; None if each is classified by itself.
   """
 
   def __init__(
@@ -273,7 +274,7 @@ class _Tested:
     """Returns every metric by name, of both splits.
 
     Args:
-      prefix: What names the method.
+      prefix: Names the method.
       predictions: int [M], in the order of `features`.
     """
     numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
@@ -285,7 +286,7 @@ class _Tested:
 
 
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
-  """Concatenates arrays; a single one is returned as it is: it may be a file's map."""
+  """Concatenates arrays; returns a single one as it is: it may be memory-mapped."""
   return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
@@ -294,7 +295,7 @@ def _first_only(
 ) -> Callable[[np.ndarray], np.ndarray]:
   """Returns an encoding of the first example alone, which stands for all others.
 
-  It is for methods that use no encodings, but must refuse an encoder that has diverged.
+  It is for methods that use no encodings, but must reject an encoder that has diverged.
   """
 
   def encode_first(inputs: np.ndarray) -> np.ndarray:
@@ -362,7 +363,7 @@ def _finetuned(
   if not train_set.case_level:
     return finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)
   used = np.flatnonzero(np.isin(train.case, train_set.cases[kept]))
-  # An image without a label of its own has its case's; cases are in increasing order.
+  # An image without a label takes its case's label; cases are in increasing order.
   labels = train_set.labels[np.searchsorted(train_set.cases, train.case[used])]
   return finetune(
     inputs[used],

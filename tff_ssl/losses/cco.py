@@ -2,25 +2,26 @@
 
 Raviteja Vemulapalli, Warren Richard Morningstar, Philip Andrew Mansfield, Hubert
 Eichner, Karan Singhal, Arash Afkanpour, Bradley Green. Federated Training of Dual
-Encoding Models on Small Non-IID Client Datasets. 2022. The loss is the one of Jure
-Zbontar, Li Jing, Ishan Misra, Yann LeCun, Stephane Deny. Barlow Twins:
+Encoding Models on Small Non-IID Client Datasets. 2022. The loss is from Jure Zbontar,
+Li Jing, Ishan Misra, Yann LeCun, Stephane Deny. Barlow Twins:
 Self-Supervised Learning via Redundancy Reduction. ICML 2021.
 
-The loss sees its examples through means alone. Statistics of a union of clients are
+The loss sees its examples only through means. The statistics of a union of clients are
 therefore the weighted mean of the clients' statistics, and the loss of a large batch
 can be computed by clients that hold one example each.
 
-C does not depend on where the moments are taken: with any fixed r, E[(f - r)^2] less
-E[f - r]^2 is the variance of f, and likewise for covariances. In float32 it matters:
-with r = 0 and a mean of 300 standard deviations the variance is the difference of
-numbers 1e5 times as large, of seven digits. With r near the mean nothing is lost, so
-moments are taken around a `reference`, which all who add up moments must share.
+C does not depend on the point r around which moments are taken: for any fixed r,
+E[(f - r)^2] less E[f - r]^2 is the variance of f, and likewise for covariances. In
+float32 r matters: with r = 0 and a mean of 300 standard deviations, the variance is the
+difference of two numbers 1e5 times as large, which have seven digits. With r near the
+mean nothing is lost. Moments are therefore taken around a `reference`, the same for all
+moments that are added up.
 
-For differential privacy one example's share of what is added up must be bounded. It is
-where encodings are at most a `norm` away from the reference (`share_bound`).
+For differential privacy, one example's share of the sums must be bounded. It is bounded
+if encodings are at most a `norm` away from the reference (`share_bound`).
 
-Deviations: the off-diagonal term is divided by d - 1, with which the published weight
-of 20 fits encodings of 1024 dimensions (the text of Eq. 1 does not fix the scale).
+Deviations: the off-diagonal term is divided by d - 1. The published weight of 20 then
+fits encodings of 1024 dimensions (the text of Eq. 1 does not fix the scale).
 """
 
 import collections
@@ -50,8 +51,8 @@ def statistics(
       padding and do not count, whatever their encodings hold.
     reference: `f` [d_f] and `g` [d_g], which are subtracted from the encodings; zeros
       when None. No gradient flows into them.
-    norm: R, the largest distance of an encoding from its reference; one that is
-      farther is moved towards the reference, to this distance. None: no limit.
+    norm: R, the largest distance of an encoding from its reference; an encoding farther
+      away is moved towards the reference, to this distance. None: no limit.
 
   Returns:
     OrderedDict of `mean_f` [d_f], `mean_g` [d_g], `square_f` [d_f], `square_g` [d_g],
@@ -107,9 +108,9 @@ def statistics(
 def share_bound(norm: float, within: bool = False) -> float:
   """Returns the largest l2 norm of one example's share of `statistics`.
 
-  With u and v its encodings less their reference, |u|, |v| <= R, an example adds
-  (u, v, u^2, v^2, u v^T) to the sums, with `within` u u^T and v v^T too. The parts'
-  squared norms are
+  Let u and v be an example's encodings less their reference, |u|, |v| <= R. The example
+  adds (u, v, u^2, v^2, u v^T) to the sums, and with `within` also u u^T and v v^T. The
+  parts' squared norms are
 
       |u|^2, |v|^2            R^2 at most each,
       sum_i u_i^4             |u|^4 = R^4 at most, as sum_i a_i^2 <= (sum_i a_i)^2
@@ -117,14 +118,14 @@ def share_bound(norm: float, within: bool = False) -> float:
       |u v^T|^2               |u|^2 |v|^2 = R^4 at most,
       |u u^T|^2, |v v^T|^2    R^4 at most each,
 
-  in all 2 R^2 + 3 R^4, or 2 R^2 + 5 R^4 with `within`. It is attained where u and v
-  have length R and a single entry that is not 0. By the triangle inequality n_k times
-  the means of n_k examples are at most n_k times as long, which n_k such examples
-  attain. The reference is no part of it: R is a distance from the reference.
+  in total 2 R^2 + 3 R^4, or 2 R^2 + 5 R^4 with `within`. The bound is attained if u and
+  v have length R and a single entry that is not 0. By the triangle inequality, n_k
+  times the means of n_k examples are at most n_k times as long; n_k such examples
+  attain this. The reference does not enter: R is a distance from the reference.
 
   Args:
-    norm: R, as of `statistics`.
-    within: As of `statistics`.
+    norm: R, as in `statistics`.
+    within: As in `statistics`.
   """
   return norm * math.sqrt(2.0 + (5.0 if within else 3.0) * norm**2)
 
@@ -153,7 +154,7 @@ def moved(
     shift: `f` [d_f] and `g` [d_g]: the other reference less r.
 
   Returns:
-    Those around r + shift, as `statistics` would give them.
+    The statistics around r + shift, as `statistics` would return them.
   """
   mean = {name: statistics[f'mean_{name}'] for name in shift}
   result = collections.OrderedDict(statistics)
@@ -247,7 +248,7 @@ def cco_loss(
 
   Args:
     statistics: As `statistics` returns them, with d_f = d_g = d.
-    off_diagonal_weight: The paper's lambda; 0 leaves the diagonal alone.
+    off_diagonal_weight: The paper's lambda; with 0 only the diagonal counts.
     epsilon: Added to each variance, in squared units of the encodings.
 
   Returns:

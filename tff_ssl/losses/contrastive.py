@@ -19,8 +19,8 @@ def nt_xent(
 ) -> tf.Tensor:
   """Normalised-temperature cross-entropy over the 2n views of n examples.
 
-  Each view must pick the other view of its example out of the 2n - 1 other views, and
-  of `negatives` where there are any, by cosine similarity.
+  Each view must pick, by cosine similarity, the other view of its example out of the
+  2n - 1 other views and the `negatives`, if any.
 
   Args:
     f: [n, d] encodings of the first view; n may be 0.
@@ -30,11 +30,11 @@ def nt_xent(
       padding: neither anchors nor negatives.
     negatives: Optional [m, d] encodings of further examples, negatives of every view; m
       may be 0.
-    negatives_mask: Optional [m], as `mask`; those with 0 are no negatives.
+    negatives_mask: Optional [m], like `mask`; rows with 0 are not negatives.
 
   Returns:
-    Mean loss over the views that count, a scalar. 0 without examples, and 0 with one
-    example, whose views have no negatives but those given.
+    Mean loss over the views that count, a scalar. It is 0 without examples, and 0 with
+    one example if no `negatives` are given.
 
   Raises:
     ValueError: If the temperature is not above 0 or the shapes do not fit.
@@ -79,7 +79,7 @@ def nt_xent(
 def _blanked(
   encodings: tf.Tensor, mask: tf.Tensor | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns encodings with zeros for padding, and which are no padding, bool [n]."""
+  """Returns encodings with zeros for padding, and which are not padding, bool [n]."""
   if mask is None:
     return encodings, tf.ones([tf.shape(encodings)[0]], tf.bool)
   keep = tf.cast(mask, tf.bool)

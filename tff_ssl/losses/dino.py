@@ -29,8 +29,8 @@ def cross_entropy(
       -sum_k P_t[k] log P_s[k],   P_t = softmax((t - centre) / teacher_temperature)
                                   P_s = softmax(s / student_temperature)
 
-  The centre keeps one prototype from taking all examples, the teacher's low temperature
-  keeps P_t from becoming uniform; no gradient flows into P_t.
+  The centre keeps one prototype from taking all examples. The teacher's low temperature
+  keeps P_t from becoming uniform. No gradient flows into P_t.
 
   Args:
     teacher: Logits of the global views, each floating [n, K].
@@ -79,7 +79,7 @@ def next_centre(
   Args:
     centre: [K].
     teacher: Logits of the global views, each [n, K]; no gradient flows into them.
-    momentum: In [0, 1]; the authors' program has 0.9.
+    momentum: In [0, 1]; the authors' program uses 0.9.
   """
   logits = tf.stop_gradient(tf.concat(teacher, axis=0))
   count = tf.cast(tf.shape(logits)[0], logits.dtype)

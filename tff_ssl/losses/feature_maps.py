@@ -2,9 +2,9 @@
 
 Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
 Unlabeled Clients. Master's thesis, Seoul National University, 2023, Section 4.1.1; the
-idea is that of knowledge distillation by intermediate representations.
+idea is knowledge distillation by intermediate representations.
 
-No gradient is stopped here: callers stop that of a teacher which is held fixed.
+No gradient is stopped here: callers stop the gradient of a teacher that is held fixed.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def mean_squared_differences(
 
   Args:
     maps: Feature maps of one network, each [n, ...]; n may be 0.
-    others: Those of the other network on the same examples, of the same shapes.
+    others: The other network's maps of the same examples, with the same shapes.
 
   Returns:
     Scalar, at least 0; 0 without layers or without examples.

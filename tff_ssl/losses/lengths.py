@@ -1,4 +1,4 @@
-"""Vectors of bounded length, so that what is summed of them is bounded too."""
+"""Vectors of bounded length, so that each vector's share of a sum is bounded too."""
 
 import tensorflow as tf
 
@@ -10,7 +10,7 @@ def at_most(vectors: tf.Tensor, length: float) -> tf.Tensor:
   returned as they are, to the bit.
 
   Args:
-    vectors: [n, d]; n may be 0. What is not finite stays so.
+    vectors: [n, d]; n may be 0. Vectors that are not finite stay so.
     length: Above 0.
 
   Returns:

@@ -71,8 +71,8 @@ def enqueue(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Puts the keys of a batch into the queue, in place of the oldest.
 
-  The newest key is row 0; of one batch, the last example's. Keys that come in two
-  batches make the same queue as in one.
+  The newest key is row 0; within a batch, the last example's key is the newest. Keys
+  added in two batches make the same queue as in one.
 
   Args:
     queue: [size, d], whose first `count` rows are filled.
@@ -80,7 +80,7 @@ def enqueue(
     keys: [n, d] unit vectors; n may be 0, and above size.
 
   Returns:
-    The queue after it, and its count, at most size.
+    The new queue, and its count, at most size.
 
   Source: He et al. 2020, Algorithm 1 (enqueue, dequeue).
   """

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 
 def confident(logits: tf.Tensor, threshold: float) -> tf.Tensor:
-  """Which predictions are confident: 1 where the largest probability is enough.
+  """Which predictions are confident: 1 where the largest probability is high enough.
 
   Args:
     logits: [n, classes].
@@ -20,7 +20,7 @@ def confident(logits: tf.Tensor, threshold: float) -> tf.Tensor:
 
   Returns:
     [n] of 0 and 1, in the dtype of the logits; NaN where a logit is NaN, which must not
-    pass for a prediction that is unsure.
+    pass for an unsure prediction.
   """
   largest = tf.reduce_max(tf.nn.softmax(logits), axis=1)
   reached = tf.cast(largest >= tf.cast(threshold, logits.dtype), logits.dtype)

@@ -31,8 +31,8 @@ def patchify(images: tf.Tensor, patch_size: int) -> tf.Tensor:
 def normalise_patches(patches: tf.Tensor) -> tf.Tensor:
   """Brings the pixels of each patch to mean 0 and variance 1.
 
-  The variance divides by the number of pixels, which the paper leaves open: a patch of
-  one pixel has such a variance too.
+  The variance divides by the number of pixels; the paper leaves the divisor open. A
+  patch of one pixel then has a variance too.
 
   Args:
     patches: [n, patches, pixels].

@@ -5,7 +5,7 @@ Representation Learning. CVPR 2021. Regression of unit vectors: Jean-Bastien Gri
 Florian Strub, Florent Altche, et al. Bootstrap Your Own Latent: A New Approach to
 Self-Supervised Learning. NeurIPS 2020.
 
-No gradient is stopped here: callers stop that of a target which is held fixed.
+No gradient is stopped here: callers stop the gradient of a target that is held fixed.
 """
 
 import tensorflow as tf

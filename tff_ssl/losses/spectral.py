@@ -8,12 +8,13 @@ Non-i.i.d. Data. ICML 2024 (arXiv 2405.03949).
 
   L = -2 E[z . z+] + E[(z . z')^2] = -2 tr(R+) + |R|_F^2,  R = E[z z^T], R+ = E[z z+^T]
 
-with z and z+ two views of one example, z and z' views of two independent ones. R is a
-mean over examples: that of a union of clients is the weighted mean of theirs.
+where z and z+ are two views of one example, and z and z' are views of two independent
+examples. R is a mean over examples: the R of a union of clients is the weighted mean of
+the clients' R.
 
-Deviations: the mean behind |R|_F^2 is over all pairs of views, those of one example
-too, as in FedSC's program; HaoChen et al. leave these out, and their loss is then no
-function of R. The mean encoding is sent too, by which a collapse is seen.
+Deviations: the mean behind |R|_F^2 is over all pairs of views, including those of one
+example, as in FedSC's program. HaoChen et al. leave these pairs out, so that their loss
+is not a function of R. The mean encoding is sent too, to reveal a collapse.
 """
 
 import collections
@@ -40,10 +41,11 @@ def bounded(encodings: tf.Tensor, mu: float) -> tf.Tensor:
 def share_bound(mu: float) -> float:
   """Returns the largest l2 norm of one example's share of `statistics`.
 
-  With u and v its encodings, |u|^2, |v|^2 <= mu, an example adds ((u u^T + v v^T) / 2,
-  u . v, (u + v) / 2) to the sums: of norms of at most mu, mu and sqrt(mu), in all
-  sqrt(mu + 2 mu^2). It is attained where u = v, of that length in any direction. By the
-  triangle inequality n_k times the means of n_k examples are at most n_k times as long.
+  Let u and v be an example's encodings, |u|^2, |v|^2 <= mu. The example adds
+  ((u u^T + v v^T) / 2, u . v, (u + v) / 2) to the sums. The parts' norms are at most
+  mu, mu and sqrt(mu), in total sqrt(mu + 2 mu^2). The bound is attained if u = v, with
+  |u|^2 = mu in any direction. By the triangle inequality, n_k times the means of n_k
+  examples are at most n_k times as long.
 
   Args:
     mu: The largest squared length of an encoding.
@@ -100,8 +102,8 @@ def loss_beside_others(
 ) -> tf.Tensor:
   """The loss of a client whose examples are a share q of all.
 
-  q times its gradient in the client's statistics is that of the loss of all examples,
-  whose correlation is q R_k + (1 - q) R.
+  q times its gradient with respect to the client's statistics is the gradient of the
+  loss of all examples, whose correlation is q R_k + (1 - q) R.
 
   Args:
     statistics: The client's own, R_k among them.

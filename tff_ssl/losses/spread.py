@@ -7,10 +7,10 @@ Vetterli. The effective rank: a measure of effective dimensionality. EUSIPCO 200
 `total_variance`. All can be computed from means over examples, and so from what clients
 aggregate.
 
-The second moments that an effective rank needs are d^2 numbers. For d > 32 they are
-taken in a subspace of 32 dimensions, the same for every client and round: an
-orthonormal basis drawn once. A collapse to few directions shows there as it does in all
-dimensions; only ranks near 32 and above are no longer told apart.
+An effective rank needs second moments, which are d^2 numbers. For d > 32 they are taken
+in a subspace of 32 dimensions, the same for every client and round: an orthonormal
+basis drawn once. A collapse to few directions shows there as it does in all dimensions;
+only ranks near 32 and above can no longer be distinguished.
 """
 
 import functools
@@ -18,7 +18,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-# Second moments are sent of at most so many dimensions.
+# Second moments are sent for at most this many dimensions.
 SUBSPACE_DIM = 32
 
 
@@ -33,8 +33,9 @@ def normalised_moments(
       padding and do not count.
 
   Returns:
-    (mean [d], square [d], second [k, k]): of the encodings, of their squares, and of
-    their products in `subspace(d)`, k = min(d, 32). All zero if no example counts.
+    (mean [d], square [d], second [k, k]): the means of the encodings, of their squares,
+    and of their products in `subspace(d)`, k = min(d, 32). All are zero if no example
+    counts.
   """
   if mask is None:
     count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
@@ -59,8 +60,8 @@ def subspace(dim: int) -> np.ndarray:
     dim: d, the dimensions of the encodings.
 
   Returns:
-    float64 [d, min(d, 32)], orthonormal columns: the identity up to 32 dimensions, and
-    above it always the same random ones.
+    float64 [d, min(d, 32)], orthonormal columns: the identity up to 32 dimensions;
+    above 32, random columns that are always the same.
   """
   if dim <= SUBSPACE_DIM:
     return np.eye(dim)
@@ -76,13 +77,13 @@ def effective_rank_from_moments(mean: tf.Tensor, second: tf.Tensor) -> tf.Tensor
     second: [k, k] mean of their products in `subspace(d)`.
 
   Returns:
-    Scalar from 1 (collapsed) to k: of the encodings' covariance, exactly where d <= 32,
-    and of its part in the subspace otherwise.
+    Scalar from 1 (collapsed) to k: the rank of the encodings' covariance, exactly, if
+    d <= 32; otherwise the rank of its part in the subspace.
   """
   inside = _into_subspace(mean[tf.newaxis, :])
   eigenvalues = _eigenvalues(second - tf.matmul(inside, inside, transpose_a=True))
-  # What rounding leaves of a difference of equal moments has no direction, and
-  # would pass for a full rank exactly where all encodings are the same.
+  # If all encodings are the same, only rounding remains of the difference of the equal
+  # moments. It has no direction, and would pass for a full rank.
   rounding = second.shape[0] * np.finfo(second.dtype.as_numpy_dtype).eps
   noise = rounding * tf.linalg.trace(second)
   kept = tf.where(eigenvalues <= noise, tf.zeros_like(eigenvalues), eigenvalues)
@@ -156,7 +157,7 @@ def effective_rank_from_covariance(covariance: tf.Tensor) -> tf.Tensor:
 def _eigenvalues(matrix: tf.Tensor) -> tf.Tensor:
   """Eigenvalues [d] of a symmetric matrix, all NaN if it is not finite."""
   finite = tf.reduce_all(tf.math.is_finite(matrix))
-  # The decomposition of what is not finite would be an error, and end the round.
+  # Decomposing a matrix that is not finite would raise an error and end the round.
   eigenvalues = tf.linalg.eigvalsh(tf.where(finite, matrix, tf.zeros_like(matrix)))
   return tf.where(finite, eigenvalues, tf.constant(float('nan'), matrix.dtype))
 

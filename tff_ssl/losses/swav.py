@@ -1,4 +1,4 @@
-"""SwAV: each view predicts to which prototypes the other was assigned.
+"""SwAV: each view predicts the prototypes to which the other was assigned.
 
 Mathilde Caron, Ishan Misra, Julien Mairal, Priya Goyal, Piotr Bojanowski, Armand
 Joulin. Unsupervised Learning of Visual Features by Contrasting Cluster Assignments.
@@ -21,12 +21,12 @@ def assignments(
   Args:
     scores: [n, K] similarities of examples and prototypes; n may be 0.
     epsilon: The weight of the assignments' entropy; above 0.
-    iterations: Times that prototypes' and then examples' shares are made equal; 0 is
-      the softmax of scores / epsilon.
+    iterations: How often the prototypes' and then the examples' shares are made equal;
+      0 gives the softmax of scores / epsilon.
 
   Returns:
-    Q [n, K], positive. Every row sums to 1; every column tends to n / K, which is
-    reached as the iterations grow. No gradient flows through it.
+    Q [n, K], positive. Every row sums to 1; as the iterations grow, the sum of every
+    column approaches n / K. No gradient flows through it.
 
   Raises:
     ValueError: If epsilon is not above 0, iterations are below 0, or the scores are
@@ -41,7 +41,7 @@ def assignments(
     raise ValueError(f'The scores must be [n, K], got shape {scores.shape}.')
   log_q = tf.stop_gradient(scores) / epsilon
   for _ in range(iterations):
-    # Each scaling wipes out constant factors of the one before: 1/K and 1/n are left
+    # Each scaling cancels constant factors of the previous one, so 1/K and 1/n are left
     # out.
     log_q -= tf.reduce_logsumexp(log_q, axis=0, keepdims=True)
     log_q -= tf.reduce_logsumexp(log_q, axis=1, keepdims=True)
@@ -61,12 +61,12 @@ def swapped_prediction(
   Args:
     scores_1: [n, K] cosine similarities of the first view's encodings and the
       prototypes; n may be 0.
-    scores_2: [n, K] those of the second view.
+    scores_2: [n, K] the same for the second view.
     temperature: tau, divides the scores that predict; above 0.
-    epsilon: See `assignments`, as `iterations`.
-    iterations: Of Sinkhorn-Knopp.
-    earlier: [m, K] scores of either view of earlier examples, which are assigned with
-      the batch and predicted by none (the paper's queue); None: there are none.
+    epsilon: See `assignments`, also for `iterations`.
+    iterations: Number of iterations of Sinkhorn-Knopp.
+    earlier: For each view, [m, K] scores of earlier examples, which are assigned with
+      the batch but not predicted (the paper's queue); None: there are none.
 
   Returns:
     Scalar, the mean over examples of (l(z_1, q_2) + l(z_2, q_1)) / 2; 0 for n = 0.

@@ -4,12 +4,12 @@ Adrien Bardes, Jean Ponce, Yann LeCun. VICReg: Variance-Invariance-Covariance
 Regularization for Self-Supervised Learning. ICLR 2022.
 
 All three terms are functions of means over examples (`cco.statistics` with
-`within=True`), so VICReg takes the place of CCO wherever statistics are aggregated.
+`within=True`), so VICReg can replace CCO wherever statistics are aggregated.
 
 Deviations: variances and covariances divide by n, not n - 1. Only then are they
 functions of means, the same whether a batch is held by one client or by many, and
-defined for one example. The formulas are those of the paper; the authors' program
-averages the invariance over dimensions and halves the variance terms, which is
+defined for one example. The formulas are the paper's. The authors' program averages the
+invariance over dimensions and halves the variance terms, which corresponds to
 `invariance_weight=25 / d, variance_weight=12.5` here.
 """
 

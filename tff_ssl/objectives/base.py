@@ -1,8 +1,8 @@
 """What one client minimises: the contract between objectives and algorithms.
 
-An objective knows networks, views and a loss; it knows nothing of federation. An
-algorithm moves any objective's parameters; it knows nothing of which loss they
-minimise. M objectives and N algorithms are then M + N files, not M times N.
+An objective defines networks, views and a loss, and knows nothing of federation. An
+algorithm moves the parameters of any objective and does not know which loss they
+minimise. M objectives and N algorithms then take M + N files, not M times N.
 
 Everything is a pure function of tensors: parameters in, values out, with all
 randomness derived from the round's seed and each example's id.
@@ -45,7 +45,7 @@ class Objective(Protocol):
       params: As made by `init`.
       examples: Tensors with a leading dimension n, which may be 0, by name:
         `example_id`, the fields that the objective's networks read (see
-        `network.Network.field`; `image` as a rule) and, where it needs it, `label`.
+        `network.Network.field`; usually `image`) and, if the loss needs it, `label`.
       seed: int32 [2], the round's seed; with `example_id` it fixes the views.
 
     Returns:
@@ -59,24 +59,25 @@ class Objective(Protocol):
 
 @runtime_checkable
 class Separable(Objective, Protocol):
-  """An objective whose networks treat each example by itself, but for batch norm.
+  """An objective whose networks treat each example by itself, except for batch norm.
 
   The examples of many clients can then go through the networks together, and the loss
-  be taken of each client's encodings. `loss` is `loss_of_encodings` of `encode`. The
-  type does not tell batch norm: callers ask `population.mixes_examples` too.
+  is computed from each client's encodings. `loss` is `loss_of_encodings` of the result
+  of `encode`. The type does not reveal batch norm: callers also ask
+  `population.mixes_examples`.
   """
 
   def encode(self, params: Params, examples: Examples, seed: tf.Tensor) -> Encodings:
     """Returns what the loss sees of each of n examples.
 
     Args:
-      params: As in `loss`, with the other arguments.
+      params: As in `loss`, like the other arguments.
       examples: n examples.
       seed: int32 [2].
 
     Returns:
-      Floating tensors [n, ...] by name; without batch norm row i depends on example i
-      alone.
+      Floating tensors [n, ...] by name; without batch norm, row i depends only on
+      example i.
     """
 
   def loss_of_encodings(
@@ -92,10 +93,10 @@ class Separable(Objective, Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-  """An objective that keeps a state, or has a rule after each step.
+  """An objective that keeps a state, or applies a rule after each step.
 
-  What stays on the client: a target network (BYOL), a key network and a queue (MoCo).
-  Parameters are what is trained by gradients, and what a federated algorithm averages.
+  The state stays on the client: a target network (BYOL), or a key network and a queue
+  (MoCo). Parameters are trained by gradients and averaged by a federated algorithm.
   """
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> Params:
@@ -121,11 +122,11 @@ class Stateful(Protocol):
   ) -> tuple[Params, State]:
     """Returns parameters and state after an optimizer's step.
 
-    Where there is no example no step is made: an algorithm keeps both as they were.
+    Without examples no step is made: an algorithm then keeps both unchanged.
 
     Args:
       params: As the optimizer has left them.
-      state: That of the step.
+      state: The state that the step used.
       carry: From `loss_with_state`.
     """
 
@@ -143,9 +144,10 @@ class Prepared(Protocol):
 
 @runtime_checkable
 class Placed(Protocol):
-  """An objective that says which of its weights are shared, and what stays.
+  """An objective that says which weights are shared and what stays on the client.
 
-  It says so by prefixes, the first parts of names: 'encoder' is 'encoder/stage1/...'.
+  It names them by prefixes, the first parts of names: 'encoder' covers
+  'encoder/stage1/...'.
   """
 
   @property
@@ -172,7 +174,7 @@ class Watched(Protocol):
 
   @property
   def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse: what is below it; about 1 is spread out."""
+    """The `encoding_std` below which encodings are collapsed; about 1: spread out."""
 
 
 @runtime_checkable
@@ -180,9 +182,9 @@ class Classifier(Protocol):
   """An objective that trains a classifier of its own."""
 
   def logits(self, params: Params, images: tf.Tensor) -> tf.Tensor:
-    """Returns the logits [n, classes] of images as they are, in [0, 1] [n, H, W, C].
+    """Returns the logits [n, classes] of plain images [n, H, W, C] in [0, 1].
 
-    In inference: each image by itself, with population statistics in `params`.
+    This is inference: each image by itself, with population statistics in `params`.
     """
 
 
@@ -190,19 +192,20 @@ class Classifier(Protocol):
 class Scheduled(Protocol):
   """An objective with values that follow a schedule over the rounds of a run.
 
-  Momenta and temperatures, as of DINO. `init` and `init_state` do not depend on the
-  round. Objectives without `at` are not told the round, and none is sent for them.
+  Such values are momenta and temperatures, as in DINO. `init` and `init_state` do not
+  depend on the round. Objectives without `at` do not receive the round, and it is not
+  sent for them.
   """
 
   def at(self, round: tf.Tensor, total: int | None) -> 'Objective | Stateful':
     """Returns the same objective with the values of a round, as tensors.
 
-    It has the parameters, the state and the metrics of this one.
+    The result has the same parameters, state and metrics as this objective.
 
     Args:
       round: int32 scalar, from 0.
-      total: Rounds of the run, at least 1; None if they are not known: values that
-        need them then stay those of the first round.
+      total: Rounds of the run, at least 1; None if unknown: values that depend on it
+        then stay those of the first round.
     """
 
 
@@ -212,7 +215,7 @@ def batch_in_cache(objective: object) -> int:
   See `Network.batch_in_cache`.
 
   Args:
-    objective: What is minimised; 256 where it is not made of networks.
+    objective: What is minimised; the result is 256 if it is not made of networks.
   """
   networks = objective.networks.values() if isinstance(objective, Networked) else ()
   return min((net.batch_in_cache(views=2) for net in networks), default=256)
@@ -237,7 +240,7 @@ class SharesAll(SharesNetworks):
 
 
 class LossOfEncodings:
-  """A `Separable` objective, whose loss is that of its encodings."""
+  """A `Separable` objective, whose loss is computed from its encodings."""
 
   def loss(
     self: Separable, params: Params, examples: Examples, seed: tf.Tensor
@@ -255,7 +258,7 @@ def with_state(objective: 'Objective | Stateful') -> Stateful:
 
 
 def at_round(objective: Any, round: Any, total: int | None = None) -> Any:
-  """Returns an objective with its values of a round; itself if none is scheduled.
+  """Returns an objective with its values of a round; unchanged if none is scheduled.
 
   Args:
     objective: Any; only one that is `Scheduled` is replaced.

@@ -3,14 +3,14 @@
 Jean-Bastien Grill, Florian Strub, Florent Altche, et al. Bootstrap Your Own Latent: A
 New Approach to Self-Supervised Learning. NeurIPS 2020.
 
-Shared: encoder, projector, predictor. On the client stays the target network: encoder
+Shared: encoder, projector, predictor. The target network stays on the client: encoder
 and projector under 'target/'.
 
-Deviations: the heads are normalized as the encoder is. With batch norm, the programs'
-default, as in the paper; with group norm and weight standardization BYOL can collapse
-(DCCO, appendix C). The target's momentum is 0.99 and constant, as in federated use
-(FedEMA), where the paper's grows from 0.996 to 1 over a run that one client never sees
-the whole of.
+Deviations: the heads are normalized like the encoder. With batch norm, the programs'
+default, this is as in the paper; with group norm and weight standardization BYOL can
+collapse (DCCO, appendix C). The target's momentum is 0.99 and constant, as in federated
+use (FedEMA). In the paper it grows from 0.996 to 1 over a run, of which one client sees
+only a part.
 """
 
 import collections
@@ -39,8 +39,8 @@ AUGMENTATION = 'byol'
 class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
   """2 - 2 cos of online predictions and target projections, both ways, from 0 to 8.
 
-  It is `base.Stateful`. With a target equal to the online network and no predictor it
-  is 4 + 4 times SimSiam without one.
+  It is `base.Stateful`. If the target equals the online network and there is no
+  predictor, it is 4 + 4 times SimSiam without a predictor.
 
   Attributes:
     model: Encoder, projector and views.
@@ -48,10 +48,10 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
       projections themselves.
     momentum: m of target <- m * target + (1 - m) * online after each step. 0: the
       target is the online network of the step before ("no EMA"); 1: it never changes.
-    stop_gradient: Whether the target is a constant. False (an ablation of FedEMA): its
-      weights are parameters, under the same names, and are also trained by gradients.
-      In the authors' code no optimizer has them, so that little but a client's first
-      round differs.
+    stop_gradient: Whether the target is a constant. False (an ablation of FedEMA): the
+      target's weights are parameters, under the same names, and are also trained by
+      gradients. In the authors' code no optimizer holds them, so that little but a
+      client's first round differs.
   """
 
   model: dual_encoder.Siamese
@@ -70,7 +70,7 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
-    """The target stays: state, or parameters without `stop_gradient`."""
+    """The target stays: as state, or as parameters without `stop_gradient`."""
     return (target.TARGET,)
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
@@ -107,7 +107,7 @@ class ByolObjective(base.SharesNetworks, collapse.SpreadReported):
     """Returns the loss and metrics of a batch, and the predictions of both views.
 
     Args:
-      params: As in `loss_with_state`, with the other arguments.
+      params: As in `loss_with_state`, like the other arguments.
       state: The target.
       examples: n >= 0 examples.
       seed: int32 [2], the round's.
@@ -148,8 +148,8 @@ def build_byol(
     encoder: Images to features.
     augmentation: How the views are made; the paper's when None.
     projector_widths: Units of the projector's layers.
-    predictor_width: Hidden units of the predictor; those of the projector's first layer
-      when None.
+    predictor_width: Hidden units of the predictor; as many as the projector's first
+      layer has when None.
     momentum: See `ByolObjective`.
   """
   return ByolObjective(

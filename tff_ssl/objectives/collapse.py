@@ -8,8 +8,8 @@ from tff_ssl.losses import spread
 from tff_ssl.objectives import base
 
 # Means over examples of one network's encodings. They must not be averaged over clients
-# whose networks differ: five collapsed networks, each with a point of its own, would
-# seem spread out.
+# whose networks differ: five networks, each collapsed to a different point, would seem
+# spread out.
 MOMENTS = ('normalised_mean', 'normalised_square', 'normalised_second')
 # The moments that `encoding_std` is computed from.
 OF_STD = MOMENTS[:2]
@@ -21,7 +21,7 @@ class SpreadReported:
 
   @property
   def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    """The `encoding_std` below which encodings are collapsed (see `base.Watched`)."""
     return 0.05
 
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
@@ -35,7 +35,7 @@ def spread_metrics(encodings: tf.Tensor) -> base.Metrics:
   They are means over examples: the cohort's spread follows from their weighted mean,
   even if every client holds one example. All clients must have encoded by the same
   network, as they do before the first step of training (see `local_training`). A client
-  sends 2 d + min(d, 32)^2 numbers for it: 8 d + 4096 bytes in float32 for d >= 32.
+  sends 2 d + min(d, 32)^2 numbers for this: 8 d + 4096 bytes in float32 for d >= 32.
   """
   mean, square, second = spread.normalised_moments(tf.stop_gradient(encodings))
   return collections.OrderedDict(
@@ -58,8 +58,8 @@ def summarize_spread(metrics: base.Metrics) -> base.Metrics:
   Returns:
     `encoding_std`: about 1 when spread out, 0 when collapsed, for losses that do not
     ignore a shift. `effective_rank`: from 1 when collapsed to d when all directions of
-    the L2-normalised encodings vary equally. Of d > 32 dimensions it is that of 32
-    fixed random ones (see `losses.spread`), and called `effective_rank_32`.
+    the L2-normalised encodings vary equally. For d > 32 it is computed in 32 fixed
+    random dimensions (see `losses.spread`), and called `effective_rank_32`.
   """
   if STD in metrics:
     return collections.OrderedDict(
@@ -86,15 +86,15 @@ def summarize_std(metrics: base.Metrics) -> base.Metrics:
 
 
 def of_own_network(metrics: base.Metrics, prefix: str = '') -> base.Metrics:
-  """Returns metrics with a client's own spread in the place of its moments.
+  """Returns metrics with a client's own spread in place of its moments.
 
-  For clients that train networks of their own: what is then reported is the mean over
-  clients of each one's spread, not the spread of encodings by different networks. One
-  example alone has a spread of 0.
+  This is for clients that train networks of their own. A round then reports the mean
+  over clients of each client's spread, not the spread of encodings by different
+  networks. A single example has a spread of 0.
 
   Args:
-    metrics: Of one client; without moments they are returned as they are.
-    prefix: Of the names of the moments, as 'personal_'.
+    metrics: One client's; without moments they are returned unchanged.
+    prefix: Of the moments' names, for example 'personal_'.
   """
   moments = collections.OrderedDict(
     (name, metrics[prefix + name]) for name in MOMENTS if prefix + name in metrics

@@ -1,9 +1,10 @@
 """Objectives whose loss also depends on values that stay fixed while a client trains.
 
-Such values, which a server sends with the parameters, are a teacher's weights, the
-weight of a loss in this round, or the models of other clients. An objective names them
-as its context; `given` makes an ordinary objective of it and of their values. If a
-context is a table of all clients, examples tell the row of the client that holds them.
+A server sends such values with the parameters: a teacher's weights, the weight of a
+loss in this round, or the models of other clients. An objective names them as its
+context; `given` makes an ordinary objective of an objective and the values of its
+context. If a context is a table of all clients, examples name the row of the client
+that holds them.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class Contextual(Protocol):
 
     Args:
       params: As made by `init`.
-      context: What the objective says that it needs.
+      context: The values that the objective says it needs.
       examples: n >= 0 examples.
       seed: int32 [2], the round's.
     """
@@ -87,14 +88,14 @@ def client_of(examples: base.Examples) -> tf.Tensor:
 
 
 def place_of(examples: base.Examples, population: int) -> tf.Tensor:
-  """Returns a client's place in a table of all: float32 [N], 1 at its number, else 0.
+  """Returns a client's one-hot place in a table of all: float32 [N], 1 at its number.
 
   Args:
-    examples: Those of the client.
+    examples: The client's.
     population: N.
 
   Raises:
-    tf.errors.InvalidArgumentError: When it is run, if the number is not in [0, N).
+    tf.errors.InvalidArgumentError: At run time, if the number is not in [0, N).
   """
   client = client_of(examples)
   known = tf.debugging.Assert(
@@ -107,6 +108,6 @@ def place_of(examples: base.Examples, population: int) -> tf.Tensor:
       )
     ],
   )
-  # Run eagerly it returns None, or has raised by now.
+  # In eager mode the assertion returns None, or has already raised.
   with tf.control_dependencies([known] if known is not None else []):
     return tf.one_hot(client, population)

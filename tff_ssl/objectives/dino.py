@@ -3,11 +3,11 @@
 Mathilde Caron, Hugo Touvron, Ishan Misra, et al. Emerging Properties in Self-Supervised
 Vision Transformers. ICCV 2021.
 
-Shared: encoder, projector, prototypes. On the client stay the teacher (all three under
-'target/') and the centre of its outputs.
+Shared: encoder, projector, prototypes. The teacher (all three under 'target/') and the
+centre of its outputs stay on the client.
 
-Deviations: schedules go by rounds, not by steps or epochs. The projector has relu and
-the encoder's norm, and prototypes are trained from the first step on.
+Deviations: schedules advance by rounds, not by steps or epochs. The projector has relu
+and the encoder's norm, and prototypes are trained from the first step on.
 """
 
 from collections.abc import Mapping
@@ -35,13 +35,15 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   Attributes:
     model: Encoder, projector, and how the two global crops are made.
-    local_crops: How each local crop is made; (): there are the global crops alone.
+    local_crops: How each local crop is made; (): there are only the global crops.
     num_prototypes: K.
-    temperature: The student's.
-    teacher_temperature: In the first round, and from the end of the warm-up on.
-    warmup_rounds: Rounds of its linear warm-up; 1: it jumps after the first round.
-    momentum: The teacher's in the first round; it follows a cosine to 1 over the run.
-    now: The teacher's momentum and temperature, from `at`; (): of the first round.
+    temperature: The student's temperature.
+    teacher_temperature: The teacher's in the first round, and after the warm-up.
+    warmup_rounds: Rounds over which it rises linearly; 1: it jumps after the first
+      round.
+    momentum: The teacher's in the first round; follows a cosine to 1 over the run.
+    now: The teacher's momentum and temperature, from `at`; (): those of the first
+      round.
   """
 
   model: dual_encoder.Siamese
@@ -59,13 +61,13 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The student's (see `base.Networked`)."""
+    """The student's networks (see `base.Networked`)."""
     dim, number = self.model.output_dims[0], self.num_prototypes
     return {**self.model.networks, PROTOTYPES: projector.build_prototypes(dim, number)}
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
-    """The teacher and the centre stay."""
+    """The teacher and the centre stay on the client."""
     return target.TARGET, CENTRE
 
   def at(self, round: tf.Tensor | int, total: int | None) -> 'DinoObjective':
@@ -82,7 +84,7 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
     return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def init_state(self, params: base.Params) -> base.State:
-    """Returns a teacher equal to the student, and the centre 0."""
+    """Returns a teacher equal to the student, and a centre of 0."""
     state = target.copy(params, tuple(self.networks))
     state[CENTRE] = tf.zeros_like(params[_KERNEL][0])
     return state
@@ -109,7 +111,7 @@ class DinoObjective(base.SharesNetworks, collapse.SpreadReported):
   def after_step(
     self, params: base.Params, state: base.State, carry: base.Carry
   ) -> tuple[base.Params, base.State]:
-    """Moves the teacher towards the student, and the centre to the teacher's mean."""
+    """Moves teacher and centre towards the student and the teacher's mean output."""
     momentum, _ = self.now or self.at(0, None).now
     return params, target.follow(state, params, momentum) | carry
 

@@ -25,7 +25,8 @@ ENCODER = 'encoder'
 PROJECTOR = 'projector'
 LEFT = 'left'
 RIGHT = 'right'
-# What reads an example's fields and is used in inference: one encoder, or two towers.
+# The networks that read an example's fields and are used in inference: one encoder, or
+# two towers.
 ENCODERS = (ENCODER, LEFT, RIGHT)
 LEFT_PROJECTOR = 'left_projector'
 RIGHT_PROJECTOR = 'right_projector'
@@ -56,10 +57,10 @@ class Siamese:
   """One encoder and projector over two augmented views of one image.
 
   Attributes:
-    encoder: What it reads (images in [0, 1], float [n, H, W, C], or vectors [n, p]) to
-      features [n, encoder dim]. It is what remains after pretraining.
+    encoder: From its inputs (images in [0, 1], float [n, H, W, C], or vectors [n, p])
+      to features [n, encoder dim]. It remains after pretraining.
     projector: Features to the encodings that the loss sees [n, d].
-    augmentation: How the two views are made, of such inputs.
+    augmentation: How the two views of such inputs are made.
   """
 
   encoder: network.Network
@@ -84,8 +85,8 @@ class Siamese:
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the encodings of both views of n examples; see `DualEncoder`."""
-    # One pass over both views takes half as many operations, and their number is what
-    # costs on a client of one image. Batch norm still takes each view by itself.
+    # One pass over both views takes half as many operations, and on a client with one
+    # image their number is what costs. Batch norm still normalizes each view by itself.
     both = tf.concat(self.views(examples, seed), axis=0)
     f, g = tf.split(self.project(params, both, batches=2), 2, axis=0)
     return f, g
@@ -116,9 +117,9 @@ class Siamese:
     """Returns the encodings [n, d] of images [n, H, W, C] in [0, 1], or of vectors.
 
     Args:
-      params: Those of encoder and projector.
-      images: One or more batches of equal size one after another, as the two views.
-        Crops may have another size than the encoder's images, if it can take them.
+      params: Parameters of encoder and projector.
+      images: One or more batches of equal size one after another, such as the two
+        views. Crops may differ in size from the encoder's images, if it can take them.
       batches: How many batches; batch norm normalizes each by itself.
     """
     own, head = (network.select(params, name) for name in self.networks)
@@ -133,7 +134,7 @@ class TwoTower:
 
   Attributes:
     left: Network from the element's `left` to encodings [n, d_f], or to the features
-      that its projector takes. It is what is evaluated and exported.
+      that its projector takes. This tower is evaluated and exported.
     right: Network from the element's `right` to encodings [n, d_g], or to features.
     left_projector: From features to encodings; None: the features are the encodings.
     right_projector: Likewise.
@@ -185,8 +186,8 @@ class TwoTower:
     """Returns the encodings [n, d] of one modality, each by itself, as in inference.
 
     Args:
-      params: All parameters, with the population statistics that there are.
-      x: What `field` holds of n examples: images in [0, 1], or vectors.
+      params: All parameters, with population statistics if there are any.
+      x: The values of `field` for n examples: images in [0, 1], or vectors.
       field: `left` or `right`.
     """
     for prefix, net in self._towers[(LEFT, RIGHT).index(field)]:
@@ -216,7 +217,7 @@ class LossOfPairs(base.LossOfEncodings, base.SharesAll):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Those of the model (see `base.Networked`)."""
+    """The model's networks (see `base.Networked`)."""
     return self.model.networks
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
@@ -236,10 +237,10 @@ def build_siamese(
   projector_widths: Sequence[int],
   augmentation: multiview.Config,
 ) -> Siamese:
-  """Builds a model with a projector of normalized layers but the last.
+  """Builds a model whose projector normalizes all its layers but the last.
 
   Args:
-    encoder: What it reads to features; with batch norm the projector has it too.
+    encoder: From its inputs to features; if it has batch norm, so has the projector.
     projector_widths: Units of the projector's layers.
     augmentation: How the views are made.
   """
@@ -300,17 +301,17 @@ def field_of(prefix: str, encoder: network.Network) -> str:
   """Returns the field of an example that an encoder reads.
 
   Args:
-    prefix: Of its parameters' names, one of `ENCODERS`.
+    prefix: Of the encoder's parameter names, one of `ENCODERS`.
     encoder: The encoder; one of two towers reads the field that its prefix names.
   """
   return encoder.field if prefix == ENCODER else prefix
 
 
 def encoder_prefix(encoder: network.Network) -> str:
-  """Returns the prefix of the parameters of what is evaluated and exported.
+  """Returns the parameter prefix of the encoder that is evaluated and exported.
 
   Args:
-    encoder: That of the objective; of two towers the left one, by the field it reads.
+    encoder: The objective's; of two towers the left one, known by the field it reads.
   """
   return encoder.field if encoder.field in (LEFT, RIGHT) else ENCODER
 
@@ -323,7 +324,7 @@ def init_networks(
   Args:
     seed: int32 [2].
     dtype: Floating type of the parameters.
-    networks: From the prefix of a network's parameter names to the network.
+    networks: The networks, by the prefixes of their parameter names.
   """
   seeds = tf.random.experimental.stateless_split(seed, len(networks))
   params: base.Params = collections.OrderedDict()

@@ -1,4 +1,4 @@
-"""FeatARC's alignment: an objective whose predictions are held near a fixed model's.
+"""FeatARC's alignment: an objective whose predictions are kept near a fixed model's.
 
 Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake. Does Learning from
 Decentralized Non-IID Unlabeled Data Benefit from Self Supervision? ICLR 2023, section 5
@@ -6,17 +6,18 @@ and Algorithm 2 (LocalUpdate-FAR):
 
     L = L_ssl + lambda (D(p+, sg z_g) + D(p, sg z_g)) / 2
 
-with D the negative cosine, p+ the prediction of an augmented view, p that of the image
-as it is, and z_g the output for the image as it is of the model that training began
-with, which stays fixed.
+where D is the negative cosine, p+ the prediction of an augmented view, and p the
+prediction of the plain image. z_g is the output for the plain image of the model that
+training began with, which stays fixed.
 
 Decisions:
-  p is what the objective compares: the predictor's output of SimSiam and BYOL, the
-    projector's of those without one (SimCLR, the paper's). z_g is the fixed model's
-    projection. Both are of one width, so that no further parameters are needed.
+  p is the output that the objective compares: the predictor's in SimSiam and BYOL, the
+    projector's in objectives without a predictor (SimCLR, the paper's). z_g is the
+    fixed model's projection. Both have the same width, so that no further parameters
+    are needed.
   Objectives have two augmented views; D(p+, z_g) is the mean over both.
-  Batch norm: p and z_g are of a batch of the images as they are, each normalised by the
-    batch's own moments, as in `objectives.fedca`.
+  Batch norm: p and z_g are computed from a batch of plain images, each normalised by
+    the batch's own moments, as in `objectives.fedca`.
 """
 
 import collections
@@ -36,12 +37,12 @@ from tff_ssl.objectives import simsiam
 
 SSL_LOSS, ALIGNMENT = 'ssl_loss', 'alignment'
 _PARTS = (SSL_LOSS, ALIGNMENT)
-# The predictions of both views, among the encodings of SimSiam, and of pairs.
+# Both views' predictions among the encodings of SimSiam, and of pairs.
 _OF_SIMSIAM, _OF_PAIRS = ('p1', 'p2'), ('f', 'g')
 
 
 class _Step(NamedTuple):
-  """What an objective gives for a batch, with its predictions of both views."""
+  """An objective's results for a batch, with its predictions of both views."""
 
   loss: tf.Tensor
   metrics: base.Metrics
@@ -55,7 +56,7 @@ _StepFn = Callable[[base.Params, base.State, base.Examples, tf.Tensor], _Step]
 class Aligned:
   """An objective with FeatARC's alignment to a fixed model; it is `base.Stateful`.
 
-  With a weight of 0 the loss is the objective's: use that instead.
+  With a weight of 0 the loss is the objective's own: use the objective instead.
   """
 
   def __init__(self, objective: Any, fixed: base.Params, weight: float):
@@ -63,7 +64,7 @@ class Aligned:
 
     Args:
       objective: L_ssl, as `check` allows.
-      fixed: Parameters of encoder and projector that z_g is made with.
+      fixed: Parameters of the encoder and projector that compute z_g.
       weight: lambda.
 
     Raises:
@@ -115,8 +116,8 @@ def summarize(
   """Returns the two parts of the loss, `ssl_loss` and `alignment`, and the rest.
 
   Args:
-    objective: L_ssl, which summarizes its own.
-    metrics: Averaged, of `Aligned`.
+    objective: L_ssl, which summarizes its own metrics.
+    metrics: Averaged metrics of `Aligned`.
   """
   rest = collections.OrderedDict(metrics)
   summary = collections.OrderedDict((name, rest.pop(name)) for name in _PARTS)
@@ -128,7 +129,7 @@ def check(objective: Any) -> None:
   """Raises ValueError if an objective has no predictions that could be aligned.
 
   Args:
-    objective: Allowed are those of pairs of encodings of one network (SimCLR, CCO,
+    objective: Allowed are objectives on pairs of encodings by one network (SimCLR, CCO,
       VICReg, the spectral loss, alignment and uniformity), SimSiam and BYOL.
   """
   pairs = isinstance(objective, dual_encoder.LossOfPairs) and isinstance(
@@ -144,7 +145,7 @@ def check(objective: Any) -> None:
 
 
 def _step_of(objective: Any) -> _StepFn:
-  """Returns the function of a batch's loss and of its views' predictions."""
+  """Returns the function that computes a batch's loss and its views' predictions."""
   if isinstance(objective, byol.ByolObjective):
 
     def of_byol(

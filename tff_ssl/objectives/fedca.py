@@ -8,20 +8,20 @@ Frontiers of Information Technology & Electronic Engineering 24(8), 2023
     L = NT-Xent(both views; the other clients' entries of the dictionary are further
         negatives of each view) + beta mean_i |e(x_i) - e_base(x_i)|^2,
 
-e and e_base being the features of the encoder and of the base model's, of unit length,
-and x_i the image as it is.
+where e and e_base are the features, of unit length, of the encoder and of the base
+model's encoder, and x_i is the plain image.
 
 The abstract says that representations of samples are shared with all clients, that each
 client's representation is aligned to that of a base model, and that the loss is
 contrastive. Decided here:
   Entries are projections. They are negatives only, and count as much as a view does.
-  A client's own entries are left out, for it has the images that they were made of.
-  Alignment is of features, not of projections: features are what an encoder is kept
-    for, and every base model has them, whatever it was trained by.
+  A client's own entries are left out, because it has the images they were made of.
+  Alignment compares features, not projections: an encoder is kept for its features, and
+    every base model has them, however it was trained.
 
-With batch norm the entries of a client are projections of one batch, normalised by its
-own moments, as MoCo's keys and the views are; so are the features of the base model, on
-the batch whose features they are compared with.
+With batch norm, a client's entries are projections of one batch, normalised by its own
+moments like MoCo's keys and the views. The base model's features are normalised in the
+same way, on the batch whose features they are compared with.
 """
 
 import collections
@@ -52,13 +52,13 @@ _PARTS = ('contrastive', 'alignment')
 class FedCAObjective(base.SharesAll, collapse.SpreadReported):
   """NT-Xent with further negatives, and the distance from a base model's features.
 
-  It is `context.Contextual`: the context is `ROWS` and `FILLED` and, where there is
-  alignment, `BASE`; examples have a `context.CLIENT`. With no entry of another client
-  and no alignment it is `contrastive.ContrastiveObjective`.
+  It is `context.Contextual`: the context is `ROWS`, `FILLED` and, with alignment,
+  `BASE`. Examples have a `context.CLIENT`. Without entries of other clients and without
+  alignment it equals `contrastive.ContrastiveObjective`.
 
   Attributes:
     model: Encoder, projector and views.
-    temperature: Of the softmax.
+    temperature: Softmax temperature.
     alignment_weight: beta; 0: there is no base model.
   """
 
@@ -72,7 +72,7 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Those of the model (see `base.Networked`)."""
+    """The model's networks (see `base.Networked`)."""
     return self.model.networks
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
@@ -133,7 +133,7 @@ def of_others(filled: tf.Tensor, client: tf.Tensor) -> tf.Tensor:
 
   Args:
     filled: bool [N, m].
-    client: int32 scalar, its number.
+    client: int32 scalar, the client's number.
   """
   other = tf.not_equal(tf.range(tf.shape(filled)[0]), client)
   return filled & other[:, tf.newaxis]

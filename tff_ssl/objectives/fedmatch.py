@@ -3,13 +3,13 @@
 Wonyong Jeong, Jaehong Yoon, Eunho Yang, Sung Ju Hwang. Federated Semi-Supervised
 Learning with Inter-Client Consistency and Disjoint Learning. ICLR 2021, Section 3.
 
-theta = sigma + psi. The side with labels trains sigma with psi fixed; a client
-without any trains psi with sigma fixed, to agree with the models of helpers, other
-clients like it.
+theta = sigma + psi. The side with labels trains sigma with psi fixed. A client without
+labels trains psi with sigma fixed, so as to agree with the models of its helpers, which
+are similar clients.
 
-Deviations: the weights are the published program's (labels at server), which are not
-the paper's. Losses of confident examples are means over all of a batch, as in FixMatch,
-not over the confident ones.
+Deviations: the weights are the published program's (labels at server), which differ
+from the paper's. Losses of confident examples are averaged over the whole batch, as in
+FixMatch, not over the confident examples.
 """
 
 import collections
@@ -31,9 +31,9 @@ from tff_ssl.objectives import supervised
 
 SIGMA = 'sigma'
 PSI = 'psi'
-# What a client is given of other clients: the psi of all, each tensor [N, ...]; the
-# numbers of each one's helpers, int32 [N, H]; and whether it has helpers in this round,
-# int32 [N].
+# What a client is given about others: the psi of all clients, each tensor [N, ...]; the
+# numbers of each client's helpers, int32 [N, H]; and whether it has helpers in this
+# round, int32 [N].
 MODELS = 'models'
 HELPERS = 'helpers'
 HELPED = 'helped'
@@ -59,7 +59,7 @@ class LabelledObjective:
     return self.supervised.networks
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]: of theta."""
+    """Returns initial parameters of theta for a seed, int32 [2]."""
     return self.supervised.init(seed, dtype)
 
   def loss_in_context(
@@ -91,8 +91,8 @@ class UnlabelledObjective:
     head: Features to logits [n, classes].
     augmentation: How the strong view is made.
     threshold: The least probability of a prediction that counts.
-    consistency_weight: lambda_ICC, of the divergence from the helpers.
-    agreement_weight: Of the cross-entropy with the class most models agree on.
+    consistency_weight: lambda_ICC, the weight of the divergence from the helpers.
+    agreement_weight: Of the cross-entropy with the class that most models predict.
     l1_weight: lambda_L1, of |psi|_1, which keeps psi sparse.
     l2_weight: lambda_L2, of |sigma - psi|^2.
   """
@@ -123,7 +123,7 @@ class UnlabelledObjective:
     return {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]: of theta."""
+    """Returns initial parameters of theta for a seed, int32 [2]."""
     return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def loss_in_context(
@@ -133,7 +133,7 @@ class UnlabelledObjective:
     examples: base.Examples,
     seed: tf.Tensor,
   ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the loss of a batch of one client; 0 for n = 0, but for the penalties."""
+    """Returns the loss of one client's batch; for n = 0, the penalties alone."""
     theta = add(context[SIGMA], params)
     image = augment.to_float(examples[self.encoder.field])
     strong = weak_strong.strong_view(

@@ -3,20 +3,21 @@
 Kwangyeon Gill. FedSup: Teacher-Student Architecture for Federated Learning with
 Unlabeled Clients. Master's thesis, Seoul National University, 2023, Section 4.1.1.
 
-The student is the online network of BYOL whose target is the teacher: its prediction of
-each view is drawn to the teacher's projection of the other, and the feature maps of its
-residual stages, for the image as it is, to the teacher's.
+The student is BYOL's online network, and the teacher is its target: the student's
+prediction of each view is drawn to the teacher's projection of the other view. The
+feature maps of its residual stages, for the plain image, are drawn to the teacher's.
 
 Deviations, where the thesis is silent:
   The consistency loss is SimSiam's, (D(p1, z2) + D(p2, z1)) / 2, Eq. 3.6, which the
     thesis says BYOL has too.
   A classifier on the features would leave the teacher's projector at its random
-    weights. It is trained by a linear classifier of its own, on features held constant:
-    labels then shape what the student is to predict, while encoder and head of the
-    teacher are those of training with the labels alone.
-  The teacher sees the student's augmented views, as BYOL's target does; Figure 4.1
-    names raw images too, which are the option `raw_teacher`.
-  The student has no classifier (Section 2.4): its accuracy is with the teacher's.
+    weights. The projector is trained by a linear classifier of its own, on features
+    held constant. Labels then shape what the student is to predict, while the teacher's
+    encoder and head are the same as in training with the labels alone.
+  The teacher sees the student's augmented views, as BYOL's target does; Figure 4.1 also
+    names raw images, for which there is the option `raw_teacher`.
+  The student has no classifier (Section 2.4): its accuracy is measured with the
+    teacher's.
 """
 
 import collections
@@ -75,7 +76,7 @@ class TeacherObjective:
     return networks
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters: encoder and head as of `supervised` alone."""
+    """Returns initial parameters: encoder and head are those of `supervised` alone."""
     return dual_encoder.init_networks(seed, dtype, self.networks)
 
   def loss(
@@ -110,19 +111,19 @@ class TeacherObjective:
 class FedSupObjective(base.SharesAll, collapse.SpreadReported):
   """Consistency with a fixed teacher, and the distance to its feature maps.
 
-  It is `context.Contextual`: the context is `TEACHER`, parameters of the teacher's
-  encoder and, with the consistency loss, its projector; and `FEATURE_WEIGHT`, scalar,
-  lambda_s^(t/T).
+  It is `context.Contextual`: the context is `TEACHER`, the parameters of the teacher's
+  encoder and, with the consistency loss, of its projector; and `FEATURE_WEIGHT`, a
+  scalar, lambda_s^(t/T).
 
   Attributes:
     model: Encoder, projector and views, of both student and teacher.
     predictor: From projections to predictions of the same size.
-    consistency: Whether there is a consistency loss; without it neither projector nor
-      predictor is there.
+    consistency: Whether there is a consistency loss; without it there is neither
+      projector nor predictor.
     stages: N, the first residual stages whose feature maps are compared; None: all; 0:
       none.
-    raw_teacher: Whether the teacher projects the image as it is, which both views then
-      predict; else each view predicts its projection of the other.
+    raw_teacher: Whether both views predict the teacher's projection of the plain image;
+      otherwise each view predicts the teacher's projection of the other view.
   """
 
   model: dual_encoder.Siamese
@@ -210,7 +211,7 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
   def _targets(
     self, teacher: base.Params, views: tf.Tensor, examples: base.Examples
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what the second and the first view predict: the teacher's projections."""
+    """Returns the teacher's projections that the second and the first view predict."""
     if self.raw_teacher:
       image = augment.to_float(examples[self.model.encoder.field])
       target = tf.stop_gradient(self.model.project(teacher, image))

@@ -1,12 +1,12 @@
-"""FixMatch on unlabelled data: strong views take the confident classes of weak ones.
+"""FixMatch on unlabelled data: strong views learn the confident classes of weak ones.
 
 Kihyuk Sohn, David Berthelot, Chun-Liang Li, et al. FixMatch: Simplifying
 Semi-Supervised Learning with Consistency and Confidence. NeurIPS 2020.
 
 Shared: encoder and head. Nothing stays on the client.
 
-Deviations: this is the unsupervised term alone; the supervised one is for the side that
-has labels (FedSup, Section 3.2.1: the server's).
+Deviations: this is the unsupervised term alone; the supervised term belongs to the side
+that has labels (in FedSup, Section 3.2.1, the server).
 """
 
 import collections
@@ -35,7 +35,7 @@ class FixMatchObjective(base.LossOfEncodings, base.SharesAll):
     encoder: Images to features.
     head: Features to logits [n, classes].
     augmentation: How the weak and the strong view are made.
-    threshold: tau, the least probability of a pseudo-label; 0 takes all.
+    threshold: tau, the least probability of a pseudo-label; 0 accepts all.
   """
 
   encoder: network.Network

@@ -1,7 +1,7 @@
-"""A linear classifier of features that are given: what a federated linear probe trains.
+"""A linear classifier on given features, which a federated linear probe trains.
 
-Softmax cross-entropy, convex in the parameters. The classifier starts at zero, as the
-central probes of `evaluation` do, so that nothing of it is random.
+Softmax cross-entropy, convex in the parameters. The classifier starts at zero, like the
+central probes of `evaluation`, so that nothing in it is random.
 """
 
 import collections

@@ -6,8 +6,8 @@ Autoencoders Are Scalable Vision Learners. CVPR 2022.
 Shared: encoder and decoder. Nothing stays on the client.
 
 Deviations: no class token, the norms' epsilon and how weights are drawn (`vit`); where
-the mask token lies (`encoders.decoder`); the variance by which patches are normalised
-(`losses.reconstruction`).
+the mask token is stored (`encoders.decoder`); the variance by which patches are
+normalised (`losses.reconstruction`).
 """
 
 import collections
@@ -36,18 +36,18 @@ AUGMENTATION = 'mae'
 class MaeObjective(base.LossOfEncodings, base.SharesAll):
   """The mean squared error of the pixels of masked patches.
 
-  It is `base.Separable`: each example has a loss of its own. All have the same number
-  of masked patches, so that the mean over examples is the mean over patches.
+  It is `base.Separable`: each example has a loss of its own. All examples have equally
+  many masked patches, so that the mean over examples is the mean over patches.
 
   Attributes:
-    encoder: Images, or the tokens of some of their patches, to features. It is what
-      remains after pretraining, for whole images.
+    encoder: From images, or the tokens of some of their patches, to features. It
+      remains after pretraining, and then takes complete images.
     decoder: As made by `encoders.decoder.build_decoder`.
     augmentation: How the one view is made.
     mask_ratio: Share of the patches that are masked, in [0, 1); 0: the loss is 0.
-    normalised_pixels: Whether what is reconstructed are the pixels of each patch
-      normalised to mean 0 and variance 1 (the paper's best, Table 1 (d)); False: the
-      pixels as they are, in [0, 1].
+    normalised_pixels: Whether the target is each patch's pixels normalised to mean 0
+      and variance 1 (the paper's best, Table 1 (d)); False: the original pixels, in
+      [0, 1].
   """
 
   encoder: vit.VisionTransformer
@@ -127,7 +127,7 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
     loss = tf.math.divide_no_nan(tf.reduce_sum(error), count)
     return loss, collapse.spread_metrics(encodings['features'])
 
-  # It is not `base.Watched`: features with a large common mean reconstruct as well.
+  # Not `base.Watched`: features with a large common mean reconstruct just as well.
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
     """Turns averaged moments into the spread of the features."""
     return collapse.summarize_spread(metrics)
@@ -135,10 +135,10 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
   def _chosen(
     self, examples: base.Examples, seed: tf.Tensor, dtype: tf.DType
   ) -> tf.Tensor:
-    """Returns which patches are visible, [n, visible, patches]: rows of one 1 each.
+    """Returns which patches are visible, [n, visible, patches]: one-hot rows.
 
-    Products with it pick the visible patches and put them back, at a hundredth of the
-    encoder's cost; `tf.gather` has no gradient of a batch without examples.
+    Matrix products with it pick the visible patches and put them back, at a hundredth
+    of the encoder's cost. `tf.gather` has no gradient for a batch without examples.
     """
     patches = self.encoder.num_patches
     order = masking.random_order(seed, examples['example_id'], patches)
@@ -159,10 +159,10 @@ def build_mae(
   Args:
     encoder: As made by `vit.build_encoder`.
     augmentation: How the view is made; crops and flips when None.
-    mask_ratio: See `MaeObjective`, as the next.
+    mask_ratio: See `MaeObjective`, also for the next argument.
     normalised_pixels: Whether patches are normalised.
-    decoder_dim: See `decoder.build_decoder`, as the two that follow. By default the
-      decoder has the encoder's units and heads, and a third of its layers.
+    decoder_dim: See `decoder.build_decoder`, also for the next two arguments. By
+      default the decoder has the encoder's units and heads, and a third of its layers.
     decoder_depth: Blocks.
     decoder_heads: Heads of each block.
 

@@ -6,13 +6,13 @@ Asuman Ozdaglar. Personalized Federated Learning: A Meta-Learning Approach. 2020
 
   L(w) = f(w - alpha grad f(w; D); D')
 
-Each example of an outer batch D' has a partner, which a permutation of all the client's
-examples assigns; the partners of D' are the inner batch D. D' is then what it would be
-without MAML, in the same order and views, so that alpha = 0 is the objective itself.
+A permutation of all the client's examples gives each example of an outer batch D' a
+partner; the partners of D' are the inner batch D. D' is then the same as without MAML,
+in the same order and views, so that alpha = 0 gives the objective itself.
 
 Deviations: Fallah et al. draw D and D' independently, and a third batch for the
-Hessian, for which D serves here. If D' holds all of the client's examples D does too,
-in other views.
+Hessian; here D serves for that too. If D' holds all of the client's examples, so does
+D, in other views.
 """
 
 import collections
@@ -28,7 +28,7 @@ from tff_ssl.optimization import scalars
 
 # What the names of a partner's fields begin with.
 _PARTNER = 'partner/'
-# Sets the partners and their views apart from what else is drawn from a seed.
+# Separates the partners and their views from everything else drawn from a seed.
 _SALT = 77
 
 
@@ -39,7 +39,7 @@ class MamlObjective:
   Attributes:
     objective: f; it keeps no state.
     inner_rate: alpha, at least 0; with 0 the loss is f.
-    second_order: Whether the gradient goes through the inner step, as MAML's; False is
+    second_order: Whether the gradient goes through the inner step, as in MAML; False is
       first-order MAML: the gradient of f at the adapted parameters.
   """
 
@@ -57,7 +57,7 @@ class MamlObjective:
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Those of the objective (see `base.Networked`)."""
+    """The objective's networks (see `base.Networked`)."""
     own = self.objective
     return own.networks if isinstance(own, base.Networked) else {}
 
@@ -103,7 +103,7 @@ class MamlObjective:
     return self.objective.loss(adapted, outer, seed)
 
   def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns what the objective reports, of the adapted parameters."""
+    """Returns what the objective reports for the adapted parameters."""
     return self.objective.summarize(metrics)
 
 

@@ -5,14 +5,14 @@ Unsupervised Visual Representation Learning. CVPR 2020 (v1: a linear head). Xinl
 Haoqi Fan, Ross Girshick, Kaiming He. Improved Baselines with Momentum Contrastive
 Learning. 2020 (v2: a head of two layers, blur, temperature 0.2).
 
-Shared: encoder, projector. On the client stay the key network, encoder and projector
-under 'target/', and its `queue` with `count`.
+Shared: encoder, projector. The key network (encoder and projector under 'target/') and
+its `queue` with `count` stay on the client.
 
 Deviations: the queue starts empty, not with random vectors, and holds 1024 keys, not
-65536, for it is one client's. The keys of the same batch are negatives too: without
+65536, because it is one client's. The keys of the same batch are negatives too: without
 them the first step of a client would have none (`batch_negatives=False` is the paper).
-Group norm in the encoder needs no shuffling of keys; with batch norm there is none, for
-a client has no other device to shuffle with.
+Group norm in the encoder needs no shuffling of keys. With batch norm keys are not
+shuffled either, because a client has no other device to shuffle with.
 """
 
 import collections
@@ -69,7 +69,7 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
-    """The key networks and the queue stay."""
+    """The key networks and the queue stay on the client."""
     return target.TARGET, QUEUE, COUNT
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
@@ -129,7 +129,7 @@ def build_moco_v1(
     encoder: Images to features.
     augmentation: How the views are made; the paper's when None.
     projector_widths: Units of the head's layers.
-    momentum: See `MocoObjective`, as `queue_size`.
+    momentum: See `MocoObjective`, also for `queue_size`.
     queue_size: K.
   """
   return MocoObjective(
@@ -152,9 +152,9 @@ def build_moco_v2(
   Args:
     encoder: Images to features.
     augmentation: How the views are made; the paper's when None.
-    projector_widths: Units of the head's layers; as many as the encoder has features,
-      and 128, when None.
-    momentum: See `MocoObjective`, as `queue_size`.
+    projector_widths: Units of the head's layers; when None, as many as the encoder has
+      features, then 128.
+    momentum: See `MocoObjective`, also for `queue_size`.
     queue_size: K.
   """
   widths = projector_widths or (encoder.output_dim, DIMENSION)
@@ -171,7 +171,7 @@ def _model(
   augmentation: multiview.Config,
   projector_widths: Sequence[int],
 ) -> dual_encoder.Siamese:
-  """Returns encoder and head; those of both versions are without norm."""
+  """Returns encoder and head; the heads of both versions have no norm."""
   head = projector.build_projector(
     encoder.output_dim,
     projector_widths,

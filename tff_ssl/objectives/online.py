@@ -55,13 +55,13 @@ def predict(
   projections: tf.Tensor,
   batches: int = 1,
 ) -> tf.Tensor:
-  """Returns the predictions [n, d] of projections [n, d]; themselves without one.
+  """Returns the predictions of projections [n, d]; without a predictor, these.
 
   Args:
-    params: Those of the predictor among them.
+    params: Parameters that include the predictor's.
     predictor: None if there is none.
-    projections: As many batches one after another as `batches` says (see `Siamese`).
-    batches: Batch norm normalizes each by itself.
+    projections: `batches` batches, one after another (see `Siamese`).
+    batches: How many batches; batch norm normalizes each by itself.
   """
   if predictor is None:
     return projections

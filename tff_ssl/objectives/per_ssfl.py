@@ -1,4 +1,4 @@
-"""The loss of Per-SSFL: SimSiam of two models, the personal held near the global.
+"""The loss of Per-SSFL: SimSiam of two models, the personal kept near the global.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
 Self-Supervision", Algorithm 2. On the same batch and its two views, with Z, P the
@@ -8,8 +8,8 @@ projections and predictions of the global model and z, p those of the personal o
   theta_k: (D(p1, sg z2) + D(p2, sg z1)) / 2
            + lambda (D(p1, P1) + D(p1, P2) + D(p2, P1) + D(p2, P2)) / 4, P constant
 
-The two have no parameter in common, and no gradient of the second reaches Theta: one
-step on their sum is a step on each.
+The two losses share no parameter, and no gradient of the second reaches Theta: one step
+on their sum is a step on each.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class PerSSFLObjective:
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """Those of both models (see `base.Networked`)."""
+    """The networks of both models (see `base.Networked`)."""
     return {
       f'{model}/{name}': net
       for model in (two_models.GLOBAL, two_models.PERSONAL)
@@ -51,7 +51,7 @@ class PerSSFLObjective:
 
   @property
   def collapsed_below(self) -> float:
-    """The global model's `encoding_std` of a collapse (see `base.Watched`)."""
+    """The `encoding_std` below which the global model collapsed (`base.Watched`)."""
     return self.simsiam.collapsed_below
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
@@ -64,7 +64,7 @@ class PerSSFLObjective:
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the sum of both losses, and their parts (see `base.Objective`).
 
-    The metrics are those of SimSiam for both models, its losses as `global_loss` and
+    The metrics are SimSiam's for both models, the two losses `global_loss` and
     `personal_loss`, and `consensus`, the mean of the four D(p, P), from -1 (the models
     agree) to 1.
     """
@@ -87,7 +87,7 @@ class PerSSFLObjective:
       global_loss=shared_loss, personal_loss=personal_loss, consensus=consensus
     )
     loss = shared_loss + personal_loss
-    # At 0 not even its rounding enters the gradient: that is then SimSiam's alone.
+    # At 0 not even the term's rounding enters the gradient, which is then SimSiam's.
     if self.consensus_weight:
       loss += self.consensus_weight * consensus
     return loss, both

@@ -1,7 +1,8 @@
 """Population statistics of an objective's encoder with batch norm.
 
-Only encoders have them: heads are not used in inference. They are taken of plain
-training images, since an encoder is evaluated on plain images, not of augmented views.
+Only encoders have them: heads are not used in inference. They are computed from plain
+training images, not from augmented views, because an encoder is evaluated on plain
+images.
 """
 
 import collections
@@ -19,7 +20,7 @@ from tff_ssl.objectives import dual_encoder
 def mixes_examples(
   objective: base.Objective | base.Stateful | context.Contextual,
 ) -> bool:
-  """Returns whether an example's encoding depends on its batch, as by batch norm."""
+  """Returns whether an example's encoding depends on its batch, as with batch norm."""
   return any(net.mixes_examples for net in _networks(objective).values())
 
 
@@ -52,7 +53,7 @@ def compute(
 
   Args:
     objective: What was minimised.
-    params: Those of its training.
+    params: The trained parameters.
     examples: n >= 0, with the field that the encoder reads.
 
   Returns:
@@ -73,7 +74,7 @@ def compute(
 def begin(
   objective: base.Objective | base.Stateful, params: base.Params
 ) -> base.Params:
-  """Returns a client's own model before its first training: initial statistics too."""
+  """Returns a client's own model before its first training, with initial statistics."""
   everything = collections.OrderedDict(params)
   everything.update(initial(objective))
   return everything
@@ -88,7 +89,7 @@ def with_statistics(
 
   Args:
     objective: What was minimised.
-    params: Those of its training.
+    params: The trained parameters.
     examples: n >= 0, with the field that the encoder reads.
   """
   everything = collections.OrderedDict(params)
@@ -128,7 +129,7 @@ def _networks(
 def _encoders(
   objective: base.Objective | base.Stateful | context.Contextual,
 ) -> dict[str, network.Network]:
-  """Returns the encoders by their prefixes; nothing of those without batch norm."""
+  """Returns the encoders that have batch norm, by their prefixes."""
   return {
     prefix: net
     for prefix, net in _networks(objective).items()

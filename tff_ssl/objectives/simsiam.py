@@ -4,9 +4,9 @@ Xinlei Chen, Kaiming He. Exploring Simple Siamese Representation Learning. CVPR 
 
 Shared: encoder, projector, predictor. Nothing stays on the client.
 
-Deviations: the heads are normalized as the encoder is. With batch norm, the programs'
-default, as in the paper; with group norm and weight standardization encodings collapse.
-There is no norm on the projector's output.
+Deviations: the heads are normalized like the encoder. With batch norm, the programs'
+default, this is as in the paper; with group norm and weight standardization encodings
+collapse. There is no norm on the projector's output.
 """
 
 import collections
@@ -72,7 +72,7 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
     return tf.concat(self.model.views(examples, seed), axis=0)
 
   def encode_views(self, params: base.Params, views: tf.Tensor) -> base.Encodings:
-    """Returns what `encode` returns, of views that have been made.
+    """Returns what `encode` returns, for views that are already made.
 
     Args:
       params: As in `loss`.
@@ -80,7 +80,8 @@ class SimSiamObjective(base.LossOfEncodings, base.SharesAll, collapse.SpreadRepo
     """
     z = self.model.project(params, views, batches=2)
     p = online.predict(params, self.predictor, z, batches=2)
-    # Stopped here, not in the loss: packs differentiate the loss by each encoding.
+    # The gradient is stopped here, not in the loss: packs differentiate the loss with
+    # respect to each encoding.
     targets = tf.stop_gradient(z) if self.stop_gradient else z
     (p1, p2), (z1, z2) = tf.split(p, 2), tf.split(targets, 2)
     return collections.OrderedDict(p1=p1, p2=p2, z1=z1, z2=z2)

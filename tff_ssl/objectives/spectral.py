@@ -27,7 +27,7 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
 
   Attributes:
     model: Encodes two views by one network.
-    mu: Largest squared length of an encoding; HaoChen et al. have 1, FedSC's program 4.
+    mu: Largest squared length of an encoding; HaoChen et al. use 1, FedSC's program 4.
   """
 
   model: dual_encoder.Siamese
@@ -58,7 +58,7 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     seed: tf.Tensor,
     reference: statistics_lib.Reference | None = None,
   ) -> tuple[statistics_lib.Statistics, base.Metrics]:
-    """Returns the statistics, and 2 d means from which `encoding_std` is known."""
+    """Returns the statistics, and 2 d means from which `encoding_std` is computed."""
     return self.statistics_of(*self.model.encode(params, examples, seed), reference)
 
   def statistics_of(
@@ -67,7 +67,7 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     g: tf.Tensor,
     reference: statistics_lib.Reference | None = None,
   ) -> tuple[statistics_lib.Statistics, base.Metrics]:
-    """Returns what `statistics_and_spread` does, of encodings f and g [n, d]."""
+    """Returns what `statistics_and_spread` does, for encodings f and g [n, d]."""
     del reference
     return self._statistics(f, g), collapse.std_metrics(f)
 
@@ -107,7 +107,7 @@ class SpectralObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     return self.loss_of(self._statistics(f, g)), collapse.spread_metrics(f)
 
   def summarize_statistics(self, statistics: statistics_lib.Statistics) -> base.Metrics:
-    """Returns the loss of a cohort's statistics, and what they tell of a collapse.
+    """Returns the loss of a cohort's statistics, and signs of a collapse in them.
 
     The rank is that of the rescaled encodings of both views.
     """

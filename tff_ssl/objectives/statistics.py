@@ -6,16 +6,16 @@ client's statistics by the statistics of the whole cohort (DCCO), or leave them 
 (FedAvg with a within-client loss).
 
 Moments are taken around a reference near the encodings' means (see `losses.cco`). For a
-batch alone it is the batch's own means; if moments of clients are added up, it is one
-that all clients of the round are told. VICReg compares the two views with each other:
-there both have the same reference.
+single batch it is the batch's own means. If clients' moments are added up, all clients
+of the round are sent the same reference. VICReg compares the two views with each other,
+so there both have the same reference.
 
-With an `encoding_norm` R what is sent of an example is bounded by construction, as
-differential privacy asks, and need not be clipped: encodings that are farther than R
-from the reference are moved towards it, to that distance. The bound is around the
-reference, not around 0, for moments are of differences from it: their lengths are then
-at most R, however far the reference drifts. It is computed from the model alone, and
-told with it.
+With an `encoding_norm` R, each example's share of what is sent is bounded by
+construction, as differential privacy requires, and need not be clipped. Encodings
+farther than R from the reference are moved towards it, to that distance. The bound is
+around the reference, not around 0, because moments are of differences from the
+reference: their lengths are then at most R, however far the reference drifts. The
+reference is computed from the model alone, and sent with it.
 """
 
 import collections
@@ -44,13 +44,14 @@ _NOISE_INPUTS, _NOISE_SEED = 4, (0, 0)
 class OfStatistics(base.Objective, Protocol):
   """An objective whose loss is a function of means over examples, its statistics.
 
-  Its methods are described in `StatisticsObjective`. One whose moments are taken around
-  0 has references without a tensor.
+  Its methods are described in `StatisticsObjective`. If its moments are taken around 0,
+  its references have no tensors.
 
   Attributes:
-    model: What encodes the examples.
+    model: The model that encodes the examples.
     share_bound: The largest l2 norm of one example's share of the statistics, so that
-      n_k times those of a client are at most n_k times as long; None: there is none.
+      n_k times a client's statistics are at most n_k times as long; None: there is no
+      bound.
   """
 
   @property
@@ -77,30 +78,30 @@ class OfStatistics(base.Objective, Protocol):
     seed: tf.Tensor,
     reference: Reference | None = None,
   ) -> tuple[Statistics, base.Metrics]:
-    """Returns the means, and those from which `encoding_std` is known."""
+    """Returns the means, and the means from which `encoding_std` is computed."""
 
   def statistics_of(
     self, f: tf.Tensor, g: tf.Tensor, reference: Reference | None = None
   ) -> tuple[Statistics, base.Metrics]:
-    """Returns the same of the two encodings that the model has made of a batch."""
+    """Returns the same, from the two encodings that the model made of a batch."""
 
   def no_statistics(self) -> Statistics:
     """Returns the statistics of no example."""
 
   def reference(self, params: base.Params) -> Reference:
-    """Returns what to take moments around before anything is known of the examples."""
+    """Returns a reference to use before anything is known about the examples."""
 
   def no_reference(self) -> Reference:
     """Returns the reference that changes nothing."""
 
   def centre(self, statistics: Statistics, reference: Reference) -> Reference:
-    """Returns the reference at the means that statistics have found."""
+    """Returns the reference moved to the means found in statistics."""
 
   def loss_of(self, statistics: Statistics) -> tf.Tensor:
     """Returns the loss of any statistics."""
 
   def summarize_statistics(self, statistics: Statistics) -> base.Metrics:
-    """Returns the loss of a cohort's statistics, and what they tell of a collapse."""
+    """Returns the loss of a cohort's statistics, and signs of a collapse in them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +113,8 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     loss_name: 'cco' (DCCO, Eq. 1) or 'vicreg' (the same kind of statistics, with the
       within-view second moments).
     off_diagonal_weight: CCO's lambda, 20 in the paper (B).
-    encoding_norm: R, the largest distance from the reference of an encoding that the
-      loss sees; None: encodings stay as they are, as in the paper.
+    encoding_norm: R, the largest distance from the reference at which the loss sees an
+      encoding; None: encodings are not bounded, as in the paper.
   """
 
   model: dual_encoder.DualEncoder
@@ -137,7 +138,7 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
 
   @property
   def collapsed_below(self) -> float:
-    """The `encoding_std` of a collapse (see `base.Watched`)."""
+    """The `encoding_std` below which encodings are collapsed (see `base.Watched`)."""
     # These losses ignore a shift: healthy encodings may have a far larger mean.
     return 0.005
 
@@ -159,7 +160,7 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     """Returns the encodings `f` [n, d] and `g` [n, d] (see `base.Separable`).
 
     With an `encoding_norm` they are bounded as in DCCO's statistics, so that a round of
-    DCCO equals a centralized step then too.
+    DCCO still equals a centralized step.
     """
     encodings = super().encode(params, examples, seed)
     if self.encoding_norm is None:
@@ -179,11 +180,11 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     """Returns the means over the batch that the loss needs (see `losses.cco`).
 
     Args:
-      params: Of the model.
+      params: The model's parameters.
       examples: n >= 0 examples.
       seed: int32 [2].
-      reference: Around what, as `reference` or `centre` return it; the same for all
-        whose statistics are added up. Zeros when None.
+      reference: What moments are taken around, from `reference` or `centre`; the same
+        for all statistics that are added up. Zeros when None.
     """
     return self.statistics_and_spread(params, examples, seed, reference)[0]
 
@@ -196,27 +197,28 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   ) -> tuple[Statistics, base.Metrics]:
     """Returns the statistics, and 2 d means from which `encoding_std` is computed.
 
-    It does not follow from the statistics, for it normalises encodings one by one.
+    `encoding_std` does not follow from the statistics, because it normalises encodings
+    one by one.
 
     Args:
-      params: Of the model.
+      params: The model's parameters.
       examples: n >= 0 examples.
       seed: int32 [2].
-      reference: As of `statistics`.
+      reference: As in `statistics`.
     """
     return self.statistics_of(*self.model.encode(params, examples, seed), reference)
 
   def statistics_of(
     self, f: tf.Tensor, g: tf.Tensor, reference: Reference | None = None
   ) -> tuple[Statistics, base.Metrics]:
-    """Returns what `statistics_and_spread` does, of encodings f and g [n, d]."""
+    """Returns what `statistics_and_spread` does, for encodings f and g [n, d]."""
     found = cco.statistics(
       f, g, self._within, reference=reference, norm=self.encoding_norm
     )
     return found, collapse.std_metrics(f)
 
   def no_statistics(self) -> Statistics:
-    """Returns the statistics of no example: zeros, as `statistics` has them."""
+    """Returns the statistics of no example: zeros, laid out as in `statistics`."""
     f, g = self._no_encodings()
     return cco.statistics(f, g, self._within)
 
@@ -225,15 +227,16 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     return tf.zeros([0, f_dim]), tf.zeros([0, g_dim])
 
   def reference(self, params: base.Params) -> Reference:
-    """Returns what to take moments around before anything is known of the examples.
+    """Returns a reference to use before anything is known about the examples.
 
-    It is the mean encoding of a few inputs of uniform noise, which holds whatever the
-    network, at these very weights, adds to all encodings. On digits it is within 1.4
-    standard deviations of the mean of the images after 240 rounds of Adam, and with SGD
-    at rate 1, where means move by thousands of standard deviations a round.
+    It is the mean encoding of a few inputs of uniform noise, and so contains whatever
+    the network, at these very weights, adds to all encodings. On digits it is within
+    1.4 standard deviations of the images' mean encoding after 240 rounds of Adam, and
+    also with SGD at rate 1, where means move by thousands of standard deviations a
+    round.
 
     Args:
-      params: Of the model.
+      params: The model's parameters.
     """
     noise = dual_encoder.noise_examples(self.model, _NOISE_INPUTS, _NOISE_SEED)
     return self._reference(*self.model.encode(params, noise, tf.constant(_NOISE_SEED)))
@@ -243,15 +246,15 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     return cco.means(*self._no_encodings())
 
   def centre(self, statistics: Statistics, reference: Reference) -> Reference:
-    """Returns the reference at the means that statistics have found.
+    """Returns the reference moved to the means found in statistics.
 
     Args:
-      statistics: Of a cohort; of no example the reference stays as it is.
-      reference: What they were taken around.
+      statistics: A cohort's; without examples the reference stays unchanged.
+      reference: What the statistics were taken around.
 
     Raises:
-      ValueError: If there is an `encoding_norm`: encodings are bounded around another
-        reference than this.
+      ValueError: If there is an `encoding_norm`: encodings are bounded around a
+        different reference.
     """
     if self.encoding_norm is not None:
       raise ValueError(
@@ -292,11 +295,11 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     return loss * has_examples, collapse.spread_metrics(f)
 
   def summarize_statistics(self, statistics: Statistics) -> base.Metrics:
-    """Returns the loss of a cohort's statistics, and what they tell of a collapse.
+    """Returns the loss of a cohort's statistics, and signs of a collapse in them.
 
-    `effective_rank` is that of the symmetric part of the two views' cross-covariance,
-    the covariance of what both views share. `encoding_std` does not follow from a
-    cohort's statistics (see `statistics_and_spread`).
+    `effective_rank` is the rank of the symmetric part of the two views'
+    cross-covariance, which is the covariance of what both views share. `encoding_std`
+    does not follow from a cohort's statistics (see `statistics_and_spread`).
     """
     mean_f, mean_g = statistics['mean_f'], statistics['mean_g']
     covariance = cco.covariance(statistics['cross'], mean_f, mean_g)

@@ -19,11 +19,11 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
   """Softmax cross-entropy of an encoder and a linear head.
 
   Attributes:
-    encoder: Images, or what it reads, to features.
+    encoder: From images, or its other inputs, to features.
     head: Features to logits [n, classes].
-    augmentation: How the one view is made; flips only in the DCCO paper (B.1). Dec-SSL
-      has SimCLR's "for all view augmentation" (C.1), and does not say whether Dec-SL's
-      images are views.
+    augmentation: How the single view is made; only flips in the DCCO paper (B.1).
+      Dec-SSL uses SimCLR's "for all view augmentation" (C.1), and does not say whether
+      Dec-SL's images are views.
   """
 
   encoder: network.Network
@@ -48,7 +48,7 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
     return collections.OrderedDict(logits=own)
 
   def view(self, examples: base.Examples, seed: tf.Tensor) -> tf.Tensor:
-    """Returns the augmented view of n examples, [n, H, W, C] in [0, 1] of images."""
+    """Returns the augmented view of n examples; of images, [n, H, W, C] in [0, 1]."""
     inputs = examples[self.encoder.field]
     return multiview.one_view(inputs, examples['example_id'], seed, self.augmentation)
 
@@ -79,9 +79,9 @@ def logits(
   Args:
     encoder: Images to features.
     head: Features to logits.
-    params: Of both.
-    images: So many batches of equal size one after another.
-    batches: Batch norm normalizes each by itself.
+    params: Parameters of both networks.
+    images: `batches` batches of equal size, one after another.
+    batches: How many batches; batch norm normalizes each by itself.
   """
   own = network.select(params, dual_encoder.ENCODER)
   features = encoder.apply(own, images, batches=batches)
@@ -99,7 +99,7 @@ def infer(
   Args:
     encoder: Images to features.
     head: Features to logits.
-    params: Of both, with the encoder's population statistics if it has any.
+    params: Of both networks, with the encoder's population statistics if it has any.
     images: [n, H, W, C] in [0, 1].
   """
   features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)
@@ -113,7 +113,7 @@ def cross_entropy(
 
   Args:
     logits: Floating [n, classes].
-    label: int32 [n]; -1 where an example has none, and is then left out.
+    label: int32 [n]; -1 where an example has no label and is left out.
 
   Returns:
     The mean over labelled examples, 0 without one, and `accuracy`.

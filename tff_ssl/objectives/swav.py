@@ -1,20 +1,20 @@
-"""SwAV: each view predicts to which prototypes the other view was assigned.
+"""SwAV: each view predicts the prototypes to which the other view was assigned.
 
 Mathilde Caron, Ishan Misra, Julien Mairal, Priya Goyal, Piotr Bojanowski, Armand
 Joulin. Unsupervised Learning of Visual Features by Contrasting Cluster Assignments.
 NeurIPS 2020.
 
-Shared: encoder, projector, prototypes. On the client stays the queue, if there is one:
+Shared: encoder, projector, prototypes. The queue, if there is one, stays on the client:
 encodings of both views of its last images, `queue` and `count`.
 
 Deviations: two global views, no multi-crop. The queue of earlier encodings, which the
-paper adds for small batches, is off by default; it is used from the second step on, as
-far as it is filled, where the authors wait for epochs, and begins empty with the state.
-Prototypes are trained from the first step on. The projector is normalized as the
-encoder is: the programs' default is group norm. The loss divides the prototypes by
-their length, a constant to the gradient. That changes nothing after a step, when the
-length is 1; but the mean of clients' prototypes is shorter. Crops have at least 0.08 of
-the area, as SimCLR's, not 0.14.
+paper adds for small batches, is off by default. It starts empty with the state and is
+used from the second step on, as far as it is filled; the authors wait for epochs.
+Prototypes are trained from the first step on. The projector is normalized like the
+encoder: the programs' default is group norm. The loss divides the prototypes by their
+length, which is a constant to the gradient. This changes nothing after a step, when the
+length is 1, but the mean of several clients' prototypes is shorter. Crops cover at
+least 0.08 of the area, as in SimCLR, not 0.14.
 """
 
 import collections
@@ -50,12 +50,12 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
 
   Attributes:
     model: Encoder, projector and views.
-    num_prototypes: K; the paper finds little difference above ten a class.
+    num_prototypes: K; the paper finds little difference above ten per class.
     temperature: tau of the predictions.
     epsilon: The weight of the assignments' entropy.
-    iterations: Of Sinkhorn-Knopp.
-    queue_size: Earlier images whose encodings take part in the assignments of a batch
-      (the paper's 3840 for batches of 256); they are predicted by none. 0: no queue.
+    iterations: Number of iterations of Sinkhorn-Knopp.
+    queue_size: Earlier images whose encodings take part in a batch's assignments (the
+      paper's 3840 for batches of 256) but are not predicted. 0: no queue.
   """
 
   model: dual_encoder.Siamese
@@ -72,7 +72,7 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
-    """The queue stays, if there is one."""
+    """The queue, if there is one, stays on the client."""
     return (moco.QUEUE, moco.COUNT) if self.queue_size else ()
 
   @property

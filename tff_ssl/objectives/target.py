@@ -1,7 +1,7 @@
 """The target network of BYOL and MoCo: a copy of a model that follows it slowly.
 
 It is never trained by gradients and, by default, never leaves the client. Its tensors
-bear the names of the model's parameters under 'target/'.
+have the names of the model's parameters under 'target/'.
 """
 
 import collections
@@ -26,8 +26,8 @@ def copy(params: Mapping[str, tf.Tensor], prefixes: tuple[str, ...]) -> base.Sta
   """Returns the initial target: a copy of some networks' parameters, renamed.
 
   Args:
-    params: Of all networks.
-    prefixes: Of those that have a target.
+    params: Parameters of all networks.
+    prefixes: Of the networks that have a target.
   """
   own = network.of_networks(params, prefixes)
   return network.with_prefix({n: tf.identity(v) for n, v in own.items()}, TARGET)
@@ -41,10 +41,10 @@ def follow(
   """Returns the target after a step: m * target + (1 - m) * online.
 
   Args:
-    target: As made by `copy` or by this; what is not under 'target/' is left out.
+    target: From `copy` or from this function; only what is under 'target/' is used.
     online: The parameters after the optimizer's step.
-    momentum: m, in [0, 1]: 0 is a copy of the online networks, 1 never changes. Of an
-      objective that is `base.Scheduled`, a floating scalar.
+    momentum: m, in [0, 1]: with 0 the target is a copy of the online networks, with 1
+      it never changes. A floating scalar if the objective is `base.Scheduled`.
   """
   moved = collections.OrderedDict()
   for name, value in network.select(target, TARGET).items():

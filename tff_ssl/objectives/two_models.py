@@ -1,7 +1,7 @@
 """A personal and the global model: their parameters and metrics in one structure.
 
-The parameters of the two lie under 'global/' and 'personal/', each with the names that
-the objective gives them; of the metrics the global model's keep their names.
+The two models' parameters are under 'global/' and 'personal/', with the names that the
+objective gives them. The global model's metrics keep their names.
 """
 
 import collections
@@ -22,7 +22,7 @@ def join(params: base.Params, personal: base.Params) -> base.Params:
 
   Args:
     params: Theta, the global model's.
-    personal: theta_k, the client's own, of the same names.
+    personal: theta_k, the client's own, with the same names.
   """
   both = network.with_prefix(params, GLOBAL)
   both.update(network.with_prefix(personal, PERSONAL))
@@ -45,7 +45,7 @@ def summarize(objective: base.Objective, metrics: base.Metrics) -> base.Metrics:
   """Turns averaged metrics of both models into what a round reports.
 
   Args:
-    objective: Of either model.
+    objective: The objective of each model.
     metrics: From `metrics_of_both`; losses and the consensus stay as they are.
   """
   parts: dict[str, base.Metrics] = {

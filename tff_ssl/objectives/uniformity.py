@@ -5,8 +5,8 @@ Alignment and Uniformity on the Hypersphere. ICML 2020.
 
 Shared: encoder, projector. Nothing stays on the client.
 
-Deviations: the projector is normalized as the encoder is, for which the programs'
-default is group norm, not batch norm; SimCLR's augmentation.
+Deviations: the projector is normalized like the encoder, for which the programs'
+default is group norm, not batch norm. The augmentation is SimCLR's.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ AUGMENTATION = 'simclr'
 
 @dataclasses.dataclass(frozen=True)
 class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
-  """L_align + weight * (L_uniform of the one view + L_uniform of the other) / 2.
+  """L_align + weight * (L_uniform of one view + L_uniform of the other) / 2.
 
   It is `base.Separable`: each example is encoded by itself.
 
   Attributes:
     model: Encoder, projector and views.
-    weight: Of uniformity; 0: nothing keeps the encodings from collapsing.
-    t: Of the Gaussian potential.
+    weight: Weight of uniformity; 0: nothing keeps the encodings from collapsing.
+    t: Scale of the Gaussian potential exp(-t distance^2).
   """
 
   model: dual_encoder.DualEncoder
@@ -69,8 +69,8 @@ def build_uniformity(
   Args:
     encoder: Images to features.
     augmentation: How the views are made; SimCLR's when None.
-    projector_widths: Units of the projector's layers; as many as the encoder has
-      features, and 128, when None.
+    projector_widths: Units of the projector's layers; when None, as many as the encoder
+      has features, then 128.
     weight: See `UniformityObjective`.
   """
   widths = projector_widths or (encoder.output_dim, DIMENSION)

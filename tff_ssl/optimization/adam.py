@@ -6,10 +6,10 @@ Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, Algor
   w <- w - rate * (m_hat / (sqrt(v_hat) + epsilon) + weight_decay * w)
 
 Deviations:
-  The decay is multiplied by the whole rate, as in the usual programs. The paper
-    multiplies it by the schedule's factor alone: its lambda is rate * weight_decay.
+  The decay is multiplied by the full rate, as in the usual programs. The paper
+    multiplies it only by the schedule's factor: its lambda is rate * weight_decay.
   Parameters of at most one dimension (biases, scales of a norm) take no decay, as in
-    MAE (He et al., 2022) and in `lars`; `exclude_vectors` chooses.
+    MAE (He et al., 2022) and in `lars`; `exclude_vectors` controls this.
 """
 
 import collections
@@ -53,7 +53,7 @@ def update(
     beta_1: Decay of the first moment, in [0, 1).
     beta_2: Decay of the second moment, in [0, 1).
     epsilon: Added to the root of the second moment, above 0.
-    weight_decay: Of AdamW, at least 0; 0: Adam.
+    weight_decay: AdamW's, at least 0; 0: Adam.
     exclude_vectors: Whether parameters of at most one dimension take no decay.
 
   Returns:

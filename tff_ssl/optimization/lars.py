@@ -12,7 +12,7 @@ Deviations:
     parameter that starts at zero could otherwise never move.
   Parameters of at most one dimension (biases, scales of a norm) take plain momentum
     SGD, without decay, as is usual since SimCLR (Chen et al., 2020);
-    `exclude_vectors` chooses.
+    `exclude_vectors` controls this.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The optimizers of clients, by name, which are given their rate at every step.
+"""The optimizers of clients, by name; each step is given its rate.
 
 A client's optimizer starts afresh in every round; the server schedules its rate.
 """
@@ -29,10 +29,10 @@ class LocalOptimizer:
 
   Attributes:
     name: 'sgd', 'adam' or 'adamw'.
-    momentum: Of SGD, in [0, 1); 0: none.
+    momentum: SGD's, in [0, 1); 0: none.
     nesterov: Whether SGD's momentum is Nesterov's.
-    weight_decay: Factor of the parameters that are added to the gradient (L2
-      regularisation, as the papers' optimizers have it); 'adamw' decays the parameters
+    weight_decay: Factor with which parameters are added to the gradient (L2
+      regularisation, as in the papers' optimizers); 'adamw' decays the parameters
       directly (see `adam`). 0: none.
     beta_2: Decay of the second moment of 'adam' and 'adamw', in [0, 1); 0.95 in MAE.
   """

@@ -1,25 +1,25 @@
-"""Clients of equal sizes whose class histograms are as near to a draw as can be.
+"""Clients of equal sizes whose class histograms are as near to a draw as possible.
 
-Draws of class shares leave clients of unequal sizes. Of all tables of clients by
-classes in which every client has the same number of examples and every class its own
-total, the one nearest to the draw is taken, in relative entropy: the draw with its rows
-and its columns scaled (Csiszar, "I-divergence geometry of probability distributions and
-minimization problems", 1975). The draw's odds ratios remain: how much more a client has
-of one class than another client does, against another class. So it makes no difference
-whether shares of each class over clients were drawn, or proportions of each client over
-classes.
+Draws of class shares leave clients of unequal sizes. Consider all tables of clients by
+classes in which every client has the same number of examples and every class keeps its
+total. `fit` takes the table that is nearest to the draw in relative entropy, which is
+the draw with its rows and columns scaled (Csiszar, "I-divergence geometry of
+probability distributions and minimization problems", 1975). The draw's odds ratios
+remain: how much more of one class a client has than another client, relative to another
+class. So it does not matter whether shares of each class over clients were drawn, or
+proportions of each client over classes.
 """
 
 import numpy as np
 
-# Logarithms of this range are scaled at once; of larger ones, those divided by two,
-# four, ... before, each from the factors of the one before (Schmitzer, "Stabilized
-# sparse scaling algorithms for entropy regularized transport problems", 2019, Section
-# 3.2).
+# Logarithms of at most this range are scaled at once. Larger ones are first divided by
+# ..., four, two, and each is scaled from the factors of the one before (Schmitzer,
+# "Stabilized sparse scaling algorithms for entropy regularized transport problems",
+# 2019, Section 3.2).
 _RANGE = 16.0
-# Draws of a larger range, as where alpha is below 0.0005, are brought to this one:
-# their nearest table is all but that of the limit, each class at as few clients as
-# totals allow, and scaling them takes long.
+# Draws of a larger range, such as with alpha below 0.0005, are reduced to this one:
+# their nearest table is almost the table of the limit, with each class at as few
+# clients as totals allow, and scaling them takes long.
 _MAX_RANGE = 1e4
 _MAX_SWEEPS = 5000
 _MAX_SWEEPS_BEFORE = 50
@@ -33,11 +33,11 @@ def fit(log_shares: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
   Args:
     log_shares: float [clients, classes], finite logarithms of the draw, each row and
       each column up to a constant.
-    class_sizes: int [classes], a multiple of the number of clients in all.
+    class_sizes: int [classes]; their sum is a multiple of the number of clients.
 
   Returns:
-    int64 [clients, classes]: every row has the same sum, a column that of its class. An
-    entry is within some examples of the scaled draw, whose sums are not whole.
+    int64 [clients, classes]: every row has the same sum, every column its class's size.
+    An entry is within some examples of the scaled draw, which is not whole.
   """
   scaled = _scale(log_shares, class_sizes)
   return _even(_round(scaled, class_sizes), scaled)
@@ -83,10 +83,10 @@ def _round(table: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
 
 
 def _even(received: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-  """Moves single examples from the larger clients to the smaller, within classes.
+  """Moves single examples from larger to smaller clients, within classes.
 
-  Each is of the class of which the larger client has the most in excess of what is
-  wanted, compared with the smaller one.
+  Each is of the class in which the larger client's excess over `wanted` most exceeds
+  the smaller client's.
   """
   received = received.copy()
   sizes = np.sum(received, axis=1)

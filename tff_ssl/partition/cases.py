@@ -1,4 +1,4 @@
-"""Natural clients: each case (a patient, a lesion), or who holds it, is a client."""
+"""Natural clients: each case (a patient, a lesion), or each holder, is a client."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -13,10 +13,10 @@ _SHOWN = 3
 
 @dataclasses.dataclass(frozen=True)
 class CaseConfig:
-  """One client for each case, or for each holder of several, where there are such.
+  """One client for each case, or for each holder of several cases, if there are any.
 
   Attributes:
-    max_examples: A case with more examples keeps so many of them, drawn at random;
+    max_examples: A case with more examples keeps this many of them, drawn at random;
       the others belong to no client. None keeps all.
   """
 
@@ -37,9 +37,9 @@ def build(
   Args:
     config: How large a client may be.
     cases: int [n], the case of each example.
-    rng: Source of the draws where a case is too large.
-    names: The name of each case, in lexicographic order, which clients have then; if
-      there are none they are numbered.
+    rng: Source of the draws if a case is too large.
+    names: The name of each case, in lexicographic order, which becomes its client's id;
+      without names, clients are numbered.
 
   Returns:
     The partition, clients in ascending order of their case.

@@ -1,14 +1,14 @@
 """A fixed number of classes for each client.
 
 Zhuang, Wen, Zhang, "Divergence-aware Federated Self-Supervised Learning" (FedEMA, ICLR
-2022), Section 5.1: each of K clients has examples of l classes, as 5 clients with 2 of
-CIFAR-10's 10 classes each; l = all classes is IID. Li et al., "Federated Learning on
-Non-IID Data Silos: An Experimental Study" (ICDE 2022), Section 4.1, call it
+2022), Section 5.1: each of K clients has examples of l classes, for example 5 clients
+with 2 of CIFAR-10's 10 classes each; l = all classes is IID. Li et al., "Federated
+Learning on Non-IID Data Silos: An Experimental Study" (ICDE 2022), Section 4.1, call it
 quantity-based label imbalance.
 
 Deviations:
-  Which classes a client has is drawn so that the numbers of clients that hold a class
-    differ by at most one; drawn independently, a class could be held by nobody.
+  A client's classes are drawn so that the numbers of clients that hold a class differ
+    by at most one; if they were drawn independently, a class might have no client.
 """
 
 import dataclasses
@@ -25,8 +25,8 @@ class ClassesConfig:
 
   Attributes:
     per_client: Classes of each client, FedEMA's l; all classes give IID clients.
-    clients: Number of clients. Where `clients * per_client` is less than the number of
-      classes, the examples of the classes in excess belong to no client.
+    clients: Number of clients. If `clients * per_client` is less than the number of
+      classes, the examples of the remaining classes belong to no client.
   """
 
   per_client: int
@@ -45,7 +45,7 @@ def build(
   Args:
     config: Numbers of classes and of clients.
     labels: int [n], none of them -1.
-    rng: Source of which classes are whose, and of which examples.
+    rng: Source of the draws of each client's classes and examples.
 
   Returns:
     The partition; every example of a class that some client holds belongs to one.
@@ -83,7 +83,7 @@ def _assign(
   holders = np.zeros((config.clients, num_classes), bool)
   held = np.zeros(num_classes, np.int64)
   for client in holders:
-    # The classes that fewest clients hold, ties at random.
+    # The classes that the fewest clients hold; ties are broken at random.
     chosen = np.lexsort((rng.random(num_classes), held))[: config.per_client]
     client[chosen] = True
     held[chosen] += 1

@@ -33,11 +33,11 @@ def from_positions(
 def from_sizes(
   together: np.ndarray, sizes: np.ndarray, prefix: str = 'client'
 ) -> flat.FlatPartition:
-  """Names clients whose positions come one client after another.
+  """Names clients whose positions follow one another, client after client.
 
   Args:
     together: int [n_1 + ... + n_K].
-    sizes: int [K], how many each client has of them.
+    sizes: int [K], the number of positions of each client.
     prefix: What the ids begin with.
   """
   owners = np.repeat(np.arange(len(sizes)), sizes)
@@ -47,12 +47,12 @@ def from_sizes(
 def from_owners(
   owners: np.ndarray, positions: np.ndarray, clients: int, prefix: str = 'client'
 ) -> flat.FlatPartition:
-  """Names clients of which each position tells its own.
+  """Names clients, given the owner of each position.
 
   Args:
     owners: int [n], in [0, clients).
     positions: int [n].
-    clients: How many there are, those without a position included.
+    clients: Number of clients, including those without a position.
     prefix: What the ids begin with.
   """
   sizes = np.bincount(owners, minlength=clients)
@@ -62,23 +62,23 @@ def from_owners(
 
 
 def at_most(partition: Partition, examples: int, rng: np.random.Generator) -> Partition:
-  """Leaves every client some of its examples.
+  """Limits how many of its examples each client keeps.
 
   Args:
-    partition: Of all examples.
+    partition: The partition of all examples.
     examples: The most that a client keeps, at least 1.
-    rng: Source of which ones.
+    rng: Source of the draws.
 
   Returns:
-    The partition with the same clients, of which those that hold more keep `examples`
-    drawn at random.
+    A partition with the same clients; those that hold more keep `examples`, drawn at
+    random.
   """
   check_count('examples that a client keeps at most', examples)
   full = flat.flatten(partition)
   sizes = np.minimum(full.sizes, examples)
   together = np.zeros(int(np.sum(sizes)), np.int64)
   ends = np.cumsum(sizes)
-  # Each client's into its place: no list of a million arrays.
+  # Written in place, client by client: no list of a million arrays.
   for held, size, end in zip(full.values(), sizes, ends, strict=True):
     together[end - size : end] = np.sort(rng.permutation(held.copy())[:examples])
   return flat.FlatPartition(full.client_ids, together, sizes)
@@ -89,7 +89,7 @@ def check_count(field: str, value: int | None, minimum: int = 1) -> None:
 
   Args:
     field: The name to use in the error.
-    value: The number, or None where it was not given.
+    value: The number, or None if it was not given.
     minimum: The least allowed.
 
   Raises:
@@ -108,7 +108,7 @@ def check_labels(kind: str, labels: np.ndarray) -> None:
 
   Args:
     kind: The partition's name, for the error.
-    labels: int [n], -1 where an example is unlabelled.
+    labels: int [n], -1 for an unlabelled example.
 
   Raises:
     ValueError: Some example is unlabelled.
@@ -128,9 +128,9 @@ def resolve_count(
 
   Args:
     kind: The partition's name, for the error.
-    num_examples: Examples there are.
+    num_examples: Number of all examples.
     examples: Examples of one client.
-    clients: Clients asked for, or None for as many as can be filled.
+    clients: Number of clients wanted; None for as many as can be filled.
 
   Returns:
     The number of clients.

@@ -1,16 +1,16 @@
 """Clients that differ in what their images look like: clusters of features.
 
 Wang et al. (Dec-SSL, ICLR 2023), Section C.2, "Feature distribution shift": the
-features of a trained network are reduced to 30 dimensions by PCA and clustered; each
-cluster is a data source, or clusters are mixed over them (see `mixing`). No label is
+features of a trained network are reduced to 30 dimensions by PCA and clustered. Each
+cluster is a client, or clusters are mixed over clients (see `mixing`). No label is
 used.
 
 Deviations:
   The paper does not name its clustering; this is k-means, the best of ten starts. Its
-    clusters are of unequal sizes, where the paper's data are evenly split: `balanced`.
-  Whitening is not the paper's. Without it the first few components, in which features
-    differ most, say nearly alone which cluster an example is in.
-  The encoder is the caller's; the paper's is a supervised ResNet-50.
+    clusters have unequal sizes, but the paper's data are evenly split: `balanced`.
+  Whitening is not in the paper. Without it the first few components, in which features
+    differ most, determine almost alone which cluster an example is in.
+  The caller provides the encoder; the paper's is a supervised ResNet-50.
 """
 
 import dataclasses
@@ -30,12 +30,13 @@ class ClustersConfig:
 
   Attributes:
     clients: Number of clients; 1 is all data in one client.
-    components: Dimensions that PCA keeps, or fewer where there are fewer.
+    components: Dimensions that PCA keeps, or all if there are fewer.
     whiten: Whether these are scaled to the same variance.
     balanced: Whether clusters, and clients mixed by alpha, are of equal sizes.
-    sources: Number of clusters, each a source (see `mixing.Mixed`, as for the next
-      two); None: as many as clients.
-    alpha: Of the clusters' shares over clients; None or 0: each cluster is a client.
+    sources: Number of clusters, each a source (see `mixing.Mixed`, also for alpha and
+      beta); None: as many as clients.
+    alpha: Concentration of the clusters' shares over clients; None or 0: each cluster
+      is a client.
     beta: Fraction of each cluster that is spread evenly.
   """
 
@@ -60,20 +61,20 @@ def build(
   Args:
     config: Numbers of clusters and of dimensions.
     features: float [n, d], finite; row i is of example i.
-    rng: Source of the starts of k-means, and of how clusters are mixed.
+    rng: Source of the starts of k-means, and of the draws that mix clusters.
 
   Returns:
-    The partition; every example belongs to a client, but for a few where clusters are
-    mixed by alpha over balanced clients. An example whose features lie
-    between two clusters to the last bit may go to either from machine to machine.
+    The partition. Every example belongs to a client, except a few if clusters are mixed
+    by alpha over balanced clients. An example whose features are exactly between two
+    clusters may go to different clusters on different machines.
 
   Raises:
     ValueError: The features are not such an array, or have fewer distinct rows than
-      there are clusters, or the clients cannot all be filled.
+      there are clusters, or not all clients can be filled.
 
   Source: Dec-SSL, Section C.2.
   """
-  # Imported here, as it takes seconds that the other partitions need not wait for.
+  # Imported here: it takes seconds, for which the other partitions need not wait.
   from sklearn import cluster
   from sklearn import decomposition
 

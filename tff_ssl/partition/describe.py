@@ -24,9 +24,9 @@ class PartitionReport:
     client_ids: The clients.
     client_sizes: int64 [clients], examples of each.
     histograms: int64 [clients, classes], labelled examples of each class.
-    global_histogram: int64 [classes], of all examples, those that belong to no
-      client included.
-    total_examples: All examples there are.
+    global_histogram: int64 [classes], of all examples, including those that belong to
+      no client.
+    total_examples: Number of all examples.
   """
 
   client_ids: Sequence[str]
@@ -49,10 +49,10 @@ class PartitionReport:
   def mean_emd(self) -> float:
     """Mean earth-mover distance of the clients' labels to the global labels.
 
-    The distance of client k is sum_c |p_k(c) - p(c)|, from 0 (the same
-    distribution) to 2 (disjoint), p_k over its labelled examples, p over those of
-    all examples; the mean is over the clients with a labelled example, each of the
-    same weight. NaN where no client has one.
+    The distance of client k is sum_c |p_k(c) - p(c)|, from 0 (the same distribution)
+    to 2 (disjoint), where p_k is over its labelled examples and p over all labelled
+    examples. The mean is over the clients with a labelled example, with equal weights;
+    NaN if no client has one.
 
     Source: Zhao et al., "Federated Learning with Non-IID Data" (2018), Section 3.
     """
@@ -79,7 +79,7 @@ class PartitionReport:
     )
 
   def write_csv(self, path: str | os.PathLike[str]) -> None:
-    """Writes a row a client: client_id, size, label_0, label_1, ...
+    """Writes one row per client: client_id, size, label_0, label_1, ...
 
     Args:
       path: The file, replaced at once when it is complete.
@@ -112,12 +112,12 @@ class PartitionReport:
 def describe(
   partition: clients_lib.Partition, labels: np.ndarray, num_classes: int
 ) -> PartitionReport:
-  """Counts what each client has.
+  """Counts the examples and labels of each client.
 
   Args:
     partition: The clients.
-    labels: int [n], the label of each example, -1 where it has none.
-    num_classes: Labels are below it.
+    labels: int [n], the label of each example, -1 for none.
+    num_classes: Labels are below this.
 
   Returns:
     The report.
@@ -133,7 +133,7 @@ def describe(
     )
   held = flat.flatten(partition)
   held_labels = labels[held.together]
-  # One count for all clients: one for each took five times as long for many thousands.
+  # One count for all clients: many thousand separate counts took five times as long.
   # Column 0 counts the unlabelled.
   columns = num_classes + 1
   histograms = np.bincount(

@@ -4,16 +4,17 @@ Tzu-Ming Harry Hsu, Hang Qi, Matthew Brown, "Measuring the Effects of Non-Identi
 Data Distribution for Federated Visual Classification" (2019): a client has class
 proportions q ~ Dir(alpha * prior), where prior is the label distribution of all
 examples, and draws the classes of its examples from q, without replacement; a class
-that has run out is removed and q renormalised. DCCO's CIFAR-100 clients are made so.
+that has run out is removed and q renormalised. DCCO's CIFAR-100 clients are of this
+kind.
 
 Deviations:
   The paper's prior is uniform over balanced classes; here it is the distribution of
     the labels, which for balanced classes is the same.
   alpha = 0 is the limit: a client has one class, drawn by prior from the classes
-    that can still fill a client. What then remains of the classes, of each too little
-    for one more client, is cut into the last clients, which have as few classes as
-    that allows: DCCO's 3,125 clients of 16 of CIFAR-100's images, of whose classes of
-    500 only 3,100 have one class. Fewer examples than fill a client are left over.
+    that can still fill a client. The remainders of the classes, each too small for
+    one more client, are cut into the last clients, which have as few classes as that
+    allows. Of DCCO's 3,125 clients of 16 images of CIFAR-100, whose classes have 500
+    each, only 3,100 have one class. Fewer examples than fill a client are left over.
 """
 
 import dataclasses
@@ -29,8 +30,8 @@ class DirichletConfig:
   """Clients of a fixed size.
 
   Attributes:
-    alpha: Concentration; 0 gives clients of one class, and the last of them what the
-      others leave of several; a large one gives IID clients.
+    alpha: Concentration; 0 gives clients of one class, but the last clients have what
+      remains of several; a large value gives IID clients.
     examples: Examples of each client.
     clients: Number of clients; None for as many as can be filled.
   """
@@ -56,7 +57,7 @@ def build(
     rng: Source of every draw.
 
   Returns:
-    The partition. Where `config.clients` is None it leaves out fewer than
+    The partition. If `config.clients` is None, it leaves out fewer than
     `config.examples` examples, which fill no client.
 
   Raises:
@@ -91,8 +92,8 @@ def _fill_clients(
       available = np.flatnonzero(left)
       proportions = draws.softmax(log_proportions[client, available])
       drawn = rng.multinomial(missing, proportions)
-      # What is drawn of a class beyond what is left is drawn again from the other
-      # classes: in distribution the same as one example at a time.
+      # Examples drawn beyond what is left of a class are drawn again from the other
+      # classes: the distribution is the same as for one example at a time.
       taken = np.minimum(drawn, left[available])
       received[client, available] += taken
       left[available] -= taken
@@ -106,7 +107,7 @@ def _fill_one_class_clients(
   count: int,
   rng: np.random.Generator,
 ) -> np.ndarray:
-  """As `_fill_clients`, in the limit alpha = 0."""
+  """Like `_fill_clients`, in the limit alpha = 0."""
   fillable = class_sizes // config.examples
   prior = class_sizes / np.sum(class_sizes)
   received = np.zeros((count, len(class_sizes)), np.int64)

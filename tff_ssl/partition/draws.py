@@ -7,7 +7,7 @@ import numpy as np
 from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import flat
 
-# Below it the logarithms of the proportions lose their differences in float64.
+# Below this, logarithms of proportions lose their differences in float64.
 _SMALLEST_ALPHA = 1e-9
 
 
@@ -31,11 +31,11 @@ def check_alpha(kind: str, alpha: float) -> None:
 def log_dirichlet(
   concentration: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-  """Logarithms of Dirichlet draws, each up to a constant of its own.
+  """Logarithms of Dirichlet draws, each up to its own constant.
 
   A Dirichlet draw is a normalised vector of Gamma(a) variates, and Gamma(a) is
-  Gamma(a + 1) * U^(1/a) in distribution. The logarithm of that stays finite where,
-  at a small concentration, every variate itself would be 0.
+  Gamma(a + 1) * U^(1/a) in distribution. The logarithm of this product stays finite
+  even if, at a small concentration, every variate itself would be 0.
 
   Args:
     concentration: float [m], all positive.
@@ -64,11 +64,11 @@ def apportion(totals: np.ndarray, proportions: np.ndarray) -> np.ndarray:
 
   Args:
     totals: int [m].
-    proportions: float [m, k], a row sums to 1.
+    proportions: float [m, k], each row sums to 1.
 
   Returns:
     int64 [m, k]: row i sums to `totals[i]`, and each entry is within 1 of its exact
-    share, as the ends of the shares, rather than the shares, are rounded.
+    share, because the ends of the shares are rounded, not the shares.
   """
   ends = np.rint(np.cumsum(proportions, axis=1) * totals[:, np.newaxis])
   return np.diff(ends, axis=1, prepend=0).astype(np.int64)
@@ -79,12 +79,12 @@ def split_evenly(class_sizes: np.ndarray, holders: np.ndarray) -> np.ndarray:
 
   Args:
     class_sizes: int [classes].
-    holders: bool [clients, classes], which clients receive of which class.
+    holders: bool [clients, classes], which clients receive examples of which class.
 
   Returns:
-    int64 [clients, classes]: the shares of a class differ by at most one, the larger
-    ones going to the clients that have received least so far. A class without holders
-    is left out.
+    int64 [clients, classes]: the shares of a class differ by at most one; the larger
+    ones go to the clients that have received least so far. A class without holders is
+    left out.
   """
   received = np.zeros(holders.shape, np.int64)
   totals = np.zeros(len(holders), np.int64)
@@ -105,11 +105,11 @@ def cut(class_sizes: np.ndarray, clients: int, examples: int) -> np.ndarray:
   Args:
     class_sizes: int [classes], in the order in which they are laid.
     clients: Number of clients.
-    examples: Of each; `clients * examples` is at most the sum of the sizes.
+    examples: Examples of each; `clients * examples` is at most the sum of the sizes.
 
   Returns:
     int64 [clients, classes]: a class is divided only where a client ends, so that
-    clients have disjoint classes where whole classes fill each of them.
+    clients have disjoint classes if whole classes fill each of them.
   """
   ends = np.cumsum(class_sizes)
   last = examples * np.arange(1, clients + 1)[:, np.newaxis]
@@ -144,7 +144,7 @@ def deal(
   Args:
     labels: int [n].
     received: int64 [clients, classes], examples of each of `np.unique(labels)` that
-      each client receives; a column sums to the size of the class at most.
+      each client receives; a column sums to at most the size of the class.
     rng: Source of the draws.
 
   Returns:

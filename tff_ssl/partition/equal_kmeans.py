@@ -1,18 +1,18 @@
 """k-means with clusters of equal size.
 
 k-means alternates between centres and an assignment of points to them. Here the
-assignment keeps every cluster's size: of two clusters' points, those go to the first
-that are nearer to its centre, compared with the other's, than the rest; which is the
-best division of the two. Pairs of clusters are divided anew until none changes, so that
-no exchange of two points lowers the sum of squared distances from the centres. Neither
-step raises that sum, so that it ends.
+assignment keeps every cluster's size. The points of two clusters are sorted by how much
+nearer they are to the first centre than to the second; the first cluster takes the
+first of them, which is the best division of the two. Pairs of clusters are divided
+again until none changes, so that no exchange of two points lowers the sum of squared
+distances from the centres. Neither step raises that sum, so the algorithm ends.
 """
 
 import itertools
 
 import numpy as np
 
-# What rounding leaves of a sum of squares; a smaller gain is none.
+# Relative rounding error of a sum of squares; a smaller gain is none.
 _RELATIVE_GAIN = 1e-9
 
 
@@ -21,16 +21,16 @@ def cluster(points: np.ndarray, start: np.ndarray, clusters: int) -> np.ndarray:
 
   Args:
     points: float64 [n, d], n at least `clusters`.
-    start: int [n], the clusters, of any sizes, of an assignment to begin with.
+    start: int [n], the clusters, of any sizes, of an initial assignment.
     clusters: Number of clusters.
 
   Returns:
-    int64 [n], the cluster of each; sizes differ by at most one.
+    int64 [n], the cluster of each point; sizes differ by at most one.
   """
   sizes = np.full(clusters, len(points) // clusters)
   sizes[: len(points) % clusters] += 1
   found = np.zeros(len(points), np.int64)
-  # Those of one cluster stay together as far as sizes allow; then pairs are divided.
+  # Points of one cluster stay together as far as sizes allow; then pairs are divided.
   found[np.argsort(start, kind='stable')] = np.repeat(np.arange(clusters), sizes)
   centres = _means(points, start, clusters)
   best = np.inf
@@ -48,9 +48,9 @@ def _means(points: np.ndarray, found: np.ndarray, clusters: int) -> np.ndarray:
 
 
 def _divide(points: np.ndarray, centres: np.ndarray, found: np.ndarray) -> np.ndarray:
-  """Divides every pair of clusters anew, until none changes."""
+  """Divides every pair of clusters again, until none changes."""
   found = found.copy()
-  # |x - c|^2 but for |x|^2, which is the same for all centres.
+  # |x - c|^2 without |x|^2, which is the same for all centres.
   distances = np.sum(np.square(centres), axis=1) - 2 * points @ centres.T
   changed = True
   while changed:
@@ -59,7 +59,7 @@ def _divide(points: np.ndarray, centres: np.ndarray, found: np.ndarray) -> np.nd
       both = np.flatnonzero((found == first) | (found == second))
       in_first = found[both] == first
       nearer = distances[both, first] - distances[both, second]
-      # A point stays where it is among points at the same difference.
+      # Among points of the same difference, those in the first cluster stay there.
       order = np.lexsort((~in_first, nearer))
       divided = np.full(len(both), second)
       divided[order[: np.sum(in_first)]] = first

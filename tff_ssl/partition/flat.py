@@ -1,7 +1,7 @@
 """A partition as one array, which takes little memory for a million clients.
 
-A dict of a million small arrays takes 300 bytes a client before any position; this
-takes 8 and the positions, and none for ids that are numbers (`ids.Numbered`).
+A dict of a million small arrays takes 300 bytes per client in addition to its
+positions. This takes 8 bytes, and none for ids that are numbers (`ids.Numbered`).
 """
 
 from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
@@ -12,26 +12,26 @@ from tff_ssl.partition import ids as ids_lib
 
 
 class FlatPartition(Mapping[str, np.ndarray]):
-  """Client id -> positions of the client's examples, of all clients in one array.
+  """Client id -> positions of the client's examples, with all clients in one array.
 
   Attributes:
     client_ids: In the order of the partition.
-    together: int64 [n_1 + ... + n_K], read-only: one client's after another's.
-    starts: int64 [K + 1], read-only: where each client's begin, and the length.
+    together: int64 [n_1 + ... + n_K], read-only: positions, one client after another.
+    starts: int64 [K + 1], read-only: where each client begins, and the length.
   """
 
   def __init__(
     self, client_ids: Sequence[str], together: np.ndarray, sizes: np.ndarray
   ):
-    """Holds the array, which is not to be written to any more.
+    """Holds the array, which must not be written to any more.
 
     Args:
-      client_ids: K of them.
+      client_ids: K ids.
       together: int64 [n_1 + ... + n_K].
-      sizes: int64 [K], how many each client has of them.
+      sizes: int64 [K], the number of positions of each client.
 
     Raises:
-      ValueError: If the sizes are not those of the ids and the array.
+      ValueError: If the sizes do not match the ids and the array.
     """
     if len(sizes) != len(client_ids) or int(np.sum(sizes)) != len(together):
       raise ValueError(
@@ -85,11 +85,11 @@ class FlatPartition(Mapping[str, np.ndarray]):
     return self.client_ids.place(client_id) is not None
 
   def values(self) -> ValuesView[np.ndarray]:
-    """Returns the clients' positions, which are not looked up by id."""
+    """Returns the clients' positions, without looking them up by id."""
     return _Values(self)
 
   def items(self) -> ItemsView[str, np.ndarray]:
-    """Returns the ids and positions, which are not looked up by id."""
+    """Returns the ids and positions, without looking them up by id."""
     return _Items(self)
 
 
@@ -113,10 +113,10 @@ class _Items(ItemsView[str, np.ndarray]):
 
 
 def flatten(partition: Mapping[str, np.ndarray]) -> FlatPartition:
-  """Returns a partition as one array: itself, where it is.
+  """Returns a partition as one array; one that is flat already is returned itself.
 
   Args:
-    partition: Client id -> int [n] positions; of any type where n is 0.
+    partition: Client id -> int [n] positions; of any type if n is 0.
   """
   if isinstance(partition, FlatPartition):
     return partition

@@ -1,4 +1,4 @@
-"""Client ids of large populations, looked up without a set or a dict of all."""
+"""Client ids of large populations, looked up without a set or dict of all ids."""
 
 import abc
 import bisect
@@ -8,9 +8,9 @@ from typing import Any, overload
 
 
 class Ids(Sequence[str]):
-  """Client ids, each once, of which a client's place is found fast.
+  """Client ids, each once, with a fast lookup of a client's place.
 
-  Compares as a list or tuple of strings does. `index` costs no walk over them.
+  They compare like a list or tuple of strings. `index` does not iterate over them.
   """
 
   @abc.abstractmethod
@@ -19,7 +19,7 @@ class Ids(Sequence[str]):
 
   @abc.abstractmethod
   def place(self, client_id: object) -> int | None:
-    """Returns where an id is; None if it is not one of them."""
+    """Returns the place of an id; None if it is not one of them."""
 
   @property
   @abc.abstractmethod
@@ -33,7 +33,7 @@ class Ids(Sequence[str]):
   def __getitem__(self, key: slice) -> tuple[str, ...]: ...
 
   def __getitem__(self, key: Any) -> Any:
-    """Returns an id, or a tuple of those of a slice."""
+    """Returns an id, or a tuple of the ids of a slice."""
     places = range(len(self))[key]
     if isinstance(places, range):
       return tuple(map(self._at, places))
@@ -48,15 +48,15 @@ class Ids(Sequence[str]):
     return self.place(client_id) is not None
 
   def index(self, client_id: Any, start: int = 0, stop: int | None = None) -> int:
-    """Returns where an id is.
+    """Returns the place of an id.
 
     Args:
-      client_id: One of them.
+      client_id: One of the ids.
       start: The first place that counts.
-      stop: The place after the last that counts; None: all do.
+      stop: The place after the last that counts; None: all count.
 
     Raises:
-      ValueError: It is not there.
+      ValueError: The id is not there.
     """
     place = self.place(client_id)
     if place is None or place not in range(len(self))[start:stop]:
@@ -77,17 +77,17 @@ class Ids(Sequence[str]):
 
 
 class Numbered(Ids):
-  """Ids that are a prefix and a number, made when asked for: a million take no memory.
+  """Ids that are a prefix and a number, made on demand: a million take no memory.
 
-  Zero-padded, so that their lexicographic order is that of the numbers.
+  Numbers are zero-padded, so that lexicographic order is numeric order.
   """
 
   def __init__(self, prefix: str, count: int):
-    """Makes none.
+    """Makes no id yet.
 
     Args:
-      prefix: What each begins with: `<prefix>_0`, ...
-      count: How many there are.
+      prefix: What each id begins with: `<prefix>_0`, ...
+      count: How many ids there are.
     """
     self._start, self._count = f'{prefix}_', count
     self._digits = len(str(max(count - 1, 0)))
@@ -98,7 +98,7 @@ class Numbered(Ids):
 
   @property
   def ascending(self) -> bool:
-    """They are."""
+    """Whether they are in lexicographic order: always."""
     return True
 
   def place(self, client_id: object) -> int | None:
@@ -106,7 +106,7 @@ class Numbered(Ids):
     if not isinstance(client_id, str) or not client_id.startswith(self._start):
       return None
     digits = client_id[len(self._start) :]
-    # Not every digit of Unicode is one of theirs, and int() takes '1_0' and ' 1'.
+    # Ids have ASCII digits only, but int() takes Unicode digits, '1_0' and ' 1'.
     if len(digits) != self._digits or not (digits.isascii() and digits.isdecimal()):
       return None
     place = int(digits)
@@ -120,10 +120,10 @@ class Listed(Ids):
   """Ids of any kind, held as they are."""
 
   def __init__(self, client_ids: Sequence[str]):
-    """Holds them.
+    """Holds the ids.
 
     Args:
-      client_ids: In any order.
+      client_ids: The ids, in any order.
     """
     self._ids = tuple(client_ids)
 
@@ -139,12 +139,12 @@ class Listed(Ids):
     return all(a < b for a, b in zip(self._ids, following, strict=False))
 
   def place(self, client_id: object) -> int | None:
-    """Returns where an id is; None if it is not one of them."""
+    """Returns the place of an id; None if it is not one of them."""
     if not isinstance(client_id, str):
       return None
     if not self.ascending:
       return self._places.get(client_id)
-    # No dict of them all, which would take more memory than they.
+    # No dict of all ids, which would take more memory than the ids.
     place = bisect.bisect_left(self._ids, client_id)
     found = place < len(self._ids) and self._ids[place] == client_id
     return place if found else None
@@ -158,13 +158,13 @@ class Listed(Ids):
 
 
 def in_order(client_ids: Sequence[str]) -> Ids:
-  """Returns ids in lexicographic order: themselves, where they are.
+  """Returns ids in lexicographic order; `Ids` in that order are returned themselves.
 
   Args:
     client_ids: In any order, each once.
 
   Raises:
-    ValueError: If one is there twice.
+    ValueError: If an id is there twice.
   """
   own = client_ids if isinstance(client_ids, Ids) else Listed(client_ids)
   if not own.ascending:

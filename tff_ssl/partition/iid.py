@@ -38,7 +38,7 @@ def build(
 
   Args:
     config: The sizes.
-    num_examples: Examples there are.
+    num_examples: Number of all examples.
     rng: Source of the shuffle.
 
   Returns:
@@ -55,6 +55,6 @@ def build(
     dealt = order[: count * config.examples]
     return clients_lib.from_sizes(dealt, np.full(count, config.examples))
   count = clients_lib.resolve_count('iid', num_examples, 1, config.clients)
-  # The first ones have one more, as of `np.array_split`.
+  # The first clients have one more, as with `np.array_split`.
   least, larger = divmod(num_examples, count)
   return clients_lib.from_sizes(order, least + (np.arange(count) < larger))

@@ -1,7 +1,7 @@
 """Deals test examples to clients in the proportions of their training examples.
 
-A client's own test data have the label histogram of its training data. To apply the
-partition's rule to the test examples is not the same: what is drawn depends on how many
+A client's own test data have the label histogram of its training data. Applying the
+partition's rule to the test examples would not do this: draws depend on how many
 examples there are, and the clients of two draws are not the same clients.
 """
 
@@ -22,22 +22,22 @@ def deal_matching(
 
   Args:
     partition: Client id -> positions into the examples that were dealt.
-    labels: int [n], theirs; -1 for none.
-    other_labels: int [m], of the examples to deal; -1 for none.
-    rng: Source of which ones.
+    labels: int [n], their labels; -1 for none.
+    other_labels: int [m], labels of the examples to deal; -1 for none.
+    rng: Source of the draws.
 
   Returns:
     The same clients, in the same order, with positions into the other examples, maybe
-    none. Of each class a client has the share that it has of the class in `partition`,
-    to a whole number; examples without a label, or of a class that no client holds,
-    are nobody's.
+    none. A client's share of each class is its share in `partition`, rounded to whole
+    examples. Examples without a label, or of a class that no client holds, belong to no
+    client.
   """
   held = flat.flatten(partition)
   dealt = np.flatnonzero(
     np.isin(other_labels, labels[held.together]) & (other_labels >= 0)
   )
   classes, sizes = np.unique(other_labels[dealt], return_counts=True)
-  # Of each class, how many each client has.
+  # How many examples of each class each client has.
   own, owners = labels[held.together], held.owners
   counts = np.zeros([len(classes), len(held)])
   for row, label in zip(counts, classes, strict=True):
@@ -55,19 +55,19 @@ def match_sources(
   num_examples: int,
   rng: np.random.Generator,
 ) -> np.ndarray:
-  """Gives other examples sources, in the proportions of their clients' own.
+  """Gives other examples sources, in the proportions of their clients' examples.
 
   Args:
     partition: Client id -> positions into the examples whose sources are known.
-    source: int [n], theirs.
+    source: int [n], their sources.
     other: Some of the clients, with positions into the other examples.
-    num_examples: How many of these there are.
-    rng: Source of which has which.
+    num_examples: How many other examples there are.
+    rng: Source of the draws.
 
   Returns:
-    int64 [num_examples]. Of a client's examples each source has the share that it has
-    in `partition`, to a whole number; -1 for examples of no client, and for those of a
-    client that holds none there.
+    int64 [num_examples]. A source's share of a client's examples is its share in
+    `partition`, rounded to whole examples. Examples of no client, or of a client
+    without examples in `partition`, have -1.
   """
   result = np.full(num_examples, -1, np.int64)
   for client_id, positions in other.items():

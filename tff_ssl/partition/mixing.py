@@ -1,10 +1,10 @@
-"""Sources of examples, mixed over clients: from a source a client to IID.
+"""Sources of examples, mixed over clients: from one source per client to IID.
 
 Wang et al. (Dec-SSL, ICLR 2023), Section C.2: the data are divided into N partitions by
 some source of heterogeneity, here clusters of features, rotations or styles, and then
 the partitions are dealt to K clients by a Dirichlet distribution or by skewness. That
-is `shares` and `skew` with the sources in the place of the classes. Without either,
-client k is source k.
+is `shares` and `skew`, with sources instead of classes. Without either, client k is
+source k.
 """
 
 from typing import Protocol
@@ -18,17 +18,17 @@ from tff_ssl.partition import skew
 
 
 class Mixed(Protocol):
-  """What a configuration says of sources and clients.
+  """What a configuration says about sources and clients.
 
   Attributes:
     clients: Number of clients, K.
     sources: Number of sources, N; None: as many as clients.
     alpha: Concentration of each source's shares over clients: 0 gives clients with
-      disjoint sources (with as many clients as sources, client k source k), a large
-      one IID clients. None: 0.
+      disjoint sources (with as many clients as sources, client k is source k), a large
+      value gives IID clients. None: 0.
     beta: Fraction of each source that is spread evenly over the clients; the rest goes
-      to clients that share no source, or as few as numbers allow. 0 is alpha = 0. At
-      most one of alpha and beta is given.
+      to clients that share no source, or as few as numbers allow. 0 is like alpha = 0.
+      At most one of alpha and beta is given.
   """
 
   @property
@@ -53,7 +53,7 @@ def check(kind: str, config: Mixed) -> None:
 
   Args:
     kind: The partition's name, for the error.
-    config: To be checked.
+    config: The configuration.
 
   Raises:
     ValueError: A number is out of range, or both alpha and beta are given.
@@ -79,7 +79,7 @@ def num_sources(config: Mixed) -> int:
 
 
 def is_mixed(config: Mixed) -> bool:
-  """Returns whether clients are anything else than the sources, one each."""
+  """Returns whether clients are not simply one source each."""
   return bool(config.alpha or config.beta) or num_sources(config) != config.clients
 
 
@@ -89,18 +89,18 @@ def deal(
   """Deals sources to clients.
 
   Args:
-    config: How they are mixed.
-    source: int [n], of each example, in [0, N).
-    rng: Source of every draw; none is made where client k is source k.
+    config: How sources are mixed.
+    source: int [n], the source of each example, in [0, N).
+    rng: Source of every draw; nothing is drawn if client k is source k.
     balanced: Whether clients by alpha are of equal size (see `shares`).
 
   Returns:
-    The partition. Every example belongs to a client, but fewer than there are clients
-    where these are balanced.
+    The partition. Every example belongs to a client; only balanced clients leave some
+    over, fewer than there are clients.
 
   Raises:
-    ValueError: There are too few examples for all clients, or no draw of many gave each
-      of them an example.
+    ValueError: There are too few examples for all clients, or none of many draws gave
+      each of them an example.
   """
   if not is_mixed(config):
     return clients_lib.from_positions(

@@ -11,24 +11,24 @@ class ClientPositions:
   """A partition for reading: client id -> positions of the client's examples.
 
   One array holds the positions of all clients, one client after another, so that many
-  thousand clients are checked and kept as one.
+  thousand clients are checked and kept at once.
 
   Attributes:
     client_ids: In the order of the partition.
     together: int64 [n_1 + ... + n_K], read-only.
-    starts: int64 [K + 1], where each client's begin in `together`, and its length.
+    starts: int64 [K + 1], where each client begins in `together`, and its length.
   """
 
   def __init__(self, partition: Mapping[str, np.ndarray], num_examples: int):
-    """Copies the positions, of other partitions than flat ones.
+    """Copies the positions, unless the partition is flat already.
 
     Args:
       partition: Client id -> int [n] positions; n may be 0.
-      num_examples: Positions are below it.
+      num_examples: Positions are below this.
 
     Raises:
-      ValueError: There is no client, or one has positions that are not integers [n]
-        in [0, num_examples).
+      ValueError: There is no client, or the positions of one are not integers [n] in
+        [0, num_examples).
     """
     if not partition:
       raise ValueError('partition has no client: it must have at least one')
@@ -45,7 +45,7 @@ class ClientPositions:
 
   @property
   def owners(self) -> np.ndarray:
-    """int64 [n_1 + ... + n_K], the place of the client of each of `together`."""
+    """int64 [n_1 + ... + n_K], the place of the client of each position."""
     return self._partition.owners
 
   def of(self, client_id: str) -> np.ndarray:
@@ -63,7 +63,7 @@ class ClientPositions:
     return self._partition.at(self.place(client_id))
 
   def place(self, client_id: str) -> int:
-    """Returns where a client is in `client_ids`.
+    """Returns the place of a client in `client_ids`.
 
     Args:
       client_id: One of them.
@@ -87,7 +87,7 @@ def check(name: str, positions: np.ndarray, num_examples: int) -> None:
 
   Args:
     name: What to call them in the error.
-    positions: Should be integers [n]; of whatever type where n is 0.
+    positions: Should be integers [n]; of any type if n is 0.
     num_examples: Length of the arrays.
 
   Raises:

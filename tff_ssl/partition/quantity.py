@@ -3,12 +3,12 @@
 Li, Diao, Chen, He, "Federated Learning on Non-IID Data Silos: An Experimental Study"
 (ICDE 2022), Section 4.3, quantity skew: the clients' shares of the data are
 q ~ Dir(alpha), and the examples are dealt at random. The sizes may also follow a power
-law, size_k ~ k^-power, as those of users do.
+law, size_k ~ k^-power, like the sizes of users' data.
 
 Deviations:
-  The paper's code draws q again until each client has ten examples, which for many
-    clients or a small alpha does not end. Here each client first receives
-    `min_examples`, and q shares out the rest.
+  The paper's code draws q again until each client has ten examples, which does not end
+    for many clients or a small alpha. Here each client first receives `min_examples`,
+    and q shares out the rest.
 """
 
 import dataclasses
@@ -26,11 +26,11 @@ class QuantityConfig:
 
   Attributes:
     clients: Number of clients.
-    alpha: Concentration of the Dirichlet distribution over clients: 0 gives all but
-      `min_examples` to one of them, a large one equal sizes.
-    power: Exponent of the power law over clients, of which the first is the largest; 0
+    alpha: Concentration of the Dirichlet distribution over clients: 0 gives one client
+      everything beyond the others' `min_examples`, a large value gives equal sizes.
+    power: Exponent of the power law over clients; the first client is the largest. 0
       gives equal sizes.
-    min_examples: What each client has at least.
+    min_examples: Minimum number of examples of a client.
   """
 
   clients: int
@@ -64,7 +64,7 @@ def build(
 
   Args:
     config: How sizes differ.
-    num_examples: Examples there are.
+    num_examples: Number of all examples.
     rng: Source of the sizes and of the shuffle.
 
   Returns:
@@ -86,7 +86,7 @@ def build(
 
 
 def _proportions(config: QuantityConfig, rng: np.random.Generator) -> np.ndarray:
-  """The clients' shares of what is left of the data, float64 [clients]."""
+  """The clients' shares of the remaining data, float64 [clients]."""
   if config.power is not None:
     weights = np.arange(1, config.clients + 1) ** -float(config.power)
     return weights / np.sum(weights)

@@ -1,19 +1,19 @@
 """A few large clients, each with its Dirichlet share of every class.
 
 The split of SSFL and of FedML: for each class c, p_c ~ Dir(alpha * 1) over the
-clients, and client k receives the share p_ck of the class. Sizes differ, unless they
+clients, and client k receives the share p_ck of the class. Sizes differ, unless clients
 are `balanced`: then every client has the same number of examples, and class
 proportions as near to its draw as the totals of the classes allow (see `balance`).
-Dec-SSL's clients are so: "evenly split" (Wang et al., ICLR 2023, Section C.1).
+Dec-SSL's clients are balanced: "evenly split" (Wang et al., ICLR 2023, Section C.1).
 
-This alpha is not that of `dirichlet`: here the concentration is alpha for each
+This alpha is not the alpha of `dirichlet`: here the concentration is alpha for each
 client, there it sums to alpha over the classes.
 
 Deviations:
-  alpha = 0 is the limit: each class goes to one client, uniform at random. Balanced,
-    the classes are laid end to end in random order and cut into clients: these have
-    disjoint classes where whole classes fill them, as 2 of CIFAR-10's fill each of 5.
-  Dec-SSL does not say how it has a Dirichlet draw split evenly.
+  alpha = 0 is the limit: each class goes to one client, uniform at random. For balanced
+    clients, the classes are laid end to end in random order and cut into clients. They
+    have disjoint classes if whole classes fill them, as 2 of CIFAR-10's fill each of 5.
+  Dec-SSL does not say how it splits a Dirichlet draw evenly.
 """
 
 import dataclasses
@@ -32,14 +32,14 @@ class SharesConfig:
   """Shares of each class for a given number of clients.
 
   Attributes:
-    alpha: Concentration; 0 gives each class to one client, a large one is IID.
+    alpha: Concentration; 0 gives each class to one client, a large value is IID.
     clients: Number of clients.
-    min_examples: The shares are drawn again until every client has so many; 0
-      allows clients without examples. Not of balanced clients.
+    min_examples: The shares are drawn again until every client has this many; 0 allows
+      clients without examples. Not for balanced clients.
     balanced: Whether all clients have the same number of examples.
-    examples: That number; None: as many as there are for each, so that fewer examples
-      than clients are left over. What is dealt of the classes is in the proportions of
-      all examples.
+    examples: That number; None: as many as possible, so that fewer examples than
+      clients are left over. The dealt examples have the class proportions of all
+      examples.
   """
 
   alpha: float
@@ -81,7 +81,7 @@ def build(
     The partition; every example belongs to a client, unless clients are balanced.
 
   Raises:
-    ValueError: An example is unlabelled, no draw of many gave every client
+    ValueError: An example is unlabelled, none of many draws gave every client
       `config.min_examples` examples, or there are too few for balanced clients.
 
   Source: SSFL, Experiments, "Dataset" (uniform prior); `min_require_size` of FedML.

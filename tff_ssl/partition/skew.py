@@ -8,13 +8,13 @@ that are exclusively its own.
 
 Deviations:
   The even part is spread class by class, in shares that differ by at most one example,
-    and not by one shuffle of all: the same in expectation, without its noise.
-  The paper gives each client floor(classes / clients) of its own; here the classes that
-    remain are own classes too, one each of as many clients, so that every example
-    belongs to a client.
-  With more clients than classes floor(classes / clients) is 0. Here a class is then the
-    own class of several clients, which share its exclusive part evenly and have no
-    other: as many of each class, or one more.
+    not by one shuffle of all examples: the same in expectation, without the noise.
+  The paper gives each client floor(classes / clients) classes of its own. Here the
+    remaining classes are own classes too, one each of as many clients, so that every
+    example belongs to a client.
+  With more clients than classes, floor(classes / clients) is 0. Here each client then
+    has one class of its own, and the clients of a class share its exclusive part
+    evenly. The numbers of clients of two classes differ by at most one.
 """
 
 import dataclasses
@@ -30,8 +30,8 @@ class SkewConfig:
   """How much of the data is spread evenly.
 
   Attributes:
-    beta: The paper's beta, the fraction that is: 0 gives clients with disjoint classes,
-      1 IID clients.
+    beta: The paper's beta, the fraction that is spread evenly: 0 gives clients with
+      disjoint classes, 1 IID clients.
     clients: Number of clients.
   """
 
@@ -54,7 +54,7 @@ def build(
   Args:
     config: The fraction and the number of clients.
     labels: int [n], none of them -1.
-    rng: Source of which classes are whose and which examples are spread.
+    rng: Source of the draws of each client's classes and of the examples to spread.
 
   Returns:
     The partition; every example belongs to a client.

@@ -1,16 +1,16 @@
-"""Clients that differ in how their images were taken: rotation or style by source.
+"""Clients that differ in how their images were taken: rotated or stylised by source.
 
 Wang et al. (Dec-SSL, ICLR 2023), Section B.4 and Figures 10 and 11, after Ghosh et al.,
 "An Efficient Framework for Clustered Federated Learning" (2020): the examples are dealt
 IID to K sources, and the images of source k are rotated by 2 pi k / K, or given a style
-of their own. Labels stay IID. Source 0 has its images as they are. Client k is source
-k, or sources are mixed over clients (see `mixing`): an image is changed as its source
-is, whoever holds it.
+of their own. Labels stay IID. Source 0 keeps its images as they are. Client k is source
+k, or sources are mixed over clients (see `mixing`): an image is changed by its source,
+whichever client holds it.
 
 Deviations:
   Style: the paper applies the style transfer of Geirhos et al. (2019), a network and a
     set of paintings. Here a style is a palette and a tone, see `stylise`: a function of
-    the source alone, with colours for what paintings also give textures.
+    the source alone, which changes colours only, while paintings also change textures.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,15 @@ _CHUNK = 64
 
 @dataclasses.dataclass(frozen=True)
 class RotationConfig:
-  """Sources that have their images rotated, each by an angle of its own.
+  """Sources whose images are rotated, each by its own angle.
 
   Attributes:
     clients: Number of clients, the paper's K; 1 is all data as they are.
-    sources: Number of angles (see `mixing.Mixed`, as for the next two); None: as many
-      as clients.
-    alpha: Of the sources' shares over clients of equal size, the paper's; None or 0:
-      each source is a client.
-    beta: Fraction of each source that is spread evenly, the paper's.
+    sources: Number of angles (see `mixing.Mixed`, also for alpha and beta); None: as
+      many as clients.
+    alpha: The paper's concentration of the sources' shares over clients of equal size;
+      None or 0: each source is a client.
+    beta: The paper's fraction of each source that is spread evenly.
   """
 
   clients: int
@@ -53,12 +53,12 @@ class RotationConfig:
 
 @dataclasses.dataclass(frozen=True)
 class StyleConfig:
-  """Sources that have their images in styles, each in one of its own.
+  """Sources whose images are stylised, each in its own style.
 
   Attributes:
     clients: Number of clients; 1 is all data as they are.
-    sources: See `RotationConfig`, as for the next two.
-    alpha: Of the sources' shares.
+    sources: Number of styles; see `RotationConfig`, also for alpha and beta.
+    alpha: Concentration of the sources' shares.
     beta: Fraction that is spread evenly.
   """
 
@@ -77,8 +77,8 @@ def draw(
   """Deals examples to sources, IID.
 
   Args:
-    config: With their number.
-    num_examples: Examples there are.
+    config: Says how many sources there are.
+    num_examples: Number of all examples.
     rng: Source of the shuffle.
 
   Returns:
@@ -121,8 +121,8 @@ def rotate(images: np.ndarray, source: int, num_sources: int) -> np.ndarray:
   middle_y, middle_x = (height - 1) / 2, (width - 1) / 2
   y = np.arange(height)[:, np.newaxis] - middle_y
   x = np.arange(width)[np.newaxis] - middle_x
-  # Where each pixel comes from, in images with a black frame of one pixel; what comes
-  # from farther outside comes from the frame.
+  # Where each pixel comes from, in images with a black frame of one pixel; pixels from
+  # farther outside come from the frame.
   from_y = np.clip(cos * y + sin * x + middle_y + 1, 0, height + 1)
   from_x = np.clip(cos * x - sin * y + middle_x + 1, 0, width + 1)
   top, left = np.floor(from_y).astype(int), np.floor(from_x).astype(int)
@@ -140,8 +140,8 @@ def stylise(images: np.ndarray, source: int, num_sources: int) -> np.ndarray:
 
   With u = source / num_sources: the hues of images of three channels are rotated by
   2 pi u about the grey axis, and then a pixel p in [0, 1] of any image becomes
-  p^(2^e), where e goes with u from 0 to 1 and on from -1 to 0, so that no two sources
-  have the same.
+  p^(2^e). As u grows, e goes from 0 to 1 and then from -1 to 0, so that no two sources
+  have the same e.
 
   Args:
     images: uint8 [n, H, W, C].
@@ -196,8 +196,8 @@ def change(
     held: For each source the positions of its images, int [n_k].
 
   Returns:
-    uint8 [n, H, W, C], in memory: the images as the sources have them. Those of no
-    source are as they were.
+    uint8 [n, H, W, C], in memory: the images as changed by their sources. Images of no
+    source are unchanged.
   """
   changed = np.array(images)
   for source, positions in enumerate(held):

@@ -1,4 +1,4 @@
-"""Partitions by their specification, as in `dirichlet:alpha=0.1,examples=4`.
+"""Partitions by their specification, such as `dirichlet:alpha=0.1,examples=4`.
 
   iid:examples=4            clients of 4 examples, IID
   iid:clients=5             5 clients of equal size, IID
@@ -16,12 +16,12 @@
   rotation:clients=5,alpha=0.1   the same, with rotations mixed over clients
   style:clients=5,beta=0.5       IID but for the style of images, half of each style
                                  spread evenly over the clients
-  case                      each case is a client; where cases have holders, each of
-                            these
+  case                      each case is a client, or each holder where cases have
+                            holders
   client                    the same, by another name
-  case:max_examples=6       the same, of 6 examples at most
+  case:max_examples=6       the same, of at most 6 examples
 
-The fields are those of the configuration that a kind names.
+The fields are those of the kind's configuration.
 """
 
 from collections.abc import Sequence
@@ -90,8 +90,8 @@ def parse(text: str) -> PartitionConfig:
     The configuration.
 
   Raises:
-    ValueError: The kind, a field or a value is not an allowed one, a field is
-      missing or given twice.
+    ValueError: The kind, a field or a value is not allowed, or a field is missing or
+      given twice.
   """
   kind, colon, rest = text.strip().partition(':')
   if kind not in _CONFIGS:
@@ -118,7 +118,7 @@ def parse(text: str) -> PartitionConfig:
 
 
 def _type(field: dataclasses.Field) -> type:
-  """The type of a field's value, where it has one."""
+  """The type of a field's value if it is not None."""
   return next(kind for kind in _KINDS if field.type in (kind, kind | None))
 
 
@@ -152,13 +152,13 @@ def build(
 
   Args:
     config: A configuration, or its specification as text.
-    labels: int [n], the label of each example, -1 where it has none.
-    cases: int [n], the case of each example, or who holds it, for clients by nature.
+    labels: int [n], the label of each example, -1 for none.
+    cases: int [n], the case of each example, or its holder, for natural clients.
     seed: The same seed, configuration and arrays give the same partition.
-    features: float [n, d], an encoder's features of each example, where the kind needs
+    features: float [n, d], an encoder's features of each example, if the kind needs
       them.
     names: The name of each case, in lexicographic order, for clients that are cases;
-      if there are none they are numbered.
+      without names, clients are numbered.
 
   Returns:
     The partition: no example belongs to two clients.
@@ -209,12 +209,12 @@ def source_of(
 
   Args:
     config: A configuration, or its specification as text.
-    num_examples: Examples there are.
-    seed: That `build` was given.
+    num_examples: Number of all examples.
+    seed: The seed that `build` was given.
 
   Returns:
-    int64 [num_examples], where the images are changed by sources that are mixed over
-    clients; None where they are not changed, or client k is source k.
+    int64 [num_examples], if the images are changed by sources that are mixed over
+    clients; None if they are not changed, or client k is source k.
   """
   config = parse(config) if isinstance(config, str) else config
   if not isinstance(config, _OF_SOURCES) or not mixing.is_mixed(config):

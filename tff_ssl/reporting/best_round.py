@@ -1,7 +1,7 @@
 """The round of a run that is compared: its last, or its best by the validation split.
 
-The best round is never chosen by test numbers: a maximum of these over the rounds is
-higher than the encoder is worth, the more so the more rounds were tested.
+The best round is never chosen by test numbers: their maximum over the rounds
+overestimates the encoder, the more so the more rounds were tested.
 """
 
 from collections.abc import Sequence
@@ -12,22 +12,22 @@ from tff_ssl.reporting import compare
 from tff_ssl.reporting import runs as runs_lib
 
 LAST, BEST = 'last', 'best'
-# What the names of numbers of a validation split begin with.
+# Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'
-# The number that tells which round it is.
+# Name of the number that says which round it is.
 ROUND = 'best_round'
 _ACCURACIES = ('accuracy', 'balanced_accuracy')
-# Recall of retrieval at a number, which follows; at a small one chance decides.
+# Recall of retrieval, with its k following; at a small k chance decides.
 _RECALL = 'recall_at_'
 
 
 def is_of_validation(name: str) -> bool:
-  """Returns whether a number, or a pattern of some, is of a validation split."""
+  """Returns whether a name, or a pattern of names, is of a validation split."""
   return name.startswith(VALIDATION)
 
 
 def check(at: str) -> None:
-  """Checks what names a round.
+  """Checks the choice of a round.
 
   Args:
     at: `LAST`, `BEST`, or the name of a validation number.
@@ -45,16 +45,16 @@ def check(at: str) -> None:
 
 
 def take(runs: Sequence[runs_lib.Run], at: str) -> list[runs_lib.Run]:
-  """Returns runs with the evaluation of the round that is asked for.
+  """Returns runs with the evaluation of the chosen round.
 
   Args:
     runs: The runs.
-    at: `LAST`: as they are; `BEST`: by the accuracy on the validation split that says
-      most and that all runs have, linear with the most labels, and of retrieval alone
-      recall at 10; or its name.
+    at: `LAST`: the runs as they are; `BEST`: by the most informative score on the
+      validation split that all runs have, which is linear with the most labels, or
+      recall at 10 if there is only retrieval; or the name of a score.
 
   Returns:
-    The runs with, as `evaluation`, the numbers of metrics.csv of the first of the best
+    The runs. `evaluation` has the numbers of metrics.csv of the first of the best
     rounds, its number as `best_round`, and the baselines, which have no rounds.
 
   Raises:
@@ -84,27 +84,27 @@ def take(runs: Sequence[runs_lib.Run], at: str) -> list[runs_lib.Run]:
 
 
 def _is_score(name: str) -> bool:
-  """Returns whether more is better of a number."""
+  """Returns whether a number is a score, of which more is better."""
   last = name.rpartition('/')[2]
   return last in _ACCURACIES or last.startswith(_RECALL)
 
 
 def _validated(run: runs_lib.Run) -> list[str]:
-  """Returns the scores on the validation split that a run has of some round."""
+  """Returns the names of a run's scores on the validation split in some round."""
   names = run.metrics[0] if run.metrics else {}
   return [
     name
     for name in names
     if is_of_validation(name)
     and _is_score(name)
-    # Its rounds are others than those of test numbers.
+    # Other numbers have other rounds than test numbers.
     and name.removeprefix(VALIDATION) in run.evaluation
     and any(math.isfinite(row[name]) for row in run.metrics)
   ]
 
 
 def _worth(name: str) -> tuple[bool, float, bool, int]:
-  """Orders accuracies by how much they say."""
+  """Returns a key that orders scores by how informative they are."""
   parts = name.removeprefix(VALIDATION).split('/')
   share = next((part for part in parts if part.endswith('%')), '0%').removesuffix('%')
   labels = float(share) if share.replace('.', '', 1).isdigit() else 0.0

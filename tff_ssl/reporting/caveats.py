@@ -1,4 +1,4 @@
-"""Caveats of a comparison: whether its groups can be compared, and fairly."""
+"""Caveats of a comparison: whether its groups can be compared, and compared fairly."""
 
 from collections.abc import Iterator, Sequence
 import math
@@ -47,12 +47,12 @@ _OF_MEASURES = (
   'knn_k',
   'supervised_steps',
 )
-# Budgets within this factor are one: cohorts differ by chance.
+# Budgets within this factor count as equal: cohorts differ by chance.
 _EQUAL = 1.05
 
 
 class _Budget(NamedTuple):
-  """What a run has computed; the product of the three numbers is compared."""
+  """How much a run has computed; the product of the three numbers is compared."""
 
   rounds: int
   each_round: int
@@ -60,10 +60,10 @@ class _Budget(NamedTuple):
 
 
 def _unequal_budgets(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
-  """Compares rounds times examples (or clients) a round times passes over them."""
+  """Compares rounds times examples (or clients) per round times passes over them."""
   counted = [(run, group) for group in groups for run in group.counted]
   examples = [_mean(run, 'examples') for run, _ in counted]
-  # What has been measured says more than a flag, which --participation overrides.
+  # Measured numbers say more than a flag, which --participation overrides.
   measured = all(examples)
   names: dict[_Budget, dict[str, None]] = {}
   for (run, group), seen in zip(counted, examples, strict=True):
@@ -86,7 +86,7 @@ def _unequal_budgets(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
 
 
 def _mean(run: runs_lib.Run, name: str) -> float | None:
-  """Returns the mean over rounds of what clients report under a name, if they do."""
+  """Returns the mean over rounds of a number that clients report, or None."""
   found = [
     row[column]
     for row in run.metrics
@@ -118,7 +118,7 @@ def _other_data(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
 
 
 def _measured_otherwise(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
-  """Compares what is no part of a group, for it changes nothing that is trained."""
+  """Compares flags that do not define groups, because they change no training."""
   runs = [run for group in groups for run in group.counted]
   for flag in _OF_MEASURES:
     texts = (groups_lib.text(run.flags[flag]) for run in runs if flag in run.flags)
@@ -148,13 +148,13 @@ def _identical(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
 def _is_same(one: runs_lib.Run, other: runs_lib.Run) -> bool:
   """Returns whether two runs have the same losses, and the same scores of encoders."""
   losses = [compare.by_round(run.metrics, compare.LOSS) for run in (one, other)]
-  # How many labels there were, and baselines, follow from the seed.
+  # The number of labels, and baselines, follow from the seed.
   shared = [
     name
     for name in one.evaluation.keys() & other.evaluation.keys()
     if name != 'round' and not name.startswith(('labels/', *compare.BASELINES))
   ]
-  # Few test examples have equal accuracies by chance, many losses have not.
+  # With few test examples, accuracies may be equal by chance; many losses are not.
   if not shared or not losses[0] or losses[0] != losses[1]:
     return False
   return all(one.evaluation[name] == other.evaluation[name] for name in shared)

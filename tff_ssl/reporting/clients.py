@@ -17,7 +17,7 @@ from tff_ssl.runtime import table
 
 _KEYS = ('round', table.CLIENT)
 _WIDTH, _PANEL_HEIGHT = 10.0, 2.6
-# So many clients have a colour each; of more, only their mean is told apart.
+# At most this many clients have a colour each; of more, only their mean stands out.
 _MOST_COLOURED = 7
 _COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 
@@ -32,10 +32,10 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
     folder: The run folder.
 
   Returns:
-    Each number; nothing where the run has no `clients.csv`. Blanks are left out.
+    Each number; nothing if the run has no `clients.csv`. Blanks are left out.
 
   Raises:
-    ValueError: The file is not as a run leaves it.
+    ValueError: The file is not of the form that a run writes.
   """
   path = pathlib.Path(folder) / table.CLIENTS
   numbers: Numbers = collections.OrderedDict()
@@ -43,7 +43,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
     return numbers
   try:
     text = path.read_text(encoding='utf-8')
-    # The run may be writing its last line, or have been killed in it.
+    # The run may be writing its last line, or have been killed while writing it.
     lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
@@ -65,7 +65,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
 
 
 def over_rounds(numbers: Numbers) -> Numbers:
-  """Returns the numbers that a client has for several rounds, which make a curve."""
+  """Returns the numbers that a client has for several rounds: these make a curve."""
   return collections.OrderedDict(
     (name, by_client)
     for name, by_client in numbers.items()

@@ -8,7 +8,7 @@ from tff_ssl.reporting import best_round
 from tff_ssl.reporting import compare
 
 GROUP, RUNS = 'group', 'runs'
-# Last in this order, after the evaluation.
+# Shown last, in this order, after the evaluation.
 _TITLES = {
   compare.LOSS: 'final loss',
   compare.BYTES: 'bytes in all',
@@ -17,15 +17,15 @@ _TITLES = {
 }
 _ACCURACY, _BALANCED = 'accuracy', 'balanced_accuracy'
 _RECALL = 'recall'
-# The last two of masks: intersection over union, and the share that is found.
+# The last two are of masks: intersection over union, and the share that is found.
 _SHARES = (_ACCURACY, _BALANCED, _RECALL, 'iou', 'found')
-# Recall of retrieval at a number, which follows.
+# Recall of retrieval, with its k following.
 _RECALL_AT = 'recall_at_'
-# Numbers of a single cluster's model; their mean and the best have other names.
+# Prefix of a single cluster's numbers; their mean and the best have other names.
 _OF_A_CLUSTER = 'clusters/cluster_'
 _EMPTY = '-'
 _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
-# Where classes are about of one size, the two accuracies differ by less.
+# If classes are of about the same size, the two accuracies differ by less.
 _LEAST_DIFFERENCE = 0.01
 
 
@@ -34,10 +34,10 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
 
   Args:
     rows: From `compare.rows`.
-    patterns: Names, or shell patterns such as 'linear/*'; without one, all accuracies
-      (balanced ones where they differ from them), recall at 1 of retrieval, and what
-      training cost. Recalls of classes, numbers of single clusters, and those of a
-      validation split are shown where a pattern names them.
+    patterns: Names, or shell patterns such as 'linear/*'; without any, all accuracies
+      (balanced ones if they differ from plain ones), recall at 1 of retrieval, and the
+      cost of training. Recalls of classes, numbers of single clusters, and numbers of a
+      validation split are shown only if a pattern names them.
 
   Returns:
     Names: evaluation first, in its own order.
@@ -86,7 +86,7 @@ def is_accuracy(name: str) -> bool:
 
 
 def title(name: str) -> str:
-  """Returns how a number is called in print: 'linear 10%' for linear/10%/accuracy."""
+  """Returns a number's name in print: 'linear 10%' for linear/10%/accuracy."""
   if name in _TITLES:
     return _TITLES[name]
   short = name.removesuffix(f'/{_ACCURACY}').replace(_BALANCED, 'balanced')
@@ -102,7 +102,7 @@ def cells(rows: Iterable[compare.Row], names: Sequence[str]) -> list[dict[str, s
 
   Returns:
     For each row the group, the number of runs, and the numbers as mean ± deviation;
-    the deviation is left out where there is one run.
+    the deviation is left out if there is only one run.
   """
   return [
     {
@@ -115,11 +115,11 @@ def cells(rows: Iterable[compare.Row], names: Sequence[str]) -> list[dict[str, s
 
 
 def best(rows: Sequence[compare.Row], names: Sequence[str]) -> set[tuple[int, str]]:
-  """Returns where the best number of a column stands, of columns that have one.
+  """Returns the places of the best numbers, in columns that have one.
 
-  Largest are best of accuracies and recalls, smallest of bytes and seconds; losses of
-  different objectives do not compare. Numbers that are written the same are all best;
-  baselines are not compared, nor is a single group.
+  The best accuracies and recalls are the largest, the best bytes and seconds the
+  smallest; losses of different objectives are not comparable. Numbers that are written
+  the same are all best. Baselines are not compared, nor is a single group.
 
   Args:
     rows: From `compare.rows`.
@@ -150,7 +150,7 @@ def ordered(rows: Sequence[compare.Row], name: str) -> list[str]:
 
   Args:
     rows: From `compare.rows`.
-    name: Of the number, or as `title` calls it.
+    name: The number's name, or its `title`.
 
   Raises:
     ValueError: If there is no such number.
@@ -160,7 +160,7 @@ def ordered(rows: Sequence[compare.Row], name: str) -> list[str]:
   if not own:
     usual = [number for number in names if _is_usual(rows, number)]
     raise ValueError(f'order is {name!r}; the numbers are {", ".join(usual or names)}.')
-  # A loss, or another number of which less is better.
+  # A loss, or another number that is better if smaller.
   sign = _sign(own[0]) or -1
 
   def worth(row: compare.Row) -> float:
@@ -171,9 +171,9 @@ def ordered(rows: Sequence[compare.Row], name: str) -> list[str]:
 
 
 def _sign(name: str) -> int:
-  """Returns 1 where more is better, -1 where less is, 0 where that is not known."""
+  """Returns 1 if more is better, -1 if less is, 0 if that is not known."""
   if any(part in _SHARES for part in name.split('/')):
-    # Their spread over clients is an accuracy's name with more behind.
+    # The name of their spread over clients is an accuracy's name with a suffix.
     return 0 if name.endswith('/std') else 1
   return -1 if name in (compare.BYTES, compare.SECONDS) else 0
 

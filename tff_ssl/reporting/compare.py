@@ -13,9 +13,9 @@ from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
 from tff_ssl.runtime import files
 
-# Numbers of training, to be shown with those of evaluation.json.
+# Numbers of training, which are shown with the numbers of evaluation.json.
 LOSS, BYTES, SECONDS = 'loss', 'bytes', 'seconds'
-# What names of numbers of baselines begin with in evaluation.json, and their titles.
+# Prefixes of the names of baselines' numbers in evaluation.json, and titles.
 BASELINES = {
   'random_encoder/': 'random encoder',
   'supervised_from_scratch/': 'supervised from scratch',
@@ -31,8 +31,8 @@ class Statistic:
 
   Attributes:
     mean: Arithmetic mean; NaN if a run's number is NaN.
-    deviation: Sample standard deviation (divisor count - 1); NaN for one run, and where
-      a number is infinite.
+    deviation: Sample standard deviation (divisor count - 1); NaN for one run, and if a
+      number is infinite.
     count: Number of runs.
   """
 
@@ -46,9 +46,9 @@ class Row:
   """A row of a comparison: a group, or a baseline that its runs evaluated too.
 
   Attributes:
-    name: The group's, or 'GROUP: random encoder'.
+    name: The group's name, or 'GROUP: random encoder'.
     count: Number of runs.
-    note: A word on runs that have not finished; else empty.
+    note: A note on runs that have not finished; otherwise empty.
     numbers: Statistics by the names of `evaluation.suite`, 'loss', 'bytes', 'seconds'.
     is_baseline: Whether it is a baseline, below its group.
   """
@@ -63,7 +63,7 @@ class Row:
 def statistic(values: Iterable[float]) -> Statistic:
   """Returns mean and sample deviation of one or more numbers."""
   array = np.array(list(values), np.float64)
-  # Of a single run there is none, nor where a loss is infinite; NumPy would warn of it.
+  # A single run has none, nor has an infinite loss; NumPy would warn about both.
   with np.errstate(invalid='ignore'):
     deviation = float(np.std(array, ddof=1)) if len(array) > 1 else math.nan
   return Statistic(float(np.mean(array)), deviation, len(array))
@@ -96,12 +96,12 @@ def run_numbers(run: runs_lib.Run) -> Numbers:
     run: The run.
 
   Returns:
-    Those of evaluation.json, then as far as they were recorded: `loss` of the last
-    round; `bytes`, down and up, of all rounds; `seconds` of a round, the median, since
-    some rounds wait for compilation or for other programs.
+    The numbers of evaluation.json, then, as far as they were recorded: `loss` of the
+    last round; `bytes`, down and up, of all rounds; `seconds` of a round, as a median,
+    because some rounds wait for compilation or for other programs.
   """
   numbers: Numbers = collections.OrderedDict(run.evaluation)
-  # Of the round, not of the encoder.
+  # It describes the round, not the encoder.
   numbers.pop('round', None)
   if loss := by_round(run.metrics, LOSS):
     numbers[LOSS] = next(reversed(loss.values()))
@@ -115,14 +115,14 @@ def run_numbers(run: runs_lib.Run) -> Numbers:
 def by_round(
   table: Sequence[Mapping[str, float]], name: str
 ) -> collections.OrderedDict[int, float]:
-  """Returns a column of a table; empty if there is none that holds a finite number.
+  """Returns a column of a table; empty if it is missing or has no finite number.
 
   Args:
     table: `metrics` or `system` of a run: every row has every column.
-    name: The column's name, or the last part of it, as 'loss' for 'client_work/loss'.
+    name: The column's name, or its last part, such as 'loss' for 'client_work/loss'.
 
   Returns:
-    The number by round, NaN where the cell is empty.
+    The number by round, NaN if the cell is empty.
   """
   columns = table[0] if table else {}
   if name not in columns:
@@ -137,7 +137,7 @@ def by_round(
 
 
 def bytes_by_round(run: runs_lib.Run) -> collections.OrderedDict[int, float]:
-  """Returns the bytes of each round, down and up; empty for what is not federated."""
+  """Returns the bytes of each round, down and up; empty if a run is not federated."""
   down, up = (by_round(run.metrics, f'bytes_{way}') for way in ('down', 'up'))
   return collections.OrderedDict(
     (round, down.get(round, 0.0) + up.get(round, 0.0)) for round in down | up
@@ -176,7 +176,7 @@ def _note(group: groups_lib.Group) -> str:
 def _statistics(
   runs: Sequence[Mapping[str, float]],
 ) -> collections.OrderedDict[str, Statistic]:
-  """Takes each number over the runs that have it."""
+  """Returns each number's statistic over the runs that have it."""
   names = dict.fromkeys(name for numbers in runs for name in numbers)
   return collections.OrderedDict(
     (name, statistic(numbers[name] for numbers in runs if name in numbers))

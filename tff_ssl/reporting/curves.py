@@ -15,9 +15,9 @@ from tff_ssl.reporting import runs as runs_lib
 
 ByRound = Mapping[int, float]
 
-# What curves there are of, in the order of the panels.
+# The kinds of curves, in the order of the panels.
 KINDS = ('accuracy', 'knn', 'loss', 'spread', 'bytes', 'seconds')
-# Of a few examples during training, in metrics.csv.
+# The kNN of a few examples during training, in metrics.csv.
 _ONLINE_KNN = 'online_knn/accuracy'
 
 
@@ -27,8 +27,8 @@ class Quantity:
 
   Attributes:
     title: In words, with the unit.
-    of_run: Returns the quantity of a run by round; empty where it has none.
-    axis: What the vertical axis is made for.
+    of_run: Returns the quantity of a run by round; empty if the run has none.
+    axis: What the vertical axis shows.
   """
 
   title: str
@@ -41,9 +41,9 @@ class Series:
   """A quantity of a group.
 
   Attributes:
-    rounds: int [n], increasing: those that at least one run has.
+    rounds: int [n], increasing: the rounds that at least one run has.
     mean: [n] over the runs that have the round.
-    deviation: [n], 0 where one run alone has it.
+    deviation: [n], 0 if only one run has the round.
   """
 
   rounds: np.ndarray
@@ -57,14 +57,14 @@ def quantities(
   every_accuracy: bool = False,
   kinds: Collection[str] = KINDS,
 ) -> list[Quantity]:
-  """Returns what can be drawn of these runs.
+  """Returns the quantities of these runs that can be drawn.
 
   Args:
     groups: From `groups.group`.
     names: The numbers of the table, from `columns.choose`.
-    every_accuracy: Whether each accuracy among them has a panel; else one of them has,
-      the one that says most: that most runs have, linear, with the most labels.
-    kinds: Those of `KINDS` that are wanted.
+    every_accuracy: Whether each accuracy among them has a panel; otherwise only the
+      most informative has: one that most runs have, linear, with the most labels.
+    kinds: The members of `KINDS` that are wanted.
   """
   runs = [run for group in groups for run in group.counted]
   accuracies = [
@@ -98,7 +98,7 @@ def quantities(
 
 
 def series(group: groups_lib.Group, quantity: Quantity) -> Series:
-  """Takes mean and deviation of a quantity over a group's runs, round by round."""
+  """Returns mean and deviation of a quantity over a group's runs, round by round."""
   found: dict[int, list[float]] = {}
   for run in group.counted:
     for round, value in quantity.of_run(run).items():
@@ -131,7 +131,7 @@ def _seconds(run: runs_lib.Run) -> ByRound:
 
 
 def _accuracies(runs: Sequence[runs_lib.Run], names: Sequence[str]) -> list[str]:
-  """Returns the accuracies that metrics.csv has, the one that says most first."""
+  """Returns the accuracies that metrics.csv has, the most informative first."""
 
   def worth(name: str) -> tuple[int, bool, float]:
     share = next((part for part in name.split('/') if part.endswith('%')), '0%')

@@ -1,4 +1,4 @@
-"""How far clients' models are from the global one: rows, tables and figures."""
+"""How far clients' models are from the global model: rows, tables and figures."""
 
 from collections.abc import Callable, Iterable, Sequence
 import os
@@ -25,11 +25,11 @@ class Row(NamedTuple):
   """One number.
 
   Attributes:
-    round: After which it is, from 1.
+    round: The round after which it was measured, from 1.
     quantity: `DISTANCE` or `CKA`.
     one: Whose model: `GLOBAL`, or a client's id.
     other: A client's id.
-    layer: Of the encoder.
+    layer: Layer of the encoder.
     value: The number.
   """
 
@@ -42,11 +42,11 @@ class Row(NamedTuple):
 
 
 class Study(NamedTuple):
-  """What was found of one run.
+  """The findings about one run.
 
   Attributes:
-    name: Of the run.
-    rows: Rounds in increasing order, layers in that of the encoder.
+    name: Name of the run.
+    rows: Rounds in increasing order, layers in the order of the encoder.
     map: By model, its features of the same images in a shared plane, [n, 2].
   """
 
@@ -70,7 +70,7 @@ class Study(NamedTuple):
 
 
 def total_distance(rows: Iterable[Row]) -> float:
-  """Returns d_w, the sum over layers, in the mean over pairs; NaN without a pair."""
+  """Returns d_w, the sum over layers, averaged over pairs; NaN without a pair."""
   totals: dict[tuple[str, str], float] = {}
   for row in rows:
     totals[row.one, row.other] = totals.get((row.one, row.other), 0.0) + row.value
@@ -127,10 +127,10 @@ def write_map(studies: Sequence[Study], path: str | os.PathLike[str]) -> None:
 
 
 def draw(studies: Sequence[Study]) -> figure_lib.Figure:
-  """Draws distances and similarities over rounds, and by layer after the last.
+  """Draws distances and similarities over rounds, and by layer after the last round.
 
   Args:
-    studies: At least one; layers are taken to be the same in all.
+    studies: At least one; layers are assumed to be the same in all.
 
   Returns:
     The figure of four panels, a colour for each run.

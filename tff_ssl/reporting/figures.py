@@ -18,27 +18,27 @@ from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import look
 from tff_ssl.reporting import sensitivity
 
-# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow, which
-# is faint on white. Line styles tell the groups apart in grey.
+# Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow,
+# which is faint on white. Line styles distinguish the groups in grey.
 _COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 _STYLES = ('-', '--', '-.', ':')
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 10.0, 3.1, 0.24
 _PANELS_IN_A_ROW = 2
-# Against a flag, which has few values.
+# Panels against a flag, which has few values.
 _PANELS_OVER_IN_A_ROW = 4
-# Letters beneath the axis of a panel that have room side by side.
+# Letters that fit side by side beneath the axis of a panel.
 _TICK_LETTERS = 48
-# Letters of a legend that fit in one line, and what a handle takes.
+# Letters of a legend that fit in one line, and the room that a handle takes.
 _LEGEND_LETTERS, _HANDLE_LETTERS = 135, 8
-# A series of so few rounds is drawn with its points.
+# A series of at most this many rounds is drawn with its points.
 _FEW_POINTS = 30
 # Beyond this ratio of largest to smallest, small values would lie on the axis.
 _LOGARITHMIC_FROM = 20
-# A few rounds that waited for other programs, or for a resumed run, may be above.
+# A few rounds that waited for other programs, or for a resumed run, may be off the top.
 _TIMES_PERCENTILE = 99.5
 _MARGIN = 1.05
-# As many decimals as it takes to tell the ticks apart.
+# As many decimals as needed to tell the ticks apart.
 _PER_CENT = ticker.FuncFormatter(lambda share, _: f'{100 * share:.4g}%')
 
 
@@ -69,8 +69,8 @@ def draw_over(
   """Draws numbers against a flag: a panel for each, a line for each other setting.
 
   Args:
-    flag: What lies on the horizontal axis.
-    panels: By its title, a share and its lines; each has at least one.
+    flag: The flag on the horizontal axis.
+    panels: The title of a number, which is a share, -> its lines, at least one.
 
   Returns:
     The figure.
@@ -115,7 +115,7 @@ def render(figure: figure_lib.Figure, kind: str = 'png') -> bytes:
     kind: png, svg or pdf.
   """
   buffer = io.BytesIO()
-  # It logs each table that it leaves out of the fonts of a PDF.
+  # fontTools logs each table that it leaves out of the fonts of a PDF.
   logging.getLogger('fontTools').setLevel(logging.WARNING)
   # No dates: the same numbers give the same file.
   metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(kind, {})

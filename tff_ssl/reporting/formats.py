@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-# What LaTeX would read as more than a letter.
+# Characters that mean something else in LaTeX.
 _LATEX = {
   '\\': r'\textbackslash{}',
   '{': r'\{',
@@ -20,7 +20,7 @@ _LATEX = {
 _FIRST = '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds.'
 
 Cells = Sequence[Mapping[str, str]]
-# Positions of rows with the name of a column, whose cells are bold.
+# The bold cells: position of the row, and name of the column.
 Best = Collection[tuple[int, str]]
 
 
@@ -44,7 +44,7 @@ def markdown(rows: Cells, best: Best = ()) -> str:
 
 
 def latex(rows: Cells, best: Best = ()) -> str:
-  """Lays out a table in LaTeX, by the package booktabs; arguments as of `markdown`."""
+  """Lays out a table in LaTeX with the package booktabs; arguments as in `markdown`."""
   names = list(rows[0])
   lines = [
     ' & '.join(

@@ -1,9 +1,10 @@
 """A map of images by their features, as a picture and as a page to explore.
 
-Images that an encoder finds alike lie near each other. The map is t-SNE (van der
-Maaten, Hinton. Visualizing Data using t-SNE. JMLR 2008) of the standardised features:
-near is near, but distances between groups, and their sizes, mean nothing. Neighbours
-are those of the features themselves, by cosine similarity as in kNN evaluation.
+Images with similar features are near each other. The map is t-SNE (van der Maaten,
+Hinton. Visualizing Data using t-SNE. JMLR 2008) of the standardised features: what is
+near in the map is similar, but distances between groups, and their sizes, mean nothing.
+Neighbours are taken from the features themselves, by cosine similarity as in kNN
+evaluation.
 """
 
 import base64
@@ -25,7 +26,7 @@ from tff_ssl.reporting import projection
 _NEIGHBOURS = 8
 _TILE = 48
 _PERPLEXITY = 30.0
-# Fewer have no neighbourhoods to keep: they are laid out by their principal components.
+# Fewer images have no neighbourhoods to keep: principal components lay them out.
 _FEWEST = 8
 _EXACT = 100
 # Side of a panel of the picture, and of a thumbnail in it, in pixels.
@@ -38,9 +39,9 @@ class Panel(NamedTuple):
   """One encoder's view of the images.
 
   Attributes:
-    title: Of the encoder.
-    places: float [n, 2] in [0, 1], where each image lies; y grows upwards.
-    neighbours: int [n, k], the images that are most similar, nearest first.
+    title: Title of the encoder.
+    places: float [n, 2] in [0, 1], the place of each image; y grows upwards.
+    neighbours: int [n, k], the most similar images, nearest first.
   """
 
   title: str
@@ -52,9 +53,9 @@ def panel(title: str, features: np.ndarray, seed: int = 0) -> Panel:
   """Lays images out by their features.
 
   Args:
-    title: Of the encoder.
+    title: Title of the encoder.
     features: float [n, d], finite.
-    seed: Of the layout.
+    seed: Seed of the layout.
 
   Raises:
     ValueError: There are fewer than 2 images, or a feature is not finite.
@@ -67,15 +68,15 @@ def panel(title: str, features: np.ndarray, seed: int = 0) -> Panel:
 
 
 def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
-  """Returns where each image lies, float64 [n, 2] in [0, 1].
+  """Returns the place of each image, float64 [n, 2] in [0, 1].
 
   Args:
     features: float [n, d], n at least 2.
-    seed: Of t-SNE.
+    seed: Seed of t-SNE.
   """
   x = features.astype(np.float64) - np.mean(features, axis=0, dtype=np.float64)
   deviation = np.std(x, axis=0)
-  # A feature that is the same for all tells nothing; rounding must not speak for it.
+  # A constant feature carries no information; its rounding must not be scaled up.
   x = np.where(deviation > 1e-9, x / np.maximum(deviation, 1e-9), 0.0)
   u, s, _ = np.linalg.svd(x, full_matrices=False)
   components = np.zeros([len(x), 2])
@@ -87,11 +88,11 @@ def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
       perplexity=min(_PERPLEXITY, (len(x) - 1) / 3),
       init=start.astype(np.float32),
       learning_rate='auto',
-      # Of few the exact gradient is faster.
+      # For few images the exact gradient is faster.
       method='exact' if len(x) <= _EXACT else 'barnes_hut',
       random_state=seed,
     )
-    # Of some thousand images threads spend six times as long waiting for each other.
+    # With some thousand images, threads wait for each other: six times as long.
     with threadpoolctl.threadpool_limits(1):
       places = tsne.fit_transform(x.astype(np.float32))
   low, high = places.min(axis=0), places.max(axis=0)
@@ -100,11 +101,11 @@ def layout(features: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def neighbours(features: np.ndarray, count: int = _NEIGHBOURS) -> np.ndarray:
-  """Returns the most similar other images of each, nearest first.
+  """Returns the most similar other images of each image, nearest first.
 
   Args:
     features: float [n, d]; vectors of zeros are similar to none.
-    count: k, how many; all others where there are fewer.
+    count: k, the number of neighbours; all others if there are fewer.
 
   Returns:
     int64 [n, min(k, n - 1)].
@@ -120,16 +121,16 @@ def neighbours(features: np.ndarray, count: int = _NEIGHBOURS) -> np.ndarray:
 def build_page(
   panels: Sequence[Panel], names: Sequence[str], images: np.ndarray, note: str
 ) -> str:
-  """Returns a page on which images are looked at and clicked on.
+  """Returns a page on which to look at images and click on them.
 
   Args:
-    panels: One an encoder, of the same images.
-    names: Of the n images.
+    panels: One per encoder, of the same images.
+    names: Names of the n images.
     images: uint8 [n, H, W, 1 or 3].
     note: What the images are.
 
   Returns:
-    HTML. All lies in it; nothing is loaded.
+    HTML that contains everything; nothing is loaded.
   """
   tiles = projection.make_tiles(images, _TILE)
   sprite = tf.io.encode_png(projection.make_sprite(tiles)).numpy()
@@ -146,7 +147,7 @@ def build_page(
       for each in panels
     ],
   }
-  # Names may be a stranger's: `<` ends no script where there is none.
+  # Names may come from strangers: without any `<`, they cannot end the script.
   text = json.dumps(data).replace('<', '\\u003c')
   return gallery_page.fill(
     html.escape(f'{len(names):,} images by their features'), html.escape(note), text
@@ -159,7 +160,7 @@ def draw(
   """Writes a picture of the maps, side by side.
 
   Args:
-    panels: One an encoder, of the same images.
+    panels: One per encoder, of the same images.
     images: uint8 [n, H, W, 1 or 3].
     note: What the images are.
     path: A PNG file.
@@ -167,7 +168,7 @@ def draw(
   figure = look.new(6.5 * len(panels), 7)
   axes = figure.subplots(1, len(panels), squeeze=False)[0]
   tiles = projection.make_tiles(images, _SMALL)
-  # Small images are shown as large as others.
+  # Small images are enlarged to the size of others.
   scale = max(1, _SMALL // max(tiles.shape[1:3]))
   tiles = tiles.repeat(scale, axis=1).repeat(scale, axis=2)
   for plot, each in zip(axes, panels, strict=True):

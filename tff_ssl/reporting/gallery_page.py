@@ -1,4 +1,4 @@
-"""The HTML of a gallery's page, with places for its title, note and data."""
+"""The HTML of a gallery's page, with placeholders for its title, note and data."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -135,7 +135,7 @@ def fill(title: str, note: str, data: str) -> str:
   Args:
     title: As HTML.
     note: As HTML.
-    data: JSON in which no `<` stands.
+    data: JSON without any `<`.
   """
   head, tail = _PAGE.split('@DATA@')
   return head.replace('@TITLE@', title).replace('@NOTE@', note) + data + tail

@@ -15,9 +15,9 @@ PICTURE, MATRIX = 'graph.png', 'graph.csv'
 _NODE = '#332288'
 _EDGE = '#88ccee'
 _INCHES = 5.2
-# Of an edge, in points: with the largest weight, 1/2, and at least.
+# Width of an edge, in points: at the largest weight, 1/2, and at least.
 _WIDEST, _THINNEST = 7.0, 0.6
-# Diameter of a node in points, of few and of many.
+# Diameter of a node, in points, with few nodes and with many.
 _NODE_POINTS = (26.0, 5.0)
 _FEW, _MANY = 10, 100
 _NUMBERED_NODES = 40
@@ -28,7 +28,7 @@ def write(topology: topology_lib.Topology, folder: str | os.PathLike[str]) -> No
 
   Args:
     topology: The graph.
-    folder: Of the run.
+    folder: The run folder.
 
   Raises:
     ValueError: If the run has begun with another graph.
@@ -69,7 +69,7 @@ def draw(topology: topology_lib.Topology) -> figure_lib.Figure:
 
 
 def _note(topology: topology_lib.Topology) -> str:
-  """Returns what is said below the figure."""
+  """Returns the note below the figure."""
   gap, count = topology.spectral_gap, len(topology.edges)
   note = f'{count} edge{"" if count == 1 else "s"}; spectral gap {gap:.3f}'
   if not count:
@@ -83,7 +83,7 @@ def _note(topology: topology_lib.Topology) -> str:
 def _draw_nodes(plot: axes_lib.Axes, places: np.ndarray) -> None:
   count = len(places)
   size = float(np.interp(count, (_FEW, _MANY), _NODE_POINTS))
-  # Markers have an area.
+  # The size of a marker is its area.
   x, y = places.T
   plot.scatter(x, y, s=size**2, color=_NODE, edgecolor='white', zorder=2)
   if count > _NUMBERED_NODES:
@@ -95,7 +95,7 @@ def _draw_nodes(plot: axes_lib.Axes, places: np.ndarray) -> None:
 
 
 def _places(topology: topology_lib.Topology) -> np.ndarray:
-  """Returns where the nodes are drawn, [K, 2]."""
+  """Returns the places of the nodes, [K, 2]."""
   nodes = topology.nodes
   if topology.name == topology_lib.TREE:
     return _levels(nodes)
@@ -111,7 +111,7 @@ def _circle(nodes: int) -> np.ndarray:
 
 
 def _levels(nodes: int) -> np.ndarray:
-  """Returns the places of a complete binary tree: a parent over its children."""
+  """Returns the places of a complete binary tree: each parent above its children."""
   places = []
   for k in range(1, nodes + 1):
     depth = k.bit_length() - 1

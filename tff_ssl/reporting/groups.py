@@ -1,4 +1,4 @@
-"""Groups of runs that differ in their seed alone."""
+"""Groups of runs that differ only in their seed."""
 
 import collections
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,27 +36,27 @@ NEUTRAL = (
   'worker_addresses',
 )
 _SEED = 'seed'
-# Two data sets of one name, such as two folders of images, have other examples.
+# Distinguishes data sets of the same name, such as two folders of images.
 EXAMPLES = 'examples'
 _DIGITS_OF_EXAMPLES = 8
-# Flags that together say which method a run is of, and what stands for them.
+# Flags that together name a run's method, and the name that stands for all of them.
 CHOOSERS = ('method', 'algorithm', 'objective')
 METHOD = 'method'
-# Named first, and kept where a name would be too long.
+# Named first, and kept if a name would be too long.
 _FIRST = (*CHOOSERS, 'task')
 _SINGLE = 'all runs'
-# Letters of a name, in a legend's line or the first column of a table.
+# Maximum length of a name, in a legend's line or the first column of a table.
 _LONGEST_NAME = 60
-# Letters of a label, which names a column or a line in a paper.
+# Maximum length of a label, which names a column or a line in a paper.
 _LONGEST_LABEL = 20
 
 
 class Label(NamedTuple):
-  """What names groups in place of all the flags in which they differ.
+  """Names groups in place of all the flags in which they differ.
 
   Attributes:
     of_run: A run -> its label, the same for all runs of a group.
-    flags: Those that labels tell.
+    flags: The flags that labels express.
   """
 
   of_run: Callable[[runs_lib.Run], str]
@@ -68,15 +68,15 @@ class Group:
   """Runs with the same flags and different seeds.
 
   Attributes:
-    name: The flags in which it differs from the other groups, as 'algorithm=dcco', or
-      where they are many, as few as tell the groups apart.
+    name: The flags in which it differs from the other groups, such as 'algorithm=dcco';
+      if there are many, as few as tell the groups apart.
     differing: All settings in which any two groups differ, as text by name, in the same
       order for every group; 'examples' stands for the data. A flag that these runs do
       not have is left out.
-    unnamed: Those of them that the groups' names leave out.
-    counted: The runs whose numbers are the group's: those that have finished, or all
-      where none has.
-    left_out: The others.
+    unnamed: The differing settings that the groups' names leave out.
+    counted: The runs whose numbers are the group's: those that have finished, or all if
+      none has.
+    left_out: The other runs.
   """
 
   name: str
@@ -101,13 +101,13 @@ def group(
   neutral: Collection[str] = NEUTRAL,
   label: Label | None = None,
 ) -> list[Group]:
-  """Puts runs together that differ in nothing but the seed.
+  """Groups runs that differ only in their seed.
 
   Args:
-    runs: The runs; one folder given twice counts once.
+    runs: The runs; a folder given twice counts once.
     neutral: Flags that may differ within a group.
-    label: What names the groups, in at most 20 characters; None: the flags in which
-      they differ, or their methods where these are of several programs.
+    label: Names the groups, in at most 20 characters; None: the flags in which they
+      differ, or their methods if these are of several programs.
 
   Returns:
     The groups, in the order of their first run.
@@ -155,7 +155,7 @@ def group(
 
 
 def method_label() -> Label:
-  """Returns the label by method: flags of several programs say it together."""
+  """Returns the label by method, which flags of several programs name together."""
   return Label(_method_of, CHOOSERS)
 
 
@@ -163,8 +163,8 @@ def flag_label(runs: Sequence[runs_lib.Run], flags: Sequence[str]) -> Label:
   """Returns the label by the values of flags.
 
   Args:
-    runs: All that are named.
-    flags: The flags; 'method' stands for all that say which method a run is of.
+    runs: All runs that are named.
+    flags: The flags; 'method' stands for all flags that name a run's method.
 
   Raises:
     ValueError: No run has such a flag.
@@ -194,9 +194,9 @@ def _method_of(run: runs_lib.Run) -> str:
 def _labelled(
   labels: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
-  """Returns labels of at most 20 characters, each another.
+  """Returns labels of at most 20 characters, each different.
 
-  Groups of one label are told apart by their flags, or where that is too long, by a
+  Groups with the same label are told apart by their flags or, if that is too long, by a
   number.
   """
   names = {}
@@ -220,7 +220,7 @@ def _labelled(
 
 
 def _cut(label: str, room: int = 0) -> str:
-  """Returns a label's beginning, of at most 20 characters less some room."""
+  """Returns a label's beginning, of at most 20 characters minus some room."""
   longest = _LONGEST_LABEL - room
   return label if len(label) <= longest else f'{label[: longest - 1]}…'
 
@@ -231,7 +231,7 @@ def is_finished(run: runs_lib.Run) -> bool:
 
 
 def rounds_of(run: runs_lib.Run) -> int | None:
-  """Returns the rounds that a run's flags ask for, None where they do not say."""
+  """Returns the rounds that a run's flags ask for, None if they do not say."""
   rounds = run.flags.get('rounds')
   return rounds if isinstance(rounds, int) else None
 
@@ -242,7 +242,7 @@ def seed_of(run: runs_lib.Run) -> str:
 
 
 def state_of(run: runs_lib.Run) -> str:
-  """Returns 'finished' or 'unfinished', with the round it is at."""
+  """Returns 'finished' or 'unfinished', with the round that it has reached."""
   if is_finished(run):
     return f'finished, {run.last_round:,} rounds'
   return f'unfinished, round {run.last_round:,} of {rounds_of(run):,}'
@@ -266,9 +266,9 @@ def _differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
 def _naming(settings: Sequence[Mapping[str, str]], differing: list[str]) -> list[str]:
   """Chooses the flags that name groups: all that differ, unless that is too long.
 
-  Flags that not all groups have are taken only where the others do not tell the groups
-  apart. Names that would be too long keep as few flags as tell them apart, the first
-  ones rather than the last.
+  Flags that not all groups have are used only if the others do not tell the groups
+  apart. Names that would be too long keep as few flags as tell the groups apart,
+  preferably the first ones.
   """
   shared = [flag for flag in differing if all(flag in own for own in settings)]
   naming = shared if _tells_apart(settings, shared) else differing

@@ -14,15 +14,15 @@ _DOTS_PER_INCH = 160
 
 
 def new(width: float, height: float) -> figure_lib.Figure:
-  """Makes an empty figure, of a size in inches."""
-  # Without pyplot: nothing is global, and no display is looked for.
+  """Makes an empty figure of a size in inches."""
+  # Without pyplot: nothing is global, and no display is needed.
   return figure_lib.Figure(
     figsize=(width, height), dpi=_DOTS_PER_INCH, layout='constrained', facecolor='white'
   )
 
 
 def style_axes(plot: axes_lib.Axes) -> None:
-  """Draws the axes thin, with a grid behind for the values."""
+  """Draws thin axes, with a grid for the values in the background."""
   plot.tick_params(colors=INK, length=3)
   plot.grid(axis='y', color=_GRID, lw=0.8)
   plot.set_axisbelow(True)
@@ -31,23 +31,23 @@ def style_axes(plot: axes_lib.Axes) -> None:
 
 
 def plain(name: str) -> str:
-  """Returns a name that somebody gave, for a text or a legend of a figure.
+  """Returns a user's name as it can be shown in a text or a legend of a figure.
 
-  Matplotlib reads `$...$` as a formula, which may not be one, and leaves a line out of
-  the legend whose label begins with an underscore.
+  Matplotlib reads `$...$` as a formula, which it may not be. It also leaves a line out
+  of the legend if its label begins with an underscore.
   """
   escaped = name.replace('$', r'\$')
   return f'\u200b{escaped}' if escaped.startswith('_') else escaped
 
 
 def title(figure: figure_lib.Figure, text: str, note: str) -> None:
-  """Writes what a figure shows above it, and what it was made from below."""
+  """Writes above a figure what it shows, and below it what it was made from."""
   text, note = plain(text), plain(note)
   figure.suptitle(text, color=INK, fontsize=12, fontweight='bold')
   figure.supxlabel(note, color=FAINT, fontsize=7.5)
 
 
 def save(figure: figure_lib.Figure, path: str | os.PathLike[str]) -> None:
-  """Writes a figure to a PNG file, which is made or replaced when it is whole."""
+  """Writes a figure to a PNG file, which is made or replaced when it is complete."""
   with files.atomic(path) as aside:
     figure.savefig(aside, format='png')

@@ -1,4 +1,4 @@
-"""A model card: what an encoder is, in Markdown, for whoever is handed it.
+"""A model card: what an encoder is, in Markdown, for whoever receives it.
 
 After Mitchell et al., Model Cards for Model Reporting (FAT* 2019), as far as a run
 knows it: data, method, command, results, privacy, limits, and digests of the files.
@@ -17,7 +17,7 @@ from tff_ssl.runtime import run_config
 
 NAME = 'encoder.md'
 ENCODER, _CARD, _EVALUATION = 'encoder.keras', 'encoder.json', 'evaluation.json'
-# Of `evaluation.json`; recall by class and fairness are in the file itself.
+# Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
 _BLOCK = 2**20
@@ -41,13 +41,13 @@ _NO_PRIVACY = (
 
 
 def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
-  """Writes the card of a run's encoder beside it.
+  """Writes the card of a run's encoder next to it.
 
   Args:
     folder: The run folder.
 
   Returns:
-    The file; None where the run has no encoder yet.
+    The file; None if the run has no encoder yet.
 
   Raises:
     ValueError: A file of the run is damaged.
@@ -70,11 +70,11 @@ def build(
 
   Args:
     folder: The run folder.
-    hashed: Files whose digests are listed, by the names that they are told by.
-    notes: Lines on what was made of the encoder.
+    hashed: Files whose digests are listed, by the names to show.
+    notes: Lines about what was made from the encoder.
 
   Raises:
-    ValueError: The run has no encoder, or a file of it is damaged.
+    ValueError: The run has no encoder, or a file of the run is damaged.
   """
   folder = pathlib.Path(folder)
   known = _read(folder / _CARD)
@@ -162,7 +162,7 @@ def _results(numbers: Mapping[str, Any]) -> str:
   """Returns a table of the encoder's accuracies on the test examples."""
   rows = []
   for name, value in numbers.items():
-    # Names of more parts are those of baselines, of clients or of other tasks.
+    # Names with more parts belong to baselines, clients or other tasks.
     is_own = name.count('/') <= 2 and not name.startswith(_VALIDATION)
     if is_own and name.rpartition('/')[2] in _SCORES:
       shown = f'{value:.1%}' if isinstance(value, float) else _plain(value)
@@ -203,12 +203,12 @@ def _list(lines: Iterable[str]) -> str:
 
 
 def _block(text: str) -> str:
-  # Indented: a fence could be closed by what stands in it.
+  # Indented: the text could close a fence.
   return '\n'.join(f'    {line}' for line in text.splitlines())
 
 
 def _plain(value: object) -> str:
-  """Returns a value as text that Markdown shows as it is: it may be a stranger's."""
+  """Returns a value as text that Markdown shows as it is: it may come from anybody."""
   text = ' '.join(str(value).split())
   for mark in '\\`*_[]<>|#':
     text = text.replace(mark, f'\\{mark}')

@@ -52,11 +52,11 @@ def build(
     groups: From `groups.group`.
     table: From `columns.cells`.
     caveats: From `caveats.find`.
-    curves_png: A figure as a PNG file; none where it is empty.
+    curves_png: A figure as a PNG file; empty: no figure.
     best: From `columns.best`: cells of the table that are written in bold.
 
   Returns:
-    HTML. The figure lies in it; nothing is loaded.
+    HTML that contains the figure; nothing is loaded.
   """
   count = sum(len(group.runs) for group in groups)
   heading = f'Comparison of {count} run{"s" if count != 1 else ""}'
@@ -86,8 +86,8 @@ def build(
 def command(run: runs_lib.Run) -> str:
   """Returns the command that made a run, as a shell takes it.
 
-  Where config.json does not hold it, its flags stand for it; those that are not set are
-  left out.
+  If config.json does not hold it, the run's flags take its place, without those that
+  are not set.
   """
   recorded = run.config.get('command')
   if isinstance(recorded, list) and recorded:

@@ -1,7 +1,7 @@
 """Encodings of images for TensorBoard's embedding projector.
 
 The projector finds `projector_config.pbtxt` in the folder of a run's event files. It
-names, relative to itself, the encodings (a line of numbers each), what is known about
+names, relative to itself, the encodings (one line of numbers each), what is known about
 each image (a table with a header), and the sprite: the images as tiles of one picture.
 """
 
@@ -20,7 +20,7 @@ CONFIG = 'projector_config.pbtxt'
 _SEED = 0
 _MAX_EXAMPLES = 1000
 _MAX_TILE = 32
-# Side of the largest sprite that browsers show, in pixels, as TensorBoard says.
+# Side of the largest sprite that browsers show, in pixels, according to TensorBoard.
 _MAX_SPRITE = 8192
 # Digits of an encoding: the projection is looked at, not computed with.
 _DIGITS = 4
@@ -58,17 +58,17 @@ def write(
   images: np.ndarray | None,
   examples: Mapping[str, Sequence[str]],
 ) -> None:
-  """Writes the files of a projection; the configuration last, since it names them.
+  """Writes the files of a projection; the configuration last, because it names them.
 
   Args:
-    folder: Where the event files of the run are; made when missing.
+    folder: Where the event files of the run are; made if missing.
     encodings: float [n, d], n at least 1.
     images: uint8 [n, H, W, 1 or 3]; None: there is nothing to show, and no sprite.
     examples: Columns of what is known about each example, such as its label; n values
-      each, two columns or more: of a single one the projector takes no name.
+      each. At least two columns: the projector does not read the name of a single one.
 
   Raises:
-    ValueError: The numbers of examples differ, or are none or too many.
+    ValueError: The numbers of examples differ, or are 0 or too large.
   """
   shown = [] if images is None else [len(images)]
   sizes = [len(encodings), *shown, *map(len, examples.values())]
@@ -105,7 +105,7 @@ def make_tiles(images: np.ndarray, largest: int = _MAX_TILE) -> np.ndarray:
   _, height, width, _ = images.shape
   scale = min(1.0, largest / max(height, width))
   size = max(1, round(scale * height)), max(1, round(scale * width))
-  # Each pixel is the mean of what it covers; that of whole images is the image.
+  # Each pixel is the mean of what it covers: an image that fits stays as it is.
   small = tf.image.resize(images, size, method='area').numpy()
   return np.broadcast_to(np.rint(small).astype(np.uint8), (*small.shape[:3], 3))
 
@@ -120,7 +120,7 @@ def make_sprite(tiles: np.ndarray) -> np.ndarray:
     uint8 [side * h, side * w, 3], where side is the root of n, rounded up.
 
   Raises:
-    ValueError: It would be larger than browsers show.
+    ValueError: The sprite would be larger than browsers show.
   """
   count, height, width, channels = tiles.shape
   side = math.ceil(math.sqrt(count))

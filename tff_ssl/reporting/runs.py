@@ -15,10 +15,10 @@ class Run:
   Attributes:
     folder: The run folder.
     config: Flags and versions, from config.json.
-    metrics: One dict a round, from metrics.csv, by column; NaN for an empty cell.
-    evaluation: Numbers by name, from evaluation.json; empty where the run has not come
-      to its first evaluation.
-    system: One dict a round, from system.csv, like `metrics`; empty without the file.
+    metrics: One dict per round, from metrics.csv, by column; NaN for an empty cell.
+    evaluation: Numbers by name, from evaluation.json; empty if the run has not reached
+      its first evaluation.
+    system: One dict per round, from system.csv, like `metrics`; empty without the file.
   """
 
   folder: pathlib.Path
@@ -97,7 +97,7 @@ def _read_numbers(path: pathlib.Path) -> dict[str, float]:
 def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
   try:
     text = path.read_text(encoding='utf-8')
-    # The run may be writing its last line, or have been killed in it.
+    # The run may be writing its last line, or have been killed while writing it.
     lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{path} cannot be read as CSV: {error}.') from error

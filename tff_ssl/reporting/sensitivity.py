@@ -24,11 +24,11 @@ class Axis:
   """What numbers are shown against.
 
   Attributes:
-    title: What it is called.
+    title: Name of the axis.
     flags: The flag, and flags that change with it, as the number of rounds does with
-      that of local epochs where the budget is fixed.
-    value_of: The value of a run, as text; None: that of the first flag.
-    label: What names the lines; None: the flags in which they differ.
+      the number of local epochs if the budget is fixed.
+    value_of: The value of a run, as text; None: the value of the first flag.
+    label: Names the lines; None: the flags in which they differ.
   """
 
   title: str
@@ -43,7 +43,7 @@ class Axis:
     return groups_lib.text(run.flags[self.flags[0]])
 
   def of_groups(self) -> groups_lib.Label | None:
-    """Returns what names groups, each of one value; None where lines have no label."""
+    """Returns the label of groups, each of one value; None if lines have no label."""
     if self.label is None:
       return None
     of_line = self.label.of_run
@@ -59,12 +59,12 @@ def over(
 ) -> Axis:
   """Returns the axis of a flag, and of flags that change with it.
 
-  Of values such as 'shares:alpha=0.02,clients=5' that differ in alpha alone, alpha is
-  the title, and its values are shown.
+  If values such as 'shares:alpha=0.02,clients=5' differ only in alpha, the title is
+  alpha, and its values are shown.
 
   Args:
-    flags: Their names.
-    runs: All that are compared.
+    flags: Names of the flags.
+    runs: All runs that are compared.
     label: See `Axis`.
   """
   first = flags[0]
@@ -100,11 +100,11 @@ class Line:
 
   Attributes:
     name: The flags in which the line differs from the others.
-    values: The flag's values as text, [n]: increasing where all are numbers, else in
+    values: The flag's values as text, [n]: increasing if all are numbers, otherwise in
       the order of the runs.
     mean: float [n], over the seeds.
-    deviation: float [n]; 0 of one run.
-    count: int [n], runs.
+    deviation: float [n]; 0 for one run.
+    count: int [n], number of runs.
   """
 
   name: str
@@ -151,7 +151,7 @@ def lines(runs: Sequence[runs_lib.Run], axis: Axis, number: str) -> list[Line]:
 
 
 def ordered(values: Sequence[str]) -> list[str]:
-  """Returns values as they stand on an axis: numbers by size, others as given."""
+  """Returns values in the order of an axis: numbers by size, others as given."""
   try:
     return sorted(values, key=float)
   except ValueError:
@@ -174,8 +174,8 @@ def cells(number: str, found: Sequence[Line]) -> list[dict[str, str]]:
   """Returns a table of one number: a row for each line, a column for each value.
 
   Args:
-    number: Its name.
-    found: From `lines`, of it.
+    number: The number's name.
+    found: Its lines, from `lines`.
 
   Returns:
     Mean ± deviation as text by the value; the deviation of a single run is left out.

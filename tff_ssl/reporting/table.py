@@ -17,7 +17,7 @@ def text(
   """Lays out rows as aligned plain text, without a newline at the end.
 
   Args:
-    rows: One mapping a row, from column to value.
+    rows: One mapping per row, from column to value.
     columns: Columns in their order; None for all, in the order they first appear.
     percent: Columns whose numbers are shares, shown as per cent.
     right: Columns of numbers that are text already, such as '0.5 ± 0.1'.

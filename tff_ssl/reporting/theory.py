@@ -14,7 +14,7 @@ from tff_ssl.reporting import look
 
 SELF_SUPERVISED, SUPERVISED = 'self-supervised', 'supervised'
 TOGETHER = 'together'
-# The directions that make no data, in a mean.
+# The directions that make no data, averaged.
 REST = 'rest'
 _COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
 _DARK = '#333333'
@@ -29,11 +29,11 @@ class Extremes(NamedTuple):
   """The numbers of a study that theorem and proposition bound.
 
   Attributes:
-    lost: The largest 1 - r_i of any source k and direction i but k, self-supervised.
+    lost: The largest 1 - r_i of any source k and direction i != k, self-supervised.
     lost_together: The largest 1 - r_i of all sources together, self-supervised.
-    foreign: The largest |u e_i|^2 of any source k and direction i but k, supervised.
+    foreign: The largest |u e_i|^2 of any source k and direction i != k, supervised.
     own: The least |u e_k|^2 of any source k, supervised.
-    kept: The largest r_i of any source k and direction i but k, supervised.
+    kept: The largest r_i of any source k and direction i != k, supervised.
   """
 
   lost: float
@@ -44,7 +44,7 @@ class Extremes(NamedTuple):
 
 
 def extremes(study: representability.Study) -> Extremes:
-  """Returns what the bounds are of, in one study."""
+  """Returns the numbers of one study that are bounded."""
   count = len(study.ssl)
   others = [(k, i) for k in range(count) for i in range(count) if i != k]
   return Extremes(
@@ -59,7 +59,7 @@ def extremes(study: representability.Study) -> Extremes:
 def vectors(
   study: representability.Study,
 ) -> Iterator[tuple[str, str, representability.Learned]]:
-  """Yields (learning, source, what was learned) of each objective and source."""
+  """Yields (learning, source, what was learned) for each objective and source."""
   for learning, local, together in (
     (SELF_SUPERVISED, study.ssl, study.ssl_together),
     (SUPERVISED, study.sl, study.sl_together),
@@ -70,7 +70,7 @@ def vectors(
 
 
 def rows(studies: Studies) -> list[dict[str, object]]:
-  """Returns a row for each number: of each dimension, objective, source, direction."""
+  """Returns a row for each dimension, objective, source and direction."""
   found: list[dict[str, object]] = []
   for setting, study in studies.items():
     count = setting.sources
@@ -113,7 +113,7 @@ def draw(studies: Studies) -> figure_lib.Figure:
   """Draws studies.
 
   Args:
-    studies: By their settings, which differ in the dimension alone; at least one.
+    studies: By their settings, which differ only in the dimension; at least one.
 
   Returns:
     The figure: above, the representability vectors in the largest dimension; below, the
@@ -200,7 +200,7 @@ def _over_dimensions(
   rates: Mapping[str, float],
   log: bool,
 ) -> None:
-  """Draws numbers over d, and what grows as a power of d from the first of each."""
+  """Draws numbers over d, and powers of d that begin at the first of each."""
   d = np.asarray(dimensions, np.float64)
   for place, (name, values) in enumerate(lines.items()):
     plot.plot(d, values, 'os'[place], ls='-', color=_COLORS[place], label=name)

@@ -1,26 +1,26 @@
 """Epsilon: what rounds with noise cost in differential privacy, by dp_accounting.
 
-Ilya Mironov. Renyi Differential Privacy. CSF 2017; of cohorts of a fixed size Yu-Xiang
-Wang, Borja Balle, Shiva Kasiviswanathan. Subsampled Renyi Differential Privacy and
-Analytical Moments Accountant. AISTATS 2019, theorem 27.
+Ilya Mironov. Renyi Differential Privacy. CSF 2017. For cohorts of a fixed size:
+Yu-Xiang Wang, Borja Balle, Shiva Kasiviswanathan. Subsampled Renyi Differential Privacy
+and Analytical Moments Accountant. AISTATS 2019, theorem 27.
 
 The unit of privacy is a client. How rounds are counted depends on how their cohorts are
 drawn:
 
-  - `sampling.Cohorts`, of a fixed size without replacement. The theorem for that
-    compares populations in which one client is replaced by another; a sum of clients
-    that are clipped to a norm C then changes by up to 2 C, so that noise of z C counts
-    as a multiplier of z / 2.
-  - `sampling.PoissonCohorts`, each client by a chance of its own (Poisson sampling;
+  - `sampling.Cohorts`: of a fixed size, without replacement. The theorem compares
+    populations in which one client is replaced by another. A sum over clients clipped
+    to a norm C then changes by up to 2 C, so that noise of z C counts as a multiplier
+    of z / 2.
+  - `sampling.PoissonCohorts`: each client joins independently (Poisson sampling;
     Mironov, Talwar and Zhang, "Renyi Differential Privacy of the Sampled Gaussian
     Mechanism", 2019). Populations with one client more or less are compared, a sum
     changes by up to C, and the number of clients of a round is a secret.
-  - `sampling.PassCohorts`, pass after pass through the population. Who is in a
-    cohort may be known, and does not lessen epsilon: what counts is how often a client
-    takes part, at most once a pass. Compared are populations in one of which a client
-    contributes zeros, with its number of examples and its place in the cohorts as they
-    are (zero-out, of Kairouz et al., "Practical and Private (Deep) Learning without
-    Sampling or Shuffling", ICML 2021); a sum changes by up to C.
+  - `sampling.PassCohorts`: pass after pass through the population. Who is in a cohort
+    may be known: sampling does not lower epsilon. Only how often a client takes part
+    counts, which is at most once a pass. The populations compared differ in one client,
+    which contributes zeros in one of them and keeps its number of examples and its
+    place in the cohorts (zero-out, of Kairouz et al., "Practical and Private (Deep)
+    Learning without Sampling or Shuffling", ICML 2021). A sum changes by up to C.
 """
 
 import collections
@@ -37,11 +37,11 @@ import numpy as np
 from tff_ssl.computing import checks
 from tff_ssl.runtime import sampling as sampling_lib
 
-# The library that counts and its version, for whoever checks the numbers.
+# The accounting library and its version, for readers who check the numbers.
 NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
 # How cohorts are drawn.
 FIXED, POISSON, PASSES = 'fixed', 'poisson', 'passes'
-# By how many clip norms a client moves a sum: if it is replaced, added, or zeros.
+# By how many clip norms a client that is replaced, added or zeroed moves a sum.
 _SENSITIVITY = {FIXED: 2.0, POISSON: 1.0, PASSES: 1.0}
 # dp_accounting does not use the relation for Gaussian noise without sampling (passes).
 _NEIGHBOURS = {
@@ -49,17 +49,17 @@ _NEIGHBOURS = {
   POISSON: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
   PASSES: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
 }
-# Renyi orders alpha for noise that is not Gaussian: of it only whole ones are known.
+# Renyi orders alpha for noise that is not Gaussian: only whole ones are known for it.
 _WHOLE_ORDERS = (*range(2, 64), 128, 256, 512, 1024)
-# Those that the search for noise begins with: a quarter of dp_accounting's, in a tenth
+# Orders that the search for noise begins with: a quarter of dp_accounting's, in a tenth
 # of its time. Epsilon by fewer orders is never smaller.
 _FEW_ORDERS = (1.1, 1.25, 1.5, 1.75, *range(2, 33), 40, 50, 63)
-# Noise multipliers of a round between which the search looks.
+# The search looks between these noise multipliers of a round.
 _LEAST, _MOST = 1e-2, 1e6
-# The share of a budget that the search may leave unspent, and how often it chooses
-# orders anew for that.
+# The share of a budget that the search may leave unspent, and at most how often it
+# chooses new orders to get there.
 _LEFT, _REFINED = 0.005, 5
-# How many orders on each side of the best one it takes then.
+# How many orders on each side of the best one it then takes.
 _NEAR = 4
 
 
@@ -69,17 +69,17 @@ class Terms:
 
   Attributes:
     population: N, all clients.
-    cohort: K, clients of a round, drawn without replacement; in the mean, where each
-      is drawn by itself.
+    cohort: K, clients of a round, drawn without replacement; the mean number where each
+      client joins independently.
     multipliers: By the name of what a round releases, the standard deviation of its
       noise over the clip norm.
     delta: Of (epsilon, delta); below 1 / N.
-    amplified: Whether sampling lowers epsilon (privacy amplification): only where noise
-      is Gaussian and who is in a cohort is secret. Else a client counts as if in every
-      round, or in one of each pass.
+    amplified: Whether sampling lowers epsilon (privacy amplification). It does only if
+      the noise is Gaussian and who is in a cohort is secret. Otherwise a client counts
+      as if in every round, or in one round of each pass.
     sampling: How cohorts are drawn: `FIXED`, `POISSON` or `PASSES`.
-    gaussian: Whether the noise is Gaussian. Of other noise the Renyi divergence is
-      known at whole orders alone.
+    gaussian: Whether the noise is Gaussian. The Renyi divergence of other noise is
+      known only at whole orders.
   """
 
   population: int
@@ -137,8 +137,8 @@ class Terms:
   def counted(self, rounds: Iterable[int | None]) -> int:
     """Returns in how many of the releases one client can be.
 
-    That is all of them, but for passes: there a client is in at most one round of each
-    pass, and in all releases of that round where it was repeated after a kill.
+    That is all of them, except with passes. There a client is in at most one round of
+    each pass, and in all releases of that round if it was repeated after a kill.
 
     Args:
       rounds: The round of each release, from 1; None where it is not known: any client
@@ -184,7 +184,7 @@ class Terms:
 
   @classmethod
   def from_json(cls, stored: Mapping[str, Any]) -> 'Terms':
-    """Returns the terms that `as_json` made of them; other names are left out.
+    """Returns the terms that `as_json` stored; ignores other names.
 
     Raises:
       ValueError: If a value is missing, or is of another type.
@@ -217,7 +217,7 @@ def new_accountant(
   """Returns an accountant of dp_accounting, with the relation that fits the sampling.
 
   Args:
-    orders: alpha of the Renyi divergences; dp_accounting's when None.
+    orders: alpha of the Renyi divergences; None: dp_accounting's.
     sampling: See `Terms`.
   """
   return dp_accounting.rdp.RdpAccountant(orders, _NEIGHBOURS[sampling])
@@ -227,11 +227,11 @@ class Accountant:
   """Epsilon of any number of rounds on the same terms."""
 
   def __init__(self, terms: Terms, orders: Sequence[float] | None = None):
-    """Computes the Renyi divergences of one round; those of more are multiples.
+    """Computes the Renyi divergences of one round; more rounds have multiples of them.
 
     Args:
       terms: Of each round.
-      orders: See `new_accountant`. Any give a bound; more give a better one.
+      orders: See `new_accountant`. Any orders give a bound; more give a better one.
     """
     if not terms.gaussian:
       orders = _WHOLE_ORDERS
@@ -249,7 +249,7 @@ class Accountant:
     return self._epsilon(counted)[0]
 
   def _epsilon(self, counted: int) -> tuple[float, float]:
-    """Returns epsilon, and the Renyi order that it comes from."""
+    """Returns epsilon, and the Renyi order that gives it."""
     if not counted:
       return 0.0, float(self._orders[-1])
     found, order = dp_accounting.rdp.compute_epsilon(
@@ -258,11 +258,11 @@ class Accountant:
     return float(found), float(order)
 
   def epsilon_after(self, rounds: int) -> float:
-    """Returns epsilon after so many rounds, none of them repeated."""
+    """Returns epsilon after this many rounds, none of them repeated."""
     return self.epsilon(self._terms.counted_once(rounds))
 
   def orders_near_best(self, rounds: int) -> list[float]:
-    """Returns the order that `epsilon_after` comes from, and some on each side."""
+    """Returns the order that gives `epsilon_after`, and some on each side."""
     _, best = self._epsilon(self._terms.counted_once(rounds))
     ordered = sorted(self._orders)
     place = int(np.argmin(np.abs(np.array(ordered) - best)))
@@ -304,9 +304,9 @@ def solve(
     gaussian: See `Terms`.
 
   Returns:
-    z, the multiplier of all releases of a round together: with it a run spends at most
-    the budget, and as a rule more than 99 % of it. dp_accounting's orders begin above 1
-    and end at 1,024: of a budget whose best order lies beyond them, more may be left.
+    z, the multiplier of all releases of a round together. With it a run spends at most
+    the budget, and usually more than 99 % of it. dp_accounting's orders begin above 1
+    and end at 1,024: if the best order is beyond them, more of the budget may be left.
 
   Raises:
     ValueError: If a number is out of range, or no noise is enough.
@@ -338,8 +338,8 @@ def solve(
       )
   z = least(_FEW_ORDERS, low, high, 1.01)
   for _ in range(_REFINED):
-    # By all orders, as a run's spending is counted. The search goes on with the best of
-    # them and those next to it.
+    # By all orders, as a run's spending is counted. The search continues with the best
+    # order and its neighbours.
     full = accountant(z, None)
     if full.epsilon_after(rounds) >= (1 - _LEFT) * epsilon:
       break

@@ -1,4 +1,4 @@
-"""Alarms: warnings on the terminal when the metrics show that a run goes wrong."""
+"""Alarms: warnings on the terminal when the metrics show that a run is going wrong."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import sys
@@ -34,10 +34,10 @@ class Alarms:
 
 
 class MixingAlarm:
-  """Warns when clients keep all of their own networks, or none in a whole run.
+  """Warns when clients keep all of their own networks, or none in an entire run.
 
   Clients mix their networks with the global ones by mu, the share of their own. A
-  round's metrics have the mean over clients that have taken part before.
+  round's metrics hold the mean of mu over clients that have taken part before.
   """
 
   def __init__(
@@ -48,7 +48,7 @@ class MixingAlarm:
     Args:
       all_kept: The warning in the first round with mu = 1 for every returning client;
         None: there is none.
-      none_kept: The warning after a run in which mu was 0 throughout.
+      none_kept: The warning after a run in which mu was always 0.
       stream: Where to warn; None: stderr.
     """
     self._all_kept = all_kept
@@ -58,7 +58,7 @@ class MixingAlarm:
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics."""
     mu, returning = (metrics_lib.find(metrics, name) for name in (_MU, _RETURNING))
-    # The mean of ones may be rounded.
+    # A mean of ones may be rounded.
     if self._all_kept and mu is not None and returning and mu >= 1 - 1e-6:
       tqdm.tqdm.write(f'warning: in round {round} {self._all_kept}', file=self._stream)
       self._all_kept = None
@@ -84,7 +84,7 @@ class CollapseAlarm:
     """Watches nothing yet.
 
     Args:
-      threshold: Of `encoding_std`, which goes from about 1 (spread out) to 0.
+      threshold: Of `encoding_std`, which ranges from about 1 (spread out) to 0.
       stream: Where to warn; None: stderr.
     """
     self._threshold = threshold
@@ -97,11 +97,11 @@ class CollapseAlarm:
     if spread is None:
       return
     if metrics_lib.find(metrics, _EXAMPLES) == 0:
-      # The 0 of a round without examples says nothing.
+      # The spread of 0 in a round without examples says nothing.
       return
     collapsed = spread < self._threshold
     if collapsed and not self._collapsed:
-      # By tqdm, for a progress bar may stand on the line.
+      # By tqdm, because a progress bar may be on the line.
       tqdm.tqdm.write(
         f'warning: in round {round} the spread of the encodings is {spread:.3g}, under '
         f'{self._threshold:g}: they may have collapsed to a point',

@@ -4,19 +4,21 @@ Galen Andrew, Peter Kairouz, Sewoong Oh, Alina Oprea, H. Brendan McMahan, Vinith
 Suriyakumar. One-shot Empirical Privacy Estimation for Federated Learning. 2023
 (arXiv 2302.03098).
 
-A canary sends a random direction, a thousand times longer than the clip norm: whoever
+A canary sends a random direction, a thousand times longer than the clip norm. Whoever
 knows the direction looks for it in what was released. In many dimensions canaries are
-nearly orthogonal, so that one release is as many tests as it has canaries; directions
-that nobody sent tell how the score looks without one. How well the two are told apart
-bounds epsilon from below: a bound above what is claimed says that something is broken,
-as a clip or the noise. One below says nothing of what an audit does not try.
+nearly orthogonal, so that one release is as many tests as it has canaries. Directions
+that nobody sent show the scores of absent canaries. How well the two kinds of scores
+can be told apart bounds epsilon from below. A bound above the claim says that something
+is broken, such as a clip or the noise. A bound below it says nothing about what an
+audit does not try.
 
-What is audited is the aggregation as the builder makes it, packs of clients included,
-and not a training: one value, one round, no cohort drawn. `Finding.claimed` is the
-epsilon of that.
+The audit covers the aggregation as the builder makes it, packs of clients included, and
+not a training: one value, one round, no cohort drawn. `Finding.claimed` is the epsilon
+of this one release.
 
-Deviations: the paper looks at the final model of a training and fits Gaussians to its
-scores; here are single releases, the fit is `estimate`, and the bound needs no fit.
+Deviations: the paper scores the final model of a training and fits Gaussians to the
+scores. Here single releases are scored, the fit is `estimate`, and the bound needs no
+fit.
 """
 
 import collections
@@ -51,13 +53,13 @@ class Canaries:
 
   Attributes:
     clients: Canaries of a round.
-    rounds: How many rounds there are, each with new canaries.
+    rounds: Number of rounds, each with new canaries.
     dimension: Of their directions: many times `clients`.
-    absent: Directions of a round that no client sends, to compare with.
+    absent: Directions of a round that no client sends, for comparison.
     num_packs: TFF values that the clients are packed into; 0: each client is one.
     seed: Of the directions.
     silent: Further clients of a round, which send zeros. Where clients add the noise,
-      canaries and these together must be as many as all of the noise takes.
+      canaries and silent clients together must be as many as all of the noise takes.
   """
 
   clients: int = 200
@@ -86,7 +88,7 @@ class Finding:
 
   Attributes:
     claimed: Epsilon by the noise multiplier, for one client more or less.
-    lower_bound: What epsilon is at least, with 95 % confidence.
+    lower_bound: Epsilon is at least this, with 95 % confidence.
     estimate: Epsilon of two Gaussians fitted to the scores, as in the paper.
     delta: Of all three.
   """
@@ -112,8 +114,8 @@ def audit(
   """Audits what an aggregation does with updates, in the open TFF context.
 
   Args:
-    aggregation: A private one, with the noise of each release.
-    noise_multiplier: The one that is claimed.
+    aggregation: A private one, with noise stated for each release.
+    noise_multiplier: The claimed one.
     clip_norm: Of updates.
     delta: Of (epsilon, delta).
     canaries: How the audit is made; None: the defaults.
@@ -168,7 +170,7 @@ def scores(
     data = _data(sent, canaries.num_packs)
     state = process.next(state, data).state
     weights = process.get_model_weights(state).trainable
-    # The mean over clients of one example each, as a sum again.
+    # Turns the mean over clients of one example each back into a sum.
     released = examples / clip_norm * np.asarray(weights[_DIRECTION], float)
     inside.append(present @ released)
     outside.append(absent @ released)
@@ -176,7 +178,7 @@ def scores(
 
 
 def _algorithm(dimension: int) -> phases.Algorithm:
-  """Returns rounds whose clients send their directions; the model is their mean."""
+  """Returns an algorithm whose clients send their directions; the model is the mean."""
 
   def initial():
     zeros = collections.OrderedDict([(_DIRECTION, tf.zeros([dimension]))])
@@ -210,7 +212,7 @@ def _directions(
 
 
 def _data(directions: np.ndarray, num_packs: int) -> list[tf.data.Dataset]:
-  """Returns the data of clients of one example each."""
+  """Returns the data of clients with one example each."""
   fields = [
     collections.OrderedDict(
       [(_DIRECTION, part), ('example_id', np.arange(len(part), dtype=np.int64))]
@@ -227,14 +229,15 @@ def lower_bound(
 ) -> float:
   """Bounds epsilon from below, by how well scores tell present canaries from absent.
 
-  A threshold is chosen on half of the scores; on the other half, whoever guesses
-  'present' above it is right with probability TPR and wrong with FPR, and
-  (epsilon, delta)-privacy has TPR <= e^epsilon FPR + delta. Both are bounded by Clopper
-  and Pearson (as in Nasr et al., "Adversary Instantiation", S&P 2021).
+  A threshold is chosen on half of the scores. On the other half, guessing 'present'
+  above the threshold is right with probability TPR and wrong with probability FPR, and
+  (epsilon, delta)-privacy implies TPR <= e^epsilon FPR + delta. Both probabilities are
+  bounded by Clopper and Pearson (as in Nasr et al., "Adversary Instantiation", S&P
+  2021).
 
   Args:
-    inside: Scores of canaries that were there, at least two.
-    outside: Of those that were not, at least two.
+    inside: Scores of canaries that were present, at least two.
+    outside: Scores of canaries that were absent, at least two.
     delta: Of epsilon.
     confidence: Of the bound.
 
@@ -266,7 +269,7 @@ def _bound(
 
 
 def gaussian_epsilon(shift: float, delta: float) -> float:
-  """Returns epsilon at which two normal distributions of equal width are private.
+  """Returns the epsilon at which two normal distributions of equal width are private.
 
   Args:
     shift: mu, the distance of their means in standard deviations: 1 / z for one client
@@ -285,5 +288,5 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
 
   if shift <= 0 or excess(0.0) <= 0:
     return 0.0
-  # A normal tail beyond 40 standard deviations is nothing.
+  # A normal tail beyond 40 standard deviations is negligible.
   return float(optimize.brentq(excess, 0.0, shift * shift / 2 + 40 * shift))

@@ -1,14 +1,15 @@
-"""A batch of tasks for several hosts: who does which, what is repeated, the results.
+"""A batch of tasks for several hosts: which host does which, repeats, and results.
 
 Pure bookkeeping, without threads: `hosts` holds a lock around every call. Results are
-kept by the place of their task, so that nothing depends on when they came or from whom.
+kept by the index of their task, so that nothing depends on when they came or from which
+host.
 """
 
 import collections
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-# After so many errors of one task the batch fails.
+# The batch fails after this many errors of one task.
 TRIES = 3
 
 Task = Callable[[], Any]
@@ -31,8 +32,8 @@ class Batch:
 
     Args:
       tasks: Each may be done by any host, and more than once.
-      max_losses: How many hosts may be lost while they do one task; after more of them
-        the batch fails, for the task may be what ends them.
+      max_losses: How many hosts may be lost while they do one task. If more are lost,
+        the batch fails because the task itself may end them.
     """
     self.tasks = tasks
     self.repeated = 0
@@ -70,20 +71,20 @@ class Batch:
   ) -> int | None:
     """Gives a host its next task, if there is one for it.
 
-    Where no task waits, it may be one that another host is doing: if that host has not
-    answered for some seconds, or takes so much longer than others did that it may never
-    end. That host keeps it too; the result that comes first counts.
+    If no task waits, the host may get a task that another host is doing: if that other
+    host has not answered for some seconds, or takes so much longer than others did that
+    it may never end. The other host keeps the task too; the first result counts.
 
     Args:
       host: The host that asks.
       connected: All hosts that have a connection.
-      silent: Those of them that have not answered for some seconds.
+      silent: Connected hosts that have not answered for some seconds.
       now: The time, in seconds.
       patience: Seconds that any task may take. A task that takes longer is given to a
         second host after three times the longest of the batch so far.
     """
     for place in self._pending:
-      # A host that has failed at a task gets it again only where there is no other.
+      # A host that has failed at a task gets it again only if there is no other host.
       tried = self._failed[place]
       if host not in tried or not set(connected) - set(tried):
         self._pending.remove(place)
@@ -118,7 +119,7 @@ class Batch:
     self._again(place)
 
   def failed(self, place: int, host: str, error: BaseException) -> None:
-    """Puts a task back that a host answered with an error."""
+    """Puts back a task that a host answered with an error."""
     if not self._is_released(place, host):
       return
     self._failed[place].append(host)
@@ -132,7 +133,7 @@ class Batch:
     self._again(place)
 
   def running(self) -> Mapping[int, Collection[str]]:
-    """Returns the hosts that are doing each task, by its place."""
+    """Returns the hosts that are doing each task, by the task's index."""
     return {place: tuple(who) for place, who in self._running.items() if who}
 
   def _give(self, place: int, host: str, now: float) -> int:

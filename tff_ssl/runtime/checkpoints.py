@@ -1,9 +1,9 @@
 """Checkpoints: the state after a round, as one `.npz` file.
 
-Not `tff.program.FileProgramStateManager`: it is sound under SIGKILL (a SavedModel made
-aside and renamed), but builds a graph and a variable per array at every save. For a
-state of 120 arrays that took 0.7 s, and memory drifted up by about 4 MiB a save; an
-`.npz` file took 37 ms, can be read without TensorFlow, and names its arrays.
+`tff.program.FileProgramStateManager` is not used. It is safe under SIGKILL (it makes a
+SavedModel aside and renames it), but builds a graph and a variable per array at every
+save. For a state of 120 arrays that took 0.7 s, and memory grew by about 4 MiB a save.
+An `.npz` file took 37 ms, can be read without TensorFlow, and names its arrays.
 """
 
 import collections
@@ -33,10 +33,10 @@ class Checkpoints:
   """The checkpoints of one run; the newest two are kept."""
 
   def __init__(self, folder: str | os.PathLike[str]):
-    """Uses the folder, made when missing, which one process writes to at a time.
+    """Uses the folder, which is made when missing.
 
     Args:
-      folder: Where the files are.
+      folder: Where the files are. One process at a time may write to it.
     """
     self._folder = pathlib.Path(folder)
     self._folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ class Checkpoints:
     Args:
       round: The round after which the state holds; 0 is the initial state.
       state: A nest of tuples, named tuples, lists and mappings of arrays.
-      about: What else is stored with it, for `about` to return; JSON values.
+      about: JSON values to store with it, which `about` returns.
     """
     arrays = {name: np.asarray(leaf) for name, leaf in named_leaves(state).items()}
     text = json.dumps({_ROUND: round, **(about or {})})
@@ -101,10 +101,10 @@ class Checkpoints:
       round: One of `rounds()`.
 
     Returns:
-      Values by name; none of a file of earlier code, which stored nothing.
+      Values by name; empty for a file of earlier code, which stored nothing.
 
     Raises:
-      ValueError: If the file is unreadable, or is that of another round.
+      ValueError: If the file is unreadable, or belongs to another round.
     """
     path = self._path(round)
     stored = _read(path, _ABOUT).get(_ABOUT)
@@ -167,8 +167,8 @@ def _rounds(folder: pathlib.Path) -> list[int]:
 def _read(path: pathlib.Path, start: str = '') -> dict[str, np.ndarray]:
   """Returns the arrays whose names begin with `start`, in the order of the file."""
   try:
-    # `zipfile` first: `np.load` takes other kinds of files too, and this one may be a
-    # stranger's.
+    # `zipfile` first: `np.load` also takes other kinds of files, and this one may come
+    # from a stranger.
     with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
       return {name: archive[name] for name in archive.files if name.startswith(start)}
   except files.NPZ_ERRORS as error:

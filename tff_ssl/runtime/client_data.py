@@ -11,7 +11,7 @@ import tensorflow_federated as tff
 from tff_ssl.partition import ids as ids_lib
 from tff_ssl.partition import positions as positions_lib
 
-# The first field of an element, as a rule.
+# Usually the first field of an element.
 IMAGE = 'image'
 _EXAMPLE_ID, _LABEL = 'example_id', 'label'
 
@@ -20,18 +20,17 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
   """A `tff.simulation.datasets.ClientData` over arrays, in memory or memory-mapped.
 
   An element is an OrderedDict of `image` (uint8 [H, W, C]), `example_id` (int64 [])
-  and, where there are labels, `label` (int32 []). In place of images clients may hold
-  any named numbers, such as the `features` of a table or of a frozen encoder (float32
+  and, if there are labels, `label` (int32 []). Instead of images clients may hold any
+  named numbers, such as the `features` of a table or of a frozen encoder (float32
   [d]), or `left` and `right` of two modalities.
 
-  A client's data set is `from_tensor_slices` of its rows without options. Of the ways
-  to hand 64 clients of 4 images to TFF it is the cheapest: 13 ms to build and 30 ms to
-  send and execute, against 330 ms and 45 ms for `from_tensors(...).unbatch()`;
-  switching off autotuning and optimisation changes nothing where the examples are read
-  as one batch.
+  A client's data set is `from_tensor_slices` of its rows without options. This is the
+  cheapest way to hand 64 clients of 4 images to TFF: 13 ms to build and 30 ms to send
+  and execute, against 330 ms and 45 ms for `from_tensors(...).unbatch()`. Switching off
+  autotuning and optimisation changes nothing if the examples are read as one batch.
 
-  What a client costs does not depend on how many there are: its positions are found by
-  its id, and of the arrays its rows alone are read.
+  A client's cost does not depend on the number of clients: its positions are found by
+  its id, and only its rows of the arrays are read.
   """
 
   def __init__(
@@ -46,12 +45,12 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
 
     Args:
       fields: What networks read, by name: `image`, uint8 [N, H, W, C], or other numbers
-        [N, ...]; an array alone is the field called `field`. The memory map of a file
-        stays one.
+        [N, ...]. A single array is the field called `field`. A memory map of a file
+        remains a memory map.
       example_id: int64 [N], no value twice.
       partition: Client id -> int64 [n] positions into the arrays; n may be 0.
       label: int32 [N], or None for unlabelled data.
-      field: Name of the one field, where `fields` is an array.
+      field: Name of the only field, if `fields` is an array.
 
     Raises:
       ValueError: If lengths, types or positions do not fit together.
@@ -76,7 +75,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
 
   @property
   def ids(self) -> ids_lib.Ids:
-    """The same ids; of a large population each is made when it is asked for."""
+    """The same ids; in a large population each is made only when it is read."""
     return self._partition.client_ids
 
   @property
@@ -108,16 +107,16 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
   def examples(self, positions: np.ndarray) -> collections.OrderedDict[str, np.ndarray]:
     """Returns the examples at some positions as arrays, of one client or of many.
 
-    The rows are read in the order given. Sorting them first gains nothing: it took
-    twice as long where a memory map was in the page cache (448 rows of 3 KB: 0.45 ms
-    against 0.27 ms), and as long as before where it had to be read from the disk.
+    The rows are read in the order given. Sorting them first gains nothing: with a
+    memory map in the page cache it took twice as long (448 rows of 3 KB: 0.45 ms
+    against 0.27 ms), and just as long when the rows had to be read from the disk.
 
     Args:
       positions: int [n], into the arrays.
 
     Returns:
       `image` uint8 [n, H, W, C] (or the fields in its place), `example_id` int64 [n]
-      and, where there are labels, `label` int32 [n]: contiguous copies.
+      and, if there are labels, `label` int32 [n]: contiguous copies.
 
     Raises:
       ValueError: If positions are not integers [n] within the arrays.
@@ -138,7 +137,7 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
       values: Client id -> number; clients that are not named have 0.
 
     Raises:
-      ValueError: If there is such a field, or no such client.
+      ValueError: If the field exists already, or a client does not exist.
     """
     numbers = np.zeros(len(self._arrays[_EXAMPLE_ID]), np.int32)
     for client_id, value in values.items():
@@ -191,9 +190,9 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     """A traceable function from a client id to its data set.
 
     The id is only known when the graph runs, so all arrays become constants of the
-    graph, as in `tff.simulation.datasets.TestClientData`: for `dataset_computation`,
-    `preprocess` and `create_tf_dataset_from_all_clients` on data that fit in a graph
-    (2 GB). `create_tf_dataset_for_client` needs none of it.
+    graph, as in `tff.simulation.datasets.TestClientData`. Use it for
+    `dataset_computation`, `preprocess` and `create_tf_dataset_from_all_clients` on data
+    that fit in a graph (2 GB). `create_tf_dataset_for_client` does not need it.
     """
     arrays, client_ids = self._arrays, self.client_ids
     together, starts = self._partition.together, self._partition.starts
@@ -222,8 +221,8 @@ def cohort(
 ) -> list[tf.data.Dataset]:
   """Returns the data sets of a cohort, in the sorted order of the ids.
 
-  Sums over clients are taken in the order of the list: with one order for one set of
-  clients, the floating-point result does not depend on how the set was drawn.
+  Sums over clients are taken in the order of the list. One fixed order for each set of
+  clients makes the floating-point result independent of how the set was drawn.
 
   Args:
     client_data: Any client data.

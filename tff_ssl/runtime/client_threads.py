@@ -10,9 +10,10 @@ Function = Callable[[Any, int], Any]
 
 
 class ClientThreads:
-  """A few threads a device; client k is computed on device k modulo their number.
+  """A few threads per device; client k runs on device k modulo the number of devices.
 
-  They are daemons: one that is deep in a computation does not keep the process.
+  The threads are daemons: one that is deep in a computation does not keep the process
+  alive.
   """
 
   def __init__(self, num_devices: int, threads_per_device: int):
@@ -43,8 +44,8 @@ class ClientThreads:
       values: One for each client.
 
     Raises:
-      Exception: What the first of the clients that failed has raised; clients that had
-        not begun by then are not computed.
+      Exception: The error of the failed client that comes first in the order. Clients
+        that have not begun when one fails are not computed.
     """
     job = _Job(function, len(values))
     for k, value in enumerate(values):
@@ -52,7 +53,7 @@ class ClientThreads:
     return job.results()
 
   def stop(self) -> None:
-    """Ends the threads once what is queued is done."""
+    """Ends the threads once all queued work is done."""
     for tasks in self._queues:
       for _ in self._threads:
         tasks.put(None)
@@ -98,5 +99,5 @@ class _Task:
 def _work(tasks: 'queue.SimpleQueue[_Task | None]', device: int) -> None:
   while (task := tasks.get()) is not None:
     task.run(device)
-    # While it waits, the thread must not keep a client's value in memory.
+    # While the thread waits, it must not keep a client's value in memory.
     del task

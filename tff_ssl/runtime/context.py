@@ -1,4 +1,4 @@
-"""Opens TFF's execution contexts: of a worker, of this process, of many hosts.
+"""Opens TFF's execution contexts: of a worker, of this process, or of many hosts.
 
 Typical use::
 
@@ -8,11 +8,11 @@ Typical use::
     ...
     print(execution.memory())
 
-Inside, every TFF computation called from this thread runs on the worker; afterwards the
-worker is gone, and a computation called by mistake fails instead of starting another.
+Inside, every TFF computation called from this thread runs on the worker. Afterwards the
+worker is gone: a computation called by mistake fails instead of starting another one.
 
-`in_process` has no worker: computations run in this process, as TensorFlow's sessions.
-`hosts` has computations executed by workers on many machines.
+`in_process` has no worker: computations run in this process, as TensorFlow sessions.
+`hosts` lets workers on many machines execute computations.
 """
 
 from collections.abc import Sequence
@@ -45,16 +45,16 @@ def local(
   Args:
     concurrency: Clients executed at the same time; None: the number of cores this
       process may use.
-    intra_op_threads: Threads per TensorFlow operation in the worker. One is best where
-      clients are small and as many run at once as there are cores; raise it where few
-      clients with large batches make a round.
+    intra_op_threads: Threads per TensorFlow operation in the worker. One is best if
+      clients are small and as many run at once as there are cores; raise it if a round
+      has few clients with large batches.
     worker_address: 'host:port' of a worker that runs elsewhere (`binaries.worker`) and
-      is left alone; None: start one here. It must have as many threads per operation.
+      is left running; None: start one here. It must use as many threads per operation.
       It has no authentication: use a trusted network.
     log_path: File for the started worker's output; None: kept only while it runs.
     optimize_graphs: Whether TensorFlow's Grappler optimizes a computation before its
-      first call. That takes seconds, and makes each round faster: leave it out where
-      few small rounds are run, as in tests.
+      first call. That takes seconds, and makes each round faster: switch it off for a
+      few small rounds, as in tests.
 
   Returns:
     The open context.
@@ -62,8 +62,8 @@ def local(
   Raises:
     ValueError: If an argument is out of range, or a worker elsewhere has settings that
       give other numbers.
-    RuntimeError: If the worker does not start, or ends; a `worker.LostError`, also of
-      later calls, when it has died or has not answered for too long.
+    RuntimeError: If the worker does not start, or ends. It is a `worker.LostError`, in
+      later calls too, if the worker has died or has not answered for too long.
     ConnectionError: If nothing answers at the address.
   """
   concurrency = _checked(concurrency, intra_op_threads)
@@ -91,16 +91,16 @@ def in_process(
   """Makes this process TFF's default execution context.
 
   The result is a context manager; without `with`, call `close()`. On the CPU the
-  numbers are those of `local` with the same arguments, to the bit.
+  numbers equal those of `local` with the same arguments, to the bit.
 
   Args:
     device: 'cpu'; 'gpu', all that TensorFlow sees; a list of names of TensorFlow's
-      devices; None: the GPUs where there are some, else the CPU. Of several devices
-      each computes a client (or pack) in turn.
-    concurrency: Clients computed at the same time on each device; None: on a GPU 1, on
-      CPUs together the number of cores this process may use.
+      devices; None: the GPUs if there are any, otherwise the CPU. Several devices
+      compute clients (or packs) in turn.
+    concurrency: Clients computed at the same time on each device; None: 1 on a GPU; on
+      all CPUs together, the number of cores this process may use.
     intra_op_threads: Threads per TensorFlow operation, see `local`. Everything else in
-      this process has TensorFlow's own.
+      this process uses TensorFlow's own threads.
     optimize_graphs: See `local`.
 
   Returns:
@@ -136,25 +136,26 @@ def hosts(
 ) -> contexts.HostsContext:
   """Makes workers on many machines TFF's default execution context.
 
-  The result is a context manager; without `with`, call `close()`. Whatever TFF
-  computation is called inside is executed by one of the hosts, and by another if that
-  one dies, freezes or answers with garbage. For the clients of a round to be shared out
-  among all of them, have the process run in parts::
+  The result is a context manager; without `with`, call `close()`. Each TFF computation
+  called inside is executed by one of the hosts, and by another if that host dies,
+  freezes or answers with garbage. To share the clients of a round among all hosts, run
+  the process in parts::
 
     with context.hosts(['a:1', 'b:1'], trusts_network=True):
       process = parted.in_parts(dcco.build_dcco(...), parts=8)
       state = process.initialize()
       state, metrics = process.next(state, cohort)
 
-  The numbers are those of the same process in as many parts in any other context, to
-  the bit if the processors are of one kind, whichever hosts there are and in whatever
-  order they answer.
+  The numbers equal those of the same process in as many parts in any other context, to
+  the bit if the processors are of one kind. They do not depend on which hosts there are
+  or on the order of their answers.
 
   Args:
-    addresses: 'host:port' of each worker; see `binaries.worker`. They are left alone.
+    addresses: 'host:port' of each worker; see `binaries.worker`. The workers are left
+      running.
     timeout: Seconds after which a host that does not answer is given up. Hosts answer
-      while they compute, for however long.
-    trusts_network: Whether addresses may be those of other machines: TFF's workers
+      while they compute, however long that takes.
+    trusts_network: Whether addresses of other machines are allowed: TFF's workers
       execute what anyone sends them, and nothing is encrypted.
     optimize_graphs: See `local`.
 
@@ -162,9 +163,9 @@ def hosts(
     The open context.
 
   Raises:
-    ValueError: If an argument is out of range, an address not allowed, or a host has
+    ValueError: If an argument is out of range, an address is not allowed, or a host has
       settings that give other numbers.
-    ConnectionError: If no host answers; later, from any call, if none is left.
+    ConnectionError: If no host answers; later, from any call, if no host is left.
   """
   hosts_lib.check_addresses(addresses, trusts_network)
   return contexts.HostsContext(hosts_lib.Hosts(addresses, timeout, optimize_graphs))
@@ -173,7 +174,7 @@ def hosts(
 def remove_default() -> None:
   """Removes the default context that `import tensorflow_federated` has set.
 
-  For programs that may end without having opened a context of ours: TFF's own would
-  leave a worker behind, and complains when it is deleted as the interpreter ends.
+  For programs that may end without having opened one of our contexts: TFF's own context
+  would leave a worker behind, and complains when the interpreter deletes it at exit.
   """
   tff.test.set_no_default_context()

@@ -1,7 +1,7 @@
 """The execution contexts that `context` opens, and how each ends.
 
-A context belongs to the process that opened it. In a fork of that process, where none
-of its threads are, it refuses at once and ends nothing.
+A context belongs to the process that opened it. A fork of that process has none of its
+threads: there the context refuses every call at once and ends nothing.
 """
 
 import collections
@@ -31,8 +31,8 @@ _RECONNECT_SECONDS = 20.0
 
 # TFF's default context is per thread.
 _threads = threading.local()
-# The default context as this module is imported: that of `import tensorflow_federated`,
-# unless the program has set its own before.
+# The default context when this module is imported: that of `import
+# tensorflow_federated`, unless the program has set its own before.
 _OF_IMPORT = tff.framework.get_context_stack().current
 
 
@@ -40,7 +40,7 @@ class Context:
   """An open execution context; see `context.local` and its siblings.
 
   Attributes:
-    tff_context: What TFF is given.
+    tff_context: The context that TFF uses.
   """
 
   def __init__(self, context: tff.framework.SyncContext):
@@ -56,11 +56,11 @@ class Context:
 
   @property
   def worker_pid(self) -> int | None:
-    """Process id of the worker, None where it runs elsewhere or there is none."""
+    """Process id of the worker; None if it runs elsewhere or there is none."""
     return None
 
   def memory(self) -> collections.OrderedDict[str, float]:
-    """Returns resident MiB now of `driver` and, when it is ours, `worker`."""
+    """Returns the current resident MiB of `driver` and, if it is ours, `worker`."""
     return resources.memory(self._pids())
 
   def peak_memory(self) -> collections.OrderedDict[str, float]:
@@ -72,10 +72,10 @@ class Context:
     return resources.cpu_seconds(self._pids())
 
   def close(self) -> None:
-    """Ends the context, and the threads or the worker of its own; idempotent.
+    """Ends the context, and its own threads or worker; idempotent.
 
-    The context that was open around it, if there is one, is the default again. In a
-    fork of the process that opened it nothing is ended.
+    The context that was open around it, if any, becomes the default again. In a fork of
+    the process that opened the context, nothing is ended.
     """
     if self._closed or not self._owner.is_here:
       return
@@ -114,7 +114,7 @@ class InProcessContext(Context):
 
 
 class HostsContext(Context):
-  """A context of workers on many machines, which it leaves alone."""
+  """A context of workers on many machines, which it leaves running."""
 
   def __init__(self, hosts: hosts_lib.Hosts):
     """Becomes TFF's default context."""
@@ -145,12 +145,12 @@ class WorkerContext(Context):
 
     Args:
       address: 'host:port'.
-      worker: The process behind the address when it is ours to end.
+      worker: The process behind the address, if it is ours to end.
       optimize_graphs: See `context.local`.
 
     Raises:
-      worker.LostError: If our worker has ended; later, from any call, if the worker
-        has, or has not answered for too long.
+      worker.LostError: If our worker has ended; later, from any call, if the worker has
+        ended or has not answered for too long.
       ConnectionError: If nothing answers.
     """
     self.address = address
@@ -173,7 +173,7 @@ class WorkerContext(Context):
 
   @property
   def worker_pid(self) -> int | None:
-    """Process id of the worker, None where it runs elsewhere."""
+    """Process id of the worker; None if it runs elsewhere."""
     return None if self._worker is None else self._worker.pid
 
   def _end(self) -> None:
@@ -198,7 +198,7 @@ class WorkerContext(Context):
       raise worker_lib.LostError(self._lost)
 
   def _give_up(self, silent: float) -> None:
-    """Ends calls that wait for an answer; called by the thread that watches."""
+    """Ends calls that wait for an answer; called by the watching thread."""
     whose = '' if self._worker is None else f', process {self._worker.pid},'
     self._lost = (
       f'the TFF worker at {self.address}{whose} has not answered for {silent:.0f} s'
@@ -206,7 +206,7 @@ class WorkerContext(Context):
     if self._worker is None:
       self._channel.close()
     elif self._worker.is_alive():
-      # It is stopped or hangs: its calls would never return.
+      # The worker is stopped or hangs: its calls would never return.
       self._worker.stop()
     else:
       self._lost = self._worker.describe_death()
@@ -230,8 +230,8 @@ class WorkerContext(Context):
   ) -> tff.framework.RemoteExecutor:
     """Returns an executor for one number of clients.
 
-    TFF repeats a call for ever when the connection is lost, and comes here each time:
-    a worker that died ends it with an error instead.
+    When the connection is lost, TFF repeats a call forever, and calls this each time.
+    If the worker has died, an error ends that here.
     """
     if self._closed:
       raise RuntimeError('the execution context is closed')
@@ -240,7 +240,7 @@ class WorkerContext(Context):
 
 
 class _Channel:
-  """A gRPC channel on which values may be freed after it was closed."""
+  """A gRPC channel that lets values be freed after it was closed."""
 
   def __init__(self, channel: grpc.Channel):
     self._channel = channel
@@ -253,7 +253,7 @@ class _Channel:
       return call
 
     def freed(request: Any) -> Any:
-      # Nobody waits for this, and a worker that is gone holds no values.
+      # Nobody waits for this call, and a worker that is gone holds no values.
       with contextlib.suppress(grpc.RpcError, ValueError):
         return call(request)
 
@@ -261,15 +261,15 @@ class _Channel:
 
 
 class _Guarded(tff.framework.SyncContext):
-  """A TFF context that raises an error of ours when its worker is lost."""
+  """A TFF context that raises our own error when its worker is lost."""
 
   def __init__(self, context: tff.framework.SyncContext, check: Callable[[], None]):
     """Executes nothing yet.
 
     Args:
       context: What executes computations.
-      check: Raises an error if nothing can be executed; called before each call, and
-        after one that failed.
+      check: Raises an error if nothing can be executed. Called before each call, and
+        after a call that failed.
     """
     self._context = context
     self._check = check
@@ -280,7 +280,7 @@ class _Guarded(tff.framework.SyncContext):
     try:
       return self._context.invoke(comp, arg)
     except Exception as error:
-      # gRPC's error of a closed connection does not say why it was closed.
+      # gRPC's error about a closed connection does not say why it was closed.
       try:
         self._check()
       except worker_lib.LostError as lost:
@@ -301,13 +301,13 @@ def _enter(execution: Context) -> None:
 def _leave(execution: Context) -> None:
   """Makes the context around a closed one TFF's default again, ours or a program's.
 
-  If that is the one of `import tensorflow_federated`, there is no default afterwards:
-  it would start a worker at the first call and never end it.
+  If the outer context is that of `import tensorflow_federated`, there is no default
+  afterwards: that context would start a worker at the first call and never end it.
   """
   outer = _open_here()
   if execution in outer:
     outer.remove(execution)
-  # Contexts are per thread, and another one may have become the default since.
+  # Contexts are per thread, and another context may have become the default since.
   if tff.framework.get_context_stack().current is execution.tff_context:
     if outer:
       tff.framework.set_default_context(outer[-1].tff_context)

@@ -1,10 +1,10 @@
 """Reads `encoder.keras` of a run without executing anything in it.
 
-`tf.keras.models.load_model` builds what a file asks for, and a Lambda layer in an HDF5
-file, in a SavedModel or in a `.keras` archive is a program. Here the network is rebuilt
-by our own code from the card of the file, `encoder.json`; the layers that the file
-lists are compared, as JSON, with those of the rebuilt one; and of the file only arrays
-are taken.
+`tf.keras.models.load_model` builds whatever a file asks for, and a Lambda layer in an
+HDF5 file, a SavedModel or a `.keras` archive is a program. Here our own code rebuilds
+the network from the file's card, `encoder.json`. The layers that the file lists are
+compared, as JSON, with the layers of the rebuilt network. Only arrays are taken from
+the file.
 """
 
 import io
@@ -22,13 +22,13 @@ from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import registry
 from tff_ssl.runtime import files
 
-# The card's entry that the network is rebuilt from.
+# The entry of the card from which the network is rebuilt.
 NETWORK = 'network'
 # The files in Keras's archive.
 _LAYERS, _WEIGHTS = 'config.json', 'model.weights.h5'
 _SHAPES = dict[str, tuple[int, ...]]
-# Bytes beside the arrays, which HDF5 and JSON need: of the deepest network a few
-# millions. A small archive may unpack to more than the memory.
+# Bytes that HDF5 and JSON need besides the arrays: a few million for the deepest
+# network. Without a limit a small archive may unpack to more than the memory.
 _MOST_BESIDE = 2**26
 
 
@@ -39,7 +39,7 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
     path: The file; its card is the `.json` file of the same name.
 
   Raises:
-    ValueError: If the file or its card is missing or damaged, or the file is of another
+    ValueError: If the file or its card is missing or damaged, or the file has another
       format or holds anything but the network of its card.
   """
   path = pathlib.Path(path)
@@ -69,9 +69,9 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
 
 
 def _check_sizes(archive: zipfile.ZipFile, network: network_lib.Network) -> None:
-  """Refuses, before it is unpacked, what is more than a network can have."""
+  """Refuses entries larger than the network can have, before they are unpacked."""
   for name, arrays in ((_LAYERS, 0), (_WEIGHTS, network.num_parameters)):
-    # Twice the bytes of the parameters: statistics and what HDF5 leaves unused.
+    # Twice the bytes of the parameters: statistics, and space that HDF5 leaves unused.
     size, most = archive.getinfo(name).file_size, 8 * arrays + _MOST_BESIDE
     if size > most:
       raise ValueError(
@@ -112,7 +112,7 @@ def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
       )
     aside.write_bytes(content)
     try:
-      # Reads arrays alone, one for each weight that the model has.
+      # Reads only arrays, one for each weight of the model.
       model.load_weights(aside)
     except OSError as error:
       raise ValueError(f'{path} is damaged: {error}') from error
@@ -120,13 +120,13 @@ def _fill(model: tf.keras.Model, content: bytes, path: pathlib.Path) -> None:
 
 def _is_floats(value: Any) -> bool:
   """Returns whether an object of an HDF5 file is an array of floats in that file."""
-  # It may also be the definition of a type.
+  # It may also be a type definition.
   if not isinstance(value, h5py.Dataset) or value.external or value.is_virtual:
     return False
   try:
     return bool(value.dtype.kind == 'f')
   except TypeError:
-    # A type that NumPy does not have.
+    # NumPy does not have this type.
     return False
 
 
@@ -137,7 +137,7 @@ def _shapes(content: bytes, path: pathlib.Path) -> _SHAPES:
   def visit(group: h5py.Group) -> None:
     for name in group:
       where = f'{group.name.rstrip("/")}/{name}'
-      # A link may name another file, and so may the values of an array.
+      # A link may point to another file, and so may the values of an array.
       if not isinstance(group.get(name, getlink=True), h5py.HardLink):
         raise ValueError(f"{path} is damaged: '{where}' is a link")
       value: Any = group[name]

@@ -14,7 +14,7 @@ CHANNEL_OPTIONS = (
   ('grpc.max_message_length', _MAX_MESSAGE_BYTES),
   ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
   ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
-  # gRPC waits a second before it tries a port again that was not listening yet.
+  # By default gRPC waits a second before it retries a port that was not listening yet.
   ('grpc.initial_reconnect_backoff_ms', 50),
   ('grpc.min_reconnect_backoff_ms', 50),
   ('grpc.max_reconnect_backoff_ms', 500),
@@ -37,7 +37,7 @@ def compiler(optimize_graphs: bool) -> Compile:
 def build_context(
   factory: tff.framework.ExecutorFactory, compile_fn: Compile
 ) -> tff.framework.SyncExecutionContext:
-  """Returns a TFF context that executes computations by a worker.
+  """Returns a TFF context that executes computations on a worker.
 
   Args:
     factory: Makes the worker's executors.
@@ -58,10 +58,10 @@ def build_executor(
 
   Args:
     stub: Of the worker.
-    cardinalities: Number of values by placement; without one there are 0 clients.
+    cardinalities: Number of values by placement; 0 clients if they are not named.
   """
-  # The worker drops values that are no longer used when there are so many; a round
-  # makes 3. By default it would keep the data and client states of six rounds.
+  # The worker drops unused values once there are this many; a round makes 3. By default
+  # it would keep the data and client states of six rounds.
   executor = internals.RemoteExecutor(stub, dispose_batch_size=3)
   executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
   return executor
@@ -82,8 +82,8 @@ def _transform_to_native(
 class Executors(tff.framework.ExecutorFactory):
   """Keeps the executors of the last few cohort sizes.
 
-  TFF's own factory drops the oldest without closing it, so the worker's memory grows
-  with every new cohort size.
+  TFF's own factory drops the oldest executor without closing it, so the worker's memory
+  grows with every new cohort size.
   """
 
   def __init__(
@@ -105,7 +105,7 @@ class Executors(tff.framework.ExecutorFactory):
   def create_executor(
     self, cardinalities: dict[tff.framework.PlacementLiteral, int]
   ) -> tff.framework.RemoteExecutor:
-    """Returns the executor for these numbers of clients, made if there is none."""
+    """Returns the executor for these numbers of clients, and makes it if needed."""
     key = _key(cardinalities)
     if key not in self._executors:
       self._executors[key] = self._make_executor(cardinalities)

@@ -1,9 +1,9 @@
 """Encoders for other programs: as Keras, SavedModel, TFLite and ONNX files.
 
-An exported model takes raw inputs, the bytes of pixels or the numbers of a table as
-they were measured, and scales them itself. It returns `features`, and `probabilities`
-where a classifier was fitted on them. It is made of standard Keras layers, so that
-every format is written from one model; `load` reads each again, to compare it.
+An exported model takes raw inputs (the bytes of pixels, or the numbers of a table as
+they were measured) and scales them itself. It returns `features`, and `probabilities`
+if a classifier was fitted on the features. It consists of standard Keras layers, so
+that every format is written from one model. `load` reads each file back for comparison.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -26,7 +26,7 @@ KERAS, SAVED_MODEL, TFLITE, ONNX = 'keras', 'savedmodel', 'tflite', 'onnx'
 FORMATS = (KERAS, SAVED_MODEL, TFLITE, ONNX)
 # Names of a model's input and outputs.
 INPUT, FEATURES, PROBABILITIES = 'inputs', 'features', 'probabilities'
-# Not in the lock: TensorFlow 2.14 is older than what they are tested with.
+# Not in the lock: they are not tested with a TensorFlow as old as 2.14.
 _OF_ONNX = ('tf2onnx', 'onnxruntime')
 _OPSET = 17
 _NAMES = {
@@ -36,8 +36,8 @@ _NAMES = {
   ONNX: 'model.onnx',
 }
 _SIGNATURE = 'serving_default'
-# In place of minus infinity, the bias of a class without examples, with which TFLite
-# cannot compute.
+# Replaces minus infinity, the bias of a class without examples: TFLite cannot compute
+# with that.
 _NEVER = -1e9
 # The equation of the layer that `ToKeras.offset` emits.
 _OFFSET = 'ntd,d->ntd'
@@ -50,7 +50,7 @@ class Scaling(NamedTuple):
 
   Attributes:
     mean: float [d].
-    factor: float [d]; 0 for what was constant in training.
+    factor: float [d]; 0 for columns that were constant in training.
   """
 
   mean: np.ndarray
@@ -64,7 +64,7 @@ def check(formats: Collection[str]) -> None:
     formats: Some of `FORMATS`.
 
   Raises:
-    ValueError: One is unknown, there is none, or it needs what is not installed.
+    ValueError: One is unknown, there is none, or a needed package is not installed.
   """
   if not formats:
     raise ValueError(f'There is no format; it must be some of {", ".join(FORMATS)}.')
@@ -89,10 +89,10 @@ def with_preprocessing(
   Args:
     encoder: Of images in [0, 1] [n, H, W, C], or of standardised vectors [n, d].
     scaling: Of vectors; None: they are taken as they are.
-    classifier: Gives the probabilities; None: there are none.
+    classifier: Computes the probabilities; None: there are none.
 
   Returns:
-    A model of `inputs`, uint8 [n, H, W, C] or float32 [n, d], to a mapping with
+    A model from `inputs`, uint8 [n, H, W, C] or float32 [n, d], to a mapping with
     `features` [n, f] and, with a classifier, `probabilities` [n, classes].
   """
   shape = encoder.input_shape[1:]
@@ -116,8 +116,8 @@ def with_preprocessing(
 
 
 def _standardised(x: Any, mean: np.ndarray, factor: np.ndarray, name: str) -> Any:
-  """Emits (x - mean) * factor; one product and a sum would lose digits."""
-  # Lists, which a layer keeps in its configuration and every format as a constant.
+  """Emits (x - mean) * factor; a product followed by a sum would lose digits."""
+  # As lists: a layer keeps them in its configuration, and every format as constants.
   offset, scale = (np.asarray(v, np.float32).tolist() for v in (-mean, factor))
   x = tf.keras.layers.Rescaling(1.0, offset, name=f'{name}_center')(x)
   return tf.keras.layers.Rescaling(scale, name=f'{name}_factor')(x)
@@ -126,15 +126,15 @@ def _standardised(x: Any, mean: np.ndarray, factor: np.ndarray, name: str) -> An
 def write(
   model: tf.keras.Model, name: str, folder: str | os.PathLike[str]
 ) -> pathlib.Path:
-  """Writes a model in one format; replaces what the folder has of that format.
+  """Writes a model in one format; replaces any earlier one of the same format.
 
   Args:
     model: From `with_preprocessing`.
     name: Of the format.
-    folder: Which exists.
+    folder: It exists.
 
   Returns:
-    The file, or of a SavedModel the folder.
+    The file; for a SavedModel, the folder.
   """
   path = pathlib.Path(folder) / _NAMES[name]
   if name == SAVED_MODEL:
@@ -155,10 +155,10 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
 
   Args:
     name: Of the format.
-    path: From `write`; not a stranger's, for these formats may hold programs.
+    path: From `write`; not from a stranger, because these formats may hold programs.
 
   Returns:
-    A function of inputs to the outputs by name.
+    A function from inputs to the outputs by name.
   """
   if name == KERAS:
     model = tf.keras.models.load_model(path, compile=False)
@@ -166,7 +166,7 @@ def load(name: str, path: str | os.PathLike[str]) -> Callable[[np.ndarray], Outp
   if name == SAVED_MODEL:
     loaded = tf.saved_model.load(str(path))
     run = loaded.signatures[_SIGNATURE]
-    # `loaded` is kept, for the variables live only as long as it.
+    # Keeps `loaded`, because the variables live only as long as it does.
     return lambda inputs: _arrays(run(**{INPUT: tf.constant(inputs)}), loaded)
   if name == TFLITE:
     interpreter = tf.lite.Interpreter(str(path))
@@ -187,7 +187,8 @@ def largest_difference(found: Outputs, expected: Outputs) -> float:
 
   Args:
     found: Outputs by name.
-    expected: As many, of the same shapes; numbers below 1 count as 1.
+    expected: Outputs of the same names and shapes. A largest number below 1 counts as
+      1.
 
   Raises:
     ValueError: Names or shapes differ.
@@ -199,7 +200,7 @@ def largest_difference(found: Outputs, expected: Outputs) -> float:
     np.max(np.abs(found[name] - value)) / max(1.0, np.max(np.abs(value)))
     for name, value in expected.items()
   ]
-  # By NumPy: Python's `max` would pass over NaN.
+  # By NumPy: Python's `max` would overlook NaN.
   return float(np.max(shares))
 
 
@@ -213,13 +214,13 @@ def _run_tflite(runner: Any, inputs: np.ndarray, size: int) -> Outputs:
   parts = []
   for start in range(0, len(inputs), size):
     found = runner(**{INPUT: inputs[start : start + size]})
-    # Copied: the interpreter's memory is the next part's.
+    # Copied: the next part reuses the interpreter's memory.
     parts.append({name: np.array(value) for name, value in found.items()})
   return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 
 def _serving(model: tf.keras.Model, batch: int | None = None) -> Any:
-  """Returns a model as a function with types; batch None: of any size."""
+  """Returns a model as a typed function; batch None: of any batch size."""
   shape = (batch, *model.input_shape[1:])
   spec = tf.TensorSpec(shape, model.inputs[0].dtype, name=INPUT)
   return tf.function(lambda inputs: model(inputs), [spec], autograph=False)
@@ -229,7 +230,7 @@ def _write_saved_model(
   model: tf.keras.Model, path: pathlib.Path, batch: int | None = None
 ) -> None:
   module = tf.Module()
-  # The variables and not the model, for which Keras would write functions of its own.
+  # The variables, not the model: for a model Keras would write functions of its own.
   module.variables_of_model = list(model.variables)
   module.serve = _serving(model, batch)
   aside = pathlib.Path(
@@ -253,7 +254,7 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
       for layer in model.submodules
     )
     with _simplified(model):
-      # From attention over batches of any size the converter makes a product that
+      # For attention over batches of any size, the converter makes a product that
       # TFLite refuses.
       _write_saved_model(model, path, batch=1 if attends else None)
     converter = tf.lite.TFLiteConverter.from_saved_model(
@@ -264,11 +265,11 @@ def _to_tflite(model: tf.keras.Model) -> bytes:
 
 @contextlib.contextmanager
 def _simplified(model: tf.keras.Model) -> Iterator[None]:
-  """Has a model's layers compute the same in operations that TFLite takes, meanwhile.
+  """Makes a model's layers compute the same in operations that TFLite takes, meanwhile.
 
-  Of Keras's own layers TFLite's converter makes what TFLite refuses: of an offset a
-  product of matrices, of group norm, which has a mask of ones, means that do not
-  broadcast.
+  From Keras's own layers TFLite's converter makes operations that TFLite refuses: from
+  an offset a product of matrices, and from group norm, which has a mask of ones, means
+  that do not broadcast.
   """
   simpler = [
     (layer, call) for layer in model.submodules if (call := _simpler_call(layer))
@@ -278,13 +279,13 @@ def _simplified(model: tf.keras.Model) -> Iterator[None]:
   try:
     yield
   finally:
-    # What is exported after it has the layers' own calls again, those of their class.
+    # Later exports use the layers' own calls again, those of their class.
     for layer, _ in simpler:
       del layer.call
 
 
 def _simpler_call(layer: tf.Module) -> Callable[[tf.Tensor], tf.Tensor] | None:
-  """Returns what a layer computes, in operations of TFLite; None: as it is."""
+  """Returns a layer's computation in TFLite operations; None: it can stay as it is."""
   if isinstance(layer, tf.keras.layers.GroupNormalization):
     return lambda x: _group_norm(
       x, layer.gamma, layer.beta, layer.groups, layer.epsilon
@@ -297,14 +298,14 @@ def _simpler_call(layer: tf.Module) -> Callable[[tf.Tensor], tf.Tensor] | None:
 def _group_norm(
   x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, groups: int, epsilon: float
 ) -> tf.Tensor:
-  """Group norm in operations of TFLite, with sums of one axis at a time.
+  """Computes group norm in operations of TFLite, summing one axis at a time.
 
-  TFLite adds what it reduces one by one to a single number, in float32. Over all
-  positions of a 64 x 64 map the roundings are those of 4,096 additions, and where the
-  values hardly differ, as on an image of one colour, they go the same way and are a
-  good part of the variance: features of a black image were 8e-5 from those in float64,
-  where TensorFlow's are 1e-5. Over columns of rows they are those of 64 and 64, and
-  the features 2e-6 from it.
+  TFLite reduces by adding values one by one to a single number, in float32. Over all
+  positions of a 64 x 64 map this rounds 4,096 times. If the values hardly differ, as on
+  an image of one colour, the roundings go the same way and are a good part of the
+  variance: features of a black image were 8e-5 from those in float64, where
+  TensorFlow's are 1e-5 from them. Summing one axis after the other rounds 64 and 64
+  times, and the features are 2e-6 from those in float64.
 
   Args:
     x: [n, ..., channels].
@@ -320,7 +321,7 @@ def _group_norm(
   grouped = [groups, channels // groups]
 
   def of_groups(values: tf.Tensor) -> tf.Tensor:
-    """Returns means over positions and over a group's channels, for each channel."""
+    """Returns, for each channel, the mean over positions and its group's channels."""
     for _ in range(x.shape.rank - 2):
       values = tf.reduce_mean(values, 1)
     means = tf.reduce_mean(tf.reshape(values, [-1, *grouped]), 2, keepdims=True)

@@ -1,8 +1,8 @@
-"""Failures of the machine, which can end any run at any time, as one sentence each.
+"""Describes failures of the machine, which can end any run at any time, in a sentence.
 
-They are a worker that dies or does not answer, a full disk, and too little memory; the
-sentence names the file where there is one. Any other error is a mistake, in the input
-or in this code: bad input has a message of its own, and a fault needs its traceback.
+These are a worker that dies or does not answer, a full disk, and too little memory. The
+sentence names the file if there is one. Any other error is a mistake in the input or in
+this code: bad input has its own message, and a bug needs its traceback.
 """
 
 import errno
@@ -11,13 +11,13 @@ from typing import Any
 
 from tff_ssl.runtime import worker
 
-# TensorFlow's error where memory, or the disk, is used up.
+# TensorFlow's error when memory or the disk is used up.
 _NO_ROOM = 'ResourceExhaustedError'
 _ON_DISK = ('No space left on device', 'Disk quota exceeded')
 
 
 class FailureError(Exception):
-  """A run that could not go on; the message is for a person."""
+  """A run that could not continue; the message is for a person."""
 
 
 def sentence(error: BaseException) -> str | None:
@@ -27,7 +27,7 @@ def sentence(error: BaseException) -> str | None:
     error: Any exception.
 
   Returns:
-    The sentence; None if it is no failure of the machine.
+    The sentence; None if the error is not a failure of the machine.
   """
   if isinstance(error, FailureError | worker.LostError):
     return _line(str(error))
@@ -53,7 +53,7 @@ def _of_system(error: OSError) -> str:
 
 def _is_full(error: BaseException) -> bool:
   """Returns whether TensorFlow, here or in a worker, has no memory or disk left."""
-  # Neither is imported for this: if one raised the error, it is loaded.
+  # Neither module is imported for this: the one that raised the error is loaded.
   tensorflow: Any = sys.modules.get('tensorflow')
   if tensorflow is not None and isinstance(error, tensorflow.errors.OpError):
     text = str(error)
@@ -66,8 +66,8 @@ def _is_full(error: BaseException) -> bool:
 
 
 def _told(error: BaseException) -> str:
-  """Returns what an error of TensorFlow or gRPC says of its cause."""
-  # The first line of gRPC's own text says only that a call has failed.
+  """Returns what an error of TensorFlow or gRPC says about its cause."""
+  # The first line of gRPC's own text only says that a call has failed.
   details = getattr(error, 'details', None)
   return str((details() if callable(details) else None) or error)
 

@@ -1,4 +1,4 @@
-"""Client data of features of a frozen encoder, to train classifiers on."""
+"""Client data with features of a frozen encoder, for training classifiers."""
 
 import collections
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ def held(
   Args:
     partition: Client id -> int64 [n] positions of examples.
     kept: int [m], positions of the examples whose labels are used.
-    num_examples: Of all.
-    what: What needs a label, for the error.
+    num_examples: Of all clients.
+    what: What needs a label, for the error message.
 
   Returns:
     Client id -> its kept positions; clients without any are left out.
@@ -51,7 +51,7 @@ def build(
   Args:
     of_clients: Client id -> positions, as `held` finds them.
     features: floating [m, d], of these examples, client after client.
-    labels: int [m], of the same.
+    labels: int [m], of the same examples.
   """
   ends = np.cumsum([len(rows) for rows in of_clients.values()])
   renumbered = collections.OrderedDict(

@@ -7,8 +7,8 @@
 
 Deviations:
   The features are standardised as for the central probes, by their mean and deviation
-  over all clients. On devices these are two means over clients weighted by examples,
-  one more round; the simulation has the features at hand, and takes them as they are.
+  over all clients. On devices these are two means over clients, weighted by examples:
+  one more round. The simulation has the features at hand, and computes them directly.
 """
 
 from collections.abc import Mapping
@@ -39,11 +39,11 @@ class FederatedProbe:
     """Fixes which client holds which examples; nothing is traced.
 
     Args:
-      partition: Client id -> int64 [n] positions into the features that `fit` is given.
+      partition: Client id -> int64 [n] positions into the features that `fit` takes.
       num_classes: Number of classes.
-      clients_per_round: Size of a cohort; all clients with labels where fewer have any.
-      config: Hyperparameters; the defaults when None.
-      num_packs: As of `simulation.Clients`.
+      clients_per_round: Size of a cohort; all clients with labels if these are fewer.
+      config: Hyperparameters; None: the defaults.
+      num_packs: See `simulation.Clients`.
 
     Raises:
       ValueError: If `clients_per_round` or `num_classes` is below 1.
@@ -66,8 +66,8 @@ class FederatedProbe:
       features: [N, d], computed once by the frozen encoder.
       labels: int [N].
       kept: int [m], positions of the examples whose labels are used, all in
-        [0, num_classes). Those that no client holds are not used, nor are clients
-        without one.
+        [0, num_classes). Examples that no client holds are not used, nor are clients
+        without such an example.
 
     Returns:
       The classifier after the last round.

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, whenever the process is killed."""
+"""Files that are either complete or absent, whenever the process is killed."""
 
 import collections
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,8 @@ import zipfile
 import zlib
 
 _ASIDE = '.aside-'
-# What Python's `zipfile` raises while it reads a damaged archive: of a wrong version or
-# method a NotImplementedError, of a file that says it is encrypted a RuntimeError.
+# What Python's `zipfile` raises while it reads a damaged archive: NotImplementedError
+# for a wrong version or method, RuntimeError for a file that says it is encrypted.
 ZIP_ERRORS = (
   OSError,
   EOFError,
@@ -27,7 +27,7 @@ ZIP_ERRORS = (
   zlib.error,
 )
 # What NumPy raises while it reads a damaged .npy file: it parses the header, which is
-# the text of a dictionary. An empty file is an EOFError.
+# the text of a dictionary. An empty file raises EOFError.
 NPY_ERRORS = (OSError, EOFError, ValueError, SyntaxError, tokenize.TokenError)
 # An archive of such files.
 NPZ_ERRORS = (*ZIP_ERRORS, *NPY_ERRORS)
@@ -35,16 +35,17 @@ NPZ_ERRORS = (*ZIP_ERRORS, *NPY_ERRORS)
 
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
-  """Yields a path to write to, which becomes `path` when the block ends well.
+  """Yields a path to write to, which becomes `path` when the block succeeds.
 
-  The two have the same suffix, since some writers choose the format by it. After an
-  error nothing is left; what a SIGKILL leaves, `remove_asides` removes.
+  Both paths have the same suffix because some writers choose the format by it. After an
+  error nothing is left; `remove_asides` removes what a SIGKILL leaves.
 
   Args:
     path: The file to make or replace.
 
   Raises:
-    OSError: If it cannot be written, as when the disk is full; it names the file.
+    OSError: If the file cannot be written, such as when the disk is full; it names the
+      file.
   """
   path = pathlib.Path(path)
   aside = path.with_name(f'{_ASIDE}{os.getpid()}-{path.name}')
@@ -62,14 +63,14 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def temporary_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-  """Puts the temporary files of the block, also other libraries', into a folder.
+  """Puts the block's temporary files, other libraries' too, into a folder.
 
-  Keras writes some beside a model that it saves, in TMPDIR, where they would stay after
-  a SIGKILL. What it leaves here, `remove_asides` removes. Not for two threads at once:
-  where temporary files lie is one setting of the process.
+  When Keras saves a model, it also writes temporary files in TMPDIR, where they would
+  remain after a SIGKILL. `remove_asides` removes what is left in this folder. Not for
+  two threads at once: the place of temporary files is one setting of the process.
 
   Args:
-    folder: It exists, and nothing but this process writes to it.
+    folder: It exists, and only this process writes to it.
   """
   before = tempfile.tempdir
   with tempfile.TemporaryDirectory(prefix=_ASIDE, dir=folder) as inner:
@@ -81,7 +82,7 @@ def temporary_in(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-  """Makes what was written to a file, or renamed in a folder, durable."""
+  """Makes writes to a file, or renames in a folder, durable."""
   descriptor = os.open(path, os.O_RDONLY)
   try:
     os.fsync(descriptor)
@@ -99,12 +100,12 @@ def remove_asides(folder: str | os.PathLike[str]) -> None:
 
 
 def is_aside(path: pathlib.Path) -> bool:
-  """Returns whether the file is one that `atomic` had not finished."""
+  """Returns whether the file is one that `atomic` has not finished."""
   return path.name.startswith(_ASIDE)
 
 
 def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any]':
-  """Reads a JSON file that holds an object, and that may be a stranger's.
+  """Reads a JSON file that holds an object and may come from a stranger.
 
   Args:
     path: The file.
@@ -113,7 +114,7 @@ def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any
     Its values by name, in the order of the file.
 
   Raises:
-    ValueError: If it is not JSON, or holds no object; the message names the file.
+    ValueError: If the file is not JSON or holds no object; the message names it.
     OSError: If it cannot be read.
   """
   text = pathlib.Path(path).read_bytes()
@@ -133,13 +134,13 @@ def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> Non
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-  """Refuses a folder that cannot be made; removes what it made to find out.
+  """Refuses a folder that cannot be made; removes any folders made for this check.
 
   Args:
     path: The folder, which may exist.
 
   Raises:
-    OSError: If it, or one that it lies in, is a file or may not be made.
+    OSError: If it, or a folder above it, is a file or may not be made.
   """
   path = pathlib.Path(path)
   missing = [each for each in (path, *path.parents) if not each.exists()]
@@ -147,6 +148,6 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     path.mkdir(parents=True, exist_ok=True)
   finally:
     for each in missing:
-      # A folder that another process has begun to use stays.
+      # A folder that another process has begun to use remains.
       with contextlib.suppress(OSError):
         each.rmdir()

@@ -1,7 +1,7 @@
-"""Asks whether a TFF worker is alive, also while it computes.
+"""Asks whether a TFF worker is alive, even while it computes.
 
 The question is gRPC's standard health check. TFF's worker does not implement it, and
-says so at once, from another thread than those that compute: any answer will do.
+says so at once, from a thread that does not compute: any answer will do.
 """
 
 from collections.abc import Callable
@@ -11,23 +11,23 @@ import time
 import grpc
 
 _METHOD = '/grpc.health.v1.Health/Check'
-# A connection of its own: not behind the data of a round.
+# A separate connection, so that a question does not wait behind the data of a round.
 _OPTIONS = (('grpc.use_local_subchannel_pool', 1),)
 _EVERY, _PATIENCE = 1.0, 5.0
 # A worker is lost after this many unanswered questions and seconds. One question is not
-# enough: where this process itself was stopped, one has timed out as it goes on.
+# enough: if this process itself was stopped, one has timed out when it continues.
 _TIMES, _SILENT = 3, 15.0
 
 
 def answers(
   channel: grpc.Channel, seconds: float, wait_for_ready: bool = False
 ) -> bool:
-  """Returns whether what is behind a channel is alive.
+  """Returns whether the worker behind a channel is alive.
 
   Args:
-    channel: To ask on.
+    channel: The connection to ask on.
     seconds: How long to wait for the answer.
-    wait_for_ready: Whether to wait for one that does not listen yet.
+    wait_for_ready: Whether to wait for a worker that does not listen yet.
 
   Raises:
     ValueError: If the channel was closed.
@@ -40,14 +40,14 @@ def answers(
 
 
 class Watch:
-  """Asks a worker each second, in a thread of its own, and tells when it is silent."""
+  """Asks a worker each second, in a separate thread, and reports when it is silent."""
 
   def __init__(self, address: str, lost: Callable[[float], None]):
     """Starts the thread.
 
     Args:
       address: 'host:port'.
-      lost: Called once, with the seconds without an answer, when these are too many.
+      lost: Called once, with the seconds without an answer, when they are too many.
     """
     self._channel = grpc.insecure_channel(address, _OPTIONS)
     self._lost = lost
@@ -55,7 +55,7 @@ class Watch:
     threading.Thread(target=self._ask, name='tff_ssl_watch', daemon=True).start()
 
   def stop(self) -> None:
-    """Ends the questions; `lost` is not called any more, even if one is pending."""
+    """Ends the questions; `lost` is no longer called, even if a question is pending."""
     self._stopped.set()
     self._channel.close()
 

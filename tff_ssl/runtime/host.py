@@ -1,9 +1,9 @@
 """One host: a TFF worker at an address, which may die, freeze, or come back.
 
-Every wait for it ends. TFF itself repeats a call on a dead connection for ever; here a
-call that has lost its connection raises `LostError`, and closing the connection from
-another thread ends a call that waits for an answer. Whether a host that computes for
-long is alive is asked by another call of the same connection (`health`).
+Every wait for a host ends. TFF itself repeats a call on a dead connection forever. Here
+a call that has lost its connection raises `LostError`, and closing the connection from
+another thread ends a call that waits for an answer. Another call on the same connection
+asks whether a host that computes for long is alive (`health`).
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from tff_ssl.runtime import health
 _CLOSE_SECONDS = 1.0
 _OPTIONS = (
   *executors.CHANNEL_OPTIONS,
-  # A new connection does not wait for the back-off of the one before.
+  # A new connection does not wait for the back-off of the previous one.
   ('grpc.use_local_subchannel_pool', 1),
 )
-# Status codes of a call whose host is gone or was started again, or whose connection
-# was closed.
+# Status codes of a call whose host is gone or was restarted, or whose connection was
+# closed.
 _LOST = (
   grpc.StatusCode.UNAVAILABLE,
   grpc.StatusCode.CANCELLED,
@@ -40,7 +40,7 @@ class LostError(Exception):
 
 
 class Host:
-  """A connection to one host, which is made again as often as it is lost.
+  """A connection to one host, which can be made again whenever it is lost.
 
   Attributes:
     address: 'host:port'.
@@ -63,12 +63,12 @@ class Host:
 
   @property
   def is_connected(self) -> bool:
-    """Whether there is a connection; the host behind it may be lost all the same."""
+    """Whether there is a connection; the host behind it may still be lost."""
     return self._channel is not None
 
   @property
   def silent_seconds(self) -> float:
-    """Seconds that the last health check has waited for an answer; 0: it has one."""
+    """Seconds that the current health check has waited for an answer; 0: none waits."""
     asked = self._asked
     return 0.0 if asked is None else time.monotonic() - asked
 
@@ -82,7 +82,7 @@ class Host:
       LostError: If there is none.
     """
     self.disconnect()
-    # A worker that was started again does not know the executors of the one before.
+    # A restarted worker does not know the executors of the previous one.
     self._executors.close()
     channel = grpc.insecure_channel(self.address, _OPTIONS)
     with self._lock:
@@ -102,14 +102,14 @@ class Host:
       channel.close()
 
   def close(self) -> None:
-    """Frees what the host holds for this process, if it is alive, and disconnects."""
+    """Frees what the host, if alive, holds for this process, and disconnects."""
     with contextlib.suppress(LostError):
       self.check(_CLOSE_SECONDS)
       self._executors.close()
     self.disconnect()
 
   def check(self, seconds: float, wait_for_ready: bool = False) -> None:
-    """Asks whether the host is alive, while it computes too.
+    """Asks whether the host is alive, even while it computes.
 
     Args:
       seconds: How long to wait for the answer.
@@ -131,7 +131,7 @@ class Host:
       self._asked = None
 
   def run(self, task: Callable[[], Any]) -> Any:
-    """Calls a function; the TFF computations that it calls are executed by the host.
+    """Calls a function whose TFF computations are executed by the host.
 
     Args:
       task: The function. It is called in this thread, whose default context for TFF
@@ -139,7 +139,7 @@ class Host:
 
     Raises:
       LostError: If the host is lost meanwhile.
-      TypeError: If a result is not of the type of its computation.
+      TypeError: If a result does not have the type of its computation.
     """
     tff.framework.set_default_context(_Checked(self._context))
     return task()
@@ -156,15 +156,15 @@ class Host:
 class _Channel:
   """A gRPC channel as TFF's stub uses it, whose calls raise `LostError`.
 
-  So TFF sees no error after which it would repeat the call, and logs none. Calls that
-  only free values never fail: values may be freed after their connection is closed.
+  TFF then sees no error that makes it repeat the call, and logs none. Calls that only
+  free values never fail: values may be freed after their connection is closed.
   """
 
   def __init__(self, channel: grpc.Channel):
     self._channel = channel
 
   def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
-    """Does nothing: `check` asks; a thread that polls the state is not needed."""
+    """Does nothing: `check` asks, so that no thread needs to poll the state."""
 
   def unary_unary(
     self,
@@ -187,7 +187,7 @@ class _Channel:
           raise
         text = f'{error.code().name} {error.details()}'
       except ValueError as error:
-        # What gRPC raises when its channel was closed.
+        # gRPC raises this when its channel was closed.
         text = str(error)
       if frees:
         return response_deserializer(b'')
@@ -210,14 +210,14 @@ class _Checked(tff.framework.SyncContext):
 
 
 def check_type(value: Any, type_spec: tff.Type) -> None:
-  """Refuses a value that is not of a type; data sets are not checked.
+  """Refuses a value that does not have a type; data sets are not checked.
 
   Args:
     value: As TFF returns it from a computation.
     type_spec: The type.
 
   Raises:
-    TypeError: If structure, shape or type of an array is another.
+    TypeError: If the structure, or the shape or type of an array, differs.
   """
   if isinstance(type_spec, tff.FederatedType):
     for each in [value] if type_spec.all_equal else value:
@@ -232,7 +232,7 @@ def check_type(value: Any, type_spec: tff.Type) -> None:
   elif isinstance(type_spec, tff.TensorType):
     array = np.asarray(value)
     shape = type_spec.shape
-    # Texts come as Python's, in arrays of objects.
+    # Texts come as Python objects, in arrays of objects.
     is_text = np.dtype(type_spec.dtype).kind == 'U' and array.dtype.kind in 'OSU'
     fits = shape is None or (
       len(shape) == array.ndim

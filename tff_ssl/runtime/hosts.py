@@ -1,15 +1,15 @@
-"""Many hosts that execute TFF computations, of which any may die, freeze or return.
+"""Many hosts that execute TFF computations; any may die, freeze or come back.
 
     with context.hosts(['a:1', 'b:1']) as execution:
       process = parted.in_parts(dcco.build_dcco(...), parts=8)
       state = process.initialize()
       state, metrics = process.next(state, cohort)
 
-Each host is a TFF worker (`python -m binaries.worker`). Any one executes a computation
-that is called inside; the parts of a round (`parted`) are executed by all of them, one
-part by a host at a time. The part of a lost host is given to another, which computes
-the same; a host that is back is used again. So no number depends on which hosts there
-are, if their processors are of one kind.
+Each host is a TFF worker (`python -m binaries.worker`). A computation called inside is
+executed by any one host. The parts of a round (`parted`) are executed by all hosts, one
+part per host at a time. The part of a lost host is given to another, which computes the
+same; a host that is back is used again. So no number depends on which hosts there are,
+if their processors are of one kind.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ TIMEOUT = 30.0
 # For the first connection: a worker takes seconds to listen.
 _CONNECT_SECONDS = 60.0
 _CHECK_EVERY = 1.0
-# After this silence the task of a host is given to another one too.
+# After this silence of a host, its task is also given to another host.
 _SILENT = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _LOOPBACK = re.compile(r'localhost|127\.\d+\.\d+\.\d+|\[::1\]')
-# For threads to end: as it closes a channel, gRPC waits for calls in flight.
+# For threads to end: when gRPC closes a channel, it waits for calls in flight.
 _JOIN_SECONDS = 5.0
 
 
@@ -46,9 +46,9 @@ class NoHostLeftError(ConnectionError):
 def check_addresses(
   addresses: Sequence[str], trusted: bool, name: str = 'worker_addresses'
 ) -> None:
-  """Refuses what is no address, and other machines' where the network is not trusted.
+  """Refuses malformed addresses, and other machines' if the network is not trusted.
 
-  TFF's worker executes whatever it is sent, by anyone, in the clear.
+  TFF's worker executes whatever anyone sends it, in the clear.
 
   Args:
     addresses: Of workers.
@@ -56,7 +56,7 @@ def check_addresses(
     name: Of the argument or flag, for messages.
 
   Raises:
-    ValueError: If there is none, one twice, or one that is not allowed.
+    ValueError: If there is no address, one appears twice, or one is not allowed.
   """
   if not addresses:
     raise ValueError(f'{name} is empty; it must be at least one host:port.')
@@ -93,15 +93,15 @@ class Hosts:
 
     Args:
       addresses: 'host:port' of each.
-      timeout: Seconds after which a host that does not answer is given up, and after
-        which, when none has answered, there is none left. A host answers while it
-        computes, for however long.
+      timeout: Seconds after which a host that does not answer is given up; if no host
+        has answered for so long, none is left. A host answers while it computes,
+        however long that takes.
       optimize_graphs: See `context.local`.
 
     Raises:
-      ValueError: If `timeout` is not positive, or the first that answers has settings
-        that give other numbers. One that answers later and has such is not used.
-      ConnectionError: If none answers.
+      ValueError: If `timeout` is not positive, or the first host that answers has
+        settings that give other numbers. A later one with such settings is not used.
+      ConnectionError: If no host answers.
     """
     if not timeout > 0:
       raise ValueError(f'host_timeout is {timeout}; it must be positive.')
@@ -138,15 +138,15 @@ class Hosts:
     """Calls functions whose TFF computations are executed by the hosts.
 
     Args:
-      tasks: Each is called in a thread of a host, perhaps again in another's: it must
-        do nothing else.
+      tasks: Each is called in a thread of a host, perhaps again in another host's. It
+        must do nothing but call computations.
 
     Returns:
-      What they return, in their order.
+      Their results, in their order.
 
     Raises:
-      NoHostLeftError: If no host has answered for the time given.
-      RuntimeError: If three hosts have answered a task with an error.
+      NoHostLeftError: If no host has answered within the timeout.
+      RuntimeError: If a task was answered with an error three times.
     """
     self._owner.check('the execution context')
     with self._one_batch, self._changed:
@@ -166,11 +166,11 @@ class Hosts:
         self.repeated += batch.repeated
         for runners in batch.running().values():
           for address in runners:
-            # Its result is not needed any more.
+            # Its result is no longer needed.
             self._disconnect(address)
 
   def close(self) -> None:
-    """Closes the connections, and leaves the workers alone; idempotent."""
+    """Closes the connections and leaves the workers running; idempotent."""
     if self._closed.is_set():
       return
     self._closed.set()
@@ -214,7 +214,7 @@ class Hosts:
       )
 
   def _serve(self, host: host_lib.Host) -> None:
-    """Connects to a host, has it do tasks, and connects again when it is lost."""
+    """Connects to a host, gives it tasks, and connects again when it is lost."""
     pause, was_there = _FIRST_PAUSE, True
     while not self._closed.is_set():
       try:
@@ -245,7 +245,7 @@ class Hosts:
       if self._closed.is_set():
         break
       logging.warning('Host %s is lost; its task is repeated.', host.address)
-      # One that answers with errors must not take every task before others do.
+      # A host that answers with errors must not take every task before others can.
       self._closed.wait(pause)
       pause = min(2 * pause, _LONGEST_PAUSE)
     host.close()
@@ -258,7 +258,7 @@ class Hosts:
     except ValueError as error:
       refused = str(error)
     except Exception as error:
-      # A host that is lost or answers with garbage is found out by its first task.
+      # The first task detects a host that is lost or answers with garbage.
       logging.info('Host %s does not tell its settings: %s', host.address, error)
     with self._changed:
       if refused is None:
@@ -270,7 +270,7 @@ class Hosts:
     return refused is not None
 
   def _work(self, host: host_lib.Host) -> bool:
-    """Has a host do tasks until it is lost; returns whether it has done any."""
+    """Gives a host tasks until it is lost; returns whether it has done any."""
     useful = False
     while True:
       with self._changed:
@@ -300,7 +300,7 @@ class Hosts:
   def _next_task(
     self, host: host_lib.Host
   ) -> tuple[batch_lib.Batch | None, int | None]:
-    """Waits for a task for a host; None when the host is lost or all is closed."""
+    """Waits for a task for a host; None if the host is lost or all is closed."""
     while host.is_connected and not self._closed.is_set():
       if self._batch is not None:
         now = time.monotonic()
@@ -314,7 +314,7 @@ class Hosts:
     return None, None
 
   def _watch(self, host: host_lib.Host) -> None:
-    """Asks a host whether it is alive, and closes its connection when it is not."""
+    """Asks a host whether it is alive, and closes its connection if it is not."""
     while not self._closed.wait(min(_CHECK_EVERY, self._timeout / 3)):
       if not host.is_connected:
         continue
@@ -334,7 +334,7 @@ class Hosts:
 
 
 class Failover(tff.framework.SyncContext):
-  """A TFF context that executes each computation on some host of several.
+  """A TFF context that executes each computation on one of several hosts.
 
   Attributes:
     hosts: The hosts.
@@ -345,7 +345,7 @@ class Failover(tff.framework.SyncContext):
     self.hosts = hosts
 
   def invoke(self, comp: Any, arg: Any) -> Any:
-    """Invokes a computation on one host, and on another if that one is lost."""
+    """Invokes a computation on one host, and on another if that host is lost."""
 
     def task() -> Any:
       return tff.framework.get_context_stack().current.invoke(comp, arg)
@@ -354,14 +354,16 @@ class Failover(tff.framework.SyncContext):
 
 
 def run_tasks(tasks: Sequence[batch_lib.Task]) -> list[Any]:
-  """Calls functions that call TFF computations, on all hosts if there are some.
+  """Calls functions that call TFF computations, on all hosts if there are any.
+
+  Without hosts, that is in any other context of this thread, they are called one after
+  another.
 
   Args:
     tasks: See `Hosts.run`.
 
   Returns:
-    What they return, in their order: called one after another where this thread's
-    context for TFF computations is not that of hosts.
+    Their results, in their order.
   """
   current = tff.framework.get_context_stack().current
   if isinstance(current, Failover):

@@ -1,6 +1,6 @@
-"""TFF's computations as TensorFlow sessions in this process: no worker, no messages.
+"""TFF computations as TensorFlow sessions in this process: no worker, no messages.
 
-See `context.in_process`, which makes it the default context.
+`context.in_process` makes this the default context.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,12 +22,12 @@ from tff_ssl.runtime import local_graph
 from tff_ssl.runtime import owner
 from tff_ssl.runtime import values
 
-# Otherwise oneDNN makes its kernels again for every call of some convolutions, as in
-# the worker: 5 % of the CPU time of DCCO.
+# Otherwise oneDNN rebuilds its kernels for every call of some convolutions, as it would
+# in the worker: 5 % of the CPU time of DCCO.
 _ENVIRONMENT = {'TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE': 'false'}
 _KINDS = ('CPU', 'GPU')
 # A second Ctrl-C ends a run within two seconds: computations stop at the next step of
-# their loops, and one that has none is left behind.
+# their loops, and a computation without loops is left behind.
 _STOP_SECONDS = 1.5
 
 
@@ -36,7 +36,7 @@ def device_names(device: str | Sequence[str] | None) -> list[str]:
 
   Args:
     device: 'cpu'; 'gpu', all that TensorFlow sees; a list of names as in
-      `tf.config.list_logical_devices`; None: 'gpu' where there is one, else 'cpu'.
+      `tf.config.list_logical_devices`; None: 'gpu' if there is one, otherwise 'cpu'.
 
   Raises:
     ValueError: If there is no such device.
@@ -102,9 +102,9 @@ class InProcess(tff.framework.SyncContext):
     """Starts the threads that compute.
 
     Args:
-      devices: Names, at least one; client k is computed on device k modulo their
-        number, and what is at the server on the first.
-      concurrency: Clients computed at the same time on each.
+      devices: Names, at least one. Client k is computed on device k modulo their
+        number, and the server's part on the first.
+      concurrency: Clients computed at the same time on each device.
       intra_op_threads: Threads per operation.
       optimize_graphs: Whether Grappler optimizes computations.
     """
@@ -124,18 +124,18 @@ class InProcess(tff.framework.SyncContext):
     )
     self._compile = _optimized if optimize_graphs else _reduced
     self._clients = client_threads.ClientThreads(len(devices), concurrency)
-    # By the identity of a computation: to hash one, all of it is serialised.
+    # By the identity of a computation: hashing one would serialise all of it.
     self._programs: dict[int, tuple[Any, interpreter.Interpreter]] = {}
     self._calling = threading.Lock()
     self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-    # The one that a thread waits for.
+    # The call that a thread waits for.
     self._call: _Call | None = None
     self._closed = False
     threading.Thread(target=self._work, name='tff_ssl_server', daemon=True).start()
 
   @property
   def num_computations(self) -> int:
-    """How many computations have sessions: those that are still referenced."""
+    """How many computations have sessions: the ones that are still referenced."""
     return len(self._programs)
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
@@ -143,14 +143,15 @@ class InProcess(tff.framework.SyncContext):
     self._owner.check('the execution context')
     call = _Call(comp, arg)
     with self._calling:
-      # Before the check: `close` sees the call, or this thread that it is closed.
+      # Before the check: either `close` sees the call, or this thread sees `_closed`.
       self._call = call
       try:
         if self._closed:
           call.end(RuntimeError('the execution context is closed'))
         else:
           self._calls.put(call)
-        # Another thread computes: in this one a signal would wait for the session.
+        # Another thread computes: in this one a signal would have to wait for the
+        # session.
         return call.result()
       except BaseException:
         if not call.is_done:
@@ -171,7 +172,7 @@ class InProcess(tff.framework.SyncContext):
   def _work(self) -> None:
     while (call := self._calls.get()) is not None:
       call.run(self._execute)
-      # While it waits, the thread must not keep the call's data in memory.
+      # While the thread waits, it must not keep the call's data in memory.
       del call
 
   def _execute(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
@@ -183,7 +184,7 @@ class InProcess(tff.framework.SyncContext):
       if signature.parameter is None
       else values.given(arg, signature.parameter, num_clients)
     )
-    # The clients' data are dropped when they have been used, if nobody else has them.
+    # The clients' data are dropped once they have been used, if nobody else holds them.
     del arg
     return values.returned(program(argument, num_clients), signature.result)
 
@@ -202,7 +203,7 @@ class InProcess(tff.framework.SyncContext):
 
   def _forget(self, key: int) -> None:
     known = self._programs.pop(key, None)
-    # In a fork, which has none of its threads, to close a session would never end.
+    # A fork has none of the session's threads: there closing it would never end.
     if known is not None and self._owner.is_here:
       known[1].close()
 
@@ -211,7 +212,7 @@ class InProcess(tff.framework.SyncContext):
 
   def _abandon(self, call: '_Call') -> None:
     """Stops a call whose caller was interrupted while it waited."""
-    # In a thread: to close a session waits until its run has ended.
+    # In a thread, because closing a session waits until its run has ended.
     threading.Thread(target=self._close_programs, daemon=True).start()
     call.wait(_STOP_SECONDS)
 
@@ -246,13 +247,13 @@ class _Call:
     self._done.set()
 
   def end(self, error: BaseException) -> None:
-    """Has `result` raise an error, unless the call is done."""
+    """Makes `result` raise an error, unless the call is done."""
     if not self._done.is_set():
       self._error = error
       self._done.set()
 
   def wait(self, seconds: float) -> None:
-    """Waits for the end of it, but not longer."""
+    """Waits for the end of the call, but no longer than this."""
     self._done.wait(seconds)
 
   def result(self) -> Any:

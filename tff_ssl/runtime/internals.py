@@ -1,18 +1,18 @@
-"""All uses of TFF's modules that are not public, and what replaces them where missing.
+"""All uses of TFF's non-public modules, and what replaces them where they are missing.
 
-TFF's last release is behind its head: what is not public may be gone in the next one.
-So nothing else of this project touches it (tests/floors_test.py), and where some of it
-is missing a plain way is taken, which gives the same numbers.
+TFF's last release is behind its head: non-public parts may be gone in the next one. So
+nothing else in this project uses them (tests/floors_test.py). If one is missing, a
+plain way is taken, which gives the same numbers.
 
-- The messages that values are sent in. TFF makes the message of a structure from those
-  of its elements, and copies each of them twice at every level: 380 MB of client states
-  cost 2.3 s of user time. Here a message is filled in place, in 0.1 s; without the
-  internals, TFF's executor makes its own.
+- The messages in which values are sent. TFF makes the message of a structure from its
+  elements' messages, and copies each of these twice at every level: 380 MB of client
+  states cost 2.3 s of user time. Here a message is filled in place, in 0.1 s. Without
+  the internals, TFF's executor makes its own messages.
 - The messages of types. TFF's compiler reads the type of each part of a computation,
-  and at every level again those of all that is in it: that took three quarters of the
-  time to compile a computation for this process. Here equal messages are read once.
-- The TensorFlow graph in a local computation; without it nothing can be executed in
-  this process, and an error names the worker, which can.
+  and at every level again the types of everything in it: that took three quarters of
+  the time to compile a computation for this process. Here equal messages are read once.
+- The TensorFlow graph in a local computation. Without it nothing can be executed in
+  this process, and an error refers to the worker, which can.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ EXECUTOR = 'tensorflow_federated.python.core.impl.executors.remote_executor'
 TYPES = 'tensorflow_federated.python.core.impl.types.type_serialization'
 # How many types are remembered: some megabytes.
 _MOST_TYPES = 8192
-# The attributes of TFF's remote executor that are used and not public.
+# The non-public attributes of TFF's remote executor that are used.
 _ATTRIBUTES = ('_check_has_executor_id', '_executor_id', '_stub')
 # The kind of computations that hold a graph.
 TENSORFLOW = 'tensorflow'
@@ -46,7 +46,7 @@ class RemoteExecutor(tff.framework.RemoteExecutor):
 
     Args:
       value: What is sent.
-      type_spec: Its `tff.Type`; None: it is a computation, which tells its own.
+      type_spec: Its `tff.Type`; None: it is a computation, which has its own.
     """
     nested = isinstance(type_spec, (tff.StructType, tff.FederatedType))
     if not nested or not fills_messages() or not self._is_as_known():
@@ -67,7 +67,7 @@ class RemoteExecutor(tff.framework.RemoteExecutor):
 def fills_messages() -> bool:
   """Returns whether messages are filled here, and not by TFF.
 
-  It is found out once, on a small value: its message must be the one that TFF makes.
+  This is tested once, on a small value: its message must equal the one that TFF makes.
   """
   modules = _module(MESSAGES), _module(EXECUTOR)
   needed = 'CreateValueRequest', 'RemoteValue'
@@ -89,12 +89,12 @@ def fills_messages() -> bool:
 
 
 def remember_types() -> bool:
-  """Makes TFF read equal messages of types once, in this whole process.
+  """Makes TFF read equal messages of types only once in this process.
 
   Types do not change, so that one object may be part of many computations.
 
   Returns:
-    Whether it does so now: it does not where TFF keeps the function elsewhere.
+    Whether TFF now does so: it does not if TFF keeps the function elsewhere.
   """
   module: Any = _module(TYPES)
   read = getattr(module, 'deserialize_type', None)
@@ -106,7 +106,7 @@ def remember_types() -> bool:
 
 
 class Remembering:
-  """A function that reads messages of types, equal ones once."""
+  """A function that reads messages of types, equal ones only once."""
 
   def __init__(self, read: Callable[[Any], tff.Type]):
     """Remembers nothing yet.
@@ -160,7 +160,7 @@ def fill(message: Any, value: Any, type_spec: tff.Type) -> None:
 
 
 def _is_array(value: Any, type_spec: tff.Type) -> bool:
-  """Returns whether a value is an array of numbers, exactly of the type."""
+  """Returns whether a value is an array of numbers of exactly the type."""
   return (
     isinstance(value, np.ndarray)
     and value.ndim > 0
@@ -197,8 +197,8 @@ def _fill_federated(message: Any, value: Any, type_spec: tff.FederatedType) -> N
   values = [value] if type_spec.all_equal else value
   if not isinstance(values, list):
     raise TypeError(f'value is a {type(value).__name__}; it must be a list')
-  # No public function of TFF gives the message of a type alone; that of no values at
-  # this type holds it.
+  # No public function of TFF gives the message of a type alone; the message of no
+  # values of this type holds it.
   nothing = tff.FederatedType(type_spec.member, type_spec.placement, all_equal=False)
   message.CopyFrom(tff.framework.serialize_value([], nothing)[0].federated)
   message.type.all_equal = type_spec.all_equal
@@ -223,10 +223,10 @@ class Graph(NamedTuple):
 
   Attributes:
     graph_def: The graph.
-    arguments: Nested tuples of `Bound`, in the form of the parameter; None: there is
+    arguments: Nested tuples of `Bound`, structured like the parameter; None: there is
       none.
-    results: Likewise, of the result.
-    initialize_op: Name of the operation that has to run before each call; '': none.
+    results: The same for the result.
+    initialize_op: Name of the operation that must run before each call; '': none.
     token: Name of the text tensor that TFF feeds; '': none.
   """
 
@@ -244,8 +244,8 @@ def graph_of(block: tff.framework.CompiledComputation) -> Graph:
     block: Of a compiled computation.
 
   Raises:
-    ValueError: If it is not one of TensorFlow.
-    RuntimeError: If this TFF keeps graphs in another way than is known here.
+    ValueError: If it is not a TensorFlow computation.
+    RuntimeError: If this TFF keeps graphs in a way that is not known here.
   """
   try:
     proto = block.proto

@@ -1,17 +1,18 @@
 """Executes a compiled TFF computation in this process, part by part.
 
-What TFF compiles is a short list of named values: local computations of TensorFlow,
-applied by a few intrinsics to what is at the server or on each client. It is translated
-once into functions of Python's. Here a value is
+TFF compiles a computation to a short list of named values: local TensorFlow
+computations, which a few intrinsics apply to values at the server or on each client. It
+is translated once into Python functions. Here a value is
 
 - an array, or a data set;
-- a tuple of values, of a structure;
-- `AtServer` or `OnClients`, of a federated value;
-- a function of a value and the number of a device, of a function.
+- a tuple of values, for a structure;
+- `AtServer` or `OnClients`, for a federated value;
+- a function of a value and the number of a device, for a function.
 
-Secure sums are those of `secure_sums`, a simulation.
+Secure sums are simulated by `secure_sums`.
 
-Clients come in a fixed order, and sums are taken in it, whoever is done first.
+Clients come in a fixed order, and sums are taken in this order, whichever client is
+done first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,7 @@ from tff_ssl.runtime import secure_sums
 
 # (graph, number of the device) -> its session.
 OpenGraph = Callable[[internals.Graph, int], local_graph.LocalGraph]
-# The device of what is computed at the server.
+# The device that computes the server's part.
 _SERVER = 0
 # TFF has no public definition of these.
 _SECURE_SUM = 'federated_secure_sum'
@@ -53,7 +54,7 @@ class OnClients:
 
 @dataclasses.dataclass(frozen=True)
 class _Scope:
-  """Where a part of a computation is evaluated: the values that it can name.
+  """The scope of a part of a computation: the values that it can name.
 
   Attributes:
     values: By name.
@@ -83,11 +84,11 @@ class Interpreter:
 
     Args:
       computation: Compiled by TFF.
-      threads: That compute clients.
+      threads: They compute clients.
       open_graph: Opens a session.
 
     Raises:
-      ValueError: If it has a part that is not known here.
+      ValueError: If the computation has a part that is not known here.
     """
     self._map_clients = threads.map
     self._open_graph = open_graph
@@ -114,7 +115,7 @@ class Interpreter:
     """Executes the computation.
 
     Args:
-      argument: A value, see the module; None where there is no parameter.
+      argument: A value, see the module; None if there is no parameter.
       num_clients: Of this call.
 
     Returns:
@@ -124,7 +125,7 @@ class Interpreter:
     return function(argument, _SERVER)
 
   def close(self) -> None:
-    """Cancels what runs and frees the sessions; they are opened again if needed."""
+    """Cancels running sessions and frees all; they are opened again if needed."""
     for local in self._locals.values():
       local.close()
 
@@ -274,7 +275,7 @@ class Interpreter:
 
 
 class _Light:
-  """A function without a computation of TensorFlow: not worth a thread."""
+  """A function without any TensorFlow computation: not worth a thread."""
 
   def __init__(self, function: Callable[[Any, int], Any]):
     self._function = function
@@ -284,7 +285,7 @@ class _Light:
 
 
 class _Local:
-  """A local computation, whose session of a device is opened by the first call."""
+  """A local computation; its first call on a device opens a session there."""
 
   def __init__(self, open_graph: Callable[[int], local_graph.LocalGraph]):
     self._open_graph = open_graph
@@ -307,7 +308,7 @@ class _Local:
 def _parts(
   block: tff.framework.ComputationBuildingBlock,
 ) -> Iterator[tff.framework.ComputationBuildingBlock]:
-  """Yields a part of a computation and all that is in it."""
+  """Yields a part of a computation and everything in it."""
   yield block
   for child in block.children():
     yield from _parts(child)
@@ -325,21 +326,21 @@ def _references(block: tff.framework.ComputationBuildingBlock) -> frozenset[str]
 
 
 def _of_some(on_clients: OnClients) -> Sequence[Any]:
-  """Returns the values of clients, of which there must be some for a secure sum."""
+  """Returns the values of clients; a secure sum needs at least one."""
   if not on_clients.values:
     raise ValueError('there is no client; a secure sum must have at least one')
   return on_clients.values
 
 
 def _of_client(value: Any, client: int) -> Any:
-  """Returns what a structure of values on clients is on one of them."""
+  """Returns one client's part of a structure of values on clients."""
   if isinstance(value, tuple):
     return tuple([_of_client(each, client) for each in value])
   return value.values[client]
 
 
 def _of_server(value: Any) -> Any:
-  """Returns what a structure of values at the server is there."""
+  """Returns the content of a structure of values at the server."""
   if isinstance(value, tuple):
     return tuple([_of_server(each) for each in value])
   return value.value

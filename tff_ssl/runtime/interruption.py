@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run between two rounds, or soon in the middle of one."""
+"""Ctrl-C and SIGTERM end a run between two rounds or, if a round is long, within it."""
 
 import signal
 import sys
@@ -7,15 +7,15 @@ import types
 from typing import Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Seconds that a round has to finish in; a longer one is repeated when the run goes on.
+# Seconds for a round to finish; a longer round is repeated when the run resumes.
 _PATIENCE = 1.0
 
 
 class Interrupted(SystemExit):
   """The run was asked to stop and has saved its state.
 
-  Uncaught, it ends the process with the status that the signal calls for: 130 for
-  SIGINT, 143 for SIGTERM.
+  Uncaught, it ends the process with the usual status of the signal: 130 for SIGINT, 143
+  for SIGTERM.
   """
 
   def __init__(self, number: int):
@@ -24,10 +24,10 @@ class Interrupted(SystemExit):
 
 
 class Interruption:
-  """Notes a first signal; a second later, or at the next signal, interrupts.
+  """Notes a first signal; one second later, or at the next signal, interrupts.
 
-  It does so while it is entered, in the main thread, by a KeyboardInterrupt. In another
-  thread, where Python cannot handle signals, it does nothing.
+  It interrupts with a KeyboardInterrupt, while it is entered, in the main thread. In
+  another thread, where Python cannot handle signals, it does nothing.
 
   Attributes:
     number: The first signal; None: there was none.
@@ -46,7 +46,7 @@ class Interruption:
     return self
 
   def settle(self) -> None:
-    """Ends the countdown: from now on a further signal alone interrupts."""
+    """Ends the countdown: from now on only a further signal interrupts."""
     self._is_settled = True
 
   def __exit__(

@@ -1,8 +1,8 @@
 """A local computation of TFF's as a TensorFlow session in this process.
 
-TFF's worker executes each TensorFlow part of a computation in a session of its own,
-with the threads of its environment. So does this: with the same graph and the same
-number of threads per operation, the numbers are the worker's to the bit, whatever
+TFF's worker executes each TensorFlow part of a computation in a separate session, with
+the threads of its environment. So does this module: with the same graph and the same
+number of threads per operation, the numbers equal the worker's to the bit, whatever
 threads TensorFlow uses for everything else in this process.
 """
 
@@ -38,7 +38,7 @@ class LocalGraph:
       config: From `sessions.session_config`.
 
     Raises:
-      ValueError: If it returns a data set.
+      ValueError: If the computation returns a data set.
     """
     self._results = graph.results
     results = list(_flat(graph.results))
@@ -54,8 +54,8 @@ class LocalGraph:
         if bound.is_dataset:
           keys[place], variants[bound.name] = _dataset()
       _prepare(graph.graph_def, device)
-      # A scope, and not names in the operations, each of which TensorFlow would read
-      # again: a third of the time of an import.
+      # A scope, because TensorFlow would parse a device name in each operation again:
+      # a third of the time of an import.
       with tf.device(device):
         tf.graph_util.import_graph_def(graph.graph_def, input_map=variants, name='')
 
@@ -83,7 +83,7 @@ class LocalGraph:
     """Executes the computation; from any thread.
 
     Args:
-      argument: In the form of the parameter: arrays and data sets in nested tuples.
+      argument: Structured like the parameter: arrays and data sets in nested tuples.
 
     Returns:
       Arrays in nested tuples. They may share memory with the argument's.
@@ -109,23 +109,23 @@ class LocalGraph:
     return _nested(self._results, iter(fetched))
 
   def close(self) -> None:
-    """Cancels what runs, at the next step of its loops, and frees the session."""
+    """Cancels running calls, at the next step of their loops; frees the session."""
     self._session.close()
 
   def _prepared(self) -> Callable[[dict[tf.Tensor, Any]], list[Any]] | None:
-    """Makes the session ready to run before the threads of clients use it.
+    """Prepares the session before the client threads use it.
 
-    These threads begin together, and each would make it ready for itself. Besides, a
-    thread looks up oneDNN's kernels of an operation when it first makes a session with
-    it ready, which takes longer than the rest: so one thread does it for all sessions.
+    These threads begin together, and each would prepare it for itself. A thread also
+    looks up oneDNN's kernels for an operation when it first prepares a session that has
+    the operation. This takes longer than the rest: so one thread prepares all sessions.
 
     Returns:
-      `session.run` of its results; None where that is left to `session.run` itself.
+      `session.run` of its results; None if that is left to `session.run` itself.
     """
     make = getattr(self._session, '_make_callable_from_options', None)
     feeds = {tensor.name: tensor for tensor in (*self._constant, *self._feeds)}
     results = [tensor.name for tensor in self._fetches]
-    # As in `session.run`: what is given is not computed, and nothing twice.
+    # As in `session.run`: given tensors are not computed, and none is computed twice.
     computed = [name for name in dict.fromkeys(results) if name not in feeds]
     if make is None or not computed:
       return None
@@ -145,19 +145,19 @@ class LocalGraph:
 
 @functools.cache
 def _opening() -> client_threads.ClientThreads:
-  """Returns the thread that makes sessions ready."""
+  """Returns the thread that prepares sessions."""
   return client_threads.ClientThreads(1, 1)
 
 
-# A fork has none of its threads.
+# A fork does not have the thread.
 os.register_at_fork(after_in_child=_opening.cache_clear)
 
 
 class _Given:
   """The data sets that sessions are reading, by number.
 
-  A session can be fed arrays alone. So it is fed a number, for which a Python function
-  in the graph fetches the data set's tensor from here: its examples are neither
+  A session can only be fed arrays. So it is fed a number, and a Python function in the
+  graph fetches the data set's tensor from here by that number. The examples are neither
   serialised nor copied.
   """
 
@@ -199,14 +199,14 @@ def _prepare(graph_def: tf.compat.v1.GraphDef, device: str) -> None:
     for node in nodes:
       node.device = place
       if _OF_CALL in node.attr:
-        # Else each call has the function optimized, whatever the session's options.
+        # Otherwise each call optimizes the function, whatever the session's options.
         config = tf.compat.v1.ConfigProto.FromString(node.attr[_OF_CALL].s)
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         node.attr[_OF_CALL].s = config.SerializeToString()
 
 
 def _flat(nested: Any) -> Any:
-  """Yields what is in nested tuples, unless they are those of a `Bound`."""
+  """Yields the leaves of nested tuples; a `Bound` is a leaf."""
   if type(nested) is tuple:
     for each in nested:
       yield from _flat(each)

@@ -1,8 +1,8 @@
 """The round loop: one for all algorithms, federated or not.
 
-A run that is interrupted or killed at any instant goes on from its last checkpoint
-when it is started again, and ends with the same numbers, because everything that
-happens in a round is a function of the state and the round's number.
+A run that is interrupted or killed at any instant resumes from its last checkpoint
+when it is started again. It ends with the same numbers because everything that happens
+in a round is a function of the state and the round's number.
 """
 
 import collections
@@ -36,7 +36,7 @@ class Output(Protocol):
 
 
 class Algorithm(Protocol):
-  """What the loop runs; a `tff.learning.templates.LearningProcess` is one."""
+  """What the loop runs, such as a `tff.learning.templates.LearningProcess`."""
 
   def initialize(self) -> Any:
     """Returns the initial state: a nest of arrays."""
@@ -45,31 +45,31 @@ class Algorithm(Protocol):
     """Runs one round.
 
     Args:
-      state: The state before.
+      state: The state before it.
       cohort: The round's data: for federated algorithms a list of data sets.
     """
 
 
 @runtime_checkable
 class KeepsFiles(Protocol):
-  """An algorithm whose `next` also writes files to the run folder, as client states."""
+  """An algorithm whose `next` also writes run folder files, such as client states."""
 
   def resume(self, folder: pathlib.Path, round: int) -> None:
     """Takes its files back to what they were after a round; called before `next`.
 
     Args:
-      folder: That of the run.
-      round: The one that the run goes on from; 0 begins.
+      folder: The run folder.
+      round: The round from which the run resumes; 0: it begins.
 
     Raises:
-      ValueError: If the folder does not hold it.
+      ValueError: If the folder does not hold the files of that round.
     """
 
   def saved(self, oldest: int) -> None:
     """Called after a checkpoint was saved.
 
     Args:
-      oldest: The round of the oldest checkpoint that is kept: no run resumes earlier.
+      oldest: The round of the oldest kept checkpoint: no run resumes from earlier.
     """
 
 
@@ -94,37 +94,37 @@ def run(
 ) -> Any:
   """Runs rounds 1 to `rounds`, from the folder's last checkpoint if there is one.
 
-  Ctrl-C or SIGTERM lets the round finish if that takes no longer than a second, and
-  else, or at the second one, abandons it; either way, and after an error too, the last
-  complete state is saved before the exception leaves.
+  After Ctrl-C or SIGTERM the round may finish within a second. If it takes longer, or
+  at a second signal, it is abandoned. Either way, and after an error too, the last
+  complete state is saved before the exception propagates.
   The state after the last round is saved before it is evaluated: an evaluation that
-  fails loses nothing, and is what is left to do when the run is started again.
+  fails loses nothing, and only it remains to be done when the run is started again.
 
   Args:
     algorithm: What to run. Its `next` must be deterministic for resumed runs to end
-      with the same numbers. One that writes files of its own is `KeepsFiles`.
+      with the same numbers. If it writes files of its own, it is a `KeepsFiles`.
     cohort_fn: Round -> the data for `algorithm.next`; a function of the round alone.
-      The next round's is prepared while a round runs, in a thread where no TFF
+      The next round's data are prepared while a round runs, in a thread where no TFF
       computation can be executed; see `prefetch.Prefetcher`.
     folder: Where everything goes.
     rounds: Number of the last round.
     evaluate_fn: (state, round) -> named numbers, which become columns of metrics.csv
       and the contents of evaluation.json. Must be deterministic as well.
-    evaluate_every: Evaluate after each so many rounds and after the last; 0: after the
-      last only.
-    checkpoint_every: Save after each so many rounds and after the last.
-    progress: Whether to show it.
+    evaluate_every: Evaluate every this many rounds and after the last; 0: only after
+      the last.
+    checkpoint_every: Save every this many rounds and after the last.
+    progress: Whether to show progress.
     execution: The context, to measure the worker's memory and CPU time too.
-    alarm: Told about each round.
-    keep_fn: Writes the result of the run: called with the state after the last round,
+    alarm: Is shown each round's metrics.
+    keep_fn: Writes the result of the run. Called with the state after the last round,
       once it is saved and before it is evaluated; also when a finished run is started
       again.
-    start_fn: Initial state -> the state, of the same structure, that the run begins
-      with; not called where a run resumes.
-    watch_fn: (state, round) -> named numbers that cost little, which become columns of
-      metrics.csv alone; deterministic like `evaluate_fn`, with other names than that.
-    watch_every: Call it after each so many rounds and after the last; 0: after the last
-      only.
+    start_fn: Initial state -> the state, of the same structure, with which the run
+      begins; not called when a run resumes.
+    watch_fn: (state, round) -> named numbers that are cheap to compute, which become
+      columns of metrics.csv alone. Deterministic like `evaluate_fn`, with other names.
+    watch_every: Call `watch_fn` every this many rounds and after the last; 0: only
+      after the last.
 
   Returns:
     The state after the last round.
@@ -134,7 +134,7 @@ def run(
     interruption.Interrupted: After Ctrl-C or SIGTERM; a SystemExit.
   """
   _check_numbers(rounds, evaluate_every, watch_every, checkpoint_every)
-  # One name for both: no exception can come between a state and its round.
+  # One variable for both, so that no exception can come between a state and its round.
   last = _restore(algorithm, folder, rounds, start_fn)
   saved = last[0]
   display = progress_lib.create(rounds, saved, progress)
@@ -152,7 +152,7 @@ def run(
         if watch_fn and is_due(round, watch_every, rounds):
           metrics = _joined(metrics, watch_fn(output.state, round))
           meter.split('watching_seconds')
-        # The last state is saved first, and evaluated below.
+        # The last state is saved before it is evaluated, below.
         if evaluate_fn and round < rounds and is_due(round, evaluate_every, rounds):
           evaluation = metrics_lib.flatten(evaluate_fn(output.state, round))
           metrics = _joined(metrics, evaluation)
@@ -211,7 +211,7 @@ def _restore(
   """Returns the last saved round and the state after it.
 
   The initial state is saved too: even an algorithm that draws it at random then resumes
-  with the same one.
+  from the same one.
   """
   state = algorithm.initialize()
   saved = folder.checkpoints.rounds()
@@ -239,12 +239,12 @@ def _save(
 
 
 def is_due(round: int, every: int, rounds: int) -> bool:
-  """Returns whether something that is done every so many rounds is done after one.
+  """Returns whether something done every few rounds is due after a round.
 
   Args:
-    round: That has ended, from 1.
-    every: After how many; 0: after the last alone.
-    rounds: How many there are.
+    round: The round that has ended, from 1.
+    every: Every this many rounds; 0: only after the last.
+    rounds: How many rounds there are.
   """
   return round == rounds or (every > 0 and round % every == 0)
 

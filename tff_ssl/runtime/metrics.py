@@ -1,4 +1,4 @@
-"""From the nested metrics of an algorithm to flat named numbers."""
+"""Flattens the nested metrics of an algorithm into named numbers."""
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +28,11 @@ def flatten(metrics: Any) -> collections.OrderedDict[str, int | float]:
 
 
 def find(metrics: Mapping[str, int | float], last: str) -> int | float | None:
-  """Returns the first metric whose name ends in this part, None without one.
+  """Returns the first metric whose name ends in this part; None if there is none.
 
   Args:
     metrics: Flat metrics.
-    last: Such as 'loss' for 'client_work/train/loss'.
+    last: The last part, such as 'loss' for 'client_work/train/loss'.
   """
   for name, value in metrics.items():
     if name.rpartition('/')[2] == last:

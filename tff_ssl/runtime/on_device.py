@@ -4,21 +4,21 @@ The file has four signatures:
 
   train    image uint8 [n, H, W, C] (or the field that the encoder reads, by its
            name), example_id int64 [n], seed int32 [2], learning_rate float32 [], and
-           label int32 [n] of an objective with labels -> loss float32 []
+           label int32 [n] for an objective with labels -> loss float32 []
   infer    image -> features
   save     nothing -> all parameters, by name, '/' written as '_'
   restore  all parameters, by those names -> restored, how many there were
 
-`train` is `local_training.train` itself, augmentation included: one step on all of the
-given examples, whose update is the simulated client's for the same seed and ids.
+`train` is `local_training.train` itself, augmentation included: one step on all given
+examples. Its update equals the simulated client's for the same seed and ids.
 
-Each call is the first step of a client in a round: the optimizer's state begins anew,
-so that momentum, which acts from the second step on, has no effect.
+Each call is a client's first step in a round: the optimizer's state begins again, so
+that momentum, which acts from the second step on, has no effect.
 
 Deviations: TFLite has no operations of its own for gradients of convolutions and for
-the draws of views. The file has TensorFlow's (Select TF ops), which a device's runtime
-must be linked with. Population statistics of batch norm stay those of the run: `train`
-normalizes by the batch, `infer` by them.
+drawing views. The file uses TensorFlow's (Select TF ops); a device's runtime must be
+linked with them. The population statistics of batch norm remain those of the run:
+`train` normalizes by the batch, `infer` by these statistics.
 """
 
 import collections
@@ -42,7 +42,7 @@ RATE = 'learning_rate'
 
 
 def name_of(parameter: str) -> str:
-  """Returns what a parameter is called in the signatures `save` and `restore`."""
+  """Returns a parameter's name in the signatures `save` and `restore`."""
   return parameter.replace('/', '_')
 
 
@@ -61,10 +61,10 @@ def build(
     objective: What is minimised; it keeps no state on a client.
     params: All of the objective's parameters, with which training starts.
     encoder: The objective's encoder, which `infer` computes.
-    prefix: That of the encoder's parameters.
+    prefix: Prefix of the encoder's parameters.
     statistics: The encoder's population statistics, by its own names; none without
       batch norm.
-    optimizer: The client's, of which `train` takes the first step; plain SGD when None.
+    optimizer: The client's; `train` takes its first step. None: plain SGD.
     labelled: Whether the objective reads labels.
 
   Raises:
@@ -99,7 +99,7 @@ def _check(objective: Any, params: Mapping[str, Any]) -> None:
 
 
 class _Module(tf.Module):
-  """The parameters as variables, and what is done with them."""
+  """The parameters as variables, and the functions on them."""
 
   def __init__(self, objective, params, encoder, prefix, statistics, optimizer):
     super().__init__()
@@ -168,12 +168,12 @@ class _Module(tf.Module):
 
 
 def _traced(function: Any, specs: Mapping[str, tf.TensorSpec]) -> Any:
-  """Returns a function of arguments by name as a graph."""
+  """Returns a function of named arguments as a graph."""
   named = {
     name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
     for name, spec in specs.items()
   }
-  # A plain function: the signature of a method would have `self`.
+  # A plain function: the signature of a method would include `self`.
   return tf.function(
     functools.partial(function), autograph=False
   ).get_concrete_function(**named)

@@ -37,9 +37,9 @@ class OneRoundHeads:
     Args:
       partition: Client id -> int64 [n] positions into the features.
       num_classes: Number of classes.
-      num_packs: As of `simulation.Clients`.
-      aggregation: Through which everything leaves a client; plain when None.
-      feature_norm: As of `one_round.build_one_round`.
+      num_packs: See `simulation.Clients`.
+      aggregation: Everything that leaves a client goes through it; None: plain.
+      feature_norm: See `one_round.build_one_round`.
 
     Raises:
       ValueError: If `num_classes` is below 1.
@@ -62,7 +62,7 @@ class OneRoundHeads:
       features: [N, d], computed by the frozen encoder.
       labels: int [N].
       kept: int [m], positions of the examples whose labels are used, all in
-        [0, num_classes). Those that no client holds are not used.
+        [0, num_classes). Examples that no client holds are not used.
 
     Returns:
       The sums over the examples that are kept and held.

@@ -1,14 +1,14 @@
 """The process that owns threads and child processes: no fork of it may use them.
 
 `os.fork`, and `multiprocessing` on Linux, copy the memory of a process but none of its
-threads: in the copy a call would wait for ever for one of them.
+threads: in the copy a call would wait forever for one of them.
 """
 
 import os
 
 
 class Owner:
-  """Remembers the process that it was made in."""
+  """Remembers the process in which it was made."""
 
   def __init__(self) -> None:
     self._pid = os.getpid()

@@ -1,16 +1,16 @@
-"""Rounds of a process in parts: each part of the cohort by itself, merged in order.
+"""Rounds in parts: each part of the cohort is computed alone, all are merged in order.
 
     process = parted.in_parts(dcco.build_dcco(...), parts=8)
     state, metrics = process.next(state, cohort)
 
-With `context.hosts` the parts are executed by all hosts at the same time, with any
-other context one after another: the numbers are the same to the bit. They are those of
-the process itself up to the rounding of sums, with one part too: its sums are divided
-by the weights that they are multiplied by again when they are received.
+With `context.hosts` all hosts execute parts at the same time; in any other context the
+parts run one after another. The numbers are the same to the bit. They equal those of
+the process itself up to the rounding of sums, even with one part: its sums are divided
+by the weights, and multiplied by them again when they are received.
 
-When parts come back and from whom differs from run to run; so the sums of an exchange
-are added once all of them are there, in the order of the parts. The states of clients
-stay with the caller: a part is given those of its own clients, and returns them.
+When parts come back, and from which host, differs from run to run. So the sums of an
+exchange are added once all of them are there, in the order of the parts. The states of
+clients stay with the caller: a part receives its own clients' states and returns them.
 """
 
 from collections.abc import Sequence
@@ -41,14 +41,14 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
   Args:
     process: From a builder of this library: `next` takes and returns the same.
     parts: Into how many parts the values (clients, or packs of them) of a round are
-      cut, at least 1; of fewer values each is a part. The numbers of a round depend on
-      it, up to rounding, and not on the hosts: take several for each host. Where
-      models are averaged in groups of clients, each value is a part.
+      cut, at least 1. If there are fewer values, each is a part. The rounding of a
+      round's numbers depends on `parts` and not on the hosts: take several for each
+      host. Where models are averaged in groups of clients, each value is a part.
 
   Raises:
-    ValueError: If `parts` is below 1, or the process has no parts: it is not from a
-      builder of this library, or its aggregation acts on each client, as of secure
-      sums.
+    ValueError: If `parts` is below 1, or the process cannot run in parts: it is not
+      from a builder of this library, or its aggregation acts on each client, as secure
+      sums do.
   """
   checks.at_least(1, parts=parts)
   graph = getattr(process, 'graph', None)
@@ -63,8 +63,8 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
 class PartedProcess:
   """A process in parts; what `in_parts` returns.
 
-  It has the attributes of the process that it was made of, but for
-  `set_model_weights`: the state of its aggregators may be of another type.
+  It has the attributes of the process that it was made from, except
+  `set_model_weights`: the state of its aggregators may have another type.
   """
 
   def __init__(self, process: Process, built: parts_lib.Parts, parts: int):
@@ -86,7 +86,7 @@ class PartedProcess:
     Args:
       state: Of the server.
       *given: What the process's `next` takes: the client states, or the data at the
-        server, where there are some; then the clients' data, as lists.
+        server, if there are any; then the clients' data, as lists.
 
     Returns:
       What the process's `next` returns.
@@ -131,7 +131,7 @@ class PartedProcess:
     done = hosts.run_tasks([functools.partial(task, cut) for cut in cuts])
     sums = [output.sums for output in done]
     if not self._built.in_groups:
-      # In the order of the parts, for rounding depends on it.
+      # In the order of the parts, because rounding depends on it.
       merged = sums[0]
       for one in sums[1:]:
         merged = tf.nest.map_structure(np.add, merged, one)
@@ -145,7 +145,7 @@ class PartedProcess:
 def _cut(count: int, parts: int) -> list[slice]:
   """Returns the slices of values that are the parts; their sizes differ by one at most.
 
-  Of no value, as in a round without clients, there is one empty part.
+  Without values, as in a round without clients, there is one empty part.
   """
   if not count:
     return [slice(0, 0)]

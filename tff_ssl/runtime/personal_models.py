@@ -27,12 +27,12 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import stateful_rounds
 
-# (parameters of the global model, client id) -> parameters of the client's.
+# (parameters of the global model, client id) -> parameters of the client's model.
 PersonalModel = Callable[[base.Params, str], base.Params]
 
 
 def shared(weights: base.Params, client_id: str) -> base.Params:
-  """Returns the global model, whichever the client: Global-SSFL."""
+  """Returns the global model for every client: Global-SSFL."""
   del client_id
   return weights
 
@@ -45,7 +45,7 @@ def kept(
 
   Args:
     rounds: Their rounds; the states must be open, as they are once rounds have run.
-    select: What a client keeps -> its parameters, where that is more than those.
+    select: What a client keeps -> its parameters, if it keeps more than those.
   """
 
   def of_client(weights: base.Params, client_id: str) -> base.Params:
@@ -56,9 +56,9 @@ def kept(
 
 
 def of_cluster(rounds: stateful_rounds.StatefulRounds) -> PersonalModel:
-  """Returns the model of the cluster that each client was in last.
+  """Returns the model of each client's latest cluster.
 
-  Before a client's first round it is that of the cluster in which it will begin.
+  Before a client's first round it is the model of the cluster in which it will begin.
 
   Args:
     rounds: Of FeatARC; the states must be open.

@@ -1,17 +1,17 @@
 """The ledger of a private run: each release is written down before it is made.
 
-It is an append-only file of the run folder. Its first line has the terms; each further
-line is one release, durable before the noise is drawn. No line is ever removed, even
-where a run resumes from an earlier checkpoint: what was released after it may have been
-seen. A repeated round draws its noise afresh, and is one release more.
+It is an append-only file in the run folder. Its first line holds the terms. Each later
+line is one release, durable before the noise is drawn. No line is ever removed, even if
+a run resumes from an earlier checkpoint: releases after it may have been seen. A
+repeated round draws new noise, and is one release more.
 
-(A repeated round could instead draw the same noise, from a seed that is kept. But then
+(A repeated round could instead draw the same noise, from a stored seed. But then
 everything else must be the same too: with other processors, libraries or data, the same
-noise on other values would tell their difference exactly. And whoever has the seed has
-the values. To count costs a little budget after a kill, and cannot go wrong.)
+noise on other values would reveal their difference exactly. And whoever has the seed
+has the values. Counting costs a little budget after a kill, and cannot go wrong.)
 
 A line that a kill has torn counts as a release: it may have been one. The ledger cannot
-know of a copy of the folder in which the run goes on too.
+know about a copy of the folder in which the run also continues.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _FORMAT = 1
 
 
 class Ledger:
-  """The ledger of one run, which one process writes to at a time."""
+  """The ledger of one run; one process at a time may write to it."""
 
   def __init__(self, folder: str | os.PathLike[str], terms: Mapping[str, Any]):
     """Opens the ledger of a folder, or begins it.
@@ -38,7 +38,7 @@ class Ledger:
         `accounting.Terms.as_json`.
 
     Raises:
-      ValueError: If the folder's ledger is on other terms, or damaged.
+      ValueError: If the folder's ledger has other terms, or is damaged.
     """
     self.path = pathlib.Path(folder) / NAME
     header = {'ledger': _FORMAT, **terms}
@@ -62,7 +62,7 @@ class Ledger:
 
   @property
   def rounds(self) -> list[int | None]:
-    """The round of each release; None of one whose line is torn."""
+    """The round of each release; None for a torn line."""
     return rounds(self.path.parent)
 
   @property
@@ -74,14 +74,14 @@ class Ledger:
     """Writes down a release that is about to be made; returns when it is durable.
 
     Args:
-      round: Of the run; several releases may be of one.
+      round: Of the run; several releases may belong to one round.
 
     Raises:
       OSError: If it cannot be written; then there must be no release.
     """
     content = self.path.read_bytes()
     line = json.dumps({'release': self.releases + 1, 'round': round}) + '\n'
-    # A torn line is ended, and stays: it counts.
+    # A torn line is ended and kept: it counts.
     start = '' if content.endswith(b'\n') else '\n'
     with self.path.open('ab', buffering=0) as file:
       rest = memoryview((start + line).encode())
@@ -124,7 +124,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     folder: Of the run.
 
   Raises:
-    ValueError: If its first line is not that of a ledger.
+    ValueError: If its first line is not the first line of a ledger.
   """
   path = pathlib.Path(folder) / NAME
   first = path.read_bytes().split(b'\n')[0]

@@ -1,9 +1,9 @@
 """Rounds of a process whose aggregation adds noise, as the round loop runs them.
 
 Each round is written to the run's ledger before it is computed, and a round that would
-exceed the budget is not computed. Metrics that no noise covers are withheld: where the
-metrics do not leave the clients, only counts and bytes are reported, and what is made
-of other values with noise (DCCO's loss, of its statistics), which costs no epsilon.
+exceed the budget is not computed. Metrics that no noise covers are withheld: if the
+metrics do not leave the clients, only counts and bytes are reported, and metrics made
+from other noised values (DCCO's loss, from its statistics), which cost no epsilon.
 """
 
 import collections
@@ -51,7 +51,7 @@ class Output(NamedTuple):
 class PrivateRounds:
   """An algorithm with a ledger: a `loop.KeepsFiles`.
 
-  It has the attributes of the algorithm.
+  It has the algorithm's attributes.
   """
 
   def __init__(
@@ -69,9 +69,9 @@ class PrivateRounds:
       terms: What each of its rounds releases.
       epsilon: The budget at the terms' delta; None: there is no limit.
       withholds_metrics: Whether metrics do not leave the clients, so that what the
-        server makes of them is not reported either.
-      of_releases: Names of metrics under `client_work` that are made of values with
-        noise alone, and not of metrics: they are reported even so.
+        server computes from them is not reported either.
+      of_releases: Names of metrics under `client_work` that are computed only from
+        noised values, and not from metrics: they are still reported.
     """
     self._algorithm = algorithm
     self._terms = terms
@@ -115,7 +115,7 @@ class PrivateRounds:
     """Opens the folder's ledger; see `loop.KeepsFiles`.
 
     Raises:
-      ValueError: If it is on other terms, or has fewer releases than there were rounds.
+      ValueError: If it has other terms, or fewer releases than there were rounds.
     """
     if round and not (folder / privacy_ledger.NAME).exists():
       raise ValueError(
@@ -141,12 +141,12 @@ class PrivateRounds:
     """Writes a round down, then runs it.
 
     Args:
-      state: The state before.
+      state: The state before it.
       cohort: Of the round.
 
     Raises:
       BudgetSpentError: If the round would exceed the budget; nothing is released.
-      ValueError: If the round had another number of clients than is counted.
+      ValueError: If the round's number of clients differs from what is accounted for.
     """
     self._check_budget(state)
     self._opened.spend(self._round + 1)

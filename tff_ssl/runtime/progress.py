@@ -11,12 +11,12 @@ from tff_ssl.runtime import metrics as metrics_lib
 
 _LINES = 10
 _SECONDS_BETWEEN_LINES = 30.0
-# The numbers to watch: the spread of the encodings goes to 0 when they collapse.
+# The numbers to watch: the spread of the encodings falls to 0 when they collapse.
 _SHOWN = {'loss': 'loss', 'encoding_std': 'spread'}
 
 
 class Progress(Protocol):
-  """What shows the progress of a run, round by round."""
+  """Shows the progress of a run, round by round."""
 
   def update(
     self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
@@ -26,8 +26,8 @@ class Progress(Protocol):
     Args:
       round: Its number.
       metrics: Its flat metrics.
-      evaluating: Seconds that its evaluation took; they count neither in the time of a
-        round nor in the time left.
+      evaluating: Seconds that its evaluation took; they count neither for the time of a
+        round nor for the time left.
     """
 
   def close(self) -> None:
@@ -41,8 +41,8 @@ def create(
 
   Args:
     rounds: Total number of rounds.
-    done: Rounds done before, by a run that is resumed.
-    enabled: False for silence.
+    done: Rounds that a resumed run has done before.
+    enabled: False: nothing is shown.
     stream: Where to write; None: stderr.
   """
   stream = stream or sys.stderr
@@ -81,7 +81,7 @@ class _Bar(Progress):
     self, round: int, metrics: Mapping[str, int | float], evaluating: float = 0.0
   ) -> None:
     del round
-    # tqdm takes its rate from the time since these.
+    # tqdm computes its rate from the time since these.
     self._bar.start_t += evaluating
     self._bar.last_print_t += evaluating
     self._bar.set_postfix(_shown(metrics), refresh=False)
@@ -92,7 +92,7 @@ class _Bar(Progress):
 
 
 class _Lines(Progress):
-  """A line each tenth of the rounds, and at least each half minute."""
+  """A line every tenth of the rounds, and at least every half minute."""
 
   def __init__(self, rounds: int, done: int, stream: TextIO):
     self._rounds, self._done, self._stream = rounds, done, stream

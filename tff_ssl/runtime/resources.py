@@ -27,9 +27,9 @@ def memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
 
 
 def peak_memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
-  """Returns the highest resident memory [MiB] each process has ever had.
+  """Returns the highest resident memory [MiB] that each process has had so far.
 
-  The kernel's own high-water mark: sampling would miss short peaks.
+  This is the kernel's own high-water mark: sampling would miss short peaks.
 
   Args:
     pids: Process ids by name. A process that is gone is left out.
@@ -40,14 +40,14 @@ def peak_memory(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
       status = pathlib.Path(f'/proc/{pid}/status').read_text(errors='replace')
     except (FileNotFoundError, ProcessLookupError):
       continue
-    # Absent for a process that has ended and was not waited for.
+    # Missing for a process that has ended and was not waited for.
     if peak := _PEAK.search(status):
       found[name] = int(peak.group(1)) / 1024
   return found
 
 
 def cpu_seconds(pids: Mapping[str, int]) -> collections.OrderedDict[str, float]:
-  """Returns user plus system CPU seconds of each process, all its threads.
+  """Returns user plus system CPU seconds of all threads of each process.
 
   Args:
     pids: Process ids by name. A process that is gone is left out.

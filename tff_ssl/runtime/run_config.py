@@ -14,7 +14,7 @@ from typing import Any
 from tff_ssl.runtime import files
 
 NAME = 'config.json'
-# The file that is locked by the process that writes to the folder.
+# The file that is locked by the process writing to the folder.
 LOCK = 'lock'
 _IDENTITY = 'identity'
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
@@ -32,7 +32,7 @@ def build(
 
   Returns:
     `flags`, `versions` of Python and packages, `task`, the `identity` of all these, and
-    for the reader `command`: the program that `python -m` ran, and its arguments.
+    `command`, for the reader: the program that `python -m` ran, and its arguments.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
   counting = {name: value for name, value in flags.items() if name not in may_differ}
@@ -43,7 +43,7 @@ def build(
     identity=_digest([counting, versions, platform.python_version(), task_fingerprint]),
     command=[_program(), *sys.argv[1:]],
   )
-  # Through JSON, as the stored one is: tuples are lists there.
+  # Through JSON, like the stored configuration: tuples are lists there.
   return json.loads(json.dumps(config), object_pairs_hook=collections.OrderedDict)
 
 
@@ -59,7 +59,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     folder: The run folder.
 
   Raises:
-    ValueError: If there is no such folder, or it is not that of a run.
+    ValueError: If there is no such folder, or it is not a run folder.
   """
   folder = pathlib.Path(folder)
   if not folder.is_dir():
@@ -74,13 +74,13 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def identity(folder: str | os.PathLike[str]) -> str:
-  """Returns the identity of a run: a digest of all that its numbers depend on.
+  """Returns the identity of a run: a digest of everything that its numbers depend on.
 
   Args:
     folder: The run folder.
 
   Returns:
-    The digest; '' where there is no configuration, as in programs without one.
+    The digest; '' if there is no configuration, as in programs without one.
   """
   if not (pathlib.Path(folder) / NAME).is_file():
     return ''
@@ -90,9 +90,9 @@ def identity(folder: str | os.PathLike[str]) -> str:
 def as_grown(
   stored: Mapping[str, Any], config: Mapping[str, Any]
 ) -> collections.OrderedDict[str, Any]:
-  """Returns the configuration of a run that goes on with a larger number of its flags.
+  """Returns the configuration of a run that continues with a larger value of a flag.
 
-  It stays the run that it was: its checkpoints and client states are its own.
+  The run keeps its identity: its checkpoints and client states still belong to it.
 
   Args:
     stored: The one from `read`.
@@ -113,9 +113,9 @@ def check_flags(
   may_differ: Collection[str] = (),
   may_grow: Collection[str] = (),
 ) -> None:
-  """Refuses a folder that a run with these flags cannot have.
+  """Refuses a folder that a run with these flags cannot use.
 
-  It makes nothing and does not need the task, so that it can come before data are read.
+  This makes nothing and does not need the task: it can come before data are read.
 
   Args:
     folder: The run folder; it need not exist.
@@ -136,7 +136,7 @@ def check_flags(
 def check_unused(folder: str | os.PathLike[str]) -> None:
   """Raises ValueError if a folder that has no configuration holds anything.
 
-  What a run that was killed before it had one leaves does not count.
+  Files left by a run that was killed before it had a configuration do not count.
 
   Args:
     folder: The folder, which exists.
@@ -162,15 +162,15 @@ def compare(
 ) -> None:
   """Raises ValueError with the first difference between two configurations.
 
-  Settings that both have come first: which others there are follows from the method.
+  Settings in both come first: which other settings exist follows from the method.
 
   Args:
     folder: The run folder, for the message.
     stored: The one from `read`.
     config: The one from `build`.
-    may_differ: Flags that may: they do not change the numbers.
+    may_differ: Flags that may differ: they do not change the numbers.
     may_grow: Flags that may be larger now: they do not change the numbers that the run
-      has.
+      already has.
   """
   before, now = _flat(stored), _flat(config)
   shared = before.keys() & now.keys()
@@ -187,7 +187,7 @@ def compare(
 
 
 def is_larger(value: object, other: object) -> bool:
-  """Returns whether both are whole numbers, the first of them the larger."""
+  """Returns whether both are whole numbers, and the first is larger."""
   return isinstance(value, int) and isinstance(other, int) and value > other
 
 

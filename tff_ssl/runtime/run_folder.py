@@ -1,21 +1,21 @@
 """One run is one folder, and one process at a time writes to it.
 
-config.json      flags, versions, the task's fingerprint; made once, then compared;
+config.json      flags, versions, the task's fingerprint (made once, then compared),
                  and the command
 metrics.csv      a row per round; deterministic numbers only: equal runs, equal bytes
 system.csv       seconds and memory per round
 tensorboard/     the numbers of both tables, and the flags as hyperparameters; at the
                  end, encodings to look at
-trackers.json    what the run is called by other trackers, where it has any
+trackers.json    the ids of the run in other trackers, if it has any
 evaluation.json  the latest evaluation
-checkpoints/     the states after the last rounds that were saved
-client_states.sqlite  the states of the clients, of algorithms that have them
-clients.csv      a row per round and client, of those of them that tell numbers, or
-                 per evaluation and client, of their own encoders' accuracies
-clients/         the exported ones of those encoders
+checkpoints/     the states after the last saved rounds
+client_states.sqlite  the states of the clients, if the algorithm keeps them
+clients.csv      a row per round and client, if such clients report numbers, or per
+                 evaluation and client, with the accuracies of the clients' own encoders
+clients/         those own encoders that were exported
 encoder.keras    the final encoder, with encoder.json as its card, and encoder.md, which
-                 says the same and more to people
-worker.log       what the worker process printed
+                 says the same and more, for people
+worker.log       the output of the worker process
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -50,21 +50,22 @@ class RunFolder:
     may_grow: Collection[str] = (),
     trackers: Sequence[str] = (trackers_lib.TENSORBOARD,),
   ):
-    """Makes a new folder or goes on with one that was made with the same settings.
+    """Makes a new folder or continues one that was made with the same settings.
 
     Args:
       path: The folder; made when missing.
       flags: All settings that the run depends on, as JSON values.
       task_fingerprint: Identifies the task's examples.
       may_differ: Flags that do not change the numbers and may change on resuming, such
-        as where the data lie.
-      may_grow: Flags of which a larger number goes on from what there is, such as the
-        rounds; config.json has it from then on.
-      trackers: Where the numbers are shown besides (`trackers.NAMES`).
+        as the place of the data.
+      may_grow: Flags whose larger value continues the existing run, such as the rounds;
+        config.json then holds the larger value.
+      trackers: Where the numbers are also shown (`trackers.NAMES`).
 
     Raises:
-      ValueError: If a tracker is not there, or the folder is in use, holds something
-        else, or belongs to a run with other settings; the first difference is named.
+      ValueError: If a tracker is not available, or the folder is in use, holds
+        something else, or belongs to a run with other settings; the first difference is
+        named.
     """
     self.path = pathlib.Path(path)
     # Checked before anything is made.
@@ -122,17 +123,17 @@ class RunFolder:
 
     Args:
       round: The last round.
-      evaluation: Named numbers, which join those of the round.
-      system: What the evaluation took; seconds of CPU join those of the round.
+      evaluation: Named numbers, which are added to the numbers of the round.
+      system: What the evaluation took; its CPU seconds are added to the round's.
 
     Raises:
-      ValueError: If a number of the round has the same name and is another.
+      ValueError: If a number of the round has the same name and another value.
     """
     metrics = _row_of(self.metrics.rows(), round)
     both = [
       name
       for name in metrics.keys() & evaluation.keys()
-      # Equal ones are those of an evaluation that was killed before all was written.
+      # Equal ones come from an evaluation that was killed before all was written.
       if metrics[name] != table.cell_text(evaluation[name])
     ]
     if both:
@@ -141,7 +142,7 @@ class RunFolder:
     self.write_evaluation(round, evaluation)
     took = _row_of(self.system.rows(), round)
     cpu = float(took.get('cpu_seconds', 0.0)) + float(system.get('cpu_seconds', 0.0))
-    # The last of the files: `is_evaluated` takes it for all.
+    # The last of the files: `is_evaluated` takes it as proof of all.
     self.system.replace(round, [{**took, **system, 'cpu_seconds': cpu}])
     self._summarize(round, evaluation, {})
 
@@ -163,7 +164,7 @@ class RunFolder:
       round: The round after which the state holds.
       state: See `checkpoints.Checkpoints.save`.
     """
-    # First the rows, of which the checkpoint holds digests.
+    # First the rows, because the checkpoint holds digests of them.
     self.sync()
     rows = self.metrics.rows()
     columns = sorted(_row_of(rows, round))
@@ -186,8 +187,8 @@ class RunFolder:
       round: The checkpoint's; 0: the initial state.
 
     Raises:
-      ValueError: If the checkpoint is of another run or round, or the rows of the
-        rounds before are not those that were written.
+      ValueError: If the checkpoint belongs to another run or round, or the rows up to
+        its round are not those that were written.
     """
     about = self.checkpoints.about(round)
     if about.get('run', run_config.identity(self.path)) != run_config.identity(
@@ -220,13 +221,14 @@ class RunFolder:
     """Returns a digest of clients.csv, and the columns that count in the last round.
 
     Args:
-      round: The last that counts, whose rows an evaluation may complete, and add to.
-      columns: Those that count in its rows; empty: only rounds before it count; None:
-        all that the rows have now.
+      round: The last round that counts. An evaluation may complete its rows, and add to
+        them.
+      columns: The columns that count in its rows; empty: only earlier rounds count;
+        None: all columns that the rows have now.
 
     Returns:
-      The digest, None of a table that is too large to be read at each checkpoint; and
-      the columns.
+      The digest (None for a table too large to be read at each checkpoint), and the
+      columns.
     """
     path = self.path / table.CLIENTS
     if path.exists() and path.stat().st_size > _MOST_BYTES:
@@ -239,12 +241,12 @@ class RunFolder:
     return table.digest(counted, round, columns), sorted(columns)
 
   def sync(self) -> None:
-    """Makes the rows of all tables durable, as a checkpoint of them needs."""
+    """Makes the rows of all tables durable, which a checkpoint of them needs."""
     for name in ('metrics.csv', 'system.csv', table.CLIENTS):
       path = self.path / name
       if path.exists():
         files.sync(path)
-    # The name of a table that has just replaced another.
+    # For the name of a table that has just replaced another.
     files.sync(self.path)
 
   def write_evaluation(self, round: int, evaluation: Mapping[str, float]) -> None:
@@ -262,12 +264,12 @@ class RunFolder:
     card: Mapping[str, object],
     client_id: str | None = None,
   ) -> pathlib.Path:
-    """Writes an encoder and then its card, which is there only if the encoder is.
+    """Writes an encoder and then its card, which exists only if the encoder does.
 
     Args:
       encoder: Images to encodings.
       card: JSON values that say what the encoder is and where it comes from.
-      client_id: The client whose own it is, for `clients/CLIENT_ID`; None: the run's.
+      client_id: The client that owns it, for `clients/CLIENT_ID`; None: the run's.
 
     Returns:
       The file of the encoder.

@@ -1,4 +1,4 @@
-"""Sampling: the clients of a round, or the batch of a centralized one."""
+"""Sampling: the clients of a round, or the batch of a centralized round."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ class Cohorts:
   """Draws the cohort of each round, uniformly and without replacement.
 
   A cohort is a function of the seed and the round alone: a run that resumes at round
-  500 draws what an uninterrupted one draws, and the order in which rounds are asked for
-  does not matter.
+  500 draws the same cohorts as an uninterrupted one, and the order in which rounds are
+  asked for does not matter.
   """
 
   def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
@@ -42,11 +42,11 @@ class Cohorts:
 
 
 class PoissonCohorts:
-  """Draws the cohort of each round by Poisson sampling: each client by its own chance.
+  """Draws the cohort of each round by Poisson sampling: each client independently.
 
-  All clients have the same chance, independently: a cohort has the size that is asked
-  for in the mean, and may be empty. Differential privacy costs least so. A function of
-  the seed and the round alone, like `Cohorts`.
+  All clients have the same chance: a cohort has the given size on average, and may be
+  empty. Differential privacy costs least this way. A function of the seed and the round
+  alone, like `Cohorts`.
   """
 
   def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
@@ -54,7 +54,7 @@ class PoissonCohorts:
 
     Args:
       client_ids: All clients; their order does not matter.
-      clients_per_round: Clients of a cohort in the mean, at most the number of clients.
+      clients_per_round: Mean size of a cohort, at most the number of clients.
       seed: Non-negative.
 
     Raises:
@@ -71,7 +71,7 @@ class PoissonCohorts:
       round: Number of the round, not negative.
     """
     generator = np.random.default_rng([self._seed, round])
-    # First how many, then which: as if each were drawn, without a number for each.
+    # First how many, then which: as if each were drawn, without a random number each.
     size = int(generator.binomial(len(self._client_ids), self._chance))
     return _draw(self._client_ids, size, generator)
 
@@ -79,17 +79,17 @@ class PoissonCohorts:
 class PassCohorts(Cohorts):
   """Draws the cohorts of pass after pass through the population.
 
-  Each pass is an order of all clients, drawn anew, and its rounds take the clients in
-  that order: in a pass no client takes part twice. Clients that are left when they are
-  too few for a further round do not take part in this pass. A function of the seed and
-  the round alone, like `Cohorts`.
+  Each pass draws a new order of all clients, and its rounds take the clients in that
+  order: no client takes part twice in a pass. Remaining clients that are too few for
+  another round do not take part in this pass. A function of the seed and the round
+  alone, like `Cohorts`.
   """
 
   def __init__(self, client_ids: Sequence[str], clients_per_round: int, seed: int):
-    """Fixes the population; arguments and errors are those of `Cohorts`."""
+    """Fixes the population; arguments and errors as in `Cohorts`."""
     super().__init__(client_ids, clients_per_round, seed)
     self._rounds = rounds_of_pass(len(self._client_ids), clients_per_round)
-    # The last order that was asked for: a permutation of many clients takes a while.
+    # The last order that was used: a permutation of many clients takes a while.
     self._last: tuple[int, np.ndarray] | None = None
 
   def __call__(self, round: int) -> list[str]:
@@ -121,7 +121,7 @@ def rounds_of_pass(population: int, clients_per_round: int) -> int:
 
 
 def pass_of(round: int, rounds: int) -> tuple[int, int]:
-  """Returns in which pass a round is, and its place in it, both from 0.
+  """Returns the pass that a round belongs to, and its place there, both from 0.
 
   Args:
     round: Its number, from 1.
@@ -139,7 +139,7 @@ def _population(
   client_ids: Sequence[str], clients_per_round: int, seed: int
 ) -> ids_lib.Ids:
   """Returns the sorted ids, after checks."""
-  # Sorted, for positions are drawn, and must mean the same clients in any order given.
+  # Sorted because positions are drawn: they must mean the same clients in any order.
   known = ids_lib.in_order(client_ids)
   if not 1 <= clients_per_round <= len(known):
     raise ValueError(
@@ -170,7 +170,7 @@ class Batches:
 
     Args:
       positions: int64 [N], the examples to draw from.
-      batch_size: Examples of a batch; all of them where there are fewer.
+      batch_size: Examples of a batch; all of them if there are fewer.
       seed: Non-negative.
 
     Raises:

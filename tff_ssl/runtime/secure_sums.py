@@ -1,17 +1,17 @@
-"""Secure sums as arithmetic: masked shares of integers, of which only the sum is known.
+"""Secure sums as arithmetic: masked shares of integers; only their sum is revealed.
 
 Keith Bonawitz et al. Practical Secure Aggregation for Privacy-Preserving Machine
 Learning. CCS 2017, section 4; with neighbours instead of all pairs as in James Bell et
 al. Secure Single-Server Aggregation with (Poly)Logarithmic Overhead. CCS 2020.
 
-Client k adds to its integers, modulo m, a mask for each of its neighbours: of two
-neighbours one adds what the other subtracts. A share by itself is uniform on [0, m),
-and says nothing of the value; the sum of all shares is that of the values, modulo m.
+Client k adds a mask for each of its neighbours to its integers, modulo m: one of two
+neighbours adds what the other subtracts. A single share is uniform on [0, m) and says
+nothing about the value. The sum of all shares is the sum of the values, modulo m.
 
-This is a simulation of the protocol's arithmetic and not of its network: in one process
-there is no agreement on keys, nobody drops out, and who reads the memory of the process
-reads the values. It shows that an algorithm works with what a secure sum
-gives: integers in stated bounds, modulo a number.
+This simulates the protocol's arithmetic and not its network: in one process there is no
+agreement on keys, nobody drops out, and whoever reads the memory of the process reads
+the values. It shows that an algorithm works with what a secure sum gives: integers in
+stated bounds, modulo a number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,10 +28,10 @@ _MOST_INT64 = 2**63 - 1
 
 
 def neighbours(client: int, num_clients: int) -> list[int]:
-  """Returns the clients that one shares masks with, sorted.
+  """Returns the clients with which a client shares masks, sorted.
 
-  Clients stand in a circle; each shares masks with the next ceil(log2 K) on both sides.
-  Its value shows only if all of these tell the server their masks.
+  Clients form a circle; each shares masks with the next ceil(log2 K) on both sides. A
+  client's value is revealed only if all its neighbours tell the server their masks.
 
   Args:
     client: k, in [0, K).
@@ -45,7 +45,7 @@ def neighbours(client: int, num_clients: int) -> list[int]:
 
 
 def new_key() -> int:
-  """Returns a new random key, of which the masks of one sum are drawn."""
+  """Returns a new random key, from which the masks of one sum are drawn."""
   return secrets.randbits(128)
 
 
@@ -57,9 +57,9 @@ def share(
   Args:
     value: Integers in [0, m).
     client: k, in [0, K).
-    num_clients: K; where it is 1, the share is the value.
+    num_clients: K; if it is 1, the share is the value.
     modulus: m, at most 2^63.
-    key: From `new_key`, the same for all clients, in place of a key for each pair.
+    key: From `new_key`; the same for all clients, instead of a key for each pair.
 
   Returns:
     uint64, of the shape of the value, in [0, m).
@@ -69,14 +69,14 @@ def share(
     low, high = sorted((client, other))
     generator = np.random.default_rng([key, low, high])
     mask = generator.integers(0, modulus, value.shape, np.uint64)
-    # As uint64: with Python's integers NumPy would compute a scalar in float64.
+    # As uint64: with Python integers NumPy would compute a scalar in float64.
     own = mask if client == low else np.uint64(modulus) - mask
     masked = _residue(masked + own, modulus)
   return masked
 
 
 def total(shares: Sequence[np.ndarray], modulus: int) -> np.ndarray:
-  """Returns the sum of shares modulo m, uint64, which is the sum of the values.
+  """Returns the sum of shares modulo m, uint64, which equals the sum of the values.
 
   Args:
     shares: Of all clients, at least one.
@@ -91,7 +91,7 @@ def total(shares: Sequence[np.ndarray], modulus: int) -> np.ndarray:
 def bounded_sum(values: Sequence[Any], largest: Any) -> Any:
   """Returns the sum of integers that are known to be in [0, largest].
 
-  The modulus is more than K times `largest`: the sum is that of the integers.
+  The modulus is more than K times `largest`, so that the sum of the integers is exact.
 
   Args:
     values: Of each client, K >= 1: arrays of integers in nested tuples.
@@ -107,8 +107,8 @@ def modular_sum(values: Sequence[Any], modulus: Any) -> Any:
   """Returns the sum of integers modulo a number, in [0, modulus).
 
   Args:
-    values: Of each client, K >= 1: arrays of integers in nested tuples; any integer
-      stands for its residue.
+    values: Of each client, K >= 1: arrays of integers in nested tuples. Any integer
+      represents its residue.
     modulus: A number, or one for each array.
 
   Raises:
@@ -118,7 +118,7 @@ def modular_sum(values: Sequence[Any], modulus: Any) -> Any:
 
 
 def of_bits(bitwidth: Any) -> Any:
-  """Returns the largest integer of a number of bits; nested tuples of numbers alike."""
+  """Returns the largest integer of a number of bits, also in nested tuples."""
   if type(bitwidth) is tuple:
     return tuple(of_bits(each) for each in bitwidth)
   return 2 ** int(bitwidth) - 1
@@ -129,7 +129,7 @@ def _over_leaves(
   values: Sequence[Any],
   parameter: Any,
 ) -> Any:
-  """Sums structures of arrays; arrays of one parameter and type are one vector."""
+  """Sums structures of arrays; arrays of equal parameter and type form one vector."""
   parameters = list(_parameters(values[0], parameter))
   flat = [[np.asarray(leaf) for leaf in _leaves(value)] for value in values]
   sums: list[Any] = [None] * len(parameters)
@@ -154,7 +154,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _parameters(value: Any, parameter: Any) -> Iterator[int]:
-  """Yields the number that goes with each array of a structure."""
+  """Yields the number that belongs to each array of a structure."""
   if type(value) is tuple:
     shared = type(parameter) is not tuple
     each = itertools.repeat(parameter, len(value)) if shared else parameter
@@ -177,7 +177,7 @@ def _bounded(values: Sequence[np.ndarray], largest: int) -> np.ndarray:
         f"a client's value for a secure sum is in [{value.min()}, {value.max()}]; it "
         f'must be in [0, {largest}]'
       )
-  # A power of two: residues then cost one operation.
+  # A power of two, so that a residue costs one operation.
   modulus = 1 << (len(values) * largest).bit_length()
   result = _masked_sum(values, modulus)
   most = np.iinfo(values[0].dtype).max
@@ -198,10 +198,10 @@ def _modular(values: Sequence[np.ndarray], modulus: int) -> np.ndarray:
 
 
 def _residue_of_any(value: np.ndarray, modulus: int) -> np.ndarray:
-  """Returns integers, also negative ones, modulo m."""
+  """Returns integers, including negative ones, modulo m."""
   if modulus > _MOST_INT64:
-    # With a number beyond int64 NumPy computes in float64. It is 2^63: as uint64, a
-    # negative integer is itself plus 2^64.
+    # With a number beyond int64 NumPy computes in float64. This number is 2^63: as
+    # uint64, a negative integer is itself plus 2^64.
     return _residue(value.astype(np.int64).astype(np.uint64), modulus)
   return np.mod(value.astype(np.int64), modulus)
 

@@ -1,4 +1,4 @@
-"""Rounds of algorithms whose server has data: both sides' data as one argument.
+"""Rounds of algorithms whose server has data: the data of both sides as one argument.
 
 Typical use::
 
@@ -27,7 +27,7 @@ from tff_ssl.runtime import spill
 class Grouped:
   """Draws the cohort of each round and deals its clients into groups.
 
-  Each TFF value is then one client, or a pack of clients of one group.
+  Each TFF value is then one client, or a pack of clients of the same group.
   """
 
   def __init__(
@@ -44,7 +44,7 @@ class Grouped:
       data: All clients.
       cohorts: Round -> the ids of its clients.
       groups: S, groups of a round: `groupwise.num_groups` of its clients.
-      seed: Of the dealing, not negative.
+      seed: For dealing clients into groups; not negative.
       num_packs: TFF values of a round, at least one for each group; None: as many as
         cores this process may use; 0: one for each client.
     """
@@ -64,7 +64,7 @@ class Grouped:
       round: Its number.
 
     Raises:
-      ValueError: The clients of the round make another number of groups.
+      ValueError: The clients of the round form another number of groups.
     """
     client_ids = sorted(self._cohorts(round))
     groups = groupwise.num_groups(len(client_ids))
@@ -106,7 +106,7 @@ class Rounds:
     Args:
       labelled: Fields of the server's examples, [n, ...] each: `image`, `example_id`
         and `label`.
-      clients: Round -> the clients' data; None where there are no clients.
+      clients: Round -> the clients' data; None if there are no clients.
     """
     self._labelled = spill.slices(collections.OrderedDict(labelled))
     self._clients = clients

@@ -1,8 +1,8 @@
 """Checks that a worker elsewhere has settings that give the same numbers as ours.
 
 A sum over more threads is rounded differently: a worker that somebody else started
-gives the numbers of one of ours only with the same settings. A computation reads them
-from the worker's environment, of which nothing else leaves it.
+gives our workers' numbers only with the same settings. A computation reads them from
+the worker's environment; nothing else of the environment leaves the worker.
 """
 
 import os
@@ -10,7 +10,7 @@ import os
 import tensorflow as tf
 import tensorflow_federated as tff
 
-# Variables of the environment that TensorFlow reads.
+# Environment variables that TensorFlow reads.
 _THREADS, _ONEDNN = 'TF_NUM_INTRAOP_THREADS', 'TF_ENABLE_ONEDNN_OPTS'
 _NAMES = (_THREADS, _ONEDNN)
 _UNSET = 'unset'
@@ -18,7 +18,7 @@ _UNSET = 'unset'
 
 @tff.tensorflow.computation
 def _settings():
-  # The entries are separated by zeros.
+  # Zero bytes separate the entries.
   text = tf.strings.join(['\0', tf.io.read_file('/proc/self/environ')])
   values = []
   for name in _NAMES:
@@ -34,11 +34,11 @@ def check(address: str, intra_op_threads: int = 1) -> None:
   """Refuses a worker that would round differently from one of ours.
 
   Args:
-    address: Of the worker, which is TFF's default context, for the message.
-    intra_op_threads: Threads of an operation that it must have.
+    address: Of the worker, for the message. The worker is TFF's default context.
+    intra_op_threads: Threads per operation that the worker must have.
 
   Raises:
-    ValueError: If a setting is another.
+    ValueError: If a setting differs.
   """
   found = [bytes(value).decode(errors='replace') for value in _settings()]
   expected = [str(intra_op_threads), os.environ.get(_ONEDNN, _UNSET)]

@@ -4,10 +4,11 @@
     process = dcco.build_dcco(objective, clients.element_spec, optimizer)
     state, metrics = process.next(state, clients.cohort(client_ids))
 
-Clients that keep a state between rounds: see `stateful_rounds`.
+For stateful clients see `stateful_rounds`.
 
-Many clients go into one TFF value wherever the numbers are those of separate clients:
-rounds of small clients are then several times cheaper (see `federated.packing`).
+Many clients are packed into one TFF value wherever the numbers equal those of separate
+clients: rounds of small clients are then several times cheaper (see
+`federated.packing`).
 """
 
 import collections
@@ -35,7 +36,7 @@ class Cohort(NamedTuple):
 
   Attributes:
     members: The ids of each value's clients, in the order of their examples.
-    data: Each value.
+    data: The values.
   """
 
   members: list[list[str]]
@@ -55,11 +56,11 @@ class Clients:
 
     Args:
       data: All clients. From a `client_data.ArrayClientData` a cohort is taken as rows
-        of its arrays; any other is read client by client.
-      aggregation: That of the algorithm; plain when None.
+        of its arrays; other client data are read client by client.
+      aggregation: The algorithm's; None: plain.
       num_packs: TFF values of a round; None: as many as cores this process may use; 0:
-        one for each client. Sums are taken pack by pack, so that another number gives
-        other roundings.
+        one for each client. Sums are taken pack by pack, so that another number of
+        packs rounds differently.
 
     Raises:
       ValueError: If `num_packs` is negative, or elements are not single examples.
@@ -85,14 +86,14 @@ class Clients:
   def cohort(self, client_ids: Iterable[str]) -> list[tf.data.Dataset]:
     """Returns the data of a round.
 
-    Sums are taken in the sorted order of the ids: with one order for one set of
-    clients, the floating-point result does not depend on how the set was drawn.
+    Sums are taken in the sorted order of the ids. One fixed order for each set of
+    clients makes the floating-point result independent of how the set was drawn.
 
     Args:
       client_ids: The clients of the round.
 
     Raises:
-      ValueError: If there is no client, or none of such a name.
+      ValueError: If there is no client, or a client does not exist.
     """
     return self.cohort_with_members(client_ids).data
 
@@ -103,10 +104,10 @@ class Clients:
 
     Args:
       client_ids: The clients of the round, in any order.
-      bytes_per_client: Size of what else goes with each client: its state.
+      bytes_per_client: Size of what else is sent with each client: its state.
 
     Raises:
-      ValueError: If there is no client, or none of such a name.
+      ValueError: If there is no client, or a client does not exist.
     """
     ids = sorted(client_ids)
     if not ids:
@@ -128,7 +129,7 @@ class Clients:
   def nobody(self) -> list[tf.data.Dataset]:
     """Returns the data of a round without clients, which Poisson sampling may draw.
 
-    They are those of one client without examples, since TFF needs a value.
+    It is the data of one client without examples because TFF needs a value.
     """
     spec = self._data.element_type_structure
     examples = tf.nest.map_structure(
@@ -156,7 +157,7 @@ class Clients:
     return ids_lib.in_order(self._data.ids if is_array else self._data.client_ids)
 
   def _alone(self, client_id: str) -> tf.data.Dataset:
-    """Returns a client's data set; if it is too large to be sent, one of files."""
+    """Returns a client's data set, in files if it is too large to be sent."""
     if isinstance(self._data, client_data.ArrayClientData):
       positions = self._data.positions(client_id)
       if len(positions) * self._bytes_per_example > packs.MAX_BYTES:
@@ -183,7 +184,7 @@ def _of_arrays(
 def _of_datasets(
   data: tff.simulation.datasets.ClientData, ids: Sequence[str]
 ) -> tuple[list[int], _Take]:
-  """As `_of_arrays`, for client data that have to be read to be counted."""
+  """Does the same as `_of_arrays`, for client data that must be read to be counted."""
   examples = [
     clients_lib.all_examples(data.create_tf_dataset_for_client(client_id))
     for client_id in ids
@@ -199,7 +200,7 @@ def _of_datasets(
 
 
 def _pack(examples: Mapping[str, np.ndarray], sizes: list[int]) -> tf.data.Dataset:
-  """Returns a pack's data set; if it is too large to be sent, one of files."""
+  """Returns a pack's data set, in files if it is too large to be sent."""
   content = packs.content(examples, sizes)
   if spill.is_too_large(content):
     return spill.dataset(content)

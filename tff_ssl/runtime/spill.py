@@ -1,8 +1,8 @@
 """Examples too large for a message, lent to the worker as files.
 
 TFF sends a data set with its tensors and refuses more than 100 MB: 32,000 images of
-32 x 32, or 650 of 224 x 224. What is larger is written to a file that the data set
-reads where it is computed, which must be on this machine.
+32 x 32, or 650 of 224 x 224. Larger tensors are written to a file. The data set reads
+the file where it is computed, which must be on this machine.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from tff_ssl.federated import packs
 
 
 def slices(tensors: Mapping[str, np.ndarray]) -> tf.data.Dataset:
-  """Returns a data set of the rows of arrays, from files where they are too large.
+  """Returns a data set of the rows of arrays, from files if they are too large.
 
   Args:
     tensors: Arrays of numbers by name, [n, ...] each.
@@ -29,7 +29,7 @@ def slices(tensors: Mapping[str, np.ndarray]) -> tf.data.Dataset:
 
 
 def is_too_large(tensors: Mapping[str, Any]) -> bool:
-  """Returns whether arrays, perhaps nested, are more than one message should hold."""
+  """Returns whether arrays, perhaps nested, are too large for one message."""
   return sum(array.nbytes for array in tf.nest.flatten(tensors)) > packs.MAX_BYTES
 
 
@@ -43,8 +43,8 @@ def dataset(tensors: Mapping[str, Any]) -> tf.data.Dataset:
     tensors: Arrays of numbers by name, perhaps nested, of at least one dimension.
 
   Returns:
-    A data set with the element that `tf.data.Dataset.from_tensors` would have, but for
-    the static size of the first dimension, which is not known.
+    A data set with the same element as `tf.data.Dataset.from_tensors` would have,
+    except that the static size of the first dimension is not known.
   """
   arrays = [np.ascontiguousarray(array) for array in tf.nest.flatten(tensors)]
   files = [_file(array) for array in arrays]
@@ -67,7 +67,7 @@ def dataset(tensors: Mapping[str, Any]) -> tf.data.Dataset:
 
 
 def _file(array: np.ndarray) -> BinaryIO:
-  """Returns an open file without a name that holds the bytes of an array."""
+  """Returns an open, unnamed file that holds the bytes of an array."""
   # Not a context manager: it is closed when the data set is collected.
   file = tempfile.TemporaryFile()  # noqa: SIM115
   file.write(array.data)

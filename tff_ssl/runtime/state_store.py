@@ -1,21 +1,21 @@
 """The states that clients keep between rounds, on disk, by client id.
 
-One SQLite file. A row is what one client was left with by one round; a client's state
-is its newest row. Rows of rounds after the checkpoint that a run goes on from are
-dropped, and rows that neither kept checkpoint can need any more are pruned: rows are
-never overwritten, so that a run can be killed between any two writes.
+One SQLite file. A row is one client's state after one round; the newest row is the
+client's state. When a run resumes, rows of rounds after its checkpoint are dropped.
+Rows that neither kept checkpoint can still need are pruned. Rows are never overwritten,
+so that a run can be killed between any two writes.
 
-SQLite and not a file for each client: a round is one transaction, whatever it changes;
-100,000 clients are one file; space that pruning frees is used again, so the file holds
-a state for each client that has taken part and the rounds since the older checkpoint.
-The rollback journal and not the write-ahead log: nobody reads while a round is written,
-each byte is written once and not twice, and between rounds there is one file to copy.
+SQLite instead of a file per client: a round is one transaction, whatever it changes;
+100,000 clients are one file; space that pruning frees is reused, so the file holds a
+state for each client that has taken part, and the rounds since the older checkpoint.
+The rollback journal instead of the write-ahead log: nobody reads while a round is
+written, each byte is written only once, and between rounds there is one file to copy.
 
-A state is a nest of arrays; in its row are their bytes alone, one array after another.
-Names, types and shapes are the same for all clients and stand once in the file.
+A state is a nest of arrays. Its row holds only their bytes, one array after another.
+Names, types and shapes are the same for all clients and are stored once in the file.
 
-The file also has the number of its rows, sums over them, and the identity of its run: a
-client whose row is missing would silently begin anew.
+The file also holds the number of its rows, sums over them, and the identity of its run:
+a client whose row is missing would silently begin again.
 """
 
 import collections
@@ -35,12 +35,12 @@ import tree
 from tff_ssl.runtime import checkpoints
 
 NAME = 'client_states.sqlite'
-# 'tffs', in SQLite's header: tells the file from other databases.
+# 'tffs', in SQLite's header: distinguishes the file from other databases.
 _APPLICATION_ID = 0x74666673
 _FORMAT = 2
-# SQLite's own limit of one value.
+# SQLite's own limit for one value.
 _MAX_STATE_BYTES = 10**9
-# A state of megabytes is a chain of pages: a third faster than with pages of 4 KiB.
+# A state of megabytes is a chain of pages: this is a third faster than pages of 4 KiB.
 _PAGE_BYTES = 16384
 
 _SCHEMA = """
@@ -55,7 +55,7 @@ _NEWEST = """
 SELECT round, checksum, state FROM states WHERE client = ?
 ORDER BY round DESC LIMIT 1
 """
-# Rows with a newer one of the same client, if that is of a round not yet looked at.
+# Rows with a newer row of the same client whose round was not looked at before.
 _SUPERSEDED = """
 DELETE FROM states WHERE rowid IN (
   SELECT old.rowid FROM states AS new CROSS JOIN states AS old
@@ -64,22 +64,22 @@ DELETE FROM states WHERE rowid IN (
 ) RETURNING client, round, checksum
 """
 _LATER = 'DELETE FROM states WHERE round > ? RETURNING client, round, checksum'
-# Each query reads one index alone, by which rows are found later.
+# Each query reads only one index, by which rows are found later.
 _KEYS = 'SELECT client, round FROM states INDEXED BY sqlite_autoindex_states_1'
 _BY_ROUND = """
 SELECT count(*), coalesce(sum(round), 0), coalesce(sum(checksum), 0)
 FROM states INDEXED BY by_round
 """
-# Errors that are the disk's, and not the file's.
+# Errors of the disk, not of the file.
 _DISK = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
-# What `meta` holds, besides the format that says so.
+# What `meta` holds, besides the format.
 _META = {'layout': dict, 'round': int, 'oldest': int, 'rows': list, 'run': str}
 # `_summed` of no row.
 _NO_ROW = (0, 0, 0, 0)
 
 
 class ClientStates:
-  """The states of one run's clients, of which only those asked for are in memory.
+  """The states of one run's clients; only requested states are in memory.
 
   `resume` opens it.
   """
@@ -109,14 +109,14 @@ class ClientStates:
     """Opens the file and takes it back to what it held after a round.
 
     Args:
-      round: That of the checkpoint which a run goes on from; at 0 the file is made if
-        there is none.
-      run: Identity of the run; the file belongs to one.
+      round: The round of the checkpoint from which a run resumes; at 0 the file is made
+        if there is none.
+      run: Identity of the run to which the file belongs.
 
     Raises:
-      ValueError: If the file is missing or empty (after round 0), damaged, of another
-        kind or run, of states of another layout, lacks rows, or holds no states of
-        that round.
+      ValueError: If the file is missing or empty (after round 0), is damaged, is of
+        another kind, belongs to another run, has another layout of states, lacks rows,
+        or holds no states of that round.
     """
     self.close()
     if round and not (self._path.is_file() and self._path.stat().st_size):
@@ -140,7 +140,7 @@ class ClientStates:
     self._connection = connection
 
   def load(self, client_ids: Iterable[str]) -> collections.OrderedDict[str, Any]:
-    """Returns the states of some clients; the blank one where there is none.
+    """Returns the states of some clients; the blank state where there is none.
 
     Args:
       client_ids: Of any clients.
@@ -156,14 +156,14 @@ class ClientStates:
     return states
 
   def save(self, round: int, states: Mapping[str, Any]) -> None:
-    """Adds the states after a round: all of them or, when killed, none.
+    """Adds the states after a round: all of them or, if killed, none.
 
     Args:
-      round: The round; the one after the last that was saved or resumed from.
-      states: By client id, of those that it has changed; may be empty.
+      round: The round after the last one that was saved or resumed from.
+      states: States that the round has changed, by client id; may be empty.
 
     Raises:
-      ValueError: If the round is another, or a state is not like the blank one.
+      ValueError: If it is another round, or a state is not like the blank one.
     """
     with self._errors(), _transaction(self._open) as connection:
       meta = _get(connection)
@@ -179,10 +179,10 @@ class ClientStates:
       _set(connection, round=round, rows=rows)
 
   def prune(self, oldest: int) -> None:
-    """Drops the rows that are not needed to go on from a round or a later one.
+    """Drops the rows that are not needed to resume from a round or a later one.
 
     Args:
-      oldest: The round of the oldest checkpoint that is kept.
+      oldest: The round of the oldest kept checkpoint.
     """
     with self._errors(), _transaction(self._open) as connection:
       pruned = _get(connection)['oldest']
@@ -218,7 +218,7 @@ class ClientStates:
     _set(connection, rows=_NO_ROW, run=run)
 
   def _check(self, connection: sqlite3.Connection, round: int, run: str) -> None:
-    """Checks that the file is this run's, lacks no row, and has those of a round."""
+    """Checks that the file is this run's, lacks no row, and has a round's states."""
     meta = _get(connection)
     if meta.get('format') != _FORMAT:
       raise ValueError(
@@ -266,7 +266,7 @@ class ClientStates:
     try:
       yield
     except sqlite3.Error as error:
-      # Of an extended code the last byte is the kind.
+      # The last byte of an extended code is the kind.
       code = getattr(error, 'sqlite_errorcode', 0) & 0xFF
       if code in _DISK:
         number = _DISK[code]
@@ -276,8 +276,8 @@ class ClientStates:
 
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-  """A transaction: all that is written inside is kept, durably, or nothing."""
-  # Leaving it commits, an exception rolls back.
+  """A transaction: everything written inside is kept, durably, or nothing."""
+  # Leaving it commits; an exception rolls back.
   with connection:
     connection.execute('BEGIN IMMEDIATE')
     yield connection
@@ -316,7 +316,7 @@ def _summed(
   """Adds rows to sums: their number, rounds, checksums, and digests of their keys.
 
   Args:
-    sums: Before.
+    sums: The sums before.
     sign: 1 to add the rows, -1 to subtract them.
     rows: Client, round and checksum of each.
   """
@@ -337,14 +337,14 @@ class StateLayout:
 
   Attributes:
     spec: Type and shape by name, as JSON values.
-    num_bytes: Of every nest of this layout.
+    num_bytes: Size of every nest of this layout.
   """
 
   def __init__(self, like: Any):
     """Takes the layout of a nest.
 
     Args:
-      like: Of tuples, named tuples, lists and mappings of arrays.
+      like: A nest of tuples, named tuples, lists and mappings of arrays.
     """
     leaves = checkpoints.named_leaves(like)
     self._nest = like
@@ -356,10 +356,10 @@ class StateLayout:
     self.num_bytes = sum(leaf.nbytes for leaf in self._like)
 
   def difference(self, spec: Mapping[str, Sequence[Any]]) -> str:
-    """Returns the first difference to another layout, in words; empty without one.
+    """Returns the first difference from another layout, in words; empty without one.
 
     Args:
-      spec: Of the other, as read from a file.
+      spec: Of the other layout, as read from a file.
     """
     for name in [*spec, *self.spec]:
       there, here = spec.get(name), self.spec.get(name)
@@ -374,7 +374,7 @@ class StateLayout:
       nest: Of this layout.
 
     Raises:
-      ValueError: If an array is missing, or is of another type or shape.
+      ValueError: If an array is missing, or has another type or shape.
     """
     other = StateLayout(nest)
     if difference := self.difference(other.spec):
@@ -385,7 +385,7 @@ class StateLayout:
     """Returns the nest that was encoded; its arrays cannot be written to.
 
     Args:
-      data: `num_bytes` of them.
+      data: `num_bytes` bytes.
     """
     leaves, start = [], 0
     for like in self._like:

@@ -1,4 +1,4 @@
-"""Rounds of an algorithm whose clients keep a state, as the round loop runs them.
+"""Rounds of an algorithm with stateful clients, as the round loop runs them.
 
     clients = simulation.Clients(data)
     process = fed_ssl.build_fed_ssl(objective, clients.element_spec, optimizer)
@@ -6,10 +6,10 @@
     loop.run(rounds, lambda round: rounds.cohort(cohorts(round)), folder, 100)
 
 A round loads the states of its cohort from the run folder, sends them with the data,
-and saves them before the loop writes anything of that round: so the states of every
-round that the loop has written are there. `resume` drops those of rounds after the
-checkpoint. What the process tells of each client goes to `clients.csv`, a row for each
-round and client; `resume` drops these rows likewise.
+and saves them before the loop writes anything of that round. So the states exist for
+every round that the loop has written. `resume` drops the states of rounds after the
+checkpoint. The numbers that the process reports for each client go to `clients.csv`, a
+row for each round and client; `resume` drops these rows likewise.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ from tff_ssl.runtime import simulation
 from tff_ssl.runtime import state_store
 from tff_ssl.runtime import table
 
-# TFF sends the arguments of a round in one message. Protocol buffers take 2 GiB, and a
+# TFF sends the arguments of a round in one message. Protocol buffers allow 2 GiB, and a
 # worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.
 _MAX_COHORT_BYTES = 1_500_000_000
-# How many clients' states make the model that is evaluated: a bound of the memory.
+# At most this many clients' states form the evaluated model: this bounds the memory.
 _MOST_EVALUATED = 100
 
 
@@ -66,13 +66,13 @@ class StatefulRounds:
     self._bytes_per_client = sum(x.nbytes for x in tf.nest.flatten(self._blank))
 
   def cohort(self, client_ids: Iterable[str]) -> simulation.Cohort:
-    """Returns a cohort without its states, which the round before may still change.
+    """Returns a cohort without its states, which the previous round may still change.
 
     Args:
       client_ids: The clients of the round; their order does not matter.
 
     Raises:
-      ValueError: If there is no client, none of such a name, one is named twice, or
+      ValueError: If there is no client, a client does not exist or is named twice, or
         their states cannot be sent.
     """
     ids = list(client_ids)
@@ -111,7 +111,7 @@ class StatefulRounds:
     changed = {}
     for name, own in before.items():
       new = after[own.client]
-      # The state of a discarded client has not changed: no row.
+      # The state of a discarded client has not changed: it gets no row.
       if new.last_round != own.last_round:
         changed[name] = _without_index(new)
     self._opened.save(self._round + 1, changed)
@@ -120,10 +120,10 @@ class StatefulRounds:
     return Output(output.state, output.metrics)
 
   def get_model_weights(self, state: Any) -> Any:
-    """Returns the model weights that a server state is evaluated by.
+    """Returns the model weights with which a server state is evaluated.
 
-    Where they depend on what clients keep (FedBN), that is what they keep now. Of all
-    clients the first hundred by id are looked at, and those count that have taken part.
+    If they depend on what clients keep (FedBN), they use what clients keep now. Only
+    those of the first hundred clients by id that have taken part count.
     """
     weights = self._process.get_model_weights(state)
     if self._process.evaluated is None:
@@ -135,7 +135,7 @@ class StatefulRounds:
   def states_of(
     self, client_ids: Iterable[str]
   ) -> Mapping[str, client_functions.ClientState]:
-    """Returns the states of some clients now, by id.
+    """Returns the current states of some clients, by id.
 
     Args:
       client_ids: Of any clients; blank for those that have not taken part.
@@ -152,7 +152,7 @@ class StatefulRounds:
     """Takes the states back to what they were after a round; see `loop.KeepsFiles`.
 
     Args:
-      folder: That of the run.
+      folder: The run folder.
       round: The round.
 
     Raises:
@@ -204,7 +204,7 @@ class StatefulRounds:
     return alone
 
   def _tell(self, states: Mapping[str, '_Stored']) -> None:
-    """Writes a row of numbers for each client that took part in the round, by id."""
+    """Writes a row of numbers for each client that took part in the round."""
     if self._table is None or self._process.describe is None:
       return
     rows: list[Mapping[str, table.Cell]] = [
@@ -221,7 +221,7 @@ class StatefulRounds:
 
 
 class _Stored(NamedTuple):
-  """A client's state as it is kept on disk, where its id tells whose it is."""
+  """A client's state as it is kept on disk, where the id identifies the client."""
 
   last_round: Any
   kept: Any
@@ -241,7 +241,7 @@ def _without_index(state: client_functions.ClientState) -> _Stored:
 class StateStacks:
   """Arrays of the states of packs, each the size of the largest pack so far.
 
-  To allocate new ones for each round would cost as much as to fill them: the kernel
+  Allocating new arrays for each round would cost as much as filling them: the kernel
   clears the pages of memory that it gives.
   """
 
@@ -257,12 +257,12 @@ class StateStacks:
   def fill(self, place: int, count: int, states: Iterable[Any]) -> Any:
     """Returns states as one structure of arrays [K, ...], as `packs.stack` does.
 
-    It is valid until the same place is filled again.
+    The structure is valid until the same place is filled again.
 
     Args:
       place: Of the pack in its round, from 0.
       count: K, at least 1.
-      states: K of them, taken one after another: one is held at a time.
+      states: K states, taken one after another: only one is held at a time.
     """
     while len(self._stacks) <= place:
       self._stacks.append(self._empty(0))

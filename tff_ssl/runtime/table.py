@@ -1,7 +1,7 @@
 """A CSV file that gets one row per round.
 
-Not `tff.program.CSVFileReleaseManager`: when it appends, a SIGKILL can leave half a
-row, which it takes for a whole one afterwards (round 12 becomes round 1); when it
+`tff.program.CSVFileReleaseManager` is not used. When it appends, a SIGKILL can leave
+half a row, which it later reads as a complete row (round 12 becomes round 1). When it
 rewrites, each round costs as much as all before it.
 """
 
@@ -19,7 +19,7 @@ from tff_ssl.runtime import files
 # The table of numbers by client, and its second column.
 CLIENTS, CLIENT = 'clients.csv', 'client'
 _KEY = 'round'
-# None is a blank.
+# None is a blank cell.
 Cell = int | float | str | None
 
 
@@ -27,8 +27,8 @@ class Table:
   """Rows of numbers, or of text, keyed by `round`, the first column.
 
   The columns are the names in the order of their first appearance; a row without a
-  value for a name has a blank there. Two equal sequences of rows make equal files, byte
-  for byte: floats are written so that they read back exactly.
+  value for a name has a blank there. Two equal sequences of rows give equal files, byte
+  for byte: floats are written so that they are read back exactly.
   """
 
   def __init__(self, path: str | os.PathLike[str]):
@@ -50,7 +50,8 @@ class Table:
     """Returns all rows as written: name -> text, blanks left out.
 
     Raises:
-      ValueError: If a row has other cells than the header's columns, or no round.
+      ValueError: If a row's cells do not match the header's columns, or it has no
+        round.
     """
     return self._parse(self._text()) if self._path.exists() else []
 
@@ -66,7 +67,7 @@ class Table:
       self._rewrite(kept)
 
   def check_rounds(self, last: int) -> None:
-    """Checks that the rows are those of rounds 1 to `last`, each once and in order.
+    """Checks that the rows are those of rounds 1 to `last`, one each and in order.
 
     Args:
       last: The last round; 0: there is no row.
@@ -106,7 +107,7 @@ class Table:
 
     Raises:
       ValueError: If a value is named `round`.
-      OSError: If they cannot be written; then none of them is.
+      OSError: If they cannot be written; then none of them is written.
     """
     added = [self._row(round, cells) for cells in values]
     if not added:
@@ -118,7 +119,7 @@ class Table:
     _append(self._path, _lines(columns, added).encode())
 
   def replace(self, round: int, values: Iterable[Mapping[str, Cell]]) -> None:
-    """Adds rows of one round in the place of those of this and of later rounds.
+    """Replaces the rows of a round, and of later rounds, by new rows of the round.
 
     Args:
       round: The rows' round.
@@ -168,7 +169,7 @@ class Table:
       raise ValueError(f'{self._path} is damaged: {error}') from error
 
   def _header(self) -> list[str]:
-    """Returns the columns, read again, for another `Table` may have added some."""
+    """Returns the columns, read again because another `Table` may have added some."""
     if not self._path.exists():
       return []
     with self._path.open(newline='') as file:
@@ -192,18 +193,18 @@ def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:
 def _append(path: pathlib.Path, content: bytes) -> None:
   """Adds all of `content` to a file, or nothing of it.
 
-  It is whole lines: a kill leaves at most one incomplete line at the end, or, of
-  several, fewer of them.
+  `content` is complete lines. After a kill some of them may be missing, and at most one
+  line, at the end, is incomplete.
 
   Raises:
-    OSError: If it cannot be written, as when the disk is full.
+    OSError: If it cannot be written, such as when the disk is full.
   """
   with path.open('ab', buffering=0) as file:
     length = os.fstat(file.fileno()).st_size
     rest = memoryview(content)
     try:
       while rest:
-        # A disk that becomes full takes the first part of what it is given.
+        # A disk that becomes full takes only the first part.
         written = file.write(rest)
         if not written:
           raise OSError(errno.EIO, 'nothing could be written')
@@ -229,8 +230,8 @@ def digest(
   Args:
     rows: Of a table.
     last: The last round.
-    columns: Those that count in the last round's rows, for an evaluation may add others
-      later.
+    columns: Columns that count in the last round's rows, because an evaluation may add
+      others later.
   """
   found = hashlib.blake2b(digest_size=8)
   for row in rows:

@@ -1,13 +1,13 @@
 """Trackers, which also show a run's numbers: TensorBoard, MLflow, Weights & Biases.
 
-TensorBoard is there by default, with the flags of the run as its hyperparameters.
-MLflow and Weights & Biases are imported where they are chosen; where they send what
-they are given, their own variables say (MLFLOW_TRACKING_URI, WANDB_MODE=offline). A run
-that is resumed goes on in the same place.
+TensorBoard is used by default, with the flags of the run as its hyperparameters. MLflow
+and Weights & Biases are imported only if they are chosen. Their own variables decide
+where they send the numbers (MLFLOW_TRACKING_URI, WANDB_MODE=offline). A resumed run
+continues in the same place.
 
-A tracker is a copy: metrics.csv is what counts. MLflow or Weights & Biases may fail: it
-is logged, and the run goes on without them. TensorBoard's files are part of the run's
-folder, and an error of writing them ends the run.
+A tracker is a copy: only metrics.csv counts. If MLflow or Weights & Biases fails, this
+is logged, and the run continues without it. TensorBoard's files are part of the run
+folder, and an error in writing them ends the run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +26,10 @@ from tff_ssl.runtime import files
 TENSORBOARD, MLFLOW, WANDB = 'tensorboard', 'mlflow', 'wandb'
 # Module and package of the trackers that are not in the lock.
 _OPTIONAL = {MLFLOW: 'mlflow-skinny', WANDB: 'wandb'}
-# The file with the ids that the run has in other trackers.
+# The file with the ids of the run in other trackers.
 _IDS = 'trackers.json'
 _PROJECT = 'tff_ssl'
-# MLflow takes so many parameters at a time, of so many characters.
+# MLflow takes at most this many parameters at a time, of at most this many characters.
 _PARAMS, _CHARACTERS = 100, 500
 
 
@@ -37,7 +37,7 @@ class Tracker(Protocol):
   """Shows numbers by round."""
 
   def log(self, round: int, numbers: Mapping[str, int | float]) -> None:
-    """Shows numbers of a round; a round may come twice, and again after a resume.
+    """Shows numbers of a round; a round may come twice, and again after resuming.
 
     Args:
       round: From 0.
@@ -53,8 +53,8 @@ class TensorBoard:
 
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, object]):
     """Begins an event file, with the settings as hyperparameters."""
-    # tf.summary itself: `tff.program.TensorBoardReleaseManager` needs an event loop,
-    # which a notebook already runs and does not lend.
+    # Plain tf.summary: `tff.program.TensorBoardReleaseManager` needs an event loop,
+    # which a notebook already runs and does not share.
     self._writer = tf.summary.create_file_writer(str(folder / TENSORBOARD))
     if settings:
       # Only here: a process that writes no event file need not wait for it.
@@ -75,15 +75,15 @@ class TensorBoard:
 
 
 class MLflow:
-  """A run of MLflow's, of the experiment MLFLOW_EXPERIMENT_NAME or tff_ssl."""
+  """An MLflow run, in the experiment MLFLOW_EXPERIMENT_NAME or tff_ssl."""
 
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, object]):
-    """Begins a run, or goes on with that of the folder."""
+    """Begins a run, or continues the folder's."""
     mlflow: Any = importlib.import_module(MLFLOW)
     self._client = mlflow.MlflowClient()
     known = _read_ids(folder).get(MLFLOW)
     if known is None:
-      # Made where there is none of that name.
+      # Made if there is none of that name.
       experiment = mlflow.set_experiment(
         experiment_name=mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get()
         or _PROJECT
@@ -114,23 +114,23 @@ class MLflow:
 
 
 class WeightsAndBiases:
-  """A run of Weights & Biases', of the project WANDB_PROJECT or tff_ssl."""
+  """A Weights & Biases run, in the project WANDB_PROJECT or tff_ssl."""
 
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, object]):
-    """Begins a run, or goes on with that of the folder."""
+    """Begins a run, or continues the folder's."""
     wandb: Any = importlib.import_module(WANDB)
     known = _read_ids(folder).get(WANDB) or wandb.util.generate_id()
     _write_id(folder, WANDB, known)
     self._run = wandb.init(
       id=known,
       resume='allow',
-      # With None, WANDB_PROJECT counts.
+      # With None, WANDB_PROJECT applies.
       project=None if wandb.setup().settings.project else _PROJECT,
       name=folder.name,
       dir=str(folder),
       config=_plain(settings),
     )
-    # The step of wandb may not go back, as rounds do after a kill.
+    # The step of wandb may not decrease, as rounds do after a kill.
     self._run.define_metric('round')
     self._run.define_metric('*', step_metric='round')
 
@@ -158,7 +158,7 @@ def check(names: Sequence[str]) -> None:
     names: Of trackers.
 
   Raises:
-    ValueError: If one is not.
+    ValueError: If one is unknown or not installed.
   """
   for name in names:
     if name not in _OPEN:
@@ -171,12 +171,12 @@ def check(names: Sequence[str]) -> None:
 
 
 class Trackers:
-  """The trackers of a run, begun with the first numbers."""
+  """The trackers of a run, which begin with the first numbers."""
 
   def __init__(
     self, names: Sequence[str], folder: pathlib.Path, settings: Mapping[str, object]
   ):
-    """Opens none yet.
+    """Opens no tracker yet.
 
     Args:
       names: Of `NAMES`.
@@ -201,7 +201,7 @@ class Trackers:
       self._try(name, functools.partial(tracker.log, round, numbers))
 
   def close(self) -> None:
-    """Ends all; idempotent."""
+    """Ends all trackers; idempotent."""
     while self._open:
       name, tracker = self._open.popitem()
       self._try(name, tracker.close)
@@ -212,7 +212,7 @@ class Trackers:
   def _try(self, name: str, act: Callable[[], None]) -> None:
     """Calls a tracker; drops one that fails, unless it is TensorBoard."""
     if name == TENSORBOARD:
-      # Its file is part of the run's folder: what cannot be written there ends the run.
+      # Its file is part of the run folder: a failure to write there ends the run.
       act()
       return
     try:
@@ -228,7 +228,7 @@ class Trackers:
 
 
 def _plain(settings: Mapping[str, object]) -> dict[str, bool | int | float | str]:
-  """Returns settings as numbers and strings; what is not set is left out."""
+  """Returns settings as numbers and strings; unset ones are left out."""
   return {
     name: value
     if isinstance(value, bool | int | float | str)
@@ -241,12 +241,12 @@ def _plain(settings: Mapping[str, object]) -> dict[str, bool | int | float | str
 
 
 def _read_ids(folder: pathlib.Path) -> dict[str, str]:
-  """Returns the ids that a run has in other trackers, by tracker."""
+  """Returns the ids of a run in other trackers, by tracker."""
   try:
     known = json.loads((folder / _IDS).read_text())
   except (OSError, ValueError):
     return {}
-  # The folder may be a stranger's.
+  # The folder may come from a stranger.
   if not isinstance(known, dict):
     return {}
   return {name: value for name, value in known.items() if isinstance(value, str)}

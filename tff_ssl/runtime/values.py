@@ -1,7 +1,7 @@
 """Converts arguments and results of TFF computations for the `interpreter`.
 
-A caller gives arrays, numbers, data sets and Python's containers of them, and gets
-arrays in the containers that the type names: as from TFF's own contexts.
+A caller passes arrays, numbers, data sets and Python containers of them. It gets arrays
+in the containers that the type names, as from TFF's own contexts.
 """
 
 import collections
@@ -15,15 +15,15 @@ from tff_ssl.runtime import interpreter
 
 
 def num_clients(argument: Any, type_spec: tff.Type | None) -> int:
-  """Returns how many clients an argument has values of; 0 where it has none.
+  """Returns the number of clients that an argument has values of; 0 without any.
 
   Args:
     argument: Of a call.
     type_spec: Its type; None: there is no argument.
 
   Raises:
-    TypeError: If the values of clients are no list.
-    ValueError: If there are other numbers of them.
+    TypeError: If the values of clients are not a list.
+    ValueError: If lists of clients' values differ in length.
   """
   counts = set(_counts(argument, type_spec))
   if len(counts) > 1:
@@ -61,7 +61,7 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
     num_clients: Of this call.
 
   Raises:
-    TypeError: If the value is not of the type, or a number of Python's would change.
+    TypeError: If the value is not of the type, or a Python number would change.
   """
   if isinstance(type_spec, tff.StructType):
     return tuple(
@@ -116,7 +116,7 @@ def returned(value: Any, type_spec: tff.Type) -> Any:
 
 
 def _contained(names: list[str | None], elements: list[Any], container: Any) -> Any:
-  """Returns elements in a container of Python's."""
+  """Returns elements in a Python container."""
   if not names or names[0] is None:
     return tuple(elements) if container is None else container(elements)
   named = collections.OrderedDict(zip(names, elements, strict=True))
@@ -167,18 +167,18 @@ def _array(value: Any, type_spec: tff.TensorType) -> Any:
 
 
 def _converted(value: Any, array: np.ndarray, type_spec: tff.TensorType) -> np.ndarray:
-  """Converts numbers of Python to a type; refuses those that it would change.
+  """Converts Python numbers to a type; refuses numbers that this would change.
 
   Args:
-    value: A number, or nested lists of some.
-    array: The same as NumPy has it.
+    value: A number, or nested lists of numbers.
+    array: The same as a NumPy array.
     type_spec: A type of numbers.
   """
   kind = np.dtype(type_spec.dtype).kind
   if array.dtype.kind in ('biufc' if kind == 'c' else 'biuf'):
     with np.errstate(invalid='ignore'):
       found = array.astype(type_spec.dtype)
-    # Floats are rounded; 1.5, or 2^40, is no int32.
+    # Floats are rounded; 1.5 and 2^40 are not int32.
     if kind not in 'biu' or np.array_equal(found, array):
       return found
   raise TypeError(f'an argument is {value!r}; it must be {type_spec}')

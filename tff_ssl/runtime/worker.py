@@ -3,8 +3,8 @@
 TensorFlow Federated starts the same binary by itself, lazily, and leaks it: the process
 survives its parent and keeps the parent's stdout open, so that pipes and CI jobs hang.
 Here the worker cannot outlive the process that started it, whatever ends that process.
-Nothing here imports TFF, which takes seconds and hundreds of megabytes: it is also what
-`binaries.worker` runs on a host.
+This module does not import TFF, which takes seconds and hundreds of megabytes:
+`binaries.worker` also runs it on a host.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ _POLL_SECONDS = 0.05
 
 # Runs in a fresh interpreter which then becomes the worker: a `preexec_fn` would run
 # Python between fork and exec in a process full of TensorFlow's and gRPC's threads. The
-# kernel keeps PR_SET_PDEATHSIG (1) over exec; the check of the parent closes the gap
-# in which the parent died before the call.
+# kernel keeps PR_SET_PDEATHSIG (1) over exec; the check of the parent covers the case
+# that the parent died before the call.
 _LAUNCHER = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -46,7 +46,7 @@ class LostError(RuntimeError):
 
 
 class Worker:
-  """A running `worker_binary`; `address` is ready to be connected to."""
+  """A running `worker_binary`, which can be connected to at `address`."""
 
   def __init__(
     self,
@@ -61,7 +61,7 @@ class Worker:
       concurrency: Computations (clients) executed at the same time.
       intra_op_threads: Threads that one TensorFlow operation may use.
       log_path: File that receives the worker's output; None: an unnamed one.
-      port: That it listens on, on all addresses of the machine; 0: a free one.
+      port: The worker listens on it, on all addresses of the machine; 0: a free port.
 
     Raises:
       RuntimeError: If TFF's installation has no worker binary, or it cannot start.
@@ -71,7 +71,7 @@ class Worker:
     self._log_path = log_path
     self._log = _open_log(log_path)
     # A bound socket that does not listen keeps the port from being given to anybody
-    # else, and gRPC servers set SO_REUSEPORT, so the worker can still listen on it.
+    # else. gRPC servers set SO_REUSEPORT, so the worker can still listen on it.
     self._reservation = _reserve_port(port)
     port = self._reservation.getsockname()[1]
     self.address = f'localhost:{port}'
@@ -84,8 +84,8 @@ class Worker:
     started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = (
       queue.SimpleQueue()
     )
-    # PR_SET_PDEATHSIG fires when the *thread* that forked ends. This one ends after
-    # the worker, and, being a daemon, not before the process does.
+    # PR_SET_PDEATHSIG fires when the *thread* that forked ends. This thread ends after
+    # the worker and, being a daemon, not before the process does.
     threading.Thread(
       target=self._keep, args=(started,), name='tff_ssl_worker', daemon=True
     ).start()
@@ -106,7 +106,7 @@ class Worker:
         stdout=self._log,
         stderr=self._log,
         env=self._environment,
-        # Ctrl-C goes to the terminal's whole process group; the worker must live on
+        # Ctrl-C goes to the terminal's entire process group; the worker must survive it
         # so that the round in progress can finish.
         start_new_session=True,
       )
@@ -120,7 +120,7 @@ class Worker:
     """Waits, and returns whether it listens: False if it ended or `stopped` was true.
 
     Args:
-      stopped: Called now and then; True ends the waiting. By default it never does.
+      stopped: Called now and then; True ends the waiting. The default never does.
     """
     port = int(self.address.rpartition(':')[2])
     while self.is_alive() and not stopped():
@@ -137,7 +137,7 @@ class Worker:
     return self._process.poll() is None
 
   def describe_death(self) -> str:
-    """Returns a sentence of how the worker ended, with its log's path or last lines."""
+    """Returns a sentence on how the worker ended, with its log's path or last lines."""
     status = self._process.returncode
     if status is not None and status < 0:
       how = f'was killed by {signal.Signals(-status).name}'
@@ -153,7 +153,7 @@ class Worker:
     """Returns the last 2000 bytes of the worker's output."""
     if self._log.closed:
       return ''
-    # pread: the offset of this descriptor is the one the worker writes at.
+    # pread, because the worker writes at the offset of this descriptor.
     size = os.fstat(self._log.fileno()).st_size
     start = max(0, size - _LOG_TAIL_BYTES)
     return os.pread(self._log.fileno(), _LOG_TAIL_BYTES, start).decode(errors='replace')
@@ -180,10 +180,10 @@ def _open_log(log_path: str | os.PathLike[str] | None) -> BinaryIO:
 
 
 def binary() -> pathlib.Path:
-  """Returns the path of TFF's worker: that of the installed wheel, or on the PATH.
+  """Returns the path of TFF's worker: in the installed wheel, or on the PATH.
 
   Raises:
-    RuntimeError: If there is none.
+    RuntimeError: If there is no worker.
   """
   spec = importlib.util.find_spec('tensorflow_federated')
   folder = pathlib.Path(spec.origin).parent if spec and spec.origin else pathlib.Path()
@@ -220,13 +220,14 @@ def _environment(concurrency: int, intra_op_threads: int) -> dict[str, str]:
   environment.setdefault('TF_CPP_MIN_LOG_LEVEL', '1')
   environment['TF_NUM_INTRAOP_THREADS'] = str(intra_op_threads)
   # All computations share this pool. With fewer threads than computations they would
-  # wait for each other; more wake each other up (twice as many: 5 % more CPU time).
+  # wait for each other; more threads wake each other up (twice as many: 5 % more CPU
+  # time).
   environment['TF_NUM_INTEROP_THREADS'] = str(concurrency)
-  # By default oneDNN's kernels are made again for every call of some convolutions, to
-  # save a memory that small clients do not need: 5 % of the CPU time of DCCO.
+  # By default oneDNN rebuilds its kernels for every call of some convolutions, to save
+  # memory that small clients do not need: 5 % of the CPU time of DCCO.
   environment.setdefault('TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE', 'false')
-  # glibc gives each of the worker's threads an arena, and memory freed in one is of no
-  # use to another: between rounds 20 and 200 (64 clients) the worker grew by 37 %
+  # glibc gives each of the worker's threads an arena, and memory freed in one arena is
+  # of no use to another: between rounds 20 and 200 (64 clients) the worker grew by 37 %
   # without this limit and by 3 % with it.
   environment.setdefault('MALLOC_ARENA_MAX', str(max(2, concurrency)))
   return environment
