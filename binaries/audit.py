@@ -1,12 +1,13 @@
-r"""Audits how a private run combines what clients send, by canary clients.
+r"""Audits with canary clients how a private run combines what clients send.
 
   python -m binaries.audit --run=runs/private
 
-Canaries send random directions a thousand times longer than the clip norm of updates,
-through the aggregation that the run's flags build, packs of clients included. How well
-their presence shows in what is released bounds epsilon from below. Where that is more
-than the run's ledger claims of one release, a clip or the noise is broken, and the exit
-status is 1. The run need not have finished, and nothing is written to it.
+Canaries send random directions a thousand times longer than the clip norm of updates
+through the aggregation that the run's flags build, including packs of clients. How
+clearly their presence shows in what is released gives a lower bound on epsilon. If the
+bound exceeds what the run's ledger claims for one release, a clip or the noise is
+broken, and the exit status is 1. The run need not have finished, and nothing is written
+to it.
 """
 
 import math
@@ -25,12 +26,12 @@ from tff_ssl.runtime import privacy_ledger
 from tff_ssl.runtime import run_config
 
 _CANARIES = flags.DEFINE_integer(
-  'canaries', 200, 'Canary clients of a round.', lower_bound=2
+  'canaries', 200, 'Canary clients in each round.', lower_bound=2
 )
 _ROUNDS = flags.DEFINE_integer(
-  'canary_rounds', 5, 'Rounds, each of new canaries.', lower_bound=1
+  'canary_rounds', 5, 'Rounds, each with new canaries.', lower_bound=1
 )
-# What --help tells.
+# The flags that --help lists.
 TAKEN = ('run', 'canaries', 'canary_rounds', 'seed')
 # Flags of the run that decide how its clients' values are combined.
 _ADOPTED = (
@@ -42,7 +43,7 @@ _ADOPTED = (
   'runtime',
 )
 
-# What each names.
+# What each flag names.
 REQUIRED = {'run': 'the folder of a run'}
 
 
@@ -86,10 +87,10 @@ def main() -> None:
 
 
 def _audit(folder: pathlib.Path) -> audit.Finding:
-  """Audits what the flags build by what the ledger of the run claims."""
+  """Audits what the flags build against what the ledger of the run claims."""
   terms = _terms(folder)
   multipliers = terms.multipliers
-  # The canaries' round has one release; the run's noise is divided among more.
+  # A round of canaries has one release; a run divides its noise among more.
   aggregation = privacy.build([1] * terms.population)
   if aggregation is None or aggregation.divided is None:
     raise ValueError('The flags of the run build no private aggregation.')
@@ -105,15 +106,15 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
 
 
 def _canaries(cohort: int) -> audit.Canaries:
-  """Returns the canaries, of which there are no more in a round than it has clients.
+  """Returns the canaries: at most as many in a round as a round has clients.
 
   Args:
-    cohort: Clients of a round.
+    cohort: Number of clients in a round.
   """
   packs = hosts.num_packs()
   clients, rounds, silent = _CANARIES.value, _ROUNDS.value, 0
   if privacy.is_distributed():
-    # Each client adds its part of the noise: a round must have all of them.
+    # Each client adds its part of the noise, so a round must have all of them.
     clients = min(clients, cohort)
     rounds = math.ceil(_CANARIES.value * _ROUNDS.value / clients)
     silent = cohort - clients
@@ -127,7 +128,7 @@ def _canaries(cohort: int) -> audit.Canaries:
 
 
 def _terms(folder: pathlib.Path) -> accounting.Terms:
-  """Returns the terms by which the ledger of the run counts.
+  """Returns the terms with which the ledger of the run accounts for privacy.
 
   Raises:
     ValueError: If the ledger is missing or damaged.

@@ -6,23 +6,25 @@ r"""Measures a federated round against a centralized step on the same examples.
       --plot=growth.png
 
 Both sides have the same network, objective, augmentation, seed and way of reading
-random images; they take turns for `--rounds` rounds after a warm-up, and medians are
-reported. `cpu_ratio` divides the CPU seconds of driver and worker by those of the
-centralized step: unlike `ratio`, of wall times, it hardly depends on what else runs.
-DCCO's floor is 4/3, for its clients encode twice. Others have 1: `fedema`, `per_ssfl`
-and `featarc` are measured against the same rounds in memory, client after client.
+random images. They take turns for `--rounds` rounds after a warm-up, and medians are
+reported. `cpu_ratio` divides the CPU seconds of driver and worker by the CPU seconds of
+the centralized step. Unlike `ratio`, which compares wall times, it hardly depends on
+what else the machine runs. DCCO's floor is 4/3, because its clients encode twice. The
+floor of the other experiments is 1: `fedema`, `per_ssfl` and `featarc` are measured
+against the same rounds in memory, one client after another.
 
 `--regime` sets the cohort: A, 128 clients of 4 examples; B, 5 of 500, which train in
-batches of 50; C, 512 of 1; D, 256 cases of 1 to 6. `--growth` measures a list of
-cohorts, or of populations from which 64 clients are drawn each round.
+batches of 50; C, 512 of 1; D, 256 cases of 1 to 6. `--growth` measures several cohorts,
+or several populations from which 64 clients are drawn each round.
 
-`--experiment=precision` measures that centralized step alone, with the encoder in
-float32 and in bfloat16 in turns; `--precision=bfloat16` other experiments in bfloat16.
+`--experiment=precision` measures the centralized step alone, with the encoder in
+float32 and in bfloat16 by turns. `--precision=bfloat16` measures other experiments in
+bfloat16.
 
 `--runtime=worker` measures rounds in TFF's worker.
 
-`--format=json` prints one JSON object, with all numbers and the machine, and nothing
-else; `--format=table` a line for each cohort.
+`--format=json` prints a single JSON object with all numbers and the machine;
+`--format=table` prints a line for each cohort.
 """
 
 import collections
@@ -45,7 +47,7 @@ from tff_ssl.runtime import context
 
 _PROJECTOR = (256, 256, 256)
 _IMAGE_SIZE = 32
-# What --help tells.
+# The flags that --help lists.
 TAKEN = settings.TAKEN
 
 
@@ -57,7 +59,7 @@ def main() -> None:
   with hosts.open_context() as execution:
     results = []
     for workload in settings.cohorts():
-      # Frees the graphs of the cohort before, which are in cycles of references.
+      # Frees the graphs of the previous cohort, which are in reference cycles.
       gc.collect()
       results.append(_measure(execution, model, workload))
       if settings.FORMAT.value == 'table':
@@ -75,7 +77,8 @@ def main() -> None:
   elif growth is not None:
     print(report.slopes_line(document, growth))
   if outputs.PLOT.value is not None:
-    # Only here: the first import of matplotlib writes its cache, and may say so.
+    # Imported only here: on its first import matplotlib writes its cache, and may
+    # print a message about it.
     from binaries.benchmarking import growth_plot
 
     growth_plot.write(document, outputs.PLOT.value)
@@ -96,7 +99,7 @@ def _measure(
   model: dual_encoder.Siamese,
   workload: workloads.Workload,
 ) -> dict[str, Any]:
-  """Measures one cohort; returns what it is and its numbers."""
+  """Measures one cohort; returns its description and its numbers."""
   seed = common.SEED.value
   clients = workloads.register(workload, _image_size(), seed, common.PACKS.value)
   problem = problems.Problem(
@@ -137,11 +140,11 @@ def _is_of_precisions() -> bool:
 def _about(
   workload: workloads.Workload, problem: problems.Problem
 ) -> collections.OrderedDict[str, Any]:
-  """Returns what one cohort is."""
+  """Returns the description of one cohort."""
   takes_any = settings.EXPERIMENT.value in settings.WITH_OBJECTIVE
   examples = experiments.held_examples(problem, round=0)
   return collections.OrderedDict(
-    # Repeated for each cohort, so that each line of a table says what it is of.
+    # Repeated for each cohort, so that each line of a table names its experiment.
     experiment=settings.EXPERIMENT.value,
     objective=methods.OBJECTIVE.value if takes_any else None,
     regime=settings.REGIME.value,
@@ -155,7 +158,7 @@ def _about(
 
 
 def _configuration() -> dict[str, Any]:
-  """Returns what was measured, as far as it is the same for every cohort."""
+  """Returns the part of what was measured that is the same for every cohort."""
   return collections.OrderedDict(
     experiment=settings.EXPERIMENT.value,
     growth=settings.GROWTH.value,

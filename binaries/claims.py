@@ -1,15 +1,15 @@
-r"""Runs what the papers' claims need, and writes the verdicts to docs/claims.md.
+r"""Makes the runs that the papers' claims need, and writes verdicts to docs/claims.md.
 
   python -m binaries.claims --budget=digits
   python -m binaries.claims --budget=digits --claims=dcco-centralized --seeds=1
   python -m binaries.claims --budget=digits --list
 
-Each run is a command of its own, as it stands in the page, in a process of its own. The
-figures that claims need of it go to docs/claims/BUDGET.csv, next to the page: a run
-that is in that file, by its program, flags and seed, is not run again, nor is one whose
-folder is complete. Stopped by Ctrl-C, or killed, the same command goes on.
+Each run is a separate command, as the page shows it, in its own process. The figures
+that the claims need from it go to docs/claims/BUDGET.csv, next to the page. A run is
+not repeated if that file has it (by program, flags and seed) or if its folder is
+complete. After Ctrl-C or a kill, the same command resumes.
 
-The page has all claims of all budgets, whichever are run.
+The page always shows all claims of all budgets, whichever are run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ _BUDGET = flags.DEFINE_enum(
   'budget',
   'digits',
   claim_lib.BUDGETS,
-  'Which claims: digits, minutes a run; cifar, minutes to hours a run, on CIFAR-10, '
-  'CIFAR-100 and HAM10000.',
+  'Which claims: digits, minutes per run; cifar, minutes to hours per run, on '
+  'CIFAR-10, CIFAR-100 and HAM10000.',
 )
 _CLAIMS = flags.DEFINE_list(
   'claims', [], 'Ids of claims; by default all of the budget.'
@@ -43,13 +43,13 @@ _DATA = flags.DEFINE_list(
   'data',
   [],
   'Where the data of tasks are, as in cifar10=/data/tfds,ham10000=/data/ham.tar: '
-  '--data_dir of their runs, which is not part of what a run is.',
+  '--data_dir of their runs, which does not distinguish one run from another.',
 )
 _RUNS = 'runs/claims'
 _OUT = 'docs/claims.md'
-_LIST = flags.DEFINE_bool('list', False, 'Tell the claims and what is done of them.')
+_LIST = flags.DEFINE_bool('list', False, 'List the claims and their progress.')
 _START = flags.DEFINE_bool(
-  'start', True, 'Start what is missing; else write the page of what is there.'
+  'start', True, 'Start missing runs; if false, write the page from existing runs.'
 )
 
 
@@ -68,7 +68,7 @@ def main() -> None:
   if _LIST.value:
     print(_listed(chosen, store))
     return
-  # All that the flags can have wrong comes to light before the page is written.
+  # All errors in the flags come to light before the page is written.
   data = _data(catalogue.tasks(claims[_BUDGET.value]))
   wanted = _wanted(chosen, data) if _START.value else []
   failures = []
@@ -99,7 +99,7 @@ def _wanted(chosen: list[claim_lib.Claim], data: Mapping[str, str]) -> list[runn
   if len(names) != 1:
     raise ValueError(f'runs is {",".join(names)!r}; it must be one folder.')
   folder = pathlib.Path(names[0]).expanduser() / _BUDGET.value
-  # All claims with one seed come before any with two.
+  # Every claim gets its first seed before any claim gets a second.
   return [
     runner.job(folder, run, seed, data)
     for seed in range(seeds)
@@ -108,7 +108,11 @@ def _wanted(chosen: list[claim_lib.Claim], data: Mapping[str, str]) -> list[runn
 
 
 def _data(tasks: Sequence[str]) -> dict[str, str]:
-  """Returns where the data of each task are, if it is one of these."""
+  """Returns the path of each task's data that --data gives.
+
+  Args:
+    tasks: The tasks that it may name.
+  """
   found = {}
   for text in _DATA.value:
     task, _, path = text.partition('=')
@@ -126,7 +130,7 @@ def _data(tasks: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(chosen: list[claim_lib.Claim], store: store_lib.Store) -> str:
-  """Returns a line a claim: its id, how many runs are done, and the sentence."""
+  """Returns a line for each claim: its id, how many runs are done, its sentence."""
   lines = []
   for claim in chosen:
     done = [

@@ -1,4 +1,4 @@
-r"""Compares runs: one table, curves and a page, over the seeds of each setting.
+r"""Compares runs in a table, curves and a page, over the seeds of each setting.
 
   python -m binaries.compare --runs='runs/*'
   python -m binaries.compare --runs=runs/dcco_0,runs/dcco_1,runs/fedavg_0 \
@@ -6,22 +6,22 @@ r"""Compares runs: one table, curves and a page, over the seeds of each setting.
 
   python -m binaries.compare --runs='runs/robust_*' --over=local_epochs,rounds
 
-Runs whose flags are the same but for the seed, and for what does not change what is
-trained (folders, checkpoints, how it is evaluated), form a group, named by the flags in
-which groups differ, or by those of `--label`, as in `--label=method`. The table shows
-mean and sample deviation over a group's runs, of their last round. In the folder
-`--out` it leaves `comparison.csv` (all numbers), the table for a document
+Runs form a group if their flags differ only in the seed and in flags that do not affect
+training (folders, checkpoints, evaluation). A group is named by the flags in which
+groups differ, or by those of `--label`, as in `--label=method`. The table shows the
+mean and sample deviation over a group's runs, after their last round. The program
+writes to the folder `--out`: `comparison.csv` (all numbers), the table for a document
 (`comparison.md`, `comparison.tex`, with the best mean of a column in bold), the curves
-as PNG, SVG and PDF, and `comparison.html`, which holds table and curves and needs
-nothing else. Runs that have not finished are named, and count only where no run of
-their group has finished. Groups whose numbers agree to the last digit are named too.
+as PNG, SVG and PDF, and `comparison.html`, a self-contained page with table and curves.
+Unfinished runs are named, and count only if no run of their group has finished. Groups
+whose numbers agree to the last digit are named too.
 
-Of runs with numbers of each client (`binaries.fedema`: mu, divergence, lambda;
+If runs have numbers per client (`binaries.fedema`: mu, divergence, lambda;
 `binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over
-the rounds, of the first run of each group.
+the rounds for the first run of each group.
 
-With `--at=best`, the numbers are those of each run's best round by its validation split
-(`--validation=0.1` of a run, with `--evaluate_every`), never by the test split:
+With `--at=best`, each run's numbers are from its best round on the validation split
+(the run needs `--validation=0.1` and `--evaluate_every`), never on the test split:
 
   python -m binaries.compare --runs='runs/*' --at=best
 
@@ -53,51 +53,51 @@ from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 
 _OUT = 'runs/comparison'
-# Files of tables and figures, besides the page and all numbers.
+# Files of tables and figures, in addition to the page and the CSV of all numbers.
 _TABLES = {'markdown': ('.md', formats.markdown), 'latex': ('.tex', formats.latex)}
 _FIGURES = ('png', 'svg', 'pdf')
 _FORMATS = (*_TABLES, *_FIGURES)
 _METRIC = flags.DEFINE_list(
   'metric',
   [],
-  "Numbers that are shown, by name or pattern, such as 'linear/*,loss,bytes'; by "
-  'default all accuracies, and what training cost.',
+  "Numbers to show, by name or pattern, such as 'linear/*,loss,bytes'; by default all "
+  'accuracies and the cost of training.',
 )
 _CURVES = flags.DEFINE_list(
-  'curves', list(curves.KINDS), f'What is drawn: some of {", ".join(curves.KINDS)}.'
+  'curves', list(curves.KINDS), f'Curves to draw: some of {", ".join(curves.KINDS)}.'
 )
 OVER = flags.DEFINE_list(
   'over',
   [],
-  'A flag, and flags that change with it: draws accuracies against the first.',
+  'A flag, and flags that change with it; draws accuracies against the first.',
 )
 _LABEL = flags.DEFINE_list(
   'label',
   [],
-  "Flags whose values name the groups, as in method,encoder; 'method' is whatever says "
-  'which method a run is of. Names have at most 20 characters.',
+  "Flags whose values name the groups, as in method,encoder; 'method' stands for the "
+  "flags that choose a run's method. Names have at most 20 characters.",
 )
 _ORDER = flags.DEFINE_string(
-  'order', None, "A number, as 'linear/10%/accuracy', by which groups stand best first."
+  'order', None, "A number that sorts groups, best first, as 'linear/10%/accuracy'."
 )
 _AT = flags.DEFINE_string(
   'at',
   best_round.LAST,
-  'Which round of each run is compared: the last; the best by the accuracy on its '
-  'validation split, of those that were evaluated (best); or the best by a number of '
-  "that split, as 'validation/knn/10%/accuracy'.",
+  'Which round of each run is compared: the last; the best evaluated round by accuracy '
+  'on its validation split (best); or the best by another number of that split, as '
+  "'validation/knn/10%/accuracy'.",
 )
 _WRITTEN = flags.DEFINE_list(
   'formats',
   list(_FORMATS),
-  f'What is written besides page and CSV: some of {", ".join(_FORMATS)}.',
+  f'What to write in addition to page and CSV: some of {", ".join(_FORMATS)}.',
 )
 # Flags of compare, and of programs that end with a comparison.
 OF_COMPARISON = ('metric', 'curves', 'over', 'label', 'order', 'at', 'formats')
 
 
 def main() -> None:
-  """Compares."""
+  """Compares the runs that the flags name."""
   out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
   check_out(out)
   check_flags()
@@ -105,10 +105,10 @@ def main() -> None:
 
 
 def check_flags() -> None:
-  """Checks what can be checked without a run.
+  """Checks the flags as far as possible without a run.
 
   Raises:
-    ValueError: If a flag names what there is not.
+    ValueError: If a flag names something that does not exist.
   """
   for kind in _CURVES.value:
     if kind not in curves.KINDS:
@@ -128,9 +128,9 @@ def compare_folders(
   """Compares runs, prints the table and writes what the flags ask for.
 
   Args:
-    folders: Of the runs.
-    out: The folder that is written to.
-    label: What names the groups, unless --label does; None: what they differ in.
+    folders: Folders of the runs.
+    out: The folder to write to.
+    label: What names the groups, unless --label does; None: the flags that differ.
     axis: What accuracies are shown against; None: what --over says, if it is given.
   """
   runs = best_round.take([runs_lib.read(folder) for folder in folders], _AT.value)
@@ -181,7 +181,7 @@ def _write(path: pathlib.Path, content: bytes) -> None:
 
 
 def _write_figure(out: pathlib.Path, name: str, figure: Any) -> None:
-  """Writes a figure in each format that is asked for; nothing where there is none."""
+  """Writes a figure, if there is one, in each format that is asked for."""
   if figure is None:
     return
   from tff_ssl.reporting import figures
@@ -192,7 +192,7 @@ def _write_figure(out: pathlib.Path, name: str, figure: Any) -> None:
 
 
 def _png(figure: Any) -> bytes:
-  """Returns a figure as a PNG file, empty where there is none."""
+  """Returns a figure as a PNG file, empty if there is no figure."""
   if figure is None:
     return b''
   from tff_ssl.reporting import figures
@@ -203,7 +203,8 @@ def _png(figure: Any) -> bytes:
 def _folders() -> Iterable[pathlib.Path]:
   """Returns the run folders that the flag names.
 
-  What a pattern matches need not be a run with a round; what is named itself must.
+  A folder that matches a pattern is skipped if it is no run with a round; a folder that
+  is named directly must be one.
   """
   if not outputs.RUNS.value:
     raise ValueError("runs is not given; it must name run folders, as in 'runs/*'.")
@@ -229,7 +230,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _matches(pattern: pathlib.Path) -> list[pathlib.Path]:
-  """Returns what a pattern matches, sorted."""
+  """Returns the paths that a pattern matches, sorted."""
   fixed = list(itertools.takewhile(lambda part: not _is_pattern(part), pattern.parts))
   rest = pathlib.PurePath(*pattern.parts[len(fixed) :])
   return sorted(pathlib.Path(*fixed).glob(str(rest)))
@@ -244,8 +245,9 @@ def check_out(out: pathlib.Path) -> None:
 
 
 def _draw(groups: list[groups_lib.Group], names: list[str]) -> Any:
-  """Returns the figure of the curves, None where there is nothing to draw."""
-  # Only here: the first import of matplotlib writes its cache, and may say so.
+  """Returns the figure of the curves; None if there is nothing to draw."""
+  # Imported only here: on its first import matplotlib writes its cache, and may
+  # print a message about it.
   from tff_ssl.reporting import figures
 
   shown = curves.quantities(groups, names, bool(_METRIC.value), _CURVES.value)
@@ -255,7 +257,7 @@ def _draw(groups: list[groups_lib.Group], names: list[str]) -> Any:
 def _lines(
   runs: Sequence[runs_lib.Run], names: Sequence[str], axis: sensitivity.Axis
 ) -> dict[str, list[sensitivity.Line]]:
-  """Returns the lines of each accuracy that is shown, by its name."""
+  """Returns the lines of each accuracy to be shown, by the accuracy's name."""
   found = {
     name: sensitivity.lines(runs, axis, name)
     for name in names
@@ -281,7 +283,7 @@ def _draw_over(
 
 
 def _draw_clients(groups: Sequence[groups_lib.Group]) -> Any:
-  """Returns the figure of what the clients of each group's first run told."""
+  """Returns the figure of the per-client numbers of each group's first run."""
   from tff_ssl.reporting import clients
 
   found = {group.name: clients.read(group.counted[0].folder) for group in groups}

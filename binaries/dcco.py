@@ -6,9 +6,10 @@ r"""Pretrains an encoder with DCCO, or with one of the baselines that it compare
       --run_dir=runs/cifar10
 
 The algorithms: `dcco`, with the loss CCO, VICReg or spectral (`--loss`); `fedsc` (the
-spectral loss, with the others' correlation matrix of the round before); `fedavg_cco`
-and `fedavg_nt_xent` (FedAvg with the loss within each client); `centralized_cco`
-(batches of as many examples as a round has, drawn from all); `centralized_supervised`
+spectral loss, with the other clients' correlation matrix of the previous round);
+`fedavg_cco` and `fedavg_nt_xent` (FedAvg with the loss within each client);
+`centralized_cco` (batches with as many examples as a round, drawn from all);
+`centralized_supervised`
 (from scratch, on a share of the labels; `supervised` for short).
 """
 
@@ -18,7 +19,7 @@ from binaries.methods import choice
 
 
 def main() -> None:
-  """Runs an experiment, or goes on with it."""
+  """Runs an experiment, or resumes it."""
   running.run('dcco')
 
 

@@ -1,20 +1,21 @@
-r"""Embeds a folder of images: features of each, and a map to look around in.
+r"""Embeds a folder of images: features of each image, and a map to explore them.
 
   python -m binaries.embed --run=runs/ham --images=photos --out=embedded
   python -m binaries.embed --run=runs/ham --beside=runs/other --images=photos --out=both
   python -m binaries.embed --run=encoder.keras --images=photos.tar --out=embedded
 
-The encoder is that of a run, or a file encoder.keras with its card encoder.json beside
-it. The images are those of a folder or .tar and of the folders within it; they become
-squares of the encoder's size, and what cannot be read is named and left out. The folder
---out has
+The encoder comes from a run, or from a file encoder.keras with its card encoder.json
+next to it. The images come from a folder or .tar and its subfolders. They are made
+squares of the encoder's size; unreadable ones are named and left out. The folder --out
+has
 
-  features.parquet, features.csv   a row an image: its file's name, and the features
+  features.parquet, features.csv   a row per image: its file's name, and the features
   map.html                         a map with thumbnails; on a click the most similar
   map.png                          the same as a picture
 
-With --beside the map is of two encoders side by side, and the features are in files of
-their own. A map of more than --map_images images shows some of them, drawn once.
+With --beside the map shows two encoders side by side, and each encoder's features are
+in separate files. If there are more than --map_images images, the map shows a random
+sample of them, the same for both encoders.
 """
 
 from collections.abc import Sequence
@@ -40,23 +41,23 @@ from tff_ssl.reporting import projection
 from tff_ssl.runtime import encoder_file
 from tff_ssl.runtime import files
 
-_IMAGES = paths.define('images', None, 'Of embed: folder or .tar file with images.')
+_IMAGES = paths.define('images', None, 'For embed: folder or .tar file with images.')
 _BESIDE = paths.define(
-  'beside', None, 'Of embed: another run or encoder.keras, for a map side by side.'
+  'beside', None, 'For embed: another run or encoder.keras, for a map side by side.'
 )
 _MAP_IMAGES = flags.DEFINE_integer(
   'map_images',
   1000,
-  'Of embed: images on the map at most.',
+  'For embed: most images on the map.',
   lower_bound=2,
   upper_bound=5000,
 )
 _PARQUET, _CSV = 'parquet', 'csv'
 _FORMATS = (_PARQUET, _CSV)
-# What --help tells.
+# The flags that --help lists.
 TAKEN = ('run', 'beside', 'images', 'out', 'to', 'map_images')
 
-# What each names.
+# What each flag names.
 REQUIRED = {
   'run': 'the folder of a run, or an encoder.keras',
   'images': 'a folder or .tar file with images',
@@ -65,7 +66,7 @@ REQUIRED = {
 
 
 def main() -> None:
-  """Embeds."""
+  """Embeds the images."""
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
@@ -75,7 +76,7 @@ def main() -> None:
   formats = _formats()
   program.check_required(REQUIRED)
   out = outputs.new_folder()
-  # Both are read before anything is encoded by the first.
+  # Both are read before the first one encodes anything.
   encoders = _encoders()
   with stages.telling(stages.Lines(what='embedding')):
     _embed(out, encoders, formats)
@@ -84,7 +85,7 @@ def main() -> None:
 def _embed(
   out: pathlib.Path, encoders: dict[str, tf.keras.Model], formats: Sequence[str]
 ) -> None:
-  """Encodes the images by each encoder, and writes features and map."""
+  """Encodes the images with each encoder, and writes features and map."""
   found = {}
   for title, encoder in encoders.items():
     loaded = pictures.load(_IMAGES.value, encoder.input_shape[1:])
@@ -112,7 +113,7 @@ def _embed(
 
 
 def _formats() -> list[str]:
-  """Returns the formats of the flag.
+  """Returns the formats that the flag names.
 
   Raises:
     ValueError: If one is unknown.
@@ -125,7 +126,7 @@ def _formats() -> list[str]:
 
 
 def _encoders() -> dict[str, tf.keras.Model]:
-  """Returns the encoders by their titles.
+  """Returns the encoders by title.
 
   Raises:
     ValueError: If one cannot be read, or does not read images.
@@ -149,7 +150,7 @@ def _encoders() -> dict[str, tf.keras.Model]:
 
 
 def _write(path: pathlib.Path, names: tuple[str, ...], features: np.ndarray) -> None:
-  """Writes a row an image: its name as `image`, and the features by number."""
+  """Writes a row per image: its name as `image`, and the features by number."""
   columns = [f'feature_{k}' for k in range(features.shape[1])]
   with files.atomic(path) as aside:
     if path.suffix == f'.{_PARQUET}':
@@ -160,7 +161,7 @@ def _write(path: pathlib.Path, names: tuple[str, ...], features: np.ndarray) -> 
       writer = csv.writer(file)
       writer.writerow(['image', *columns])
       for name, row in zip(names, features, strict=True):
-        # As few digits as tell a float32 from all others.
+        # The fewest digits that distinguish a float32 from all others.
         writer.writerow([name, *map(str, row)])
 
 
@@ -168,7 +169,8 @@ def _draw(
   out: pathlib.Path, found: dict[str, tuple[pictures.Pictures, np.ndarray]]
 ) -> None:
   """Writes the map as a page and as a picture."""
-  # Only here: the first import of matplotlib writes its cache, and may say so.
+  # Imported only here: on its first import matplotlib writes its cache, and may
+  # print a message about it.
   from tff_ssl.reporting import gallery
 
   first = next(iter(found.values()))[0]
@@ -176,10 +178,10 @@ def _draw(
     print('map: there is none of a single image')
     return
   shown = projection.choose(len(first.names), _MAP_IMAGES.value)
-  # Of many images this is most of the time, and says nothing while it lasts.
+  # With many images this takes most of the time, and prints nothing meanwhile.
   print(f'map: laying out {len(shown):,} images by t-SNE', flush=True)
   panels = [gallery.panel(title, f[shown]) for title, (_, f) in found.items()]
-  # The largest are those that show the most.
+  # The largest pictures show the most.
   loaded = max((p for p, _ in found.values()), key=lambda p: p.images.shape[1])
   images = loaded.images[shown]
   names = [first.names[k] for k in shown]

@@ -1,4 +1,4 @@
-r"""Evaluates the encoder of a run, which need not have finished.
+r"""Evaluates the encoder of a run, finished or not.
 
   python -m binaries.evaluate --run=runs/digits
   python -m binaries.evaluate --run=runs/digits --baselines \
@@ -7,22 +7,22 @@ r"""Evaluates the encoder of a run, which need not have finished.
   python -m binaries.evaluate --run=runs/digits --fairness \
       --evaluation_methods=logistic,federated_linear
 
-The task, the encoder and how it is evaluated are those of the run, the parameters those
-of its newest checkpoint. Flags that are given win; what the encoder is, or was trained
-on, cannot be given. Of a run's --data_dir and --partition_encoder the path is not taken
-from its folder, which may be a stranger's: they are given again. Prints a table and
-completes the run's `evaluation.json`.
+The task, the encoder and the evaluation settings are the run's; the parameters are from
+its newest checkpoint. Flags on the command line take precedence, but cannot change what
+the encoder is or what it was trained on. The paths --data_dir and --partition_encoder
+are not taken from the run folder, which may be a stranger's: they must be given again.
+Prints a table and adds to the run's `evaluation.json`.
 
-With --transfer_task the encoder is evaluated on another task than its own: classifiers
-are trained and tested on that task's splits, resized to what the encoder takes. The
+With --transfer_task the encoder is evaluated on a task other than its own: classifiers
+are trained and tested on that task's splits, resized to the encoder's input size. The
 method federated_linear is a linear probe trained by FedAvg over the clients of the
-run's partition; one_round has LDA and ridge regression in closed form, of sums that
-these clients send once; --fairness tells how evenly accuracies are spread over clients.
-Of images with masks, segmentation and detection train a small head on the encoder's
-feature maps, frozen and with the encoder: it predicts the mask, or the box around it
-(--mask_dir, docs/masks.md).
-Of two modalities both encoders are evaluated, and the method retrieval tells how often
-one finds its partner, by the projections of the checkpoint (docs/two_modalities.md).
+run's partition. one_round has LDA and ridge regression in closed form, computed from
+sums that these clients send once. --fairness shows how evenly accuracies are spread
+over clients. For images with masks, segmentation and detection train a small head on
+the encoder's feature maps, with the encoder frozen and with it trained. The head
+predicts the mask, or the box around it (--mask_dir, docs/masks.md). For two modalities
+both encoders are evaluated, and the method retrieval reports how often an example finds
+its partner, by the projections of the checkpoint (docs/two_modalities.md).
 """
 
 import collections
@@ -49,7 +49,7 @@ from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import run_config
 
-# How an encoder is evaluated and where the data are, but not what the encoder is.
+# Flags for evaluation and the place of the data, but none that change the encoder.
 _MAY_BE_GIVEN = (
   'data_dir',
   'download',
@@ -57,16 +57,16 @@ _MAY_BE_GIVEN = (
   *evaluation.MAY_DIFFER,
 )
 _OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES, *masked.NAMES)
-# What --help tells.
+# The flags that --help lists.
 TAKEN = (*_OWN, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN)
-# What each names.
+# What each flag names.
 REQUIRED = {'run': 'the folder of a run'}
 _FEDBN = 'fedbn'
 _STATISTICS = 'global_model_weights/non_trainable'
 
 
 def main() -> None:
-  """Evaluates."""
+  """Evaluates the encoder of the run."""
   program.check_required(REQUIRED)
   folder = pathlib.Path(outputs.RUN.value)
   config = run_config.read(folder)
@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
-  """Takes over the flags of a run, and checks them with those that are given."""
+  """Adopts the flags of a run, and checks them together with the given flags."""
   for name in common.given():
     if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
       raise ValueError(
@@ -135,12 +135,13 @@ def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
 def _read(
   folder: pathlib.Path, encoder: network.Network, model: dual_encoder.TwoTower | None
 ) -> tuple[int, network.Params]:
-  """Returns the newest round and its parameters, with their prefixes.
+  """Returns the newest round and its parameters, with prefixes.
 
   Args:
-    folder: Of the run.
-    encoder: What is evaluated; its parameters alone are read of a model of one input.
-    model: Of two modalities, all of whose parameters are read.
+    folder: The run folder.
+    encoder: The evaluated encoder; of a model with one input, only its parameters are
+      read.
+    model: A model of two modalities; all its parameters are read.
   """
   prefix = dual_encoder.encoder_prefix(encoder)
   networks = {prefix: encoder} if model is None else model.networks

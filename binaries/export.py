@@ -6,15 +6,14 @@ r"""Exports the encoder of a run to Keras, SavedModel, TFLite and ONNX.
   python -m binaries.export --run=runs/digits --out=digits_model --finetuned
   python -m binaries.export --run=runs/fedavg --out=on_device --to=tflite_training
 
-What is exported takes images as bytes, or the rows of a table as they were measured,
-and gives `features`; with --classifier, a linear classifier fitted on all training
-labels of the run's task, `probabilities` too; with --finetuned both are of the encoder
-that was trained end to end on these labels, as the method `finetune` does. Each file is
-read again and compared with the encoder as it is evaluated. `tflite_training` is one
-local step of the run's objective, for training on a device: signatures train, infer,
-save and restore. The folder --out also
-has `encoder.md`, the model card, with digests of all files. docs/take_away.md says how
-the files are used.
+The exported model takes images as bytes, or unscaled rows of a table, and returns
+`features`. With --classifier it also returns `probabilities` of a linear classifier,
+which is fitted on all training labels of the run's task. With --finetuned both come
+from an encoder trained end to end on these labels, like the method `finetune`. Each
+file is read back and compared with the encoder that is evaluated. `tflite_training` is
+one local step of the run's objective, for training on a device, with signatures train,
+infer, save and restore. The folder --out also has `encoder.md`, the model card, with
+digests of all files. docs/take_away.md says how to use the files.
 """
 
 from collections.abc import Callable
@@ -44,33 +43,33 @@ from tff_ssl.runtime import run_config
 _CLASSIFIER = flags.DEFINE_bool(
   'classifier',
   False,
-  "Of export: fit a linear classifier on the task's training labels, and export it.",
+  "For export: fit a linear classifier on the task's training labels, and export it.",
 )
 _FINETUNED = flags.DEFINE_bool(
   'finetuned',
   False,
-  "Of export: train the encoder and a linear classifier end to end on the task's "
+  "For export: train the encoder and a linear classifier end to end on the task's "
   'training labels (--finetune_steps, --finetune_learning_rate), and export both.',
 )
 _TRAINING = 'tflite_training'
 _DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
 _STEP = 'training.tflite'
 _LABELS = 'labels.json'
-# Of the largest number that is compared, where that is above 1.
+# Relative to the largest compared number, if that is above 1.
 _TOLERANCE = 1e-4
 _OWN = ('run', 'to', 'out', 'classifier', 'finetuned')
-# What --help tells.
+# The flags that --help lists.
 TAKEN = (*_OWN, *exporting.MAY_BE_GIVEN, 'partition_encoder')
 
-# What each names.
+# What each flag names.
 REQUIRED = {'run': 'the folder of a run', 'out': 'a folder'}
 
 
 def main() -> None:
-  """Exports."""
+  """Exports the encoder."""
   _check_given()
   if not logging.level_debug():
-    # Of every function that is saved, TensorFlow says how its names are written.
+    # TensorFlow logs for every saved function how its names are written.
     logging.set_verbosity(logging.WARNING)
   folder = pathlib.Path(outputs.RUN.value)
   out = outputs.new_folder()
@@ -107,13 +106,13 @@ def main() -> None:
 
 
 class _Made(NamedTuple):
-  """What is exported, and what each file is compared with.
+  """The model to export, and the reference for comparing each file.
 
   Attributes:
-    encoder: The run's, or that which was fine-tuned.
+    encoder: The run's encoder, or the fine-tuned one.
     fitted: The classifier, if there is one.
     encode: Maps inputs to the features that the encoder must give.
-    notes: On what was trained, for the card.
+    notes: Notes on the training, for the card.
   """
 
   encoder: tf.keras.Model
@@ -123,11 +122,11 @@ class _Made(NamedTuple):
 
 
 def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
-  """Trains what the flags ask for.
+  """Trains the models that the flags ask for.
 
   Args:
-    task: The run's, if it was loaded.
-    encoder: The run's.
+    task: The run's task, if it was loaded.
+    encoder: The run's encoder.
   """
   own: Callable[[np.ndarray], np.ndarray]
   own = functools.partial(features.encode, encoder)
@@ -155,7 +154,7 @@ def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
 
 
 def _check_given() -> None:
-  """Raises ValueError where a flag is given that is the run's, or one is missing."""
+  """Raises ValueError if a flag of the run is given, or a needed flag is missing."""
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
@@ -168,7 +167,7 @@ def _check_given() -> None:
 def _write_card(
   folder: pathlib.Path, out: pathlib.Path, written: list[pathlib.Path], notes: list[str]
 ) -> None:
-  """Writes the model card, with digests of all files, those in folders too."""
+  """Writes the model card, with digests of all files, including those in folders."""
   found = {
     path.relative_to(out).as_posix(): path
     for top in written
@@ -181,10 +180,10 @@ def _write_card(
 
 
 def _formats() -> list[str]:
-  """Returns the formats of the flag.
+  """Returns the formats that the flag names.
 
   Raises:
-    ValueError: One is unknown, or needs what is not installed.
+    ValueError: If one is unknown, or needs a package that is not installed.
   """
   wanted = list(dict.fromkeys(outputs.TO.value or _DEFAULT))
   for name in wanted:
@@ -214,12 +213,12 @@ def _write(
   made: _Made,
   notes: list[str],
 ) -> list[pathlib.Path]:
-  """Writes the formats, and compares each with the encoder as it is evaluated."""
+  """Writes the formats, and compares each with the encoder that is evaluated."""
   own = exporting.compared(task, made.encoder, 'image' if task is None else task.field)
   expected = exporting.expected(made.encode, made.fitted, own.scaled)
   scaling = exporting.scaling(task, made.encoder)
   model = exports.with_preprocessing(made.encoder, scaling, made.fitted)
-  # The card's first lines are of encoder.keras, which takes what is scaled.
+  # The card's first lines are about encoder.keras, whose inputs are scaled.
   shape = ', '.join(map(str, ['n', *model.input_shape[1:]]))
   notes.append(
     f'model.* and savedmodel take `{exports.INPUT}`, {model.inputs[0].dtype.name} '

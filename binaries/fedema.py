@@ -6,30 +6,30 @@ r"""Pretrains an encoder with stateful clients: FedEMA, FedU, and their baseline
       --client_momentum=0.9 --client_weight_decay=5e-4 --client_schedule=cosine \
       --rounds=100 --run_dir=runs/fedema
 
-The methods: `fed_simclr` and `fed_simsiam`, which is FedAvg; `fed_moco_v1`,
-`fed_moco_v2` and `fed_byol`, whose key and target networks stay with their client;
-`fedu` and `fedema`, whose clients keep their online networks too. Flags for the paper's
+The methods: `fed_simclr` and `fed_simsiam`, which are FedAvg; `fed_moco_v1`,
+`fed_moco_v2` and `fed_byol`, whose key and target networks stay on their client; `fedu`
+and `fedema`, whose clients also keep their online networks. Flags for the paper's
 ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
 --nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
---constant_mu. --autoscaler says when a client's lambda is set, which matters where not
-all clients are in each round. --divergence_of=training has the divergence of the
-authors' code: by the paper's, mu often is 1 for all clients from the fourth round on,
-of which a run warns. --threshold_quantile is for `fedu` where no divergence
-comes to the paper's threshold.
+--constant_mu. --autoscaler says when a client's lambda is set, which matters if not all
+clients are in each round. --divergence_of=training uses the divergence of the authors'
+code. With the paper's divergence, mu is often 1 for all clients from the fourth round
+on; a run warns of this. --threshold_quantile is for `fedu` if no divergence reaches the
+paper's threshold.
 
-Of `fedca` the server keeps a dictionary: --dictionary_size representations of each
-client, for the others. With --alignment_weight above 0 clients are also aligned to the
-encoder of --alignment_run, a finished run on public data, as one of
+In `fedca` the server keeps a dictionary: --dictionary_size representations of each
+client, for the other clients. With --alignment_weight above 0 clients are also aligned
+to the encoder of --alignment_run: a finished run on public data, such as one of
 `binaries.fedavg_ssl --algorithm=centralized` on another task.
 
-Clients of `fedu` and `fedema` have encoders of their own, the online ones that they
+Clients of `fedu` and `fedema` have their own encoders: the online encoders that they
 keep. With --personal_methods, --personal_clients or --export_clients, these are
-evaluated with the global one: by kNN whenever that is, and at the end by
---personal_methods. For a run that has finished, the same command with the first or the
-last of them does what is left.
+evaluated together with the global encoder: each time by kNN, and at the end by
+--personal_methods. On a finished run, the same command with --personal_methods or
+--export_clients does what is still missing.
 
-The run folder has a row a round and client in `clients.csv`, with mu, divergence and
-lambda; `binaries.compare` draws them.
+`clients.csv` in the run folder has a row for each round and client, with mu, divergence
+and lambda; `binaries.compare` draws them.
 """
 
 from binaries.experiment import running
@@ -38,7 +38,7 @@ from binaries.methods import choice
 
 
 def main() -> None:
-  """Runs an experiment, or goes on with it."""
+  """Runs an experiment, or resumes it."""
   running.run('fedema')
 
 

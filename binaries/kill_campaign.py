@@ -1,9 +1,9 @@
-r"""Kills a worker in every round of a run on several of them, and freezes others.
+r"""Kills a worker in every round of a run on several workers, and freezes others.
 
   python -m binaries.kill_campaign --workers=8 --kill_rounds=100 --frozen_rounds=10
 
-All are on this machine. It says what was lost or changed against the same run left in
-peace, and ends with status 1 if anything was.
+All workers are on this machine. The program reports what was lost or changed compared
+with the same run undisturbed, and exits with status 1 if anything was.
 """
 
 import pathlib
@@ -18,15 +18,15 @@ from tff_ssl.runtime import context
 
 _WORKERS = flags.DEFINE_integer('workers', 8, 'Hosts.', lower_bound=3)
 _ROUNDS = flags.DEFINE_integer(
-  'kill_rounds', 100, 'Rounds, in each of which a worker is killed.', lower_bound=1
+  'kill_rounds', 100, 'Rounds; a worker is killed in each.', lower_bound=1
 )
 _FROZEN = flags.DEFINE_integer(
   'frozen_rounds', 10, 'Rounds in which another worker is frozen.', lower_bound=0
 )
 _FOLDER = paths.define(
-  'campaign_dir', 'runs/kill_campaign', 'For the two runs, which are replaced.'
+  'campaign_dir', 'runs/kill_campaign', 'Folder of the two runs, which are replaced.'
 )
-# What --help tells.
+# The flags that --help lists.
 TAKEN = ('workers', 'kill_rounds', 'frozen_rounds', 'campaign_dir')
 
 

@@ -4,13 +4,14 @@ r"""Computes the linear theory of Dec-SSL: what skewed clients' encoders represe
   python -m binaries.linear_theory --sources=5 --beta=0.3 \
       --out=docs/figures/linear_theory.png
 
-Theorem 3.2 and Proposition 4.1 of "Does Learning from Decentralized Non-IID Unlabeled
-Data Benefit from Self Supervision?": data of K sources are drawn in each dimension, the
-self-supervised objective is solved in closed form and the supervised one by its margins
-(see `tff_ssl.evaluation.representability`). Prints the representability vectors of each
-source and of all together in the largest dimension, and what the theorem and the
-proposition bound in each. With --out it leaves a figure like the paper's Figure 3, and
-next to it all numbers as a .csv. The same command gives the same numbers.
+This is Theorem 3.2 and Proposition 4.1 of "Does Learning from Decentralized Non-IID
+Unlabeled Data Benefit from Self Supervision?". Data of K sources are drawn in each
+dimension. The self-supervised objective is solved in closed form, and the supervised
+objective by its margins (see `tff_ssl.evaluation.representability`). The program prints
+the representability vectors of each source and of all together in the largest
+dimension, and in each dimension the quantities that the theorem and the proposition
+bound. With --out it writes a figure like the paper's Figure 3, and next to it all
+numbers as a .csv. The same command gives the same numbers.
 """
 
 import csv
@@ -26,22 +27,24 @@ from tff_ssl.runtime import files
 
 _DEFAULTS = representability.Setting()
 _DIMENSIONS = flags.DEFINE_list(
-  'dimensions', ['50', '100', '200', '400'], 'Of linear_theory: d, one or several.'
+  'dimensions', ['50', '100', '200', '400'], 'For linear_theory: d, one or several.'
 )
 _SOURCES = flags.DEFINE_integer(
-  'sources', _DEFAULTS.sources, 'Of linear_theory: K, clients of two classes each.'
+  'sources', _DEFAULTS.sources, 'For linear_theory: K, clients of two classes each.'
 )
 _FEATURES = flags.DEFINE_integer(
-  'linear_features', None, 'Of linear_theory: m, by default 2K.'
+  'linear_features', None, 'For linear_theory: m, by default 2K.'
 )
 _SIGNAL = flags.DEFINE_float(
-  'signal', None, 'Of linear_theory: tau, by default d^(1/5).'
+  'signal', None, 'For linear_theory: tau, by default d^(1/5).'
 )
-_NOISE = flags.DEFINE_float('noise', None, 'Of linear_theory: mu, by default d^(-1/5).')
+_NOISE = flags.DEFINE_float(
+  'noise', None, 'For linear_theory: mu, by default d^(-1/5).'
+)
 _BETA = flags.DEFINE_float(
-  'beta', _DEFAULTS.beta, 'Of linear_theory: a rare class has d^beta examples.'
+  'beta', _DEFAULTS.beta, 'For linear_theory: a rare class has d^beta examples.'
 )
-# What --help tells.
+# The flags that --help lists.
 TAKEN = (
   'dimensions',
   'sources',
@@ -64,7 +67,8 @@ def main() -> None:
       )
   outputs.check(outputs.OUT, '.png')
   studies = {setting: representability.study(setting) for setting in _settings()}
-  # Only here: the first import of matplotlib writes its cache, and may say so.
+  # Imported only here: on its first import matplotlib writes its cache, and may
+  # print a message about it.
   from tff_ssl.reporting import theory
 
   largest = max(studies, key=lambda setting: setting.dimension)
@@ -105,7 +109,7 @@ def main() -> None:
 
 
 def _settings() -> list[representability.Setting]:
-  """Returns what is computed, from the flags.
+  """Returns the settings to compute, from the flags.
 
   Raises:
     ValueError: If one is out of range.

@@ -3,7 +3,7 @@
   python -m binaries.outlines
 
 It writes binaries/flags/outlines/PROGRAM.json for each program that takes seconds to
-import; to be run after a change of flags, which a test asks for.
+import. Run it after flags have changed; a test asks for it.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from binaries.methods import choice
 from binaries.methods import table
 from binaries.methods import told_defaults
 
-# Those that tell of themselves what they take; the methods are in the table.
+# Programs that name their own flags; those with methods are in the table.
 _OTHERS = (
   'audit',
   'benchmark',
@@ -32,7 +32,7 @@ _OTHERS = (
   'study',
   'torture',
 )
-# What --help tells: nothing.
+# The flags that --help lists: none.
 TAKEN: tuple[str, ...] = ()
 
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def build() -> dict[str, str]:
-  """Returns the records by program, as they are in their files."""
+  """Returns the records by program, as the texts of their files."""
   taken: dict[str, Collection[str]] = {
     name: choice.flags_of(name) for name in table.PROGRAMS
   }

@@ -4,9 +4,9 @@ r"""Describes and draws a partition of a task's training examples, without train
   python -m binaries.partition --task=cifar10 --partition=skew:beta=0.1,clients=5 \
       --plot=skew.png --csv=skew.csv
 
-The same `--task`, `--partition` and `--seed` give the clients that a run with them has.
-`--plot` draws a bar for each of the first clients, stacked of its labels; `--csv` holds
-the label counts of all clients, as `partition.csv` of a run does.
+The same `--task`, `--partition` and `--seed` give the same clients as in a run.
+`--plot` draws a stacked bar of labels for each of the first clients. `--csv` writes the
+label counts of all clients, like a run's `partition.csv`.
 """
 
 from absl import flags
@@ -22,10 +22,10 @@ from tff_ssl.reporting import table
 
 _CSV = paths.define('csv', None, 'CSV file for the label counts of each client.')
 _MAX_CLIENTS = flags.DEFINE_integer(
-  'max_clients', 100, 'Clients that are drawn at most, the first ones.', lower_bound=1
+  'max_clients', 100, 'Most clients to draw, the first ones.', lower_bound=1
 )
 
-# What --help tells.
+# The flags that --help lists.
 TAKEN = (
   'task',
   'data_dir',
@@ -42,7 +42,7 @@ TAKEN = (
   'max_clients',
   'validation',
 )
-# What labels do not show.
+# Changes of the images, which labels do not show.
 _IMAGES = {
   'rotation': '{who} k of {count} has its images rotated by k/{count} of a turn.',
   'style': '{who} k of {count} has its images in the k-th colours and tone.',
@@ -65,7 +65,8 @@ def main() -> None:
   if _CSV.value is not None:
     report.write_csv(_CSV.value)
   if outputs.PLOT.value is not None:
-    # Only here: the first import of matplotlib writes its cache, and may say so.
+    # Imported only here: on its first import matplotlib writes its cache, and may
+    # print a message about it.
     from binaries.experiment import partition_plot
 
     partition_plot.write(
@@ -93,7 +94,7 @@ def _check_flags() -> None:
 
 
 def _changes(kind: str, task: task_lib.Task, partition: partition_lib.Partition) -> str:
-  """Says how images are changed, and how far the sources are mixed, if they are."""
+  """Describes how images are changed, and how far the sources are mixed, if at all."""
   source = dealing.source_of(task)
   if source is None:
     return _IMAGES[kind].format(who='Client', count=len(partition))
@@ -106,7 +107,7 @@ def _changes(kind: str, task: task_lib.Task, partition: partition_lib.Partition)
 
 
 def _table(report: describe.PartitionReport, task: task_lib.Task) -> str:
-  """Lays out the first clients: how many examples and classes, and the largest."""
+  """Lays out the first clients: their examples, classes, and largest classes."""
   rows = []
   for client in range(min(report.clients, _ROWS)):
     counts = report.histograms[client]

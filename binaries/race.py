@@ -5,13 +5,13 @@ r"""Races tff_ssl against other libraries, and writes the section of docs/benchm
   python -m binaries.race --race_clients=4 --race_examples=4 --repeats=1 --out=try.md
 
 pfl-research, Flower and FedJAX train the same ResNet-8 from the same weights on the
-same images, each by its own API and in an environment of its own under build/race, made
-of pinned packages from the package index. Only one works at a time. A library that
-cannot be measured is a line that says why.
+same images. Each uses its own API in its own environment under build/race, which is
+made from pinned packages of the package index. Only one works at a time. If a library
+cannot be measured, a line says why.
 
-The figures go to race.json next to the page, the figure to figures/race.png, and the
-tables to between the marks of the page. --measure=false writes the page of the figures
-that are there.
+The numbers go to race.json next to the page, the figure to figures/race.png, and the
+tables between the marks of the page. --measure=false writes the page from existing
+numbers.
 """
 
 from collections.abc import Sequence
@@ -47,21 +47,23 @@ _LOSSES = flags.DEFINE_list(
   'losses', list(protocol.LOSSES), f'Some of {", ".join(protocol.LOSSES)}.'
 )
 _REPEATS = flags.DEFINE_integer(
-  'repeats', 3, 'Blocks of rounds of each library.', lower_bound=1
+  'repeats', 3, 'Blocks of rounds for each library.', lower_bound=1
 )
 _CLIENTS = flags.DEFINE_integer(
-  'race_clients', None, "Clients instead of a regime's, to try it.", lower_bound=2
+  'race_clients', None, "Clients instead of a regime's, for a trial.", lower_bound=2
 )
 _EXAMPLES = flags.DEFINE_integer(
   'race_examples', None, "Examples instead of a regime's.", lower_bound=2
 )
-_SEED = flags.DEFINE_integer('race_seed', 0, 'Of images and weights.', lower_bound=0)
-_FOLDER = paths.define('race_dir', 'build/race', 'For the environments, and for logs.')
+_SEED = flags.DEFINE_integer(
+  'race_seed', 0, 'Seed of images and weights.', lower_bound=0
+)
+_FOLDER = paths.define('race_dir', 'build/race', 'Folder of environments and logs.')
 _MEASURE = flags.DEFINE_bool(
-  'measure', True, 'Whether to measure; else the page is written of what is there.'
+  'measure', True, 'Measure; if false, write the page from existing numbers.'
 )
 _OUT = 'docs/benchmarks.md'
-# What --help tells.
+# The flags that --help lists.
 TAKEN = (
   'peers',
   'regimes',
@@ -78,7 +80,7 @@ TAKEN = (
 
 def main() -> None:
   """Races, and writes the page."""
-  # A shell that started this in the background has SIGINT ignored.
+  # In the background of a shell, SIGINT is ignored.
   signal.signal(signal.SIGINT, signal.default_int_handler)
   for name, given, allowed in (
     ('peers', _PEERS.value, environments.PEERS),
@@ -89,7 +91,7 @@ def main() -> None:
   page = pathlib.Path(outputs.OUT.value or _OUT)
   if page.suffix != '.md':
     raise ValueError(f'out is {str(page)!r}; it must end in .md.')
-  # Before minutes of work, and not after them.
+  # Checked before minutes of work, not after them.
   if page.exists():
     report.write_section(page, '')
   elif not page.parent.is_dir():
@@ -103,7 +105,7 @@ def main() -> None:
 
 
 def _race() -> dict[str, Any]:
-  """Measures everything; returns it with what it depends on."""
+  """Measures everything; returns the results with what they depend on."""
   about = machine.machine()
   folder = pathlib.Path(_FOLDER.value or '').absolute()
   logs = folder / 'logs'
@@ -151,7 +153,7 @@ def _race() -> dict[str, Any]:
 
 
 def _line(result: dict[str, Any]) -> str:
-  """Returns what was measured of a library, in a line."""
+  """Returns the measurements of a library in one line."""
   if 'not_measured' in result:
     return f'not measured: {result["not_measured"]}'
   return (
@@ -163,7 +165,8 @@ def _line(result: dict[str, Any]) -> str:
 
 def _write(document: dict[str, Any], page: pathlib.Path) -> None:
   """Writes the figure, and the section of the page."""
-  # Only here: the first import of matplotlib writes its cache, and may say so.
+  # Imported only here: on its first import matplotlib writes its cache, and may
+  # print a message about it.
   from binaries.benchmarking.racing import figure
 
   path = page.parent / 'figures' / 'race.png'

@@ -6,14 +6,14 @@ r"""Pretrains personal encoders with SSFL: Global-, LA-, MAML-, BiLevel- or Per-
       --client_schedule=cosine --rounds=800 --run_dir=runs/per
   python -m binaries.ssfl ... --run_dir=runs/per --export_clients=client_3
 
-The methods, all over SimSiam: `global`, FedAvg; `la`, the same, from which each client
-takes one step before it is evaluated; `maml`, trained for that step; `bilevel`, with
-personal weights kept near the global ones; `per`, with personal predictions kept near
-the global ones.
+The methods, all over SimSiam: `global`, FedAvg; `la`, FedAvg, after which each client
+takes one step before its evaluation; `maml`, trained for that step; `bilevel`, with
+personal weights kept near the global weights; `per`, with personal predictions kept
+near the global predictions.
 
-With the global encoder, each client's own is evaluated, on test examples dealt to
-the clients as the training examples were. Given again on a run that has finished, the
-command takes other --personal_methods and --export_clients.
+Together with the global encoder, each client's own encoder is evaluated, on test
+examples that are dealt to the clients like the training examples. On a finished run,
+the same command takes other --personal_methods and --export_clients.
 """
 
 from binaries.experiment import running
@@ -22,7 +22,7 @@ from binaries.methods import choice
 
 
 def main() -> None:
-  """Runs an experiment, or goes on with it."""
+  """Runs an experiment, or resumes it."""
   running.run('ssfl')
 
 

@@ -5,18 +5,18 @@ r"""Studies how far the clients of runs drift from the global model and each oth
 
 Appendix B.3 and Figure 9 of "Does Learning from Decentralized Non-IID Unlabeled Data
 Benefit from Self Supervision?": w_k is a client's model after its local training in a
-round, w_g their mean, the global model after the round. Of runs of FedAvg or FedProx
-(`binaries.fedavg_ssl`, `binaries.dec_ssl --method=fedavg`), such as one of SimCLR
-(Dec-SSL) and one with labels (Dec-SLRep), it tells
+round; w_g, their mean, is the global model after the round. For runs of FedAvg or
+FedProx (`binaries.fedavg_ssl`, `binaries.dec_ssl --method=fedavg`), such as one of
+SimCLR (Dec-SSL) and one with labels (Dec-SLRep), it reports
 
   distance   |w_g - w_k| and |w_j - w_k| of the encoder, by layer and in sum (d_w)
   cka        linear CKA of w_g's and w_k's features of test images, by layer
 
 and draws both over rounds and layers, with a map of the features of w_g, w_1 and w_3 on
-the same two principal components. A run keeps no client's model: its rounds are
-repeated here from the first, in memory, with the same seeds; they take about as long as
-in the run. Where a checkpoint of the last one is there, it says how far from it the
-repeated model is. The folder --out has `study.csv`, `study.png` and `map.png`.
+the same two principal components. A run keeps no client's model, so its rounds are
+repeated here from the first, in memory, with the same seeds; this takes about as long
+as the run. If there is a checkpoint of the last round, the study reports how far the
+repeated model is from it. The folder --out has `study.csv`, `study.png` and `map.png`.
 """
 
 import csv
@@ -36,18 +36,18 @@ _OUT = 'runs/study'
 _ROUNDS = flags.DEFINE_list(
   'study_rounds',
   [],
-  'Of study: rounds after which models are compared; by default five, to the last.',
+  'For study: rounds after which models are compared; by default five, to the last.',
 )
 _CLIENTS = flags.DEFINE_integer(
   'study_clients',
   5,
-  'Of study: clients of a cohort that are compared at most, the first ones.',
+  'For study: most clients of a cohort to compare, the first ones.',
   lower_bound=1,
 )
 _IMAGES = flags.DEFINE_integer(
-  'study_images', 256, 'Of study: test images that features are of.', lower_bound=3
+  'study_images', 256, 'For study: most test images to encode.', lower_bound=3
 )
-# What --help tells.
+# The flags that --help lists.
 TAKEN = (
   'runs',
   'out',
@@ -58,12 +58,12 @@ TAKEN = (
   'download',
   'partition_encoder',
 )
-# What each names.
+# What each flag names.
 REQUIRED = {'runs': 'run folders of FedAvg'}
 
 
 def main() -> None:
-  """Repeats the rounds of each run, and tells and draws what was found."""
+  """Repeats the rounds of each run, and reports and draws the findings."""
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
@@ -79,7 +79,8 @@ def main() -> None:
   for name in outputs.RUNS.value:
     with common.restored():
       found.append(drifting.study(name, wanted, _CLIENTS.value, _IMAGES.value))
-  # Only here: the first import of matplotlib writes its cache, and may say so.
+  # Imported only here: on its first import matplotlib writes its cache, and may
+  # print a message about it.
   from tff_ssl.reporting import drift
 
   print(table.text(drift.table_rows(found)))
@@ -98,10 +99,10 @@ def main() -> None:
 
 
 def _rounds() -> list[int]:
-  """Returns the rounds of the flag, counted from 1; none where it is not given.
+  """Returns the rounds of the flag, counted from 1; none if it is not given.
 
   Raises:
-    ValueError: If they are no such numbers.
+    ValueError: If they are not such numbers.
   """
   if not all(text.isdecimal() and int(text) for text in _ROUNDS.value):
     raise ValueError(

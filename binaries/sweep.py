@@ -8,22 +8,23 @@ r"""Runs methods over seeds, and over values of a flag, and compares them.
   python -m binaries.sweep --methods=simclr,supervised --seeds=0,1 --out=runs/alpha \
       --vary='partition=shares:alpha={0.02|0.1|5},clients=5,balanced=true'
 
-With --vary each method is run with each value of a flag; what stands in braces is the
-part of the value that varies. Given again, it has the values of a flag that changes
-with the first. The comparison then has tables and the figure `over.png` of accuracies
-against the value, a line for each method, with the deviation over seeds.
+With --vary each method runs with each value of a flag; braces mark the part of the
+value that varies. Repeat it for flags that change together with the first. The
+comparison then has tables and the figure `over.png` of accuracies against the value,
+with a line for each method and the deviation over seeds.
 
-A method is named as in the program that offers it; of a name that several have, the
-sweep says which it took, and PROGRAM:NAME takes another (`dec_ssl:simclr`,
-`fedavg_ssl:fedprox:byol`). All other flags are those of the programs, the same for all
-methods; one that a method does not use is told once and left out of its runs. Where
-none is given, each method has its own defaults, and the comparison says what differs.
+Methods are named as in the program that offers them. If several programs offer a name,
+the sweep says which one it used, and PROGRAM:NAME chooses another (`dec_ssl:simclr`,
+`fedavg_ssl:fedprox:byol`). All other flags are those of the programs, and apply to all
+methods. A flag that a method does not use is reported once and left out of its runs.
+Flags that are not given have each method's own defaults, and the comparison says which
+differ.
 
-A run is a folder OUT/METHOD/seed_SEED, with --vary OUT/METHOD/FLAG=VALUE/seed_SEED, and
-what it says goes to the file of this name with `.log`. Finished ones are not run again,
-and those that were begun go on: stopped by Ctrl-C or SIGTERM, or killed, the same
-command takes the sweep up again. A run that fails is told, and the others go on. In the
-end OUT/comparison has what `binaries.compare` makes of all, whose flags are taken too.
+A run's folder is OUT/METHOD/seed_SEED, with --vary OUT/METHOD/FLAG=VALUE/seed_SEED. Its
+output goes to the file of this name with `.log`. Finished runs are not repeated, and
+started ones resume: after Ctrl-C, SIGTERM or a kill, the same command resumes the
+sweep. A run that fails is reported, and the others continue. In the end OUT/comparison
+has the comparison of all runs by `binaries.compare`, whose flags are taken too.
 """
 
 import pathlib
@@ -42,17 +43,17 @@ _COMPARISON = 'comparison'
 _METHODS = flags.DEFINE_list(
   'methods',
   [],
-  'Of sweep: methods by name, as in fedema,simclr, or by program and name, as in '
+  'For sweep: methods by name, as in fedema,simclr, or by program and name, as in '
   'dec_ssl:simclr.',
 )
 _OWN = ('methods', 'seeds', 'jobs', 'out', 'vary', *compare.OF_COMPARISON)
 
 
 def main() -> None:
-  """Runs what is missing, and compares all."""
+  """Runs the missing jobs, and compares all."""
   _check()
   out = _out()
-  # Only here: it imports TensorFlow.
+  # Imported only here, because it imports TensorFlow.
   from binaries.experiment import sweep_names
   from binaries.experiment import sweeping
 
@@ -62,7 +63,7 @@ def main() -> None:
   for line in told:
     print(f'Warning: {line}', file=sys.stderr, flush=True)
   failures = sweeping.run(wanted, jobs.at_a_time())
-  # What has failed may have left nothing to compare.
+  # Failed runs may have left nothing to compare.
   begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
   if begun:
     label = sweep_names.label(wanted, with_value=True)
@@ -91,8 +92,9 @@ def _check() -> None:
 
 
 def taken() -> set[str]:
-  """Returns what --help tells: its own flags, and those of all runs."""
-  # Only here, for what is wrong with its own flags is said before TensorFlow is there.
+  """Returns the flags that --help lists: its own, and those of all runs."""
+  # Only here, because errors in its own flags are reported before TensorFlow is
+  # imported.
   from binaries.methods import choice
   from binaries.methods import table
 

@@ -4,15 +4,19 @@ r"""Kills runs, damages their folders, fills the disk and gives bad input, and c
   python -m binaries.torture --minutes=600 --enough=kills=300,inputs=300,folders=100
   python -m binaries.torture --again=kills:stateful:7
 
-The groups are taken by turns, and so are the kinds of a group: `kills` disturbs runs of
-every kind of process at random instants, again and again, and compares their bytes with
-those of a run left in peace; `inputs` are a table of bad command lines and files, with
-what must be said of each; `folders` damages a file of a run folder, which must be
-refused in a sentence or resumed to the same bytes; `ledger` kills private runs, whose
-ledger must count what was released; `audits` tries `binaries.audit` on sound and
-broken aggregations; `disk` runs on a small file system, where root may
-mount one. What fails is told with its name, and stands in failures.txt; the status is
-then 1. The same command goes on with the counts in counts.json.
+The groups take turns, and so do the kinds of a group:
+
+  kills    disturbs runs of every kind of process at random instants, repeatedly, and
+           compares their bytes with those of an undisturbed run
+  inputs   a table of bad command lines and files, with what the program must say
+  folders  damages a file of a run folder, which must be refused in a sentence or
+           resumed to the same bytes
+  ledger   kills private runs, whose ledger must count what was released
+  audits   tries `binaries.audit` on sound and broken aggregations
+  disk     runs on a small file system, where root may mount one
+
+A failure is printed with the name of its trial and added to failures.txt; the status is
+then 1. The same command continues with the counts in counts.json.
 """
 
 import pathlib
@@ -28,10 +32,10 @@ from binaries.torturing import kills
 from tff_ssl.runtime import context
 
 _MINUTES = flags.DEFINE_float(
-  'minutes', 10.0, 'After which no trial is begun.', lower_bound=0.0
+  'minutes', 10.0, 'Minutes after which no trial is begun.', lower_bound=0.0
 )
 _TRIALS = flags.DEFINE_integer(
-  'trials', None, 'How many at most; by default as many as there is time for.'
+  'trials', None, 'Most trials to run; by default as many as there is time for.'
 )
 _GROUPS = flags.DEFINE_list(
   'groups', list(campaign.GROUPS), f'Some of {", ".join(campaign.GROUPS)}.'
@@ -39,26 +43,26 @@ _GROUPS = flags.DEFINE_list(
 _KINDS = flags.DEFINE_list(
   'kinds',
   list(kills.Kills.kinds),
-  f'Of kills: some of {", ".join(kills.Kills.kinds)}.',
+  f'For kills: some of {", ".join(kills.Kills.kinds)}.',
 )
 _ENOUGH = flags.DEFINE_list(
   'enough',
   [],
-  'How much of a group is enough, as in kills=300,inputs=300; without, there is no end '
-  'but that of the time. Counted are disturbances, inputs, folders, SIGKILLs of the '
+  'How much of a group is enough, as in kills=300,inputs=300; without it, only time '
+  'ends the campaign. Counted are disturbances, inputs, folders, SIGKILLs of the '
   'ledger, and audits.',
 )
-_AGAIN = flags.DEFINE_string('again', None, 'Name of a trial to do once more, alone.')
+_AGAIN = flags.DEFINE_string('again', None, 'Name of a single trial to repeat.')
 _FOLDER = paths.define(
-  'torture_dir', 'runs/torture', 'For what is made, and the counts, which are kept.'
+  'torture_dir', 'runs/torture', 'Folder for outputs, and for the counts, which stay.'
 )
-# What --help tells.
+# The flags that --help lists.
 TAKEN = ('minutes', 'trials', 'groups', 'kinds', 'enough', 'again', 'torture_dir')
 
 
 def main() -> None:
   """Runs the campaign."""
-  # A shell that started this in the background has SIGINT ignored, and so would runs.
+  # In the background of a shell, SIGINT is ignored, and the runs would inherit that.
   signal.signal(signal.SIGINT, signal.default_int_handler)
   folder = pathlib.Path(_FOLDER.value).absolute()
   if _AGAIN.value is not None:
@@ -86,7 +90,7 @@ def main() -> None:
 
 
 def _enough() -> dict[str, int]:
-  """Returns what `--enough` says.
+  """Returns the counts of `--enough`, by group.
 
   Raises:
     ValueError: If it is malformed.

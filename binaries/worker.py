@@ -1,14 +1,14 @@
-r"""Runs TFF's worker on this machine, for runs that are driven from another one.
+r"""Runs TFF's worker on this machine, for runs that are driven from another machine.
 
   python -m binaries.worker --port=7001 --i_trust_this_network
 
-It computes what runs with `--runtime=hosts --worker_addresses=HOST:7001,...` send it,
-with the same settings as the worker that a run starts by itself, and ends with this
-program: by SIGTERM, Ctrl-C, or however this program ends.
+The worker computes what runs with `--runtime=hosts --worker_addresses=HOST:7001,...`
+send it, with the same settings as a worker that a run starts itself. It ends with this
+program: on SIGTERM, Ctrl-C, or however else this program ends.
 
 TFF's worker listens on all addresses of its machine, has no authentication and executes
-whatever it is sent. It cannot be told to listen on localhost alone: the firewall has to
-keep others from its port (docs/hosts.md has it for systemd and docker).
+whatever it is sent. It cannot listen on localhost only: a firewall must keep others
+from its port (docs/hosts.md shows this for systemd and docker).
 """
 
 import os
@@ -23,7 +23,7 @@ from binaries.flags import trust
 from tff_ssl.runtime import worker as worker_lib
 
 _PORT = flags.DEFINE_integer(
-  'port', None, 'That it listens on.', lower_bound=1, upper_bound=65535
+  'port', None, 'Port to listen on.', lower_bound=1, upper_bound=65535
 )
 _CONCURRENCY = flags.DEFINE_integer(
   'concurrency',
@@ -34,7 +34,7 @@ _CONCURRENCY = flags.DEFINE_integer(
 _INTRA_OP_THREADS = flags.DEFINE_integer(
   'intra_op_threads', 1, 'Threads of one TensorFlow operation.', lower_bound=1
 )
-_LOG = paths.define('log_path', None, "File of the worker's output.")
+_LOG = paths.define('log_path', None, "File for the worker's output.")
 _POLL_SECONDS = 0.5
 
 
@@ -42,7 +42,7 @@ def main() -> None:
   """Starts the worker, and waits until it or this program ends.
 
   Raises:
-    ValueError: If there is no port, or nobody says that strangers are kept from it.
+    ValueError: If there is no port, or nobody vouches that strangers cannot reach it.
     OSError: If the port is taken, or the worker ends by itself.
   """
   if _PORT.value is None:

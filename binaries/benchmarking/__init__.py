@@ -1,1 +1,1 @@
-"""What a round costs, measured against a centralized step."""
+"""The cost of a round, measured against a centralized step."""

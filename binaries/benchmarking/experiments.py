@@ -1,6 +1,6 @@
-"""What the benchmark can measure: each algorithm and its centralized counterpart.
+"""The benchmark's experiments: each algorithm and its centralized counterpart.
 
-A new algorithm joins by a builder and an entry in `EXPERIMENTS`.
+To add an algorithm, write a builder and add an entry to `EXPERIMENTS`.
 """
 
 import collections
@@ -31,12 +31,12 @@ from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 
-# Of a classifier that sees no label.
+# Classes of a classifier that sees no label.
 _CLASSES = 10
 
 
 def build_dcco(problem: problems.Problem) -> problems.Experiment:
-  """Builds DCCO, one step a round, and centralized CCO."""
+  """Builds DCCO with one step per round, and centralized CCO."""
   objective = statistics.StatisticsObjective(problem.model)
   federated = dcco.build_dcco(
     objective,
@@ -48,7 +48,7 @@ def build_dcco(problem: problems.Problem) -> problems.Experiment:
 
 
 def build_fedavg(problem: problems.Problem) -> problems.Experiment:
-  """Builds FedAvg with an objective within each client, and it centralized."""
+  """Builds FedAvg with an objective in each client, and the objective centralized."""
   objective = objectives.OBJECTIVES[problem.objective](problem.model)
   federated = fedavg.build_fedavg(
     objective,
@@ -62,8 +62,8 @@ def build_fedavg(problem: problems.Problem) -> problems.Experiment:
 def build_fedema(problem: problems.Problem) -> problems.Experiment:
   """Builds FedEMA with its clients' states on disk, and the same rounds in memory.
 
-  Both compute the same, client by client, from weights of the client's own: the floor
-  is 1. What comes on top is that the states are read, sent and written.
+  Both compute the same, client by client, from each client's own weights: the floor is
+  1. The overhead is reading, sending and writing the states.
   """
   objective = objectives.OBJECTIVES['byol'](problem.model)
   config = fedema.FedEMAConfig(problems.training(problem))
@@ -88,10 +88,10 @@ def build_featarc(problem: problems.Problem) -> problems.Experiment:
   """Builds FeatARC over SimCLR with two clusters, and the same rounds in memory.
 
   The floor is 1: both sides choose clusters by the same passes, and train with the
-  same alignment. Of SimCLR's own passes in one epoch (two views, each forward and
-  backward: 6 times a forward pass) these are 13/6: the image as it is forward and
-  backward, and forward by the cluster's model (4), and by the local and both clusters'
-  models to choose (3).
+  same alignment. One epoch takes 13/6 of SimCLR's own passes (two views, each forward
+  and backward: 6 forward passes). The additional 7 are: the unaugmented image forward
+  and backward, and forward through the cluster's model (4); and forward through the
+  local and both clusters' models to choose a cluster (3).
   """
   objective = objectives.OBJECTIVES['simclr'](problem.model)
   config = featarc.FeatARCConfig(training=problems.training(problem))
@@ -113,8 +113,8 @@ def build_featarc(problem: problems.Problem) -> problems.Experiment:
 def build_fedsup(problem: problems.Problem) -> problems.Experiment:
   """Builds FedSup without a label, and its students' training centralized.
 
-  The server has no example, so that both sides do the clients' work: the student's and
-  the teacher's passes. The counterpart's teacher stays the initial one.
+  The server has no examples, so both sides do the clients' work: the student's and the
+  teacher's passes. The counterpart keeps the initial teacher.
   """
   objective = fedsup_objectives.FedSupObjective(
     problem.model, objectives.predictor(problem.model)
@@ -185,7 +185,7 @@ WITH_OBJECTIVE = ('fedavg',)
 
 
 def federated_cohort(problem: problems.Problem, round: int) -> list[tf.data.Dataset]:
-  """Returns the data of a round of the federated side, with stateless clients.
+  """Returns the data of a federated round with stateless clients.
 
   Args:
     problem: The clients.
@@ -197,10 +197,10 @@ def federated_cohort(problem: problems.Problem, round: int) -> list[tf.data.Data
 def centralized_batches(problem: problems.Problem, round: int) -> list[tf.data.Dataset]:
   """Returns the batches of the centralized steps that a round is compared with.
 
-  They hold the examples of the round's clients, as often as the clients visit them:
-  all at once, or in batches of the clients' size. Of a client that leaves out its last
-  batch they lack as many examples, always the same, where the client draws others in
-  each epoch.
+  They hold the examples of the round's clients as often as the clients visit them: all
+  at once, or in batches of the clients' size. If a client leaves out its last batch,
+  they leave out as many of its examples: always the same ones, while the client leaves
+  out different ones in each epoch.
 
   Args:
     problem: The clients.

@@ -1,4 +1,4 @@
-"""The figure of the benchmark's growth: seconds of a round over what grows."""
+"""The figure of the benchmark's growth: seconds of a round over the growing field."""
 
 from collections.abc import Mapping
 import math
@@ -14,9 +14,9 @@ from binaries.benchmarking import workloads
 from tff_ssl.reporting import look
 
 _INCHES = (6.4, 4.4)
-# Told apart by the colour-blind too, and in grey by the marks.
+# Colours that the colour-blind can tell apart, and markers for printing in grey.
 _SIDES = (('federated', '#0b6e99', 'o'), ('centralized', '#d9730d', 's'))
-# Lines that do not grow would fill the height with noise.
+# The least height of the axis: noise would fill a lower one where nothing grows.
 _LEAST_DECADES = 1.2
 _MARGIN_DECADES = 0.12
 _GUIDE_GAP = 1.4
@@ -27,7 +27,7 @@ def write(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
 
   Args:
     document: What `--format=json` prints.
-    path: A PNG file, made or replaced.
+    path: A PNG file, which is created or replaced.
   """
   look.save(draw(document), path)
 
@@ -40,7 +40,7 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
       and the machine.
 
   Returns:
-    The figure: a guide with the slope that is hoped for, and the two sides.
+    The figure: a guide with the slope to hope for, and the two sides.
   """
   axis = workloads.GROWTH[document['growth']]
   figure = look.new(*_INCHES)
@@ -57,7 +57,7 @@ def _draw(
   x = np.array([point[axis.field] for point in points], float)
   seconds = {side: [p[f'{side}_seconds'] for p in points] for side, _, _ in _SIDES}
   shape = x**axis.exponent
-  # Through a point a little above the last federated one, where it hides no line.
+  # Through a point a little above the last federated one, so that it hides no line.
   guide = _GUIDE_GAP * seconds['federated'][-1] * shape / shape[-1]
   plot.plot(x, guide, '--', color=look.FAINT, lw=1.2, label=f'slope {axis.exponent}')
   for side, color, marker in _SIDES:

@@ -1,4 +1,4 @@
-"""The counterpart of clients that keep a state: the same rounds in plain TensorFlow."""
+"""The counterpart of stateful clients: the same rounds in plain TensorFlow."""
 
 import collections
 from collections.abc import Callable, Iterable, Mapping
@@ -24,11 +24,11 @@ class State(NamedTuple):
   """State between rounds.
 
   Attributes:
-    params: Of the global model.
+    params: Parameters of the global model.
     optimizer: The server optimizer's state.
-    round_seed: int32 [2], of the next round.
-    round: Its number, from 0.
-    clients: By id, of those of the last round.
+    round_seed: int32 [2], the seed of the next round.
+    round: Number of the next round, from 0.
+    clients: States of the last round's clients, by id.
   """
 
   params: base.Params
@@ -46,17 +46,17 @@ class Output(NamedTuple):
 
 
 class InMemory:
-  """Clients one after another, without TFF, packs or a disk.
+  """Runs clients one after another, without TFF, packs or a disk.
 
-  Each has weights of its own, so that their examples cannot go through one network
-  together: this is what the arithmetic of a round takes on one machine.
+  Each client has its own weights, so the examples of several clients cannot go through
+  one network together. What remains is the bare arithmetic of a round on one machine.
 
-  The states of one round are kept for the next, and no longer: of a large population
-  those of all rounds would be most of what the process has in memory, which is to be
-  the federated side's. A client that comes back later begins anew, at the same cost.
+  The states of one round are kept for the next one only. With a large population the
+  states of all rounds would fill most of the process's memory, which is to be measured
+  for the federated side. A client that comes back later starts again, at the same cost.
   """
 
-  # What clients are told of the global model is called so.
+  # The name under which clients receive the global model.
   _told = 'params'
 
   def __init__(
@@ -72,13 +72,14 @@ class InMemory:
     """Computes nothing yet.
 
     Args:
-      function: Of one client, with the inputs of `stateful_averaging.compose`.
+      function: The function of one client, with the inputs of
+        `stateful_averaging.compose`.
       init: () -> the global model's initial parameters.
-      process: The one that is compared, for what a client keeps.
+      process: The process that is compared; it says what a client keeps.
       optimizer: Applies the mean update.
-      rate: Of the clients' optimizer.
-      data: All clients.
-      seed: Of the rounds.
+      rate: Learning rate of the clients' optimizer.
+      data: The data of all clients.
+      seed: Seed of the rounds.
     """
     self._function, self._init = function, init
     self._protocol = client_functions.Protocol(self._kinds(), counted=True)
@@ -97,7 +98,7 @@ class InMemory:
     """Runs one round.
 
     Args:
-      state: From `initialize` or the round before.
+      state: From `initialize` or the previous round.
       client_ids: The clients of the round.
     """
     shared = collections.OrderedDict(
@@ -127,7 +128,7 @@ class InMemory:
   def _visit(
     self, shared: Any, own: Any, examples: base.Examples, total: packing.Sums | None
   ) -> tuple[packing.Sums, client_functions.ClientState]:
-    """Returns the sums with those of one client, and its state after."""
+    """Returns the sums with one client's added, and the client's new state."""
     result, after = client_functions.visit(
       self._function, self._protocol, shared, own, examples
     )
@@ -140,7 +141,7 @@ class InMemory:
   def _apply(
     self, params: base.Params, optimizer: Any, total: packing.Sums
   ) -> tuple[base.Params, Any, base.Metrics]:
-    """Takes the mean update as a gradient."""
+    """Applies the mean update as a gradient."""
     means = tf.nest.map_structure(
       lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
     )
@@ -149,26 +150,26 @@ class InMemory:
     return params, optimizer, means[server.METRICS]
 
   def _kinds(self) -> dict[str, combine.Kind]:
-    """Returns how what clients send is combined."""
+    """Returns how the clients' payloads are combined."""
     return server.sent_kinds()
 
   def _mean(self, update: base.Params, total: packing.Sums) -> base.Params:
-    """Returns the mean update, from that over all clients."""
+    """Returns the mean update, given the mean over all clients."""
     del total
     return update
 
 
 class Clusters(InMemory):
-  """FeatARC's rounds in memory: `params` are its cluster models, each tensor [C, ...].
+  """Runs FeatARC's rounds in memory: `params` are its cluster models, [C, ...] each.
 
-  The optimizer acts on the stack, which is the same as on each where it acts on every
-  number by itself and has no state, as SGD.
+  The optimizer acts on the stacked models. This equals acting on each model if the
+  optimizer treats every number by itself and has no state, like SGD.
   """
 
   _told = cluster_models.CLUSTERS
 
   def get_model_weights(self, state: State) -> tff.learning.models.ModelWeights:
-    """Returns the cluster models, under the names that the process has for them."""
+    """Returns the cluster models, under the names that the process gives them."""
     stacked = network.with_prefix(state.params, cluster_models.CLUSTERS)
     return tff.learning.models.ModelWeights([], stacked)
 
@@ -176,7 +177,7 @@ class Clusters(InMemory):
     return {**server.sent_kinds(), featarc.CHOICE: combine.TOTAL}
 
   def _mean(self, update: base.Params, total: packing.Sums) -> base.Params:
-    # The mean over a cluster's clients; 0 of a cluster without any.
+    # The mean over a cluster's clients; 0 for a cluster without clients.
     weights = tf.cast(total.totals[featarc.CHOICE][cluster_models.WEIGHT], tf.float32)
     scales = tf.math.divide_no_nan(total.weight, weights)
     return tf.nest.map_structure(

@@ -1,7 +1,7 @@
 """Time, CPU time and memory of federated rounds and centralized steps.
 
-The two alternate, so that whatever else the machine does slows both. CPU time
-counts all threads, waiting in a spin included, which wall time on idle cores hides.
+The two alternate, so that whatever else the machine does slows both. CPU time counts
+all threads, including spinning while they wait, which wall time on idle cores hides.
 """
 
 import collections
@@ -16,17 +16,17 @@ from binaries.benchmarking import states
 from tff_ssl.runtime import context
 from tff_ssl.runtime import metrics as metrics_lib
 
-# Not measured. Graphs are traced in the first; the worker opens its sessions, and
-# oneDNN prepares its kernels in each thread, over the first few.
+# Rounds that are not measured. The first traces graphs; over the first few the worker
+# opens its sessions, and oneDNN prepares its kernels in each thread.
 WARM_UP_ROUNDS = 3
-# When memory is first looked at: what is allocated once is there by then.
+# Rounds after which memory is first read: one-time allocations are done by then.
 MEMORY_SETTLED_ROUNDS = 20
 
 Numbers = collections.OrderedDict[str, float]
 
 
 class Runner:
-  """Runs an experiment's two sides, each from its own last state."""
+  """Runs an experiment's two sides, each from its last state."""
 
   def __init__(
     self,
@@ -53,7 +53,7 @@ class Runner:
     self.metrics = metrics_lib.flatten(output.metrics['client_work'])
 
   def centralized_round(self, round: int) -> None:
-    """Takes the steps on the same examples, from drawing them to the metrics."""
+    """Takes the steps on the same examples, from drawing them to reading metrics."""
     centralized: Any = self._experiment.centralized
     output: Any = None
     if isinstance(centralized, in_memory.InMemory):
@@ -71,9 +71,9 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
   """Measures rounds against centralized steps, one after the other.
 
   Args:
-    execution: The context; if it has a worker, one of its own.
+    execution: The context; if it has a worker, no other context uses that worker.
     runner: What is measured.
-    rounds: How often; at least 1.
+    rounds: Number of rounds; at least 1.
 
   Returns:
     Medians over the rounds, in seconds, and their ratios.
@@ -93,8 +93,8 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
     samples['federated_driver_cpu_seconds'].append(
       cpu_between['driver'] - cpu_before['driver']
     )
-    # The worker has no part in the centralized step: what it does then, it does after
-    # a round, such as freeing its values. In process there is none.
+    # The worker has no part in the centralized step. What it does meanwhile, such as
+    # freeing its values, follows from a round. In process there is no worker.
     samples['federated_worker_cpu_seconds'].append(
       cpu_after.get('worker', 0.0) - cpu_before.get('worker', 0.0)
     )
@@ -109,7 +109,7 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
     (name, statistics.median(values)) for name, values in samples.items()
   )
   result['ratio'] = result['federated_seconds'] / result['centralized_seconds']
-  # The kernel counts CPU time in ticks of 10 ms: a tiny step may have taken none.
+  # The kernel counts CPU time in ticks of 10 ms: a tiny step may have taken zero.
   result['cpu_ratio'] = (
     result['federated_cpu_seconds'] / result['centralized_cpu_seconds']
     if result['centralized_cpu_seconds']
@@ -119,15 +119,15 @@ def compare(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
 
 
 def memory_growth(execution: context.Context, runner: Runner, rounds: int) -> Numbers:
-  """Runs federated rounds and compares the memory after 20 of them and after all.
+  """Runs federated rounds and compares memory after 20 of them and after all.
 
   Args:
-    execution: The context; if it has a worker, one of its own.
+    execution: The context; if it has a worker, no other context uses that worker.
     runner: What is run, from its first round.
     rounds: More than `MEMORY_SETTLED_ROUNDS`.
 
   Returns:
-    Resident MiB of `driver` and `worker` at both times, and for each the ratio.
+    Resident MiB of `driver` and `worker` at both times, and the ratio of each.
   """
   for round in range(MEMORY_SETTLED_ROUNDS):
     runner.federated_round(round)
@@ -144,7 +144,7 @@ def memory_growth(execution: context.Context, runner: Runner, rounds: int) -> Nu
 
 
 def peak_memory(execution: context.Context) -> Numbers:
-  """Returns the peak MiB of driver and worker, and their sum `peak_memory_mib`."""
+  """Returns peak MiB of driver and worker, and their sum as `peak_memory_mib`."""
   peaks = execution.peak_memory()
   result: Numbers = collections.OrderedDict(peak_memory_mib=sum(peaks.values()))
   result.update((f'{name}_peak_memory_mib', mib) for name, mib in peaks.items())

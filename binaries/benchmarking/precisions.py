@@ -1,4 +1,4 @@
-"""The centralized step in each precision, in turns, in one process."""
+"""The centralized step in each precision, by turns, in one process."""
 
 import collections
 from collections.abc import Mapping
@@ -20,27 +20,27 @@ NAME = 'precision'
 
 
 def compare(problem: problems.Problem, rounds: int) -> measure.Numbers:
-  """Measures the steps of rounds in each precision, one after the other.
+  """Measures the steps of each round in both precisions, one after the other.
 
-  Both start from the same weights and see the same views, so that their losses tell
-  whether they train alike.
+  Both start from the same weights and see the same views, so their losses show
+  whether they train equally well.
 
   Args:
-    problem: Whose clients' examples are taken together.
-    rounds: How often; at least 1.
+    problem: The problem whose clients' examples are pooled.
+    rounds: Number of rounds; at least 1.
 
   Returns:
-    Of each precision seconds and CPU seconds of a round's steps (medians), images per
-    second and per CPU second, and the last loss; `ratio` and `cpu_ratio` divide what
-    bfloat16 takes by what float32 takes.
+    For each precision: seconds and CPU seconds of a round's steps (medians), images per
+    second and per CPU second, and the last loss. `ratio` and `cpu_ratio` divide the
+    time of bfloat16 by the time of float32.
 
   Raises:
-    ValueError: This machine cannot compute in bfloat16.
+    ValueError: If this machine cannot compute in bfloat16.
   """
   precision_lib.check(network.BFLOAT16)
   steps = {each: _Steps(problem, each) for each in network.PRECISIONS}
   for round in range(measure.WARM_UP_ROUNDS + rounds):
-    # In turns, so that neither always comes behind the other.
+    # The order alternates, so that neither always comes second.
     order = network.PRECISIONS if round % 2 else network.PRECISIONS[::-1]
     for each in order:
       steps[each].take(round)
@@ -50,7 +50,7 @@ def compare(problem: problems.Problem, rounds: int) -> measure.Numbers:
       median = statistics.median(taken[measure.WARM_UP_ROUNDS :])
       images = experiments.visited_examples(problem, round=0)
       result[f'{each}_{name}'] = median
-      # CPU time comes in ticks of 10 ms: a tiny step may have taken none.
+      # CPU time comes in ticks of 10 ms: a tiny step may have taken zero.
       result[f'{each}_samples_per_{name[:-1]}'] = (
         images / median if median else float('nan')
       )
@@ -88,14 +88,14 @@ def line(result: Mapping[str, Any]) -> str:
 
 
 class _Steps:
-  """Centralized training in one precision, and what it takes."""
+  """Centralized training in one precision, and the time it takes."""
 
   def __init__(self, problem: problems.Problem, precision: str):
     """Starts from the initial weights.
 
     Args:
       problem: What is trained.
-      precision: Of the encoder.
+      precision: Precision of the encoder.
     """
     encoder = problem.model.encoder.with_precision(precision)
     model = dataclasses.replace(problem.model, encoder=encoder)

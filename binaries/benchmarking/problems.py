@@ -1,4 +1,4 @@
-"""The parts of every experiment of the benchmark: a problem, and its two sides."""
+"""The parts of every benchmark experiment: a problem, and its two sides."""
 
 from collections.abc import Callable
 import dataclasses
@@ -16,7 +16,7 @@ from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 
-# Small, so that the weights stay finite on noise; it costs the same as any other.
+# Small, so that the weights stay finite on noise; any rate costs the same.
 SERVER_LEARNING_RATE = 1e-3
 
 
@@ -27,9 +27,9 @@ class Problem:
   Attributes:
     model: The dual encoder.
     clients: The clients, with the cohort of each round.
-    local: Epochs and batch size, of the algorithms that have them.
-    seed: Of the initial weights and the views, the same for both sides.
-    objective: Name in `objectives.OBJECTIVES`, where an experiment takes any.
+    local: Epochs and batch size, for the algorithms that have them.
+    seed: Seed of the initial weights and the views, the same for both sides.
+    objective: A name in `objectives.OBJECTIVES`, for experiments that take any.
   """
 
   model: dual_encoder.Siamese
@@ -44,8 +44,8 @@ class Experiment(NamedTuple):
 
   Attributes:
     federated: Its `next` takes the clients' data sets.
-    centralized: Its `next` takes one batch as one data set; where clients keep a state,
-      the ids of the clients.
+    centralized: Its `next` takes one batch as one data set; with stateful clients, it
+      takes the ids of the clients.
   """
 
   federated: Any
@@ -59,14 +59,14 @@ def with_states(
   init: Callable[[], base.Params],
   in_plain: type[in_memory.InMemory] = in_memory.InMemory,
 ) -> Experiment:
-  """Returns both sides of clients that keep a state.
+  """Returns both sides of an experiment with stateful clients.
 
   Args:
     problem: The clients.
     process: The federated side.
-    function: Of one client, as the process has it.
+    function: The function of one client, the same as in the process.
     init: () -> initial parameters of the process's global model.
-    in_plain: The counterpart.
+    in_plain: Class of the counterpart.
   """
   optimizer, data = server_optimizer(), problem.clients.data
   counterpart = in_plain(
@@ -77,12 +77,12 @@ def with_states(
 
 
 def training(problem: Problem) -> fedavg.FedAvgConfig:
-  """Returns how clients train, at the server's rate."""
+  """Returns how clients train: at the server's learning rate."""
   return fedavg.FedAvgConfig(problem.local, SERVER_LEARNING_RATE, seed=problem.seed)
 
 
 def server_optimizer() -> Any:
-  """Returns what applies an update, on both sides."""
+  """Returns the optimizer that applies an update, on both sides."""
   return optimizers.build_optimizer(
     optimizers.OptimizerConfig('sgd', SERVER_LEARNING_RATE)
   )
@@ -95,6 +95,6 @@ def centralized(
 
   Args:
     objective: What it minimises.
-    problem: Has its seed.
+    problem: Provides the seed.
   """
   return centralized_lib.Centralized(objective, server_optimizer(), problem.seed)

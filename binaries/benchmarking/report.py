@@ -1,4 +1,4 @@
-"""The benchmark's numbers as lines and as JSON, and the machine they are from."""
+"""The benchmark's numbers as lines and as JSON, with the machine they are from."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _SIDES = ('federated', 'centralized')
 
 
 def line(result: Mapping[str, Any]) -> str:
-  """Returns a result in one line; lines of several results are aligned."""
+  """Returns a result in one line, aligned with the lines of other results."""
   text = (
     '{experiment:8s} {regime:1s} {clients:5d} x {examples_per_client:<5.4g}'
     ' federated {federated_seconds:7.3f} s  centralized {centralized_seconds:7.3f} s'
@@ -44,11 +44,11 @@ def line(result: Mapping[str, Any]) -> str:
 def slopes(
   results: Sequence[Mapping[str, Any]], field: str
 ) -> collections.OrderedDict[str, float]:
-  """Fits the power of the field with which seconds grow, by least squares of logs.
+  """Fits the power of a field with which seconds grow, by least squares of logs.
 
   Args:
     results: At least two, with different values of `field`.
-    field: What grows.
+    field: The field that grows.
 
   Returns:
     `federated_slope` and `centralized_slope`: 1 where the time of a round is
@@ -71,7 +71,7 @@ def slopes_line(document: Mapping[str, Any], growth: str) -> str:
 
 
 def machine() -> dict[str, Any]:
-  """Returns what the numbers depend on besides the configuration."""
+  """Returns what the numbers depend on apart from the configuration."""
   return collections.OrderedDict(
     cpu_count=len(os.sched_getaffinity(0)),
     cpu_model=_cpu_model(),
@@ -89,7 +89,7 @@ def _cpu_model() -> str:
 
 
 def json_text(document: Mapping[str, Any]) -> str:
-  """Returns a document as JSON in one line, with null for what is not a number."""
+  """Returns a document as JSON in one line, with null for NaN."""
   return json.dumps(_without_nan(document))
 
 

@@ -1,4 +1,4 @@
-"""The flags of the benchmark, and the cohorts that they stand for."""
+"""The flags of the benchmark, and the cohorts that they describe."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -18,7 +18,7 @@ from binaries.flags import training
 from tff_ssl.encoders import precision
 from tff_ssl.federated import local_training
 
-# Values where the command line gives none.
+# Values if the command line gives none.
 _DEFAULTS = {'rounds': 10, 'local_epochs': 1, 'objective': 'simclr'}
 _WITH_LOCAL_TRAINING = (*experiments.WITH_LOCAL_TRAINING, precisions.NAME)
 WITH_OBJECTIVE = (*experiments.WITH_OBJECTIVE, precisions.NAME)
@@ -54,14 +54,14 @@ EXPERIMENT = flags.DEFINE_enum(
   'experiment',
   'dcco',
   (*experiments.EXPERIMENTS, precisions.NAME),
-  'What is measured: rounds of an algorithm against the centralized step; or that step '
-  'in both precisions.',
+  'What is measured: rounds of an algorithm against the centralized step, or the '
+  'centralized step in both precisions.',
 )
 REGIME = flags.DEFINE_enum(
   'regime',
   None,
   tuple(workloads.REGIMES),
-  'Sets clients, examples and batch: A: 128 x 4; B: 5 x 500 in batches of 50, not of '
+  'Sets clients, examples and batch: A: 128 x 4; B: 5 x 500 in batches of 50, not for '
   'dcco; C: 512 x 1; D: 256 cases of 1 to 6.',
 )
 _CLIENTS = flags.DEFINE_integer(
@@ -74,13 +74,13 @@ GROWTH = flags.DEFINE_enum(
   'growth',
   None,
   tuple(workloads.GROWTH),
-  'Measures a list of cohorts that differ in this; population: the clients of which '
+  'Measures several cohorts that differ in this; population: the clients from which '
   'a cohort is drawn each round.',
 )
 _GROWTH_POINTS = flags.DEFINE_list(
   'growth_points',
   None,
-  'What --growth measures, ascending; by default '
+  'The values that --growth measures, ascending; by default '
   + '; '.join(
     f'{name}: {",".join(map(str, axis.points))}'
     for name, axis in workloads.GROWTH.items()
@@ -90,8 +90,8 @@ _GROWTH_POINTS = flags.DEFINE_list(
 MEMORY_ROUNDS = flags.DEFINE_integer(
   'memory_rounds',
   0,
-  f'Rounds after which memory is compared with that after '
-  f'{measure.MEMORY_SETTLED_ROUNDS}, before anything is timed; 0: none.',
+  f'Rounds to run before anything is timed, to compare the memory after them with the '
+  f'memory after {measure.MEMORY_SETTLED_ROUNDS}; 0: none.',
   lower_bound=0,
 )
 FORMAT = flags.DEFINE_enum('format', 'table', ('table', 'json'), 'What is printed.')
@@ -101,7 +101,7 @@ def check() -> None:
   """Refuses flags that would do nothing, and values that cannot be measured.
 
   Raises:
-    ValueError: If there is one.
+    ValueError: If there is such a flag or value.
   """
   for name in common.given():
     if name not in TAKEN:
@@ -146,7 +146,7 @@ def check() -> None:
 
 
 def cohorts() -> list[workloads.Workload]:
-  """Returns the cohorts that are measured, in their order."""
+  """Returns the cohorts that are measured, in order."""
   if REGIME.value is not None:
     return [workloads.REGIMES[REGIME.value]]
   local = local_training.LocalPlan(training.EPOCHS.value, training.BATCH_SIZE.value)
@@ -161,7 +161,7 @@ def cohorts() -> list[workloads.Workload]:
 def _growth_base(
   axis: workloads.Axis, local: local_training.LocalPlan
 ) -> workloads.Workload:
-  """Returns what stays while an axis grows: its defaults, where no flag is given."""
+  """Returns what stays fixed while an axis grows: its defaults, or given flags."""
   given: dict[str, Any] = {
     name: flags.FLAGS[name].value
     for name in ('clients', 'examples_per_client')

@@ -1,4 +1,4 @@
-"""Processes with client states, or data at the server, as the benchmark runs them."""
+"""Processes with client states or server data, as the benchmark runs them."""
 
 import tempfile
 from typing import Any
@@ -11,13 +11,13 @@ from tff_ssl.runtime import stateful_rounds
 
 
 class StatefulClients:
-  """Rounds whose clients keep a state, in a store on disk, as in a run."""
+  """Runs rounds of stateful clients, with their states in a store on disk."""
 
-  # Rounds between checkpoints, after which states that are not needed are dropped.
+  # Rounds between checkpoints; a checkpoint drops states that are no longer needed.
   _KEPT = 10
 
   def __init__(self, process: processes.StatefulProcess, clients: simulation.Clients):
-    """Opens a store, which goes with this object.
+    """Opens a store, which is deleted with this object.
 
     Args:
       process: Built for `clients.element_spec`.
@@ -41,14 +41,14 @@ class StatefulClients:
 
 
 class Unlabelled:
-  """A process whose server has data, without any."""
+  """Runs a process with server data, but gives its server no data."""
 
   def __init__(self, process: processes.ServerDataProcess, server_spec: Any):
-    """Makes a data set of no example.
+    """Makes an empty data set.
 
     Args:
-      process: What is run.
-      server_spec: `tf.TensorSpec`s of an example of the server's.
+      process: The process that is run.
+      server_spec: `tf.TensorSpec`s of an example at the server.
     """
     self._process = process
     self._nothing = tf.data.Dataset.from_tensor_slices(
@@ -60,5 +60,5 @@ class Unlabelled:
     self.get_model_weights = process.get_model_weights
 
   def next(self, state: Any, cohort: list[tf.data.Dataset]) -> Any:
-    """Runs one round of the clients alone."""
+    """Runs one round, in which only the clients have data."""
     return self._process.next(state, self._nothing, cohort)

@@ -1,4 +1,4 @@
-"""What a measured round holds: the regimes, the axes of growth, and random images."""
+"""The work of a measured round: regimes, axes of growth, and random images."""
 
 import collections
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 
-# Lesions of HAM10000 with 1, 2, ..., 6 photographs: 10,015 of 7,470 lesions.
+# Lesions of HAM10000 with 1, 2, ..., 6 photographs: 7,470 lesions, 10,015 photographs.
 _LESIONS_BY_IMAGES = (5514, 1423, 490, 34, 5, 4)
-# As many random bytes are made at most; all workloads but the largest populations
-# have less, and 100,000 clients of 4 images of 32 x 32 x 3 would have 1.2 GB.
+# The most random bytes that are made. All workloads but the largest populations need
+# fewer: 100,000 clients with 4 images of 32 x 32 x 3 would need 1.2 GB.
 _POOL_BYTES = 2**26
 
 
@@ -26,11 +26,11 @@ class Workload:
   """The cohort of a round.
 
   Attributes:
-    clients: Clients of a cohort.
+    clients: Number of clients in a cohort.
     examples_per_client: Examples of each client; None: 1 to 6, drawn from the
       numbers of photographs of HAM10000's lesions.
-    local: Epochs and batch size, of the algorithms that have them.
-    population: Registered clients, of which a cohort is drawn each round; None: the
+    local: Epochs and batch size, for the algorithms that have them.
+    population: Registered clients, from which a cohort is drawn each round; None: the
       cohort is all of them.
   """
 
@@ -53,7 +53,7 @@ class Workload:
     return drawn.astype(np.int64) + 1
 
 
-# A and C: tiny clients that take one step. B: few clients that train locally. D: the
+# A and C: tiny clients that take one step. B: a few clients that train locally. D: the
 # cases of a clinic.
 REGIMES: Mapping[str, Workload] = collections.OrderedDict(
   A=Workload(128, 4),
@@ -64,15 +64,15 @@ REGIMES: Mapping[str, Workload] = collections.OrderedDict(
 
 
 class Axis(NamedTuple):
-  """The one quantity that grows while all others stay.
+  """A quantity that grows while all others stay fixed.
 
   Attributes:
     field: The field of `Workload` that grows.
     points: Its values.
     base: The other fields.
-    exponent: How the time of a round should grow: with this power of the field.
+    exponent: The power of the field with which the time of a round should grow.
     label: What the field counts.
-    others: What stays, a format string of the fields.
+    others: What stays fixed, as a format string of the fields.
   """
 
   field: str
@@ -116,10 +116,10 @@ class Clients(NamedTuple):
 
   Attributes:
     data: Their examples.
-    simulation: How they are given to TFF.
+    simulation: The clients in the form that TFF takes.
     partition: The positions of each client's examples in `data`.
     cohorts: Round -> the ids of its clients.
-    register_seconds: What it took to go from sizes and images to this.
+    register_seconds: Seconds to make this from sizes and images.
   """
 
   data: client_data.ArrayClientData
@@ -135,9 +135,9 @@ def register(
   """Makes a workload's clients, with random RGB images.
 
   Args:
-    workload: How many, and of which sizes.
+    workload: How many clients, and of which sizes.
     image_size: Height and width, in pixels.
-    seed: Of the sizes, the pixels and the cohorts.
+    seed: Seed of the sizes, the pixels and the cohorts.
     num_packs: See `simulation.Clients`.
   """
   sizes = workload.sizes(seed)
@@ -157,13 +157,13 @@ def random_images(
 ) -> np.ndarray:
   """Makes random RGB images: the time of a round does not depend on what they show.
 
-  Where `pool_bytes` do not hold them all, each image begins before the one in front of
-  it has ended: all differ, and together they take no more than the pool.
+  If `pool_bytes` cannot hold them all, the images overlap: each begins before the
+  previous one ends. All differ, and together they take no more than the pool.
 
   Args:
     count: At least 1.
     image_size: Height and width, in pixels.
-    seed: Of the pixels.
+    seed: Seed of the pixels.
     pool_bytes: About how many bytes they may take.
 
   Returns:

@@ -1,1 +1,1 @@
-"""The documentation's site: what is made of sources, docstrings and notebooks."""
+"""The documentation site's generated parts: sources, docstrings and notebooks."""

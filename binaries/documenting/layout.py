@@ -1,4 +1,4 @@
-"""Docstrings as Markdown: what is indented stays as it was laid out.
+"""Docstrings as Markdown: indented parts keep their layout.
 
 A docstring of this repository is plain text: paragraphs, numbered steps or items that
 are indented below a line with a colon, formulas and tables that are indented, code
@@ -10,11 +10,12 @@ import itertools
 import re
 import textwrap
 
-# Where Google's sections begin: they are another parser's.
+# Where Google's sections begin, which another parser handles.
 _SECTION = re.compile(r'^(Args|Attributes|Returns|Yields|Raises|Example|Examples):$')
 _ITEM = re.compile(r'(\d+[.)]|-) ')
 _MODULE = re.compile(r'(?<!\[)`(tff_ssl(?:\.\w+)+)`')
-# Outside of `code`: what would be a tag, emphasis, or a link (two shapes in a row).
+# What Markdown would read, outside `code`, as a tag, emphasis, or a link (two shapes
+# in a row).
 _ESCAPES = (
   (r'<(?=[A-Za-z/])', '&lt;'),
   (r'\*(?=\w)', r'\\*'),
@@ -24,11 +25,11 @@ _CODE = re.compile(r'(``.+?``|`[^`]+`)', re.DOTALL)
 
 
 def to_markdown(text: str, is_known: Callable[[str], bool] = lambda _: False) -> str:
-  """Returns a docstring as Markdown, its Google sections as they are.
+  """Returns a docstring as Markdown, with its Google sections unchanged.
 
   Args:
     text: The docstring, without common indentation.
-    is_known: Whether a dotted name has a page, which it is then linked to.
+    is_known: Returns whether a dotted name has a page; if so, the name is linked to it.
   """
   lines = text.splitlines()
   end = next((i for i, line in enumerate(lines) if _SECTION.match(line)), len(lines))
@@ -41,20 +42,20 @@ def to_markdown(text: str, is_known: Callable[[str], bool] = lambda _: False) ->
 
 
 def _sections(lines: list[str]) -> Iterator[str]:
-  """Yields the lines of Google's sections, in which nothing is laid out."""
+  """Yields the lines of Google's sections, in which no layout is kept."""
   section = ''
   for line in lines:
     match = _SECTION.match(line)
     section = match[1] if match else section
     text = _escaped(line)
     if section in ('Returns', 'Yields') and not match:
-      # Before a colon a type would be read.
+      # The parser would take text before a colon for a type.
       text = re.sub(r':(?=\s|$)', '&#58;', text)
     yield text
 
 
 def _blocks(lines: list[str]) -> Iterator[list[str]]:
-  """Yields runs of lines that are all indented or all not, cut at empty lines."""
+  """Yields runs of lines, either indented or not, cut at empty lines."""
 
   def kind(line: str) -> str:
     return 'empty' if not line.strip() else 'in' if line.startswith(' ') else 'out'
@@ -97,26 +98,26 @@ def _block(lines: list[str], is_known: Callable[[str], bool], first: bool) -> st
 
 
 def _listed(text: str) -> str:
-  """Returns a list whose items go on, and hold lists, by four spaces, as Markdown's."""
+  """Returns a list whose continuations and sublists have Markdown's four spaces."""
   lines: list[str] = []
   width = 0
   for line in text.splitlines():
     marker = _ITEM.match(line)
     if marker:
       if lines and '' in lines and lines[-1]:
-        # Behind a paragraph of an item the next would be part of it.
+        # After a paragraph within an item, the next item would be part of it.
         lines.append('')
       width = marker.end()
       lines.append(line)
     else:
-      # What is deeper than an item's text is a formula.
+      # Text that is indented deeper than an item's text is a formula.
       deeper = len(line) - len(line.lstrip()) - width
       lines.append(f'{" " * (4 + max(deeper, 0))}{line.lstrip()}'.rstrip())
   return '\n'.join(lines)
 
 
 def _items(text: str) -> str | None:
-  """Returns items that hanging lines alone tell apart as a list; None: no items."""
+  """Returns items marked only by hanging indents as a list; None: no items."""
   lines = text.splitlines()
   hangs = any(line.startswith('  ') for line in lines)
   starts = [line for line in lines if not line.startswith(' ')]
@@ -130,7 +131,7 @@ def _items(text: str) -> str | None:
 
 
 def _is_prose(lines: list[str]) -> bool:
-  """Returns whether lines are sentences: they end in a full stop and hold words."""
+  """Returns whether lines are sentences: mostly words, ending in a full stop."""
   text = ' '.join(line.strip() for line in lines)
   words = re.findall(r'[A-Za-z]{3,}', text)
   return text.endswith('.') and len(words) > len(text.split()) / 2 and '  ' not in text

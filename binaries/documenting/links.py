@@ -1,9 +1,9 @@
-"""Links of pages: written for the repository, and the same places in the site.
+"""Links of pages: from those that work in the repository to those of the site.
 
-A page links as its file is read in the repository: the README to `docs/tasks.md`, a
-page in docs to `../tff_ssl/losses/cco.py`. In the site a page is elsewhere, a module of
-the library is a page of the reference, another source is a page that shows it, and any
-other file is copied.
+A page's links are relative to its file in the repository: the README links to
+`docs/tasks.md`, a page in docs to `../tff_ssl/losses/cco.py`. In the site a page is
+elsewhere, a module of the library is a page of the reference, another source is a page
+that shows it, and any other file is copied.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import pathlib
 import posixpath
 import re
 
-# Pages that do not lie in docs, by their place in the site.
+# Pages outside docs, by their place in the site.
 ROOT_PAGES: Mapping[str, str] = {
   'index.md': 'README.md',
   'contributing.md': 'CONTRIBUTING.md',
@@ -23,7 +23,7 @@ DOCS = 'docs'
 NOTEBOOKS = 'notebooks'
 REFERENCE = 'reference'
 SOURCES = 'sources'
-# Its docstring has the table that the page of methods is made of.
+# Its docstring has the table from which the page of methods is made.
 METHODS = 'tff_ssl/algorithms/__init__.py'
 _LINK = re.compile(r'(\]\()([^()\s]+)(\))')
 _FENCE = re.compile(r'^( *)(```+|~~~+).*?^\1\2 *$', re.MULTILINE | re.DOTALL)
@@ -43,7 +43,7 @@ def file_of(page: str) -> str:
 
 
 def place_of(file: str) -> str:
-  """Returns where in the site a file of the repository is.
+  """Returns the place in the site of a file of the repository.
 
   Args:
     file: Relative to the root, such as 'docs/terms.md' or 'tff_ssl/losses/cco.py'.
@@ -68,16 +68,17 @@ def place_of(file: str) -> str:
 def rewrite(
   text: str, page: str, root: pathlib.Path, needed: Callable[[str], None]
 ) -> str:
-  """Returns a page's Markdown with its links as they are in the site.
+  """Returns a page's Markdown with links that work in the site.
 
   Args:
-    text: As it stands in its file.
+    text: The text of its file.
     page: Its place in the site.
-    root: Of the repository.
-    needed: Told each linked file that is no page of docs: the site must have it.
+    root: Root of the repository.
+    needed: Called with each linked file that is not a page of docs: the site must have
+      it.
 
   Raises:
-    ValueError: A link leads to nothing, or to a folder.
+    ValueError: If a link leads to nothing, or to a folder.
   """
   file = file_of(page)
 

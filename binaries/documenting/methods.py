@@ -1,4 +1,4 @@
-"""The page of methods: method, file and paper, read out of the docstrings."""
+"""The page of methods: method, file and paper, read from the docstrings."""
 
 import ast
 import pathlib
@@ -10,7 +10,7 @@ from binaries.documenting import reference
 
 _HEADER = re.compile(r'^( +)method( +)file( +)paper$', re.MULTILINE)
 _YEAR = re.compile(r'\b(19|20)\d\d\b')
-# Modules that hold parts and contracts of objectives, and no objective.
+# Modules with parts and contracts of objectives, but no objective.
 _NOT_OBJECTIVES = ('base', 'collapse', 'context', 'online', 'population', 'target')
 _INTRODUCTION = """\
 A method is an algorithm, which says what clients and server exchange, with an
@@ -23,9 +23,9 @@ class Method(NamedTuple):
   """A row of the table in the docstring of `tff_ssl.algorithms`.
 
   Attributes:
-    name: Of the method, or of several.
-    module: In `tff_ssl.algorithms`.
-    paper: Authors and year, or what it is.
+    name: Name of the method, or names of several.
+    module: Its module in `tff_ssl.algorithms`.
+    paper: Authors and year, or what the method is.
   """
 
   name: str
@@ -37,10 +37,10 @@ def read_table(docstring: str) -> list[Method]:
   """Returns the rows of a docstring's table of method, file and paper.
 
   Args:
-    docstring: With a line of these three words, above the rows in the same columns.
+    docstring: Has a line with these three words, and below it rows in these columns.
 
   Raises:
-    ValueError: There is no such line.
+    ValueError: If there is no such line.
   """
   header = _HEADER.search(docstring)
   if header is None:
@@ -60,7 +60,7 @@ def page(root: pathlib.Path) -> reference.Page:
   """Returns the page: algorithms, then objectives.
 
   Args:
-    root: Of the repository.
+    root: Root of the repository.
   """
   package = root / reference.LIBRARY / 'algorithms'
   table = read_table(_doc(package / '__init__.py'))
@@ -87,11 +87,11 @@ def page(root: pathlib.Path) -> reference.Page:
 
 
 def _paper(docstring: str) -> str:
-  """Returns the paragraph that names a paper, of the first three; else nothing."""
+  """Returns the one of the first three paragraphs that names a paper, if any."""
   for paragraph in docstring.split('\n\n')[1:3]:
     text = ' '.join(paragraph.split())
     if _YEAR.search(text) and not paragraph.startswith(' '):
-      # Up to the year; what follows is about the file.
+      # Up to the year; the rest is about the file.
       years = list(_YEAR.finditer(text))
       return text[: years[-1].end()].replace('|', r'\|')
   return ''

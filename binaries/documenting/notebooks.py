@@ -1,7 +1,7 @@
 r"""Notebooks: Python files in cells (`py:percent`), as Markdown and as .ipynb.
 
-A cell begins with a line `# %%`, one of text with `# %% [markdown]`; its text is
-commented. It is the format that Jupytext, VS Code, PyCharm and Spyder open as they are.
+A code cell begins with a line `# %%`. A text cell begins with `# %% [markdown]`, and
+its text is commented. Jupytext, VS Code, PyCharm and Spyder open this format directly.
 """
 
 import json
@@ -15,8 +15,8 @@ class Cell(NamedTuple):
   """A cell.
 
   Attributes:
-    is_code: Whether it is code, or Markdown.
-    text: Without markers, and Markdown without comment signs.
+    is_code: Whether it is code; otherwise it is Markdown.
+    text: Its text, without markers; of Markdown, also without comment signs.
   """
 
   is_code: bool
@@ -30,8 +30,8 @@ def cells(source: str) -> list[Cell]:
     source: Its text.
 
   Raises:
-    ValueError: There is something before the first cell, or a line of a Markdown cell
-      is no comment.
+    ValueError: If there is something before the first cell, or if a line of a Markdown
+      cell is not a comment.
   """
   markers = list(_MARKER.finditer(source))
   start = markers[0].start() if markers else len(source)

@@ -17,7 +17,7 @@ class Page(NamedTuple):
   """A generated page.
 
   Attributes:
-    place: In the site, such as 'reference/tff_ssl/losses/cco.md'.
+    place: Its place in the site, such as 'reference/tff_ssl/losses/cco.md'.
     text: Markdown.
   """
 
@@ -51,7 +51,7 @@ def pages(root: pathlib.Path) -> Iterator[Page]:
   """Yields the pages: an index, one for each package, one for each module.
 
   Args:
-    root: Of the repository.
+    root: Root of the repository.
   """
   names = packages(root)
   lines = [
@@ -96,7 +96,7 @@ def _package_page(root: pathlib.Path, name: str) -> Page:
   doc = ast.get_docstring(
     ast.parse((folder / '__init__.py').read_text(encoding='utf-8'))
   )
-  # What is indented is the table of methods, which has a page of its own.
+  # The indented part is the table of methods, which has its own page.
   said = [part for part in (doc or '').split('\n\n') if not part.startswith(' ')]
   table = '| module | what |\n| --- | --- |\n' + '\n'.join(rows)
   parts = [f'# `{LIBRARY}.{name}`', *said, table]

@@ -1,1 +1,1 @@
-"""One run: training, evaluation, and what is left in its folder."""
+"""One run: its training, its evaluation, and the contents of its folder."""

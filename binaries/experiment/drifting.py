@@ -1,4 +1,4 @@
-"""Repeats the rounds of a run, and compares clients' models with the global one."""
+"""Repeats the rounds of a run, and compares clients' models with the global model."""
 
 from collections.abc import Mapping, Sequence
 import itertools
@@ -32,7 +32,7 @@ from tff_ssl.runtime import sampling
 _ALGORITHMS = ('fedavg', 'fedprox')
 _MAY_BE_GIVEN = ('data_dir', 'download')
 _STUDIED = 5
-# The paper's Figure 9 has the global model, and those of sources 1 and 3.
+# The paper's Figure 9 shows the global model and the models of sources 1 and 3.
 _MAPPED = (0, 2)
 OUTPUT = 'features'
 
@@ -43,13 +43,13 @@ def study(
   """Repeats the rounds of a run, and compares models after some of them.
 
   Args:
-    name: Of the run folder; its flags are set.
+    name: Name of the run folder, whose flags are set.
     wanted: Rounds, from 1, after which models are compared; none: five, to the last.
-    most_clients: Of a cohort, that are compared.
-    most_images: Of the test images, whose features are compared.
+    most_clients: Number of a cohort's clients to compare, at most.
+    most_images: Number of test images whose features are compared, at most.
 
   Raises:
-    ValueError: The run is of another algorithm, or its data are not those it had.
+    ValueError: If the run is of another algorithm, or its data have changed.
   """
   folder = pathlib.Path(name).expanduser()
   chosen = _adopt(folder)
@@ -121,8 +121,8 @@ def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
 def _tell_how_exact(
   folder: pathlib.Path, state: phases.ServerState, round: int
 ) -> None:
-  """Prints how far the repeated model is from the run's, if a checkpoint has it."""
-  # Whoever needs the space may have removed them.
+  """Prints the repeated model's distance from the run's, if a checkpoint has that."""
+  # Somebody who needed the space may have removed the checkpoints.
   if not any((folder / 'checkpoints').glob('*.npz')):
     return
   saved, params = checkpoints.read_newest(folder / 'checkpoints', results.TRAINABLE)
@@ -138,13 +138,13 @@ def _tell_how_exact(
 
 
 class _Models:
-  """Compares encoders of a run on some test images."""
+  """Compares a run's encoders on some test images."""
 
   def __init__(self, task: task_lib.Task, most_images: int):
     self.encoder = common.build_encoder(task)
     self._prefix = dual_encoder.encoder_prefix(self.encoder)
     inputs = task.test[self.encoder.field]
-    # The same images in each run of a task.
+    # The same images for all runs of a task.
     order = np.random.default_rng(0).permutation(len(inputs))
     self._inputs = tf.constant(inputs[np.sort(order[:most_images])])
 
@@ -154,9 +154,9 @@ class _Models:
     """Returns the distances and similarities after a round.
 
     Args:
-      number: Of the round, from 1.
-      state: The server's after it.
-      own: Models by client id.
+      number: Number of the round, from 1.
+      state: The server state after it.
+      own: Clients' models, by client id.
     """
     center = self._global(state)
     encoders = {
@@ -189,7 +189,7 @@ class _Models:
   def map(
     self, state: phases.ServerState, own: Mapping[str, Any]
   ) -> dict[str, np.ndarray]:
-    """Returns features of the global and of clients' models in one plane, [n, 2]."""
+    """Returns features of the global and the clients' models in one plane, [n, 2]."""
     models = {reporting.GLOBAL: self._global(state)}
     models |= {name: network.select(model, self._prefix) for name, model in own.items()}
     return drift.shared_projection(
@@ -205,7 +205,7 @@ class _Models:
     return {name: params[name].numpy() for name in self.encoder.specs}
 
   def _layers(self, params: network.Params) -> dict[str, np.ndarray]:
-    """Returns the features of the images by layer, the encoder's output last."""
+    """Returns the images' features by layer, the encoder's output last."""
     return {name: value.numpy() for name, value in self._run(dict(params)).items()}
 
   @tf.function(autograph=False)

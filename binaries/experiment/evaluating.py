@@ -1,4 +1,4 @@
-"""Evaluates encoders as the flags say, in the binaries that train and evaluate."""
+"""Evaluates encoders as the flags say, for the binaries that train and evaluate."""
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
@@ -29,17 +29,17 @@ from tff_ssl.federated import server
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 
-# A test set is imbalanced where the largest class is so many times the smallest.
+# A test set is imbalanced if its largest class is this many times its smallest.
 _IMBALANCED = 2
-# What the names of the numbers of several models begin with.
+# Prefix of the numbers of several models.
 _CLUSTERS = 'clusters'
 
 
 def skipped(task: task_lib.Task) -> str | None:
-  """Returns a line where nothing can be evaluated by labels; None where it can.
+  """Returns why nothing can be evaluated by labels; None if it can.
 
   Args:
-    task: Any.
+    task: Any task.
   """
   if task.has_labels:
     return None
@@ -64,15 +64,15 @@ class Evaluator:
     """Reads the flags.
 
     Args:
-      task: Gives the labelled training and test examples.
-      encoder: Whose parameters are evaluated.
-      federated: For the method federated_linear.
+      task: Provides the labelled training and test examples.
+      encoder: The network whose parameters are evaluated.
+      federated: Trains the probe of the method federated_linear.
       deal: Deals test examples to clients, for fairness; None: it is not measured.
       logits: Of an objective's own classifier (`base.Classifier`), if it has one.
-      collect: For the method one_round; None: its sums are taken of all examples.
+      collect: For the method one_round; None: its sums are over all examples.
 
     Raises:
-      ValueError: If one split has labels and the other none, or a flag is out of range.
+      ValueError: If only one split has labels, or a flag is out of range.
     """
     self.skipped = skipped(task)
     for split, labels in (('train', task.train.label), ('test', task.test.label)):
@@ -83,7 +83,7 @@ class Evaluator:
     self._task = task
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     self.validation = task.validation if labelled else None
-    # In float32, as it is exported; fine-tuning trains it so too.
+    # In float32, as it is exported; fine-tuning also trains it in float32.
     self._encoder = encoder.with_precision(network.FLOAT32)
     self._federated = federated
     self._collect = collect
@@ -99,10 +99,10 @@ class Evaluator:
     self.balanced = task.case_level or _imbalanced(task.test.label)
 
   def evaluate(self, params: network.Params) -> results.Numbers:
-    """Evaluates an encoder by the methods of the flags; names as in `suite`.
+    """Evaluates an encoder with the methods of the flags; names are those of `suite`.
 
     Args:
-      params: Of the encoder, with its population statistics if it has any.
+      params: Parameters of the encoder, with its population statistics if it has any.
     """
     if self.skipped is not None:
       return collections.OrderedDict()
@@ -117,7 +117,7 @@ class Evaluator:
     """Evaluates an objective's encoder, and its own classifier if it has one.
 
     Args:
-      params: All of the objective's.
+      params: All parameters of the objective.
     """
     prefix = dual_encoder.encoder_prefix(self._encoder)
     numbers = self.evaluate(network.select(params, prefix))
@@ -136,7 +136,7 @@ class Evaluator:
     return numbers
 
   def watched(self) -> online_knn.Watched | None:
-    """Returns the few examples of a kNN during training; None: nothing is labelled."""
+    """Returns the few examples for kNN during training; None: nothing is labelled."""
     if self.skipped is not None:
       return None
     queried: dict[str, encoded.Examples] = {'': self._task.test}
@@ -157,8 +157,8 @@ class Evaluator:
     """Classifies the watched examples by kNN; returns accuracies by name.
 
     Args:
-      watched: Few examples, from `watched`, so that it is cheap.
-      params: Of the encoder, with its population statistics if it has any.
+      watched: The few examples, from `watched`, which keep it cheap.
+      params: Parameters of the encoder, with its population statistics if it has any.
     """
     return watched.evaluate(functools.partial(self._encode, params))
 
@@ -167,25 +167,26 @@ class Evaluator:
     models: Mapping[str, network.Params],
     known: tuple[network.Params, results.Numbers] | None = None,
   ) -> results.Numbers:
-    """Evaluates the encoders of several models that are a method's result.
+    """Evaluates the encoders of a method whose result is several models.
 
     Args:
       models: All of the objective's parameters, by the name of the model.
-      known: Parameters of a model, and what `evaluate_model` gave of it: the one of
-        `models` with the same encoder, if there is one, is not evaluated again.
+      known: Parameters of a model, and what `evaluate_model` returned for it: if one of
+        `models` has the same encoder, it is not evaluated again.
 
     Returns:
-      Accuracies of each as `clusters/NAME/...`, their mean as `clusters/mean/...`, and
-      as `clusters/best/...` that of the best model: by the validation split, whose
-      numbers come besides under `validation/clusters/...`, or where there is none by
-      the test examples. Nothing of a single model.
+      Accuracies of each model as `clusters/NAME/...`, their mean as
+      `clusters/mean/...`, and the accuracy of the best model as `clusters/best/...`.
+      The best is chosen by the validation split, whose numbers are added under
+      `validation/clusters/...`; without such a split, by the test examples. For a
+      single model nothing is returned.
     """
     numbers: results.Numbers = collections.OrderedDict()
     if len(models) == 1:
       return numbers
     prefix = dual_encoder.encoder_prefix(self._encoder)
     if self._classify is not None:
-      # Its own numbers are among those of the known model.
+      # The known numbers include those of the model's own classifier.
       known = None
     by_score: dict[str, list[float]] = collections.OrderedDict()
     for model, params in models.items():
@@ -206,10 +207,10 @@ class Evaluator:
     return numbers
 
   def baselines(self) -> tuple[results.Numbers, results.Numbers]:
-    """Evaluates the encoder before training, and trained with the labels alone.
+    """Evaluates the encoder before training, and trained only with the labels.
 
     Returns:
-      Numbers of the random encoder and of supervised training from scratch.
+      Numbers of the random encoder, and of supervised training from scratch.
     """
     initial = self._complete(
       self.initial_params(), self._task.train[self._encoder.field]
@@ -217,15 +218,15 @@ class Evaluator:
     return self.evaluate(initial), self._supervised(initial)
 
   def initial_params(self) -> network.Params:
-    """Returns the parameters that every algorithm starts from with this seed."""
+    """Returns the parameters from which every algorithm starts with this seed."""
     return initial_params(self._encoder, self._task.num_classes)
 
   def _supervised(self, params: network.Params) -> results.Numbers:
-    """Trains from `params` with each fraction's labels alone.
+    """Trains from `params` with only the labels of each fraction.
 
     Returns:
-      `finetune/...` of what is trained end to end, and the other methods of the flags
-      on the encoders so trained.
+      `finetune/...` of the classifiers that are trained end to end, and the other
+      methods of the flags on the encoders trained this way.
     """
     methods = evaluation.of_encoders()
     steps = evaluation.SCRATCH_STEPS.value
@@ -277,7 +278,7 @@ class Evaluator:
     finetune_fn: Callable[..., finetune.Finetuned] | None = None,
     tested: np.ndarray | None = None,
   ) -> results.Numbers:
-    """Evaluates; `tested` are the encodings of what is tested, where they are known."""
+    """Evaluates; `tested` are the tested examples' encodings, if already known."""
     if not methods:
       return collections.OrderedDict()
     encode: Callable[[np.ndarray], np.ndarray]
@@ -307,13 +308,13 @@ class Evaluator:
 
 
 def _same(params: network.Params, others: network.Params) -> bool:
-  """Returns whether parameters of one network are equal to the bit."""
+  """Returns whether two sets of a network's parameters are equal to the bit."""
   return all(np.array_equal(params[name], others[name]) for name in params)
 
 
 def _of_several(model: str, name: str) -> str:
-  """Returns the name of a number of one of several models, or of all of them."""
-  # What is of a validation split begins with that.
+  """Returns the name of a number, for one of several models or for all of them."""
+  # Names of a validation split's numbers begin with it.
   split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
   return f'{split}{_CLUSTERS}/{model}/{name.removeprefix(split)}'
 
@@ -321,7 +322,7 @@ def _of_several(model: str, name: str) -> str:
 def _keeping(
   train: Callable[..., finetune.Finetuned], trained: list[finetune.Finetuned]
 ) -> Callable[..., finetune.Finetuned]:
-  """Returns `train`, with each of its results appended to a list."""
+  """Returns `train`, made to append each of its results to a list."""
 
   def keep(*args: Any, **kwargs: Any) -> finetune.Finetuned:
     trained.append(train(*args, **kwargs))
@@ -337,13 +338,13 @@ def _imbalanced(labels: np.ndarray) -> bool:
 
 
 def initial_params(encoder: network.Network, num_classes: int) -> network.Params:
-  """Returns the parameters that every algorithm starts from with the flags' seed.
+  """Returns the parameters from which every algorithm starts with the flags' seed.
 
-  All objectives draw the same parameters of an encoder, whatever comes after it.
+  All objectives draw the same parameters for an encoder, whatever comes after it.
 
   Args:
     encoder: The network.
-    num_classes: Of its task, at least 1.
+    num_classes: Classes of its task, at least 1.
   """
   objective = supervised.SupervisedObjective(
     encoder,
@@ -362,15 +363,15 @@ def report(
   numbers: results.Numbers,
   prefix: str = '',
 ) -> None:
-  """Prints what a run's encoder is worth and completes `evaluation.json`.
+  """Prints the evaluation of a run's encoder, and adds it to `evaluation.json`.
 
   Args:
-    evaluator: Of the run's task and encoder.
+    evaluator: Evaluator of the run's task and encoder.
     folder: The run folder.
-    round: The round after which the encoder is as it is.
-    name: Of the encoder, in the table.
-    numbers: Of the encoder.
-    prefix: What the names of the numbers begin with in `evaluation.json`.
+    round: The round after which the encoder was evaluated.
+    name: Name of the encoder in the table.
+    numbers: Numbers of the encoder.
+    prefix: Prefix of the numbers' names in `evaluation.json`.
   """
   if evaluator.skipped is not None:
     print(evaluator.skipped)

@@ -1,7 +1,7 @@
-"""Evaluation that knows clients: federated probes, and fairness over clients.
+"""Evaluation with clients: federated probes, and fairness over clients.
 
-All apply the partition of the run: the linear probe by FedAvg and the one-round heads
-to the training examples, fairness to the test examples.
+All apply the partition of the run: the linear probe with FedAvg and the one-round heads
+apply it to the training examples, fairness to the test examples.
 """
 
 import collections
@@ -29,17 +29,17 @@ _DEFAULTS = federated_linear.FederatedLinearConfig()
 FAIRNESS = flags.DEFINE_bool(
   'fairness',
   False,
-  'Show mean, deviation and worst decile of the accuracies over clients: the partition '
-  'of the run, applied to the test examples.',
+  'Show mean, deviation and worst decile of the accuracies over clients, with the '
+  "run's partition applied to the test examples.",
 )
 _ROUNDS = flags.DEFINE_integer(
   'federated_rounds', _DEFAULTS.rounds, 'Rounds of the method federated_linear.'
 )
 _EPOCHS = flags.DEFINE_integer(
-  'federated_epochs', _DEFAULTS.epochs, 'Its epochs of a client in a round.'
+  'federated_epochs', _DEFAULTS.epochs, 'Its epochs per client in a round.'
 )
 _BATCH_SIZE = flags.DEFINE_integer(
-  'federated_batch_size', _DEFAULTS.batch_size, 'Its examples of a gradient.'
+  'federated_batch_size', _DEFAULTS.batch_size, 'Its examples per gradient step.'
 )
 _RATE = flags.DEFINE_float(
   'federated_learning_rate', _DEFAULTS.learning_rate, 'Its rate in the first round.'
@@ -75,17 +75,17 @@ def check() -> None:
 
 
 def open_context() -> contextlib.AbstractContextManager[Any]:
-  """Opens what executes TFF's computations, if the methods of the flags need it."""
+  """Opens the context that executes TFF's computations, if a method needs it."""
   if not _is_federated() and not _is_one_round():
     return contextlib.nullcontext()
   return hosts.open_context()
 
 
 def build_federated(task: task_lib.Task) -> suite.Federated | None:
-  """Builds what trains the federated linear probe, if it is one of the methods.
+  """Builds the training of the federated linear probe, if it is among the methods.
 
   Args:
-    task: Its training examples are dealt to clients by the partition of the run.
+    task: The run's partition deals its training examples to clients.
 
   Raises:
     ValueError: If the partition does not fit the task.
@@ -101,7 +101,7 @@ def build_federated(task: task_lib.Task) -> suite.Federated | None:
 
 
 def build_collect(task: task_lib.Task) -> suite.Collect | None:
-  """Builds what collects the sums of one-round heads, if they are one of the methods.
+  """Builds the collection of sums for one-round heads, if these are among the methods.
 
   Args and Raises are those of `build_federated`.
   """
@@ -113,10 +113,10 @@ def build_collect(task: task_lib.Task) -> suite.Collect | None:
 
 
 def build_deal(task: task_lib.Task) -> scores.Deal | None:
-  """Returns what deals test examples to clients, if fairness is asked for.
+  """Returns the function that deals test examples to clients, if --fairness is given.
 
   Args:
-    task: Whose test examples are dealt.
+    task: The task whose test examples are dealt.
   """
   if not FAIRNESS.value:
     return None
@@ -124,7 +124,7 @@ def build_deal(task: task_lib.Task) -> scores.Deal | None:
   def deal(labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
     text = dealing.text(task)
     held_by, names = dealing.holders(task, task.test)
-    # Of a case all images are at one client.
+    # All images of a case are at one client.
     known, first = np.unique(task.test.case, return_index=True)
     holders = held_by[first[np.searchsorted(known, cases)]]
     try:
@@ -146,10 +146,10 @@ def hold_cases(
   Args:
     partition: Client id -> positions of images.
     cases: int [N], the case of each image.
-    names: Of the cases, for the error, if they have any.
+    names: Names of the cases, for the error message, if they have any.
 
   Returns:
-    Client id -> positions into the cases by increasing id.
+    Client id -> positions in the list of cases, which is sorted by id.
 
   Raises:
     ValueError: If images of one case are at two clients.
@@ -172,7 +172,7 @@ def hold_cases(
 
 
 def _partition(task: task_lib.Task) -> partition_lib.Partition:
-  """Returns the partition of the run, of cases where these are classified."""
+  """Returns the partition of the run; a partition of cases if these are classified."""
   partition = common.build_partition(task)
   if task.case_level:
     return hold_cases(partition, task.train.case, task.case_names)

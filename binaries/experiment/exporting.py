@@ -1,4 +1,4 @@
-"""What exports are made of: a run's task, a classifier, the local training step."""
+"""The parts of exports: a run's task, a classifier, the local training step."""
 
 from collections.abc import Callable, Mapping
 import functools
@@ -30,27 +30,27 @@ from tff_ssl.runtime import on_device
 from tff_ssl.runtime import run_config
 
 _COMPARED = 64
-# By which the brightest of generated images is brighter than noise, in bytes.
+# How much brighter than noise the brightest generated image is, in bytes.
 _LEVEL = 240
-# What may be given besides what the run has.
+# Flags that may be given in addition to the run's.
 MAY_BE_GIVEN = (
   'data_dir',
   'download',
   'finetune_steps',
   'finetune_learning_rate',
 )
-# Algorithms whose clients minimise the objective by itself.
+# Algorithms whose clients minimise the objective without an additional term.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
 _STATISTICS = 'global_model_weights/non_trainable'
 
 
 class Tuned(NamedTuple):
-  """The run's encoder after fine-tuning, with the head that was trained with it.
+  """The run's encoder after fine-tuning, with the head that was trained on it.
 
   Attributes:
     model: The encoder.
-    head: On its features as they are.
-    encode: Maps inputs to features by the network that was trained, not by `model`.
+    head: The head, on the encoder's unscaled features.
+    encode: Maps inputs to features with the network that was trained, not with `model`.
     about: How it was trained and how good it is, for messages and the card.
   """
 
@@ -61,11 +61,12 @@ class Tuned(NamedTuple):
 
 
 class Compared(NamedTuple):
-  """Inputs on which an export is compared with the run's encoder.
+  """Inputs for comparing an export with the run's encoder.
 
   Attributes:
-    inputs: As an export takes them.
-    scaled: The same as the encoder's batches are made of: images, or standardised rows.
+    inputs: In the form that an export takes.
+    scaled: The same inputs in the form of the encoder's batches: images, or
+      standardised rows.
     what: What they are, for messages.
   """
 
@@ -75,13 +76,13 @@ class Compared(NamedTuple):
 
 
 def load_task(folder: pathlib.Path) -> task_lib.Task:
-  """Returns the task of a run, and sets the flags to those of the run.
+  """Returns the task of a run, and sets the flags to the run's.
 
   Args:
-    folder: Of the run.
+    folder: The run folder.
 
   Raises:
-    ValueError: If its data are missing, or not those that the run had.
+    ValueError: If the data are missing, or differ from those of the run.
   """
   config = run_config.read(folder)
   common.adopt(
@@ -101,11 +102,11 @@ def load_task(folder: pathlib.Path) -> task_lib.Task:
 def scaling(
   task: task_lib.Task | None, encoder: tf.keras.Model
 ) -> exports.Scaling | None:
-  """Returns how an export scales the numbers of a table; None for images.
+  """Returns how an export scales a table's numbers; None for images.
 
   Args:
-    task: The run's, if it was loaded.
-    encoder: The run's.
+    task: The run's task, if it was loaded.
+    encoder: The run's encoder.
   """
   if task is None or task.scaling is None or len(encoder.input_shape) != 2:
     return None
@@ -115,20 +116,21 @@ def scaling(
 def compared(
   task: task_lib.Task | None, encoder: tf.keras.Model, field: str
 ) -> Compared:
-  """Returns inputs to compare on: test examples, or without a task generated ones.
+  """Returns inputs for a comparison: test examples, or generated ones without a task.
 
   Args:
-    task: The run's, if it was loaded.
-    encoder: The run's.
-    field: That it reads.
+    task: The run's task, if it was loaded.
+    encoder: The run's encoder.
+    field: The field that the encoder reads.
   """
   if task is None:
     generator = np.random.default_rng(0)
     shape = (_COMPARED, *encoder.input_shape[1:])
     noise = generator.integers(0, 256, shape)
-    # From dark to noise to bright: a wrong scale shows at the ends. Not to one colour,
-    # of which a group norm makes the rounding of whoever computes it: at 224 x 224 the
-    # run's own features of black are 1e-4 from those in float64.
+    # From dark to noise to bright: a wrong scale shows at the ends. Never one uniform
+    # colour, because a group norm amplifies its rounding errors, which differ between
+    # implementations: at 224 x 224 the run's own features of black are 1e-4 from those
+    # in float64.
     level = np.linspace(-_LEVEL, _LEVEL, _COMPARED).reshape(-1, *[1] * (len(shape) - 1))
     images = np.clip(noise + level, 0, 255).astype(np.uint8)
     return Compared(images, images, 'generated images')
@@ -145,12 +147,13 @@ def compared(
 def classifier(
   task: task_lib.Task, encoder: tf.keras.Model, field: str
 ) -> tuple[linear.LinearClassifier, float]:
-  """Fits logistic regression on all training labels, as the method `logistic` does.
+  """Fits logistic regression on all training labels, like the method `logistic`.
 
   Args:
-    task: The run's; of cases, as there, their images' mean features are classified.
-    encoder: The run's.
-    field: That it reads.
+    task: The run's task; if cases are classified, the mean features of a case's images
+      are, as in that method.
+    encoder: The run's encoder.
+    field: The field that the encoder reads.
 
   Returns:
     The classifier, and its accuracy on the test examples.
@@ -174,12 +177,13 @@ def classifier(
 
 
 def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
-  """Trains the encoder end to end on all training labels, as the method `finetune`.
+  """Trains the encoder end to end on all training labels, like `finetune`.
 
   Args:
-    task: The run's; of cases, as there, their images' mean features are classified.
+    task: The run's task; if cases are classified, the mean features of a case's images
+      are, as in that method.
     model: The run's encoder.
-    field: That it reads.
+    field: The field that the encoder reads.
 
   Raises:
     ValueError: If the task has no training or test labels.
@@ -242,7 +246,7 @@ def expected(
   fitted: linear.LinearClassifier | None,
   scaled: np.ndarray,
 ) -> exports.Outputs:
-  """Returns what an export must give: the outputs of the encoder as it is evaluated.
+  """Returns the outputs that an export must give: those of the evaluated encoder.
 
   Args:
     encode: Maps inputs to the encoder's features.
@@ -260,11 +264,11 @@ def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
   """Returns the TFLite file of one local step of a run.
 
   Args:
-    folder: Of the run, whose flags are set.
-    task: The run's.
+    folder: The run folder, whose flags are set.
+    task: The run's task.
 
   Raises:
-    ValueError: If its clients do not train an objective without state by SGD.
+    ValueError: If its clients do not train a stateless objective with SGD.
   """
   method = _method(folder)
   objective_row = table.OBJECTIVES[method.objective]
@@ -279,7 +283,7 @@ def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
       f'{plan.optimizer.name}, proximal weight {plan.proximal_weight:g}; a training '
       f'file is of {", ".join(_LOCAL)} with sgd and without a proximal term.'
     )
-  # Phones have kernels of float32.
+  # The kernels of phones compute in float32.
   encoder = common.build_encoder(task).with_precision(network.FLOAT32)
   objective = objective_row.of_task(encoder, task)
   prefix = dual_encoder.encoder_prefix(encoder)
@@ -309,9 +313,9 @@ def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
 
 
 def _method(folder: pathlib.Path) -> table.Method:
-  """Returns the row of the table that a run is of."""
+  """Returns a run's row in the table of methods."""
   stored = run_config.read(folder)['flags']
-  # Of programs with the same row it is the same; a product says more than a name.
+  # Programs with the same row agree on it; a product says more than a single name.
   programs = sorted(table.PROGRAMS.values(), key=lambda each: -len(each.choosers))
   for program in programs:
     name = ' '.join(str(stored.get(chooser)) for chooser in program.choosers)

@@ -1,4 +1,4 @@
-"""Evaluates encoders by masks: the methods segmentation and detection of evaluate."""
+"""Evaluates encoders by masks: evaluate's methods segmentation and detection."""
 
 import collections
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ from tff_ssl.reporting import table as table_lib
 MASK_DIR = paths.define(
   'mask_dir',
   None,
-  "Folder or .tar of the images' masks, of the methods segmentation and detection; "
-  'without it the manifest names them, or they lie among the images.',
+  "Folder or .tar of the images' masks, for the methods segmentation and detection; "
+  'without it the manifest names them, or they are among the images.',
 )
 _STEPS = flags.DEFINE_integer(
   'mask_steps',
   dense.DenseConfig().num_steps,
-  'Steps in which a head of these methods is trained.',
+  'Steps for which these methods train a head.',
   lower_bound=1,
 )
 NAMES = ('mask_dir', 'mask_steps')
@@ -62,14 +62,14 @@ def check() -> None:
 
 
 class Evaluator:
-  """Evaluates parameters of one encoder by a task's masks; compiles once."""
+  """Evaluates parameters of one encoder by a task's masks; compiles only once."""
 
   def __init__(self, task: task_lib.Task, encoder: network.Network):
-    """Reads the flags, loads the masks, and prints how many there are.
+    """Reads the flags, loads the masks, and prints their number.
 
     Args:
-      task: Whose images are files.
-      encoder: Whose parameters are evaluated.
+      task: A task whose images are files.
+      encoder: The network whose parameters are evaluated.
 
     Raises:
       ValueError: If there are no masks, or the encoder has no feature maps.
@@ -83,7 +83,7 @@ class Evaluator:
     for line in found.report:
       print(line)
     train, test = (_masked(found, split) for split in (task.train, task.test))
-    # In float32, as it is exported; fine-tuning trains it so too.
+    # In float32, as it is exported; fine-tuning also trains it in float32.
     self._encoder = encoder = encoder.with_precision(network.FLOAT32)
     self._train = train
     self._dense = dense.Evaluator(
@@ -99,14 +99,14 @@ class Evaluator:
     params: network.Params,
     prefix: str = '',
   ) -> None:
-    """Evaluates an encoder, prints a table and completes `evaluation.json`.
+    """Evaluates an encoder, prints a table and adds to `evaluation.json`.
 
     Args:
       folder: The run folder.
-      round: The round after which the encoder is as it is.
-      name: Of the encoder, in the table.
-      params: Of the encoder, with its population statistics if it has any.
-      prefix: What the names of the numbers begin with in `evaluation.json`.
+      round: The round after which the encoder was saved.
+      name: Name of the encoder in the table.
+      params: Parameters of the encoder, with its population statistics if it has any.
+      prefix: Prefix of the numbers' names in `evaluation.json`.
     """
     with stages.telling():
       found = self._all(name, params)
@@ -115,7 +115,7 @@ class Evaluator:
       print(f'{folder} has been evaluated at a later round: evaluation.json stays')
 
   def _all(self, name: str, params: network.Params) -> dict[str, results.Numbers]:
-    """Returns the numbers of the encoder, and of baselines where they are wanted."""
+    """Returns the numbers of the encoder, and of baselines if these are wanted."""
     found: dict[str, results.Numbers] = {}
     if evaluation.BASELINES.value:
       initial = population.build_complete(self._encoder)(
@@ -153,8 +153,8 @@ def table(found: Mapping[str, results.Numbers]) -> str:
     found: Numbers by the name of the encoder.
 
   Returns:
-    For each method and share of the masks a row per encoder, and one of what does not
-    look at the image.
+    For each method and share of the masks a row per encoder, and one for a prediction
+    that does not look at the image.
   """
   first = next(iter(found.values()))
   shares = [name.removeprefix('masks/') for name in first if name.startswith('masks/')]

@@ -1,4 +1,4 @@
-"""The figure of a partition: a bar for each client, stacked of the labels it has."""
+"""The figure of a partition: for each client a bar of its labels, stacked."""
 
 from collections.abc import Sequence
 import os
@@ -14,7 +14,7 @@ import numpy as np
 from tff_ssl.partition import describe
 from tff_ssl.reporting import look
 
-# Paul Tol's "muted" and a dark grey: told apart by the colour-blind too.
+# Paul Tol's "muted" and a dark grey, which the colour-blind can tell apart too.
 _FEW = (
   '#332288',
   '#88ccee',
@@ -27,11 +27,11 @@ _FEW = (
   '#aa4499',
   '#555555',
 )
-# Of more classes than colours: neighbours look similar, but light to dark is in order.
+# For more classes than colours: neighbours look similar, but are ordered by lightness.
 _MANY = 'viridis'
 _UNLABELLED = '#d9d9d9'
 _INCHES_HIGH = 4.4
-# From a page's width for few clients to a screen's for many.
+# From the width of a page for few clients to the width of a screen for many.
 _INCHES_WIDE = (6.4, 12.8)
 _INCHES_PER_CLIENT = 0.12
 _NAMED_CLIENTS = 8
@@ -47,7 +47,7 @@ def write(
   max_clients: int,
   path: str | os.PathLike[str],
 ) -> None:
-  """Draws a partition into a PNG file, made or replaced; see `draw`."""
+  """Draws a partition into a PNG file, which is created or replaced; see `draw`."""
   look.save(draw(report, label_names, title, max_clients), path)
 
 
@@ -62,12 +62,12 @@ def draw(
   Args:
     report: Sizes and label histograms of the clients.
     label_names: Names of the classes.
-    title: Stands above the figure.
-    max_clients: Bars that are drawn at most, of the first clients.
+    title: The title above the figure.
+    max_clients: Most bars to draw, of the first clients.
 
   Returns:
-    The figure: for each class a bar container of the clients' examples of it, one on
-    the other, and at the top one of unlabelled examples where there are any.
+    The figure: for each class a bar container of the clients' examples, stacked, and at
+    the top one of unlabelled examples if there are any.
   """
   count = min(report.clients, max_clients)
   least, most = _INCHES_WIDE
@@ -90,7 +90,7 @@ def draw(
     _legend(plot)
   else:
     _color_bar(figure, plot, label_names, colors)
-    # The scale is of the classes alone.
+    # The scale shows only the classes.
     note += '; grey: unlabelled' if np.any(unlabelled) else ''
   look.title(
     figure,
@@ -112,8 +112,9 @@ def _colors(num_classes: int) -> list[str]:
 def _stack(
   plot: axes_lib.Axes, layers: Sequence[tuple[str, np.ndarray, str]], count: int
 ) -> None:
-  """Draws the bars, from the first class upwards."""
-  # Lines would hide the thin parts of many classes, and the thin bars of many clients.
+  """Draws the bars, starting with the first class at the bottom."""
+  # Lines would hide thin parts if there are many classes, and thin bars if there are
+  # many clients.
   few = count <= _SEPARATED_CLIENTS and len(layers) <= len(_FEW) + 1
   line_width = 0.4 if few else 0
   bottom = np.zeros(count, np.int64)
@@ -148,7 +149,7 @@ def _label(plot: axes_lib.Axes, client_ids: Sequence[str]) -> None:
 
 
 def _legend(plot: axes_lib.Axes) -> None:
-  # Read downwards as the bars are.
+  # In the order of the bars from top to bottom.
   plot.legend(
     reverse=True,
     loc='upper left',
@@ -165,7 +166,7 @@ def _color_bar(
   label_names: Sequence[str],
   colors: Sequence[str],
 ) -> None:
-  """Draws the classes' colours as a scale, with some of their names."""
+  """Draws the classes' colours as a scale, with some of the names."""
   edges = np.arange(len(colors) + 1) - 0.5
   mappable = cm.ScalarMappable(
     colors_lib.BoundaryNorm(edges, len(colors)), colors_lib.ListedColormap(colors)

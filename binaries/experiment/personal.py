@@ -1,12 +1,12 @@
-"""Clients' personal encoders in a run: their evaluation and their export.
+"""Clients' personal encoders in a run: evaluation and export.
 
-While a run lasts they are evaluated by kNN, after its last round also by what
-`--personal_methods` names. The same command, on a run that has finished, evaluates by
-other methods and exports other clients. In a program where the flags are empty by
-default, nothing is done unless one of them asks.
+During a run they are evaluated by kNN, and after its last round also by the methods of
+`--personal_methods`. On a finished run, the same command evaluates by further methods
+and exports further clients. In a program where these flags are empty by default,
+nothing is done unless one of them is given.
 
-`clients.csv` gets a row for each client at each evaluation, with its accuracies by the
-names of `evaluation.personal`; `binaries.compare` draws them.
+Each evaluation adds a row for each client to `clients.csv`, with its accuracies under
+the names of `evaluation.personal`; `binaries.compare` draws them.
 """
 
 import collections
@@ -37,8 +37,8 @@ from tff_ssl.runtime import table as csv_lib
 
 _ACCURACY = '/accuracy'
 _TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
-# Streams of a run's seed: for dealing test examples to clients, for choosing clients to
-# evaluate, and for giving test examples sources.
+# Streams of a run's seed: for dealing test examples to clients, for choosing the
+# clients to evaluate, and for assigning sources to test examples.
 _DEALING, _CHOOSING, _MATCHING = 2, 3, 4
 
 
@@ -51,18 +51,18 @@ class Parts(NamedTuple):
 
 
 class Personal:
-  """The personal encoders of a run; without any label they are exported alone."""
+  """The personal encoders of a run; without any label they are only exported."""
 
   def __init__(self, parts: Parts, model: personal_models.PersonalModel):
-    """Deals the test examples; encodes nothing yet.
+    """Deals the test examples; does not encode yet.
 
     Args:
-      parts: Of the run.
-      model: Its clients' models.
+      parts: Parts of the run.
+      model: The models of its clients.
 
     Raises:
-      ValueError: If a client to export is none of the run's, or has a name that no
-        folder can have.
+      ValueError: If a client to export is not in the run, or its name cannot be the
+        name of a folder.
     """
     for client_id in own_encoders.EXPORT.value:
       if client_id not in parts.partition:
@@ -76,7 +76,7 @@ class Personal:
     self._evaluation = self._build_evaluation() if parts.task.has_labels else None
 
   def _build_evaluation(self) -> personal.PersonalEvaluation:
-    """Deals the test examples; encodes nothing yet."""
+    """Deals the test examples; does not encode yet."""
     task, held = self._parts.task, self._parts.partition
     labelled = np.flatnonzero(task.test.label >= 0)
     dealt = self.deal(task.test.label[labelled], task.test.case[labelled])
@@ -96,11 +96,11 @@ class Personal:
     )
 
   def deal(self, labels: np.ndarray, cases: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Deals test examples as the training examples were dealt (`scores.Deal`).
+    """Deals test examples like the training examples (`scores.Deal`).
 
     Args:
-      labels: int [n], of the test examples.
-      cases: Not used: images are dealt, one by one.
+      labels: int [n], labels of the test examples.
+      cases: Not used: images are dealt one by one.
     """
     del cases
     return matching.deal_matching(
@@ -113,7 +113,7 @@ class Personal:
   def _sources(
     self, source: np.ndarray | None, tested: clients.Partition
   ) -> np.ndarray | None:
-    """Returns the source of each test example, if training examples have one."""
+    """Returns the source of each test example, if the training examples have one."""
     if source is None:
       return None
     rng = np.random.default_rng([common.SEED.value, _MATCHING])
@@ -128,21 +128,21 @@ class Personal:
     """Evaluates all clients' encoders by kNN.
 
     Args:
-      folder: Of the run.
-      weights: Of the global model.
-      round: That they are of.
+      folder: The run folder.
+      weights: Weights of the global model.
+      round: Their round.
     """
     return self._evaluate(folder, weights, round, personal.KNN)
 
   def finish(
     self, folder: run_folder.RunFolder, weights: base.Params, name: str, rounds: int
   ) -> None:
-    """Evaluates by the methods not done before, prints a table, and exports encoders.
+    """Evaluates by the remaining methods, prints a table, and exports encoders.
 
     Args:
-      folder: Of the run.
-      weights: Of the global model, after the last round.
-      name: Of the algorithm.
+      folder: The run folder.
+      weights: Weights of the global model after the last round.
+      name: Name of the algorithm.
       rounds: Number of the last round.
     """
     if self._evaluation is not None:
@@ -203,7 +203,7 @@ class Personal:
 
 
 def _some(tested: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-  """Draws as many clients as the flag says, of those that have test examples."""
+  """Draws as many of the clients with test examples as the flag says."""
   having = [client_id for client_id, own in tested.items() if len(own)]
   if own_encoders.CLIENTS.value is None or own_encoders.CLIENTS.value >= len(having):
     return tested
@@ -217,13 +217,13 @@ def write(
 ) -> results.Numbers:
   """Writes the accuracies of clients to `clients.csv`.
 
-  What it holds of the same round, by other methods, stays; what it holds of later ones
-  is of a run that was killed, and goes.
+  Rows of the same round by other methods remain. Rows of later rounds are from a run
+  that was killed, and are removed.
 
   Args:
-    folder: Of the run.
+    folder: The run folder.
     round: The round whose encoders were evaluated.
-    accuracies: Of the clients.
+    accuracies: Accuracies of the clients.
 
   Returns:
     Their mean and spread, by name.
@@ -246,7 +246,7 @@ def table(numbers: results.Numbers) -> str:
   """Lays out personal accuracies: a row for each method and share of the labels.
 
   Args:
-    numbers: Of a run, with those of the global encoder as `fairness/...`.
+    numbers: Numbers of a run, with the global encoder's as `fairness/...`.
   """
   rows = []
   for name, value in numbers.items():
@@ -270,10 +270,10 @@ def table(numbers: results.Numbers) -> str:
 
 
 def has(numbers: results.Numbers, method: str) -> bool:
-  """Returns whether the numbers of a run have those of a method.
+  """Returns whether a method is among the numbers of a run.
 
   Args:
-    numbers: Of the run.
+    numbers: Numbers of the run.
     method: One of `personal.METHODS`.
   """
   prefix = f'personal/{personal.prefix(method)}/'

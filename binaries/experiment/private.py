@@ -1,4 +1,4 @@
-"""Privacy of a run: its cohorts, its rounds with a ledger, its encoder's card."""
+"""Privacy of a run: its cohorts, rounds with a ledger, and the encoder's card."""
 
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from tff_ssl.runtime import loop
 from tff_ssl.runtime import private_rounds
 from tff_ssl.runtime import sampling
 
-# docs/privacy.md says the same with reasons.
+# docs/privacy.md says the same, with reasons.
 _PROTECTED = (
   'encoder.keras, and in metrics.csv what is made of noised sums: loss, encodings, '
   'clip norms'
@@ -53,12 +53,12 @@ _SAMPLING = {
 def build_cohorts(
   client_ids: Sequence[str], clients_per_round: int, seed: int
 ) -> Callable[[int], list[str]]:
-  """Builds what draws the cohort of each round.
+  """Builds the function that draws the cohort of each round.
 
   Args:
     client_ids: All clients.
-    clients_per_round: Of a cohort, or in the mean.
-    seed: Of the draws.
+    clients_per_round: Size of a cohort, exactly or on average.
+    seed: Seed of the draws.
   """
   if privacy.is_poisson():
     return sampling.PoissonCohorts(client_ids, clients_per_round, seed)
@@ -74,18 +74,18 @@ def counted(
   clip_norms: Mapping[str, object],
   of_releases: Collection[str] = (),
 ) -> Any:
-  """Returns what the round loop runs: for a private run, rounds with a ledger.
+  """Returns what the round loop runs: in a private run, rounds with a ledger.
 
   Args:
-    process: What it runs for any other run.
-    graph: What the process was built of; None of a centralized one.
-    population: All clients.
-    clip_norms: Those of the aggregation, by name.
-    of_releases: As of `private_rounds.PrivateRounds`.
+    process: What the loop runs in any other run.
+    graph: What the process was built from; None if it is centralized.
+    population: Number of all clients.
+    clip_norms: Clip norms of the aggregation, by name.
+    of_releases: See `private_rounds.PrivateRounds`.
 
   Raises:
     ValueError: If the flags do not fit what a round releases, or the budget is too
-      small for one.
+      small for one round.
   """
   if not privacy.is_private() or graph is None:
     return process
@@ -133,7 +133,7 @@ def counted(
 
 
 def _participations(terms: accounting.Terms, rounds: int) -> str:
-  """Returns in how many rounds a client is at most, where passes bound that."""
+  """Says in how many rounds a client can be, if passes bound the number."""
   if terms.sampling != accounting.PASSES:
     return ''
   return f', in {terms.counted_once(rounds)} of which a client is at most'
@@ -164,11 +164,11 @@ def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
 
 
 def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, object]:
-  """Returns what an encoder's card says of privacy; of a plain run nothing.
+  """Returns what an encoder's card says about privacy; nothing for a plain run.
 
   Args:
     algorithm: What the round loop ran.
-    clip_norms: Those of the aggregation, by name.
+    clip_norms: Clip norms of the aggregation, by name.
   """
   if privacy.is_secure():
     return {
@@ -215,7 +215,7 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
 
 
 def _counted(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
-  """Returns in how many releases a client can be, where that is not all."""
+  """Returns in how many releases a client can be, if not in all."""
   if algorithm.terms.sampling != accounting.PASSES:
     return {}
   return {'participations': algorithm.counted}
@@ -225,14 +225,14 @@ def _counted(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
 def keeping_what_is_paid_for(
   keep: Callable[[Any, int], None], path: str
 ) -> Iterator[None]:
-  """Saves the encoder of the last round where the budget ends a run.
+  """Saves the encoder of the last round if the budget ends a run.
 
   Args:
-    keep: (state, round) saves it.
-    path: Of the run folder.
+    keep: Saves it, given (state, round).
+    path: Path of the run folder.
 
   Raises:
-    ValueError: Says that the budget is spent, in place of the run's error.
+    ValueError: In place of the run's error; says that the budget is spent.
   """
   try:
     yield

@@ -1,9 +1,9 @@
 """The results of a run: encoder, projection, `evaluation.json`, table on the terminal.
 
-`evaluation.json` holds `round` and the numbers of the run's encoder, by the names of
-`evaluation.suite`, of two modalities also under `right/...` and `retrieval/...`, on
-another task than the run's under `transfer/TASK/...`; those of the baselines come after
-them under `random_encoder/...` and `supervised_from_scratch/...`.
+`evaluation.json` holds `round` and the numbers of the run's encoder, under the names of
+`evaluation.suite`. With two modalities there are also `right/...` and `retrieval/...`.
+Numbers on a task other than the run's are under `transfer/TASK/...`. The baselines
+follow, under `random_encoder/...` and `supervised_from_scratch/...`.
 """
 
 import collections
@@ -23,18 +23,18 @@ from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_folder
 
-# Where every algorithm has its encoder in its state.
+# Where every algorithm's state has the encoder.
 TRAINABLE = algorithms.TRAINABLE
 ENCODER = algorithms.ENCODER
 RANDOM = 'random encoder'
 SCRATCH = 'supervised from scratch'
 
-# What the names of numbers of two modalities begin with.
+# Prefixes of the numbers of two modalities.
 RIGHT, RETRIEVAL = 'right/', 'retrieval/'
-# Of projections without their mean and scale; behind `RETRIEVAL`.
+# Prefix, after `RETRIEVAL`, for projections without their mean and scale.
 STANDARDISED = 'standardised/'
 
-# Numbers by name, of one encoder.
+# The numbers of one encoder, by name.
 Numbers = collections.OrderedDict[str, float]
 
 _FILE = 'evaluation.json'
@@ -69,9 +69,9 @@ def save_encoder(
     task: What the encoder was trained on.
     encoder: The network.
     params: Its parameters.
-    algorithm: What trained it.
-    rounds: For how long.
-    promised: What the card says besides, by name: of privacy.
+    algorithm: The algorithm that trained it.
+    rounds: Number of rounds it was trained for.
+    promised: More entries of the card, by name: about privacy.
   """
   model = encoder.to_keras(params)
   own = card(task, encoder, algorithm, rounds)
@@ -93,7 +93,7 @@ def save_encoder(
 def card(
   task: task_lib.Task, encoder: network.Network, algorithm: str, rounds: int
 ) -> collections.OrderedDict[str, object]:
-  """Returns what the card of an encoder says; the arguments are `save_encoder`'s."""
+  """Returns an encoder's card; the arguments are those of `save_encoder`."""
   shape = ', '.join(map(str, encoder.input_shape))
   units = 'pixels in [0, 1]'
   if len(encoder.input_shape) == 1:
@@ -124,7 +124,7 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
 
   Args:
     results: Numbers by the name of the encoder.
-    balanced: Whether balanced accuracy is shown, in rows of its own.
+    balanced: Whether balanced accuracy is also shown, in separate rows.
 
   Returns:
     For each share of the labels a row per encoder, with a column per method.
@@ -155,7 +155,7 @@ def of_right_tower(results: Mapping[str, Numbers]) -> dict[str, Numbers]:
     results: Numbers by the name of the encoder.
 
   Returns:
-    Numbers by the name of the encoder, named as those of the left tower are.
+    Numbers by the name of the encoder, named like those of the left tower.
   """
   found = {
     encoder: collections.OrderedDict(
@@ -169,15 +169,15 @@ def of_right_tower(results: Mapping[str, Numbers]) -> dict[str, Numbers]:
 
 
 def has_retrieval(numbers: Numbers) -> bool:
-  """Returns whether recall of retrieval is among the numbers."""
+  """Returns whether the numbers include recall of retrieval."""
   return RETRIEVAL + retrieval.PAIRS in numbers
 
 
 def retrieval_table(numbers: Numbers) -> str:
-  """Lays out recall at k of retrieval both ways, and that of chance.
+  """Lays out recall at k of retrieval both ways, and the recall of chance.
 
   Args:
-    numbers: Of a model of two modalities.
+    numbers: Numbers of a model of two modalities.
   """
   pairs = numbers[RETRIEVAL + retrieval.PAIRS]
   title = f'retrieval among {pairs:,.0f} pairs'
@@ -198,10 +198,10 @@ def retrieval_table(numbers: Numbers) -> str:
 
 
 def zero_shot(numbers: Numbers) -> str | None:
-  """Returns a line on classification by descriptions of classes, if there are any.
+  """Returns a line on classification by class descriptions, if there are any.
 
   Args:
-    numbers: Of a model of two modalities.
+    numbers: Numbers of a model of two modalities.
   """
   if f'{RETRIEVAL}{retrieval.ZERO_SHOT}accuracy' not in numbers:
     return None
@@ -216,11 +216,11 @@ def zero_shot(numbers: Numbers) -> str | None:
 
 
 def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
-  """Returns a line on the classifier that was trained with an encoder, if one was.
+  """Returns a line on the classifier trained with an encoder, if there was one.
 
   Args:
-    numbers: Of the encoder.
-    balanced: Whether balanced accuracy is told as well.
+    numbers: Numbers of the encoder.
+    balanced: Whether balanced accuracy is shown as well.
   """
   found = [
     f'{SCORES[score]} {numbers[name]:.1%}'
@@ -231,7 +231,7 @@ def own_classifier(numbers: Numbers, balanced: bool) -> str | None:
 
 
 def finetuning(results: Mapping[str, Numbers]) -> list[str]:
-  """Returns a line for each rate of fine-tuning that was chosen, if any was.
+  """Returns a line for each fine-tuning rate that was chosen, if any was.
 
   Args:
     results: Numbers by the name of the encoder.
@@ -255,7 +255,7 @@ def finetuning(results: Mapping[str, Numbers]) -> list[str]:
 
 
 def has_fairness(numbers: Numbers) -> bool:
-  """Returns whether fairness over clients is among the numbers."""
+  """Returns whether the numbers include fairness over clients."""
   return _CLIENTS in numbers
 
 
@@ -288,7 +288,7 @@ def fairness_table(results: Mapping[str, Numbers]) -> str:
 
 
 def _shares(results: Mapping[str, Numbers]) -> list[str]:
-  """Returns the shares of the labels in the order that they first appear."""
+  """Returns the shares of the labels in the order of their first appearance."""
   names = collections.OrderedDict.fromkeys(
     name for numbers in results.values() for name in numbers
   )
@@ -296,12 +296,12 @@ def _shares(results: Mapping[str, Numbers]) -> list[str]:
 
 
 def labels(share: str, numbers: Numbers) -> str:
-  """Returns how a table names a share of the labels: with their number."""
+  """Returns a table's name for a share of the labels, with the number of labels."""
   return f'{share} ({numbers[f"labels/{share}"]:,.0f})'
 
 
 def read(folder: str | os.PathLike[str], round: int) -> Numbers:
-  """Returns what `evaluation.json` holds of a round; nothing if it is of another.
+  """Returns what `evaluation.json` holds; nothing if it is of another round.
 
   Args:
     folder: The run folder.
@@ -320,19 +320,19 @@ def write(
 ) -> bool:
   """Adds evaluations to `evaluation.json`.
 
-  What the file holds of the same round stays unless it is evaluated again: methods can
-  be evaluated one by one. What it holds of an earlier round goes; if it is of a later
-  one, because the run went on, it stays as it is.
+  Numbers of the same round remain unless they are evaluated again, so that methods can
+  be evaluated one by one. Numbers of an earlier round are removed. If the file is of a
+  later round, because the run continued, it is left unchanged.
 
   Args:
     folder: The run folder.
     round: The round whose encoder was evaluated.
     encoder: The name of the run's encoder in `results`; others are baselines.
     results: Numbers by the name of the encoder.
-    prefix: What the names of the numbers begin with, after a baseline's name.
+    prefix: Prefix of the numbers' names, after a baseline's name.
 
   Returns:
-    Whether it was written.
+    Whether the file was written.
 
   Raises:
     ValueError: If the file cannot be read.

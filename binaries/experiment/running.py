@@ -1,4 +1,4 @@
-"""One run of one algorithm on one task: what all training binaries have in common."""
+"""One run of one algorithm on one task: the common part of all training binaries."""
 
 import collections
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,18 +49,18 @@ from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
 from tff_ssl.runtime import stateful_rounds
 
-# Share of the operations of training that the kNN during it takes.
+# Operations of the kNN during training, as a share of the training's own.
 _WATCHING = 0.02
 
 
 def check_flags(chosen: choice.Choice) -> None:
-  """Refuses what can be seen to be wrong without data.
+  """Refuses flags that are wrong, as far as that shows without data.
 
   Args:
-    chosen: What is run.
+    chosen: The method to run.
 
   Raises:
-    ValueError: If a flag is missing, out of range, or not that of the folder's run.
+    ValueError: If a flag is missing, out of range, or differs from the folder's run.
     OSError: If the folder cannot be made.
   """
   if not common.RUN_DIR.value:
@@ -84,18 +84,18 @@ class Prepared:
 
   Attributes:
     chosen: The method.
-    task: What it runs on.
-    partition: What the clients are, for `partition.csv`.
-    encoder: What is evaluated and left behind.
+    task: The task it runs on.
+    partition: Description of the clients, for `partition.csv`.
+    encoder: The network that is evaluated and saved.
     objective: What clients minimise, for the alarm.
     algorithm: What the round loop runs.
     cohort_fn: Round -> the data of `algorithm.next`.
-    evaluator: Evaluates.
-    evaluate: (state, round) -> named numbers, after `evaluate_every` rounds and at the
+    evaluator: Evaluates the encoder.
+    evaluate: (state, round) -> named numbers, every `evaluate_every` rounds and at the
       end; None: all methods of the flags.
-    evaluate_every: None: as the flags say.
-    own: Clients' own encoders, where they have any.
-    clip_norms: To which what clients send is clipped in a private run, by name.
+    evaluate_every: Rounds between evaluations; None: as the flags say.
+    own: Clients' own encoders, if they have any.
+    clip_norms: Norms to which a private run clips clients' values, by name.
   """
 
   chosen: choice.Choice
@@ -113,11 +113,11 @@ class Prepared:
 
   @property
   def name(self) -> str:
-    """Of the method, in tables and on the encoder's card."""
+    """Name of the method, in tables and on the encoder's card."""
     return self.chosen.title
 
   def weights(self, state: Any) -> network.Params:
-    """Returns the result's parameters, and what clients' own models need besides."""
+    """Returns the result's parameters, and what else clients' own models need."""
     found = self.algorithm.get_model_weights(state)
     of_clients = self.chosen.algorithm.of_clients
     own = {} if of_clients is None else of_clients(state)
@@ -125,17 +125,17 @@ class Prepared:
     return collections.OrderedDict(**found.trainable, **found.non_trainable, **own)
 
   def of_encoder(self, weights: network.Params) -> network.Params:
-    """Returns the parameters of the encoder that is evaluated and left behind."""
+    """Returns the parameters of the encoder that is evaluated and saved."""
     return network.select(weights, dual_encoder.encoder_prefix(self.encoder))
 
 
 def run(program: str) -> None:
-  """Runs the experiment that the flags name, or goes on with it.
+  """Runs the experiment that the flags name, or resumes it.
 
   Args:
-    program: Whose part of the table of methods is offered.
+    program: The program, whose part of the table of methods is offered.
   """
-  # All that the flags can have wrong comes to light before the run folder is made.
+  # All errors in the flags come to light before the run folder is made.
   chosen = choice.read(program)
   check_flags(chosen)
   execute(prepare(chosen))
@@ -177,7 +177,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   graph = getattr(process, 'graph', None)
 
   def take(client_ids: Collection[str]) -> Any:
-    # Of cohorts of random sizes one may be empty.
+    # If cohorts have random sizes, one may be empty.
     return clients.cohort(client_ids) if client_ids else clients.nobody()
 
   is_stateful = isinstance(process, processes.StatefulProcess)
@@ -195,7 +195,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
     task, data, partition, take if algorithm.federated else None, share
   )
   logits = objective.logits if isinstance(objective, base.Classifier) else None
-  # Positions of a deal are of cases where these are classified, not of images.
+  # If cases are classified, fairness deals positions of cases, not of images.
   deal = own.deal if own and not task.case_level else None
   return Prepared(
     chosen,
@@ -216,7 +216,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
 def _sent_of_encodings(
   algorithm: algorithms.Algorithm, objective: Any
 ) -> tuple[float | None, tuple[str, ...]]:
-  """Returns the bound of an example's share of statistics, and their metrics' names."""
+  """Returns the bound on an example's share of statistics, and their metrics' names."""
   if not algorithm.sends_encodings:
     return None, ()
   of_none = objective.no_statistics()
@@ -224,10 +224,10 @@ def _sent_of_encodings(
 
 
 def execute(prepared: Prepared) -> None:
-  """Runs what is prepared, or goes on with it, saves it, then evaluates it.
+  """Runs or resumes a prepared experiment, saves its encoder, then evaluates it.
 
   Args:
-    prepared: What is run.
+    prepared: The experiment.
   """
   path, rounds = common.RUN_DIR.value, common.ROUNDS.value
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
@@ -315,7 +315,7 @@ def execute(prepared: Prepared) -> None:
 
 
 def _build_watch(prepared: Prepared) -> tuple[loop.EvaluateFn | None, int]:
-  """Returns what scores the encoder by kNN in training, and the rounds between two."""
+  """Returns the kNN scoring during training, and the rounds between two scorings."""
   every = evaluation.KNN_EVERY.value
   watched = None if every == 0 else prepared.evaluator.watched()
   if watched is None:
@@ -335,23 +335,23 @@ def _build_watch(prepared: Prepared) -> tuple[loop.EvaluateFn | None, int]:
 
 
 def in_parts(process: Any) -> Any:
-  """Returns a process, or its rounds in parts where `--parts` asks for them.
+  """Returns a process, with its rounds in parts if `--parts` is given.
 
   Args:
-    process: A federated one.
+    process: A federated process.
   """
   parts = hosts.PARTS.value
   return process if parts is None else parted.in_parts(process, parts)
 
 
 def _batch_of_all(sizes: Sequence[int]) -> int:
-  """Returns the examples of a round of centralized training."""
-  # As many as the federated algorithms see in the mean.
+  """Returns the number of examples in a round of centralized training."""
+  # As many as the federated algorithms see on average.
   return max(1, round(common.cohort_size(len(sizes)) * float(np.mean(sizes))))
 
 
 def _build_alarms(objective: Any) -> list[alarm.Alarm]:
-  """Builds what watches the encodings, of objectives that can collapse."""
+  """Builds the alarms that watch the encodings, for objectives that can collapse."""
   if not isinstance(objective, base.Watched):
     return []
   return [alarm.CollapseAlarm(objective.collapsed_below)]
@@ -360,7 +360,7 @@ def _build_alarms(objective: Any) -> list[alarm.Alarm]:
 def _open_context(
   federated: bool, folder: run_folder.RunFolder
 ) -> contextlib.AbstractContextManager[context.Context | None]:
-  """Opens what executes TFF's computations; centralized training has none."""
+  """Opens the context for TFF's computations; centralized training needs none."""
   if not federated:
     return contextlib.nullcontext()
   return hosts.open_context(folder.worker_log)
@@ -373,14 +373,14 @@ def _build_cohorts(
   take: Callable[[Collection[str]], Any] | None,
   label_share: float | None,
 ) -> Callable[[int], Any]:
-  """Returns the data of each round; a function of the round and the seed alone.
+  """Returns the function from a round to its data, which depend only on round and seed.
 
   Args:
-    task: What is trained on.
-    data: What the clients hold.
-    partition: Who they are.
-    take: Client ids -> what the algorithm is given; None: batches drawn from all.
-    label_share: Share of the clients' labelled examples that batches are drawn from;
+    task: The task to train on.
+    data: The clients' data.
+    partition: The clients' positions in the data.
+    take: Client ids -> the input of the algorithm; None: batches drawn from all.
+    label_share: Share of the clients' labelled examples from which batches are drawn;
       None: all.
   """
   seed = common.SEED.value
@@ -390,7 +390,7 @@ def _build_cohorts(
     return lambda round: take(cohorts(round))
   pool = np.sort(np.concatenate(list(partition.values())))
   if label_share is not None:
-    # Of what the clients hold: an upper bound of theirs has seen nothing else.
+    # Only of the clients' examples: their upper bound must have seen nothing else.
     own = task.train.label[pool], label_share, seed
     pool = pool[labels.label_fraction(*own, groups=task.train.case[pool])]
   size = _batch_of_all([len(positions) for positions in partition.values()])

@@ -1,4 +1,4 @@
-"""Runs with labels at the server: data that are split in two, and their evaluation."""
+"""Runs with labels at the server: the split of the data in two, and evaluation."""
 
 import collections
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ _SCORES = ('accuracy', 'balanced_accuracy')
 
 
 def run() -> None:
-  """Runs the method that the flags name, or goes on with it."""
-  # All that the flags can have wrong comes to light before the run folder is made.
+  """Runs the method that the flags name, or resumes it."""
+  # All errors in the flags come to light before the run folder is made.
   chosen = choice.read('fedsup')
   running.check_flags(chosen)
   running.execute(prepare(chosen))
@@ -109,7 +109,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
 
 
 def _split(task: task_lib.Task) -> labels_at_server.Split:
-  """Gives the server its labels."""
+  """Splits off the server's labelled examples."""
   hospital = methods.SERVER_HOSPITAL.value
   if hospital is None:
     return labels_at_server.by_share(
@@ -136,7 +136,7 @@ def _build_cohorts(
 
 
 class _Cohorts:
-  """The data of each round, where clients are in no group."""
+  """The data of each round, if clients are in no group."""
 
   def __init__(self, clients: simulation.Clients, cohorts: sampling.Cohorts):
     self._clients = clients
@@ -148,10 +148,10 @@ class _Cohorts:
 
 
 class _Measure:
-  """The evaluation: classifiers of teacher and student often, all methods seldom.
+  """The evaluation: teacher's and student's classifiers often, all methods rarely.
 
   Attributes:
-    every: Rounds between calls; 0: at the end alone.
+    every: Rounds between calls; 0: only at the end.
   """
 
   def __init__(
@@ -170,7 +170,7 @@ class _Measure:
     self.every = math.gcd(methods.ACCURACY_EVERY.value, common.EVALUATE_EVERY.value)
 
   def __call__(self, state: Any, round: int) -> Mapping[str, float]:
-    """Returns named numbers of a state, in the TFF context that is open."""
+    """Returns named numbers of a state; runs in the open TFF context."""
     numbers: dict[str, float] = collections.OrderedDict()
     rounds = common.ROUNDS.value
     if loop.is_due(round, methods.ACCURACY_EVERY.value, rounds):

@@ -1,4 +1,4 @@
-"""What a run starts from: the weights of another run, or of an encoder file."""
+"""The start of a run: from weights of another run, or of an encoder file."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ _CHECKPOINTS = 'checkpoints'
 
 
 def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
-  """Checks the rounds of a run that goes on, and what a new one starts from.
+  """Checks the rounds of a resumed run, and the starting weights of a new one.
 
   Args:
     folder: The run folder; it need not exist.
-    chosen: What is run.
+    chosen: The method to run.
 
   Raises:
-    ValueError: The run cannot have more rounds, or there are no weights of the same
+    ValueError: If the run cannot have more rounds, or there are no weights of the same
       encoder to start from.
   """
   path = pathlib.Path(folder)
@@ -57,7 +57,7 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
     encoder_file.read(source)
     return
   stored = run_config.read(source)['flags']
-  # Names and shapes of parameters do not show all of these.
+  # The parameters' names and shapes do not show all of these.
   for flag in (common.ENCODER, common.WIDTH, common.STEM, common.NORM, common.PATCH):
     if flag.name in stored and stored[flag.name] != flag.value:
       raise ValueError(
@@ -68,15 +68,15 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
 
 
 def build(encoder: network.Network) -> Callable[[Any], Any] | None:
-  """Returns what puts the weights of --init_from into an initial state, if it is given.
+  """Returns a function that puts the weights of --init_from into an initial state.
 
-  A run that has begun does not need them again.
+  Returns None without the flag. A run that has begun does not need the weights again.
 
   Args:
-    encoder: Of the run.
+    encoder: The encoder of the run.
 
   Raises:
-    ValueError: If they are those of another network.
+    ValueError: If the weights belong to another network.
   """
   source = methods.INIT_FROM.value
   folder = pathlib.Path(common.RUN_DIR.value or '') / _CHECKPOINTS
@@ -103,7 +103,7 @@ def _is_encoder(source: str) -> bool:
 
 
 def _check_card(source: str, encoder: network.Network) -> None:
-  """Refuses the file of another network; shapes alone do not tell its norm."""
+  """Refuses the file of another network; shapes alone do not show its norm."""
   card = pathlib.Path(source).with_suffix('.json')
   own = json.loads(json.dumps(registry.describe(encoder)))
   if json.loads(card.read_text())[encoder_file.NETWORK] != own:
@@ -116,7 +116,7 @@ def _check_card(source: str, encoder: network.Network) -> None:
 def _read(
   source: str, encoder: network.Network, statistics: bool
 ) -> tuple[str, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
-  """Returns where weights are from, parameters, and statistics if they are wanted."""
+  """Returns the weights' source, the parameters, and the statistics if wanted."""
   if _is_encoder(source):
     found = keras_import.params(encoder, encoder_file.read(source))
     prefix = dual_encoder.encoder_prefix(encoder)
@@ -134,18 +134,19 @@ def take(
   found: Mapping[str, np.ndarray],
   encoder: network.Network,
 ) -> collections.OrderedDict[str, Any]:
-  """Returns a run's initial weights, with another run's where that has them too.
+  """Returns a run's initial weights, replaced by another run's where that has them.
 
-  A head is taken as a whole or not at all, and a sentence says which start afresh.
+  A head is taken completely or not at all. A printed sentence says which heads start
+  afresh.
 
   Args:
     source: The other run, for the messages.
     own: Name -> the initial value.
-    found: The other run's.
-    encoder: The network that must be there.
+    found: The other run's weights.
+    encoder: The network that they must include.
 
   Raises:
-    ValueError: If a weight of the encoder is missing there or has another shape.
+    ValueError: If a weight of the encoder is missing or has another shape.
   """
   prefix = f'{dual_encoder.encoder_prefix(encoder)}/'
   misfits = {
@@ -159,7 +160,7 @@ def take(
       raise ValueError(
         f'{source} does not fit: {name} is {there} there and must be {list(shape)}.'
       )
-  # What comes before the first '/' names a network.
+  # The part before the first '/' names a network.
   fresh = {name.partition('/')[0] for name in misfits}
   if fresh:
     print(f'not of {source}, and afresh: {", ".join(sorted(fresh))}', flush=True)

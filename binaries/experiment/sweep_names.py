@@ -1,4 +1,4 @@
-"""What a sweep's comparison calls its runs: the method, and the value that varies."""
+"""Names of runs in a sweep's comparison: the method, and the value that varies."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tff_ssl.reporting import sensitivity
 
 
 def short_names(found: Sequence[sweeping.Member]) -> dict[str, str]:
-  """Returns short names of methods: as few of their last parts as tell them apart."""
+  """Returns short names of methods: the fewest last parts that distinguish them."""
   names = [member.name for member in found]
   between = sweeping.SEPARATOR
   for parts in (1, 2):
@@ -20,11 +20,11 @@ def short_names(found: Sequence[sweeping.Member]) -> dict[str, str]:
 
 
 def label(wanted: Sequence[sweeping.Job], with_value: bool = False) -> groups_lib.Label:
-  """Returns what names the runs of a sweep: the method, and what varies.
+  """Returns the label of a sweep's runs: the method, and what varies.
 
   Args:
     wanted: From `jobs`.
-    with_value: Whether the value is told, as of groups, of which each has one.
+    with_value: Whether the label includes the value, as for groups that have one each.
   """
   short = short_names(list({job.member: None for job in wanted}))
   names = {}
@@ -39,11 +39,11 @@ def label(wanted: Sequence[sweeping.Job], with_value: bool = False) -> groups_li
 def axis(
   wanted: Sequence[sweeping.Job], variation: varying.Variation | None
 ) -> sensitivity.Axis | None:
-  """Returns what accuracies of a sweep are shown against, None if nothing varies.
+  """Returns the axis for a sweep's accuracies; None if nothing varies.
 
   Args:
     wanted: From `jobs`.
-    variation: What it was given.
+    variation: The variation that `jobs` was given.
   """
   if variation is None:
     return None

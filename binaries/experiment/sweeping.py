@@ -1,4 +1,4 @@
-"""A sweep: methods over seeds, and over values of a flag, each in a run of its own."""
+"""A sweep: methods over seeds, and over values of a flag, each in its own run."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
@@ -20,9 +20,9 @@ from binaries.methods import choice
 from binaries.methods import table
 from tff_ssl.reporting import groups
 
-# Between a program and a row's parts, as in fedavg_ssl:fedprox:byol.
+# Separates a program and a row's parts, as in fedavg_ssl:fedprox:byol.
 SEPARATOR = ':'
-# Flags of the problem and not of a method, whose defaults differ between programs.
+# Flags of the problem, not of a method, whose defaults differ between programs.
 _SAME_FOR_ALL = ('partition', 'clients_per_round', 'local_epochs', 'encoder_norm')
 # Flags that the sweep sets for each run.
 _SET_BY_SWEEP = (
@@ -33,16 +33,16 @@ _SET_BY_SWEEP = (
 )
 
 
-# Compared by identity: a program holds mappings, which have no hash.
+# Compared by identity, because a program holds mappings, which have no hash.
 @dataclasses.dataclass(frozen=True, eq=False)
 class Member:
   """A method of a sweep.
 
   Attributes:
-    name: As it was asked for; with it the folder of its runs is named.
-    program: That offers it.
-    row: Of the program's methods.
-    others: Programs that offer something of this name too.
+    name: The name on the command line, after which the folder of its runs is named.
+    program: The program that offers it.
+    row: Its row among the program's methods.
+    others: Other programs that offer something under this name.
   """
 
   name: str
@@ -62,7 +62,7 @@ class Member:
     return _file_name(self.name.replace(SEPARATOR, '-'))
 
   def describe(self) -> str:
-    """Returns what is run, as a command line says it, and what else there is."""
+    """Returns the method as a command line, and the other methods of its name."""
     text = f'{self.name} is binaries.{self.program.name} {" ".join(self.chooser_flags)}'
     if not self.others:
       return text
@@ -73,17 +73,17 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-  """A method with its seed, and the value of what varies.
+  """A method with a seed, and a value of what varies.
 
   Attributes:
     member: The method.
     seed: The seed.
-    point: Of what varies; None: nothing does.
-    what: What varies; empty where nothing does.
-    folder: Of the run; its output goes to a file of this name with `.log`.
-    flags: Of the run, besides those that follow from the other attributes.
-    rounds: That the run has in the end.
-    values: Of the flags that it uses, whether given or not.
+    point: The value of what varies; None: nothing varies.
+    what: What varies; empty if nothing does.
+    folder: The run folder; output goes to a file of this name with `.log`.
+    flags: Flags of the run, without those that follow from the other attributes.
+    rounds: Rounds of the run when it is complete.
+    values: Values of the flags that it uses, given or default.
   """
 
   member: Member
@@ -97,7 +97,7 @@ class Job:
 
   @property
   def log(self) -> pathlib.Path:
-    """The file of what the run says."""
+    """The file for the run's output."""
     return self.folder.with_name(f'{self.folder.name}.log')
 
   def __str__(self) -> str:
@@ -106,15 +106,15 @@ class Job:
 
 
 class Runner(side_by_side.Runner[Job]):
-  """Runs the jobs of a sweep, so many at a time."""
+  """Runs the jobs of a sweep, a limited number at a time."""
 
   def is_done(self, job: Job) -> bool:
-    """Returns whether a run has its rounds and their evaluation."""
+    """Returns whether a run has all its rounds and their evaluation."""
     run = complete.read(job.folder)
     return run is not None and run.flags['rounds'] == job.rounds
 
   def command(self, job: Job) -> list[str]:
-    """Returns what follows `python`."""
+    """Returns the arguments after `python`."""
     return [
       '-m',
       f'binaries.{job.member.program.name}',
@@ -125,7 +125,7 @@ class Runner(side_by_side.Runner[Job]):
     ]
 
   def missing(self, job: Job) -> str:
-    """Returns what a run did not leave."""
+    """Returns what a run failed to leave."""
     return f'{job.folder} has no evaluation after round {job.rounds}'
 
 
@@ -133,12 +133,13 @@ def members(names: Sequence[str]) -> list[Member]:
   """Returns the methods of a sweep.
 
   Args:
-    names: Of rows, objectives or algorithms of any program; where several have one, the
-      first is taken in which it is a row's own name, in the order of the table. A
-      program's is PROGRAM:NAME, and of a product PROGRAM:ALGORITHM:OBJECTIVE too.
+    names: Names of rows, objectives or algorithms of any program. If several programs
+      have a name, it means the first one, in the order of the table, in which it is a
+      row's own name. PROGRAM:NAME chooses a program; for a product, so does
+      PROGRAM:ALGORITHM:OBJECTIVE.
 
   Raises:
-    ValueError: If there are none, one is there twice, or no program has it.
+    ValueError: If there are no names, one appears twice, or no program has it.
   """
   if not names:
     raise ValueError('methods is not given; it must name methods, as in fedema,simclr.')
@@ -175,7 +176,7 @@ def _member(name: str) -> Member:
   if not candidates:
     every = dict.fromkeys(n for p in table.PROGRAMS.values() for n in _names(p))
     raise ValueError(f'methods has {name!r}; allowed are {", ".join(every)}.')
-  # Stable: of two that are alike the first in the table.
+  # A stable sort: of two equal programs, the first in the table comes first.
   order = sorted(
     candidates, key=lambda program: name in table.PROGRAMS[program].aliases
   )
@@ -184,7 +185,7 @@ def _member(name: str) -> Member:
 
 
 def _rows(program: table.Program, parts: Sequence[str]) -> Iterator[str]:
-  """Yields the rows that have these parts, the others being the default's."""
+  """Yields the rows that have these parts, and the default's for all other parts."""
   given = [program.aliases.get(part, part) for part in parts]
   defaults = program.default.split()
   if len(given) == len(defaults):
@@ -200,7 +201,7 @@ def _rows(program: table.Program, parts: Sequence[str]) -> Iterator[str]:
 
 
 def _names(program: table.Program) -> list[str]:
-  """Returns what names a method of a program: its rows, or their parts."""
+  """Returns the names of a program's methods: its rows, or their parts."""
   parts = dict.fromkeys(part for row in program.methods for part in row.split())
   return [*parts, *program.aliases]
 
@@ -212,22 +213,22 @@ def jobs(
   own: Collection[str],
   variation: varying.Variation | None = None,
 ) -> tuple[list[Job], list[str]]:
-  """Returns the runs of a sweep, after a check of all that needs no data.
+  """Returns the runs of a sweep, after all checks that need no data.
 
   Args:
     found: The methods.
-    seeds: The seeds; all methods come with one before any with the next.
+    seeds: The seeds; all methods run with one seed before any runs with the next.
     out: The folder of the runs' folders.
-    own: Names of flags that are the sweep's own.
-    variation: Values of flags that each method goes through; None: there are none.
+    own: Names of the sweep's own flags.
+    variation: Values of flags that each method goes through; None: nothing varies.
 
   Returns:
-    The runs, and a sentence for each flag that not all methods use, or that has other
-    values by default where a comparison should have one.
+    The runs, and a sentence for each flag that not all methods use, or whose defaults
+    differ between methods although a comparison should have a single value.
 
   Raises:
-    ValueError: If a flag is one that no method uses, that the sweep sets itself, out of
-      range, or not that of the folder's run.
+    ValueError: If no method uses a flag, the sweep sets it itself, it is out of range,
+      or it differs from the folder's run.
   """
   given = [name for name in common.given() if name not in own]
   for name in given:
@@ -272,7 +273,7 @@ def _check_varied(
   given: Collection[str],
   variation: varying.Variation | None,
 ) -> tuple[str, ...]:
-  """Returns the flags that vary, each of which all methods must use."""
+  """Returns the flags that vary; all methods must use each of them."""
   if variation is None:
     return ()
   for flag in variation.flags:
@@ -287,7 +288,7 @@ def _check_varied(
 
 
 def _file_name(text: str) -> str:
-  """Returns a text as the name of a folder, on any system and in any shell."""
+  """Returns a text as a folder name that is valid on any system and in any shell."""
   return re.sub(r'[^\w.=,+-]', '-', text)
 
 
@@ -308,7 +309,7 @@ def _tell(unused: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
-  """Returns a sentence for each flag that makes a comparison unfair by its defaults."""
+  """Returns a sentence for each flag whose defaults make a comparison unfair."""
   found = []
   for flag in _SAME_FOR_ALL:
     by_value: dict[str, dict[str, None]] = {}
@@ -337,7 +338,7 @@ def _job(
   own = tuple(flags.FLAGS[name].serialize() for name in given if name not in unused)
   varied = point.values if point else {}
   with common.restored():
-    # The sweep's own are none of the run's.
+    # The sweep's own flags are not the run's.
     for name in set(common.given()) - set(given) | set(unused):
       flags.FLAGS[name].unparse()
     pairs = zip(member.program.choosers, member.row.split(), strict=True)
@@ -347,7 +348,7 @@ def _job(
     try:
       for name, text in varied.items():
         _set(name, text)
-      # What a run says of its flags is for its own log.
+      # What a run prints about its flags belongs in its own log.
       with contextlib.redirect_stdout(io.StringIO()):
         chosen = choice.read(member.program.name)
       running.check_flags(chosen)
@@ -361,7 +362,7 @@ def _job(
 
 
 def _set(name: str, text: str) -> None:
-  """Sets a flag as a command line would."""
+  """Sets a flag like a command line."""
   flag = flags.FLAGS[name]
   try:
     flag.value, flag.present = flag.parser.parse(text), 1
@@ -375,12 +376,12 @@ def run(
   start: side_by_side.Start | None = None,
   stream: TextIO | None = None,
 ) -> list[str]:
-  """Runs what is not done yet; returns a sentence for each that failed.
+  """Runs the unfinished jobs; returns a sentence for each that failed.
 
   Args:
     wanted: From `jobs`.
-    at_a_time: How many at a time.
+    at_a_time: Most jobs at a time.
     start: Starts a command; None: see `side_by_side.starting`.
-    stream: For the progress; None: stderr.
+    stream: Where progress is shown; None: stderr.
   """
   return Runner(at_a_time, start, stream).run(wanted)

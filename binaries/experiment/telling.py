@@ -1,4 +1,4 @@
-"""Tells the user of a run: warnings, and what is saved when a run fails."""
+"""Messages to the user of a run: warnings, and what is saved when a run fails."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
@@ -15,15 +15,15 @@ from tff_ssl.objectives import population
 from tff_ssl.runtime import failures
 from tff_ssl.runtime import run_folder
 
-# Fewer examples are too few for batch norm.
+# Fewer examples than this are too few for batch norm.
 _FEW = 8
-# What names of measurements of secure sums end with that count clipped clients.
+# Suffix of the measurements of secure sums that count clipped clients.
 _CLIPPED = 'er_clipped_count'
 
 
 @contextlib.contextmanager
 def after_training(path: str) -> Iterator[None]:
-  """Adds to an evaluation's error that the trained encoder is saved."""
+  """Adds to an error of the evaluation that the trained encoder is saved."""
   try:
     yield
   except Exception as error:
@@ -39,7 +39,7 @@ def after_training(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator[None]:
-  """Adds to a failure of the machine from which round the run goes on."""
+  """Adds to a failure of the machine the round from which the run resumes."""
   try:
     yield
   except failures.FailureError:
@@ -56,10 +56,10 @@ def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator
 
 
 def tell_of_whole_cohorts(clients: int) -> None:
-  """Says where a round has all clients because there are few.
+  """Prints that a round has all clients, if there are only few.
 
   Args:
-    clients: How many there are.
+    clients: Number of clients.
   """
   wanted = common.CLIENTS_PER_ROUND.value
   if common.PARTICIPATION.value is None and common.cohort_size(clients) < wanted:
@@ -72,12 +72,12 @@ def tell_of_whole_cohorts(clients: int) -> None:
 def warn_of_small_batches(
   chosen: choice.Choice, objective: Any, sizes: Sequence[int]
 ) -> None:
-  """Says on stderr if batch norm would normalise batches of few examples.
+  """Warns on stderr if batch norm would normalise batches of few examples.
 
   Args:
-    chosen: The method; of one whose clients have no local batches nothing is said.
+    chosen: The method; if its clients have no local batches, there is no warning.
     objective: What clients minimise.
-    sizes: Examples of each client.
+    sizes: Number of examples of each client.
   """
   if training.BATCH_SIZE.name not in chosen.method.flags():
     return
@@ -99,10 +99,10 @@ def warn_of_small_batches(
 
 
 def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
-  """Says on stderr if the clients of a whole run had nothing to learn from.
+  """Warns on stderr if the clients had nothing to learn from in the entire run.
 
   Args:
-    rows: Of metrics.csv.
+    rows: Rows of metrics.csv.
   """
   shares = [
     float(row[name])
@@ -121,10 +121,10 @@ def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def warn_of_clipped_values(rows: Sequence[Mapping[str, str]]) -> None:
-  """Says on stderr if clients' values were clipped by the bounds of secure sums.
+  """Warns on stderr if the bounds of secure sums clipped clients' values.
 
   Args:
-    rows: Of metrics.csv.
+    rows: Rows of metrics.csv.
   """
   clipped = [
     round

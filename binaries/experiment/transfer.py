@@ -1,4 +1,4 @@
-"""Transfer: the task, other than the run's own, that an encoder is evaluated on."""
+"""Transfer: a task other than the run's own, on which an encoder is evaluated."""
 
 import dataclasses
 
@@ -14,12 +14,12 @@ TASK = flags.DEFINE_enum(
   'transfer_task',
   None,
   registry.TASKS,
-  "Data set that the run's encoder is evaluated on, in place of its own.",
+  "Data set on which the run's encoder is evaluated, in place of its own.",
 )
 _DATA_DIR = paths.define(
-  'transfer_data_dir', None, 'Where its data are; as --data_dir.'
+  'transfer_data_dir', None, 'Where its data are; like --data_dir.'
 )
-_DOWNLOAD = flags.DEFINE_bool('transfer_download', True, 'For it, as --download.')
+_DOWNLOAD = flags.DEFINE_bool('transfer_download', True, 'Like --download, for it.')
 NAMES = ('transfer_task', 'transfer_data_dir', 'transfer_download')
 
 
@@ -34,18 +34,18 @@ def check() -> None:
 
 
 def prefix() -> str:
-  """Returns what the names of the numbers begin with; nothing without a transfer."""
+  """Returns the prefix of the numbers' names; it is empty without a transfer."""
   return f'transfer/{TASK.value}/' if TASK.value else ''
 
 
 def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
-  """Loads the task of the flags as an encoder takes it, and prints what it holds.
+  """Loads the flags' task in the shape an encoder takes, and prints what it holds.
 
   Args:
     image_shape: Height, width and channels of the encoder's images.
 
   Raises:
-    ValueError: If its images cannot be given this shape, or its data are missing.
+    ValueError: If its images cannot get this shape, or its data are missing.
   """
   height, width, _ = image_shape
   if height != width:
@@ -62,17 +62,17 @@ def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
 
 
 def fit(task: task_lib.Task, image_shape: tuple[int, int, int]) -> task_lib.Task:
-  """Returns a task with the images that an encoder takes.
+  """Returns a task with images of the shape that an encoder takes.
 
   Args:
     task: Any task.
     image_shape: Height, width and channels of the encoder's images.
 
   Returns:
-    The task itself, or with its one channel repeated, without a copy.
+    The task itself, or the task with its single channel repeated, without a copy.
 
   Raises:
-    ValueError: If the size differs, or channels do that cannot be repeated.
+    ValueError: If the size differs, or if channels differ and cannot be repeated.
   """
   if task.image_shape == image_shape:
     return task

@@ -1,10 +1,10 @@
 """Evaluates the two encoders of two modalities, and retrieval from one to the other.
 
-Numbers of the left encoder have the names that those of a single one have, those of the
-right one begin with `right/`. The method `retrieval` is of the projections, which the
-loss saw: it needs the projectors, and they are no part of `encoder.keras`. So it is
-measured of all parameters: of the server's state during a run and at its end, and in
-`binaries.evaluate` of the newest checkpoint.
+The left encoder's numbers have the same names as a single encoder's; the right
+encoder's begin with `right/`. The method `retrieval` uses the projections, which the
+loss saw. It needs the projectors, which are not part of `encoder.keras`. So it is
+computed from all parameters: from the server state during a run and at its end, and in
+`binaries.evaluate` from the newest checkpoint.
 """
 
 import collections
@@ -29,7 +29,7 @@ _LEFT, _RIGHT = dual_encoder.LEFT, dual_encoder.RIGHT
 
 
 class Evaluator(evaluating.Evaluator):
-  """Evaluates parameters of a model of two towers on one task; compiles once."""
+  """Evaluates parameters of a two-tower model on one task; compiles only once."""
 
   def __init__(
     self, task: task_lib.Task, model: dual_encoder.TwoTower, *args: Any, **kwargs: Any
@@ -37,23 +37,23 @@ class Evaluator(evaluating.Evaluator):
     """Reads the flags.
 
     Args:
-      task: Gives the labelled training and test examples.
-      model: Whose parameters are evaluated.
-      *args: As of `evaluating.Evaluator`, behind the encoder.
+      task: Provides the labelled training and test examples.
+      model: The model whose parameters are evaluated.
+      *args: Those of `evaluating.Evaluator` after the encoder.
       **kwargs: Likewise.
 
     Raises:
-      ValueError: If one split has labels and the other none, or a flag is out of range.
+      ValueError: If only one split has labels, or a flag is out of range.
     """
     super().__init__(task, model.left, *args, **kwargs)
     self._right = evaluating.Evaluator(task, model.right, *args, **kwargs)
     self._train = task.train
-    # What is tested, by what the names of its numbers begin with.
+    # The tested examples, by the prefix of their numbers' names.
     self._tested = {'': task.test}
     if task.validation is not None:
       self._tested[suite.VALIDATION] = task.validation
     self._case_level = task.case_level
-    # Of cases there are no descriptions.
+    # Cases have no descriptions.
     self._described = None if task.case_level else task.described
     self._num_classes = task.num_classes
     self._project = {
@@ -64,10 +64,10 @@ class Evaluator(evaluating.Evaluator):
     }
 
   def evaluate_model(self, params: network.Params) -> results.Numbers:
-    """Evaluates both encoders, and retrieval if the flags have it.
+    """Evaluates both encoders, and retrieval if the flags name it.
 
     Args:
-      params: All of the model's.
+      params: All parameters of the model.
     """
     numbers = super().evaluate_model(params)
     numbers.update(_of_right(self._right.evaluate_model(params)))
@@ -76,7 +76,7 @@ class Evaluator(evaluating.Evaluator):
     return numbers
 
   def baselines(self) -> tuple[results.Numbers, results.Numbers]:
-    """Evaluates both encoders as `evaluating.Evaluator.baselines` does one."""
+    """Evaluates both encoders like `evaluating.Evaluator.baselines` does one."""
     both = zip(super().baselines(), self._right.baselines(), strict=True)
     random, scratch = (
       collections.OrderedDict(**left, **_of_right(right)) for left, right in both
@@ -84,7 +84,7 @@ class Evaluator(evaluating.Evaluator):
     return random, scratch
 
   def _retrieve(self, params: network.Params) -> results.Numbers:
-    """Returns recall by cosines of projections, and of standardised ones."""
+    """Returns recall by cosines of projections, and of standardised projections."""
     known = self._encodings(params, 'training', self._train)
     named: results.Numbers = collections.OrderedDict()
     for start, examples in self._tested.items():
@@ -114,7 +114,7 @@ class Evaluator(evaluating.Evaluator):
     found: list[np.ndarray],
     known: list[np.ndarray],
   ) -> results.Numbers:
-    """Returns accuracies by the nearest described class; no label is learnt from."""
+    """Returns accuracies by the nearest described class, without using a label."""
     by = (_LEFT, _RIGHT).index(described.field)
     phrases = self._project[described.field](params, described.examples)
     labelled = labels >= 0
@@ -139,7 +139,7 @@ class Evaluator(evaluating.Evaluator):
   def _encodings(
     self, params: network.Params, name: str, examples: task_lib.Examples
   ) -> list[np.ndarray]:
-    """Returns both projections of the examples of a split, or of its cases."""
+    """Returns both projections of a split's examples, or of its cases."""
     return [
       encoded.encode_set(
         name,
@@ -159,13 +159,13 @@ def build_evaluator(
   *args: Any,
   **kwargs: Any,
 ) -> evaluating.Evaluator:
-  """Builds what evaluates a model: of two modalities, both of its encoders.
+  """Builds the evaluator of a model: of both encoders if there are two modalities.
 
   Args:
-    task: Gives the labelled training and test examples.
-    encoder: Whose parameters are evaluated; of two modalities, the left one.
-    model: Of the objective; where it is a `dual_encoder.TwoTower`, all is evaluated.
-    *args: As of `evaluating.Evaluator`, behind the encoder.
+    task: Provides the labelled training and test examples.
+    encoder: The encoder to evaluate; with two modalities, the left one.
+    model: The objective's model; if a `dual_encoder.TwoTower`, all of it is evaluated.
+    *args: Those of `evaluating.Evaluator` after the encoder.
     **kwargs: Likewise.
   """
   if isinstance(model, dual_encoder.TwoTower):
@@ -180,10 +180,10 @@ def _project(
 
 
 def _of_right(numbers: results.Numbers) -> results.Numbers:
-  """Returns the numbers with the names of the right tower's."""
+  """Returns the numbers under the right tower's names."""
   named: results.Numbers = collections.OrderedDict()
   for name, value in numbers.items():
-    # What is of a validation split begins with that.
+    # Names of a validation split's numbers begin with it.
     split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
     named[split + results.RIGHT + name.removeprefix(split)] = value
   return named

@@ -1,1 +1,1 @@
-"""Flags: what a program can be told, and how it starts."""
+"""Flags of the programs, and how a program starts."""

@@ -1,6 +1,6 @@
-"""What the binaries that train or evaluate share: the common flags.
+"""The flags that all binaries that train or evaluate have in common.
 
-Every binary builds frozen configurations from the same flags; no library sees one.
+Every binary builds frozen configurations from the same flags; no library sees a flag.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,14 +37,14 @@ CLASSIFY = flags.DEFINE_enum(
   'classify',
   None,
   manifest.CLASSIFIED,
-  'Of cases, what is classified: each image by itself, or the images of a case '
-  'together; by default cases where the manifest has the column case_id.',
+  'What is classified: each image by itself, or the images of a case together; by '
+  'default cases if the manifest has the column case_id.',
 )
 FOLDERS = flags.DEFINE_enum(
   'folders',
   None,
   folders.MEANINGS,
-  'Of the task folder, what each folder of images is; by default nothing (none).',
+  'For the task folder: what each folder of images is; by default nothing (none).',
 )
 DOWNLOAD = flags.DEFINE_bool(
   'download', True, 'Whether TFDS may download a data set that is not prepared.'
@@ -53,7 +53,7 @@ IMAGE_SIZE = flags.DEFINE_integer(
   'image_size', None, "Height and width of the images; by default the task's own."
 )
 ENCODER = flags.DEFINE_enum(
-  'encoder', 'resnet8', encoders.NAMES, 'Encoder; of tabular tasks mlp by default.'
+  'encoder', 'resnet8', encoders.NAMES, 'Encoder; for tabular tasks mlp by default.'
 )
 WIDTH = flags.DEFINE_float(
   'encoder_width', 1.0, "Factor on the encoder's channels or units."
@@ -65,20 +65,20 @@ NORM = flags.DEFINE_enum(
   'encoder_norm',
   'group',
   ('group', 'batch'),
-  'Norm of a ResNet or an MLP and its heads; group of a ResNet has weight '
+  'Norm of a ResNet or an MLP and its heads; in a ResNet, group comes with weight '
   'standardization.',
 )
 PATCH = flags.DEFINE_integer(
   'encoder_patch',
   None,
-  "Side of a ViT's patches in pixels; by default at most 16 of them a side.",
+  "Side of a ViT's patches in pixels; by default there are at most 16 on each side.",
   lower_bound=1,
 )
 PRECISION = flags.DEFINE_enum(
   'precision',
   network.FLOAT32,
   network.PRECISIONS,
-  "Of the encoder's maps in training; bfloat16 is for GPUs, and CPUs that gain by it.",
+  "Of the encoder's maps in training; bfloat16 is for GPUs, and CPUs that profit.",
 )
 PROJECTOR = flags.DEFINE_list(
   'projector', None, "Widths of the projector's layers; by default the algorithm's."
@@ -87,21 +87,21 @@ AUGMENTATION = flags.DEFINE_enum(
   'augmentation',
   'byol_no_blur',
   tuple(multiview.CONFIGS),
-  'How the views are made; of tabular tasks noise_mask by default.',
+  'How the views are made; for tabular tasks noise_mask by default.',
 )
 ROUNDS = flags.DEFINE_integer(
-  'rounds', None, 'Rounds; by default 100, of benchmark 10.', lower_bound=1
+  'rounds', None, 'Rounds; by default 100, in benchmark 10.', lower_bound=1
 )
 CLIENTS_PER_ROUND = flags.DEFINE_integer(
   'clients_per_round',
   None,
-  "Clients of a cohort; by default the program's, or all where there are fewer.",
+  "Clients in a cohort; by default the program's number, or all if there are fewer.",
   lower_bound=1,
 )
 PARTICIPATION = flags.DEFINE_float(
   'participation',
   None,
-  'Share p of all clients that is in a cohort, in place of --clients_per_round.',
+  'Share p of all clients that a cohort has, in place of --clients_per_round.',
 )
 EVALUATE_EVERY = flags.DEFINE_integer(
   'evaluate_every', 0, 'Rounds between evaluations; 0: only at the end.', lower_bound=0
@@ -109,8 +109,8 @@ EVALUATE_EVERY = flags.DEFINE_integer(
 PACKS = flags.DEFINE_integer(
   'packs',
   None,
-  'TFF values that the simulated clients of a round are packed into; by default one a '
-  'core, 0: each client is one.',
+  'Number of TFF values into which the simulated clients of a round are packed; by '
+  'default one per core; 0: one per client.',
   lower_bound=0,
 )
 CHECKPOINT_EVERY = flags.DEFINE_integer(
@@ -119,41 +119,41 @@ CHECKPOINT_EVERY = flags.DEFINE_integer(
 SEED = flags.DEFINE_integer(
   'seed',
   0,
-  'Of everything random: partition, weights, cohorts, views, label subsets.',
+  'Seed of everything random: partition, weights, cohorts, views, label subsets.',
   lower_bound=0,
   # Seeds are int64 in TensorFlow.
   upper_bound=2**63 - 1,
 )
 RUN_DIR = paths.define(
-  'run_dir', None, 'Folder of the run; the same command goes on where it stopped.'
+  'run_dir', None, 'Folder of the run; the same command resumes where it stopped.'
 )
 WORKER, IN_PROCESS, HOSTS = 'worker', 'in_process', 'hosts'
 RUNTIME = flags.DEFINE_enum(
   'runtime',
   IN_PROCESS,
   (IN_PROCESS, WORKER, HOSTS),
-  "What executes TFF's computations: this process, on the GPUs that TensorFlow sees, "
-  "else on the CPU; TFF's worker, a process of its own, here or at --worker_address, "
-  'with numbers that are others in their last digits; or workers on many hosts, at '
-  '--worker_addresses, of which any may die.',
+  "What executes TFF's computations: this process, on the GPUs that TensorFlow sees or "
+  "otherwise on the CPU; TFF's worker, a separate process here or at --worker_address, "
+  'whose numbers differ in their last digits; or workers on many hosts, at '
+  '--worker_addresses, any of which may die.',
 )
 WORKER_ADDRESS = flags.DEFINE_string(
   'worker_address',
   None,
-  'host:port of a TFF worker that runs elsewhere: --runtime=worker, without saying it.',
+  'host:port of a TFF worker that runs elsewhere; implies --runtime=worker.',
 )
 
-# Defaults where neither a program nor a method has another.
+# Defaults if neither a program nor a method has another.
 DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 
-# Flags that may change when a run is resumed: they do not change its numbers.
+# Flags that may change when a run is resumed, because they do not change its numbers.
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
-# Flags that the configuration of a run has only where they are given.
+# Flags that the configuration of a run includes only if they are given.
 WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'validation')
 
-# Flags that a program which reads a run never takes from it: paths, which must be given
-# again on the command line, and what it has no use for.
+# Flags that a program never takes from a run that it reads: paths, which must be given
+# again on the command line, and flags that it does not need.
 GIVEN_AGAIN = ('data_dir', 'partition_encoder')
 NOT_ADOPTED = (
   'alignment_run',
@@ -176,22 +176,22 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
 
   Args:
     main: Does the work; raises ValueError or OSError for bad input.
-    taken: Flags that --help lists; None: all of the modules that are imported.
+    taken: Flags that --help lists; None: all flags of the imported modules.
   """
   context.remove_default()
   program.run(main, taken)
 
 
 def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
-  """Refuses a flag that was given where it would do nothing.
+  """Refuses a flag that was given although it would do nothing.
 
   Args:
     name: The flag.
     chooser: The flag whose value decides whether `name` does something.
-    takers: The values of `chooser` with which it does.
+    takers: The values of `chooser` with which it does something.
 
   Raises:
-    ValueError: If `name` is on the command line and the value is none of these.
+    ValueError: If `name` is on the command line and `chooser` has no such value.
   """
   value = flags.FLAGS[chooser].value
   if flags.FLAGS[name].present and value not in takers:
@@ -201,7 +201,7 @@ def refuse_stray(name: str, chooser: str, takers: Collection[str]) -> None:
 
 
 def check_flags() -> None:
-  """Checks the common flags as far as it can be done without data.
+  """Checks the common flags as far as possible without data.
 
   Raises:
     ValueError: If one is malformed, or does nothing for the task.
@@ -225,29 +225,29 @@ def check_flags() -> None:
 
 
 def cohort_size(num_clients: int) -> int:
-  """Returns the size of a cohort, of so many clients in all."""
+  """Returns the size of a cohort, given the number of all clients."""
   if PARTICIPATION.value is not None:
     return max(1, round(PARTICIPATION.value * num_clients))
   wanted = CLIENTS_PER_ROUND.value
-  # Where nobody asked for more clients than there are, all of them are a cohort.
+  # Unless more clients than exist are asked for, a cohort then has all of them.
   given = flags.FLAGS[CLIENTS_PER_ROUND.name].present
   return wanted if given else min(wanted, num_clients)
 
 
 def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
-  """Sets the flags to those of a run, except where the command line gives one.
+  """Sets the flags to those of a run, except those on the command line.
 
-  A run folder may be a stranger's: no path and no address is taken from it.
+  A run folder may be a stranger's, so no path and no address is taken from it.
 
   Args:
-    stored: Value by name; names that this binary does not have are left out.
-    may_be_given: Flags that the command line may give another value.
+    stored: Value by name; names that this binary does not have are ignored.
+    may_be_given: Flags to which the command line may give another value.
 
   Raises:
-    ValueError: If another flag is given a value that is not the run's, or one of
-      `GIVEN_AGAIN`, which the run has, is not given, or the run's value is not one.
+    ValueError: If another flag's given value is not the run's, if a flag of
+      `GIVEN_AGAIN` that the run has is not given, or if a value of the run is invalid.
   """
-  # Ours alone: those of absl are no settings of a run.
+  # Only our own flags: those of absl are not settings of a run.
   for name in sorted(stored.keys() & flag_values().keys()):
     flag = flags.FLAGS[name]
     if name in GIVEN_AGAIN and stored[name] is not None and not flag.present:
@@ -271,13 +271,13 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
 
 
 def flag_values() -> dict[str, object]:
-  """Returns the value of every flag that a module of ours defines."""
+  """Returns the value of every flag that one of our modules defines."""
   names = sorted(name for own in program.flags_by_module().values() for name in own)
   return {name: flags.FLAGS[name].value for name in names}
 
 
 def given() -> list[str]:
-  """Returns the flags of ours that the command line gives."""
+  """Returns those of our flags that the command line gives."""
   return [name for name in flag_values() if flags.FLAGS[name].present]
 
 
@@ -285,7 +285,7 @@ def fill(values: Mapping[str, object]) -> None:
   """Sets flags that the command line does not give.
 
   Args:
-    values: Value by name; names that this program does not have are left out.
+    values: Value by name; names that this program does not have are ignored.
   """
   for name, value in values.items():
     if name in flags.FLAGS and not flags.FLAGS[name].present:
@@ -296,7 +296,7 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
   """Returns defaults of flags that follow from the task.
 
   Args:
-    known: Values that the program has where none is given, by name.
+    known: Values that the program has by default, by name.
   """
   values: dict[str, object] = {}
   if TASK.value in registry.TABLES:
@@ -306,7 +306,7 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
       TASK.value, DATA_DIR.value, CLASSIFY.value, FOLDERS.value
     )
   except (ValueError, OSError):
-    # Raised again when the data are read, after what is wrong with the flags.
+    # Raised again when the data are read, after the flags have been checked.
     return values
   partition = dealing.natural(outline, known.get(dealing.PARTITION.name))
   if partition is not None:
@@ -352,7 +352,7 @@ def build_partition(task: task_lib.Task) -> partition_lib.Partition:
 
 
 def build_encoder(task: task_lib.Task) -> network.Network:
-  """Builds the encoder of the field that the task has evaluated."""
+  """Builds the encoder of the field that the task evaluates."""
   return build_encoder_of_shape(task.shapes[task.field], task.field)
 
 
@@ -362,10 +362,10 @@ def build_encoder_of_shape(
   """Builds the encoder of a field of examples.
 
   Args:
-    shape: Of one example there: (height, width, channels) of images.
-    field: Its name.
+    shape: Shape of one example of the field: (height, width, channels) of images.
+    field: Name of the field.
   """
-  # Encoders without a stem or a norm refuse any value of it, defaults too.
+  # Encoders without a stem or a norm refuse any value for it, even the default.
   stem, norm = (
     flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
     for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))
@@ -378,7 +378,7 @@ def build_encoder_of_shape(
 def build_siamese(
   encoder: network.Network, default_projector: Sequence[int] = ()
 ) -> dual_encoder.Siamese:
-  """Builds the dual encoder of one image's two views."""
+  """Builds the dual encoder for two views of one image."""
   return dual_encoder.build_siamese(
     encoder, projector_widths(default_projector), multiview.by_name(AUGMENTATION.value)
   )

@@ -1,4 +1,4 @@
-"""How the training examples are dealt to clients: the flags, and what they build."""
+"""How training examples are dealt to clients: the flags, and what they build."""
 
 from absl import flags
 import numpy as np
@@ -25,10 +25,10 @@ PARTITION = flags.DEFINE_string(
   'classes:per_client=2,clients=5, quantity:alpha=0.5,clients=10, '
   'clusters:clients=5 (,whiten=true,balanced=true), rotation:clients=5, '
   'style:clients=5 (these three mixed: ,alpha=0.1 or ,beta=0.5), or client (or case): '
-  'each client of the data, or each case where they name none; by default this where '
-  'the task has either, iid:examples=4 where nothing is labelled, and '
-  'dirichlet:alpha=0,examples=4 elsewhere. Of ham10000 also hospital: where Dataverse '
-  'says that a photograph was taken.',
+  'each client of the data, or each case if they name no clients. By default client if '
+  'the task has clients or cases, iid:examples=4 if nothing is labelled, and otherwise '
+  'dirichlet:alpha=0,examples=4. For ham10000 also hospital: where a photograph was '
+  'taken, according to Dataverse.',
 )
 # The partition by a column of HAM10000's metadata, and the tasks that have these.
 HOSPITAL = 'hospital'
@@ -36,33 +36,33 @@ _WITH_HOSPITALS = ('ham10000', 'ham10000_records')
 ENCODER = paths.define(
   'partition_encoder',
   None,
-  'The encoder.keras of a run, with its encoder.json, whose features the partition '
-  'clusters.',
+  'The encoder.keras of a run, next to its encoder.json: the partition clusters its '
+  'features.',
 )
 
 MOST = flags.DEFINE_integer(
   'examples_per_client_at_most',
   None,
-  'Clients with more training examples keep so many of them, drawn; by default all.',
+  'Clients with more training examples keep this many, at random; by default all.',
   lower_bound=1,
 )
 VALIDATION = flags.DEFINE_float(
   'validation',
   None,
-  'Share of the training examples (cases, or clients where the data name them) that is '
-  'held out as a validation split, which no client holds, and evaluated besides the '
-  'test split; by default only the validation split of the data, where they have one.',
+  'Share of the training examples (cases, or clients if the data name them) to hold '
+  'out as a validation split. No client holds it, and it is evaluated in addition to '
+  'the test split. By default only the validation split of the data, if they have one.',
 )
-# Kinds of partitions that need labels, of those that programs have by default.
+# Kinds of partitions, among the programs' defaults, that need labels.
 _BY_LABEL = (shares.SharesConfig, skew.SkewConfig, classes.ClassesConfig)
-# Stream of the seed for which examples a client keeps, apart from the partition's.
+# Stream of the seed that draws a client's kept examples, separate from the partition's.
 _KEEPING = 1
 
 
 def text(task: task_lib.Task) -> str:
   """Returns the partition's specification: the flag, or the task's default."""
   if PARTITION.value == HOSPITAL:
-    # Those whom `holders` names.
+    # The holders that `holders` names.
     return 'case'
   if PARTITION.value:
     return PARTITION.value
@@ -76,16 +76,16 @@ def text(task: task_lib.Task) -> str:
 
 
 def natural(outline: registry.Outline, default: object) -> str | None:
-  """Returns the default partition where it follows from the data.
+  """Returns the default partition if it follows from the data.
 
   Args:
-    outline: Of the task.
-    default: Of the program; None: it has none.
+    outline: Outline of the task.
+    default: Default of the program; None: it has none.
 
   Returns:
-    'client' where the data name clients. Where nothing is labelled and the program's
-    default needs labels, 'case', or IID with as many clients. None: the program's
-    default stays.
+    'client' if the data name clients. If nothing is labelled and the program's default
+    needs labels: 'case', or IID with as many clients. None: the program's default
+    remains.
   """
   if outline.has_clients:
     return 'client'
@@ -98,7 +98,7 @@ def natural(outline: registry.Outline, default: object) -> str | None:
 
 
 def check() -> None:
-  """Checks the flags as far as it can be done without data.
+  """Checks the flags as far as possible without data.
 
   Raises:
     ValueError: If the specification is malformed, or the encoder is missing or would
@@ -124,7 +124,7 @@ def check() -> None:
 
 
 def needs_features() -> bool:
-  """Returns whether the partition of the flag is made of an encoder's features."""
+  """Returns whether the flag's partition is made from an encoder's features."""
   if PARTITION.value is None or PARTITION.value == HOSPITAL:
     return False
   return spec.needs_features(spec.parse(PARTITION.value))
@@ -136,11 +136,11 @@ def holders(
   """Returns who holds each example by nature, and their names in order.
 
   Args:
-    task: Of the run.
-    examples: Of one of its splits.
+    task: The task of the run.
+    examples: The examples of one of its splits.
 
   Raises:
-    ValueError: Hospitals are asked for, and the metadata do not tell them.
+    ValueError: If hospitals are asked for, but the metadata do not name them.
   """
   if PARTITION.value != HOSPITAL:
     return examples.holder, task.holder_names
@@ -150,7 +150,7 @@ def holders(
 
 
 def hold_out(task: task_lib.Task) -> task_lib.Task:
-  """Returns the task with the validation split that the flag asks for, if it does."""
+  """Returns the task with the validation split that the flag asks for, if any."""
   share = VALIDATION.value
   return task if share is None else validation.hold_out(task, share)
 
@@ -159,8 +159,8 @@ def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
   """Deals the training examples to clients.
 
   Args:
-    task: Gives the examples.
-    seed: Of every draw.
+    task: Provides the examples.
+    seed: Seed of every draw.
 
   Returns:
     The partition.
@@ -181,11 +181,11 @@ def build(task: task_lib.Task, seed: int) -> partition_lib.Partition:
 def build_client_data(
   task: task_lib.Task, partition: partition_lib.Partition, labelled: bool = False
 ) -> client_data.ArrayClientData:
-  """Returns what the clients hold: every field, and images as the partition gives them.
+  """Returns the clients' data: every field, with images changed by the partition.
 
   Args:
-    task: Gives the training examples.
-    partition: What `build` returned.
+    task: Provides the training examples.
+    partition: The result of `build`.
     labelled: Whether clients have the labels.
   """
   return client_data.ArrayClientData(
@@ -198,7 +198,7 @@ def build_client_data(
 
 def source_of(task: task_lib.Task) -> np.ndarray | None:
   """Returns the source of each training example; see `spec.source_of`."""
-  # By its name: `common`, which defines it, imports this module.
+  # Read by name: `common`, which defines it, imports this module.
   seed = flags.FLAGS['seed'].value
   return spec.source_of(text(task), len(task.train.label), seed)
 
@@ -209,16 +209,16 @@ def held(
   partition: partition_lib.Partition,
   source: np.ndarray | None,
 ) -> task_lib.Examples:
-  """Returns examples as the clients hold them: some partitions change their images.
+  """Returns examples as the clients hold them: some partitions change images.
 
   Args:
-    task: Of the run.
-    examples: Of one of its splits.
-    partition: Client id -> positions among them.
-    source: int [n], the source of each; None where `source_of` is.
+    task: The task of the run.
+    examples: The examples of one of its splits.
+    partition: Client id -> positions among the examples.
+    source: int [n], the source of each; None if `source_of` returns None.
 
   Raises:
-    ValueError: If the partition changes images, and there are none.
+    ValueError: If the partition changes images, but there are none.
   """
   if not spec.changes_images(text(task)):
     return examples

@@ -1,4 +1,4 @@
-"""Flags of how an encoder is evaluated."""
+"""Flags that say how an encoder is evaluated."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -14,17 +14,17 @@ from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import suite
 
-# Of two modalities: not a method of one encoder, and without labels.
+# For two modalities: not a method of a single encoder, and without labels.
 RETRIEVAL = 'retrieval'
 METHODS = flags.DEFINE_list(
   'evaluation_methods',
   None,
-  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; of two modalities '
-  f'also {RETRIEVAL}, in evaluate also {suite.FEDERATED_LINEAR} and, of images with '
-  f'masks, {" and ".join(dense.METHODS)}.',
+  f'How an encoder is evaluated: some of {", ".join(suite.METHODS)}; for two '
+  f'modalities also {RETRIEVAL}; in evaluate also {suite.FEDERATED_LINEAR} and, for '
+  f'images with masks, {" and ".join(dense.METHODS)}.',
 )
 FRACTIONS = flags.DEFINE_list(
-  'label_fractions', None, 'Shares of the training labels that classifiers have.'
+  'label_fractions', None, 'Shares of the training labels that classifiers get.'
 )
 SCRATCH_STEPS = flags.DEFINE_integer(
   'supervised_steps', 500, 'Steps of supervised training from scratch.', lower_bound=1
@@ -33,36 +33,36 @@ SCRATCH_STEPS = flags.DEFINE_integer(
 _KNN_K = flags.DEFINE_integer(
   'knn_k',
   20,
-  'Nearest training examples that vote in kNN; of fewer labels all do.',
+  'Nearest training examples that vote in kNN; all do if fewer are labelled.',
   lower_bound=1,
 )
 _FINETUNE_STEPS = flags.DEFINE_integer(
   'finetune_steps',
   100,
-  'Steps of the method finetune; the most of them, where the rate is chosen.',
+  'Steps of the method finetune; the most steps, if the rate is chosen.',
   lower_bound=1,
 )
 _FINETUNE_RATE = flags.DEFINE_float(
   'finetune_learning_rate',
   None,
-  'Initial rate of the method finetune; by default it is chosen on a fifth of the '
-  'training labels, of 0.001, 0.003 and 0.01, at the cost of four times the steps, or '
-  'of ten where labels are few.',
+  'Initial rate of the method finetune; by default it is chosen from 0.001, 0.003 and '
+  '0.01 on a fifth of the training labels, which costs four times the steps, or ten '
+  'times if labels are few.',
 )
 KNN_EVERY = flags.DEFINE_integer(
   'knn_every',
   None,
-  'Rounds between kNNs of a few examples, for curves (online_knn in metrics.csv); by '
-  'default as often as takes about 2 % of training, 0: never.',
+  'Rounds between kNN evaluations of a few examples, for curves (online_knn in '
+  'metrics.csv); by default as often as takes about 2 % of training; 0: never.',
   lower_bound=0,
 )
 BASELINES = flags.DEFINE_bool(
-  'baselines', False, 'Evaluate the random encoder and supervised training too.'
+  'baselines', False, 'Also evaluate the random encoder and supervised training.'
 )
 DEFAULTS = {'evaluation_methods': ['knn', 'logistic'], 'label_fractions': ['0.1']}
-# Flags that may change when a run is resumed: they do not change its numbers.
+# Flags that may change when a run is resumed, because they do not change its numbers.
 MAY_DIFFER = ('baselines', 'supervised_steps')
-# Flags of how an encoder that is there is evaluated.
+# Flags that say how an existing encoder is evaluated.
 OF_EVALUATION = (
   'evaluation_methods',
   'label_fractions',
@@ -76,7 +76,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
   """Checks the flags, without data.
 
   Args:
-    more_methods: Those that the binary has besides `suite.METHODS`.
+    more_methods: Methods that the binary has in addition to `suite.METHODS`.
 
   Raises:
     ValueError: If one is out of range, or does nothing.
@@ -108,7 +108,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
       raise ValueError(
         f'--{flag.name} is given, but --evaluation_methods has no finetune.'
       )
-  # Clients' own encoders are evaluated by kNN in any case.
+  # Clients' own encoders are always evaluated by kNN.
   by_knn = 'knn' in METHODS.value or own_encoders.is_asked_for()
   if flags.FLAGS[_KNN_K.name].present and not by_knn:
     raise ValueError('--knn_k is given, but --evaluation_methods has no knn.')
@@ -120,7 +120,7 @@ def check(more_methods: Sequence[str] = ()) -> None:
 
 
 def of_encoders() -> list[str]:
-  """Returns the methods that evaluate an encoder by itself, by classes."""
+  """Returns the methods that evaluate a single encoder by classes."""
   return [method for method in METHODS.value if method not in (RETRIEVAL, *of_masks())]
 
 
@@ -130,7 +130,7 @@ def of_masks() -> list[str]:
 
 
 def finetune_config() -> finetune.FinetuneConfig:
-  """Returns how the method finetune trains; the rate counts without a search."""
+  """Returns how the method finetune trains; its rate is used without a search."""
   config = finetune.FinetuneConfig(num_steps=_FINETUNE_STEPS.value)
   if _FINETUNE_RATE.value is None:
     return config
@@ -143,7 +143,7 @@ def knn_config() -> knn.KnnConfig:
 
 
 def finetune_choice() -> finetune_search.Search | None:
-  """Returns how the rate of finetune is chosen; None: it is given."""
+  """Returns how finetune's rate is chosen; None if it is given."""
   return finetune_search.Search() if _FINETUNE_RATE.value is None else None
 
 

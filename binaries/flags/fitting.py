@@ -1,4 +1,4 @@
-"""Checks that encoder and augmentation fit a task's examples: images, or numbers."""
+"""Checks that encoder and augmentation fit a task's examples: images or numbers."""
 
 from absl import flags
 
@@ -12,10 +12,10 @@ _OF_TABLES = ('mlp',)
 
 
 def check() -> None:
-  """Checks what the command line gives.
+  """Checks the encoder and augmentation that the command line gives.
 
   Raises:
-    ValueError: If one is given that the task's examples cannot go through.
+    ValueError: If one of them cannot process the task's examples.
   """
   is_table = common.TASK.value in registry.TABLES
   for flag, of_tables, every in (

@@ -1,8 +1,8 @@
-"""Flags of rounds that many hosts compute, each a part of the cohort.
+"""Flags of rounds that many hosts compute, each for a part of the cohort.
 
     python -m binaries.dcco --runtime=hosts --worker_addresses=localhost:7001,b:7001 ...
 
-On each host runs `python -m binaries.worker`; docs/hosts.md tells the whole.
+Each host runs `python -m binaries.worker`; docs/hosts.md explains everything.
 """
 
 import os
@@ -15,30 +15,30 @@ from binaries.flags import trust
 from tff_ssl.runtime import context
 from tff_ssl.runtime import hosts
 
-# Independent of the hosts, so that the numbers of a run are.
+# Independent of the hosts, so that a run's numbers are independent of them too.
 _DEFAULT_PARTS = 8
 
 ADDRESSES = flags.DEFINE_list(
-  'worker_addresses', None, 'host:port of each worker, of --runtime=hosts.'
+  'worker_addresses', None, 'host:port of each worker, for --runtime=hosts.'
 )
 PARTS = flags.DEFINE_integer(
   'parts',
   None,
-  'Parts that the clients of a round are computed in, several for each host; with '
-  f'--runtime=hosts {_DEFAULT_PARTS} by default, else the round as a whole. The '
-  'rounding of its numbers depends on it, and on neither runtime nor hosts.',
+  'Number of parts in which the clients of a round are computed, several for each '
+  f'host; with --runtime=hosts {_DEFAULT_PARTS} by default, otherwise the round is not '
+  'divided. Rounding of the numbers depends on it, but on neither runtime nor hosts.',
   lower_bound=1,
 )
 TIMEOUT = flags.DEFINE_float(
   'host_timeout',
   hosts.TIMEOUT,
-  'Seconds after which a host that does not answer is given up, and a run of which '
-  'none does. Hosts answer while they compute, for however long.',
+  'Seconds after which a host that does not answer is given up; if no host answers, so '
+  'is the run. Hosts answer while they compute, however long that takes.',
   lower_bound=1.0,
 )
-# Those that any algorithm with a worker takes.
+# Flags that any algorithm with a worker takes.
 NAMES = ('worker_addresses', 'host_timeout', 'i_trust_this_network')
-# They do not change the numbers of a run.
+# These flags do not change the numbers of a run.
 MAY_DIFFER = NAMES
 
 
@@ -68,10 +68,10 @@ def check() -> None:
 
 
 def open_context(log_path: pathlib.Path | None = None) -> context.Context:
-  """Opens what executes TFF's computations, as `--runtime` says.
+  """Opens the context that executes TFF's computations, as `--runtime` says.
 
   Args:
-    log_path: File for the output of a worker that is started; None: none.
+    log_path: File for the output of a worker that is started; None: no file.
   """
   if common.RUNTIME.value == common.HOSTS:
     return context.hosts(ADDRESSES.value, TIMEOUT.value, trust.TRUSTED.value)
@@ -82,7 +82,7 @@ def open_context(log_path: pathlib.Path | None = None) -> context.Context:
 
 
 def num_packs() -> int | None:
-  """Returns the TFF values of a round: by default one a core for each part."""
+  """Returns the number of a round's TFF values: by default one per core and part."""
   if PARTS.value is None or common.PACKS.value is not None:
     return common.PACKS.value
   return PARTS.value * len(os.sched_getaffinity(0))

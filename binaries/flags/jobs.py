@@ -1,30 +1,30 @@
-"""Flags of programs that run others: how many at a time, and by which seeds."""
+"""Flags of programs that run others: how many at a time, and with which seeds."""
 
 import os
 
 from absl import flags
 
 _JOBS = flags.DEFINE_integer(
-  'jobs', None, 'Runs at a time; by default one a core.', lower_bound=1
+  'jobs', None, 'Runs at a time; by default one per core.', lower_bound=1
 )
 _SEEDS = flags.DEFINE_list(
   'seeds',
   None,
-  'Of sweep: the seeds, as in 0,1,2, by default 0 alone. Of claims: how many, from 0; '
-  'a verdict needs those of the budget.',
+  'For sweep: the seeds, as in 0,1,2; by default only 0. For claims: how many, from 0; '
+  'a verdict needs as many as the budget has.',
 )
 
 
 def at_a_time() -> int:
-  """Returns how many runs there are at a time."""
+  """Returns the number of runs at a time."""
   return _JOBS.value or len(os.sched_getaffinity(0))
 
 
 def seeds() -> tuple[int, ...]:
-  """Returns the seeds that are named.
+  """Returns the seeds that the flag names.
 
   Raises:
-    ValueError: If they are no whole numbers, or one is there twice.
+    ValueError: If they are not whole numbers, or one appears twice.
   """
   given = ['0'] if _SEEDS.value is None else _SEEDS.value
   found = [int(text) if text.isdecimal() else -1 for text in given]
@@ -36,13 +36,13 @@ def seeds() -> tuple[int, ...]:
 
 
 def num_seeds(default: int) -> int:
-  """Returns how many seeds there are, where the flag is their number.
+  """Returns the number of seeds, for programs where the flag is that number.
 
   Args:
-    default: Where the flag is not given.
+    default: The number if the flag is not given.
 
   Raises:
-    ValueError: If it is no number from 1.
+    ValueError: If it is not a number from 1.
   """
   if _SEEDS.value is None:
     return default

@@ -1,9 +1,10 @@
 """Answers --help, and refuses wrong command lines, without importing TensorFlow.
 
-Its import takes seconds, and the table of methods needs it. So what `--help` says, and
-how values are parsed, is recorded beside this file in outlines/PROGRAM.json, which
-`make outlines` writes and a test compares with the flags. An old record does no harm:
-what it does not know, or cannot parse, is left to the flags themselves.
+Importing TensorFlow takes seconds, and the table of methods needs it. So the text of
+`--help`, and how values are parsed, are recorded next to this file in
+outlines/PROGRAM.json. `make outlines` writes the records, and a test compares them with
+the flags. An outdated record does no harm: what it does not know or cannot parse is
+left to the flags themselves.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +20,7 @@ from absl import flags
 
 from binaries.flags import parsing
 
-# Flags belong to the modules that call this one, not to it.
+# Flags belong to the modules that call this one, not to this one.
 flags.disclaim_key_flags()
 
 _HELP = ('--help', '-help', '--helpshort', '-helpshort', '-?')
@@ -37,7 +38,7 @@ def path_of(program: str) -> pathlib.Path:
   """Returns the file of a program's record.
 
   Args:
-    program: Its name, without its package.
+    program: Name of the program, without its package.
   """
   return _FOLDER / f'{program}.json'
 
@@ -48,13 +49,13 @@ def record(
   modules: Sequence[str],
   required: Mapping[str, str],
 ) -> dict[str, object]:
-  """Returns what is to be recorded of a program, as JSON values.
+  """Returns the record of a program, as JSON values.
 
   Args:
-    doc: Its docstring.
+    doc: Docstring of the program.
     shown: Its flags.
-    modules: That define them, in the order in which they are told.
-    required: What the flags that it needs name.
+    modules: The modules that define the flags, in the order in which they are listed.
+    required: For each flag that the program needs, what it names.
   """
   return {
     'help': help_text(doc, shown, modules).split('\n'),
@@ -64,13 +65,13 @@ def record(
 
 
 def help_text(doc: str, shown: flags.FlagValues, modules: Sequence[str]) -> str:
-  """Returns what --help says; see `record` for the arguments."""
+  """Returns the text of --help; see `record` for the arguments."""
   parts = [shown.module_help(module).strip('\n') for module in modules]
   return '\n\n'.join([doc.strip(), *parts])
 
 
 def _outlined(flag: 'flags.Flag[Any]') -> dict[str, object]:
-  """Returns how values of a flag are parsed; of what is not recorded, nothing."""
+  """Returns how values of a flag are parsed; nothing if that is not recorded."""
   kind = _KINDS.get(type(flag.parser))
   if kind is None:
     return {}
@@ -82,16 +83,17 @@ def _outlined(flag: 'flags.Flag[Any]') -> dict[str, object]:
 
 
 def look(program: str, arguments: Sequence[str]) -> None:
-  """Ends the process where a command line asks for help, or is clearly wrong.
+  """Ends the process if a command line asks for help, or is clearly wrong.
 
-  That is a malformed value, or a flag that the program needs and is not there.
+  It is clearly wrong if a value is malformed, or a flag that the program needs is
+  missing.
 
   Args:
-    program: Name of the program; of one that is not recorded nothing is known.
-    arguments: What follows it on the command line.
+    program: Name of the program; without a record, nothing is checked.
+    arguments: The command line after the program's name.
 
   Raises:
-    SystemExit: With 0 after the help, with 1 after what is wrong.
+    SystemExit: With 0 after the help, with 1 after an error message.
   """
   try:
     known = json.loads(path_of(program).read_text(encoding='utf-8'))
@@ -101,14 +103,14 @@ def look(program: str, arguments: Sequence[str]) -> None:
     try:
       print('\n'.join(known['help']), flush=True)
     except BrokenPipeError:
-      # Whoever read it, as `head`, has enough. Python's own end would say so.
+      # The reader, such as `head`, has enough. A normal exit would print an error.
       os._exit(0)
     sys.exit(0)
   outlined = _defined(known['flags'])
   for argument in _flags(arguments):
     name, has_value, _ = argument.lstrip('-').partition('=')
     is_known = name in outlined or name.removeprefix('no') in outlined
-    # `--name value` takes two arguments, which is left to the flags themselves.
+    # `--name value` takes two arguments; this is left to the flags themselves.
     is_checked = has_value if is_known else not _is_mentioned(program, name)
     if argument.startswith('-') and is_checked:
       parsing.parse([program, argument], known['flags'], outlined)
@@ -123,18 +125,18 @@ def asks_for_help(arguments: Sequence[str]) -> bool:
   """Returns whether a command line has --help among its flags.
 
   Args:
-    arguments: What follows the program.
+    arguments: The command line after the program's name.
   """
   return any(argument in _HELP for argument in _flags(arguments))
 
 
 def _flags(arguments: Sequence[str]) -> list[str]:
-  """Returns what is before a `--`, which ends the flags."""
+  """Returns the arguments before a `--`, which ends the flags."""
   return list(itertools.takewhile(lambda argument: argument != '--', arguments))
 
 
 def _defined(known: dict[str, dict[str, Any]]) -> flags.FlagValues:
-  """Defines the flags; those whose parsers are not recorded take anything."""
+  """Defines the flags; those without a recorded parser take any value."""
   made = flags.FlagValues()
   define = {
     'bool': flags.DEFINE_bool,
@@ -154,7 +156,7 @@ def _defined(known: dict[str, dict[str, Any]]) -> flags.FlagValues:
 
 
 def _is_mentioned(program: str, name: str) -> bool:
-  """Returns whether a flag that is not recorded may exist, ours or a library's."""
+  """Returns whether an unrecorded flag may exist, ours or a library's."""
   if not re.fullmatch(r'\w+', name):
     return True
   stem = name.removeprefix('no')

@@ -1,4 +1,4 @@
-"""Flags that name what programs read and write: run folders, pages, figures."""
+"""Flags that name inputs and outputs of programs: run folders, pages, figures."""
 
 import pathlib
 
@@ -11,37 +11,36 @@ RUN = paths.define('run', None, 'Folder of the run.')
 RUNS = paths.define_list(
   'runs',
   None,
-  "Of compare: run folders, or patterns of them such as 'runs/*'. Of study: run "
-  'folders. Of claims: the folder of its run folders, by default runs/claims.',
+  "For compare: run folders, or patterns of them such as 'runs/*'. For study: run "
+  'folders. For claims: the folder of its run folders, by default runs/claims.',
 )
 OUT = paths.define(
   'out',
   None,
-  'What is written: of compare a folder, by default runs/comparison; of study a '
-  'folder, by default runs/study; of claims the '
-  'page, by default docs/claims.md, next to the folder with its figures; of export '
-  'and embed a folder; of race the page, by default docs/benchmarks.md; of '
-  'linear_theory a PNG file, next to which it leaves a .csv.',
+  'What is written: by compare a folder, by default runs/comparison; by study a '
+  'folder, by default runs/study; by claims the page, by default docs/claims.md, next '
+  'to the folder with its figures; by export and embed a folder; by race the page, by '
+  'default docs/benchmarks.md; by linear_theory a PNG file, with a .csv next to it.',
 )
 TO = flags.DEFINE_list(
   'to',
   None,
-  'Formats that are written: of export some of keras, savedmodel, tflite, onnx and '
-  'tflite_training, by default keras,savedmodel,tflite; of embed some of parquet and '
+  'Formats to write: for export some of keras, savedmodel, tflite, onnx and '
+  'tflite_training, by default keras,savedmodel,tflite; for embed some of parquet and '
   'csv, by default both.',
 )
-PLOT = paths.define('plot', None, 'PNG file for a figure of what is printed.')
+PLOT = paths.define('plot', None, 'PNG file for a figure of the printed result.')
 
 
 def check(flag: flags.FlagHolder[str | None], suffix: str) -> None:
-  """Refuses a path that could not be written to, before the work and not after it.
+  """Refuses a path that could not be written to, before the work starts.
 
   Args:
-    flag: Names a file, or has no value.
-    suffix: What the path must end in.
+    flag: A flag that names a file, or has no value.
+    suffix: The suffix that the path must have.
 
   Raises:
-    ValueError: If it ends in something else, or in a folder that does not exist.
+    ValueError: If it has another suffix, or its folder does not exist.
   """
   path = flag.value
   if path is None:
@@ -56,10 +55,10 @@ def check(flag: flags.FlagHolder[str | None], suffix: str) -> None:
 
 
 def new_folder() -> pathlib.Path:
-  """Returns the folder of --out, which is given; it need not exist.
+  """Returns the folder of --out, which must be given; it need not exist.
 
   Raises:
-    ValueError: If it is that of a run, or something else.
+    ValueError: If it is a run folder, or not a folder.
   """
   folder = pathlib.Path(OUT.value)
   if (folder / run_config.NAME).exists() or folder.is_file():

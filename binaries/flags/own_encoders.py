@@ -1,4 +1,4 @@
-"""Flags of how clients' own encoders are evaluated, of methods where they have any."""
+"""Flags for evaluating clients' own encoders, for methods whose clients have any."""
 
 from absl import flags
 
@@ -8,20 +8,20 @@ _AFTERWARDS = tuple(m for m in personal.METHODS if m not in personal.KNN)
 METHODS = flags.DEFINE_list(
   'personal_methods',
   None,
-  "How clients' own encoders are evaluated after the last round, besides kNN: some of "
-  f'{", ".join(_AFTERWARDS)}; empty: not.',
+  "How clients' own encoders are evaluated after the last round, in addition to kNN: "
+  f'some of {", ".join(_AFTERWARDS)}; if empty, they are not.',
 )
 CLIENTS = flags.DEFINE_integer(
   'personal_clients',
   None,
-  'So many clients, drawn, are evaluated; by default all that have test examples.',
+  'Clients to evaluate, drawn at random; by default all that have test examples.',
   lower_bound=1,
 )
 EXPORT = flags.DEFINE_list(
   'export_clients', [], 'Clients whose encoders are written to RUN_DIR/clients.'
 )
 NAMES = (METHODS.name, CLIENTS.name, EXPORT.name)
-# Flags that may change when a run is resumed: they do not change its numbers.
+# Flags that may change when a run is resumed, because they do not change its numbers.
 MAY_DIFFER = (METHODS.name, EXPORT.name)
 
 
@@ -39,5 +39,5 @@ def check() -> None:
 
 
 def is_asked_for() -> bool:
-  """Returns whether a flag asks for clients' own encoders, where no default does."""
+  """Returns whether a flag asks for clients' own encoders if no default does."""
   return bool(METHODS.value or EXPORT.value or CLIENTS.value)

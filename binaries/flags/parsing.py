@@ -1,4 +1,4 @@
-"""Says in one sentence what is wrong with a command line; absl takes two lines."""
+"""Says in one sentence what is wrong with a command line; absl needs two lines."""
 
 from collections.abc import Collection, Sequence
 import difflib
@@ -15,29 +15,29 @@ def parse(
   offered: Collection[str],
   known: flags.FlagValues = flags.FLAGS,
 ) -> list[str]:
-  """Parses a command line; one that is malformed ends the program with status 1.
+  """Parses a command line; if it is malformed, ends the program with status 1.
 
   Args:
-    argv: With the program's name.
-    offered: Flags that it takes, for what may have been meant.
-    known: Those that are defined.
+    argv: The command line, with the program's name.
+    offered: Flags that the program takes, for suggestions.
+    known: The defined flags.
 
   Returns:
-    The program's name, and what is no flag.
+    The program's name, and the arguments that are not flags.
   """
   try:
     return known(argv)
-  # absl raises the latter for --noFLAG=VALUE.
+  # absl raises ValueError for --noFLAG=VALUE.
   except (flags.Error, ValueError) as error:
     print(f'Error: {sentence(error, offered, known)}', file=sys.stderr)
     sys.exit(1)
 
 
 def missing(name: str, what: str) -> str:
-  """Returns the sentence on a flag that a program needs and was not given.
+  """Returns the sentence about a flag that a program needs but was not given.
 
   Args:
-    name: Of the flag.
+    name: Name of the flag.
     what: What it names.
   """
   return f'{name} is not given; it must name {what}.'
@@ -48,7 +48,7 @@ def sentence(
   offered: Collection[str],
   known: flags.FlagValues = flags.FLAGS,
 ) -> str:
-  """Returns what is wrong, as a sentence in one line.
+  """Returns the error as a sentence in one line.
 
   Args:
     error: What absl raised: a `flags.Error`, or a ValueError.
@@ -78,14 +78,14 @@ def _unknown(name: str, offered: Collection[str], known: flags.FlagValues) -> st
 
 
 def _allowed(parser: flags.ArgumentParser) -> str:
-  """Returns what a parser takes, '' where its own words say more."""
+  """Returns what a parser takes; '' if the parser's own message says more."""
   if isinstance(parser, flags.EnumParser):
     return f'one of {", ".join(parser.enum_values)}'
   if isinstance(parser, flags.BooleanParser):
     return 'true or false'
   if isinstance(parser, flags.IntegerParser | flags.FloatParser):
     lower, upper = parser.lower_bound, parser.upper_bound
-    # absl says '1 or more' in words for some bounds, and in signs for others.
+    # absl words some bounds ('1 or more'), and writes others with signs.
     kind = 'a whole number' if isinstance(parser, flags.IntegerParser) else 'a number'
     if lower is not None and upper is not None:
       return f'{kind} between {lower} and {upper}'

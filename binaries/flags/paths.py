@@ -1,10 +1,10 @@
-"""Flags that are paths: `~` is the home folder, which shells leave alone after `=`."""
+"""Flags that are paths: `~` is expanded, which shells do not do after `=`."""
 
 import os
 
 from absl import flags
 
-# Flags belong to the modules that call this one, not to it.
+# Flags belong to the modules that call this one, not to this one.
 flags.disclaim_key_flags()
 
 
@@ -14,19 +14,19 @@ class _Parser(flags.ArgumentParser):
   syntactic_help = 'a path; ~ is the home folder.'
 
   def parse(self, argument: str) -> str:
-    """Returns the path, with `~` and `~user` in full."""
+    """Returns the path, with `~` and `~user` expanded."""
     return _expanded(argument)
 
   def flag_type(self) -> str:
-    """Returns what it parses."""
+    """Returns the name of what it parses."""
     return 'path'
 
 
 class _ListParser(flags.ListParser):
-  """Parses paths with commas between them."""
+  """Parses paths that are separated by commas."""
 
   def parse(self, argument: str | list[str]) -> list[str]:
-    """Returns the paths, as of `_Parser`."""
+    """Returns the paths, parsed like those of `_Parser`."""
     return [_expanded(path) for path in super().parse(argument)]
 
 
@@ -34,9 +34,9 @@ def define(name: str, default: str | None, about: str) -> flags.FlagHolder[str |
   """Defines a flag that is a path.
 
   Args:
-    name: Of the flag.
-    default: Its value where none is given.
-    about: What it is, for --help.
+    name: Name of the flag.
+    default: Its value if none is given.
+    about: Its description, for --help.
   """
   return flags.DEFINE(
     _Parser(), name, default, about, serializer=flags.ArgumentSerializer()
@@ -55,7 +55,7 @@ def define_list(
 def _expanded(path: str) -> str:
   if not isinstance(path, str):
     raise TypeError(f'a path is text, not {path!r}')
-  # Not pathlib's, which would change `./` and `//` too.
+  # Not with pathlib, which would also change `./` and `//`.
   expanded = os.path.expanduser(path)  # noqa: PTH111
   if expanded.startswith('~'):
     user = path.partition('/')[0]

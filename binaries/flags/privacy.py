@@ -1,10 +1,10 @@
-"""Flags of how what leaves the clients is combined: in the clear, secure, private.
+"""Flags that say how clients' values are combined: in the clear, secure, private.
 
     python -m binaries.dcco --aggregation=secure --runtime=in_process ...
     python -m binaries.dcco --aggregation=private --privacy_epsilon=8 \
         --privacy_update_clip=1 --privacy_statistics_clip=1 ...
 
-What each promises, and what not: docs/privacy.md.
+docs/privacy.md says what each promises and what it does not.
 """
 
 from collections.abc import Sequence
@@ -27,34 +27,34 @@ AGGREGATION = flags.DEFINE_enum(
   'aggregation',
   PLAIN,
   (PLAIN, SECURE, PRIVATE, DISTRIBUTED),
-  'How what leaves the clients is combined: plain: sums in the clear; secure: sums of '
-  'masked integers, of --runtime=in_process, a simulation; private: each client is '
-  'clipped and Gaussian noise added to the sums (central differential privacy); '
-  'distributed: clients add the noise, under secure sums.',
+  'How the values that clients send are combined: plain: sums in the clear; secure: '
+  'sums of masked integers, a simulation with --runtime=in_process; private: each '
+  'client is clipped, and Gaussian noise is added to the sums (central differential '
+  'privacy); distributed: clients add the noise, under secure sums.',
 )
 SECURE_BOUND = flags.DEFINE_float(
   'secure_bound',
   4096.0,
-  "Of secure sums: each entry of n_k times a client's values is clipped to it, and "
+  "For secure sums: each entry of n_k times a client's values is clipped to this, and "
   'rounded to 2^-31 of it.',
 )
 SECURE_EXAMPLES = flags.DEFINE_integer(
   'secure_examples',
   4096,
-  'Of secure and distributed sums: examples that a client may have.',
+  'For secure and distributed sums: most examples that a client may have.',
   lower_bound=1,
 )
 SECURE_ROWS = flags.DEFINE_bool(
   'secure_rows_of_one_client',
   False,
-  'Of secure sums: whether an algorithm may take them that sends rows of one client '
-  'alone, which a sum shows as they are (FedCA, FedMatch).',
+  'For secure sums: allows algorithms that send rows of a single client, which a sum '
+  'reveals unchanged (FedCA, FedMatch).',
 )
 NOISE = flags.DEFINE_float(
   'privacy_noise_multiplier',
   None,
-  'Noise of a round over the clip norm, of all that it releases together; by default '
-  'the least that --privacy_epsilon needs.',
+  'Noise of a round over the clip norm, for all its releases together; by default the '
+  'least that --privacy_epsilon needs.',
 )
 EPSILON = flags.DEFINE_float(
   'privacy_epsilon',
@@ -63,7 +63,7 @@ EPSILON = flags.DEFINE_float(
   '--privacy_noise_multiplier the noise is chosen so that --rounds just fit.',
 )
 DELTA = flags.DEFINE_float(
-  'privacy_delta', 1e-5, 'Of (epsilon, delta); below one over the number of clients.'
+  'privacy_delta', 1e-5, 'Of (epsilon, delta); below 1 / number of clients.'
 )
 UPDATE_CLIP = flags.DEFINE_float(
   'privacy_update_clip',
@@ -73,34 +73,34 @@ UPDATE_CLIP = flags.DEFINE_float(
 STATISTICS_CLIP = flags.DEFINE_float(
   'privacy_statistics_clip',
   None,
-  'The same of n_k times its statistics: encoding statistics of DCCO, population '
-  'statistics of batch norm. By default, of encodings that are bounded '
-  '(--encoding_norm, --loss=spectral), their bound for the largest client.',
+  'The same for n_k times its statistics: encoding statistics of DCCO, population '
+  'statistics of batch norm. By default, if encodings are bounded (--encoding_norm, '
+  '--loss=spectral), the bound for the largest client.',
 )
 METRICS_CLIP = flags.DEFINE_float(
   'privacy_metrics_clip',
   None,
-  'The same of n_k times its metrics, which then cost privacy; by default they do not '
-  'leave the client, and metrics.csv has none.',
+  'The same for n_k times its metrics, which then cost privacy; by default they do '
+  'not leave the client, and metrics.csv has none.',
 )
 QUANTILE = flags.DEFINE_float(
   'privacy_clip_quantile',
   None,
-  'The share of clients that clip norms should leave as they are; they follow it from '
-  'round to round, beginning with those given. By default they stay.',
+  'Share of clients that should not be clipped; the clip norms start at the given '
+  'ones and adapt to it from round to round. By default they stay fixed.',
 )
 COHORTS = flags.DEFINE_enum(
   'privacy_cohorts',
   accounting.FIXED,
   (accounting.FIXED, accounting.POISSON, accounting.PASSES),
-  'How the cohorts of a private run are drawn, and counted: fixed: --clients_per_round '
-  'without replacement; poisson: each client by a chance of its own, so many in the '
-  'mean; sums are then divided by what a round has in the mean, and no count is told; '
-  'passes: --clients_per_round after --clients_per_round of a population that is put '
-  'in a new order for each pass; a client counts once a pass, also where cohorts are '
-  'known.',
+  'How the cohorts of a private run are drawn and accounted for: fixed: '
+  '--clients_per_round without replacement; poisson: each client independently at '
+  'random, as many on average; sums are then divided by the average of a round, and no '
+  'counts are reported; passes: the population is shuffled for each pass, and each '
+  'round takes the next --clients_per_round; a client counts once per pass, even if '
+  'cohorts are known.',
 )
-# What `clip_norms` says of statistics that are bounded and need not be clipped.
+# The name in `clip_norms` for statistics that are bounded without clipping.
 BY_CONSTRUCTION = 'statistics_by_construction'
 _OF_SECURE = (SECURE_BOUND.name, SECURE_ROWS.name)
 _OF_BOTH = (SECURE_EXAMPLES.name,)
@@ -114,19 +114,19 @@ _OF_PRIVATE = (
   METRICS_CLIP.name,
   COHORTS.name,
 )
-# Those of algorithms that no noise is added to.
+# Flags of algorithms to which no noise is added.
 OF_SUMS = (AGGREGATION.name, *_OF_SECURE, *_OF_BOTH)
-# Those that any federated algorithm takes.
+# Flags that any federated algorithm takes.
 NAMES = (*OF_SUMS, *_OF_PRIVATE, *_OF_CENTRAL)
 
 
 def is_secure() -> bool:
-  """Returns whether sums are to be secure."""
+  """Returns whether sums are secure."""
   return AGGREGATION.value == SECURE
 
 
 def is_private() -> bool:
-  """Returns whether noise is to be added, by the server or by the clients."""
+  """Returns whether noise is added, by the server or by the clients."""
   return AGGREGATION.value in (PRIVATE, DISTRIBUTED)
 
 
@@ -136,23 +136,23 @@ def is_distributed() -> bool:
 
 
 def is_poisson() -> bool:
-  """Returns whether each client is in a cohort by a chance of its own."""
+  """Returns whether each client joins a cohort independently at random."""
   return is_private() and COHORTS.value == accounting.POISSON
 
 
 def is_amplified() -> bool:
-  """Returns whether epsilon counts on cohorts being secret (amplification)."""
-  # A server from which noise is to protect knows them.
+  """Returns whether epsilon relies on secret cohorts (amplification)."""
+  # A server against which the noise protects knows the cohorts.
   return not is_distributed() and COHORTS.value != accounting.PASSES
 
 
 def settle() -> None:
-  """Gives flags the values that follow from the aggregation, where none is given."""
+  """Gives flags that are not given the values that follow from the aggregation."""
   if is_secure() or QUANTILE.value is not None:
-    # Both act on each client by itself, and not on packs.
+    # Both act on each client by itself, not on packs.
     common.fill({common.PACKS.name: 0})
   if is_private():
-    # Rounds that are repeated after a kill cost privacy again.
+    # Repeating rounds after a kill costs privacy again.
     common.fill({common.CHECKPOINT_EVERY.name: 1})
 
 
@@ -160,7 +160,7 @@ def check(rows_of_one_client: bool = False) -> None:
   """Checks the flags of the aggregation, without data.
 
   Args:
-    rows_of_one_client: Whether the algorithm sends rows that are one client's alone.
+    rows_of_one_client: Whether the algorithm sends rows that belong to one client.
 
   Raises:
     ValueError: If one is out of range, or does not fit another.
@@ -267,8 +267,8 @@ def build(
   """Builds the aggregation; None: a plain one.
 
   Args:
-    sizes: Examples of each client.
-    share_bound: As of `clip_norms`.
+    sizes: Number of examples of each client.
+    share_bound: See `clip_norms`.
 
   Raises:
     ValueError: If the clients do not fit the flags.
@@ -276,7 +276,7 @@ def build(
   if is_secure() or is_distributed():
     _check_clients(sizes)
   if is_secure():
-    # TFF traces assertions and leaves them; TensorFlow tells of each in ten lines.
+    # TFF traces assertions without using them; TensorFlow logs ten lines for each.
     tf.get_logger().addFilter(lambda line: 'never used' not in line.getMessage())
     return aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():
@@ -303,11 +303,11 @@ def _check_clients(sizes: Sequence[int]) -> None:
 
 
 def noise_of_round(population: int, cohort: int) -> float:
-  """Returns the noise multiplier of a round, as given or as the budget needs it.
+  """Returns the noise multiplier of a round: given, or as the budget needs it.
 
   Args:
-    population: All clients.
-    cohort: Clients of a round.
+    population: Number of all clients.
+    cohort: Number of clients in a round.
   """
   if NOISE.value is not None:
     return float(NOISE.value)
@@ -325,7 +325,7 @@ def noise_of_round(population: int, cohort: int) -> float:
 
 
 def _statistics_clip(sizes: Sequence[int], share_bound: float | None) -> float | None:
-  """Returns the norm that statistics are clipped to: that given, or their bound."""
+  """Returns the clip norm of statistics: the given norm, or their bound."""
   if STATISTICS_CLIP.value is not None or share_bound is None:
     return STATISTICS_CLIP.value
   if QUANTILE.value is not None:
@@ -342,9 +342,9 @@ def clip_norms(
   """Returns the clip norms of a private run, as JSON values.
 
   Args:
-    sizes: Examples of each client.
+    sizes: Number of examples of each client.
     share_bound: The largest norm of one example's share of the statistics that clients
-      send, where that is known; n_k times a client's are at most n_k times as long.
+      send, if known; n_k times a client's statistics are at most n_k times as long.
   """
   known = {
     'update': UPDATE_CLIP.value,
@@ -377,8 +377,8 @@ def _private(
         f'{QUANTILE.name} is {QUANTILE.value}; it must be between 0 and 1.'
       )
     adaptive = adaptive_lib.AdaptiveClip(QUANTILE.value, cohort)
-  # An algorithm that sends statistics is refused without a norm for them
-  # (`private.counted`).
+  # `private.counted` refuses an algorithm that sends statistics without a norm for
+  # them.
   statistics = 1.0 if statistics_clip is None else statistics_clip
   if is_distributed():
     return aggregation_lib.distributed_rounds(

@@ -24,20 +24,21 @@ from tff_ssl.runtime import failures
 
 
 def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
-  """Runs a program, and ends the process; with --help, says what its flags are.
+  """Runs a program, and ends the process; with --help, lists its flags.
 
   Args:
     main: Does the work; raises ValueError or OSError for bad input.
-    taken: Flags that --help lists; None: all of the modules that are imported.
+    taken: Flags that --help lists; None: all flags of the imported modules.
   """
   if outline.asks_for_help(sys.argv[1:]):
     print(help_text(sys.argv[0], taken))
     sys.exit(0)
   if isinstance(sys.stdout, io.TextIOWrapper):
-    # Files may have names that a terminal's encoding has not; stderr is so already.
+    # File names may have characters that a terminal's encoding lacks; stderr already
+    # escapes them.
     sys.stdout.reconfigure(errors='backslashreplace')
   logging.get_absl_logger().addFilter(is_told)
-  # TensorFlow may be imported by now, but has not begun its threads.
+  # TensorFlow may be imported by now, but has not started its threads.
   allocator.keep_freed_memory()
   stopping.as_it_begins()
   try:
@@ -47,13 +48,13 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
 
 
 def is_told(record: logging_lib.LogRecord) -> bool:
-  """Returns whether a line of a log is for the users of a program.
+  """Returns whether a log line is meant for the users of a program.
 
   Args:
-    record: Of absl's logger, to which TensorFlow, TFF and TFDS write.
+    record: A record of absl's logger, to which TensorFlow, TFF and TFDS write.
   """
-  # TFF logs each lost connection, whose consequence an error says; TFDS each file that
-  # it opens.
+  # TFF logs each lost connection, although an error reports the consequence. TFDS logs
+  # each file that it opens.
   of_tfds = 'tensorflow_datasets' in record.pathname
   if of_tfds and record.levelno < logging_lib.WARNING:
     return False
@@ -67,7 +68,7 @@ def start(
 
   Args:
     main: Does the work.
-    argv: With the program's name.
+    argv: The command line, with the program's name.
     taken: See `run`.
 
   Raises:
@@ -83,10 +84,10 @@ def start(
 
 
 def end(ended: SystemExit) -> None:
-  """Ends the process at once: to free what TensorFlow and TFF hold takes seconds.
+  """Ends the process at once: freeing TensorFlow's and TFF's memory takes seconds.
 
   Args:
-    ended: With the exit status, as of `sys.exit`.
+    ended: The exit, with its status as in `sys.exit`.
   """
   code = ended.code
   if isinstance(code, str):
@@ -96,7 +97,7 @@ def end(ended: SystemExit) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
   except OSError:
-    # Whoever read it is gone. Python itself ends with this status.
+    # The reader of the output is gone. Python itself ends with this status then.
     code = 120
   os._exit(code if isinstance(code, int) else int(code is not None))
 
@@ -105,11 +106,11 @@ def check_required(required: Mapping[str, str]) -> None:
   """Refuses a command line without the flags that a program needs.
 
   Args:
-    required: What each names. Recorded by `outline`, they are asked for before
-      TensorFlow is imported; here for those that are given and empty.
+    required: What each flag names. `outline` records them, and asks for missing flags
+      before TensorFlow is imported; here flags that are given but empty are found.
 
   Raises:
-    ValueError: If one has no value.
+    ValueError: If a flag has no value.
   """
   for name, what in required.items():
     if not flags.FLAGS[name].value:
@@ -119,12 +120,12 @@ def check_required(required: Mapping[str, str]) -> None:
 def check_first(check: Callable[[], None], taken: Collection[str]) -> None:
   """Checks some flags before the modules that define the others are imported.
 
-  These take seconds to import. Bad input ends the process as `checked` says; else the
-  flags are afterwards as before, to be parsed with the others.
+  The modules take seconds to import. Bad input ends the process as `checked` says.
+  Otherwise the flags are reset, to be parsed later with the others.
 
   Args:
     check: Raises ValueError or OSError for bad input.
-    taken: Names of the flags that it reads, which are defined.
+    taken: Names of the flags that it reads, which must be defined.
   """
   if outline.asks_for_help(sys.argv[1:]):
     return
@@ -133,7 +134,7 @@ def check_first(check: Callable[[], None], taken: Collection[str]) -> None:
   try:
     flags.FLAGS([sys.argv[0], *arguments])
   except flags.Error:
-    # Said by `start`.
+    # `start` reports it.
     return
   checked(check)([sys.argv[0]])
   for name in known:
@@ -142,11 +143,11 @@ def check_first(check: Callable[[], None], taken: Collection[str]) -> None:
 
 
 def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
-  """Returns what `app.run` runs: a program whose errors reach a person.
+  """Returns a program for `app.run` whose errors are readable to a person.
 
-  Bad input, and what can happen to any run (`failures`), is one sentence on stderr and
-  exit status 1 (with `--verbosity=1` a traceback); Ctrl-C that nothing else handles is
-  one line and 130. Only a mistake in the code has a traceback.
+  Bad input, and failures that can happen to any run (`failures`), give one sentence on
+  stderr and exit status 1 (with `--verbosity=1` a traceback). Ctrl-C that nothing else
+  handles gives one line and status 130. Only a mistake in the code gives a traceback.
 
   Args:
     main: Does the work; raises ValueError or OSError for bad input.
@@ -167,7 +168,7 @@ def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
       print(f'Error: {sentence}', file=sys.stderr)
       sys.exit(1)
     except KeyboardInterrupt as stopped:
-      # What a signal raised has its number (`stopping`).
+      # An interrupt from a signal has its number (`stopping`).
       _end_stopped(stopped.args[0] if stopped.args else signal.SIGINT)
 
   return run_checked
@@ -181,7 +182,7 @@ def _end_stopped(number: int) -> NoReturn:
 def flags_by_module() -> dict[str, list[str]]:
   """Returns the names of the flags that our modules define, by module."""
   found = flags.FLAGS.flags_by_module_dict()
-  # The main module is known by the path it was started with.
+  # The main module is listed under the path with which it was started.
   ours = [m for m in found if m.startswith('binaries') or m.endswith('.py')]
   return {module: [flag.name for flag in found[module]] for module in ours}
 
@@ -189,11 +190,11 @@ def flags_by_module() -> dict[str, list[str]]:
 def help_text(main_module: str, taken: Collection[str] | None = None) -> str:
   """Returns the docstring of the program and its flags.
 
-  absl's own --help lists the flags of the main module alone, where ours has none.
+  absl's own --help lists only the flags of the main module, and ours has none.
 
   Args:
-    main_module: Its name among the modules with flags: the path it was started with.
-    taken: Names of its flags; None: all of our modules that are imported.
+    main_module: Its name among the modules with flags: the path that started it.
+    taken: Names of its flags; None: all flags of our imported modules.
   """
   doc = sys.modules['__main__'].__doc__ or ''
   return outline.help_text(doc, *shown(main_module, taken))
@@ -204,13 +205,12 @@ def shown(
   taken: Collection[str] | None = None,
   defaults: Mapping[str, str] | None = None,
 ) -> tuple[flags.FlagValues, list[str]]:
-  """Returns the flags that --help tells, and their modules in order.
+  """Returns the flags that --help lists, and their modules in order.
 
   Args:
     main_module: See `help_text`.
     taken: See `help_text`.
-    defaults: What is told of a flag's default, by its name, of those that are not the
-      flag's own.
+    defaults: Texts of defaults, by flag, for defaults that are not the flag's own.
   """
   values = flags.FlagValues()
   for module, names in flags_by_module().items():
@@ -227,7 +227,7 @@ def shown(
 
 
 def _sentence(error: Exception) -> str | None:
-  """Returns what an error says, in one line; None if it says nothing to a person."""
+  """Returns an error's message in one line; None if it tells a person nothing."""
   if not isinstance(error, ValueError):
     return failures.sentence(error)
   text = ' '.join(str(error).split())
@@ -236,7 +236,7 @@ def _sentence(error: Exception) -> str | None:
 
 
 def _check_numbers() -> None:
-  """Refuses numbers that no flag of ours takes.
+  """Refuses numbers that none of our flags takes.
 
   Raises:
     ValueError: If one is infinite or NaN.
@@ -247,10 +247,10 @@ def _check_numbers() -> None:
 
 
 def _where_from(text: str) -> str:
-  """Returns a sentence that names the flags whose values an error is about.
+  """Returns a sentence that names the flags whose values caused an error.
 
-  Libraries know no flags: what is `initial` to a schedule is --server_learning_rate to
-  the user. It is empty where the error names a flag or a path already.
+  Libraries do not know the flags: a schedule's `initial` is --server_learning_rate for
+  the user. The sentence is empty if the error already names a flag or a path.
   """
   given = _given()
   if text.partition(' ')[0] in flags.FLAGS:
@@ -273,7 +273,7 @@ def _texts(value: object) -> set[str]:
 
 
 def _given() -> dict[str, object]:
-  """Returns the values of the flags of ours that the command line gives."""
+  """Returns the values of those of our flags that the command line gives."""
   names = sorted(name for own in flags_by_module().values() for name in own)
   known = flags.FLAGS
   return {name: known[name].value for name in names if known[name].present}

@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do before a program is at work; imported before all else."""
+"""Handles Ctrl-C and SIGTERM before a program works; imported before all else."""
 
 import os
 import signal
@@ -10,9 +10,9 @@ _received: list[int] = []
 def while_it_imports() -> None:
   """Has both signals end this process with one line on stderr.
 
-  Imports take seconds, in which Python's own would show where it was. There is nothing
-  to save yet, and what is imported need not be tidied up. A signal that is ignored, as
-  SIGINT of what a shell runs in the background, stays so.
+  Imports take seconds, during which Python's own handling would print a traceback.
+  There is nothing to save yet, and the imports need no cleanup. A signal that is
+  ignored, like SIGINT in a shell's background processes, stays ignored.
   """
   for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -27,10 +27,10 @@ def as_it_begins() -> None:
 
 
 def received() -> int | None:
-  """Returns the number of the signal that was to interrupt this process, if one was.
+  """Returns the number of the signal that should have interrupted this process, if any.
 
-  Raised where C asks Python for an attribute, as TensorFlow does while it traces,
-  KeyboardInterrupt becomes an error that there is no such attribute.
+  If KeyboardInterrupt is raised where C asks Python for an attribute, as TensorFlow
+  does while it traces, it becomes an error that there is no such attribute.
   """
   return _received[-1] if _received else None
 

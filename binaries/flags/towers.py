@@ -1,4 +1,4 @@
-"""The dual encoder of two modalities that the flags name."""
+"""The dual encoder for two modalities that the flags describe."""
 
 from binaries.flags import common
 from tasks import task as task_lib
@@ -9,17 +9,17 @@ from tff_ssl.objectives import dual_encoder
 
 
 def build(left: network.Network, task: task_lib.Task) -> dual_encoder.TwoTower:
-  """Builds the dual encoder of a task's two modalities.
+  """Builds the dual encoder for a task's two modalities.
 
   Args:
-    left: The encoder that `common.build_encoder` builds of the task.
-    task: With `left` and `right`.
+    left: The encoder that `common.build_encoder` builds for the task.
+    task: A task with the fields `left` and `right`.
   """
   shape, field = task.shapes[dual_encoder.RIGHT], dual_encoder.RIGHT
   if len(shape) > 1:
     right = common.build_encoder_of_shape(shape, field)
   else:
-    # The right modality has vectors: --encoder is the left one's.
+    # The right modality has vectors; --encoder is for the left one.
     right = registry.build_encoder(
       mlp.NAMES[0], shape, common.WIDTH.value, None, None, common.NORM.value, field
     ).with_precision(common.PRECISION.value)

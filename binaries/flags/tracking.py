@@ -1,4 +1,4 @@
-"""Flag of where the numbers of a run are shown besides its folder."""
+"""The flag that says where else, apart from its folder, a run's numbers are shown."""
 
 from absl import flags
 
@@ -7,12 +7,12 @@ from tff_ssl.runtime import trackers
 TRACKERS = flags.DEFINE_list(
   'trackers',
   [trackers.TENSORBOARD],
-  f'Where the numbers of each round are shown besides metrics.csv: some of '
-  f'{", ".join(trackers.NAMES)}, or none where it is empty. MLflow and Weights & '
-  'Biases are to be installed, and read variables of their own (MLFLOW_TRACKING_URI, '
+  f'Where the numbers of each round are shown in addition to metrics.csv: some of '
+  f'{", ".join(trackers.NAMES)}, or none if empty. MLflow and Weights & Biases must be '
+  'installed, and read their own environment variables (MLFLOW_TRACKING_URI, '
   'WANDB_MODE).',
 )
-# It does not change the numbers.
+# This flag does not change a run's numbers.
 MAY_DIFFER = (TRACKERS.name,)
 
 

@@ -1,7 +1,7 @@
-"""Flags of how clients train between two averages, and of the server's optimizer.
+"""Flags for clients' training between two averages, and for the server's optimizer.
 
-A default here is of methods that have none of their own (`methods.table`); --help tells
-that of each method.
+A default here is for methods that do not have their own (`methods.table`); --help shows
+each method's default.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ _SERVER_BOUNDARIES = flags.DEFINE_list(
   'server_schedule_steps', [], 'Rounds at which the rate of `steps` falls.'
 )
 _SERVER_FACTOR = flags.DEFINE_float(
-  'server_schedule_factor', 0.1, 'What the rate of `steps` is multiplied by there.'
+  'server_schedule_factor', 0.1, 'Factor by which the rate of `steps` changes there.'
 )
 _SERVER_MOMENTUM = flags.DEFINE_float(
   'server_momentum', None, "Momentum of the server's sgd or lars."
@@ -65,24 +65,24 @@ CLIENT_RATE = flags.DEFINE_float(
   'client_learning_rate', None, "Rate of the clients' optimizer."
 )
 EPOCHS = flags.DEFINE_integer(
-  'local_epochs', None, 'Epochs of a client in a round.', lower_bound=1
+  'local_epochs', None, 'Epochs per client in a round.', lower_bound=1
 )
 BATCH_SIZE = flags.DEFINE_integer(
-  'batch_size', None, 'Examples of a gradient.', lower_bound=1
+  'batch_size', None, 'Examples per gradient.', lower_bound=1
 )
 _ACCUMULATE = flags.DEFINE_integer(
   'accumulate',
   1,
-  'Batches whose gradients are averaged into one step: 8 of 32 examples act as one '
-  'of 256.',
+  'Batches whose gradients are averaged into one step: 8 batches of 32 examples act '
+  'like one of 256.',
   lower_bound=1,
 )
 DROP_LAST = flags.DEFINE_enum(
   'drop_last_batch',
   local_training.SMALL,
   local_training.DROP_LAST,
-  "When the last batch of a client's epoch is left out: small: with batch norm, where "
-  'it has fewer than a quarter of --batch_size; always: where it is incomplete; never.',
+  "When the last batch of a client's epoch is left out: small: with batch norm, if it "
+  'has fewer than a quarter of --batch_size; always: if it is incomplete; never.',
 )
 _OPTIMIZER = flags.DEFINE_enum(
   'client_optimizer', None, local.NAMES, 'Optimizer of local training.'
@@ -94,7 +94,7 @@ _NESTEROV = flags.DEFINE_bool(
 _WEIGHT_DECAY = flags.DEFINE_float(
   'client_weight_decay',
   0.0,
-  'Weight decay of the clients: in the gradient (L2), but of adamw apart from it.',
+  'Weight decay of the clients: in the gradient (L2), but for adamw outside it.',
 )
 _BETA_2 = flags.DEFINE_float(
   'client_beta_2', 0.999, "Decay of the second moment of the clients' adam and adamw."
@@ -115,7 +115,7 @@ _BOUNDARIES = flags.DEFINE_list(
   'client_schedule_steps', [], 'Rounds at which the rate of `steps` falls.'
 )
 _FACTOR = flags.DEFINE_float(
-  'client_schedule_factor', 0.1, 'What the rate of `steps` is multiplied by there.'
+  'client_schedule_factor', 0.1, 'Factor by which the rate of `steps` changes there.'
 )
 PROXIMAL = flags.DEFINE_float('proximal_weight', 0.0, 'mu of FedProx.')
 OF_CLIENTS = (
@@ -138,7 +138,7 @@ _WEIGHTING = flags.DEFINE_enum(
   'weighting',
   'examples',
   tuple(fedavg.WEIGHTINGS),
-  'Weight of a client in the mean: its number of examples, or the same for all.',
+  'Weight of a client in the mean: its number of examples, or equal for all clients.',
 )
 
 
@@ -170,9 +170,9 @@ def build_server_optimizer() -> Any:
 
 
 def settle() -> None:
-  """Drops a method's default momentum where another optimizer than SGD is given.
+  """Drops a method's default momentum if an optimizer other than SGD is given.
 
-  A momentum that is given with such an optimizer is refused by `plan`.
+  `plan` refuses a momentum that is given with such an optimizer.
   """
   momentum = flags.FLAGS[_MOMENTUM.name]
   if _OPTIMIZER.value not in (None, 'sgd') and not momentum.present:
@@ -221,7 +221,7 @@ def schedule() -> schedules.Schedule:
 
 
 def _boundaries(flag: flags.FlagHolder[list[str]]) -> tuple[int, ...]:
-  """Returns the rounds of a list at which a rate falls, of a schedule of steps."""
+  """Returns the rounds at which a schedule of steps lowers the rate, from a list."""
   text = ','.join(flag.value)
   if not flag.value or not all(b.isdecimal() for b in flag.value):
     raise ValueError(
@@ -238,14 +238,14 @@ def _boundaries(flag: flags.FlagHolder[list[str]]) -> tuple[int, ...]:
 
 
 def _factor(flag: flags.FlagHolder[float]) -> float:
-  """Returns what a rate is multiplied by, which makes it fall."""
+  """Returns the factor that lowers a rate."""
   if not 0 < flag.value < 1:
     raise ValueError(f'{flag.name} is {flag.value}; it must be in (0, 1).')
   return flag.value
 
 
 def client_config() -> fedavg.FedAvgConfig:
-  """Returns how clients train and by what they count, as the flags say."""
+  """Returns how clients train and how they are weighted, as the flags say."""
   return fedavg.FedAvgConfig(
     plan(), schedule(), _WEIGHTING.value, common.SEED.value, common.ROUNDS.value
   )

@@ -1,10 +1,10 @@
-"""The flag without which no other machine is spoken to, and no port opened."""
+"""The flag without which no machine is contacted and no port opened."""
 
 from absl import flags
 
 TRUSTED = flags.DEFINE_bool(
   'i_trust_this_network',
   False,
-  "Allows TFF's workers to be reached over the network: they execute what anyone sends "
+  "Allows reaching TFF's workers over the network: they execute whatever anyone sends "
   'them, and nothing is encrypted.',
 )

@@ -1,4 +1,4 @@
-"""The flag --vary: values of one flag, or of several together, that runs go through."""
+"""The flag --vary: the values of one or several flags that runs go through."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -10,19 +10,19 @@ _BETWEEN = '|'
 VARY = flags.DEFINE_multi_string(
   'vary',
   [],
-  "Of sweep: values of a flag with | between them, as in 'local_epochs=1|5|20', or of "
-  "a part of one in braces, as in 'partition=shares:alpha={0|0.1|10},clients=5'; given "
-  'again, of a flag that changes with the first.',
+  "For sweep: values of a flag, separated by |, as in 'local_epochs=1|5|20', or of a "
+  "part of a value in braces, as in 'partition=shares:alpha={0|0.1|10},clients=5'; "
+  'repeat it for flags that change together with the first.',
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-  """One of the settings that flags go through.
+  """One of the settings that the flags go through.
 
   Attributes:
-    name: What differs, as text: the value, or the part in braces.
-    values: The value of each flag that varies, as on a command line.
+    name: The text that differs: the value, or the part in braces.
+    values: The value of each varying flag, as on a command line.
   """
 
   name: str
@@ -34,9 +34,9 @@ class Variation:
   """The flags that vary, and the settings that they go through.
 
   Attributes:
-    title: What an axis is called: the flag, or its part that is in braces.
-    flags: Those that vary; the first tells points apart.
-    points: At least two, in the order given.
+    title: Title of an axis: the flag, or its part in braces.
+    flags: The flags that vary; the first distinguishes the points.
+    points: At least two settings, in the given order.
   """
 
   title: str
@@ -45,22 +45,22 @@ class Variation:
 
 
 def read() -> Variation | None:
-  """Returns what the flag asks for; None where it is not given.
+  """Returns the variation that the flag asks for; None if it is not given.
 
   Raises:
-    ValueError: If it is malformed; whether there are such flags is not checked.
+    ValueError: If it is malformed; whether the flags exist is not checked.
   """
   return parse(VARY.value)
 
 
 def parse(texts: Sequence[str]) -> Variation | None:
-  """Parses values of --vary; returns None where there is none.
+  """Parses values of --vary; returns None if there are none.
 
   Args:
-    texts: Each as 'flag=value|value' or 'flag=text{part|part}text'.
+    texts: Each like 'flag=value|value' or 'flag=text{part|part}text'.
 
   Raises:
-    ValueError: One is malformed.
+    ValueError: If one is malformed.
   """
   if not texts:
     return None
@@ -87,7 +87,7 @@ def parse(texts: Sequence[str]) -> Variation | None:
 
 
 def _parse(text: str) -> tuple[str, str, list[str], list[str]]:
-  """Returns the flag, what its axis is called, what differs, and the whole values."""
+  """Returns the flag, its axis title, the parts that differ, and the full values."""
   flag, equals, values = text.partition('=')
   flag = flag.strip().lstrip('-')
   braces = re.fullmatch(r'([^{}|]*)\{([^{}]*)\}([^{}|]*)', values)

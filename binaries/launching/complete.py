@@ -1,4 +1,4 @@
-"""Tells whether a run is complete: all its rounds, and their evaluation."""
+"""Finds out whether a run is complete: all its rounds, and their evaluation."""
 
 import os
 
@@ -6,7 +6,7 @@ from tff_ssl.reporting import runs as runs_lib
 
 
 def read(folder: str | os.PathLike[str]) -> runs_lib.Run | None:
-  """Returns a run; None unless it is complete.
+  """Returns a run; None if it is not complete.
 
   Args:
     folder: The run folder, which need not exist.
@@ -15,9 +15,9 @@ def read(folder: str | os.PathLike[str]) -> runs_lib.Run | None:
     run = runs_lib.read(folder)
     rounds = run.flags['rounds']
   except (ValueError, KeyError):
-    # Killed before its first round, or in one of its first files.
+    # It was killed before its first round, or while it wrote one of its first files.
     return None
-  # The evaluation comes last, and says of which round it is.
+  # The evaluation comes last, and names its round.
   if run.evaluation.get('round') != rounds or run.last_round != rounds:
     return None
   return run

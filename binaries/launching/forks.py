@@ -1,13 +1,14 @@
 """Forks programs from a process that has imported TensorFlow once.
 
-To import TensorFlow and TFF takes five to eight seconds of CPU time. A process that has
-imported them forks a child for each program that it is asked for: a process of its own
-with a command line, environment, files, signals and an exit status, killed as any
-other. The children end with the process that forks, and that ends with whoever asks.
+Importing TensorFlow and TFF takes five to eight seconds of CPU time. A process that has
+imported them forks a child for each requested program: a separate process with a
+command line, environment, files, signals and an exit status, which can be killed like
+any other. The children end with the forking process, which ends with the process that
+sends it requests.
 
-Before it forks it has imported other people's libraries alone, and computed nothing. It
-has no thread that computes and no flag, and TensorFlow has not seeded the generator of
-noise that is drawn without a seed. Ours would have it seeded (by the session that
+Before it forks it has imported only third-party libraries, and computed nothing. It has
+no computing thread and no flag, and TensorFlow has not seeded the generator for noise
+that is drawn without a seed. Our own modules would seed it (through the session that
 `tff_ssl.computing.sessions` opens), and all children would draw the same noise.
 """
 
@@ -33,7 +34,7 @@ import numpy as np
 
 from binaries.flags import stopping
 
-# What programs import of others and what takes time.
+# Third-party libraries that programs import and that take time.
 _LIBRARIES = (
   'tensorflow',
   'tensorflow_federated',
@@ -51,14 +52,14 @@ _ACCELERATORS = ('/dev/nvidiactl', '/dev/kfd')
 def can_fork() -> bool:
   """Returns whether programs can be forked here.
 
-  It is tried on Linux alone, and not where a GPU is: a driver that was loaded before
-  the fork may not work after it.
+  Forking is only tried on Linux, and not if there is a GPU: a driver that was loaded
+  before the fork may not work after it.
   """
   return sys.platform == 'linux' and not any(map(os.path.exists, _ACCELERATORS))
 
 
 class Forks:
-  """A process that forks programs when it is asked to, started with the first."""
+  """A process that forks programs on request, started with the first request."""
 
   def __init__(
     self,
@@ -70,11 +71,11 @@ class Forks:
     """Starts nothing yet.
 
     Args:
-      command: What is started, if not `main` of this module.
-      folder: Where programs run; None: where this process does.
-      nice: What is added to their niceness.
-      libraries: Modules that are imported before any program; None: those of others
-        that ours import.
+      command: The command to start, if not `main` of this module.
+      folder: The folder in which programs run; None: that of this process.
+      nice: Added to their niceness.
+      libraries: Modules that are imported before any program; None: the third-party
+        modules that our programs import.
     """
     names = tuple(_LIBRARIES if libraries is None else libraries)
     code = f'from {__name__} import main; main({nice}, {names})'
@@ -97,42 +98,42 @@ class Forks:
     Args:
       program: Its name, or the full name of another module.
       arguments: Its command line.
-      environment: What is added to that of this process.
-      files: Paths that its output and its errors are appended to.
-      before: A module, a function of it, and a text that it is called with in the
-        program's process before the program begins.
+      environment: Variables that are added to those of this process.
+      files: Paths to which its output and its errors are appended.
+      before: A module, one of its functions, and a text: the function is called with
+        the text in the program's process before the program begins.
 
     Raises:
-      ChildProcessError: If the process that forks has ended.
+      ChildProcessError: If the forking process has ended.
     """
     request = [program, [*arguments], environment, [*files], [*before]]
     return int(self._ask(request))
 
   def status(self, pid: int) -> int | None:
-    """Returns a program's exit status, negative of a signal; None while it lives."""
+    """Returns a program's exit status, negative for a signal; None while it runs."""
     try:
       found = self._ask(pid)
     except ChildProcessError:
-      # They are killed with the process that forks.
+      # Programs are killed with the forking process.
       return -signal.SIGKILL
     return None if found is None else int(found)
 
   def close(self) -> None:
-    """Ends it, and all programs that have not ended."""
+    """Ends the forking process, and all programs that have not ended."""
     if self._process is not None:
       self._process.kill()
       self._process.wait()
       self._process = None
 
   def _begin(self) -> None:
-    """Starts the process that forks."""
+    """Starts the forking process."""
     self._process = subprocess.Popen(
       self._command,
       cwd=self._folder,
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       text=True,
-      # Ctrl-C is for whoever asks.
+      # Ctrl-C is for the requesting process.
       start_new_session=True,
     )
 
@@ -145,7 +146,7 @@ class Forks:
     try:
       process.stdin.write(json.dumps([number, request]) + '\n')
       process.stdin.flush()
-      # An exception, as Ctrl-C raises, may have left the answer to another request.
+      # An exception, such as Ctrl-C, may have left an answer to another request.
       answered = -1
       while answered != number:
         answered, answer = json.loads(process.stdout.readline())
@@ -159,25 +160,25 @@ class Process:
   """A program that was forked, with the interface of `subprocess.Popen`."""
 
   def __init__(self, by: Forks, arguments: Sequence[str], log: str):
-    """Starts it.
+    """Starts the program.
 
     Args:
-      by: What forks it.
-      arguments: A full name of a module, and its command line.
-      log: Path that what it says is appended to.
+      by: The process that forks it.
+      arguments: The full name of a module, and its command line.
+      log: Path to which its output is appended.
     """
     self._forks = by
     self.returncode: int | None = None
     self.pid = by.start(arguments[0], arguments[1:], {}, [log, log])
 
   def poll(self) -> int | None:
-    """Returns its exit status, None while it runs."""
+    """Returns its exit status; None while it runs."""
     if self.returncode is None:
       self.returncode = self._forks.status(self.pid)
     return self.returncode
 
   def send_signal(self, number: int) -> None:
-    """Sends it a signal, if it has not ended."""
+    """Sends a signal to it, if it has not ended."""
     if self.poll() is None:
       os.kill(self.pid, number)
 
@@ -189,7 +190,7 @@ class Process:
     """Waits for it; returns its exit status.
 
     Args:
-      timeout: Seconds; None: for ever.
+      timeout: Seconds; None: no limit.
 
     Raises:
       subprocess.TimeoutExpired: If it has not ended by then.
@@ -206,14 +207,14 @@ def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
   """Imports libraries, then answers requests until its standard input ends.
 
   Args:
-    nice: What is added to the niceness of this process.
+    nice: Added to the niceness of this process.
     libraries: Names of modules.
   """
   os.nice(nice)
   end_with_parent()
   signal.signal(signal.SIGINT, signal.SIG_IGN)
   _prepare(libraries)
-  # Kept, for a status may be asked for again where Ctrl-C has lost the answer.
+  # Kept because a status may be asked for again, if Ctrl-C has lost the answer.
   statuses: dict[int, int] = {}
   for line in sys.stdin:
     number, request = json.loads(line)
@@ -242,7 +243,7 @@ def _prepare(libraries: Sequence[str]) -> None:
   for name in libraries:
     importlib.import_module(name)
   if (tff := sys.modules.get('tensorflow_federated')) is not None:
-    # TFF's own context has a thread, which children would not have.
+    # TFF's default context has a thread, which the children would not have.
     tff.test.set_no_default_context()
   gc.freeze()
 
@@ -266,16 +267,16 @@ def _live(
       os.dup2(os.open(path, flags if place else os.O_RDONLY, 0o600), place)
     os.environ.update(environment)
     tempfile.tempdir = None
-    # Each has draws of its own where it gives no seed.
+    # Each child has its own draws if it sets no seed.
     random.seed()
     np.random.seed()
     if before:
       module, function, text = before
       getattr(importlib.import_module(module), function)(text)
     sys.argv = [program, *arguments]
-    # `runpy` puts the path there, as `python -m` does.
+    # `runpy` puts the path there, like `python -m`.
     module = program if '.' in program else f'binaries.{program}'
-    # A test may have imported it before it forks.
+    # A test may have imported it before the fork.
     sys.modules.pop(module, None)
     runpy.run_module(module, run_name='__main__', alter_sys=True)
     status = 0

@@ -1,4 +1,4 @@
-"""Runs commands side by side, in processes of their own, and tells how far they are."""
+"""Runs commands side by side, in separate processes, and reports their progress."""
 
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ import tqdm
 
 from binaries.launching import forks
 
-# Priority of the runs, and how long they have to save their state and end.
+# Niceness of the runs, and how long they have to save their state and end.
 _NICE = 10
 _GRACE_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 
 
 class Process(Protocol):
-  """The part of `subprocess.Popen` that is needed of a command that was started."""
+  """The part of `subprocess.Popen` that is needed for a command that was started."""
 
   def poll(self) -> int | None:
-    """Returns the exit status, None while it runs."""
+    """Returns the exit status; None while it runs."""
 
   def send_signal(self, number: int) -> None:
     """Sends a signal, if it has not ended."""
@@ -39,37 +39,38 @@ class Process(Protocol):
     """Waits for it, or raises `subprocess.TimeoutExpired`; returns the status."""
 
 
-# What starts a command: (arguments after `python`, file of its output) -> process.
+# Starts a command: (arguments after `python`, file for its output) -> process.
 Start = Callable[[Sequence[str], TextIO], Process]
 
 
 class Job(Protocol):
-  """What is to be run; `str` of it names it in messages."""
+  """Something to run; its `str` names it in messages."""
 
   @property
   def log(self) -> pathlib.Path:
-    """The file of what it says."""
+    """The file for its output."""
 
   def __hash__(self) -> int:
-    """It is a key."""
+    """Makes it usable as a key."""
 
 
 _JobT = TypeVar('_JobT', bound=Job)
 
 
 def start(arguments: Sequence[str], log: TextIO) -> Process:
-  """Starts a program of ours by itself; it ends with this process however that ends.
+  """Starts one of our programs; it ends with this process, however that ends.
 
   Args:
-    arguments: After `python`.
-    log: The file of its output.
+    arguments: The arguments after `python`.
+    log: The file for its output.
   """
   return subprocess.Popen(
     [sys.executable, *arguments],
     stdin=subprocess.DEVNULL,
     stdout=log,
     stderr=log,
-    # Ctrl-C is for this process, which passes it on once; twice would not save.
+    # Ctrl-C is for this process, which passes it on once; a second one would stop the
+    # run without saving.
     start_new_session=True,
     preexec_fn=_in_child,
   )
@@ -83,10 +84,10 @@ def _in_child() -> None:
 
 @contextlib.contextmanager
 def starting() -> Iterator[Start]:
-  """Returns what starts programs of ours, which have ended when the context has.
+  """Returns a function that starts our programs; they end with the block at the latest.
 
-  Where that is possible they are forked by a process that has imported TensorFlow: each
-  run is a process of its own, and begins five seconds sooner.
+  If possible they are forked by a process that has imported TensorFlow: each run is a
+  separate process, and begins five seconds sooner.
   """
   if not forks.can_fork():
     yield start
@@ -106,7 +107,7 @@ def starting() -> Iterator[Start]:
 
 
 class Runner(abc.ABC, Generic[_JobT]):
-  """Runs jobs, so many at a time; what a job is, a subclass says."""
+  """Runs jobs, a limited number at a time; a subclass says what a job is."""
 
   def __init__(
     self, jobs: int, start: Start | None = None, stream: TextIO | None = None
@@ -114,9 +115,9 @@ class Runner(abc.ABC, Generic[_JobT]):
     """Starts nothing yet.
 
     Args:
-      jobs: How many run at a time.
-      start: Starts a command; None: as `starting` does.
-      stream: For the progress; None: stderr.
+      jobs: Most jobs that run at a time.
+      start: Starts a command; None: see `starting`.
+      stream: Where progress is shown; None: stderr.
     """
     self._at_a_time = jobs
     self._start = start
@@ -125,28 +126,28 @@ class Runner(abc.ABC, Generic[_JobT]):
 
   @abc.abstractmethod
   def is_done(self, job: _JobT) -> bool:
-    """Returns whether nothing of a job is left to do."""
+    """Returns whether a job has nothing left to do."""
 
   @abc.abstractmethod
   def command(self, job: _JobT) -> list[str]:
-    """Returns what follows `python`, for what is next of a job."""
+    """Returns the arguments after `python` for the next command of a job."""
 
   @abc.abstractmethod
   def missing(self, job: _JobT) -> str:
-    """Returns why a job is not done although its commands have succeeded."""
+    """Returns why a job is not done although its commands succeeded."""
 
   def run(self, jobs: Sequence[_JobT]) -> list[str]:
-    """Runs what is not done yet.
+    """Runs the jobs that are not done yet.
 
-    A run whose folder is complete is not run again, one that was stopped goes on.
-    However this ends, no run is left behind: by Ctrl-C or SIGTERM runs are asked to
-    save their state.
+    A run whose folder is complete is not repeated; one that was stopped resumes.
+    However this ends, no run is left behind: Ctrl-C or SIGTERM asks the runs to save
+    their state.
 
     Args:
-      jobs: What is to be there in the end.
+      jobs: The jobs to be done in the end.
 
     Returns:
-      A sentence for each that failed.
+      A sentence for each job that failed.
     """
     waiting = [each for each in jobs if not self.is_done(each)]
     running: dict[_JobT, Process] = {}
@@ -183,7 +184,7 @@ class Runner(abc.ABC, Generic[_JobT]):
     return failures
 
   def _goes_on(self, each: _JobT, status: int) -> bool:
-    """Returns whether a job has another command, after one that has succeeded."""
+    """Returns whether a job has another command after one that ended."""
     if status or self.is_done(each):
       return False
     return self.command(each) != self._begun[each]
@@ -196,7 +197,7 @@ class Runner(abc.ABC, Generic[_JobT]):
       return begin(command, log)
 
   def _end(self, each: _JobT, status: int) -> str:
-    """Returns what failed of a job that has ended, '' if nothing."""
+    """Returns what failed in a job that has ended; '' if nothing did."""
     if status:
       return f'{each}: status {status}, {_last_line(each.log)} ({each.log})'
     return '' if self.is_done(each) else f'{each}: {self.missing(each)}.'
@@ -204,7 +205,7 @@ class Runner(abc.ABC, Generic[_JobT]):
 
 @contextlib.contextmanager
 def sigterm_as_ctrl_c() -> Iterator[None]:
-  """Has SIGTERM raise KeyboardInterrupt, where Python can handle signals."""
+  """Has SIGTERM raise KeyboardInterrupt, if Python can handle signals here."""
   if threading.current_thread() is not threading.main_thread():
     yield
     return
@@ -221,7 +222,7 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _stop(running: Mapping[_JobT, Process]) -> None:
-  """Ends runs: they are asked to save their state, then killed."""
+  """Ends runs: asks them to save their state, then kills them."""
   for process in running.values():
     process.send_signal(signal.SIGINT)
   deadline = time.monotonic() + _GRACE_SECONDS
@@ -231,7 +232,7 @@ def _stop(running: Mapping[_JobT, Process]) -> None:
         process.wait(max(0.0, deadline - time.monotonic()))
   finally:
     for process in running.values():
-      # The TFF worker of a run ends with it.
+      # A run's TFF worker ends with it.
       process.kill()
       process.wait()
 
@@ -242,7 +243,7 @@ def _last_line(log: pathlib.Path) -> str:
 
 
 class _Progress:
-  """A line for each run that has ended, with the time left."""
+  """Prints a line for each run that has ended, with the time left."""
 
   def __init__(self, total: int, at_a_time: int, stream: TextIO):
     self._total, self._at_a_time, self._stream = total, at_a_time, stream
@@ -250,7 +251,7 @@ class _Progress:
     self._started = time.monotonic()
 
   def update(self, what: str) -> None:
-    """Tells that a run has ended, and how."""
+    """Reports that a run has ended, and how."""
     self._done += 1
     seconds = (time.monotonic() - self._started) / self._done
     left = tqdm.tqdm.format_interval(seconds * (self._total - self._done))
@@ -262,7 +263,7 @@ class _Progress:
 
 
 class _Bar(_Progress):
-  """A bar on a terminal; failures are told above it."""
+  """A bar on a terminal, with failures above it."""
 
   def __init__(self, total: int, at_a_time: int, stream: TextIO):
     super().__init__(total, at_a_time, stream)

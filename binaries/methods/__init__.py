@@ -1,1 +1,1 @@
-"""The one table of methods: name, algorithm, objective and defaults."""
+"""The single table of methods: names, algorithms, objectives and defaults."""

@@ -1,4 +1,4 @@
-"""The algorithms whose server has no data: how each is built from flags."""
+"""The algorithms whose server has no data: how flags build each of them."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -33,7 +33,7 @@ from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import personal_models
 from tff_ssl.runtime import run_config
 
-# Where every algorithm has its encoder in its state.
+# Where every algorithm's state has the encoder.
 TRAINABLE = 'global_model_weights/trainable'
 ENCODER = f'{TRAINABLE}/{dual_encoder.ENCODER}'
 
@@ -44,33 +44,33 @@ def _nothing() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
-  """What minimises an objective.
+  """An algorithm, which minimises an objective.
 
   Attributes:
-    build: (objective, element_spec) -> what the round loop runs; where clients are
-      numbered, (objective, element_spec, how many there are). Where `takes` has
-      --aggregation, `aggregation` is a keyword. Where the server has data, (objective,
+    build: (objective, element_spec) -> what the round loop runs. If clients are
+      numbered: (objective, element_spec, number of clients). If `takes` has
+      --aggregation, `aggregation` is a keyword. If the server has data: (objective,
       `server_algorithms.Problem`).
-    takes: Flags that it reads, besides those that every run has.
-    defaults: Values of flags where the command line gives none; of a flag that it does
-      not take, the value it has.
-    check: Raises ValueError where flags that it takes do not fit each other.
-    federated: Whether its rounds take cohorts of clients; else batches drawn from all
-      examples.
+    takes: Flags that it reads, in addition to those of every run.
+    defaults: Values of flags that the command line does not give; for a flag that it
+      does not take, its fixed value.
+    check: Raises ValueError if flags that it takes do not fit each other.
+    federated: Whether its rounds take cohorts of clients; otherwise they take batches
+      drawn from all examples.
     numbered: Whether examples name the number of their client.
-    models: Model weights -> the models by name where the result is several, of which
-      each is evaluated besides the one that is left behind.
+    models: Model weights -> the models by name, if the result is several models; each
+      is evaluated in addition to the one that is saved.
     personal: (what the round loop runs, objective, the clients' data) -> clients' own
-      models, where they have any.
-    mixing: () -> what warns of the shares of their own networks that clients keep,
-      where they keep any.
-    topology: Number of clients -> the graph in which they average, without a server.
-    of_clients: State -> values by name that stand with the weights of the result where
-      `personal` makes the clients' own models of both; None: it needs none.
-    rows_of_one_client: Whether clients send rows that are one's alone, with zeros in
-      the place of the others, so that a sum shows them.
-    sends_encodings: Whether the statistics that clients send are the objective's, and
-      have its `share_bound`.
+      models, if they have any.
+    mixing: () -> the alarm about the shares of their own networks that clients keep,
+      if they keep any.
+    topology: Number of clients -> the graph in which they average without a server.
+    of_clients: State -> values by name that are added to the weights of the result, if
+      `personal` makes the clients' own models from both; None: it needs none.
+    rows_of_one_client: Whether clients send rows of a single client, with zeros in
+      place of the others, so that a sum reveals them.
+    sends_encodings: Whether clients send the objective's statistics, which have its
+      `share_bound`.
   """
 
   build: Callable[..., Any]
@@ -91,12 +91,12 @@ class Algorithm:
 def with_server(
   build: Callable[..., Any], config: Callable[[], Any]
 ) -> Callable[..., Any]:
-  """Returns `Algorithm.build` where the server has an optimizer.
+  """Returns `Algorithm.build` for a server with an optimizer.
 
   Args:
     build: (objective, element_spec, server's optimizer, configuration, aggregation) ->
       what the round loop runs.
-    config: The flags -> its configuration.
+    config: Returns its configuration from the flags.
   """
 
   def build_by_flags(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
@@ -107,7 +107,7 @@ def with_server(
 
 
 def checked(config: Callable[[], Any]) -> Callable[[], None]:
-  """Returns a check that builds the configurations, so that bad flags end a run."""
+  """Returns a check that builds the configuration, so that bad flags end a run."""
 
   def check() -> None:
     config()
@@ -173,7 +173,7 @@ def _fedsc_config() -> fedsc.FedSCConfig:
 
 
 def _check_dcco() -> None:
-  """Refuses flags of one loss given with another."""
+  """Refuses flags of one loss that are given with another."""
   is_spectral = methods.LOSS.value == spectral.NAME
   of_others = (
     [methods.OFF_DIAGONAL, methods.ENCODING_NORM]
@@ -216,7 +216,7 @@ def _check_centralized() -> None:
 def _fedca(
   objective: Any, element_spec: Any, population: int, aggregation: Any = None
 ) -> Any:
-  """Builds FedCA; refuses a base model of another encoder."""
+  """Builds FedCA; refuses a base model with another encoder."""
   params = _base_params()
   if params is not None:
     name = f'the encoder of {methods.ALIGNMENT_RUN.value}'
@@ -231,7 +231,7 @@ def _fedca(
 
 
 def _check_fedca() -> None:
-  """Refuses a base model without a weight, or the reverse, and unfinished runs."""
+  """Refuses a base model without a weight, a weight without it, unfinished runs."""
   weight, run = methods.ALIGNMENT_WEIGHT.value, methods.ALIGNMENT_RUN.value
   if weight and not run:
     raise ValueError(
@@ -248,12 +248,12 @@ def _check_fedca() -> None:
 
 
 def _base_params() -> Mapping[str, Any] | None:
-  """Reads the encoder of the run that the flag names; None without one."""
+  """Reads the encoder of the run that the flag names; None without the flag."""
   if not methods.ALIGNMENT_RUN.value:
     return None
   folder = pathlib.Path(methods.ALIGNMENT_RUN.value)
   stored = run_config.read(folder)['flags']
-  # Names and shapes of parameters do not show it.
+  # The parameters' names and shapes do not show the norm.
   norm = stored.get(common.NORM.name)
   if norm != common.NORM.value:
     raise ValueError(
@@ -270,7 +270,7 @@ def _base_params() -> Mapping[str, Any] | None:
   return params
 
 
-# How TFF computations are executed.
+# Flags that say how TFF computations are executed.
 RUNTIME = ('runtime', 'worker_address', *hosts.NAMES)
 _COHORTS = (
   'partition',
@@ -287,7 +287,7 @@ OF_SOME = _COHORTS
 _BATCHES = ('partition', 'clients_per_round', 'participation')
 TRAINING = (*_COHORTS, *training.OF_CLIENTS, *training.OF_SERVER, 'weighting')
 FEDAVG = (*TRAINING, 'proximal_weight')
-# Of algorithms all of whose weights are the server's one model, before the first round.
+# For algorithms whose weights are all in the server's single model at the start.
 STARTS = ('init_from',)
 
 ALGORITHMS: Mapping[str, Algorithm] = {
@@ -304,7 +304,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
   'fedbn': Algorithm(
     with_server(fedbn.build_fedbn, training.client_config),
     FEDAVG,
-    # Without batch norm there is nothing to keep on the client.
+    # Without batch norm, clients have nothing to keep.
     {'encoder_norm': 'batch'},
     check=checked(_fedbn_config),
   ),

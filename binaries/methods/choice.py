@@ -1,4 +1,4 @@
-"""The method that a command line chooses, and the values of its flags."""
+"""The method that a command line chooses, and the values of the method's flags."""
 
 from collections.abc import Collection, Mapping
 import dataclasses
@@ -28,7 +28,7 @@ MAY_DIFFER = (
   *own_encoders.MAY_DIFFER,
   *tracking.MAY_DIFFER,
 )
-# The modules whose flags every run has, but for those that only some methods take.
+# The modules whose flags every run has, except those that only some methods take.
 _OF_EVERY_RUN = (common, dealing, evaluation, tracking)
 
 
@@ -37,8 +37,8 @@ class Choice:
   """The row of the table of methods that a command line chooses.
 
   Attributes:
-    program: That offers it.
-    name: Of the row.
+    program: The program that offers it.
+    name: Name of the row.
     method: The row.
   """
 
@@ -48,35 +48,35 @@ class Choice:
 
   @property
   def algorithm(self) -> algorithms.Algorithm:
-    """What minimises the objective."""
+    """The algorithm that minimises the objective."""
     return table.ALGORITHMS[self.method.algorithm]
 
   @property
   def objective(self) -> objectives.Objective:
-    """What is minimised."""
+    """The objective that is minimised."""
     return table.OBJECTIVES[self.method.objective]
 
   @property
   def title(self) -> str:
-    """What a run is called in tables and on the encoder's card."""
+    """The name of a run in tables and on the encoder's card."""
     return self.program.title.format(self.name)
 
   @property
   def build_personal(self) -> Any:
-    """What builds clients' own models; None where they are not asked for."""
+    """The builder of clients' own models; None if they are not asked for."""
     build = self.method.personal or self.algorithm.personal
     return build if self.program.personal or own_encoders.is_asked_for() else None
 
   @property
   def label_share(self) -> float | None:
-    """Share of the training labels that it is given; None: it sees no label."""
+    """Share of the training labels that the method gets; None: it sees no label."""
     if not self.objective.labelled:
       return None
     name = methods.SUPERVISED_LABELS.name
     return methods.SUPERVISED_LABELS.value if name in self.method.flags() else 1.0
 
   def why_rounds_are_fixed(self) -> str | None:
-    """Returns why a run cannot have more rounds than it began with; None: it can."""
+    """Returns why a run cannot get more rounds than it began with; None if it can."""
     values = self.values()
     for flag in ('server_schedule', 'client_schedule'):
       if values.get(flag) == 'cosine':
@@ -90,7 +90,7 @@ class Choice:
     return None
 
   def may_grow(self) -> tuple[str, ...]:
-    """Returns the flags of which a run goes on with a larger number."""
+    """Returns the flags that may have a larger value when a run is resumed."""
     return () if self.why_rounds_are_fixed() else (common.ROUNDS.name,)
 
   def values(self) -> dict[str, object]:
@@ -106,7 +106,7 @@ class Choice:
       if values.get(name, '') is None:
         del values[name]
     if values.get(common.RUNTIME.name) == common.HOSTS:
-      # Hosts are workers: a run may go on with the one or the other.
+      # Hosts are workers: a run that used one of them may resume with the other.
       values[common.RUNTIME.name] = common.WORKER
     return values
 
@@ -115,11 +115,11 @@ def read(program: str) -> Choice:
   """Returns the method that the command line chooses, and sets its flags.
 
   Args:
-    program: Name of the program, of `table.PROGRAMS`.
+    program: Name of a program of `table.PROGRAMS`.
 
   Raises:
-    ValueError: If there is no such method, or a flag is out of range or, unless
-      `--unused_flags=warn`, one that the method does not use.
+    ValueError: If there is no such method, a flag is out of range, or (unless
+      `--unused_flags=warn`) the method does not use a flag.
   """
   chosen = _choose(table.PROGRAMS[program])
   _leave_unused(chosen)
@@ -141,10 +141,10 @@ def read(program: str) -> Choice:
 
 
 def flags_of(program: str) -> set[str]:
-  """Returns the flags that a program's methods take, and those that name them.
+  """Returns the flags that a program's methods take, and the flags that name them.
 
   Args:
-    program: Name of the program, of `table.PROGRAMS`.
+    program: Name of a program of `table.PROGRAMS`.
   """
   offered = table.PROGRAMS[program]
   names = {*offered.choosers, methods.UNUSED_FLAGS.name}
@@ -152,7 +152,7 @@ def flags_of(program: str) -> set[str]:
 
 
 def _choose(program: table.Program) -> Choice:
-  """Finds the row that the flags name, and sets them to its own names."""
+  """Finds the row that the flags name, and sets the flags to the row's own names."""
   parts = []
   defaults = program.default.split()
   for k, (chooser, default) in enumerate(zip(program.choosers, defaults, strict=True)):
@@ -182,7 +182,7 @@ def _choose(program: table.Program) -> Choice:
 
 
 def _of_every_run() -> set[str]:
-  """Returns the flags of every run, but for those that only some methods take."""
+  """Returns the flags of every run, except those that only some methods take."""
   own = flags.FLAGS.flags_by_module_dict()
   names = {flag.name for module in _OF_EVERY_RUN for flag in own[module.__name__]}
   some = {*algorithms.OF_SOME, *objectives.OF_SOME}
@@ -190,12 +190,12 @@ def _of_every_run() -> set[str]:
 
 
 def taken(method: table.Method) -> set[str]:
-  """Returns the flags that a run of a method depends on, but for what names it."""
+  """Returns the flags that a method's run depends on, except those that name it."""
   return _of_every_run() | set(method.flags()) - set(method.renamed)
 
 
 def _leave_unused(chosen: Choice) -> None:
-  """Refuses flags that the method does not use, or warns and leaves them out."""
+  """Refuses flags that the method does not use, or warns and ignores them."""
   other = [
     name
     for name in methods.CHOOSERS
@@ -241,7 +241,7 @@ def _refusal(chosen: Choice, name: str) -> str:
     ]
     where = ' and '.join(f'binaries.{other}' for other in others) or 'another program'
     return f'--{name} is given with {_named(chosen)}; it is for {where} only.'
-  # Of a product of algorithm and objective, the one that decides alone, if one does.
+  # For a product of algorithm and objective: the one that decides by itself, if any.
   for k, chooser in enumerate(program.choosers):
     value = flags.FLAGS[chooser].value
     factors = list(dict.fromkeys(row.split()[k] for row in takers))
@@ -254,12 +254,12 @@ def _refusal(chosen: Choice, name: str) -> str:
 
 
 def uses(method: table.Method) -> Collection[str]:
-  """Returns the flags that a run of a method takes, but for what names it."""
+  """Returns the flags that a method's run takes, except those that name it."""
   return taken(method) | set(method.renamed)
 
 
 def _rename(renamed: Mapping[str, str]) -> None:
-  """Copies the values of flags that are other names to the flags that they name."""
+  """Copies the values of renamed flags to the flags that they stand for."""
   for old, new in renamed.items():
     flag, other = flags.FLAGS[old], flags.FLAGS[new]
     if not flag.present:

@@ -1,4 +1,4 @@
-"""Learning without a server: how it is built from flags, one algorithm a graph."""
+"""Learning without a server, built from flags: one algorithm for each graph."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ def _process(graph: Build, objective: Any, element_spec: Any, nodes: int) -> Any
 
 
 def of_nodes(state: Any) -> dict[str, Any]:
-  """Returns the nodes' offsets from their mean, by names of their own."""
+  """Returns the nodes' offsets from their mean, under separate names."""
   offsets = state.kept[decentralized.OFFSETS]
   return {f'{decentralized.OFFSETS}/{name}': each for name, each in offsets.items()}
 
@@ -44,7 +44,7 @@ def of_nodes(state: Any) -> dict[str, Any]:
 def node_model(
   process: Any, objective: Any, data: client_data.ArrayClientData
 ) -> personal_models.PersonalModel:
-  """Returns what makes a node's model, of the weights that `of_nodes` adds to."""
+  """Returns what makes a node's model from the weights with those of `of_nodes`."""
   del process, objective
   numbers = {client_id: k for k, client_id in enumerate(data.client_ids)}
 
@@ -70,7 +70,7 @@ def _check() -> None:
 
 def _check_random_graph() -> None:
   _check()
-  # Of one node, for how many there are is known with the data.
+  # With one node, because the number of nodes is only known with the data.
   topology.random_graph(1, methods.EDGE_PROBABILITY.value)
 
 
@@ -89,9 +89,9 @@ def _algorithm(
   """Returns the algorithm of a graph.
 
   Args:
-    graph: Builds it.
-    *takes: Flags that it reads.
-    check: Of its flags.
+    graph: Builds the graph.
+    *takes: Flags that the algorithm reads.
+    check: Checks its flags.
   """
   return algorithms.Algorithm(
     functools.partial(_process, graph),
@@ -105,8 +105,8 @@ def _algorithm(
   )
 
 
-# Neither an optimizer of a server, nor weights of clients; no size of a cohort; and no
-# sums at a server, for neighbours see each other's models.
+# There is no server optimizer, no client weight and no cohort size. There are no sums
+# at a server either, because neighbours see each other's models.
 _NOT = {*training.OF_SERVER, 'weighting', 'clients_per_round', *privacy.NAMES}
 _TAKES = (
   *(name for name in algorithms.FEDAVG if name not in _NOT),

@@ -1,4 +1,4 @@
-"""The objectives by name: how each is built from flags, and which flags those are."""
+"""The objectives by name: how each is built from flags, and from which flags."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -37,17 +37,17 @@ from tff_ssl.objectives import uniformity
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-  """What clients minimise.
+  """An objective, which clients minimise.
 
   Attributes:
-    build: (encoder, number of classes) -> the objective, as the flags say; of two
+    build: (encoder, number of classes) -> the objective, as the flags say; for two
       modalities, (left encoder, number of classes, model of both).
-    takes: Flags that it reads, besides those of the encoder.
-    defaults: Values of flags where the command line gives none; of a flag that it does
-      not take, the value it has.
+    takes: Flags that it reads, in addition to those of the encoder.
+    defaults: Values of flags that the command line does not give; for a flag that it
+      does not take, its fixed value.
     labelled: Whether it reads labels.
-    two_towers: Whether it can be of two modalities.
-    scheduled: Whether something of it changes over all rounds (`base.Scheduled`).
+    two_towers: Whether it works for two modalities.
+    scheduled: Whether a part of it changes over all rounds (`base.Scheduled`).
   """
 
   build: Callable[..., Any]
@@ -58,15 +58,15 @@ class Objective:
   scheduled: bool = False
 
   def of_task(self, encoder: network.Network, task: task_lib.Task) -> Any:
-    """Builds it for a task.
+    """Builds the objective for a task.
 
     Args:
-      encoder: Of the field that the task has evaluated.
-      task: With two modalities, or one.
+      encoder: Encoder of the field that the task evaluates.
+      task: A task with one or two modalities.
 
     Raises:
-      ValueError: If the task has two modalities, which this objective does not take, or
-        a flag is given that does nothing for them.
+      ValueError: If the task has two modalities and this objective does not support
+        them, or a given flag does nothing for them.
     """
     if encoder.field != dual_encoder.LEFT:
       return self.build(encoder, task.num_classes)
@@ -91,13 +91,13 @@ def augmentation() -> multiview.Config:
 
 
 def _mirrored() -> float:
-  """Returns with which probability views are mirrored."""
+  """Returns the probability with which views are mirrored."""
   config = augmentation()
   return getattr(config, 'flip_probability', 0.0)
 
 
 def labelled(encoder: network.Network, classes: int) -> supervised.SupervisedObjective:
-  """Builds cross-entropy; by default images are mirrored, where views would be."""
+  """Builds cross-entropy; by default images are mirrored if views would be."""
   plain: multiview.Config = augment.by_name('flip' if _mirrored() else 'none')
   if methods.SUPERVISED_AUGMENTATION.value == 'views':
     plain = augmentation()
@@ -108,7 +108,7 @@ def labelled(encoder: network.Network, classes: int) -> supervised.SupervisedObj
 
 
 def _weak_strong() -> weak_strong.WeakStrongConfig:
-  """Returns how weak and strong views are made; mirrored only if other views are."""
+  """Returns how weak and strong views are made; mirrored only if views are."""
   if isinstance(augmentation(), vectors.VectorConfig):
     raise ValueError(
       f'augmentation is {common.AUGMENTATION.value!r}, of vectors; weak and strong '
@@ -126,7 +126,7 @@ def _simclr(
 
 
 def _dino(encoder: network.Network, _: int) -> Any:
-  # Half the side: 8 of 16 pixels, as the paper has 96 of 224.
+  # Half the side: 8 of 16 pixels, like the paper's 96 of 224.
   small = multiview.local_crop(augmentation(), max(1, encoder.input_shape[0] // 2))
   return dino.DinoObjective(
     common.build_siamese(encoder),
@@ -221,7 +221,7 @@ def _uniformity(encoder: network.Network, _: int) -> Any:
 
 
 def _mae(encoder: network.Network, _: int) -> Any:
-  # Crops and flips, as the paper's, whatever the flag's default for two views.
+  # Crops and flips, as in the paper, whatever the flag's default for two views.
   return mae.build_mae(encoder, mask_ratio=methods.MASK_RATIO.value)
 
 
@@ -267,11 +267,11 @@ def _fedmatch(encoder: network.Network, classes: int) -> Any:
 
 
 _VIEWS = ('projector', 'augmentation')
-# Flags among those of every run that only some objectives take.
+# Flags of every run that only some objectives take.
 OF_SOME = _VIEWS
-# The papers' heads are for ResNet-50: a quarter as wide for small encoders.
+# The papers' heads are for ResNet-50; these are a quarter as wide, for small encoders.
 _WIDE = {'projector': ['256', '256', '256']}
-# As in the papers; with group norm encodings collapse (DCCO, appendix C, and digits).
+# As in the papers; encodings collapse with group norm (DCCO, appendix C, and digits).
 _BATCH = {'encoder_norm': 'batch'}
 _CONTRASTIVE = {'projector': ['256', '256', '128']}
 _MOCO_FLAGS = (*_VIEWS, 'temperature', 'target_momentum', 'queue_size')

@@ -1,4 +1,4 @@
-"""The algorithms whose clients have models of their own, built from flags."""
+"""The algorithms whose clients have their own models, built from flags."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -49,13 +49,13 @@ def _fedema_config() -> fedema.FedEMAConfig:
     methods.AUTOSCALER.value,
     methods.DIVERGENCE_OF.value,
   )
-  # The run folder says which norm it was.
+  # So that the run folder says which norm was used.
   common.fill({methods.DIVERGENCE_NORM.name: config.used_norm})
   return config
 
 
 def _mixing_of_fedema() -> alarm.MixingAlarm:
-  """Builds what warns of mu = 1 for all, unless the flags ask for it, and of mu = 0."""
+  """Builds the alarm for mu = 1 for all, unless the flags ask for it, and mu = 0."""
   asked = methods.CONSTANT_MU.value is not None
   alone = methods.REPLACED.value in (online_networks.NONE, online_networks.TARGET)
   is_global = methods.DIVERGENCE_OF.value == online_networks.GLOBAL
@@ -73,7 +73,7 @@ def _mixing_of_fedema() -> alarm.MixingAlarm:
 
 
 def _mixing_of_fedu() -> alarm.MixingAlarm:
-  """Builds what warns where all clients have taken the global predictor."""
+  """Builds the alarm that all clients have taken the global predictor."""
   return alarm.MixingAlarm(
     None,
     'no divergence came to the threshold: each client took the global predictor in '
@@ -83,7 +83,7 @@ def _mixing_of_fedu() -> alarm.MixingAlarm:
 
 
 def _fed_byol(objective: Any, element_spec: Any, aggregation: Any = None) -> Any:
-  """Builds FedSSL, or where other networks are shared, FedEMA without mu."""
+  """Builds FedSSL; or if other networks are shared, FedEMA without mu."""
   if _exchange() == online_networks.Exchange() and methods.STOP_GRADIENT.value:
     build = algorithms.with_server(fed_ssl.build_fed_ssl, training.client_config)
   else:
@@ -144,13 +144,13 @@ def _check_at_least_0(flag: flags.FlagHolder[float]) -> None:
 def shared_model(
   process: Any, objective: Any, data: Any
 ) -> personal_models.PersonalModel:
-  """Returns the global model as that of each client."""
+  """Returns the global model as each client's model."""
   del process, objective, data
   return personal_models.shared
 
 
 def _adapted(flag: flags.FlagHolder[float]) -> Callable[[Any, Any, Any], Any]:
-  """Returns what builds the global model after a step on a client's own examples."""
+  """Returns a builder of the global model after a step on a client's own examples."""
 
   def build(process: Any, objective: Any, data: Any) -> Any:
     del process
@@ -184,8 +184,8 @@ def _featarc(*takes: str, **defaults: Any) -> algorithms.Algorithm:
   """Returns FeatARC or one of its parts.
 
   Args:
-    *takes: Of its two flags, those that it reads.
-    **defaults: Values of both.
+    *takes: Those of the two flags of FeatARC that it reads.
+    **defaults: Values of both flags.
   """
   return _of(
     featarc.build_featarc,
@@ -254,7 +254,7 @@ ALGORITHMS: Mapping[str, algorithms.Algorithm] = {
       'divergence_norm',
       *own_encoders.NAMES,
     ),
-    # Without a default: the norm follows from --scaler.
+    # Without a default, because the norm follows from --scaler.
     personal=_online,
     mixing=_mixing_of_fedema,
   ),

@@ -1,4 +1,4 @@
-"""A row of the table of methods, and a program that offers rows."""
+"""A row of the table of methods, and a program that offers such rows."""
 
 from collections.abc import Callable, Collection, Mapping
 import dataclasses
@@ -21,18 +21,18 @@ OBJECTIVES = objectives.OBJECTIVES
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-  """A row.
+  """A row of the table of methods.
 
   Attributes:
-    algorithm: Of `ALGORITHMS`.
-    objective: Of `OBJECTIVES`.
-    defaults: Values of flags where the command line gives none; of a flag that it does
-      not take, the value it has.
-    takes: Flags that it reads, besides those of algorithm and objective.
+    algorithm: A name in `ALGORITHMS`.
+    objective: A name in `OBJECTIVES`.
+    defaults: Values of flags that the command line does not give; for a flag that it
+      does not take, its fixed value.
+    takes: Flags that it reads, in addition to those of algorithm and objective.
     renamed: Other names of flags that it takes, each with the flag's own name.
-    alias: The command of another program that runs the same, told when it is run; None:
-      there is none.
-    personal: As `algorithms.Algorithm.personal`, in place of the algorithm's.
+    alias: The command of another program that runs the same method, which is printed
+      when it runs; None: there is none.
+    personal: Like `algorithms.Algorithm.personal`, in place of the algorithm's.
   """
 
   algorithm: str
@@ -44,7 +44,7 @@ class Method:
   personal: Any = None
 
   def flags(self) -> Collection[str]:
-    """Returns the names of the flags that it takes, besides those of every run."""
+    """Returns the names of the flags that it takes, without those of every run."""
     return {
       *ALGORITHMS[self.algorithm].takes,
       *OBJECTIVES[self.objective].takes,
@@ -58,17 +58,17 @@ class Program:
   """The part of the table that a program offers.
 
   Attributes:
-    name: Of the program in `binaries`.
-    choosers: Flags that name the method: its row, or of a product the algorithm and the
-      objective.
-    default: The row that is taken where no flag names one.
-    methods: The rows by name; of a product, by 'ALGORITHM OBJECTIVE'. What two programs
-      call the same is the same.
+    name: Name of the program in `binaries`.
+    choosers: Flags that name the method: its row, or for a product the algorithm and
+      the objective.
+    default: The row that is used if no flag names one.
+    methods: The rows by name; for a product, by 'ALGORITHM OBJECTIVE'. Rows of two
+      programs with the same name are the same.
     aliases: Other names of rows that `choosers` may have.
     defaults: Values of flags in place of those of algorithm and objective.
     title: Name of a run in tables and on the encoder's card, with {} for the row's.
-    personal: Whether clients' own encoders are evaluated unasked.
-    check: Raises ValueError where flags do not fit its experiments.
+    personal: Whether clients' own encoders are evaluated without being asked for.
+    check: Raises ValueError if flags do not fit its experiments.
   """
 
   name: str
@@ -83,7 +83,7 @@ class Program:
 
 
 def as_in_fedavg_ssl(algorithm: str, objective: str, **defaults: Any) -> Method:
-  """Returns a row that `binaries.fedavg_ssl` has too, under the names of its parts."""
+  """Returns a row that `binaries.fedavg_ssl` also has, under its parts' names."""
   alias = (
     f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}, by other '
     'defaults'

@@ -1,4 +1,4 @@
-"""The algorithms whose server has labels: how each is built from flags."""
+"""The algorithms whose server has labels: how flags build each of them."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -36,13 +36,13 @@ class Problem:
   """What a method trains, and on what.
 
   Attributes:
-    encoder: Images to features.
-    num_classes: Of the labels.
-    server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    client_spec: Of one example of the clients, or the `packs.PackSpec` of it.
-    population: Clients that there are.
+    encoder: The network from images to features.
+    num_classes: Number of classes of the labels.
+    server_spec: `tf.TensorSpec`s of a labelled example at the server.
+    client_spec: `tf.TensorSpec`s of a client's example, or their `packs.PackSpec`.
+    population: Number of all clients.
     grouping: How the models of a round's clients are averaged.
-    aggregation: What leaves a client goes through it; plain when None.
+    aggregation: Combines all that leaves a client; plain when None.
   """
 
   encoder: network.Network
@@ -55,12 +55,12 @@ class Problem:
 
   @property
   def supervised(self) -> supervised.SupervisedObjective:
-    """What a side with labels minimises."""
+    """The objective that a side with labels minimises."""
     return objectives.labelled(self.encoder, self.num_classes)
 
 
 def server_plan() -> server_training.ServerPlan:
-  """Returns how the server trains, by Adam."""
+  """Returns how the server trains: with Adam."""
   plan = local_training.LocalPlan(
     methods.SERVER_EPOCHS.value,
     methods.SERVER_BATCH.value,
@@ -76,7 +76,7 @@ def no_grouping(clients_per_round: int) -> grouping.Grouping:
 
 
 def fedsup_grouping(clients_per_round: int) -> grouping.Grouping:
-  """Returns how FedSup averages the models of so many clients.
+  """Returns how FedSup averages the models of a given number of clients.
 
   Raises:
     ValueError: If the server's weight is negative, or would do nothing.
@@ -91,10 +91,10 @@ def fedsup_grouping(clients_per_round: int) -> grouping.Grouping:
 
 
 def fedrgd_grouping(clients_per_round: int) -> grouping.Grouping:
-  """Returns how FedRGD averages the models of so many clients."""
+  """Returns how FedRGD averages the models of a given number of clients."""
   if methods.AVERAGING.value == 'groupwise':
     return _groupwise(clients_per_round)
-  # Its labels reach the model through the average alone.
+  # The server's labels reach the model only through the average.
   return grouping.Grouping(1, methods.SERVER_WEIGHT.value)
 
 
@@ -228,7 +228,7 @@ class ServerAlgorithm(algorithms.Algorithm):
   has_clients: bool = True
 
 
-# The server takes the average as it is: it has none of the flags of its optimizer.
+# The server takes the average unchanged, so it has no flags of a server optimizer.
 _CLIENTS = (
   'partition',
   'clients_per_round',

@@ -1,10 +1,10 @@
-"""The table of methods: name -> algorithm, objective, and the values of flags.
+"""The table of methods: name -> algorithm, objective and values of flags.
 
 A method is an algorithm (`algorithms`, `decentralized_algorithms`,
-`personal_algorithms`, `server_algorithms`) with an objective (`objectives`); it takes
+`personal_algorithms`, `server_algorithms`) with an objective (`objectives`), and takes
 the flags of both. Each program offers its part of the table, one family of experiments.
-The value of a flag that the command line does not give is the first that is found in:
-the method's row, its program's, the objective's and the algorithm's defaults,
+If the command line does not give a flag, its value is the first one found in: the
+defaults of the method's row, of its program, of the objective and of the algorithm,
 `DEFAULTS`, the flag's own default.
 """
 
@@ -26,7 +26,7 @@ OBJECTIVES = row.OBJECTIVES
 Method = row.Method
 Program = row.Program
 
-# Of every method. The server adds the mean update as it is, as FedAvg does.
+# For every method. The server adds the unscaled mean update, like FedAvg.
 DEFAULTS: Mapping[str, Any] = {
   **common.DEFAULTS,
   **evaluation.DEFAULTS,
@@ -46,14 +46,14 @@ PROGRAMS: Mapping[str, Program] = {
 
 
 def values(program: Program, method: Method) -> dict[str, Any]:
-  """Returns the values of a method's flags where the command line gives none.
+  """Returns the values of a method's flags that the command line does not give.
 
   Args:
-    program: That offers it.
+    program: The program that offers it.
     method: One of its rows.
 
   Returns:
-    Value by name, of flags that the table has a value of.
+    Value by name, for flags that have a value in the table.
   """
   return {
     **DEFAULTS,
@@ -65,7 +65,7 @@ def values(program: Program, method: Method) -> dict[str, Any]:
 
 
 def fixed(method: Method) -> Collection[str]:
-  """Returns the flags that a method does not take, but has a value of."""
+  """Returns the flags that a method does not take, but that have a fixed value."""
   own = {
     **ALGORITHMS[method.algorithm].defaults,
     **OBJECTIVES[method.objective].defaults,

@@ -1,6 +1,6 @@
-"""What --help says a flag's default is: the value that a run takes, by method.
+"""The defaults that --help shows: the value that a run uses, by method.
 
-Most defaults are the methods', of the table, and not the flags' own.
+Most defaults are those of the methods in the table, not the flags' own.
 """
 
 import collections
@@ -16,11 +16,11 @@ def of_program(name: str) -> dict[str, str]:
   """Returns the defaults of a program's flags, as text.
 
   Args:
-    name: Of the program, of `table.PROGRAMS`.
+    name: Name of a program of `table.PROGRAMS`.
 
   Returns:
-    Text by flag, of those that have a default: the value that most methods have, and
-    those of the other methods. 'batch'; with --algorithm=fedrgd,fedmatch: 'group'.
+    Text by flag, for flags with a default: the value of most methods, and the values of
+    the other methods. 'batch'; with --algorithm=fedrgd,fedmatch: 'group'.
   """
   program = table.PROGRAMS[name]
   found: dict[str, dict[str, str]] = collections.defaultdict(dict)
@@ -34,7 +34,7 @@ def of_program(name: str) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
-  """Returns a value as a command line has it, in quotes; of None nothing."""
+  """Returns a value as on a command line, in quotes; '' for None."""
   if value is None:
     return ''
   if isinstance(value, list | tuple):
@@ -43,10 +43,10 @@ def _text(value: object) -> str:
 
 
 def _summary(choosers: tuple[str, ...], rows: Mapping[str, str]) -> str:
-  """Returns the most frequent value, and with what methods there are others.
+  """Returns the most frequent value, and the methods that have other values.
 
   Args:
-    choosers: Flags that name a row together.
+    choosers: Flags that together name a row.
     rows: Value by row.
   """
   counted = collections.Counter(rows.values()).most_common()
@@ -58,7 +58,7 @@ def _summary(choosers: tuple[str, ...], rows: Mapping[str, str]) -> str:
 
 
 def _where(choosers: tuple[str, ...], rows: Mapping[str, str], value: str) -> str:
-  """Returns the flags with which a value is the default."""
+  """Returns the choosers' flags with which a value is the default."""
   names: dict[str, list[str]] = {}
   open_rows = {row for row, own in rows.items() if own == value}
   for k, chooser in enumerate(choosers):

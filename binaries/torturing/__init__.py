@@ -1,1 +1,1 @@
-"""Kills, damage and bad input for programs, and whether they lose or hide anything."""
+"""Kills, damage and bad input: whether programs lose or hide anything."""

@@ -1,8 +1,8 @@
-"""Audits of private aggregations, sound ones and some whose clip is broken.
+"""Audits of private aggregations: sound ones, and some whose clip is broken.
 
-A sound one must not be called broken: the bound that canaries show is at or below
-what the ledger claims. One whose clip norm is a hundred times too large, with the same
-noise, must be found (`hooks.break_clip`).
+A sound one must not be called broken: the canaries' bound must not exceed what the
+ledger claims. If the clip norm is a hundred times too large, with the same noise, the
+audit must find it (`hooks.break_clip`).
 """
 
 import json
@@ -25,11 +25,11 @@ class Audits(trials.Trials):
   counted = 'audits'
 
   def trial(self, kind: str, turn: int) -> bool:
-    """Audits an aggregation; returns whether it was found to be what it is.
+    """Audits an aggregation; returns whether the verdict was right.
 
     Args:
       kind: One of `kinds`.
-      turn: Which of its trials, and the seed of the canaries.
+      turn: Number of the trial, and the seed of the canaries.
     """
     folder = self._folder / 'run'
     folder.mkdir(parents=True, exist_ok=True)

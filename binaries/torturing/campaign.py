@@ -1,9 +1,9 @@
-"""The whole campaign: trials of all groups in turn, until the time is up.
+"""The campaign: trials of all groups by turns, until the time is up.
 
-Each trial has a name, of its group, its kind and its turn, of which all that it chooses
-is drawn: the same name does the same again. Groups are taken in turn, and so are the
-kinds of a group. What was done is in counts.json of the folder, from which the same
-command goes on.
+Each trial has a name, made of its group, kind and turn. The name seeds all its random
+choices, so the same name repeats the same trial. Groups take turns, and so do the kinds
+of a group. counts.json in the folder records what was done, and the same command
+continues from there.
 """
 
 import collections
@@ -55,9 +55,9 @@ class Campaign:
     """Runs nothing yet.
 
     Args:
-      folder: Gone on with; failures are told in its failures.txt.
+      folder: The folder to continue; failures are added to its failures.txt.
       groups: Some of `GROUPS`.
-      kinds: Of process, of `kills`; the other groups have those of their own.
+      kinds: Kinds of process for `kills`; the other groups have their own kinds.
 
     Raises:
       ValueError: If there is no such group or kind.
@@ -96,12 +96,12 @@ class Campaign:
   def run(
     self, minutes: float, most: int | None = None, enough: Mapping[str, int] = {}
   ) -> None:
-    """Runs trials, of each group in turn.
+    """Runs trials, of each group by turns.
 
     Args:
-      minutes: After which none is begun.
-      most: How many there are at most; None: as many as there is time for.
-      enough: How much of a group is enough, by its name, as it counts; else no end.
+      minutes: Minutes after which no trial is begun.
+      most: Most trials; None: as many as there is time for.
+      enough: For each group, the count that is enough; without it there is no limit.
     """
     deadline = time.monotonic() + 60 * minutes
     done = 0
@@ -127,7 +127,7 @@ class Campaign:
       self.close()
 
   def again(self, name: str) -> bool:
-    """Does the trial of a name; returns whether it held.
+    """Runs the trial with a name; returns whether it held.
 
     Args:
       name: GROUP:KIND:TURN.
@@ -152,13 +152,13 @@ class Campaign:
     return bool(held)
 
   def close(self) -> None:
-    """Ends what was started."""
+    """Ends the processes that were started."""
     for own in self._of.values():
       own.close()
     self._forks.close()
 
   def counts(self) -> 'collections.OrderedDict[str, object]':
-    """Returns what was done and found, by name."""
+    """Returns the counts of what was done and found, by name."""
     found: collections.OrderedDict[str, object] = collections.OrderedDict()
     for group, own in self._of.items():
       for name, count in sorted(own.counts.items()):
@@ -169,7 +169,7 @@ class Campaign:
     return found
 
   def _keep(self) -> None:
-    """Writes down what was done."""
+    """Saves what was done."""
     stored = self._stored
     commits = stored.setdefault('commits', [])
     if (commit := _commit()) not in commits:
@@ -185,7 +185,7 @@ class Campaign:
     files.write_json(self._folder / _COUNTS, stored)
 
   def _say(self, text: str) -> None:
-    """Tells of a failure."""
+    """Reports a failure."""
     with (self._folder / _FAILURES).open('a') as file:
       file.write(f'{text}\n\n')
     print(f'FAILED: {text}', flush=True)
@@ -196,7 +196,7 @@ def _now() -> str:
 
 
 def _commit() -> str:
-  """Returns what is tried: the commit, where there is one."""
+  """Returns the commit that is tried, if there is one."""
   command = ['git', 'describe', '--always', '--dirty']
   try:
     ended = subprocess.run(

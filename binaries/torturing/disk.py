@@ -1,4 +1,4 @@
-"""A disk that is full: a small file system in memory, where one may be mounted."""
+"""A full disk: a small file system in memory, where mounting one is allowed."""
 
 from collections.abc import Iterator
 import contextlib
@@ -12,17 +12,17 @@ _MEBIBYTES = 4
 
 
 class Disk(trials.OfRuns):
-  """Runs on a disk on which only so much is free, and then all."""
+  """Runs on a disk with little free space, and then with all of it."""
 
   kinds = ('centralized', 'stateful')
   counted = 'runs'
 
   def trial(self, kind: str, turn: int) -> bool:
-    """Runs with little room, then with more; returns whether all held.
+    """Runs with little room, then with more; returns whether both went well.
 
     Args:
       kind: One of `kinds`.
-      turn: Which of its trials.
+      turn: Number of the trial.
     """
     del turn
     name, reference = kind, self._reference(kind)
@@ -57,10 +57,10 @@ class Disk(trials.OfRuns):
 
 @contextlib.contextmanager
 def _mounted(path: pathlib.Path) -> Iterator[pathlib.Path | None]:
-  """Mounts a small file system; None where that is not allowed."""
+  """Mounts a small file system; None if that is not allowed."""
   path.mkdir(parents=True, exist_ok=True)
   if path.is_mount():
-    # Of a campaign that was killed.
+    # Left by a campaign that was killed.
     _unmount(path)
   command = ['mount', '-t', 'tmpfs', '-o', f'size={_MEBIBYTES}m', 'tmpfs', str(path)]
   try:

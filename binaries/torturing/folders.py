@@ -1,4 +1,4 @@
-"""Run folders that are damaged: refused in a sentence, or resumed to the same bytes."""
+"""Damaged run folders: refused in a sentence, or resumed to the same bytes."""
 
 import collections
 import pathlib
@@ -10,12 +10,12 @@ import time
 from binaries.torturing import programs
 from binaries.torturing import trials
 
-# What is the folder's, and not one file's.
+# Files that belong to the folder itself, and are not damaged.
 _LEFT_ALONE = ('lock',)
 
 
 def _cut(path: pathlib.Path, rng: random.Random, _: pathlib.Path) -> None:
-  """Leaves the first part of a file."""
+  """Keeps only the first part of a file."""
   content = path.read_bytes()
   path.write_bytes(content[: rng.randrange(len(content) or 1)])
 
@@ -35,7 +35,7 @@ def _delete(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None
 
 
 def _swap(path: pathlib.Path, rng: random.Random, other: pathlib.Path) -> None:
-  """Puts another file of the folder, or of another run, in the place of a file."""
+  """Replaces a file with another file of the folder, or of another run."""
   candidates = [
     found for found in sorted(other.rglob('*')) if found.is_file() and found != path
   ]
@@ -62,7 +62,7 @@ class Folders(trials.OfRuns):
 
     Args:
       kind: One of `kinds`.
-      turn: Which of its trials: damages are in turn.
+      turn: Number of the trial, which also chooses the damage.
     """
     name = kind
     expected = self._reference(name).numbers
@@ -97,7 +97,7 @@ class Folders(trials.OfRuns):
     return False
 
   def _prepare(self, name: str) -> None:
-    """Makes another run of another seed, and one that was killed."""
+    """Makes another run with another seed, and a run that is killed."""
     if name in self._prepared:
       return
     other = self._folder / f'{name}_other'
@@ -105,7 +105,7 @@ class Folders(trials.OfRuns):
     killed = self._folder / f'{name}_killed'
     shutil.rmtree(killed, ignore_errors=True)
     process = self._start(name, killed)
-    # After the checkpoints of rounds 2 and 4.
+    # Killed after the checkpoints of rounds 2 and 4.
     while process.is_alive and programs.rows(killed) < 5:
       time.sleep(0.005)
     process.kill(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Changes to a process before its program begins: to note its noise, or break it."""
+"""Changes to a process before its program begins: to record noise, or break a clip."""
 
 import functools
 import importlib
@@ -6,14 +6,14 @@ import pathlib
 from typing import Any
 
 NOISE, NOTHING = 'noise', 'nothing'
-# What a hook may be: this, or `NOTE_NOISE` with a path behind it.
+# The hooks: `BREAK_CLIP`, or `NOTE_NOISE` followed by a path.
 BREAK_CLIP, NOTE_NOISE = 'break_clip', 'note_noise='
 # Factor of the broken clip norm.
 _TOO_LONG = 100.0
 
 
 def count(path: pathlib.Path) -> int:
-  """Returns how many sums of clients a file notes, torn lines too."""
+  """Returns the number of client sums recorded in a file, including torn lines."""
   if not path.exists():
     return 0
   lines = path.read_text().split('\n')
@@ -24,7 +24,7 @@ def apply(hook: str) -> None:
   """Changes this process.
 
   Args:
-    hook: `BREAK_CLIP`, or `NOTE_NOISE` with a path behind it.
+    hook: `BREAK_CLIP`, or `NOTE_NOISE` followed by a path.
   """
   if hook == BREAK_CLIP:
     break_clip()
@@ -33,7 +33,7 @@ def apply(hook: str) -> None:
 
 
 def break_clip() -> None:
-  """Has private aggregations clip to a hundred times the norm, with the same noise."""
+  """Makes private aggregations clip to a hundred times the norm, with equal noise."""
   module: Any = importlib.import_module('tff_ssl.aggregators.aggregation')
   original = module.private
 
@@ -45,15 +45,15 @@ def break_clip() -> None:
 
 
 def note_noise(path: str) -> None:
-  """Has every noised sum of this process append a line to a file before it leaves.
+  """Makes every noised sum of this process append a line to a file before it leaves.
 
-  It is done by the graph in which the noise is drawn, so that nothing that is computed
-  of the sum is there before the line is; a line is the kernel's from then on, and a
-  SIGKILL leaves it. Whoever notes and then is killed may have released nothing: the
-  notes are never fewer than the releases.
+  The graph that draws the noise does this, so nothing that is computed from the sum
+  exists before the line. From then on the kernel has the line, and a SIGKILL does not
+  remove it. A process that is killed after writing a line may have released nothing:
+  there are never fewer lines than releases.
 
   Args:
-    path: Of the file.
+    path: Path of the file.
   """
   tf: Any = importlib.import_module('tensorflow')
   query = importlib.import_module('tensorflow_privacy').GaussianSumQuery
@@ -63,7 +63,7 @@ def note_noise(path: str) -> None:
   def noted(self: Any, sample_state: Any, global_state: Any) -> Any:
     result, state, event = original(self, sample_state, global_state)
     sums = [tf.math.count_nonzero(part) for part in tf.nest.flatten(sample_state)]
-    # TFF adds noise to zeros, once, to see what comes of it when a state is made.
+    # When TFF makes a state, it adds noise to zeros once, to see the result.
     said = tf.where(tf.add_n(sums) > 0, NOISE, NOTHING)
     with tf.control_dependencies(tf.nest.flatten(result)):
       note = tf.print(said, output_stream=f'file://{path}')

@@ -1,7 +1,7 @@
-"""The table of bad inputs (`cases`), tried case by case.
+"""Tries the table of bad inputs (`cases`), case by case.
 
-Each must end with status 1 and one sentence that has the words, without a traceback,
-and soon: none may be waited for, and none may fill the memory.
+Each must soon end with status 1 and one sentence that has the words, without a
+traceback. None may hang, and none may fill the memory.
 """
 
 import random
@@ -19,9 +19,9 @@ from binaries.torturing.cases import runs
 from binaries.torturing.cases import tables
 from binaries.torturing.cases import values
 
-# Cases of a turn, which are quick.
+# Cases per turn; they are quick.
 _A_TURN = 10
-# Of a refusal: to load TensorFlow on a machine at work.
+# Time limit of a refusal: enough to load TensorFlow on a busy machine.
 _SECONDS = 180.0
 
 CASES = tuple(
@@ -29,12 +29,12 @@ CASES = tuple(
   for table in (flags, values, partitions, images, files, tables, runs, of_programs)
   for case in table.cases()
 )
-# So that a few of them are of all sorts.
+# Shuffled, so that even a few of them are of all sorts.
 _SHUFFLED = random.Random(0).sample(CASES, len(CASES))
 
 
 class Inputs(trials.Trials):
-  """The table, case by case; each is tried by a life that is forked (`forks`)."""
+  """The table, case by case; a forked process tries each (`forks`)."""
 
   kinds = ('table',)
   counted = 'inputs'
@@ -43,8 +43,8 @@ class Inputs(trials.Trials):
     """Tries some cases; returns whether they held.
 
     Args:
-      kind: Of `kinds`.
-      turn: Which of the trials, of cases in an order without one.
+      kind: One of `kinds`.
+      turn: Number of the trial, which selects cases from the shuffled table.
     """
     del kind
     held = True

@@ -1,4 +1,4 @@
-"""Runs whose hosts are killed and frozen at work, against one left in peace."""
+"""Runs whose hosts are killed and frozen at work, compared to an undisturbed run."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -37,21 +37,21 @@ _WIDTH = 0.25
 _PROJECTOR = (16, 16)
 _CLIENTS, _COHORT, _EXAMPLES = 64, 16, 4
 _CHECKPOINT_EVERY = 10
-# Frozen hosts thaw after so many seconds, by turns: before and after they are given up.
+# Seconds after which frozen hosts thaw, by turns: before and after they are given up.
 _THAW = (2.0, 20.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """How many workers are killed and frozen, and in how many rounds.
+  """Settings: how many workers are killed and frozen, and in how many rounds.
 
   Attributes:
-    workers: Hosts, all on this machine.
-    rounds: In each of which one worker is killed.
-    frozen: In how many of them another is frozen.
-    parts: Of a round.
+    workers: Number of hosts, all on this machine.
+    rounds: Number of rounds; one worker is killed in each.
+    frozen: Number of these rounds in which another worker is frozen.
+    parts: Number of parts of a round.
     timeout: Seconds after which a silent host is given up.
-    seed: Of who, when.
+    seed: Seed of the choice of workers and moments.
   """
 
   workers: int = 8
@@ -71,26 +71,26 @@ class Settings:
 
 
 class Machine:
-  """The workers, which are restarted where they were."""
+  """The workers, which are restarted at the same addresses."""
 
   def __init__(self, count: int):
-    """Starts them."""
+    """Starts the workers."""
     self.pids: list[int] = []
     self._workers = [self._start(0) for _ in range(count)]
 
   @property
   def addresses(self) -> list[str]:
-    """'host:port' of each."""
+    """'host:port' of each worker."""
     return [worker.address for worker in self._workers]
 
   def kill(self, k: int) -> None:
-    """Kills a worker by SIGKILL, and starts another at its address."""
+    """Kills a worker with SIGKILL, and starts another at its address."""
     worker = self._workers[k]
     worker.stop()
     self._workers[k] = self._start(int(worker.address.rpartition(':')[2]))
 
   def freeze(self, k: int) -> Callable[[], None]:
-    """Stops a worker by SIGSTOP; returns what has it go on, if it is still there."""
+    """Stops a worker with SIGSTOP; returns a function that resumes it, if alive."""
     pid = self._workers[k].pid
     os.kill(pid, signal.SIGSTOP)
 
@@ -101,7 +101,7 @@ class Machine:
     return thaw
 
   def stop(self) -> int:
-    """Ends all workers; returns how many of those that ever were are left."""
+    """Ends all workers; returns how many of all that were started are left."""
     for worker in self._workers:
       worker.stop()
     return sum(map(_runs, self.pids))
@@ -113,7 +113,7 @@ class Machine:
 
 
 class Disturbed:
-  """A process, during each round of which a worker is killed."""
+  """A process that has a worker killed during each of its rounds."""
 
   def __init__(self, process: Any, machine: Machine, settings: Settings):
     """Disturbs nothing yet."""
@@ -131,19 +131,19 @@ class Disturbed:
     self.initialize = process.initialize
 
   def next(self, state: Any, cohort: Any) -> Any:
-    """Runs a round, and kills a worker at some moment of it."""
+    """Runs a round, and kills a worker at some moment during it."""
     self._round += 1
     started = time.monotonic()
     killer = threading.Thread(target=self._disturb, daemon=True)
     killer.start()
     output = self._process.next(state, cohort)
-    # Of a round whose worker is killed after it.
+    # A running estimate of a round's seconds, from which the kill's moment is drawn.
     self._seconds = 0.5 * (self._seconds + time.monotonic() - started)
     killer.join()
     return output
 
   def thaw(self) -> None:
-    """Lets all frozen workers go on."""
+    """Lets all frozen workers continue."""
     for _, thaw in self._thaws:
       thaw()
     self._thaws.clear()
@@ -168,11 +168,11 @@ class Disturbed:
 def measure(
   settings: Settings, folder: pathlib.Path
 ) -> collections.OrderedDict[str, Any]:
-  """Runs undisturbed, then disturbed; returns what was found, by name.
+  """Runs undisturbed, then disturbed; returns the findings by name.
 
   Args:
-    settings: What is done.
-    folder: For the two run folders, which are replaced.
+    settings: What to do.
+    folder: Folder for the two run folders, which are replaced.
   """
   process, cohort_fn = _problem(settings)
   texts: dict[str, bytes] = {}
@@ -220,7 +220,7 @@ def is_good(found: Mapping[str, Any]) -> bool:
   """Returns whether nothing was lost, changed, or left behind.
 
   Args:
-    found: By `measure`.
+    found: The findings of `measure`.
   """
   return found['metrics.csv the same to the byte'] and not any(
     value
@@ -230,7 +230,7 @@ def is_good(found: Mapping[str, Any]) -> bool:
 
 
 def _problem(settings: Settings) -> tuple[Any, Callable[[int], Any]]:
-  """Returns DCCO of a small network on digits, in parts, and its cohorts."""
+  """Returns DCCO for a small network on digits, in parts, and its cohorts."""
   train = registry.load('digits', None, None, False, seed=0).train
   images = train.fields['image']
   clients = {

@@ -1,8 +1,8 @@
-"""Runs that are killed at random instants, started again, and compared.
+"""Kills runs at random instants, starts them again, and compares the results.
 
-Whatever kills them, they must end with the bytes of a run that was left in peace, leave
-no worker behind, and no file in TMPDIR. A run lives many lives: each ends by a signal,
-and the last by itself. Most lives are forked (`forks`), some are `python -m`.
+Whatever kills them, they must end with the bytes of an undisturbed run, and leave
+neither a worker nor a file in TMPDIR behind. A run has many lives: a signal ends each,
+and the last ends by itself. Most lives are forked (`forks`), some are `python -m`.
 """
 
 import collections
@@ -19,21 +19,21 @@ from binaries.torturing import killing
 from binaries.torturing import programs
 from binaries.torturing import trials
 
-# How a life is disturbed, and how often of twelve times.
+# How a life is disturbed, and how often out of twelve times.
 _WAYS = collections.OrderedDict(kill=8, worker=1, freeze=1, interrupt=1, terminate=1)
-# In which a run that was interrupted must have ended; on a loaded machine.
+# Seconds in which an interrupted run must end, on a loaded machine.
 _PROMPT = 10.0
 _GONE_SECONDS = 5.0
-# Lives of a run that are disturbed, and the share of `python -m` among them.
+# Number of disturbed lives of a run, and the share of `python -m` among them.
 _LIVES = 8
 _AFRESH = 0.1
 
 
 class Kills(trials.OfRuns):
-  """Kills of all kinds of process.
+  """Kills runs of all kinds of process.
 
   Attributes:
-    slowest: Seconds of the slowest end after a signal that asks for it.
+    slowest: Seconds of the slowest end after a signal that asks the run to end.
   """
 
   kinds = tuple(name for name, kind in programs.KINDS.items() if not kind.private)
@@ -46,11 +46,11 @@ class Kills(trials.OfRuns):
     self._machine: killing.Machine | None = None
 
   def trial(self, kind: str, turn: int) -> bool:
-    """Disturbs the lives of one run, lets it end, and compares.
+    """Disturbs the lives of one run, lets it end, and compares the result.
 
     Args:
-      kind: Of `kinds`.
-      turn: Which of its trials.
+      kind: One of `kinds`.
+      turn: Number of the trial.
     """
     del turn
     expected = self._reference(kind)
@@ -64,7 +64,7 @@ class Kills(trials.OfRuns):
       done.append(said)
     process = self._start(kind, folder)
     if self._machine is not None and programs.KINDS[kind].hosts:
-      # A host alone: the run must go on.
+      # Kills only a host: the run must continue.
       moment = self._at_some_moment(process, folder, expected.cpu_seconds)
       if process.is_alive:
         self._machine.kill(self._random.randrange(programs.KINDS[kind].hosts))
@@ -92,7 +92,7 @@ class Kills(trials.OfRuns):
       self._machine.stop()
 
   def _disturb(self, kind: str, folder: pathlib.Path, seconds: float) -> str:
-    """Disturbs a life at some moment; returns when, '' if it ended before."""
+    """Disturbs a life at some moment; returns how and when, '' if it ended before."""
     way = self._random.choices(list(_WAYS), list(_WAYS.values()))[0]
     if way in ('worker', 'freeze') and not programs.KINDS[kind].starts_worker:
       way = 'kill'
@@ -115,7 +115,7 @@ class Kills(trials.OfRuns):
   def _act(
     self, process: programs.Process, way: str, children: list[psutil.Process]
   ) -> None:
-    """Disturbs a life, waits for its end, and checks what it says."""
+    """Disturbs a life, waits for its end, and checks its output."""
     if way == 'kill':
       process.kill(signal.SIGKILL)
       process.end()
@@ -126,7 +126,7 @@ class Kills(trials.OfRuns):
         with contextlib.suppress(psutil.NoSuchProcess):
           child.send_signal(number)
       ended = process.end()
-      # One that needed no worker any more has ended well.
+      # A run that no longer needed its worker may end well.
       if ended.status and not ended.is_sentence:
         self._fails(f'{way}, and no sentence: {ended}')
       return
@@ -135,7 +135,7 @@ class Kills(trials.OfRuns):
     process.kill(asked)
     ended = process.end(_PROMPT)
     self.slowest = max(self.slowest, time.monotonic() - started)
-    # Before Python has its handlers a signal ends it as it ends any process.
+    # Until Python has installed its handlers, a signal ends it like any process.
     if ended.status not in (0, 128 + asked, -asked) or 'Traceback' in ended.stderr:
       self._fails(f'{way} did not end it well: {ended}')
 

@@ -1,8 +1,8 @@
-"""Private runs that are killed: the ledger never counts fewer releases than were made.
+"""Kills private runs: their ledger must never count fewer releases than were made.
 
-What was made is not asked of the ledger: each sum that noise was added to leaves a line
-elsewhere, written by the graph that draws the noise (`hooks`). Between kills old
-checkpoints are put back, which take the run back and must not take back the ledger.
+The releases are counted without the ledger: the graph that draws the noise writes a
+line elsewhere for each noised sum (`hooks`). Between kills old checkpoints are put
+back. They take the run back, but must not take back the ledger.
 """
 
 import pathlib
@@ -15,22 +15,22 @@ from binaries.torturing import trials
 from tff_ssl.runtime import privacy_ledger
 
 _LIVES = 8
-# After how many kills a checkpoint of before is put back.
+# Share of kills after which an earlier checkpoint is put back.
 _RESTORED = 0.25
 
 
 class Ledgers(trials.OfRuns):
-  """Kills of private runs, by SIGKILL alone."""
+  """Kills private runs, only with SIGKILL."""
 
   kinds = tuple(name for name, kind in programs.KINDS.items() if kind.private)
   counted = 'SIGKILLs'
 
   def trial(self, kind: str, turn: int) -> bool:
-    """Kills the lives of one run, lets it end, and counts.
+    """Kills the lives of one run, lets it end, and counts its releases.
 
     Args:
-      kind: Of `kinds`.
-      turn: Which of its trials.
+      kind: One of `kinds`.
+      turn: Number of the trial.
     """
     del turn
     reference = self._reference(kind)
@@ -52,12 +52,12 @@ class Ledgers(trials.OfRuns):
         process.kill(signal.SIGKILL)
       ended = process.end()
       self.counts['SIGKILLs'] += was_alive and life < _LIVES
-      # A round that was killed between its sums has released the first.
+      # A round that was killed between its sums has released the first ones.
       made += -(-hooks.count(note) // a_round)
       if (folder / privacy_ledger.NAME).exists():
         counted = privacy_ledger.count(folder)
       rows = programs.rows(folder)
-      # One may be written down in each life that is then not made.
+      # In each life, one release may be written down that is then not made.
       if not max(made, rows) <= counted <= made + life + 1:
         held = False
         self._wrong(
@@ -77,7 +77,7 @@ class Ledgers(trials.OfRuns):
     return held
 
   def _restore(self, folder: pathlib.Path, copies: pathlib.Path) -> None:
-    """Keeps the checkpoints of a killed run, or puts older ones in their place."""
+    """Copies the checkpoints of a killed run, or replaces them with older copies."""
     checkpoints = folder / 'checkpoints'
     if not any(checkpoints.glob('round_*.npz')):
       return

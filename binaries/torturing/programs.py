@@ -1,4 +1,4 @@
-"""Programs as processes, and what they leave: the least runs of each kind."""
+"""Programs as processes, and their results: the smallest runs of each kind."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ import psutil
 from binaries.launching import forks
 
 ROOT = pathlib.Path(__file__).parents[2]
-# Of a run of any kind.
+# Rounds of a run of any kind.
 ROUNDS = 12
-# Of a run: far more than one takes on a loaded machine.
+# Time limit of a run: far more than one takes on a loaded machine.
 SECONDS = 900.0
 _POLL_SECONDS = 0.02
 _SMALL = (
@@ -40,11 +40,11 @@ _DCCO = (
   '--augmentation=mild',
   '--evaluation_methods=knn',
 )
-# How the last line begins of a program that says what is wrong.
+# The beginning of the last line of a program that reports an error.
 _ERROR = 'Error: '
 # The function that applies a hook before a program begins.
 _APPLY = ('binaries.torturing.hooks', 'apply')
-# What stands above a traceback, which no such program may print.
+# The line above a traceback, which no such program may print.
 _TRACEBACK = 'Traceback (most recent call last)'
 
 
@@ -53,9 +53,10 @@ class Kind:
   """A kind of process.
 
   Attributes:
-    program: Of `binaries`.
-    flags: Of its runs, but for the folder.
-    hosts: Workers of their own that it needs, whose addresses are added to the flags.
+    program: A program of `binaries`.
+    flags: Flags of its runs, except the folder.
+    hosts: Number of separate workers that it needs, whose addresses are added to the
+      flags.
     private: Whether noise is added, so that no two runs are equal.
   """
 
@@ -66,7 +67,7 @@ class Kind:
 
   @property
   def starts_worker(self) -> bool:
-    """Whether a run has a worker that is its child."""
+    """Whether a run has a worker as its child process."""
     return '--runtime=worker' in self.flags
 
 
@@ -128,8 +129,8 @@ class Ended(NamedTuple):
 
   Attributes:
     status: Its exit status, or the negative number of a signal.
-    stdout: What it printed.
-    stderr: The same of errors.
+    stdout: What it printed to standard output.
+    stderr: What it printed to standard error.
     seconds: How long it took.
   """
 
@@ -140,14 +141,14 @@ class Ended(NamedTuple):
 
   @property
   def is_sentence(self) -> bool:
-    """Whether it ended as a program does that says in a sentence what is wrong."""
+    """Whether it ended by reporting an error in one sentence."""
     lines = [line for line in self.stderr.splitlines() if line.strip()]
     said = bool(lines) and _ERROR in lines[-1]
     return self.status == 1 and said and _TRACEBACK not in self.stderr
 
 
 class Process:
-  """A program that runs."""
+  """A running program."""
 
   def __init__(
     self,
@@ -162,13 +163,13 @@ class Process:
     Args:
       program: Its name.
       arguments: Its command line.
-      temporary: TMPDIR, of its own: nothing may be left there.
-      forked_by: What has imported the library already and forks it; None: it is
-        `python -m binaries.PROGRAM`.
-      hook: What is changed in one that is forked before it begins; see `hooks.apply`.
+      temporary: Its own TMPDIR, where nothing may be left.
+      forked_by: The process that has already imported the library and forks it; None:
+        it is `python -m binaries.PROGRAM`.
+      hook: A change to a forked process before the program begins; see `hooks.apply`.
     """
     temporary.mkdir(parents=True, exist_ok=True)
-    # Files and not pipes, which fill up while nobody reads them.
+    # Files instead of pipes, which fill up while nobody reads them.
     self._files = [tempfile.NamedTemporaryFile() for _ in range(2)]  # noqa: SIM115
     self._started = time.monotonic()
     self._forks = forked_by
@@ -191,7 +192,7 @@ class Process:
 
   @property
   def is_alive(self) -> bool:
-    """Whether it has not ended."""
+    """Whether it is still running."""
     if self._status is None:
       forked = self._forks
       self._status = forked.status(self.pid) if forked else self._process.poll()
@@ -199,7 +200,7 @@ class Process:
 
   @property
   def cpu_seconds(self) -> float:
-    """How long it has computed: on a machine at work, more telling than time."""
+    """CPU seconds so far: on a busy machine they say more than wall time."""
     try:
       times = psutil.Process(self.pid).cpu_times()
     except psutil.NoSuchProcess:
@@ -207,12 +208,12 @@ class Process:
     return float(times.user + times.system)
 
   def kill(self, number: int) -> None:
-    """Sends it a signal, if it has not ended."""
+    """Sends a signal to it, if it has not ended."""
     if self.is_alive:
       os.kill(self.pid, number)
 
   def end(self, seconds: float = SECONDS) -> Ended:
-    """Waits for it; after the time it is killed, and its status is that of SIGKILL."""
+    """Waits for it; after the given time kills it, with the status of SIGKILL."""
     deadline = time.monotonic() + seconds
     while self.is_alive:
       if time.monotonic() > deadline:
@@ -221,23 +222,23 @@ class Process:
     seconds = time.monotonic() - self._started
     texts = []
     for file in self._files:
-      # A child that was forked has opened them by their names.
+      # A forked child has opened them by name.
       texts.append(pathlib.Path(file.name).read_text(errors='replace'))
       file.close()
     return Ended(self._status or 0, texts[0], texts[1], seconds)
 
 
 def rows(folder: pathlib.Path) -> int:
-  """Returns how many rounds of a run are in metrics.csv."""
+  """Returns the number of a run's rounds in metrics.csv."""
   path = folder / 'metrics.csv'
   return max(path.read_bytes().count(b'\n') - 1, 0) if path.exists() else 0
 
 
 def numbers(folder: pathlib.Path) -> collections.OrderedDict[str, str]:
-  """Returns digests of what must be the same in each run of the same flags.
+  """Returns digests of the results that must be the same for the same flags.
 
   Args:
-    folder: Of a finished run.
+    folder: Folder of a finished run.
   """
   found = collections.OrderedDict()
   for name in ('metrics.csv', 'clients.csv', 'evaluation.json', 'encoder.json'):

@@ -1,4 +1,4 @@
-"""The base of all groups of the campaign: trials that count what was done and found."""
+"""The base of the campaign's groups: trials that count what was done and found."""
 
 import collections
 from collections.abc import Callable, Sequence
@@ -22,14 +22,14 @@ _SOURCES = ('binaries', 'tasks', 'tff_ssl')
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """What trials have in common.
+  """The settings that all trials share.
 
   Attributes:
-    folder: For run folders and inputs, which are replaced.
-    references: File of what runs in peace have left, which all groups share.
-    rng: Of all that a trial chooses.
-    say: Is told of each failure.
-    forks: Forks lives, which are then no `python -m`.
+    folder: Folder for run folders and inputs, which are replaced.
+    references: File with the results of undisturbed runs, which all groups share.
+    rng: Generator for all choices of a trial.
+    say: Called with each failure.
+    forks: Forks lives, in place of `python -m`.
   """
 
   folder: pathlib.Path
@@ -40,11 +40,11 @@ class Setting:
 
 
 class Trials:
-  """The trials of one group; a subclass does one of them in `trial`.
+  """The trials of one group; a subclass runs one of them in `trial`.
 
   Attributes:
-    kinds: What there are trials of, in turn.
-    counted: Name of the count by which it is told how much has been done.
+    kinds: Kinds of trials, which take turns.
+    counted: Name of the count that measures how much has been done.
     counts: What was done and found, by name.
   """
 
@@ -61,11 +61,11 @@ class Trials:
     self._forks = setting.forks
 
   def trial(self, kind: str, turn: int) -> bool:
-    """Does what is done in a turn of a kind; returns whether all held."""
+    """Runs one trial of a kind; returns whether everything held."""
     raise NotImplementedError
 
   def close(self) -> None:
-    """Ends what trials have left running."""
+    """Ends the processes that trials have left running."""
 
   def _wrong(self, what: str, text: str) -> None:
     self.counts[what] += 1
@@ -74,13 +74,13 @@ class Trials:
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-  """A run that was left in peace.
+  """An undisturbed run.
 
   Attributes:
     numbers: See `programs.numbers`.
-    cpu_seconds: That it took but for what is imported.
-    bytes: Of its folder.
-    noised: Sums of it that noise was added to.
+    cpu_seconds: CPU seconds that it took, without imports.
+    bytes: Size of its folder.
+    noised: Number of its sums to which noise was added.
   """
 
   numbers: dict[str, str]
@@ -90,9 +90,9 @@ class Reference:
 
 
 class OfRuns(Trials):
-  """Trials that compare what is left of a run with the same run left in peace.
+  """Trials that compare the results of a run with the same run undisturbed.
 
-  References are kept, for the program as it is: of other sources they are made again.
+  References are stored for the current sources; if these change, they are made again.
   """
 
   def _start(
@@ -106,11 +106,11 @@ class OfRuns(Trials):
     """Starts a run of a kind in a folder.
 
     Args:
-      name: Of `programs.KINDS`.
-      folder: Of the run.
-      flags: More than those of the kind.
-      afresh: Whether as `python -m`, and not forked.
-      noise: File that a line is appended to for every sum that noise was added to.
+      name: A name in `programs.KINDS`.
+      folder: The run folder.
+      flags: Flags in addition to those of the kind.
+      afresh: Whether it starts as `python -m` instead of being forked.
+      noise: File to which a line is appended for every sum to which noise was added.
     """
     kind = programs.KINDS[name]
     arguments = [*kind.flags, *flags, f'--run_dir={folder}']
@@ -120,7 +120,7 @@ class OfRuns(Trials):
     return programs.Process(kind.program, arguments, temporary, forked_by, hook)
 
   def _reference(self, name: str) -> Reference:
-    """Returns a kind's run in peace; of lives of `python -m` some follow."""
+    """Returns a kind's undisturbed run: stored, or made if the sources are new."""
     path = self._references
     stored = json.loads(path.read_text()) if path.exists() else {}
     key = f'{name} {_sources()}'
@@ -130,7 +130,7 @@ class OfRuns(Trials):
     return Reference(**stored[key])
 
   def _made(self, name: str) -> Reference:
-    """Makes a kind's run in peace."""
+    """Makes a kind's undisturbed run."""
     folder, note = self._folder / name, self._folder / f'{name}_noise'
     note.unlink(missing_ok=True)
     seconds = self._in_peace(name, folder, noise=note)
@@ -148,7 +148,7 @@ class OfRuns(Trials):
     """Runs a kind in a new folder to its end; returns its CPU seconds.
 
     Raises:
-      RuntimeError: If it fails: there is nothing to compare with.
+      RuntimeError: If it fails, because then there is nothing to compare with.
     """
     shutil.rmtree(folder, ignore_errors=True)
     process = self._start(name, folder, flags, noise=noise)
@@ -165,15 +165,15 @@ class OfRuns(Trials):
   def _at_some_moment(
     self, process: programs.Process, folder: pathlib.Path, seconds: float
   ) -> str:
-    """Waits for a random instant of a run; returns which.
+    """Waits for a random instant of a run; returns a description of it.
 
-    Half of them are anywhere, half after a round that this life has run. Seconds are
-    those that the run has computed: a machine at work takes longer for the same.
+    Half of the instants are anywhere, half after a round of this life. They are
+    measured in the run's CPU seconds, because a busy machine takes longer for the same.
 
     Args:
       process: The run.
       folder: Its folder.
-      seconds: That it would take undisturbed.
+      seconds: CPU seconds that it would take undisturbed.
     """
     before = programs.rows(folder)
     if self._random.random() < 0.5:
@@ -191,7 +191,7 @@ class OfRuns(Trials):
 
 
 def _sources() -> str:
-  """Returns a digest of all that runs are computed by."""
+  """Returns a digest of all sources that compute runs."""
   digest = hashlib.sha256()
   for name in _SOURCES:
     for path in sorted((programs.ROOT / name).rglob('*.py')):

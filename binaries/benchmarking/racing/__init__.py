@@ -1,1 +1,1 @@
-"""The race: other libraries for federated learning on the same work."""
+"""The race: other libraries for federated learning do the same work."""

@@ -1,4 +1,4 @@
-"""The environments of the peers: one each, of pinned packages, outside .venv."""
+"""The peers' environments: one each, with pinned packages, outside .venv."""
 
 import collections
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ import subprocess
 import sys
 
 _FOLDER = pathlib.Path(__file__).parent / 'requirements'
-# A copy of what is installed, written when the install is complete.
+# A copy of the pins, written when the installation is complete.
 _STAMP = 'installed.txt'
 
 
 class UnavailableError(Exception):
-  """A peer cannot be measured; its text says why."""
+  """Raised if a peer cannot be measured; its text says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Peer:
 
   Attributes:
     title: Its name.
-    module: Of `racing.peers`.
+    module: Its module in `racing.peers`.
     is_own: Whether it runs in this program's environment.
   """
 
@@ -33,7 +33,7 @@ class Peer:
 
   @property
   def requirements(self) -> pathlib.Path:
-    """The file of its pinned packages, where it has an environment of its own."""
+    """The file of its pinned packages, if it has its own environment."""
     return _FOLDER / f'{self.module}.txt'
 
 
@@ -58,7 +58,7 @@ def pins(path: pathlib.Path) -> 'collections.OrderedDict[str, str]':
     The versions by name.
 
   Raises:
-    ValueError: If a line is something else, or a package is there twice.
+    ValueError: If a line is anything else, or a package appears twice.
   """
   found: collections.OrderedDict[str, str] = collections.OrderedDict()
   for line in path.read_text(encoding='utf-8').splitlines():
@@ -73,14 +73,14 @@ def pins(path: pathlib.Path) -> 'collections.OrderedDict[str, str]':
 
 
 def python(peer: Peer, folder: pathlib.Path) -> pathlib.Path:
-  """Returns the Python of a peer, and makes its environment where it is missing.
+  """Returns the Python of a peer, and makes its environment if that is missing.
 
   Args:
-    peer: Whose.
-    folder: Where environments are.
+    peer: The peer.
+    folder: The folder of the environments.
 
   Raises:
-    UnavailableError: If it cannot be made.
+    UnavailableError: If the environment cannot be made.
   """
   if peer.is_own:
     return pathlib.Path(sys.executable)
@@ -103,7 +103,7 @@ def python(peer: Peer, folder: pathlib.Path) -> pathlib.Path:
 
 
 def _run(command: list[str]) -> None:
-  """Runs a command; raises what it says last if it fails."""
+  """Runs a command; if it fails, raises the last thing that it printed."""
   done = subprocess.run(
     command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
   )

@@ -17,13 +17,13 @@ _PANELS = (
   ('images_per_cpu_second', 'images per CPU second'),
   ('images_per_second', 'images per second'),
 )
-# Told apart by the colour-blind.
+# Colours that the colour-blind can tell apart.
 _COLORS = ('#0b6e99', '#d9730d', '#8a8a8a', '#6c4ab6')
 _GROUP = 0.84
 
 
 def write(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-  """Draws a race into a PNG file, which is made or replaced."""
+  """Draws a race into a PNG file, which is created or replaced."""
   look.save(draw(document), path)
 
 
@@ -34,7 +34,7 @@ def draw(document: Mapping[str, Any]) -> figure_lib.Figure:
     document: What was measured.
 
   Returns:
-    The figure: two panels, in each a group of bars for each regime and loss.
+    The figure: two panels, each with a group of bars for each regime and loss.
   """
   figure = look.new(*_INCHES)
   panels = figure.subplots(1, len(_PANELS))

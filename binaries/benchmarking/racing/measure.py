@@ -1,4 +1,4 @@
-"""Runs the race: has each library work in its turn, and compares what came out."""
+"""Runs the race: lets the libraries work by turns, and compares their results."""
 
 import collections
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,14 @@ from binaries.benchmarking.racing import process as process_lib
 from binaries.benchmarking.racing import work
 from binaries.benchmarking.racing.peers import protocol
 
-# Rounds of a block: two of regime A, whose rounds are short.
+# Rounds of a block: two in regime A, whose rounds are short.
 BLOCK_ROUNDS = {'A': 2, 'B': 1}
-# Rounds before anything is timed: one that compiles, and two whose memory is looked at.
+# Rounds before anything is timed: one that compiles, and two whose memory is measured.
 _FIRST_ROUNDS, _MEMORY_ROUNDS = 1, 2
 WARM_UP_ROUNDS = _FIRST_ROUNDS + _MEMORY_ROUNDS
-# What is sent through each network with the initial weights.
+# Images that are sent through each network with the initial weights.
 _PROBES = 32
-# For a peer's daemons to finish what is left of its last block.
+# A pause in which a peer's daemons finish what is left of its last block.
 _PAUSE_SECONDS = 0.2
 
 Pythons = Mapping[str, pathlib.Path | str]
@@ -36,17 +36,17 @@ def heat(
   repeats: int,
   logs: pathlib.Path,
 ) -> 'collections.OrderedDict[str, dict[str, Any]]':
-  """Measures all peers on one work, in turns.
+  """Measures all peers on the same work, by turns.
 
   Args:
     of: The work.
-    block_rounds: Rounds of a block.
-    pythons: The Python of each peer, by its title; text: why it has none.
-    repeats: Blocks of each.
+    block_rounds: Number of rounds in a block.
+    pythons: The Python of each peer, by its title; a text says why there is none.
+    repeats: Number of blocks for each peer.
     logs: A folder for what the peers print.
 
   Returns:
-    What was measured of each peer, by its title, or `not_measured` and why.
+    The measurements of each peer, by its title, or `not_measured` and the reason.
   """
   results: collections.OrderedDict[str, dict[str, Any]] = collections.OrderedDict()
   running: dict[str, process_lib.Process] = {}
@@ -73,7 +73,7 @@ def heat(
 
 @contextlib.contextmanager
 def _excused(result: dict[str, Any]) -> Iterator[None]:
-  """Records what goes wrong with a peer in its result, and lets the others go on."""
+  """Records a peer's failure in its result, and lets the other peers continue."""
   try:
     yield
   except environments.UnavailableError as error:
@@ -82,7 +82,7 @@ def _excused(result: dict[str, Any]) -> Iterator[None]:
 
 
 def _warmed_up(process: process_lib.Process, of: protocol.Problem) -> dict[str, Any]:
-  """Has a peer compile, looks at its memory, and at what it has learnt."""
+  """Has a peer compile, and reads its memory and what it has learnt."""
   images = of.images[:_PROBES]
   initial, outputs = process.weights(images)
   expected = work.outputs(of.settings, of.weights, images)
@@ -111,13 +111,13 @@ def _in_turns(
   block_rounds: int,
   repeats: int,
 ) -> dict[str, dict[str, list[float]]]:
-  """Has each peer work in its turn, while the others wait; returns all times."""
+  """Lets each peer work in turn, while the others wait; returns all times."""
   samples: dict[str, dict[str, list[float]]] = {
     title: collections.defaultdict(list) for title in running
   }
   seen: dict[str, tuple[float, float]] = {}
   for repeat in range(repeats):
-    # Another begins each time.
+    # A different peer begins each time.
     order = [*running][repeat % max(len(running), 1) :]
     order += [title for title in running if title not in order]
     for title in order:
@@ -139,7 +139,7 @@ def _in_turns(
 
 
 def _timed(process: process_lib.Process, what: str, count: int) -> tuple[float, float]:
-  """Returns the seconds of a block, and the CPU seconds of all processes in it."""
+  """Returns a block's seconds, and the CPU seconds of all processes in it."""
   cpu, started = process.cpu_seconds(), time.perf_counter()
   getattr(process, what)(count)
   seconds = time.perf_counter() - started
@@ -147,7 +147,7 @@ def _timed(process: process_lib.Process, what: str, count: int) -> tuple[float, 
 
 
 def _medians(samples: Mapping[str, list[float]]) -> dict[str, Any]:
-  """Returns the medians over repeats, and how far the repeats were apart."""
+  """Returns the medians over the repeats, and the spread of the repeats."""
   median = {name: statistics.median(values) for name, values in samples.items()}
   speeds = samples['rounds_per_cpu_second']
   return {
@@ -163,7 +163,7 @@ def _medians(samples: Mapping[str, list[float]]) -> dict[str, Any]:
 
 
 def _compare(results: Mapping[str, dict[str, Any]]) -> None:
-  """Adds how far each peer's weights are from those of the first, after the warm-up."""
+  """Adds each peer's distance from the first peer's weights after the warm-up."""
   reference = None
   for result in results.values():
     weights = result.pop('weights', None)

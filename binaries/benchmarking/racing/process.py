@@ -1,4 +1,4 @@
-"""A peer's process and all that it starts: what is asked of it, and what it takes."""
+"""A peer's process and all that it starts: requests to it, and what it consumes."""
 
 import contextlib
 import json
@@ -19,12 +19,12 @@ from binaries.benchmarking.racing.peers import protocol
 
 _ROOT = pathlib.Path(__file__).parents[3]
 _PEERS = 'binaries.benchmarking.racing.peers'
-# Time limits: to import a library, start its processes and compile; to do what is
-# asked; to end.
+# Time limits: to import a library, start its processes and compile; to answer a
+# request; to end.
 _START_SECONDS, _WORK_SECONDS, _END_SECONDS = 300.0, 900.0, 30.0
 _SAMPLE_SECONDS = 0.1
 _MIB = 2**20
-# The same for all libraries: CPUs alone, no telemetry, and Ray does not lower the
+# The same for all libraries: only CPUs, no telemetry, and Ray does not lower the
 # priority of Flower's clients.
 _ENVIRONMENT = {
   'PYTHONPATH': str(_ROOT),
@@ -47,13 +47,13 @@ class Process:
     start_seconds: float = _START_SECONDS,
     work_seconds: float = _WORK_SECONDS,
   ):
-    """Starts it, and waits until it says what it is.
+    """Starts the peer, and waits until it says what it is.
 
     Args:
-      command: What to run.
-      log: The file of what it prints.
-      start_seconds: How long it may take to be there.
-      work_seconds: How long it may take for what is asked.
+      command: The command to run.
+      log: The file for its output.
+      start_seconds: How long it may take to start.
+      work_seconds: How long it may take for a request.
 
     Raises:
       UnavailableError: If it ends, or says nothing for too long.
@@ -69,7 +69,7 @@ class Process:
         stderr=output,
         cwd=_ROOT,
         env={**os.environ, **_ENVIRONMENT},
-        # Ctrl-C is for this program, which ends its peers.
+        # Ctrl-C should reach only this program, which ends its peers.
         start_new_session=True,
       )
     self._top = psutil.Process(self._process.pid)
@@ -88,15 +88,15 @@ class Process:
     self.close()
 
   def rounds(self, count: int) -> None:
-    """Has the peer train so many rounds."""
+    """Has the peer train `count` rounds."""
     self._ask({'do': 'rounds', 'count': count})
 
   def passes(self, count: int) -> None:
-    """Has the peer take centralized steps over all examples, so many times."""
+    """Has the peer take centralized steps over all examples, `count` times."""
     self._ask({'do': 'passes', 'count': count})
 
   def weights(self, images: np.ndarray) -> tuple[protocol.Weights, np.ndarray]:
-    """Returns its global weights, and its outputs of some images by them.
+    """Returns its global weights, and its outputs for some images under them.
 
     Args:
       images: uint8 [n, 32, 32, 3].
@@ -109,18 +109,18 @@ class Process:
     return found, found.pop('outputs')
 
   def cpu_seconds(self) -> float:
-    """Returns what it and all that it has started have taken, since they began."""
+    """Returns the CPU seconds of it and all that it started, since their start."""
     total = 0.0
     for process in self._tree():
       with contextlib.suppress(psutil.Error):
-        # The last two are of children that have ended.
+        # The last two fields count children that have ended.
         taken = process.cpu_times()
         total += taken.user + taken.system
         total += taken.children_user + taken.children_system
     return total
 
   def memory_mib(self) -> float:
-    """Returns the proportional set size of it and all that it has started."""
+    """Returns the proportional set size of the peer and all that it started."""
     total = 0
     for process in self._tree():
       with contextlib.suppress(psutil.Error):
@@ -128,7 +128,7 @@ class Process:
     return total / _MIB
 
   def close(self) -> None:
-    """Ends the peer and all that it has started."""
+    """Ends the peer and all that it started."""
     left = self._tree()
     with contextlib.suppress(OSError):
       if self._process.stdin is not None:
@@ -138,7 +138,7 @@ class Process:
     except subprocess.TimeoutExpired:
       self._process.terminate()
       self._process.wait()
-    # Nothing, unless somebody has killed the guard.
+    # None are left, unless somebody has killed the guard.
     for process in left:
       with contextlib.suppress(psutil.Error):
         process.kill()
@@ -146,7 +146,7 @@ class Process:
       self._process.stdout.close()
 
   def _tree(self) -> list[psutil.Process]:
-    """Returns the processes that there are, without the guard."""
+    """Returns the running processes, without the guard."""
     try:
       return self._top.children(recursive=True)
     except psutil.Error:
@@ -162,7 +162,7 @@ class Process:
     self._answer(self._work_seconds)
 
   def _answer(self, seconds: float) -> dict[str, Any]:
-    """Returns what it says next."""
+    """Returns the peer's next answer."""
     assert self._process.stdout is not None
     ready, _, _ = select.select([self._process.stdout], [], [], seconds)
     if not ready:
@@ -181,10 +181,10 @@ class Process:
 
 
 class PeakMemory:
-  """The peak of a peer's memory while a block runs, looked at ten times a second."""
+  """The peak of a peer's memory while a block runs, read ten times a second."""
 
   def __init__(self, process: Process):
-    """Looks at nothing yet."""
+    """Reads nothing yet."""
     self._process = process
     self._ended = threading.Event()
     self._thread = threading.Thread(target=self._look, daemon=True)
@@ -208,11 +208,11 @@ class PeakMemory:
 def command(
   peer: environments.Peer, python: pathlib.Path, folder: pathlib.Path
 ) -> list[str]:
-  """Returns how a peer is started.
+  """Returns the command that starts a peer.
 
   Args:
-    peer: Which.
-    python: Of its environment.
-    folder: Of the problem.
+    peer: The peer.
+    python: The Python of its environment.
+    folder: The folder of the problem.
   """
   return [str(python), '-m', _PEERS, peer.module, str(folder)]

@@ -34,7 +34,7 @@ _CHECKS = (
 
 
 def section(document: Mapping[str, Any], figure: str) -> str:
-  """Returns what stands between the marks of the page.
+  """Returns the text between the marks of the page.
 
   Args:
     document: What was measured.
@@ -62,14 +62,14 @@ losses must fall alike.
 
 
 def write_section(page: pathlib.Path, text: str) -> str:
-  """Returns the page with another text between its marks.
+  """Returns the page with a new text between its marks.
 
   Args:
     page: A Markdown file.
-    text: What is to stand there.
+    text: The new text.
 
   Raises:
-    ValueError: If the page has not one mark of each kind, in their order.
+    ValueError: If the page does not have one mark of each kind, in their order.
   """
   old = page.read_text(encoding='utf-8')
   before, begin, rest = old.partition(BEGIN)
@@ -82,11 +82,11 @@ def write_section(page: pathlib.Path, text: str) -> str:
 def winners(
   heat: Mapping[str, Mapping[str, Any]], field: str
 ) -> list[tuple[str, float]]:
-  """Returns the libraries that were measured, the fastest first, with their figures.
+  """Returns the measured libraries with their figures, the fastest first.
 
   Args:
-    heat: What was measured, by library.
-    field: What is compared.
+    heat: The measurements, by library.
+    field: The measurement to compare.
   """
   found = [
     (title, float(result[field])) for title, result in heat.items() if field in result
@@ -107,7 +107,7 @@ def _lead(document: Mapping[str, Any]) -> str:
 
 
 def _verdicts(document: Mapping[str, Any]) -> Iterable[str]:
-  """Yields a line for each regime and loss: who was ahead, and of whom by how much."""
+  """Yields a line per regime and loss: the fastest library, and its lead on others."""
   lines = []
   for heat in document['heats']:
     told = []
@@ -164,7 +164,7 @@ def _checks(result: Mapping[str, Any]) -> list[str]:
 
 
 def _versions(document: Mapping[str, Any]) -> list[list[str]]:
-  """Returns a row for each library, from the first work that it was measured on."""
+  """Returns a row for each library, from the first work on which it was measured."""
   rows = []
   for title in environments.PEERS:
     found = [
@@ -186,7 +186,7 @@ def _cell(text: str) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  """Returns a table; a short row is filled up."""
+  """Returns a table; short rows are padded."""
   filled = [[*row, *[''] * (len(header) - len(row))] for row in rows]
   lines = [header, ['---'] * len(header), *filled]
   return ''.join(f'| {" | ".join(line)} |\n' for line in lines)

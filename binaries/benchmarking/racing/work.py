@@ -1,4 +1,4 @@
-"""The work of the race by tff_ssl: examples, networks, losses, initial weights."""
+"""The race's work in tff_ssl: examples, networks, losses and initial weights."""
 
 from collections.abc import Sequence
 import os
@@ -17,16 +17,16 @@ from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 
-# Those in which all clients take part with as many examples each.
+# The regimes in which all clients take part, with equally many examples each.
 REGIMES = ('A', 'B')
 CLASSES = 10
-# Small enough for one process, and what SimCLR has on CIFAR-10, but for the width.
+# SimCLR's on CIFAR-10 except for the width, which is small enough for one process.
 PROJECTOR = (128, 128)
 _LEARNING_RATES = {protocol.CROSS_ENTROPY: 0.1, protocol.SIMCLR: 0.5}
 _TEMPERATURE = 0.1
 _BRIGHTNESS = 0.4
 _SHAPE = (32, 32, 3)
-# Of the classes' pictures the coarse pixels, and of the noise the deviation.
+# Coarse pixels of the classes' pictures, and standard deviation of the noise.
 _COARSE, _NOISE = 4, 40.0
 
 
@@ -36,9 +36,9 @@ def workload(
   """Returns a regime of the benchmark, or a smaller one.
 
   Args:
-    regime: Of `REGIMES`.
-    clients: Clients instead of the regime's.
-    examples: Examples of each client instead of the regime's.
+    regime: One of `REGIMES`.
+    clients: Number of clients, instead of the regime's.
+    examples: Number of examples of each client, instead of the regime's.
   """
   full = workloads.REGIMES[regime]
   return workloads.Workload(
@@ -51,8 +51,8 @@ def problem(of: workloads.Workload, loss: str, seed: int) -> protocol.Problem:
 
   Args:
     of: How many examples there are, and how clients train.
-    loss: Of `protocol.LOSSES`.
-    seed: Of examples and initial weights.
+    loss: One of `protocol.LOSSES`.
+    seed: Seed of the examples and the initial weights.
   """
   settings = protocol.Settings(
     loss=loss,
@@ -109,7 +109,7 @@ def objective(
 def outputs(
   settings: protocol.Settings, weights: protocol.Weights, images: np.ndarray
 ) -> np.ndarray:
-  """Returns logits, or projections, of images by some weights.
+  """Returns logits, or projections, of images under given weights.
 
   Args:
     settings: Loss and layers.
@@ -129,7 +129,7 @@ def outputs(
 
 
 def mean_loss(of: protocol.Problem, weights: protocol.Weights) -> float:
-  """Returns the loss by some weights, over the clients' batches and views of one seed.
+  """Returns the loss under given weights, on the clients' batches, with a fixed seed.
 
   Args:
     of: The work.
@@ -151,7 +151,7 @@ def mean_loss(of: protocol.Problem, weights: protocol.Weights) -> float:
 
 
 def _batches(of: protocol.Problem) -> Sequence[slice]:
-  """Returns the batches in which clients have their examples."""
+  """Returns the batches of the clients' examples."""
   found = []
   for index in range(len(of.sizes)):
     own = of.client(index)
@@ -164,7 +164,7 @@ def _batches(of: protocol.Problem) -> Sequence[slice]:
 
 
 def _examples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-  """Makes noisy pictures of classes: uint8 [count, 32, 32, 3], int32 [count]."""
+  """Makes noisy pictures of classes, uint8 [count, 32, 32, 3], and int32 labels."""
   random = np.random.default_rng(seed)
   coarse = random.uniform(40, 215, (CLASSES, _COARSE, _COARSE, 3))
   scale = _SHAPE[0] // _COARSE

@@ -1,1 +1,1 @@
-"""The rows of the table of methods, one file a family of experiments."""
+"""The rows of the table of methods, one file per family of experiments."""

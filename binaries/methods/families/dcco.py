@@ -1,4 +1,4 @@
-"""Rows of `binaries.dcco`: DCCO and what its paper compares it with."""
+"""Rows of `binaries.dcco`: DCCO and the methods its paper compares it with."""
 
 import dataclasses
 
@@ -16,15 +16,15 @@ def _check_norm() -> None:
     )
 
 
-# The DCCO paper's server (section 4), and its projectors on CIFAR-100, a quarter as
-# wide for small encoders.
+# The DCCO paper's server (section 4), and its projectors on CIFAR-100, but a quarter as
+# wide, for small encoders.
 PROGRAM = row.Program(
   'dcco',
   ('algorithm',),
   'dcco',
   {
     'dcco': row.Method('dcco', 'cco'),
-    # At DCCO's rate the matrices of the round before are too old: encodings collapse.
+    # At DCCO's rate the previous round's matrices are too old: encodings collapse.
     'fedsc': row.Method('fedsc', 'spectral', {'server_learning_rate': 3e-4}),
     'fedavg_cco': dataclasses.replace(
       row.as_in_fedavg_ssl('fedavg', 'cco'), renamed=_EPOCHS

@@ -4,24 +4,24 @@ from binaries.methods import decentralized_algorithms
 from binaries.methods import row
 from binaries.methods.families import fedavg_ssl
 
-# Appendix C.1: SGD for these two. It gives no momentum: 0.9 is SimSiam's.
+# Appendix C.1: SGD for these two. It names no momentum; 0.9 is from SimSiam.
 _SGD = {
   'client_optimizer': 'sgd',
   'client_learning_rate': 0.03,
   'client_momentum': 0.9,
 }
-# Appendix C.1: AdamW for it, of which it tells no more; the rest is MAE's (He et al.
-# 2022, Table 8).
+# Appendix C.1: AdamW, without further details; the rest is from MAE (He et al. 2022,
+# Table 8).
 _MAE = {
   'client_optimizer': 'adamw',
   'client_weight_decay': 0.05,
   'client_beta_2': 0.95,
 }
-# Of these FeatARC has predictions to align.
+# The objectives that have predictions for FeatARC to align.
 _ALIGNED = ('simclr', 'simsiam', 'byol', 'cco', 'vicreg', 'uniformity')
 _OF_DEC_SSL = {'simsiam': _SGD, 'byol': _SGD, 'mae': _MAE}
 # Appendix C.1: five sources of equal size, all in every round, five local epochs, Adam
-# at 1e-3 on batches of 256, SimCLR. Of its partitions the one with the classes apart.
+# at 1e-3 on batches of 256, SimCLR. The partition is the one that separates classes.
 PROGRAM = row.Program(
   'dec_ssl',
   ('method', 'objective'),

@@ -2,7 +2,7 @@
 
 from binaries.methods import row
 
-# Of the methods that are a product of algorithm and objective.
+# The objectives of methods that are a product of algorithm and objective.
 OBJECTIVES = (
   'simclr',
   'moco_v1',
@@ -19,8 +19,8 @@ OBJECTIVES = (
   'supervised',
 )
 _PLAIN_SGD = {'client_learning_rate': 0.1, 'client_momentum': 0.0}
-# Five clients that differ, as in Dec-SSL. Its Adam at 1e-3 suits SimCLR; the papers of
-# the other objectives and algorithms have SGD with momentum.
+# Five clients that differ, as in Dec-SSL. Its Adam at 1e-3 suits SimCLR; the papers on
+# the other objectives and algorithms use SGD with momentum.
 PROGRAM = row.Program(
   'fedavg_ssl',
   ('algorithm', 'objective'),

@@ -1,10 +1,11 @@
-"""Rows of `binaries.fedema`: FedEMA, FedU and what their papers compare with."""
+"""Rows of `binaries.fedema`: FedEMA, FedU and the methods that they compare with."""
 
 from binaries.methods import row
 
-# The authors' key network starts each round as the global one, with this momentum.
+# In the authors' code the key network starts each round as the global one, with this
+# momentum.
 _FED_MOCO = {'encoder_norm': 'batch', 'target_momentum': 0.99, 'reset_target': True}
-# The networks of the FedEMA paper have batch norm, whatever the objective.
+# All networks of the FedEMA paper have batch norm, whatever the objective.
 PROGRAM = row.Program(
   'fedema',
   ('method',),
@@ -14,7 +15,7 @@ PROGRAM = row.Program(
     'fed_simsiam': row.as_in_fedavg_ssl('fedavg', 'simsiam'),
     'fed_moco_v1': row.as_in_fedavg_ssl('fed_ssl', 'moco_v1', **_FED_MOCO),
     'fed_moco_v2': row.as_in_fedavg_ssl('fed_ssl', 'moco_v2', **_FED_MOCO),
-    # With flags of its own for the networks that are shared.
+    # With separate flags for the networks that are shared.
     'fed_byol': row.Method('fed_byol', 'byol'),
     'fedu': row.Method('fedu', 'byol'),
     'fedema': row.Method('fedema', 'byol'),

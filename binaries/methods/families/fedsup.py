@@ -2,8 +2,9 @@
 
 from binaries.methods import row
 
-# The thesis's heads of 512 are for ResNet-18: a quarter as wide for small encoders. Its
-# ResNet-18 has batch norm: one norm for all that are compared, but for two papers.
+# The thesis's heads of 512 are for ResNet-18; here they are a quarter as wide, for
+# small encoders. Its ResNet-18 has batch norm: all compared methods have this one norm,
+# except those of two papers.
 _HEADS = {'projector': ['128', '128'], 'predictor_width': 128}
 PROGRAM = row.Program(
   'fedsup',
@@ -15,14 +16,14 @@ PROGRAM = row.Program(
     'finetuned_simclr': row.Method('server_finetuned', 'simclr', _HEADS),
     'finetuned_simsiam': row.Method('server_finetuned', 'simsiam', _HEADS),
     'finetuned_byol': row.Method('server_finetuned', 'byol', _HEADS),
-    # Group norm is FedRGD's own advice.
+    # FedRGD itself recommends group norm.
     'fedrgd': row.Method('fedrgd', 'fixmatch', {'encoder_norm': 'group'}),
-    # Of the published program: SGD at 1e-3, and a network without batch norm.
+    # From the published program: SGD at 1e-3, and a network without batch norm.
     'fedmatch': row.Method(
       'fedmatch', 'fedmatch', {'encoder_norm': 'group', 'client_optimizer': 'sgd'}
     ),
     'finetuned_supervised': row.Method('server_finetuned', 'supervised'),
-    # Its clients, which do nothing, are told of in partition.csv.
+    # Its clients do nothing, but partition.csv describes them.
     'labelled_only': row.Method(
       'labelled_only', 'supervised', {'partition': 'iid:clients=100'}
     ),

@@ -6,8 +6,9 @@ from binaries.flags import own_encoders
 from binaries.methods import personal_algorithms
 from binaries.methods import row
 
-# The paper's: ten clients a round of Dirichlet 0.1, SGD with momentum and one of four
-# rates, steps of 8 batches of 32. How many clients there are it does not say: all ten.
+# The paper's: ten clients per round of Dirichlet 0.1, SGD with momentum and one of four
+# rates, steps of 8 batches of 32. It does not give the number of clients; here it is
+# ten.
 PROGRAM = row.Program(
   'ssfl',
   ('method',),
@@ -21,7 +22,8 @@ PROGRAM = row.Program(
     'la': row.Method('la', 'simsiam'),
     'maml': row.Method('maml', 'simsiam'),
     'bilevel': row.Method('bilevel', 'simsiam'),
-    # Of the paper's {10, 1, 0.1, 0.01, 0.001}, which does not say what was best.
+    # Its lambda is one of the paper's {10, 1, 0.1, 0.01, 0.001}, which does not say
+    # which was best.
     'per': row.Method('per', 'simsiam'),
   },
   defaults={

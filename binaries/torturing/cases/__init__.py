@@ -1,1 +1,1 @@
-"""Bad inputs as a table, by what is wrong."""
+"""The table of bad inputs, by what is wrong with them."""

@@ -1,4 +1,4 @@
-"""Files of data that are damaged, strange or not what they are called."""
+"""Files of data that are damaged, strange or not what their name says."""
 
 import pathlib
 import tarfile
@@ -16,7 +16,7 @@ _OF_GRAPH = f'{making.RUN} --method=graph --graph={{d}}/g.csv --partition=iid:cl
 
 
 def _torn(name: str) -> making.Make:
-  """Returns what leaves all images but a first part of them."""
+  """Returns a function that keeps only the first part of each file that matches."""
 
   def make(folder: pathlib.Path) -> None:
     for path in folder.glob(name):
@@ -36,7 +36,7 @@ def _parquet(**columns: object) -> making.Make:
 
 
 def _archive(*names: str, kind: bytes = tarfile.REGTYPE) -> making.Make:
-  """Returns what makes a.tar with entries of these names."""
+  """Returns a function that makes a.tar with entries of these names."""
 
   def make(folder: pathlib.Path) -> None:
     with tarfile.open(folder / 'a.tar', 'w') as tar:

@@ -1,4 +1,4 @@
-"""Folders of images, some of strangers."""
+"""Folders of images, some from strangers."""
 
 from collections.abc import Callable
 import os
@@ -10,7 +10,7 @@ _LABEL = 'image,case_id,label\n'
 
 
 def cases() -> list[making.Case]:
-  """Folders of images, some of strangers."""
+  """Folders of images, some from strangers."""
   return _manifests() + _strangers()
 
 

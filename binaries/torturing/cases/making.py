@@ -1,4 +1,4 @@
-"""What cases are made of: a command line, and files that are made for it."""
+"""The parts of cases: a command line, and files that are made for it."""
 
 from collections.abc import Callable
 import json
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-# Makes files in the folder of a case.
+# Makes files in a case's folder.
 Make = Callable[[pathlib.Path], object]
 
 ALL = 'image,case_id,label\n' + ''.join(
@@ -29,9 +29,9 @@ class Case(NamedTuple):
   """One bad input.
 
   Attributes:
-    program: Of `binaries`.
-    arguments: Its command line, with {d} for a folder of its own; words by blanks.
-    words: What the sentence must have.
+    program: A program of `binaries`.
+    arguments: Its command line, separated by blanks, with {d} for a folder of its own.
+    words: Texts that the sentence must have.
     make: Makes files in that folder.
   """
 
@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
 
 def text(name: str, content: str) -> Make:
-  """Returns what writes a file; each character is a byte."""
+  """Returns a function that writes a file; each character is a byte."""
 
   def make(folder: pathlib.Path) -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def text(name: str, content: str) -> Make:
 
 
 def cases(manifest: str, then: Make = nothing) -> Make:
-  """Returns what makes eight images and a manifest, and then something else."""
+  """Returns a function that makes eight images, a manifest, and something else."""
 
   def make(folder: pathlib.Path) -> None:
     for k in range(8):
@@ -67,13 +67,13 @@ def cases(manifest: str, then: Make = nothing) -> Make:
 def run(
   **others: object,
 ) -> Make:
-  """Returns what makes a run folder of a stranger, by its config.json."""
+  """Returns a function that makes a stranger's run folder, given its config.json."""
   flags = {'algorithm': 'dcco', 'task': 'digits', **others}
   return text('run/config.json', json.dumps({'flags': flags}))
 
 
 def npz(**arrays: object) -> Make:
-  """Returns what writes t.npz."""
+  """Returns a function that writes t.npz."""
   return lambda folder: np.savez(
     folder / 't.npz', **{name: np.asarray(array) for name, array in arrays.items()}
   )

@@ -1,4 +1,4 @@
-"""Specifications of partitions, and the encoder of one."""
+"""Specifications of partitions, and the encoder for one."""
 
 from binaries.torturing.cases import making
 

@@ -1,4 +1,4 @@
-"""Programs that read runs, folders and networks: what they are given."""
+"""Inputs of programs that read runs, folders and networks."""
 
 from collections.abc import Mapping
 import json
@@ -25,7 +25,7 @@ _PRIVATE = {
   'privacy_update_clip': 1.0,
   'rounds': 3,
 }
-# Of a command line, what must be named.
+# What the message must name, by command line.
 _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
   'evaluate': {
     '--run=': ('run is not given',),
@@ -156,7 +156,7 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def _encoder(card: object) -> making.Make:
-  """Returns what makes a run with an encoder of a stranger."""
+  """Returns a function that makes a run with a stranger's encoder."""
 
   def make(folder: pathlib.Path) -> None:
     making.run()(folder)
@@ -169,7 +169,7 @@ def _encoder(card: object) -> making.Make:
 
 
 def _ledger(*lines: object, **flags: object) -> making.Make:
-  """Returns what makes a private run with a ledger."""
+  """Returns a function that makes a private run with a ledger."""
 
   def make(folder: pathlib.Path) -> None:
     making.run(**{**_PRIVATE, **flags})(folder)
@@ -186,7 +186,7 @@ def _with_picture(folder: pathlib.Path) -> None:
 
 
 def _audits() -> list[making.Case]:
-  """Ledgers of strangers."""
+  """Ledgers from strangers."""
 
   def case(words: tuple[str, ...], make: making.Make) -> making.Case:
     return making.Case('audit', '--run={d}/run', words, make)
@@ -227,7 +227,7 @@ def _audits() -> list[making.Case]:
 
 
 def _encoders() -> list[making.Case]:
-  """Networks of strangers."""
+  """Networks from strangers."""
   found = []
   export = '--run={d}/run --out={d}/o --to=keras'
   embed = '--run={d}/run --images={d}/a.png --out={d}/o'
@@ -270,7 +270,7 @@ def _encoders() -> list[making.Case]:
 
 
 def _places() -> list[making.Case]:
-  """Where to write, and where to begin."""
+  """Paths to write to, and to start from."""
   return [
     making.Case(
       'export', '--run={d}/run --out={d}/run', ('out', 'not that'), making.run()

@@ -8,7 +8,7 @@ from binaries.torturing.cases import making
 
 
 def _npy(folder: pathlib.Path) -> None:
-  """Makes a .npy file by the name of a .npz."""
+  """Makes a .npy file that is named like a .npz."""
   with (folder / 't.npz').open('wb') as file:
     np.save(file, np.eye(3))
 

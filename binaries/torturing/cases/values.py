@@ -1,8 +1,8 @@
-"""Values of flags, each out of another's range, and flags that do not go together."""
+"""Values of flags that are out of range, and flags that do not go together."""
 
 from binaries.torturing.cases import making
 
-# Of dcco, as the program itself takes them: what is given, and what must be named.
+# For dcco, as the program itself takes them: what is given, and what must be named.
 _OF_DCCO = {
   '--batch_size=0': ('--batch_size',),
   '--algorithm=fedprox': ('algorithm', 'fedprox'),
@@ -165,7 +165,7 @@ _OF_PRIVACY = {
   '--privacy_cohorts=poisson': ('--privacy_cohorts', 'plain'),
   '--aggregation=private --algorithm=centralized_cco': ('--aggregation',),
 }
-# Of other programs that train.
+# For other programs that train.
 _OF_OTHERS = {
   'fedavg_ssl': {
     '--objective=triplet': ('objective', 'triplet'),

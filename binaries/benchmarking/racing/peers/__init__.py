@@ -1,5 +1,5 @@
-"""The libraries of the race, each as its own documentation has it used.
+"""The libraries of the race, each used as its own documentation shows.
 
-All but `own` run in environments of their own, where there is no TensorFlow and nothing
-of tff_ssl: they import `protocol`, and their library.
+All but `own` run in their own environments, which have neither TensorFlow nor anything
+of tff_ssl. They import only `protocol` and their library.
 """

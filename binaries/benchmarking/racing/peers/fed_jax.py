@@ -1,4 +1,4 @@
-"""FedJAX: its federated averaging over `for_each_client`, of a Haiku network.
+"""FedJAX: its federated averaging over `for_each_client`, with a Haiku network.
 
 Ro, Suresh, Wu. FedJAX: Federated learning simulation with JAX. arXiv:2108.02117.
 """
@@ -19,20 +19,20 @@ from binaries.benchmarking.racing.peers import protocol
 
 _GROUPS = 32
 _STAGES = (16, 32, 64)
-# Of haiku's names of weights, tff_ssl's.
+# tff_ssl's names for kinds of weights, by haiku's names.
 _KINDS = {'w': 'kernel', 'b': 'bias', 'scale': 'gamma', 'offset': 'beta'}
 
 
 def _conv_norm(
   x: jax.Array, suffix: str, units: int, size: int, stride: int = 1
 ) -> Any:
-  """A convolution with zero padding 'same' and its group norm."""
+  """Applies a convolution with zero padding 'same' and its group norm."""
   x = hk.Conv2D(units, size, stride, with_bias=False, name=f'conv{suffix}')(x)
   return hk.GroupNorm(min(_GROUPS, units), name=f'norm{suffix}')(x)
 
 
 def _forward(x: jax.Array, settings: protocol.Settings) -> jax.Array:
-  """The ResNet-8 and the layers behind it: [n, 32, 32, 3] to logits or projections."""
+  """Maps [n, 32, 32, 3] to logits or projections: ResNet-8 and the layers behind."""
   with hk.experimental.name_scope('encoder'):
     with hk.experimental.name_scope('stem'):
       x = jax.nn.relu(_conv_norm(x, '', _STAGES[0], 3))
@@ -64,7 +64,7 @@ def _view(x: jax.Array, key: jax.Array, brightness: float) -> jax.Array:
 
 
 def _nt_xent(views: jax.Array, temperature: float) -> jax.Array:
-  """NT-Xent of two views, one behind the other, [2n, d]."""
+  """NT-Xent of two views that are concatenated, [2n, d]."""
   views = views / jnp.linalg.norm(views, axis=1, keepdims=True)
   logits = views @ views.T / temperature
   logits = jnp.where(jnp.eye(len(views), dtype=bool), -jnp.inf, logits)
@@ -125,7 +125,7 @@ class Federation:
     ]
 
   def rounds(self, count: int) -> None:
-    """Trains so many rounds with all clients."""
+    """Trains `count` rounds with all clients."""
     for _ in range(count):
       keys = jax.random.split(next(self._keys), len(self._clients))
       cohort = [
@@ -160,12 +160,12 @@ class Federation:
 
 
 def _name(module: str, kind: str) -> str:
-  """Returns tff_ssl's name of a parameter."""
+  """Returns tff_ssl's name for a parameter."""
   return f'{module}/{_KINDS[kind]}'
 
 
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
-  """Runs a federated run until nobody asks any more."""
+  """Serves a federated run until there are no more requests."""
   names = ('fedjax', 'jax', 'jaxlib', 'dm-haiku', 'numpy')
   versions = {name: importlib.metadata.version(name) for name in names}
   notes = '`fed_avg` with the jit backend of `for_each_client`, in one process'

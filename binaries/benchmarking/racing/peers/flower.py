@@ -32,17 +32,17 @@ _OBJECT_STORE_MIB = 256
 
 @functools.cache
 def _loaded(folder: str) -> tuple[protocol.Problem, torch.Tensor, torch.Tensor]:
-  """Reads the examples, once in each process."""
+  """Reads the examples, once per process."""
   problem = protocol.read(pathlib.Path(folder))
   images = torch_network.tensors(problem.images)
   return problem, images, torch.from_numpy(problem.labels).long()
 
 
 def client_app(folder: str) -> ClientApp:
-  """Builds the client: it trains the model it is sent, and sends it back.
+  """Builds the client: it trains the model that it receives, and sends it back.
 
   Args:
-    folder: Of the problem.
+    folder: Folder of the problem.
   """
   app = ClientApp()
 
@@ -93,7 +93,7 @@ class Federation:
     )
 
   def rounds(self, count: int) -> None:
-    """Trains so many rounds with all clients."""
+    """Trains `count` rounds with all clients."""
     result = self._strategy.start(self._grid, self._arrays, num_rounds=count)
     trained = result.train_metrics_clientapp
     if len(trained) < count:
@@ -118,7 +118,7 @@ class Federation:
 
 
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
-  """Runs a simulation until nobody asks any more."""
+  """Serves a simulation until there are no more requests."""
   folder = sys.argv[-1]
   cores = problem.settings.cores
   names = ('flwr', 'ray', 'torch', 'numpy')
@@ -133,10 +133,10 @@ def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
     try:
       channel.serve(Federation(problem, grid), versions, notes)
     except BaseException as error:
-      # The simulation would tell of it on stderr alone.
+      # The simulation would only report it on stderr.
       failures.append(error)
 
-  # Ray's sockets lie in it, whose paths must be short.
+  # It holds Ray's sockets, whose paths must be short.
   with tempfile.TemporaryDirectory(prefix='ray') as ray_folder:
     backend: dict[str, Any] = {
       'client_resources': {'num_cpus': 1, 'num_gpus': 0.0},

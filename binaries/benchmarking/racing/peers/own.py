@@ -1,4 +1,4 @@
-"""tff_ssl: its federated averaging, executed in the process (`context.in_process`)."""
+"""tff_ssl: its federated averaging, executed in process (`context.in_process`)."""
 
 import importlib.metadata
 from typing import Any
@@ -48,7 +48,7 @@ class Federation:
     )
 
   def rounds(self, count: int) -> None:
-    """Trains so many rounds with all clients."""
+    """Trains `count` rounds with all clients."""
     for _ in range(count):
       cohort = self._clients.cohort(self._data.client_ids)
       output = self._process.next(self._state, cohort)
@@ -81,8 +81,8 @@ def _sgd(rate: float) -> Any:
 
 
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
-  """Runs a federated run until nobody asks any more."""
-  # As every program of ours begins.
+  """Serves a federated run until there are no more requests."""
+  # As in every program of ours.
   allocator.keep_freed_memory()
   names = ('tensorflow', 'tensorflow-federated', 'numpy')
   versions = {name: importlib.metadata.version(name) for name in names}

@@ -1,6 +1,7 @@
-"""pfl-research: one process a core, each of one thread, as it scales on one machine.
+"""pfl-research: one single-threaded process per core, as it scales on one machine.
 
-The processes are joined by pfl's own variables when pfl is imported (`pfl_simulation`).
+pfl's own environment variables join the processes when pfl is imported
+(`pfl_simulation`).
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ _SIMULATION = f'{__package__}.pfl_simulation'
 
 
 def run(problem: protocol.Problem, channel: protocol.Channel) -> None:
-  """Runs the simulation until nobody asks any more."""
+  """Serves the simulation until there are no more requests."""
   os.environ['OMP_NUM_THREADS'] = '1'
   if _RANK in os.environ:
     importlib.import_module(_SIMULATION).Simulation(problem).follow()
@@ -43,7 +44,7 @@ def _others(cores: int) -> Iterator[None]:
   with socket.socket() as free:
     free.bind(('localhost', 0))
     address = f'localhost:{free.getsockname()[1]}'
-  # The processes meet at the first address; the others are only counted.
+  # The processes meet at the first address; of the others only the number counts.
   os.environ[_ADDRESSES] = ','.join([address] * cores)
   command = [sys.executable, '-m', __package__, *sys.argv[1:]]
   others = [

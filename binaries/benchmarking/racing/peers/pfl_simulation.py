@@ -1,6 +1,6 @@
 """pfl-research: its simulated backend and federated averaging.
 
-It joins the processes that its environment variables name when it is imported.
+When it is imported, it joins the processes that its environment variables name.
 
 Granqvist et al. pfl-research: simulation framework for accelerating research in Private
 Federated Learning. NeurIPS Datasets and Benchmarks 2024.
@@ -24,18 +24,18 @@ import torch
 from binaries.benchmarking.racing.peers import protocol
 from binaries.benchmarking.racing.peers import torch_network
 
-# pfl evaluates before the first round at the least.
+# pfl evaluates at least before the first round.
 _NEVER = 2**31
 
 
 class Simulation:
-  """A federated run, of which this process trains its part of the clients."""
+  """A federated run; this process trains its share of the clients."""
 
   def __init__(self, problem: protocol.Problem):
     """Builds model, clients and algorithm."""
     settings = problem.settings
     self._problem = problem
-    # The processes must draw the same clients.
+    # All processes must draw the same clients.
     np.random.seed(settings.seed)
     torch.manual_seed(settings.seed)
     self._network = torch_network.build(problem)
@@ -68,11 +68,11 @@ class Simulation:
     )
 
   def rounds(self, count: int) -> None:
-    """Trains so many rounds with all clients, and has the other processes do so."""
+    """Trains `count` rounds with all clients, together with the other processes."""
     self._train(_tell(count))
 
   def follow(self) -> None:
-    """Takes part in rounds until there are none."""
+    """Takes part in rounds until there are no more."""
     while count := _tell(0):
       self._train(count)
 
@@ -115,7 +115,7 @@ def end() -> None:
 
 
 def _tell(count: int) -> int:
-  """Tells the other processes a number of rounds, or is told by the first."""
+  """Sends a number of rounds to the other processes, or receives it from the first."""
   told = [count]
   if torch.distributed.is_initialized():
     torch.distributed.broadcast_object_list(told, src=0)

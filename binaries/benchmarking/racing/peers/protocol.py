@@ -1,11 +1,11 @@
-"""What the race and its peers say to each other.
+"""The messages between the race and its peers.
 
-NumPy and the standard library are all that it needs.
+This module needs only NumPy and the standard library.
 
-A peer is a process. It reads the problem from a folder, says what it is, and then does
-what each line of its standard input asks: so many rounds, so many plain centralized
-passes, its weights. Each answer is a line of JSON. Whatever its library prints goes to
-standard error, and at the end of the input it ends.
+A peer is a process. It reads the problem from a folder, says what it is, and then obeys
+each line of its standard input: to run a number of rounds or of plain centralized
+passes, or to return its weights. Each answer is a line of JSON. Whatever the library
+prints goes to standard error. The peer ends at the end of its input.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ import numpy as np
 CROSS_ENTROPY, SIMCLR = 'cross_entropy', 'simclr'
 LOSSES = (CROSS_ENTROPY, SIMCLR)
 _SETTINGS, _ARRAYS, _WEIGHTS = 'settings.json', 'data.npz', 'weights.npz'
-# Of the peer's library, of what it computes with, and others by their own name.
+# Versions by name: of the peer's library, and of the packages it computes with.
 Versions = dict[str, str]
 Weights = dict[str, np.ndarray]
 
@@ -30,15 +30,15 @@ class Settings:
   """What is trained, and how.
 
   Attributes:
-    loss: Of `LOSSES`.
+    loss: One of `LOSSES`.
     batch_size: Examples of a local step; None: all that a client has.
-    learning_rate: Of SGD, on the clients and in a centralized step.
-    temperature: Of NT-Xent.
+    learning_rate: Rate of SGD, on the clients and in a centralized step.
+    temperature: Temperature of NT-Xent.
     brightness: Greatest shift of a view's pixels, which are in [0, 1].
-    classes: Of the labels.
+    classes: Number of classes of the labels.
     projector: Units of the layers behind the encoder, with NT-Xent.
-    seed: Of whatever a peer draws.
-    cores: How many the machine lends.
+    seed: Seed of everything that a peer draws.
+    cores: Number of cores that the machine offers.
   """
 
   loss: str
@@ -54,13 +54,13 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-  """The work of a race, the same for all.
+  """The work of a race, the same for all peers.
 
   Attributes:
     settings: What is trained.
     images: uint8 [n, 32, 32, 3], client after client.
     labels: int32 [n].
-    sizes: int64 [clients], the examples of each.
+    sizes: int64 [clients], the number of examples of each.
     weights: The initial weights by tff_ssl's names, such as
       'encoder/stage1/block0/conv1/kernel' [height, width, inputs, outputs].
   """
@@ -73,7 +73,7 @@ class Problem:
 
   @property
   def starts(self) -> np.ndarray:
-    """Where each client's examples begin, and where the last one's end."""
+    """Where each client's examples begin, and where the last client's end."""
     return np.concatenate([[0], np.cumsum(self.sizes)])
 
   def client(self, index: int) -> slice:
@@ -81,7 +81,7 @@ class Problem:
     return slice(int(self.starts[index]), int(self.starts[index + 1]))
 
   def batches(self) -> list[slice]:
-    """Returns the batches of a centralized pass: all at once, or one after another."""
+    """Returns the batches of a centralized pass: one of all, or one after another."""
     total = len(self.images)
     size = self.settings.batch_size or total
     return [slice(start, start + size) for start in range(0, total, size)]
@@ -91,20 +91,20 @@ class Contestant(Protocol):
   """What a peer can be asked."""
 
   def rounds(self, count: int) -> None:
-    """Trains so many rounds with all clients, each from the round before."""
+    """Trains `count` rounds with all clients, each from the previous round."""
 
   def passes(self, count: int) -> None:
-    """Takes plain centralized steps over all examples, so many times."""
+    """Takes plain centralized steps over all examples, `count` times."""
 
   def weights(self) -> Weights:
-    """Returns the global weights, by the names of the problem's."""
+    """Returns the global weights, by the names that the problem's weights have."""
 
   def outputs(self, images: np.ndarray) -> np.ndarray:
-    """Returns logits, or projections, of images by the global weights."""
+    """Returns logits, or projections, of images under the global weights."""
 
 
 def behind_encoder(loss: str) -> str:
-  """Returns how the weights behind the encoder are called: all before the first '/'."""
+  """Returns the name, up to the first '/', of the weights behind the encoder."""
   return 'projector' if loss == SIMCLR else 'head'
 
 
@@ -129,19 +129,19 @@ def read(folder: pathlib.Path) -> Problem:
 
 
 class Channel:
-  """The peer's end of what is said."""
+  """The peer's end of the conversation."""
 
   def __init__(self) -> None:
-    """Keeps standard output for answers; what else is printed goes to stderr."""
+    """Keeps standard output for answers; everything else goes to stderr."""
     self._answers = os.fdopen(os.dup(1), 'w', encoding='utf-8')
     os.dup2(2, 1)
 
   def serve(self, contestant: Contestant, versions: Versions, notes: str) -> None:
-    """Does what is asked until nobody asks any more.
+    """Answers requests until there are no more.
 
     Args:
-      contestant: Does it.
-      versions: What the peer is made of.
+      contestant: Does the work.
+      versions: Versions of the packages that the peer uses.
       notes: How it uses this machine, for the page.
     """
     self._answer({'versions': versions, 'notes': notes})

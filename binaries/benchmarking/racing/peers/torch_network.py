@@ -14,11 +14,11 @@ _STAGES = (16, 32, 64)
 
 
 class _ConvNorm(nn.Module):
-  """A convolution with zero padding 'same' and its group norm."""
+  """A convolution with zero padding 'same', and its group norm."""
 
   def __init__(self, inputs: int, outputs: int, size: int, stride: int = 1):
     super().__init__()
-    # 'same' of TensorFlow and JAX pads a strided 3 x 3 behind the image alone.
+    # For a strided 3 x 3, 'same' of TensorFlow and JAX pads only behind the image.
     self.pad = (0, 1, 0, 1) if stride > 1 and size > 1 else None
     padding = 0 if self.pad else size // 2
     self.conv = nn.Conv2d(inputs, outputs, size, stride, padding, bias=False)
@@ -29,7 +29,7 @@ class _ConvNorm(nn.Module):
 
 
 class _Block(nn.Module):
-  """Two 3 x 3 convolutions, and a shortcut."""
+  """Two 3 x 3 convolutions with a shortcut."""
 
   def __init__(self, inputs: int, outputs: int, stride: int):
     super().__init__()
@@ -47,7 +47,7 @@ class Network(nn.Module):
   """A ResNet-8 with group norm, and the layers behind it."""
 
   def __init__(self, settings: protocol.Settings):
-    """Builds it, with weights that are to be replaced.
+    """Builds the network, with weights that are to be replaced.
 
     Args:
       settings: Loss and layers.
@@ -78,12 +78,12 @@ class Network(nn.Module):
   def loss(
     self, images: torch.Tensor, labels: torch.Tensor, training: bool = True
   ) -> torch.Tensor:
-    """Returns the loss of a batch, as pfl-research wants to find it.
+    """Returns the loss of a batch, under the name that pfl-research expects.
 
     Args:
       images: uint8 [n, 3, 32, 32].
       labels: [n].
-      training: Whether it is for a gradient.
+      training: Whether a gradient is taken of it.
     """
     self.train(training)
     x = images.float() / 255
@@ -106,7 +106,7 @@ class Network(nn.Module):
 
 
 def nt_xent(views: torch.Tensor, temperature: float) -> torch.Tensor:
-  """Returns NT-Xent of two views, one behind the other, [2n, d]."""
+  """Returns NT-Xent of two views that are concatenated, [2n, d]."""
   views = functional.normalize(views)
   logits = views @ views.T / temperature
   logits.fill_diagonal_(-torch.inf)
@@ -144,7 +144,7 @@ def tensors(images: np.ndarray) -> torch.Tensor:
 
 
 def centralized(problem: protocol.Problem, count: int) -> None:
-  """Takes plain steps of SGD over all examples, so many times."""
+  """Takes plain SGD steps over all examples, `count` times."""
   network = build(problem)
   optimizer = torch.optim.SGD(network.parameters(), problem.settings.learning_rate)
   images, labels = tensors(problem.images), torch.from_numpy(problem.labels).long()
@@ -173,7 +173,7 @@ def _named(network: Network) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def _transposed(value: torch.Tensor, back: bool = False) -> torch.Tensor:
-  """Returns a kernel with outputs first from one with outputs last, or back."""
+  """Returns a kernel with its outputs first instead of last, or back."""
   if value.ndim == 4:
     return value.permute((2, 3, 1, 0) if back else (3, 2, 0, 1))
   return value.T if value.ndim == 2 else value
