@@ -49,8 +49,8 @@ _DIGITS = {
   'ssfl-batch': 'Clients have some 287 images: batches of 256 are one step an epoch, '
   '75 in all, where batches of 32 are 600 and more. An eighth of the steps at four '
   'times the rate learns less.',
-  'fedema-predictor': 'Little collapses in so few rounds: in the mean all are above '
-  'the random encoder, whose figure fedema-byol has.',
+  'fedema-predictor': 'Little collapses in so few rounds: on average all are above '
+  'the random encoder.',
   'fedema-stop-gradient': 'Here the target is trained where its gradient is not '
   "stopped. In the authors' code (EasyFL, applications/fedssl/client.py, "
   'load_optimizer) the optimizer of Fed-BYOL has the online networks alone, so that '
