@@ -36,20 +36,20 @@ help:
 	@echo 'make demo         pretrain an encoder on digits with DCCO (1 minute)'
 	@echo 'make byol-collapse  BYOL with group and batch norm; draws docs/figures'
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
-	@echo 'make claims-cifar the same on CIFAR (days); both go on where they stopped'
+	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
 	@echo 'make test         run the tests (ARGS: for pytest)'
-	@echo 'make test-long    run those of more methods that take the most time'
+	@echo 'make test-long    run the slow tests of further methods'
 	@echo 'make check        lint, formatting and types'
-	@echo 'make bench        the cost of a round, against a centralized step'
-	@echo 'make bench-growth how it grows; draws docs/figures'
-	@echo 'make race         other libraries on the same work; writes docs/benchmarks.md'
+	@echo 'make bench        the cost of a round compared with a centralized step'
+	@echo 'make bench-growth how that cost grows; draws docs/figures'
+	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'
 	@echo 'make kill-campaign  kill workers in every round of a run on eight of them'
 	@echo 'make torture      kill runs, damage their folders, fill disks, give bad input'
-	@echo 'make format       format, and mend what the linter can'
+	@echo 'make format       format, and fix what the linter can'
 	@echo 'make docs         build the site of the documentation into build/site'
-	@echo 'make docs-serve   show it at http://localhost:8000, and follow changes'
+	@echo 'make docs-serve   serve it at http://localhost:8000, and rebuild it on changes'
 	@echo 'make lock         resolve both requirements*.in into their locks'
-	@echo 'make outlines     record the flags of programs, after a change of them'
+	@echo 'make outlines     record the flags of programs, after they have changed'
 	@echo 'make clean        remove caches and built files (.venv and runs stay)'
 
 demo: venv
@@ -132,7 +132,7 @@ docs-serve: docs-venv
 docs-venv:
 	@cmp -s requirements-docs.txt $(DOCS_STAMP) && $(DOCS)/bin/python -c '' \
 	  2>/dev/null && exit; \
-	echo 'Installing requirements-docs.txt into $(DOCS): 100 MB, once.'; \
+	echo 'Installing requirements-docs.txt into $(DOCS): 100 MB, only once.'; \
 	set -e; \
 	rm -f $(DOCS_STAMP); \
 	$(PYTHON) -m venv --clear $(DOCS); \
@@ -163,7 +163,7 @@ venv:
 	"$$python" -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$$python cannot make a virtual environment:" \
 	    'install the Debian package python3.11-venv.' >&2; exit 1; }; \
-	echo 'Installing requirements.txt into $(VENV): 3 GB, some minutes, once.'; \
+	echo 'Installing requirements.txt into $(VENV): 3 GB, some minutes, only once.'; \
 	set -e; \
 	rm -f $(STAMP); \
 	"$$python" -m venv --clear $(VENV); \

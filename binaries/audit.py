@@ -53,23 +53,23 @@ def main() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; binaries.audit takes {", ".join(TAKEN)}, and the rest of '
-        'the run.'
+        f'--{name} is given; binaries.audit takes only {", ".join(TAKEN)}; the run '
+        'provides the rest.'
       )
   folder = pathlib.Path(outputs.RUN.value)
   stored = run_config.read(folder)['flags']
   found = stored.get(privacy.AGGREGATION.name, privacy.PLAIN)
   if found not in (privacy.PRIVATE, privacy.DISTRIBUTED):
     raise ValueError(
-      f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; an audit must be '
-      f'of one with {privacy.PRIVATE} or {privacy.DISTRIBUTED}.'
+      f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; an audit needs '
+      f'a run with {privacy.PRIVATE} or {privacy.DISTRIBUTED}.'
     )
   known = {**common.DEFAULTS, **stored}
   common.adopt({name: known[name] for name in _ADOPTED if name in known}, ())
   if privacy.QUANTILE.value is not None:
     raise ValueError(
-      f'{folder} is a run with --{privacy.QUANTILE.name}; an audit must be of one '
-      'whose clip norms stay, for canaries would raise them.'
+      f'{folder} is a run with --{privacy.QUANTILE.name}; an audit needs a run '
+      'whose clip norms are fixed, because canaries would raise adaptive ones.'
     )
   privacy.check()
   finding = _audit(folder)
@@ -81,7 +81,7 @@ def main() -> None:
   if finding.is_broken:
     raise ValueError(
       f'The aggregation of {folder} is broken: canaries show an epsilon of at least '
-      f'{finding.lower_bound:.3g}, and its noise is said to have {finding.claimed:.3g}.'
+      f'{finding.lower_bound:.3g}, but its ledger claims {finding.claimed:.3g}.'
     )
   print('Canaries found nothing wrong with the clip and the noise.')
 

@@ -120,12 +120,12 @@ def _data(tasks: Sequence[str]) -> dict[str, str]:
       raise ValueError(f'data has {text!r}; it must be a task and a path, TASK=PATH.')
     if task not in tasks:
       raise ValueError(
-        f'data names {task!r}; of --budget={_BUDGET.value} it may name '
+        f'data names {task!r}; with --budget={_BUDGET.value} it may name '
         f'{", ".join(tasks) or "none"}.'
       )
     found[task] = str(pathlib.Path(path).expanduser())
     if not pathlib.Path(found[task]).exists():
-      raise ValueError(f'data has {text!r}; there is no {found[task]}.')
+      raise ValueError(f'data has {text!r}; {found[task]} does not exist.')
   return found
 
 

@@ -266,8 +266,8 @@ def _lines(
   panels = {name: lines for name, lines in found.items() if lines}
   if not panels:
     raise ValueError(
-      f'Accuracies are to be shown against {axis.title}, but no accuracy is among the '
-      'numbers shown.'
+      f'Accuracies are to be shown against {axis.title}, but the numbers shown '
+      'include no accuracy.'
     )
   return panels
 

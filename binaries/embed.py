@@ -70,8 +70,8 @@ def main() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; binaries.embed takes {", ".join(TAKEN)}, for an encoder '
-        'that is there needs no more.'
+        f'--{name} is given; binaries.embed takes only {", ".join(TAKEN)}; an '
+        'existing encoder needs no other flags.'
       )
   formats = _formats()
   program.check_required(REQUIRED)
@@ -89,7 +89,7 @@ def _embed(
   found = {}
   for title, encoder in encoders.items():
     loaded = pictures.load(_IMAGES.value, encoder.input_shape[1:])
-    stages.begin(f'encoding {len(loaded.images):,} images by {title}')
+    stages.begin(f'encoding {len(loaded.images):,} images with {title}')
     features = features_lib.encode(encoder, loaded.images)
     if not np.all(np.isfinite(features)):
       raise ValueError(f'The features of {title} are not all finite.')
@@ -141,8 +141,8 @@ def _encoders() -> dict[str, tf.keras.Model]:
     encoder = encoder_file.read(path)
     if len(encoder.input_shape) != 4:
       raise ValueError(
-        f'{path} is an encoder of tables; images need one of images, as it takes '
-        f'{encoder.input_shape[1:]}.'
+        f'{path} is an encoder for tables, with inputs of shape '
+        f'{encoder.input_shape[1:]}; it must be an encoder for images.'
       )
     title = path.resolve().parent.name
     encoders[title if title not in encoders else f'{title} (2)'] = encoder
@@ -175,11 +175,11 @@ def _draw(
 
   first = next(iter(found.values()))[0]
   if len(first.names) < 2:
-    print('map: there is none of a single image')
+    print('map: none is drawn for a single image')
     return
   shown = projection.choose(len(first.names), _MAP_IMAGES.value)
   # With many images this takes most of the time, and prints nothing meanwhile.
-  print(f'map: laying out {len(shown):,} images by t-SNE', flush=True)
+  print(f'map: laying out {len(shown):,} images with t-SNE', flush=True)
   panels = [gallery.panel(title, f[shown]) for title, (_, f) in found.items()]
   # The largest pictures show the most.
   loaded = max((p for p, _ in found.values()), key=lambda p: p.images.shape[1])

@@ -74,8 +74,8 @@ def main() -> None:
   task = common.load_task()
   if task.fingerprint() != config.get('task'):
     raise ValueError(
-      f'The task {task.name!r} has other examples than when {folder} was made; the '
-      'encoder must be evaluated on those that it was not trained on.'
+      f'The examples of the task {task.name!r} have changed since {folder} was made; '
+      'the encoder must be evaluated on examples that it was not trained on.'
     )
   encoder = common.build_encoder(task)
   model = None
@@ -114,7 +114,7 @@ def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
   for name in common.given():
     if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
       raise ValueError(
-        f'--{name} is given, which {folder} does not have; binaries.evaluate takes '
+        f'--{name} is given, but {folder} has no such flag; binaries.evaluate takes '
         f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'
       )
   common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
@@ -127,8 +127,8 @@ def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
   transfer.check()
   if stored.get('algorithm') == _FEDBN:
     raise ValueError(
-      f'{folder} is a run of fedbn: its checkpoints have no batch norm, which is with '
-      'the clients; evaluation.json has what its last encoder is worth.'
+      f'{folder} is a run of fedbn: its checkpoints have no batch norm, which stays '
+      'with the clients; evaluation.json has the evaluation of its last encoder.'
     )
 
 

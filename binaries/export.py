@@ -143,12 +143,12 @@ def _make(task: task_lib.Task | None, encoder: tf.keras.Model) -> _Made:
     fitted, accuracy = exporting.classifier(task, encoder, task.field)
     notes.append(
       f'probabilities: logistic regression on all training labels, {accuracy:.1%} of '
-      'the test examples right; classes in the order of ' + _LABELS
+      'the test examples classified correctly; classes in the order of ' + _LABELS
     )
   if task.case_level:
     notes.append(
-      'probabilities: fitted on the mean features of cases; of a single image they are '
-      'less sure'
+      'probabilities: fitted on the mean features of cases; for a single image they '
+      'are less certain'
     )
   return _Made(encoder, fitted, own, tuple(notes))
 
@@ -158,8 +158,8 @@ def _check_given() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; binaries.export takes {", ".join(TAKEN)}, and the rest '
-        'of the run.'
+        f'--{name} is given; binaries.export takes only {", ".join(TAKEN)}; the run '
+        'provides the rest.'
       )
   program.check_required(REQUIRED)
 
@@ -196,12 +196,12 @@ def _formats() -> list[str]:
   for flag in (_CLASSIFIER, _FINETUNED):
     if flag.value and wanted == [_TRAINING]:
       raise ValueError(
-        f'--{flag.name} is given with --to={_TRAINING}, which has none of its own.'
+        f'--{flag.name} is given with --to={_TRAINING}, which it does not change.'
       )
   if _CLASSIFIER.value and _FINETUNED.value:
     raise ValueError(
-      '--classifier and --finetuned are both given; an export has one classifier, on '
-      'the encoder as it is or trained with it.'
+      '--classifier and --finetuned are both given; an export has one classifier, '
+      'either on the encoder of the run or trained together with it.'
     )
   return wanted
 
@@ -229,11 +229,11 @@ def _write(
     path = exports.write(model, name, out)
     gap = exports.largest_difference(exports.load(name, path)(own.inputs), expected)
     line = (
-      f'{path.name}: within {gap:.1e} of the run on {len(own.inputs)} {own.what}, of '
-      f'{_TOLERANCE:g} allowed'
+      f'{path.name}: within {gap:.1e} of the run on {len(own.inputs)} {own.what} '
+      f'(allowed: {_TOLERANCE:g})'
     )
     if not gap <= _TOLERANCE:
-      raise ValueError(f'{line}: the format {name} is not what the run has.')
+      raise ValueError(f'{line}: the format {name} does not reproduce the run.')
     notes.append(line)
     print(line, flush=True)
     written.append(path)

@@ -62,8 +62,7 @@ def main() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; nothing is trained here, and only {", ".join(TAKEN)} are '
-        'taken.'
+        f'--{name} is given; nothing is trained here; allowed are {", ".join(TAKEN)}.'
       )
   outputs.check(outputs.OUT, '.png')
   studies = {setting: representability.study(setting) for setting in _settings()}

@@ -83,8 +83,7 @@ def _check_flags() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; nothing is trained here, and only {", ".join(TAKEN)} are '
-        'taken.'
+        f'--{name} is given; nothing is trained here; allowed are {", ".join(TAKEN)}.'
       )
   common.check_flags()
   outputs.check(outputs.PLOT, '.png')
@@ -101,8 +100,8 @@ def _changes(kind: str, task: task_lib.Task, partition: partition_lib.Partition)
   count = int(source.max()) + 1
   mixed = describe.describe(partition, source, count)
   return (
-    f'{_IMAGES[kind].format(who="Source", count=count)} Mean earth-mover distance of '
-    f"the clients' sources to all of them {mixed.mean_emd:.3f}."
+    f'{_IMAGES[kind].format(who="Source", count=count)} Mean earth-mover distance from '
+    f"the clients' sources to those of all clients: {mixed.mean_emd:.3f}."
   )
 
 

@@ -95,7 +95,7 @@ def main() -> None:
   if page.exists():
     report.write_section(page, '')
   elif not page.parent.is_dir():
-    raise ValueError(f'out is {str(page)!r}; there must be a folder for it.')
+    raise ValueError(f'out is {str(page)!r}; its folder must exist.')
   numbers = page.with_name('race.json')
   if _MEASURE.value:
     with side_by_side.sigterm_as_ctrl_c():
@@ -185,7 +185,10 @@ def _check(name: str, given: Sequence[str], allowed: Sequence[str]) -> None:
     if value not in allowed:
       raise ValueError(f'--{name} has {value!r}; allowed are {", ".join(allowed)}.')
   if not given or len(set(given)) < len(given):
-    raise ValueError(f'--{name} must be different ones of {", ".join(allowed)}.')
+    raise ValueError(
+      f'--{name} is {",".join(given)!r}; it must be different values of '
+      f'{", ".join(allowed)}.'
+    )
 
 
 if __name__ == '__main__':

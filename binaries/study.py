@@ -67,12 +67,14 @@ def main() -> None:
   for name in common.given():
     if name not in TAKEN:
       raise ValueError(
-        f'--{name} is given; the flags are those of the runs, and only '
-        f'{", ".join(TAKEN)} are taken.'
+        f'--{name} is given; binaries.study takes only {", ".join(TAKEN)}; the runs '
+        'provide the rest.'
       )
   out = pathlib.Path(outputs.OUT.value or _OUT).expanduser()
   if (out / run_config.NAME).exists() or out.is_file():
-    raise ValueError(f'out is {str(out)!r}; it must be a folder, new or of a study.')
+    raise ValueError(
+      f'out is {str(out)!r}; it must be a new folder or that of a study.'
+    )
   program.check_required(REQUIRED)
   wanted = _rounds()
   found = []

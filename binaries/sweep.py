@@ -86,7 +86,7 @@ def _check() -> None:
     raise ValueError('methods is not given; it must name methods, as in fedema,simclr.')
   jobs.seeds()
   if varying.read() and compare.OVER.value:
-    raise ValueError('--over and --vary are both given; --vary says what is drawn.')
+    raise ValueError('--over and --vary are both given; --vary decides what is drawn.')
   compare.check_flags()
   compare.check_out(_out())
 

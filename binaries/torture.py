@@ -84,7 +84,7 @@ def main() -> None:
     for name, value in counts.items():
       print(f'{name.ljust(width)}  {value}')
   if tortured.failed:
-    print('Each again by --again=NAME, of')
+    print('Repeat each of these with --again=NAME:')
     print(', '.join(tortured.failed))
     sys.exit(1)
 
@@ -100,7 +100,7 @@ def _enough() -> dict[str, int]:
     group, _, count = pair.partition('=')
     if group not in campaign.GROUPS or not count.isdecimal():
       raise ValueError(
-        f'enough has {pair!r}; it must be as in kills=300, of '
+        f'enough has {pair!r}; it must be GROUP=COUNT, as in kills=300; groups are '
         f'{", ".join(campaign.GROUPS)}.'
       )
     found[group] = int(count)

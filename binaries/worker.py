@@ -51,7 +51,7 @@ def main() -> None:
     raise ValueError(
       f"TFF's worker listens on port {_PORT.value} of all addresses of this machine "
       'and executes whatever anyone sends it; --i_trust_this_network must be given, '
-      'which says that no stranger reaches it (docs/hosts.md).'
+      'to confirm that no stranger can reach it (docs/hosts.md).'
     )
   worker = worker_lib.Worker(
     _CONCURRENCY.value or len(os.sched_getaffinity(0)),

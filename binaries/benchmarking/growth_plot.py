@@ -93,7 +93,7 @@ def _label(plot: axes_lib.Axes, x: np.ndarray, axis: workloads.Axis) -> None:
   plot.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
   plot.yaxis.set_minor_locator(ticker.NullLocator())
   plot.set_xlabel(axis.label, color=look.INK)
-  plot.set_ylabel('seconds of a round', color=look.INK)
+  plot.set_ylabel('seconds per round', color=look.INK)
   look.style_axes(plot)
   plot.legend(
     loc='lower center', bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9
@@ -108,7 +108,7 @@ def _title(
   others = axis.others.format(**document['points'][0])
   look.title(
     figure,
-    f'{document["experiment"]}: time of a round',
+    f'{document["experiment"]}: time per round',
     f'{others}; {document["encoder"]}, {document["cpu_count"]} cores of '
     f'{document["cpu_model"]}',
   )

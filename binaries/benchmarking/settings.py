@@ -107,12 +107,12 @@ def check() -> None:
     if name not in TAKEN:
       raise ValueError(
         f'--{name} is given; the benchmark makes its own data on this machine, and '
-        'does not take it.'
+        'does not take this flag.'
       )
   if common.RUNTIME.value == common.HOSTS:
     raise ValueError(
       f'runtime is {common.HOSTS}; it must be {common.WORKER} or {common.IN_PROCESS}, '
-      'for the benchmark measures this machine.'
+      'because the benchmark measures this machine.'
     )
   common.fill(_DEFAULTS)
   if methods.OBJECTIVE.value not in objectives.OBJECTIVES:

@@ -36,7 +36,7 @@ def cells(source: str) -> list[Cell]:
   markers = list(_MARKER.finditer(source))
   start = markers[0].start() if markers else len(source)
   if source[:start].strip():
-    raise ValueError('The file has lines before its first cell, a line `# %%`.')
+    raise ValueError('The file has lines before the line `# %%` of its first cell.')
   ends = [marker.start() for marker in markers[1:]] + [len(source)]
   found = []
   for marker, end in zip(markers, ends, strict=True):

@@ -86,8 +86,8 @@ def _adopt(folder: pathlib.Path) -> Any:
   algorithm = stored.get('algorithm', stored.get('method'))
   if algorithm not in _ALGORITHMS or stored.get('objective') not in table.OBJECTIVES:
     raise ValueError(
-      f'{folder} is a run of {algorithm}; a study is of runs of '
-      f'{" or ".join(_ALGORITHMS)}, as binaries.fedavg_ssl has them.'
+      f'{folder} is a run of {algorithm}; a study needs a run of '
+      f'{" or ".join(_ALGORITHMS)} by binaries.fedavg_ssl.'
     )
   if stored.get(methods.INIT_FROM.name):
     raise ValueError(
@@ -97,7 +97,7 @@ def _adopt(folder: pathlib.Path) -> Any:
   if found in (privacy.PRIVATE, privacy.DISTRIBUTED):
     raise ValueError(
       f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; a study repeats '
-      'rounds without clips and noise, and would find other models.'
+      'rounds without clipping and noise, and would reach other models.'
     )
   common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
@@ -109,8 +109,8 @@ def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
   task = common.load_task()
   if task.fingerprint() != run_config.read(folder).get('task'):
     raise ValueError(
-      f'The task {task.name!r} has other examples than when {folder} was made; its '
-      'rounds cannot be repeated.'
+      f'The examples of the task {task.name!r} have changed since {folder} was made; '
+      'its rounds cannot be repeated.'
     )
   partition = common.build_partition(task)
   data = dealing.build_client_data(task, partition, labelled=chosen.labelled)
@@ -132,8 +132,8 @@ def _tell_how_exact(
   gap = sum(float(np.sum((mine[name].numpy() - params[name]) ** 2)) for name in params)
   size = sum(float(np.sum(value**2)) for value in params.values())
   print(
-    f'{folder}: after round {round} the repeated weights are '
-    f'{np.sqrt(gap / size):.1e} of their norm from the checkpoint.'
+    f'{folder}: after round {round} the repeated weights differ from the checkpoint by '
+    f'{np.sqrt(gap / size):.1e} of their norm.'
   )
 
 

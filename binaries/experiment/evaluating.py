@@ -385,7 +385,7 @@ def report(
   if evaluation.of_encoders():
     print(results.table(found, evaluator.balanced))
   if right := results.of_right_tower(found):
-    print(f'Of the right tower:\n{results.table(right, evaluator.balanced)}')
+    print(f'The right tower:\n{results.table(right, evaluator.balanced)}')
   if results.has_retrieval(found[name]):
     print(results.retrieval_table(found[name]))
     if (line := results.zero_shot(found[name])) is not None:
@@ -397,4 +397,4 @@ def report(
   if any(map(results.has_fairness, found.values())):
     print(results.fairness_table(found))
   if not results.write(folder, round, name, found, prefix):
-    print(f'{folder} has been evaluated at a later round: evaluation.json stays')
+    print(f'{folder} has been evaluated at a later round: evaluation.json is unchanged')

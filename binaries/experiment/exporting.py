@@ -93,8 +93,8 @@ def load_task(folder: pathlib.Path) -> task_lib.Task:
   task = common.load_task()
   if task.fingerprint() != config.get('task'):
     raise ValueError(
-      f'The task {task.name!r} has other examples than when {folder} was made; what is '
-      'exported must be of those.'
+      f'The examples of the task {task.name!r} have changed since {folder} was made; '
+      'an export needs the examples of the run.'
     )
   return task
 
@@ -236,8 +236,8 @@ def finetuned(task: task_lib.Task, model: tf.keras.Model, field: str) -> Tuned:
     functools.partial(
       features.build_encode(encoder.infer, encoder.batch_in_cache()), tuned.params
     ),
-    'fine-tuned end to end on all training labels, with which '
-    f'{right:.1%} of the test examples are right',
+    'fine-tuned end to end on all training labels, '
+    f'{right:.1%} of the test examples classified correctly',
   )
 
 
@@ -281,7 +281,7 @@ def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
     raise ValueError(
       f'{folder} is a run of {method.algorithm} with clients of '
       f'{plan.optimizer.name}, proximal weight {plan.proximal_weight:g}; a training '
-      f'file is of {", ".join(_LOCAL)} with sgd and without a proximal term.'
+      f'file needs {", ".join(_LOCAL)} with sgd and without a proximal term.'
     )
   # The kernels of phones compute in float32.
   encoder = common.build_encoder(task).with_precision(network.FLOAT32)
@@ -289,7 +289,7 @@ def local_step(folder: pathlib.Path, task: task_lib.Task) -> bytes:
   prefix = dual_encoder.encoder_prefix(encoder)
   if prefix != dual_encoder.ENCODER:
     raise ValueError(
-      f'{folder} is a run on two modalities; a training file is of one encoder.'
+      f'{folder} is a run on two modalities; a training file has one encoder.'
     )
   stored = checkpoints.read_newest(folder / 'checkpoints', results.TRAINABLE)[1]
   expected = objective.init([0, 0])
@@ -321,4 +321,4 @@ def _method(folder: pathlib.Path) -> table.Method:
     name = ' '.join(str(stored.get(chooser)) for chooser in program.choosers)
     if name in program.methods:
       return program.methods[name]
-  raise ValueError(f'{folder} is a run of no method of the table of methods.')
+  raise ValueError(f'The method of the run {folder} is not in the table of methods.')

@@ -56,8 +56,8 @@ def check() -> None:
     evaluation.METHODS.value
   ) == set(evaluation.of_masks()):
     raise ValueError(
-      f'--fairness is given, but --evaluation_methods has '
-      f'{" and ".join(evaluation.METHODS.value)} alone; it is of accuracies.'
+      f'--fairness is given, but --evaluation_methods has only '
+      f'{" and ".join(evaluation.METHODS.value)}; it needs methods with accuracies.'
     )
 
 
@@ -77,7 +77,7 @@ class Evaluator:
     if encoder.field != network.IMAGE:
       raise ValueError(
         f'The encoder reads {encoder.field!r}; {" and ".join(evaluation.of_masks())} '
-        'are of encoders of images alone.'
+        'are for encoders of images only.'
       )
     found = masks_lib.load(task, MASK_DIR.value)
     for line in found.report:
@@ -112,7 +112,9 @@ class Evaluator:
       found = self._all(name, params)
     print(table(found))
     if not results.write(folder, round, name, found, prefix):
-      print(f'{folder} has been evaluated at a later round: evaluation.json stays')
+      print(
+        f'{folder} has been evaluated at a later round: evaluation.json is unchanged'
+      )
 
   def _all(self, name: str, params: network.Params) -> dict[str, results.Numbers]:
     """Returns the numbers of the encoder, and of baselines if these are wanted."""

@@ -17,36 +17,41 @@ from tff_ssl.runtime import sampling
 
 # docs/privacy.md says the same, with reasons.
 _PROTECTED = (
-  'encoder.keras, and in metrics.csv what is made of noised sums: loss, encodings, '
-  'clip norms'
+  'encoder.keras, and what metrics.csv has from noised sums: loss, encodings, clip '
+  'norms'
 )
 _TO_SERVER = (
   'what the server sees: it is trusted with the clipped values of each client'
 )
-_SECRET = 'nobody knows who was in which cohort: --seed tells, and sizes of cohorts may'
+_SECRET = (
+  'nobody knows who was in which cohort; --seed reveals it, and sizes of cohorts may'
+)
 _COUNTS = 'the numbers n_k of examples, and how many clients and examples a round had'
 _NOT_PROTECTED = (
   _COUNTS,
   _TO_SERVER,
-  'what the simulation writes besides: partition.csv, clients.csv, evaluation.json',
+  'what else the simulation writes: partition.csv, clients.csv, evaluation.json',
 )
 _ASSUMED = (
   _SECRET,
-  'the folder was not copied and gone on with twice: each ledger counts its own',
-  'noise is in floating point, of a generator that is not cryptographic',
+  'the folder was not copied and continued twice: each ledger counts only its own',
+  'noise is in floating point, from a generator that is not cryptographic',
 )
-_MOST = 'the most examples that a client has, which the clip norm of statistics tells'
+_MOST = (
+  'the number of examples of the largest client, which the clip norm of statistics '
+  'reveals'
+)
 _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
   'many examples',
   accounting.POISSON: 'one client more or less, with all of its examples',
-  accounting.PASSES: 'what one client contributes, with all of its examples, or zeros '
-  'in its place; how many examples it has, and in which cohorts it is, stays',
+  accounting.PASSES: 'the contribution of one client, with all of its examples, '
+  'replaced by zeros; its number of examples and its cohorts stay the same',
 }
 _SAMPLING = {
   accounting.FIXED: 'without replacement',
-  accounting.POISSON: 'in the mean, each by a chance of its own',
-  accounting.PASSES: 'in passes, each at most once a pass',
+  accounting.POISSON: 'on average, each independently at random',
+  accounting.PASSES: 'in passes, each at most once per pass',
 }
 
 
@@ -93,7 +98,7 @@ def counted(
   if privacy.is_poisson() and isinstance(process, loop.KeepsFiles):
     raise ValueError(
       f'{privacy.COHORTS.name} is {accounting.POISSON} for a method whose clients keep '
-      f'a state; it must be {accounting.FIXED}, for who has one tells who took part.'
+      f'a state; it must be {accounting.FIXED}, because the states show who took part.'
     )
   z = graph.aggregation.noise_multiplier
   if z is None:
@@ -118,8 +123,8 @@ def counted(
       f'{accountant.epsilon(1):.4g}, what one round costs.'
     )
   print(
-    f'private: {", ".join(names)} of {cohort} of {population} clients a round, noise '
-    f'of {terms.of_round:.4g} clip norms together; epsilon '
+    f'private: {", ".join(names)} of {cohort} of {population} clients per round, '
+    f'noise of {terms.of_round:.4g} clip norms in total; epsilon '
     f'{accountant.epsilon_after(fitting):.4g} at delta {delta:g} after {fitting} of '
     f'{rounds} rounds{_participations(terms, fitting)}',
     flush=True,
@@ -136,7 +141,7 @@ def _participations(terms: accounting.Terms, rounds: int) -> str:
   """Says in how many rounds a client can be, if passes bound the number."""
   if terms.sampling != accounting.PASSES:
     return ''
-  return f', in {terms.counted_once(rounds)} of which a client is at most'
+  return f', of which a client is in at most {terms.counted_once(rounds)}'
 
 
 def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
@@ -148,8 +153,8 @@ def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
   if sent and not clipped:
     raise ValueError(
       f'aggregation is {privacy.AGGREGATION.value} and --{name} is not given; it must '
-      "be the norm to which n_k times a client's statistics are clipped, which this "
-      'method sends, unless encodings are bounded (--encoding_norm, of DCCO).'
+      "be the norm to which n_k times a client's statistics are clipped, because this "
+      'method sends them and encodings are not bounded (--encoding_norm, of DCCO).'
     )
   if given and not sent:
     raise ValueError(
@@ -175,8 +180,9 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
       'privacy': collections.OrderedDict(
         aggregation='secure sums, simulated in one process',
         epsilon=None,
-        promise='a server learns sums over clients and no client alone; what follows '
-        'from the sums is not protected, and the encoder is not differentially private',
+        promise='the server learns only sums over clients, not one client; what '
+        'follows from the sums is not protected, and the encoder is not '
+        'differentially private',
       )
     }
   if not isinstance(algorithm, private_rounds.PrivateRounds):
@@ -203,9 +209,9 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
       noise_of_round=terms.of_round,
       noise=dict(terms.multipliers),
       clip_norms=dict(clip_norms),
-      sampling=f'{terms.cohort} of {terms.population} clients a round, '
+      sampling=f'{terms.cohort} of {terms.population} clients per round, '
       f'{_SAMPLING[terms.sampling]}; '
-      f'{"counted" if terms.amplified else "not counted"}',
+      f'amplification {"counted" if terms.amplified else "not counted"}',
       accountant=accounting.NAME,
       protected=_PROTECTED,
       not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *told],

@@ -246,7 +246,7 @@ def finetuning(results: Mapping[str, Numbers]) -> list[str]:
       held_out = int(numbers[f'{start}/validated'])
       how = f'chosen on {held_out:,} held-out labels'
       if not held_out:
-        how = 'not chosen, for no class has two labels'
+        how = 'not chosen, because no class has two labels'
       lines.append(
         f'Fine-tuning of {encoder} with {labels(share, numbers)} labels: '
         f'rate {rate:g}, {steps:.0f} steps, {how}'

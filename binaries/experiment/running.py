@@ -277,7 +277,7 @@ def execute(prepared: Prepared) -> None:
       graph.write(build_graph(prepared.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)
     if 0 < done < rounds:
-      print(f'{path}: going on after round {done} of {rounds}', flush=True)
+      print(f'{path}: resuming after round {done} of {rounds}', flush=True)
     with (
       telling.telling_what_is_saved(folder, rounds),
       _open_context(prepared.chosen.algorithm.federated, folder) as execution,

@@ -45,14 +45,16 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
     if run_config.is_larger(common.ROUNDS.value, stored):
       raise ValueError(
         f'{path} is a run with --rounds={stored}, and {why}: with '
-        f'{common.ROUNDS.value} it would be another from its first round; start one in '
-        f'another folder from its weights, by --init_from={path}.'
+        f'{common.ROUNDS.value} it would differ from its first round on; start a new '
+        f'run in another folder from its weights, with --init_from={path}.'
       )
   source = methods.INIT_FROM.value
   if not source or begun:
     return
   if pathlib.Path(source).resolve() == path.resolve():
-    raise ValueError(f'init_from is {source!r}, the run itself; it must be another.')
+    raise ValueError(
+      f'init_from is {source!r}, the run itself; it must be another run.'
+    )
   if _is_encoder(source):
     encoder_file.read(source)
     return
@@ -61,8 +63,8 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
   for flag in (common.ENCODER, common.WIDTH, common.STEM, common.NORM, common.PATCH):
     if flag.name in stored and stored[flag.name] != flag.value:
       raise ValueError(
-        f'{source} is a run with --{flag.name}={stored[flag.name]}, and this one has '
-        f'{flag.value}; a run starts from the weights of the same encoder.'
+        f'{source} is a run with --{flag.name}={stored[flag.name]}, but this run has '
+        f'{flag.value}; it must start from the weights of the same encoder.'
       )
   checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, results.TRAINABLE)
 
@@ -108,8 +110,8 @@ def _check_card(source: str, encoder: network.Network) -> None:
   own = json.loads(json.dumps(registry.describe(encoder)))
   if json.loads(card.read_text())[encoder_file.NETWORK] != own:
     raise ValueError(
-      f'{source} is not the {encoder.name} of this run, as {card} says; a run starts '
-      'from the weights of the same encoder.'
+      f'{source} is not the {encoder.name} of this run, as {card} says; a run '
+      'must start from the weights of the same encoder.'
     )
 
 
@@ -158,12 +160,14 @@ def take(
     if name.startswith(prefix):
       there = list(found[name].shape) if name in found else 'absent'
       raise ValueError(
-        f'{source} does not fit: {name} is {there} there and must be {list(shape)}.'
+        f'{source} does not fit: its {name} is {there}; it must be {list(shape)}.'
       )
   # The part before the first '/' names a network.
   fresh = {name.partition('/')[0] for name in misfits}
   if fresh:
-    print(f'not of {source}, and afresh: {", ".join(sorted(fresh))}', flush=True)
+    print(
+      f'not taken from {source} but initialised: {", ".join(sorted(fresh))}', flush=True
+    )
   return collections.OrderedDict(
     (name, value if name.partition('/')[0] in fresh else _like(value, found[name]))
     for name, value in own.items()

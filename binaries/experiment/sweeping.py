@@ -148,7 +148,7 @@ def members(names: Sequence[str]) -> list[Member]:
     for other in found[:k]:
       if (one.program, one.row) == (other.program, other.row):
         raise ValueError(
-          f'methods has {other.name!r} and {one.name!r}, which are one method.'
+          f'methods has {other.name!r} and {one.name!r}, which are the same method.'
         )
   return found
 
@@ -278,9 +278,11 @@ def _check_varied(
     return ()
   for flag in variation.flags:
     if flag in _SET_BY_SWEEP:
-      raise ValueError(f'vary has {flag!r}, which --methods and --seeds say.')
+      raise ValueError(f'vary has {flag!r}, which --methods and --seeds set.')
     if flag in given:
-      raise ValueError(f'--{flag} is given, and --vary varies it; it has one or other.')
+      raise ValueError(
+        f'--{flag} is given, but --vary varies it; leave one of them out.'
+      )
     for member in found:
       if flag not in _uses(member):
         raise ValueError(f'vary has {flag!r}, which {member.name} does not use.')
@@ -321,7 +323,9 @@ def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
       text = '; '.join(
         f'{value} in {", ".join(names)}' for value, names in by_value.items()
       )
-      found.append(f'--{flag} is by default {text}: give it, to compare methods alone.')
+      found.append(
+        f'--{flag} defaults to {text}: give it, to compare only the methods.'
+      )
   return found
 
 

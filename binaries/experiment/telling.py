@@ -33,7 +33,7 @@ def after_training(path: str) -> Iterator[None]:
     kind = ValueError if isinstance(error, ValueError) else failures.FailureError
     raise kind(
       f'The training is finished and saved, with encoder.keras, in {path}, but its '
-      f'evaluation failed, which the same command repeats: {why}'
+      f'evaluation failed; the same command repeats it: {why}'
     ) from error
 
 
@@ -51,7 +51,7 @@ def telling_what_is_saved(folder: run_folder.RunFolder, rounds: int) -> Iterator
     saved = max(folder.checkpoints.rounds(), default=0)
     raise failures.FailureError(
       f'{sentence} Round {saved} of {rounds} is saved in {folder.path}: the same '
-      'command goes on from there.'
+      'command resumes from there.'
     ) from error
 
 
@@ -64,8 +64,8 @@ def tell_of_whole_cohorts(clients: int) -> None:
   wanted = common.CLIENTS_PER_ROUND.value
   if common.PARTICIPATION.value is None and common.cohort_size(clients) < wanted:
     print(
-      f'each round has all {clients:,} clients; {wanted:,} are the default of '
-      '--clients_per_round'
+      f'each round has all {clients:,} clients; the default of '
+      f'--clients_per_round is {wanted:,}'
     )
 
 
@@ -90,8 +90,8 @@ def warn_of_small_batches(
     print(
       f'Warning: batch norm normalises batches of fewer than {_FEW} examples on '
       f'{len(small)} of {len(sizes)} clients (the smallest: {min(small)}), whose steps '
-      'may be many times too large: take larger clients or a larger --batch_size, '
-      '--drop_last_batch=always where these are the last of an epoch, or '
+      'may be many times too large: use larger clients or a larger --batch_size, '
+      '--drop_last_batch=always if these batches are the last of an epoch, or '
       '--encoder_norm=group.',
       file=sys.stderr,
       flush=True,
@@ -112,8 +112,8 @@ def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
   ]
   if shares and not any(shares):
     print(
-      f'Warning: in none of {len(shares)} rounds did an image of a client have a '
-      f'pseudo-label, so that the clients have learnt nothing: no probability reached '
+      f'Warning: no image of a client had a pseudo-label in any of {len(shares)} '
+      f'rounds, so the clients have learnt nothing: no probability reached '
       f'--threshold={methods.THRESHOLD.value:g}.',
       file=sys.stderr,
       flush=True,
@@ -134,8 +134,8 @@ def warn_of_clipped_values(rows: Sequence[Mapping[str, str]]) -> None:
   if clipped:
     print(
       f'Warning: in {len(clipped)} of {len(rows)} rounds, first in round {clipped[0]}, '
-      'values of clients were clipped by the bounds of secure sums: metrics.csv has '
-      f'how many (*{_CLIPPED}). Raise --{privacy.SECURE_BOUND.name}.',
+      'values of clients were clipped by the bounds of secure sums: metrics.csv '
+      f'counts the clients (*{_CLIPPED}). Raise --{privacy.SECURE_BOUND.name}.',
       file=sys.stderr,
       flush=True,
     )

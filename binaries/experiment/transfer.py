@@ -79,8 +79,8 @@ def fit(task: task_lib.Task, image_shape: tuple[int, int, int]) -> task_lib.Task
   if task.image_shape[:2] != image_shape[:2] or task.image_shape[2] != 1:
     raise ValueError(
       f'The task {task.name!r} has images of shape {task.image_shape}, but the encoder '
-      f'takes {image_shape}; the size must be the same, and so must the channels, '
-      'unless the task has one.'
+      f'takes {image_shape}; the sizes must be equal, and so must the channels, '
+      'unless the task has only one.'
     )
   repeated = {
     split: examples.with_fields(

@@ -114,12 +114,12 @@ def check() -> None:
     if not ENCODER.value:
       raise ValueError(
         f'--partition={PARTITION.value} is given without --partition_encoder; it must '
-        'name an encoder.keras, as a run leaves one.'
+        'name the encoder.keras of a run.'
       )
   elif ENCODER.value is not None:
     raise ValueError(
-      '--partition_encoder is given without a --partition of clusters; it is for those '
-      'only.'
+      '--partition_encoder is given without a --partition of clusters; it is for such '
+      'partitions only.'
     )
 
 
@@ -232,8 +232,8 @@ def _encode(task: task_lib.Task) -> np.ndarray:
     encoder = encoder_file.read(ENCODER.value)
   except (OSError, ValueError) as error:
     raise ValueError(
-      f'--partition_encoder is {ENCODER.value!r}, which is not an encoder.keras that '
-      f'can be read: {error}'
+      f'--partition_encoder is {ENCODER.value!r}, which cannot be read as an '
+      f'encoder.keras: {error}'
     ) from error
   if encoder.input_shape[1:] != task.shapes[task.field]:
     raise ValueError(

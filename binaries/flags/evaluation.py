@@ -93,12 +93,12 @@ def check(more_methods: Sequence[str] = ()) -> None:
     )
   if RETRIEVAL in METHODS.value and common.TASK.value not in registry.PAIRS:
     raise ValueError(
-      f'evaluation_methods has {RETRIEVAL!r}, which is of two modalities; the task '
-      f'{common.TASK.value!r} has one, {", ".join(registry.PAIRS)} have two.'
+      f'evaluation_methods has {RETRIEVAL!r}, which needs two modalities; the task '
+      f'{common.TASK.value!r} has one; {", ".join(registry.PAIRS)} have two.'
     )
   if BASELINES.value and set(METHODS.value) == {RETRIEVAL}:
     raise ValueError(
-      f'--baselines is given, but --evaluation_methods has {RETRIEVAL} alone, which is '
+      f'--baselines is given, but --evaluation_methods has only {RETRIEVAL}, which is '
       'compared with chance.'
     )
   fractions()
@@ -114,8 +114,8 @@ def check(more_methods: Sequence[str] = ()) -> None:
     raise ValueError('--knn_k is given, but --evaluation_methods has no knn.')
   if flags.FLAGS[SCRATCH_STEPS.name].present and not BASELINES.value:
     raise ValueError(
-      '--supervised_steps is given without --baselines; it is of supervised training '
-      'from scratch, one of them.'
+      '--supervised_steps is given without --baselines; it is for supervised training '
+      'from scratch, one of the baselines.'
     )
 
 

@@ -64,7 +64,7 @@ def sentence(
     text = f'--{found["name"]}={found["value"]}: {reason}'
   elif text.startswith('Missing value for flag '):
     name = text.rpartition('-')[2]
-    text = f'--{name} has no value; it must be given as in --{name}=VALUE'
+    text = f'--{name} has no value; it must be given as --{name}=VALUE'
   return text if text.endswith('.') else f'{text}.'
 
 
@@ -73,7 +73,7 @@ def _unknown(name: str, offered: Collection[str], known: flags.FlagValues) -> st
   stem = name.removeprefix('no') if name not in names else name
   near = difflib.get_close_matches(name, names, 1, 0.6)
   near = near or difflib.get_close_matches(stem, names, 1, 0.6)
-  meant = f'; did you mean --{near[0]}?' if near else '; --help lists those there are.'
+  meant = f'; did you mean --{near[0]}?' if near else '; --help lists all flags.'
   return f'There is no flag --{name}{meant}'
 
 

@@ -59,5 +59,7 @@ def _expanded(path: str) -> str:
   expanded = os.path.expanduser(path)  # noqa: PTH111
   if expanded.startswith('~'):
     user = path.partition('/')[0]
-    raise ValueError(f'there is no home folder of {user}; write ./{path} for the name')
+    raise ValueError(
+      f'{user} is not a home folder; write ./{path} for a file of this name'
+    )
   return expanded

@@ -188,28 +188,27 @@ def _check_masked() -> None:
   if common.RUNTIME.value != common.IN_PROCESS:
     raise ValueError(
       f'--runtime={common.RUNTIME.value} is given with {given}; it must '
-      "be in_process, for TFF's worker has no secure sums."
+      "be in_process, because TFF's worker has no secure sums."
     )
-  _refuse_together(hosts.PARTS, 'the parts of a round are sums')
+  _refuse_together(hosts.PARTS, 'each part of a round has a sum of its own')
   if is_secure() and common.PACKS.value:
     raise ValueError(
-      f'--packs={common.PACKS.value} is given with {given}; it must be 0, for each '
-      'client masks its own values.'
+      f'--packs={common.PACKS.value} is given with {given}; it must be 0, '
+      'because each client masks its own values.'
     )
   if common.PARTICIPATION.value is None and common.CLIENTS_PER_ROUND.value < 2:
     raise ValueError(
       f'--clients_per_round={common.CLIENTS_PER_ROUND.value} is given with {given}; it '
-      'must be at least 2, for a sum over one client is its value.'
+      'must be at least 2, because a sum over one client is its value.'
     )
 
 
 def _check_rows(rows_of_one_client: bool) -> None:
   if rows_of_one_client and not SECURE_ROWS.value:
     raise ValueError(
-      '--aggregation=secure is given to an algorithm whose clients send rows that are '
-      "one client's alone, with zeros in the place of the others: their sum shows each "
-      "client's as they are. Where that is known and wanted, give "
-      f'--{SECURE_ROWS.name}.'
+      '--aggregation=secure is given to an algorithm in which each client sends its '
+      "own rows, and zeros for those of the others: the sum shows each client's rows "
+      f'unchanged. If that is intended, give --{SECURE_ROWS.name}.'
     )
   if SECURE_ROWS.value and not rows_of_one_client:
     raise ValueError(
@@ -223,7 +222,8 @@ def _check_private() -> None:
   if common.RUNTIME.value == common.HOSTS:
     raise ValueError(
       f'--runtime=hosts is given with {given}; it must be worker or '
-      'in_process, for a host that is given up may have drawn noise that nobody counts.'
+      'in_process, because a host that is given up may have drawn noise that is not '
+      'counted.'
     )
   _refuse_together(hosts.PARTS, 'noise is counted for a round as a whole')
   if NOISE.value is None and EPSILON.value is None:
@@ -242,13 +242,13 @@ def _check_private() -> None:
   if is_distributed() and is_poisson():
     raise ValueError(
       f'{COHORTS.name} is {accounting.POISSON} with {given}; it must be '
-      f'{accounting.FIXED} or {accounting.PASSES}, for each of a known number of '
+      f'{accounting.FIXED} or {accounting.PASSES}, because each of a known number of '
       'clients adds its part of the noise.'
     )
   if QUANTILE.value is not None and common.PACKS.value:
     raise ValueError(
       f'--packs={common.PACKS.value} is given with --{QUANTILE.name}; it must be 0, '
-      'for each client is compared with the clip norm.'
+      'because each client is compared with the clip norm.'
     )
   _private(1.0, 2, statistics_clip=STATISTICS_CLIP.value)
 
@@ -257,7 +257,7 @@ def _refuse_together(flag: flags.FlagHolder[Any], reason: str) -> None:
   if flag.value is not None:
     raise ValueError(
       f'--{flag.name}={flag.value} is given with --{AGGREGATION.name}='
-      f'{AGGREGATION.value}; leave it out, for {reason}.'
+      f'{AGGREGATION.value}; leave it out, because {reason}.'
     )
 
 
@@ -292,13 +292,13 @@ def build(
 def _check_clients(sizes: Sequence[int]) -> None:
   if max(sizes) > SECURE_EXAMPLES.value:
     raise ValueError(
-      f'{SECURE_EXAMPLES.name} is {SECURE_EXAMPLES.value}; a client has {max(sizes)} '
-      'examples, and it must be at least that.'
+      f'{SECURE_EXAMPLES.name} is {SECURE_EXAMPLES.value}; it must be at least '
+      f'{max(sizes)}, the number of examples of the largest client.'
     )
   if common.cohort_size(len(sizes)) < 2:
     raise ValueError(
-      f'participation is {common.PARTICIPATION.value}; of {len(sizes)} clients that is '
-      'one, and a sum over one client is its value: it must be larger.'
+      f'participation is {common.PARTICIPATION.value}; it must be larger, because it '
+      f'gives one of {len(sizes)} clients, and a sum over one client is its value.'
     )
 
 
@@ -331,7 +331,7 @@ def _statistics_clip(sizes: Sequence[int], share_bound: float | None) -> float |
   if QUANTILE.value is not None:
     raise ValueError(
       f'{QUANTILE.name} is {QUANTILE.value} and --{STATISTICS_CLIP.name} is not given; '
-      'it must say where the norm begins, for the bound of encodings stays.'
+      'it must be the initial norm, because the bound of encodings does not change.'
     )
   return max(sizes) * share_bound
 

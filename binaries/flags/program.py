@@ -156,7 +156,9 @@ def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
   def run_checked(argv: Sequence[str]) -> None:
     try:
       if len(argv) > 1:
-        raise ValueError(f'Unexpected argument {argv[1]!r}; all are --flag=value.')
+        raise ValueError(
+          f'Unexpected argument {argv[1]!r}; all arguments must be --flag=value.'
+        )
       _check_numbers()
       main()
     except Exception as error:
@@ -175,7 +177,7 @@ def checked(main: Callable[[], None]) -> Callable[[Sequence[str]], None]:
 
 
 def _end_stopped(number: int) -> NoReturn:
-  print('\nstopped: the same command takes it up again', file=sys.stderr)
+  print('\nstopped: the same command resumes it', file=sys.stderr)
   sys.exit(128 + number)
 
 
@@ -265,7 +267,7 @@ def _where_from(text: str) -> str:
     for name, value in given.items()
     if not isinstance(value, bool) and _texts(value) and _texts(value) <= words
   ]
-  return f' It comes of {" or ".join(found)}.' if found else ''
+  return f' It comes from {" or ".join(found)}.' if found else ''
 
 
 def _texts(value: object) -> set[str]:

@@ -68,13 +68,13 @@ def parse(texts: Sequence[str]) -> Variation | None:
   names = [flag for flag, _, _, _ in parsed]
   for k, flag in enumerate(names):
     if flag in names[:k]:
-      raise ValueError(f'vary has {flag!r} twice; its values stand in one --vary.')
+      raise ValueError(f'vary has {flag!r} twice; its values must be in one --vary.')
   first, title, shown, _ = parsed[0]
   for flag, _, _, values in parsed:
     if len(values) != len(shown):
       raise ValueError(
         f'vary has {len(shown)} values of {first!r} and {len(values)} of {flag!r}; '
-        'what varies together has as many.'
+        'flags that vary together must have equally many values.'
       )
   repeated = next((s for k, s in enumerate(shown) if s in shown[:k]), None)
   if repeated is not None:
@@ -100,8 +100,8 @@ def _parse(text: str) -> tuple[str, str, list[str], list[str]]:
     or any(letter in inner for letter in '{}')
   ):
     raise ValueError(
-      f"vary is {text!r}; it must be as 'local_epochs=1|5|20', or as "
-      "'partition=shares:alpha={0|0.1|10},clients=5', with two values or more."
+      f"vary is {text!r}; it must be like 'local_epochs=1|5|20' or "
+      "'partition=shares:alpha={0|0.1|10},clients=5', with at least two values."
     )
   part = re.search(r'(\w+)=$', before)
   title = part.group(1) if part else flag

@@ -179,7 +179,7 @@ class Runner(abc.ABC, Generic[_JobT]):
       finally:
         progress.close()
         if running:
-          self._stream.write('stopping the runs; once more to kill them\n')
+          self._stream.write('stopping the runs; interrupt again to kill them\n')
           _stop(running)
     return failures
 
@@ -239,7 +239,7 @@ def _stop(running: Mapping[_JobT, Process]) -> None:
 
 def _last_line(log: pathlib.Path) -> str:
   lines = log.read_text(encoding='utf-8', errors='replace').split('\n')
-  return next((line for line in reversed(lines) if line.strip()), 'without a word')
+  return next((line for line in reversed(lines) if line.strip()), 'no output')
 
 
 class _Progress:

@@ -189,7 +189,7 @@ def _check_dcco() -> None:
   if methods.STALE.value and methods.ENCODING_NORM.value is not None:
     raise ValueError(
       f'--{methods.ENCODING_NORM.name} is given with --{methods.STALE.name}; leave it '
-      'out, for the statistics of the round before are around another reference.'
+      'out, because the statistics of the previous round are around another reference.'
     )
   checked(_dcco_config)()
 
@@ -264,7 +264,7 @@ def _base_params() -> Mapping[str, Any] | None:
   rounds = stored.get(common.ROUNDS.name)
   if round != rounds:
     raise ValueError(
-      f'{folder} has {round} of {rounds} rounds; the base model must be that of a '
+      f'{folder} has {round} of {rounds} rounds; the base model must come from a '
       'finished run.'
     )
   return params

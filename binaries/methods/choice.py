@@ -82,11 +82,11 @@ class Choice:
       if values.get(flag) == 'cosine':
         return f'the rate of --{flag}=cosine falls over all rounds'
     if self.objective.scheduled:
-      return f'the schedules of {self.method.objective} are over all rounds'
+      return f'the schedules of {self.method.objective} span all rounds'
     if methods.FEATURE_WEIGHT.name in values:
       return f'the weight --{methods.FEATURE_WEIGHT.name} falls over all rounds'
     if values.get(privacy.AGGREGATION.name) in (privacy.PRIVATE, privacy.DISTRIBUTED):
-      return 'its noise is that of a promise for all rounds'
+      return 'its noise follows from a privacy guarantee for all rounds'
     return None
 
   def may_grow(self) -> tuple[str, ...]:
@@ -203,8 +203,8 @@ def _leave_unused(chosen: Choice) -> None:
   ]
   if other:
     raise ValueError(
-      f'--{other[0]} is given, which binaries.{chosen.program.name} does not have; '
-      f'there --{chosen.program.choosers[0]} says what is run.'
+      f'--{other[0]} is given, but binaries.{chosen.program.name} does not have it; '
+      f'there --{chosen.program.choosers[0]} chooses what is run.'
     )
   used = {*uses(chosen.method), *chosen.program.choosers, methods.UNUSED_FLAGS.name}
   unused = [name for name in common.given() if name not in used]
@@ -266,6 +266,6 @@ def _rename(renamed: Mapping[str, str]) -> None:
       continue
     if other.present:
       raise ValueError(
-        f'--{old} and --{new} are both given; they are two names of one flag.'
+        f'--{old} and --{new} are both given; they are two names for one flag.'
       )
     other.value, other.present = flag.value, 1

@@ -62,8 +62,8 @@ def _check() -> None:
   if common.PARTICIPATION.value < 1:
     raise ValueError(
       f'participation is {common.PARTICIPATION.value}; without a server it must be 1, '
-      'for the weights of the averages are those of the whole graph: where nodes were '
-      'absent their neighbours would average other weights, and lose the mean.'
+      'because the weights of the averages are those of the whole graph: if nodes were '
+      'absent, their neighbours would use other weights and not preserve the mean.'
     )
   training.client_config()
 

@@ -73,7 +73,7 @@ class Objective:
     if not self.two_towers:
       takers = [name for name, row in OBJECTIVES.items() if row.two_towers]
       raise ValueError(
-        f'The task {task.name!r} has two modalities; an objective of both is one of '
+        f'The task {task.name!r} has two modalities; objectives for both are '
         f'{", ".join(takers)}.'
       )
     if flags.FLAGS[common.AUGMENTATION.name].present:
@@ -111,8 +111,8 @@ def _weak_strong() -> weak_strong.WeakStrongConfig:
   """Returns how weak and strong views are made; mirrored only if views are."""
   if isinstance(augmentation(), vectors.VectorConfig):
     raise ValueError(
-      f'augmentation is {common.AUGMENTATION.value!r}, of vectors; weak and strong '
-      'views are of images alone.'
+      f'augmentation is {common.AUGMENTATION.value!r}, which is for vectors; weak and '
+      'strong views are for images only.'
     )
   return weak_strong.WeakStrongConfig(flip_probability=_mirrored())
 
@@ -198,8 +198,8 @@ def _statistics(
   if methods.LOSS.value == spectral.NAME:
     if towers is not None:
       raise ValueError(
-        f'loss is {spectral.NAME}, of two views by one network; of two modalities it '
-        f'is one of {", ".join(statistics.LOSSES)}.'
+        f'loss is {spectral.NAME}, which needs two views by one network; for two '
+        f'modalities allowed are {", ".join(statistics.LOSSES)}.'
       )
     return _spectral(encoder, 0)
   return statistics.StatisticsObjective(

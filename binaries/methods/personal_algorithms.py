@@ -59,15 +59,15 @@ def _mixing_of_fedema() -> alarm.MixingAlarm:
   asked = methods.CONSTANT_MU.value is not None
   alone = methods.REPLACED.value in (online_networks.NONE, online_networks.TARGET)
   is_global = methods.DIVERGENCE_OF.value == online_networks.GLOBAL
-  lower = 'Take --divergence_of=training, or lower' if is_global else 'Lower'
+  lower = 'Use --divergence_of=training, or lower' if is_global else 'Lower'
   return alarm.MixingAlarm(
     None
     if asked or alone
-    else 'mu is 1 for every returning client: they keep their online networks whole, '
-    'take nothing of the global ones, and may never do so again. '
-    f'{lower} --scaler or --tau; --scaler goes with --divergence_norm=conv_mean.',
+    else 'mu is 1 for every returning client: these clients keep their own online '
+    'networks, take nothing from the global ones, and may never again. '
+    f'{lower} --scaler or --tau; --scaler is meant for --divergence_norm=conv_mean.',
     'mu was 0 for every client in every round: each took the global networks, and the '
-    'run is that of --method=fed_byol to the bit. Raise --tau or --scaler, and have '
+    'run is bit for bit that of --method=fed_byol. Raise --tau or --scaler, and have '
     'clients take part more than once.',
   )
 
@@ -76,9 +76,9 @@ def _mixing_of_fedu() -> alarm.MixingAlarm:
   """Builds the alarm that all clients have taken the global predictor."""
   return alarm.MixingAlarm(
     None,
-    'no divergence came to the threshold: each client took the global predictor in '
-    'every round, and the run is that of --method=fed_byol to the bit. Take '
-    '--threshold_quantile=0.5, or a --threshold below the divergences of clients.csv.',
+    'no divergence reached the threshold: each client took the global predictor in '
+    'every round, and the run is bit for bit that of --method=fed_byol. Use '
+    '--threshold_quantile=0.5, or a --threshold below the divergences in clients.csv.',
   )
 
 

@@ -85,7 +85,7 @@ class Program:
 def as_in_fedavg_ssl(algorithm: str, objective: str, **defaults: Any) -> Method:
   """Returns a row that `binaries.fedavg_ssl` also has, under its parts' names."""
   alias = (
-    f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}, by other '
+    f'binaries.fedavg_ssl --algorithm={algorithm} --objective={objective}, with other '
     'defaults'
   )
   return Method(algorithm, objective, defaults, alias=alias)

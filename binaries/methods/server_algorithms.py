@@ -186,13 +186,13 @@ def _check_server_data() -> None:
   if privacy.is_private():
     raise ValueError(
       f'aggregation is {privacy.AGGREGATION.value}; with labels at the server it must '
-      'be plain or secure, for what clients are told of groups would not be covered.'
+      'be plain or secure, because what clients learn of groups would not be covered.'
     )
   common.refuse_stray('server_hospital', 'task', ('ham10000',))
   labels = methods.SERVER_LABELS
   if methods.SERVER_HOSPITAL.value is not None and flags.FLAGS[labels.name].present:
     raise ValueError(
-      '--server_hospital and --server_labels are both given; the server has either.'
+      '--server_hospital and --server_labels are both given; leave one of them out.'
     )
   if not 0 < labels.value <= 1:
     raise ValueError(f'server_labels is {labels.value}; it must be in (0, 1].')

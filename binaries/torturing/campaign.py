@@ -138,7 +138,7 @@ class Campaign:
     group, _, rest = name.partition(':')
     kind, _, turn = rest.partition(':')
     if group not in self._of or kind not in self._of[group].kinds:
-      raise ValueError(f'again is {name!r}; it must be as in kills:hosts:7.')
+      raise ValueError(f'again is {name!r}; it must be a trial, as in kills:hosts:7.')
     if not turn.isdecimal():
       raise ValueError(f'again is {name!r}; it must end with a whole number.')
     self._random.seed(name)

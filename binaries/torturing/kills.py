@@ -109,7 +109,7 @@ class Kills(trials.OfRuns):
     self._count(kind, way)
     left = psutil.wait_procs(children, _GONE_SECONDS)[1]
     if left:
-      self._fails(f'{kind}: {way} left {left}')
+      self._fails(f'{kind}: {way} left {left} running')
     return f'{way} {moment}, at row {programs.rows(folder)}'
 
   def _act(
@@ -128,7 +128,7 @@ class Kills(trials.OfRuns):
       ended = process.end()
       # A run that no longer needed its worker may end well.
       if ended.status and not ended.is_sentence:
-        self._fails(f'{way}, and no sentence: {ended}')
+        self._fails(f'{way}: ended without an error sentence: {ended}')
       return
     asked = signal.SIGINT if way == 'interrupt' else signal.SIGTERM
     started = time.monotonic()
@@ -137,7 +137,7 @@ class Kills(trials.OfRuns):
     self.slowest = max(self.slowest, time.monotonic() - started)
     # Until Python has installed its handlers, a signal ends it like any process.
     if ended.status not in (0, 128 + asked, -asked) or 'Traceback' in ended.stderr:
-      self._fails(f'{way} did not end it well: {ended}')
+      self._fails(f'{way}: did not end cleanly: {ended}')
 
   def _count(self, kind: str, way: str) -> None:
     self.counts[f'{kind}: {way}'] += 1

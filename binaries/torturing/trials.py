@@ -159,7 +159,7 @@ class OfRuns(Trials):
       time.sleep(_POLL_SECONDS)
     ended = process.end()
     if ended.status:
-      raise RuntimeError(f'{name} left in peace: {ended.stderr[-2000:]}')
+      raise RuntimeError(f'{name} failed undisturbed: {ended.stderr[-2000:]}')
     return seconds
 
   def _at_some_moment(

@@ -64,7 +64,7 @@ def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
   monkeypatch.setattr(audit_lib, 'audit', find)
   ended = _run(make())
   assert ended.status == 1
-  assert 'canaries show an epsilon of at least 2, and its noise is' in ended.stderr
+  assert 'canaries show an epsilon of at least 2, but its ledger' in ended.stderr
   # What the flags build, and what the ledger says.
   each = 2**0.5 * _FLAGS['privacy_noise_multiplier']
   assert given == [(pytest.approx(each), each, 0.5, 1e-5)]
@@ -89,8 +89,8 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
 @pytest.mark.parametrize(
   ('changed', 'message'),
   [
-    ({'aggregation': 'secure'}, 'with --aggregation=secure; an audit must be of one'),
-    ({'privacy_clip_quantile': 0.5}, 'whose clip norms stay'),
+    ({'aggregation': 'secure'}, 'with --aggregation=secure; an audit needs a run'),
+    ({'privacy_clip_quantile': 0.5}, 'whose clip norms are fixed'),
     ({'privacy_update_clip': -1.0}, 'update_clip is -1.0; it must be positive'),
     ({'privacy_update_clip': None}, 'without --privacy_update_clip; it must be'),
   ],
@@ -100,7 +100,7 @@ def test_what_cannot_be_audited_is_refused(make, changed, message):
   said = in_process.said(audit, [f'--run={folder}', '', f'--run={folder} --packs=3'])
   assert message in said[f'--run={folder}']
   assert said[''].startswith('run is not given')
-  assert 'binaries.audit takes run, canaries' in said[f'--run={folder} --packs=3']
+  assert 'binaries.audit takes only run, canaries' in said[f'--run={folder} --packs=3']
 
 
 @pytest.mark.parametrize(

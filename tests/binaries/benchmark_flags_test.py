@@ -14,7 +14,7 @@ REFUSED = {
   '--experiment=precision --precision=bfloat16': '--precision is given with --experim',
   '--experiment=precision --growth=clients': '--growth is given with --experiment=prec',
   '--memory_rounds=20': '--memory_rounds is 20; it must be 0 or more than 20.',
-  '--run_dir=somewhere': 'does not take it',
+  '--run_dir=somewhere': 'does not take this flag',
   '--experiment=dcco --regime=B': 'its local batches are for fedavg, fedsup',
   '--regime=A --clients=3': '--clients is given with --regime=A; leave one of them out',
   '--regime=C --examples_per_client=1': '--examples_per_client is given with --regime',

@@ -357,7 +357,7 @@ def test_the_program_lists_claims(tmp_path):
     ('--out=claims.txt', "out is 'claims.txt'; it must end in .md"),
     ('--runs=a,b', "runs is 'a,b'; it must be one folder"),
     ('--data=cifar10', "data has 'cifar10'; it must be a task and a path"),
-    ('--data=cifar10=/', "data names 'cifar10'; of --budget=digits it may name none"),
+    ('--data=cifar10=/', "data names 'cifar10'; with --budget=digits it may name none"),
     ('--seeds=none', "seeds is 'none'; it must be a whole number"),
   ],
 )
@@ -372,9 +372,9 @@ def test_flags_that_do_not_fit_are_refused(tmp_path, flag, said):
   [
     (
       'cifar1=/',
-      "data names 'cifar1'; of --budget=cifar it may name cifar10, cifar100",
+      "data names 'cifar1'; with --budget=cifar it may name cifar10, cifar100",
     ),
-    ('cifar10=/nowhere', "data has 'cifar10=/nowhere'; there is no /nowhere."),
+    ('cifar10=/nowhere', "data has 'cifar10=/nowhere'; /nowhere does not exist."),
   ],
 )
 def test_data_that_are_not_there_are_refused(tmp_path, data, said):

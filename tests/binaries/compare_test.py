@@ -137,7 +137,7 @@ def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
   ('flags', 'message'),
   [
     (['--runs={runs}/*', '--over=mu'], "over names 'mu'; .* has no such flag"),
-    (['--runs={runs}/*', '--over=seed', '--metric=loss'], 'no accuracy is among'),
+    (['--runs={runs}/*', '--over=seed', '--metric=loss'], 'shown include no accuracy'),
     ([], 'runs is not given; it must name run folders'),
     (['--runs='], 'runs is not given'),
     (['--runs={runs}/nothing*'], 'which matches no run with a round'),

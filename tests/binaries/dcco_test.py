@@ -96,7 +96,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(runs):
   assert disturbed.killed.status == -9
   assert 3 <= disturbed.rows < conftest.ROUNDS
   assert disturbed.resumed.status == 0, disturbed.resumed.stderr
-  assert 'going on after round' in disturbed.resumed.stdout
+  assert 'resuming after round' in disturbed.resumed.stdout
   undisturbed = runs.small['dcco'].folder
   # Which also shows that the same flags give the same numbers.
   for name in ('metrics.csv', 'evaluation.json', 'partition.csv'):
@@ -144,7 +144,7 @@ def test_an_evaluation_that_fails_loses_nothing(tmp_path, monkeypatch):
   with monkeypatch.context() as patch:
     patch.setattr(evaluating.Evaluator, 'evaluate_model', fail)
     with pytest.raises(
-      ValueError, match=r'same command repeats: case 3 has two labels'
+      ValueError, match=r'same command repeats it: case 3 has two labels'
     ):
       in_process.call(dcco, *arguments)
   for name in ('encoder.keras', 'encoder.json', 'checkpoints/round_00000001.npz'):

@@ -50,7 +50,7 @@ def test_features_are_the_network_s_by_name(run, photos, tmp_path, capsys):
   in_process.call(embed, f'--run={folder}', f'--images={path}', f'--out={out}')
   shown = capsys.readouterr().out
   assert 'left out 1 images that cannot be read: damaged.png' in shown
-  assert 'map: laying out 9 images by t-SNE\n' in shown
+  assert 'map: laying out 9 images with t-SNE\n' in shown
   table = parquet.read_table(out / 'features.parquet').to_pydict()
   with (out / 'features.csv').open(newline='') as file:
     rows = list(csv.DictReader(file))

@@ -267,7 +267,7 @@ def other_task(run):
     (no_checkpoint, 'checkpoints has no checkpoint'),
     (corrupted_checkpoint, 'cannot read the checkpoint .*round_00000006.npz'),
     (short_checkpoint, 'cannot read the checkpoint .*round_00000006.npz'),
-    (other_task, 'has other examples than when'),
+    (other_task, 'The examples of the task .* have changed since'),
   ],
 )
 def test_what_is_not_a_run_to_evaluate_is_named(run, break_it, message):

@@ -53,13 +53,13 @@ def test_what_is_exported_is_the_run_s(run, tmp_path, capsys, monkeypatch):
   )
   shown = capsys.readouterr().out
   assert 'model.keras: within ' in shown
-  assert 'of the run on 64 test images, of 0.0001 allowed' in shown
+  assert 'of the run on 64 test images (allowed: 0.0001)' in shown
   task = registry.load('digits')
   found = exports.load('keras', out / 'model.keras')(task.test.image)
   names = json.loads((out / 'labels.json').read_text())
   right = np.mean(np.argmax(found['probabilities'], axis=1) == task.test.label)
   assert names == list(task.label_names)
-  assert f'{right:.1%} of the test examples right' in shown
+  assert f'{right:.1%} of the test examples classified correctly' in shown
   # An untrained encoder of eight features: far from chance, and from good.
   assert right > 0.3
   assert (out / 'training.tflite').read_bytes() == b'a step'
@@ -105,7 +105,7 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
     seed=0,
   )
   right = np.mean(tuned.predictions == task.test.label)
-  assert f'{right:.1%} of the test examples are right' in shown
+  assert f'{right:.1%} of the test examples classified correctly' in shown
   # Of eight features; chance is 0.1.
   assert right > 0.3
   logits = (
@@ -131,7 +131,9 @@ def test_a_wrong_scale_is_seen(run, tmp_path, monkeypatch):
     return build(tf.keras.Model(inputs, encoder(inputs * 1.01), name='off'), *rest)
 
   monkeypatch.setattr(exports, 'with_preprocessing', off)
-  with pytest.raises(ValueError, match=r'model\.keras: within .* is not what the run'):
+  with pytest.raises(
+    ValueError, match=r'model\.keras: within .* does not reproduce the run'
+  ):
     in_process.call(
       export, f'--run={run[0]}', f'--out={tmp_path / "out"}', '--to=keras'
     )
@@ -157,9 +159,15 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
     out: 'run is not given',
     f'--run={folder} {out} --to=coreml': "to has 'coreml'; allowed are keras",
     f'--run={folder} {out} --to=keras,onnx': 'pip install tf2onnx onnxruntime',
-    f'--run={folder} {out} --rounds=3': '--rounds is given; binaries.export takes run',
-    f'--run={folder} {out} --to=tflite_training --classifier': 'has none of its own',
-    f'--run={folder} {out} --to=tflite_training --finetuned': 'has none of its own',
+    f'--run={folder} {out} --rounds=3': (
+      '--rounds is given; binaries.export takes only run'
+    ),
+    f'--run={folder} {out} --to=tflite_training --classifier': (
+      'which it does not change'
+    ),
+    f'--run={folder} {out} --to=tflite_training --finetuned': (
+      'which it does not change'
+    ),
     f'--run={folder} {out} --finetuned --classifier': 'are both given; an export has',
     f'--run={adam} {out} --to=tflite_training': 'with clients of adam',
   }

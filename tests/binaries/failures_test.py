@@ -40,7 +40,7 @@ def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
   assert failed.stderr.splitlines()[-1] == (
     'Error: There is not enough memory: fewer clients or examples at a time, or '
     f'smaller networks, take less. Round 0 of 1 is saved in {tmp_path}: the same '
-    'command goes on from there.'
+    'command resumes from there.'
   )
 
 
@@ -83,9 +83,9 @@ class _Program:
   [
     ('server_learning_rate=nan', '--server_learning_rate is nan; it must be a finite'),
     ('server_learning_rate=-inf', '--server_learning_rate is -inf; it must be a fin'),
-    ('server_learning_rate=-1', 'It comes of --server_learning_rate=-1.0.'),
-    ('server_momentum=0.5', 'It comes of --server_momentum=0.5.'),
-    ('projector=8,-2', 'It comes of --projector=8,-2.'),
+    ('server_learning_rate=-1', 'It comes from --server_learning_rate=-1.0.'),
+    ('server_momentum=0.5', 'It comes from --server_momentum=0.5.'),
+    ('projector=8,-2', 'It comes from --projector=8,-2.'),
   ],
 )
 def test_errors_name_the_flag(tmp_path, flag, said):
@@ -137,7 +137,7 @@ def test_paths_of_flags_may_begin_at_home(tmp_path, monkeypatch):
     assert (known['data_dir'], known['plot']) == (f'{tmp_path}/c', str(tmp_path))
   ended = in_process.run(dcco, '--run_dir=~nobody_of_this_name/x')
   assert ended.status == 1
-  assert 'there is no home folder of ~nobody_of_this_name' in ended.stderr
+  assert '~nobody_of_this_name is not a home folder' in ended.stderr
 
 
 def test_seeds_are_int64(tmp_path):

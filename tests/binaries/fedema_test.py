@@ -185,7 +185,7 @@ _SHORT = (
   [
     # A first divergence of more than a thousandth makes mu 1.
     (('--scaler=1000',), 'warning: in round 2 mu is 1 for every returning client'),
-    (('--tau=0',), 'the run is that of --method=fed_byol to the bit'),
+    (('--tau=0',), 'the run is bit for bit that of --method=fed_byol'),
   ],
 )
 def test_what_mixes_nothing_or_all_is_told(tmp_path, flags, said):
@@ -193,7 +193,7 @@ def test_what_mixes_nothing_or_all_is_told(tmp_path, flags, said):
   ended = in_process.run(fedema, *_SHORT, *flags, f'--run_dir={folder}', folder=folder)
   assert ended.status == 0, ended.stderr
   warned = [line for line in ended.stderr.splitlines() if line.startswith('warning')]
-  mixing = [line for line in warned if 'mu is 1' in line or 'to the bit' in line]
+  mixing = [line for line in warned if 'mu is 1' in line or 'bit for bit' in line]
   assert len(mixing) == 1
   assert said in mixing[0]
 
@@ -250,7 +250,7 @@ def test_wrong_flags_are_one_sentence(tmp_path):
   )
   wrong |= {
     f'{aligned}{tmp_path}/none': f'{tmp_path}/none is not a run: there is no such',
-    f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must be that',
+    f'{aligned}{early}': f'{early} has 2 of 3 rounds; the base model must come',
     f'{aligned}{group}': f'{group} is a run with --encoder_norm=group; the base model ',
     f'{aligned}{narrow}': (
       f'parameter stage1/conv/kernel of the encoder of {narrow} must have shape '

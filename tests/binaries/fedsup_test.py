@@ -116,7 +116,8 @@ def test_a_run_without_any_pseudo_label_warns(runs):
   rows = _rows(runs[0]['fixmatch'])
   assert [float(row['client_work/pseudo_labelled']) for row in rows] == [0] * _ROUNDS
   assert (
-    f'Warning: in none of {_ROUNDS} rounds did an image of a client' in said['fixmatch']
+    'Warning: no image of a client had a pseudo-label in any of '
+    f'{_ROUNDS} rounds' in said['fixmatch']
   )
   assert '--threshold=0.95' in said['fixmatch']
   assert 'pseudo-label' not in said['fedmatch']
@@ -135,7 +136,7 @@ def test_a_stopped_run_goes_on_with_the_numbers_of_one_that_was_not(runs):
   """Which also shows that the same flags give the same numbers."""
   whole, (_, resumed) = runs[0][_STOPPED], runs[1]
   assert resumed.status == 0, resumed.stderr
-  assert 'going on after round' in resumed.stdout
+  assert 'resuming after round' in resumed.stdout
   assert len(_rows(resumed)) == _ROUNDS
   for file in ('metrics.csv', 'evaluation.json'):
     expected = (whole.folder / file).read_bytes()

@@ -128,11 +128,11 @@ def test_what_does_not_fit_is_refused(tmp_path):
       '--task=digits --encoder_width=0.25 --augmentation=noise': 'one of byol, ',
     },
     fedavg_ssl: {
-      '--task=digits_halves --objective=byol': 'an objective of both is one of simclr',
+      '--task=digits_halves --objective=byol': 'objectives for both are simclr',
     },
     fedsup: {
-      '--task=wine --method=fixmatch': 'weak and strong views are of images alone',
-      '--task=digits_halves': 'has two modalities; an objective of both is',
+      '--task=wine --method=fixmatch': 'weak and strong views are for images only',
+      '--task=digits_halves': 'has two modalities; objectives for both are',
     },
   }
   for binary, messages in expected.items():

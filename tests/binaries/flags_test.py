@@ -28,7 +28,7 @@ def other_run(tmp_path):
     (['--algorithm=dcco', '--temperature=1'], 'it is for fedavg_nt_xent only'),
     (['--algorithm=supervised', '--projector=8,8'], '--projector is given with'),
     (['--algorithm=centralized_cco', '--local_steps=2'], '--local_steps is given with'),
-    (['--encoder_norm=batch'], 'encoder_norm is batch; DCCO and what it is compared'),
+    (['--encoder_norm=batch'], 'encoder_norm is batch; it must be group for DCCO and'),
     (['--task=digits', '--data_dir=/data'], '--data_dir is given with --task=digits'),
     (
       ['--runtime=in_process', '--worker_address=there:1'],

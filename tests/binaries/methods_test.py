@@ -36,7 +36,7 @@ _WITHOUT_SECURE_SUMS = {
     ),
     '--aggregation is given with --',
   ),
-  **dict.fromkeys(('fedca', 'fedmatch'), "clients send rows that are one client's al"),
+  **dict.fromkeys(('fedca', 'fedmatch'), 'each client sends its own rows'),
 }
 _DCCO_SERVER = {
   'server_optimizer': 'adam',
@@ -253,8 +253,8 @@ def test_an_alias_says_what_it_is_and_is_stored_as_that(capsys):
   assert values == _read('fedsup', '--method=finetuned_simclr')
   _read('fedema', '--method=fed_simclr')
   assert (
-    'fed_simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr, by other '
-    'defaults\n' in capsys.readouterr().out
+    'fed_simclr is binaries.fedavg_ssl --algorithm=fedavg --objective=simclr, with '
+    'other defaults\n' in capsys.readouterr().out
   )
 
 
@@ -320,7 +320,7 @@ def test_the_queue_of_swav_and_the_raw_teacher_are_flags():
 def test_local_steps_are_local_epochs_of_fedavg():
   values = _read('dcco', '--algorithm=fedavg_cco', '--local_steps=3')
   assert values['local_epochs'] == 3
-  with pytest.raises(ValueError, match='are two names of one flag'):
+  with pytest.raises(ValueError, match='are two names for one flag'):
     _read('dcco', '--algorithm=fedavg_cco', '--local_steps=3', '--local_epochs=3')
 
 
@@ -333,10 +333,14 @@ def test_local_steps_are_local_epochs_of_fedavg():
       "objective is 'mae'; with --method=featarc binaries.dec_ssl has simclr, simsiam",
     ),
     ('dcco', ['--algorithm=fedema'], "algorithm is 'fedema'; binaries.dcco has dcco, "),
-    ('dcco', ['--method=dcco'], '--method is given, which binaries.dcco does not have'),
+    (
+      'dcco',
+      ['--method=dcco'],
+      '--method is given, but binaries.dcco does not have it',
+    ),
     ('dcco', ['--tau=0.5'], 'it is for binaries.fedema only.'),
     ('dcco', ['--plot=x.png'], 'it is for another program only.'),
-    ('ssfl', ['--objective=simclr'], 'there --method says what is run.'),
+    ('ssfl', ['--objective=simclr'], 'there --method chooses what is run.'),
     (
       'fedavg_ssl',
       ['--algorithm=centralized', '--objective=simclr', '--queue_size=2'],

@@ -68,7 +68,7 @@ def test_rounds_are_fixed_by_what_depends_on_all_of_them(program, flags, why):
   ('binary', 'rounds', 'said'),
   [
     (dcco, 9, 'is a run with --rounds=3, and the rate of --server_schedule=cosine'),
-    (dcco, 9, 'from its weights, by --init_from='),
+    (dcco, 9, 'from its weights, with --init_from='),
     (dcco, 2, 'is a run with --rounds=3, not --rounds=2'),
   ],
 )
@@ -124,7 +124,7 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
   grown, whole, other = (tmp_path / name for name in ('grown', 'whole', 'other'))
   _run(grown, '--rounds=1')
   ended = _run(grown, '--rounds=2')
-  assert f'{grown}: going on after round 1 of 2' in ended.stdout
+  assert f'{grown}: resuming after round 1 of 2' in ended.stdout
   _run(whole, '--rounds=2')
   for row, expected in zip(_rows(grown), _rows(whole), strict=True):
     # The first of the one was evaluated, for it was the last.
@@ -199,10 +199,12 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
     expected = 0.0 if name.startswith('projector/') else 1.0
     assert value.dtype == np.float32
     np.testing.assert_array_equal(value, np.full(own[name].shape, expected))
-  assert capsys.readouterr().out == 'not of there, and afresh: projector\n'
+  assert capsys.readouterr().out == (
+    'not taken from there but initialised: projector\n'
+  )
   name = next(iter(own))
   del found[name]
-  with pytest.raises(ValueError, match=f'there does not fit: {name} is absent there'):
+  with pytest.raises(ValueError, match=f'there does not fit: its {name} is absent;'):
     starting.take('there', own, found, encoder)
 
 
@@ -211,7 +213,7 @@ def test_a_head_is_taken_as_a_whole_or_starts_afresh(encoder, capsys):
   [
     (fedavg_ssl, ['--init_from={run}'], 'the run itself'),
     (fedavg_ssl, ['--init_from={none}'], 'is not a run: there is no such folder'),
-    (fedavg_ssl, ['--init_from={other}'], 'is a run with --encoder=conv4, and this'),
+    (fedavg_ssl, ['--init_from={other}'], 'is a run with --encoder=conv4, but this'),
     (fedsup, ['--init_from={other}'], '--init_from is given with --method=fedsup'),
     (fedema, ['--init_from={empty}'], 'has no checkpoint'),
   ],

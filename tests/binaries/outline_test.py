@@ -76,7 +76,7 @@ def test_every_program_says_its_help_without_tensorflow(run):
       '--server_learning_rate=fast: it must be a number.',
     ),
     ('--roundz=3', 'There is no flag --roundz; did you mean --rounds?'),
-    ('--qqq', 'There is no flag --qqq; --help lists those there are.'),
+    ('--qqq', 'There is no flag --qqq; --help lists all flags.'),
   ],
 )
 def test_what_is_malformed_is_said_as_the_flags_say_it(run, capsys, argument, said):

@@ -132,7 +132,8 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   assert {row['size'] for row in rows} == {'3'}
   # Fewer clients than a round has by default: it has all of them, and says so.
   said = (
-    f'each round has all {len(expected)} clients; 64 are the default of --clients_p'
+    f'each round has all {len(expected)} clients; the default of --clients_per_round '
+    'is 64'
   )
   assert said in run.stdout
   with (run.folder / 'metrics.csv').open(newline='') as file:

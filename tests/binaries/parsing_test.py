@@ -14,7 +14,7 @@ from tests.binaries import in_process
   [
     ('--roundz=3', 'There is no flag --roundz; did you mean --rounds?'),
     ('--nobaseline', 'There is no flag --nobaseline; did you mean --baselines?'),
-    ('--qqq', 'There is no flag --qqq; --help lists those there are.'),
+    ('--qqq', 'There is no flag --qqq; --help lists all flags.'),
     ('--rounds=many', '--rounds=many: it must be a whole number of at least 1.'),
     ('--rounds=0', '--rounds=0: it must be a whole number of at least 1.'),
     ('--seed=-1', f'--seed=-1: it must be a whole number between 0 and {2**63 - 1}.'),
@@ -22,8 +22,8 @@ from tests.binaries import in_process
     ('--encoder_norm=x', '--encoder_norm=x: it must be one of group, batch.'),
     ('--download=perhaps', '--download=perhaps: it must be true or false.'),
     ('--nodownload=1', '--nodownload=1 does not take an argument.'),
-    ('--rounds', '--rounds has no value; it must be given as in --rounds=VALUE.'),
-    ('--run_dir=~nobody_x/y', '--run_dir=~nobody_x/y: there is no home folder of'),
+    ('--rounds', '--rounds has no value; it must be given as --rounds=VALUE.'),
+    ('--run_dir=~nobody_x/y', '--run_dir=~nobody_x/y: ~nobody_x is not a home folder'),
   ],
 )
 def test_a_malformed_flag_is_one_sentence(flag, said):

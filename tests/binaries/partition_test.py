@@ -67,7 +67,7 @@ def test_says_what_labels_do_not_show(capsys):
   in_process.call(partition, '--partition=style:clients=4,beta=0.5')
   told = capsys.readouterr().out
   assert 'Source k of 4 has its images in the k-th colours and tone. Mean' in told
-  assert "the clients' sources to all of them 0.749." in told
+  assert "the clients' sources to those of all clients: 0.749." in told
 
 
 def test_writes_what_all_clients_have(tmp_path):
@@ -139,7 +139,7 @@ def test_a_file_with_a_program_in_it_is_refused_and_not_run(
     in_process.parsed(
       '--partition=clusters:clients=2', f'--partition_encoder={encoder_path}'
     ),
-    pytest.raises(ValueError, match=r'is not an encoder\.keras that can be read: .*'),
+    pytest.raises(ValueError, match=r'cannot be read as an encoder\.keras: .*'),
   ):
     common.build_partition(digits)
   assert not ran.exists()
@@ -150,7 +150,7 @@ def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
   missing = encoder_path.with_name('no.keras')
   with (
     in_process.parsed(flag, f'--partition_encoder={missing}'),
-    pytest.raises(ValueError, match=r'no\.keras.* is not an encoder\.keras that'),
+    pytest.raises(ValueError, match=r'no\.keras.* cannot be read as an encoder\.keras'),
   ):
     common.build_partition(digits)
   larger = registry.load('digits', image_size=16)

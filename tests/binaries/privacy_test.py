@@ -28,10 +28,16 @@ _REFUSED = {
   dcco: {
     f'--secure_bound=8 {_RUN}': 'is given with --aggregation=plain; it is for secure',
     f'--privacy_epsilon=8 {_SECURE}': 'is given with --aggregation=secure; it is for p',
-    f'--runtime=worker {_SECURE}': "be in_process, for TFF's worker has no secure sums",
-    f'--packs=2 {_SECURE}': 'must be 0, for each client masks its own values',
-    f'--parts=2 {_SECURE}': 'leave it out, for the parts of a round are sums',
-    f'--clients_per_round=1 {_SECURE}': 'must be at least 2, for a sum over one client',
+    f'--runtime=worker {_SECURE}': (
+      "be in_process, because TFF's worker has no secure sums"
+    ),
+    f'--packs=2 {_SECURE}': 'must be 0, because each client masks its own values',
+    f'--parts=2 {_SECURE}': (
+      'leave it out, because each part of a round has a sum of its own'
+    ),
+    f'--clients_per_round=1 {_SECURE}': (
+      'must be at least 2, because a sum over one client'
+    ),
     f'--secure_rows_of_one_client {_SECURE}': 'it is for FedCA and FedMatch only',
     f'--secure_bound=0 {_SECURE}': 'value_bound is 0.0; it must be positive',
     _PRIVATE: 'without --privacy_epsilon or --privacy_noise_multiplier',
@@ -40,7 +46,8 @@ _REFUSED = {
     f'--aggregation=private --privacy_epsilon=8 {_RUN}': 'without --privacy_upd',
     f'--privacy_epsilon=8 --parts=2 {_PRIVATE}': 'noise is counted for a round as a',
     f'--privacy_epsilon=8 --runtime=hosts --worker_addresses=localhost:1 {_PRIVATE}': (
-      'must be worker or in_process, for a host that is given up may have drawn noise'
+      'must be worker or in_process, because a host that is given up may have drawn '
+      'noise'
     ),
     f'--privacy_epsilon=8 --privacy_clip_quantile=2 {_PRIVATE}': 'must be between 0 an',
     f'--privacy_epsilon=8 --secure_bound=2 {_PRIVATE}': 'it is for secure only',
@@ -54,11 +61,11 @@ _REFUSED = {
       'is given with --aggregation=secure; it is for private, distributed only'
     ),
     f'--encoding_norm=1 --loss=spectral {_RUN}': 'given with --loss=spectral, which do',
-    f'--encoding_norm=1 --stale_statistics {_RUN}': 'round before are around another',
+    f'--encoding_norm=1 --stale_statistics {_RUN}': 'previous round are around another',
     f'--encoding_norm=1 --algorithm=fedsc {_RUN}': 'is given with --algorithm=fedsc; i',
     f'--algorithm=centralized_cco {_SECURE}': '--aggregation is given with --algorithm',
   },
-  fedema: {f'--method=fedca {_SECURE}': 'clients send rows that are one'},
+  fedema: {f'--method=fedca {_SECURE}': 'each client sends its own rows'},
   fedsup: {
     f'--method=fedmatch {_SECURE}': 'give --secure_rows_of_one_client',
     f'--aggregation=private {_RUN}': 'with labels at the server it must be plain',
@@ -79,8 +86,8 @@ def test_what_does_not_fit_is_refused_in_one_sentence(program):
 @pytest.mark.parametrize(
   ('flags', 'sizes', 'message'),
   [
-    ('--secure_examples=3', [3, 4], 'secure_examples is 3; a client has 4 examples'),
-    ('--participation=0.1', [4] * 12, 'of 12 clients that is one, and a sum over one'),
+    ('--secure_examples=3', [3, 4], 'secure_examples is 3; it must be at least 4, the'),
+    ('--participation=0.1', [4] * 12, 'it gives one of 12 clients, and a sum over one'),
   ],
 )
 def test_clients_that_secure_sums_cannot_take_are_refused(flags, sizes, message):
@@ -110,7 +117,7 @@ def test_bounded_statistics_are_clipped_to_the_bound_of_the_largest_client():
     assert norms == {'update': 1.0, 'statistics': 2.0}
   with (
     in_process.parsed(*line.split(), '--privacy_clip_quantile=0.5', '--packs=0'),
-    pytest.raises(ValueError, match='for the bound of encodings stays'),
+    pytest.raises(ValueError, match='because the bound of encodings does not change'),
   ):
     privacy.build([3, 7, 2], bound)
 
@@ -150,7 +157,7 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   last = ended.stderr.strip().splitlines()[-1]
   assert 'after 2 releases in 2 rounds' in last
   assert f'the encoder after round 2 is saved in {folder}' in last
-  assert 'noise of 3 clip norms together' in ended.stdout
+  assert 'noise of 3 clip norms in total' in ended.stdout
   assert [float(row['privacy/epsilon']) for row in _rows(folder)] == pytest.approx(
     [accountant.epsilon(1), accountant.epsilon(2)]
   )
@@ -199,12 +206,14 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
     assert [row[f'client_work/{count}'] for row in rows] == [told] * 5
   card = json.loads((folder / 'encoder.json').read_text())['privacy']
   assert card['neighbours'].startswith('one client more or less')
-  assert 'by a chance of its own; counted' in card['sampling']
+  assert 'each independently at random; amplification counted' in card['sampling']
   assert not any('n_k' in each for each in card['not_protected'])
   # Four examples a client, each of R sqrt(2 + 3 R^2).
   assert card['clip_norms']['statistics'] == pytest.approx(4 * 5**0.5)
   assert 'nothing is clipped' in card['clip_norms'][privacy.BY_CONSTRUCTION]
-  assert any('most examples' in each for each in card['not_protected'])
+  assert any(
+    'number of examples of the largest client' in each for each in card['not_protected']
+  )
   assert privacy_ledger.read(folder)['sampling'] == 'poisson'
 
 
@@ -232,7 +241,7 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   )
   assert ended.status == 0, ended.stderr
   most = int(counted[-1])
-  said = f'after 5 of 5 rounds, in {most} of which a client is at most'
+  said = f'after 5 of 5 rounds, of which a client is in at most {most}'
   assert said in ended.stdout
   rows = _rows(folder)
   assert [row['privacy/participations'] for row in rows] == list(counted)
@@ -245,8 +254,8 @@ def test_in_passes_a_client_counts_as_often_as_it_takes_part(
   for _ in range(most):
     accountant.compose(dp_accounting.GaussianDpEvent(card['noise_of_round']))
   assert card['epsilon'] == pytest.approx(accountant.get_epsilon(1e-3), abs=1e-6)
-  assert 'or zeros in its place' in card['neighbours']
-  assert 'each at most once a pass' in card['sampling']
+  assert 'replaced by zeros' in card['neighbours']
+  assert 'each at most once per pass' in card['sampling']
   assert not any('which cohort' in each for each in card['assumed'])
   assert any('n_k' in each for each in card['not_protected'])
 

@@ -161,7 +161,7 @@ program.checked(main)(['test'])
     [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
   )
   assert process.returncode == 143
-  assert process.stderr.strip() == 'stopped: the same command takes it up again'
+  assert process.stderr.strip() == 'stopped: the same command resumes it'
 
 
 def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):
@@ -171,6 +171,4 @@ def test_sigterm_before_the_rounds_is_one_line(monkeypatch, capsys):
   with pytest.raises(SystemExit) as ended:
     program.checked(stopped)(['test'])
   assert ended.value.code == 143
-  assert (
-    capsys.readouterr().err.strip() == 'stopped: the same command takes it up again'
-  )
+  assert capsys.readouterr().err.strip() == 'stopped: the same command resumes it'

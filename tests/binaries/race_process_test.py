@@ -108,7 +108,7 @@ def test_a_peer_is_asked_counted_and_gone_with_what_it_started(tmp_path, pids):
 def test_a_peer_that_fails_says_why_and_is_gone(tmp_path, pids):
   command = _command(tmp_path, pids)
   peer = process_lib.Process(command, tmp_path / 'log')
-  with peer, pytest.raises(environments.UnavailableError, match='it ended'):
+  with peer, pytest.raises(environments.UnavailableError, match='its process ended'):
     peer.passes(2)
   assert _all_gone(_read(pids), 0.5)
   assert 'only one pass' in (tmp_path / 'log').read_text()
@@ -117,9 +117,12 @@ def test_a_peer_that_fails_says_why_and_is_gone(tmp_path, pids):
 @pytest.mark.parametrize(
   ('code', 'why'),
   [
-    ('raise SystemExit(3)', 'it ended'),
-    ('import time; time.sleep(60)', 'said nothing for 1 s'),
-    ('print(\'{"error": "ImportError: no torch"}\')', 'failed: ImportError: no torch'),
+    ('raise SystemExit(3)', 'its process ended'),
+    ('import time; time.sleep(60)', 'its process did not answer for 1 s'),
+    (
+      'print(\'{"error": "ImportError: no torch"}\')',
+      'its process failed: ImportError: no torch',
+    ),
   ],
 )
 def test_a_peer_that_is_never_there(tmp_path, pids, code, why):

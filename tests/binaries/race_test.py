@@ -67,8 +67,8 @@ def _document():
 def test_the_section_says_who_is_ahead_whoever_that_is():
   text = report.section(_document(), 'figures/race.png')
   assert (
-    '- A, cross-entropy: Flower has most images a CPU second, 200 (2.00 times '
-    'tff_ssl); tff_ssl has most images a second, 200 (4.00 times Flower).\n'
+    '- A, cross-entropy: Flower has the most images per CPU second, 200 (2.00 times '
+    'tff_ssl); tff_ssl has the most images per second, 200 (4.00 times Flower).\n'
   ) in text
   row = '| 100 | 99 to 101 | 200 | 150 | 160 | 1.50 | 512 |'
   assert f'| A | cross-entropy | tff_ssl {row}' in text
@@ -145,7 +145,7 @@ def test_a_peer_without_an_environment_is_a_line_and_no_failure(tmp_path):
   pythons = {'Flower': 'no environment: no network', 'FedJAX': tmp_path / 'no_python'}
   results = measure.heat(of, 1, pythons, 1, tmp_path)
   assert results['Flower'] == {'not_measured': 'no environment: no network'}
-  assert results['FedJAX']['not_measured'].startswith('it ended')
+  assert results['FedJAX']['not_measured'].startswith('its process ended')
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,12 @@ def test_a_peer_without_an_environment_is_a_line_and_no_failure(tmp_path):
   [
     ('--peers=TFF', "--peers has 'TFF'; allowed are tff_ssl, pfl-research, Flower"),
     ('--regimes=C', "--regimes has 'C'; allowed are A, B."),
-    ('--losses=simclr,simclr', '--losses must be different ones of'),
+    (
+      '--losses=simclr,simclr',
+      "--losses is 'simclr,simclr'; it must be different values of",
+    ),
     ('--out=page.html', "out is 'page.html'; it must end in .md."),
-    ('--out=no/such/page.md', 'there must be a folder for it'),
+    ('--out=no/such/page.md', 'its folder must exist'),
   ],
 )
 def test_bad_flags_are_refused_before_anything_is_installed(flag, said):

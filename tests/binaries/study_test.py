@@ -43,7 +43,11 @@ def test_its_rounds_end_at_its_checkpoint(run, tmp_path, capsys):
   arguments = ['--study_rounds=1,3', '--study_clients=2', '--study_images=40']
   in_process.call(study, f'--runs={run}', f'--out={out}', *arguments)
   shown = capsys.readouterr().out
-  gap = re.search(r'after round 3 the repeated weights are (\S+) of their norm', shown)
+  gap = re.search(
+    r'after round 3 the repeated weights differ from the checkpoint by (\S+) of their '
+    r'norm',
+    shown,
+  )
   assert float(gap.group(1)) < 1e-4
   with (out / 'study.csv').open() as file:
     rows = list(csv.DictReader(file))
@@ -83,10 +87,10 @@ def test_bad_input_is_named(run, tmp_path):
   for arguments, message in (
     ([], 'runs is not given'),
     ([f'--runs={tmp_path}'], 'config.json'),
-    ([f'--runs={run}', f'--out={run}'], 'it must be a folder, new or of a study'),
+    ([f'--runs={run}', f'--out={run}'], 'it must be a new folder or that of a study'),
     ([f'--runs={run}', '--study_rounds=0'], "study_rounds is '0'"),
     ([f'--runs={run}', '--study_rounds=9'], 'study_rounds has 9; .* has 3 rounds'),
-    ([f'--runs={run}', '--rounds=9'], '--rounds is given; the flags are those'),
+    ([f'--runs={run}', '--rounds=9'], '--rounds is given; binaries.study takes only'),
   ):
     with pytest.raises(ValueError, match=message):
       in_process.call(study, *arguments)

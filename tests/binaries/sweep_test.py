@@ -112,7 +112,7 @@ def test_a_name_is_that_of_a_program(name, program, row, others):
     (['svm:dcco'], "methods has 'svm:dcco'; the programs are dcco"),
     (['fedema:simclr'], "'fedema:simclr'; binaries.fedema has fed_simclr"),
     (['fedavg_ssl:byol:fedprox'], 'binaries.fedavg_ssl has fedavg'),
-    (['simclr', 'fedavg_ssl:simclr'], 'which are one method'),
+    (['simclr', 'fedavg_ssl:simclr'], 'which are the same method'),
   ],
 )
 def test_names_that_no_program_has_are_refused(names, said):
@@ -147,10 +147,10 @@ def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
     '--objective=simclr',
     f'--run_dir={tmp_path}/simclr/seed_1',
   }
-  defaults = [line for line in told if 'by default' in line]
+  defaults = [line for line in told if 'defaults to' in line]
   assert defaults[0] == (
-    '--partition is by default classes:per_client=2,clients=5 in fedema; '
-    'shares:alpha=0.1,clients=5 in simclr: give it, to compare methods alone.'
+    '--partition defaults to classes:per_client=2,clients=5 in fedema; '
+    'shares:alpha=0.1,clients=5 in simclr: give it, to compare only the methods.'
   )
   names = [line.partition(' ')[0] for line in defaults]
   assert names == ['--partition', '--local_epochs', '--encoder_norm']
@@ -253,11 +253,11 @@ def test_a_part_of_a_value_varies():
 @pytest.mark.parametrize(
   ('texts', 'said'),
   [
-    (['local_epochs'], "vary is 'local_epochs'; it must be as"),
-    (['local_epochs=5'], 'with two values or more'),
-    (['local_epochs=1||5'], 'with two values or more'),
-    (['partition=a{1|2}b{3|4}'], 'it must be as'),
-    (['partition=a{1|2}|b'], 'it must be as'),
+    (['local_epochs'], "vary is 'local_epochs'; it must be like"),
+    (['local_epochs=5'], 'with at least two values'),
+    (['local_epochs=1||5'], 'with at least two values'),
+    (['partition=a{1|2}b{3|4}'], 'it must be like'),
+    (['partition=a{1|2}|b'], 'it must be like'),
     (['local_epochs=1|5', 'rounds=3|4|5'], "2 values of 'local_epochs' and 3 of"),
     (['local_epochs=1|5', 'local_epochs=1|5'], "'local_epochs' twice"),
     (['local_epochs=1|5|1'], "the value '1' of 'local_epochs' twice"),
@@ -273,8 +273,8 @@ def test_malformed_variations_are_refused(texts, said):
   [
     (['--vary=tau=0.5|0.7'], "vary has 'tau', which fed_byol does not use"),
     (['--vary=nothing=1|2'], "vary has 'nothing', which fed_byol does not use"),
-    (['--vary=seed=1|2'], "vary has 'seed', which --methods and --seeds say"),
-    (['--vary=rounds=1|2', '--rounds=3'], '--rounds is given, and --vary varies it'),
+    (['--vary=seed=1|2'], "vary has 'seed', which --methods and --seeds set"),
+    (['--vary=rounds=1|2', '--rounds=3'], '--rounds is given, but --vary varies it'),
     (['--vary=rounds=a|2'], '--vary has rounds=a'),
     (['--vary=rounds=0|2'], '--vary has rounds=0'),
     (['--vary=participation=1|2'], 'fed_byol: participation is 2'),
@@ -303,7 +303,7 @@ def test_each_method_goes_through_all_values(tmp_path, swept):
   given = json.loads(config.read_text())['flags']
   assert given['partition'] == 'shares:alpha=5,clients=5'
   # What varies is no default that differs between methods.
-  assert '--partition is by default' not in ended.stderr
+  assert '--partition defaults to' not in ended.stderr
   assert 'run 8/8: ' in ended.stderr
   assert 'simclr, alpha=5, seed 1' in ended.stderr
   comparison = tmp_path / 'out' / 'comparison'

@@ -109,9 +109,12 @@ def test_failures_leave_their_names_and_counts_go_on(tmp_path, monkeypatch):
   [
     ('--groups=x', "groups has 'x'; allowed are kills, inputs"),
     ('--kinds=x', "kinds has 'x'; allowed are worker, in_process"),
-    ('--enough=kills', "enough has 'kills'; it must be as in kills=300"),
+    ('--enough=kills', "enough has 'kills'; it must be GROUP=COUNT, as in kills=300"),
     ('--again=kills:hosts', "again is 'kills:hosts'; it must end with a whole number"),
-    ('--again=inputs:x:1', "again is 'inputs:x:1'; it must be as in kills:hosts:7"),
+    (
+      '--again=inputs:x:1',
+      "again is 'inputs:x:1'; it must be a trial, as in kills:hosts:7",
+    ),
   ],
 )
 def test_what_is_no_campaign_is_refused(tmp_path, flag, said):

@@ -124,7 +124,7 @@ def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
     f'--run_dir={run}',
   )
   assert ended.status == 0, ended.stderr
-  assert 'Of the right tower:' in ended.stdout
+  assert 'The right tower:' in ended.stdout
   # Two lesions are held out, whatever the number of their photographs.
   assert 'retrieval among 2 pairs' in ended.stdout
   assert ended.stdout.splitlines()[-2].split() == [
@@ -154,8 +154,8 @@ def test_a_run_of_photographs_and_records_is_evaluated_again(tmp_path, capsys):
 def test_what_does_not_fit_is_refused(tmp_path):
   where = f'--run_dir={tmp_path}/run --rounds=1'
   expected = {
-    '--task=digits --evaluation_methods=knn,retrieval': 'which is of two modalities; '
-    "the task 'digits' has one, digits_halves, ham10000_records, emoji have two.",
+    '--task=digits --evaluation_methods=knn,retrieval': 'which needs two modalities; '
+    "the task 'digits' has one; digits_halves, ham10000_records, emoji have two.",
     '--task=digits_halves --evaluation_methods=retrieval --baselines': 'compared with '
     'chance',
     '--task=digits_halves --evaluation_methods=recall': 'finetune, retrieval.',

@@ -160,7 +160,7 @@ def test_a_notebook_becomes_markdown_and_ipynb():
 @pytest.mark.parametrize(
   ('source', 'sentence'),
   [
-    ('x = 1\n# %%\n', 'before its first cell'),
+    ('x = 1\n# %%\n', 'before the line `# %%` of its first cell'),
     ('# %% [markdown]\nx\n', 'must begin with #'),
   ],
 )

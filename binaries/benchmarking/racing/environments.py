@@ -89,7 +89,10 @@ def python(peer: Peer, folder: pathlib.Path) -> pathlib.Path:
   wanted = peer.requirements.read_text(encoding='utf-8')
   if found.exists() and stamp.exists() and stamp.read_text(encoding='utf-8') == wanted:
     return found
-  print(f'Installing {peer.title} into {own}: some minutes, once.', flush=True)
+  print(
+    f'Installing {peer.title} into {own}; this takes some minutes, but only once.',
+    flush=True,
+  )
   try:
     _run([sys.executable, '-m', 'venv', '--clear', str(own)])
     install = [str(found), '-m', 'pip', 'install', '--quiet', '--no-input']

@@ -166,7 +166,7 @@ class Process:
     assert self._process.stdout is not None
     ready, _, _ = select.select([self._process.stdout], [], [], seconds)
     if not ready:
-      raise self._gone(f'said nothing for {seconds:.0f} s')
+      raise self._gone(f'did not answer for {seconds:.0f} s')
     line = self._process.stdout.readline()
     if not line:
       raise self._gone('ended')
@@ -177,7 +177,7 @@ class Process:
 
   def _gone(self, what: str) -> environments.UnavailableError:
     self._failed = True
-    return environments.UnavailableError(f'it {what} ({self._log})')
+    return environments.UnavailableError(f'its process {what} ({self._log})')
 
 
 class PeakMemory:

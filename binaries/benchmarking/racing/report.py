@@ -53,11 +53,11 @@ def section(document: Mapping[str, Any], figure: str) -> str:
   return '\n'.join(parts)
 
 
-_CHECKED = """Do all do the same work? Outputs are of the same images by the initial
-weights, losses and weights are those after {rounds} rounds; what differs does so from
-{reference}. In regime A with cross-entropy nothing is drawn at random, and the weights
-must agree; in B the order of the batches differs, and with SimCLR the views: there the
-losses must fall alike.
+_CHECKED = """Do all libraries do the same work? Outputs are of the same images with the
+initial weights; losses and weights are those after {rounds} rounds. Differences are
+from {reference}. In regime A with cross-entropy nothing is drawn at random, so the
+weights must agree. In B the order of the batches differs, and with SimCLR the views
+differ; in these cases the losses must fall similarly.
 """
 
 
@@ -101,8 +101,8 @@ def _lead(document: Mapping[str, Any]) -> str:
   )
   return (
     f'Measured on {document["date"]} by `{document["command"]}`: {machine}; medians of '
-    f'the {document["repeats"]} blocks of each, in turns with those of the others. All '
-    'figures are in [race.json](race.json).\n'
+    f'the {document["repeats"]} blocks of each library, which took turns. All figures '
+    'are in [race.json](race.json).\n'
   )
 
 
@@ -120,7 +120,7 @@ def _verdicts(document: Mapping[str, Any]) -> Iterable[str]:
         continue
       first, best = order[0]
       others = [f'{best / value:.2f} times {title}' for title, value in order[1:]]
-      text = f'{first} has most images a {unit}, {best:.0f}'
+      text = f'{first} has the most images per {unit}, {best:.0f}'
       told.append(f'{text} ({", ".join(others)})' if others else text)
     name = f'{heat["regime"]}, {LOSSES[heat["loss"]]}'
     lines.append(f'- {name}: {"; ".join(told) or "nothing was measured"}.\n')

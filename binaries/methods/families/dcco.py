@@ -11,8 +11,9 @@ _EPOCHS = {'local_steps': 'local_epochs'}
 def _check_norm() -> None:
   if common.NORM.value == 'batch':
     raise ValueError(
-      'encoder_norm is batch; DCCO and what it is compared with take group, for their '
-      'layers must not depend on the batch. binaries.fedavg_ssl takes both.'
+      'encoder_norm is batch; it must be group for DCCO and the methods compared with '
+      'it, because their layers must not depend on the batch. binaries.fedavg_ssl '
+      'takes both.'
     )
 
 

@@ -46,7 +46,7 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
   'sweep': {
     '': ('methods is not given',),
     '--methods=cheese': ('cheese',),
-    '--methods=fedema,fedema': ('fedema', 'one method'),
+    '--methods=fedema,fedema': ('fedema', 'the same method'),
     '--methods=nobody/fedema': ('nobody/fedema',),
     '--methods=fedema/cheese': ('fedema/cheese',),
     '--methods=fedema --seeds=a': ('seeds', "'a'"),

@@ -39,7 +39,7 @@ def cases() -> list[making.Case]:
       ('partition_encoder',),
       making.run(partition_encoder='/x.keras'),
     ),
-    making.Case('evaluate', of_run, ('other examples',), making.run()),
+    making.Case('evaluate', of_run, ('have changed since',), making.run()),
     making.Case('compare', '--runs={d}/run --out={d}/o', ('{d}/run',)),
     making.Case(
       'compare', '--runs={d}/run --out={d}/o', ('metrics.csv',), making.run()
