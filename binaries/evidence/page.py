@@ -1,4 +1,4 @@
-"""`docs/claims.md`: a row a claim, written from the figures of its runs alone."""
+"""The page `docs/claims.md`, written from the figures of the runs alone."""
 
 import collections
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,17 +14,21 @@ figures of the runs; the runs and what decides are in
 [`binaries/evidence`](../binaries/evidence/catalogue.py). No figure or verdict is typed
 by hand; causes are sentences of [`causes.py`](../binaries/evidence/causes.py).
 
-Figures are the mean and the standard deviation over seeds; differences are taken seed
-by seed, and stand with their standard error. A claim *agrees* where each of its
-differences is more than two standard errors on the paper's side, and as large as the
-claim asks for; of figures that are to be level, the difference is within its error and
-below a margin. It is *refuted* where one is as clearly on the other side. It is *not
-seen in this budget* where neither is so, and has *no range* where the bounds that it
-needs are not far enough apart to tell. One that is *unfinished* has fewer seeds than it
-is to have; of three or more it is said what they show so far. These are short runs: a
-claim that is not seen may hold in longer ones. A figure stays as its run left it: a
-later version of the code has others in the last digits, and whoever takes rows out of
-the file has them run anew.
+A figure is the mean and the standard deviation over seeds. A difference is taken within
+each seed, and is given with its standard error. The verdict of a claim is one of these:
+
+- *agrees*: each difference is more than two standard errors on the paper's side, and at
+  least as large as the claim asks for; where two figures must be level, their
+  difference is within its error and below a margin.
+- *refuted*: a difference is just as clearly on the other side.
+- *not seen in this budget*: neither of the two. These are short runs: longer ones may
+  show it.
+- *no range*: the upper and the lower bound are too close together to compare anything
+  between them.
+- *unfinished*: seeds are missing; with three or more, the verdict so far is given.
+
+A figure stays as its run left it: with a later version of the code its last digits
+would differ. To run it again, remove its rows from the file.
 """
 _COLUMNS = (
   'claim',
@@ -50,14 +54,22 @@ def build(judged: Iterable[tuple[claim_lib.Claim, verdicts.Values]]) -> str:
     judged: Each claim with the values of its figures.
 
   Returns:
-    The page; a claim of two budgets stands where the first does.
+    The page: a table of verdicts, one of all figures, and a section for each claim and
+    budget. The budgets of a claim follow each other.
   """
   judged = list(judged)
   ids = [claim.id for claim, _ in judged]
   judged.sort(key=lambda each: ids.index(each[0].id))
   results = [(claim, values, verdicts.judge(claim, values)) for claim, values in judged]
   rows = [_row(*result) for result in results]
-  parts = [_TITLE, _summary(results), _table(_COLUMNS, rows)]
+  parts = [
+    _TITLE,
+    '## At a glance\n',
+    _summary(results),
+    _glance(results),
+    '## All figures\n',
+    _table(_COLUMNS, rows),
+  ]
   parts += [_details(*result) for result in results]
   return '\n'.join(parts)
 
@@ -73,6 +85,28 @@ def _summary(
     told = ', '.join(f'{text} {count}' for text, count in counted.most_common())
     lines.append(f'- {budget} ({len(texts)}): {told}\n')
   return ''.join(lines)
+
+
+def _glance(
+  results: Sequence[tuple[claim_lib.Claim, verdicts.Values, verdicts.Verdict]],
+) -> str:
+  """Returns a table with the verdict of each claim in each budget."""
+  budgets = list(dict.fromkeys(claim.budget for claim, _, _ in results))
+  cells: dict[str, dict[str, str]] = {}
+  claims = {}
+  for claim, _, found in results:
+    claims.setdefault(claim.id, claim)
+    verdict = f'[{found.text}](#{_anchor(claim)})'
+    cells.setdefault(claim.id, {})[claim.budget] = verdict
+  rows = [
+    [
+      f'{claim.paper}, {claim.source}',
+      claim.sentence,
+      *(cells[name].get(budget, '') for budget in budgets),
+    ]
+    for name, claim in claims.items()
+  ]
+  return _table(('shown in', 'sentence', *budgets), rows)
 
 
 def command(claim: claim_lib.Claim) -> str:

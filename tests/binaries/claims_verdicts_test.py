@@ -200,6 +200,25 @@ def test_a_claim_of_two_budgets_stands_together():
   assert places[0] < places[1]
 
 
+def test_the_verdicts_of_a_claim_stand_side_by_side():
+  digits, cifar = _claim(_AHEAD, budget='digits'), _claim(_AHEAD)
+  other = claim_lib.Claim(
+    'other', 'P', 'T', 'S.', 'cifar', cifar.figures, cifar.comparisons
+  )
+  values = {
+    'one': {k: 0.5 + k / 100 for k in range(1, 6)},
+    'two': dict.fromkeys(range(1, 6), 0.5),
+  }
+  text = page.build([(digits, values), (cifar, _above(-2, -4, -6)), (other, values)])
+  assert (
+    '| shown in | sentence | digits | cifar |\n'
+    '| --- | --- | --- | --- |\n'
+    '| A paper, Table 9 | One is better. | [agrees](#made-up-digits) | '
+    '[refuted](#made-up-cifar) |\n'
+    '| P, T | S. |  | [agrees](#other-cifar) |\n'
+  ) in text
+
+
 def test_verdicts_are_counted_by_budget():
   one, two = _claim(_AHEAD), _claim(_AHEAD, budget='digits')
   judged = [(one, _above(2, 4, 6)), (one, _above(2, 4, 6)), (two, _above(2, 4))]
@@ -234,7 +253,7 @@ def test_each_paper_has_claims_in_each_budget(budget):
   assert papers == {'DCCO', 'SSFL', 'FedEMA', 'Dec-SSL', 'FedSup'}
 
 
-def test_the_issue_s_deals_are_there():
+def test_all_deals_of_table_1_of_dcco_are_there():
   # Table 1 of DCCO: 512 images a round on CIFAR-10, 256 on digits. Of CIFAR-10 both
   # deals of clients of four are there a second time, of longer runs.
   for budget, images in (('cifar', 512), ('digits', 256)):
