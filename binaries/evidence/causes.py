@@ -1,117 +1,123 @@
-"""Why verdicts are not the papers', where the runs or the authors' code tell.
+"""Why verdicts differ from the papers, where the runs or the authors' code show it.
 
-A cause is of what was run: it holds for its budget alone. Of a claim that is not seen
-and stands nowhere here it is not known why.
+A cause explains the runs of one budget only. Where a claim that was not seen is
+missing here, the cause is not known.
 """
 
 from collections.abc import Mapping
 
-_OF_LABELS = (
-  'Digits are easily learnt from labels: supervised training is ahead where the '
-  'classes are even, too'
+_EASY_LABELS = (
+  'Digits are easily learnt from labels: supervised training is ahead with even '
+  'classes too'
 )
-_OF_TEACHERS = (
-  'Its clients learn from the teacher alone, which is what the server learns from its '
-  'labels: FedSup is level with these. SimCLR, SimSiam and BYOL learn from the images '
-  'first. [labels_at_server.md](labels_at_server.md) follows a student against its '
-  'teacher.'
+_LEARN_FROM_TEACHER = (
+  'FedSup is level with these: its clients learn only from the teacher, that is, what '
+  'the server learnt from its labels. SimCLR, SimSiam and BYOL learn from the images '
+  'first. [labels_at_server.md](labels_at_server.md) compares a student with its '
+  'teacher over the rounds.'
 )
 _NOT_PAST_THE_TEACHER = (
   'Fine-tuned, FedSup is level with the labels alone, whichever of its losses it has: '
-  'its clients learn from the teacher alone, which is what the server learns from its '
-  'labels. [labels_at_server.md](labels_at_server.md) follows a student against its '
-  'teacher.'
+  'its clients learn only from the teacher, that is, what the server learnt from its '
+  'labels. [labels_at_server.md](labels_at_server.md) compares a student with its '
+  'teacher over the rounds.'
 )
 _NO_RANGE_OF_LABELS = (
-  'In 60 rounds of five clients even all labels on the clients add five to eight '
-  'points to those of the server, where the thesis has 23.'
+  'In 60 rounds with five clients, all labels on the clients add only five to eight '
+  "points to the server's labels; in the thesis they add 23."
 )
-_OF_CLIENTS = (
+_PERSONAL_NOISE = (
   'LA, BiLevel and the global encoder are within two points of each other, and seeds '
-  'differ by three to five: of some 287 images a client, evaluated by a tenth of their '
-  'labels, they cannot be told apart. Only Per can.'
+  'differ by three to five: with some 287 images a client, evaluated with a tenth of '
+  'the labels, they cannot be told apart. Only Per can.'
+)
+_TRAINED_TARGET = (
+  "Here the target is trained where its gradient is not stopped. In the authors' code "
+  '(EasyFL, applications/fedssl/client.py, load_optimizer) the optimizer of Fed-BYOL '
+  'has only the online networks, so that their ablation changes nothing after a '
+  "client's first round, in which both networks are one."
 )
 
 _DIGITS = {
-  'dcco-fedavg-cco': 'Four images of different classes have correlations that are '
-  'worth learning on digits: FedAvg with CCO comes near CCO that is trained centrally. '
-  'Of one class they have not, and there DCCO is ahead by about what the claim asks '
-  'for.',
+  'dcco-fedavg-cco': 'On digits, the correlations of four images of different classes '
+  'are worth learning: FedAvg with CCO comes near centralized CCO. Those of images of '
+  'one class are not, and there DCCO is ahead by about what the claim asks for.',
   'dcco-nt-xent': 'It is the loss, not the federation: with IID clients, NT-Xent is '
-  'level with CCO that is trained centrally, or ahead of it. Of clients of one class, '
-  'where all of its negatives are alike, it is not ahead of DCCO.',
-  'dcco-supervised': 'Digits are easily learnt from labels: CCO that is trained '
-  'centrally is hardly ahead of training from them (dcco-nt-xent has its figure).',
+  'level with centralized CCO, or ahead of it. With clients of one class, where all of '
+  'its negatives are alike, it is not ahead of DCCO.',
+  'dcco-supervised': 'Digits are easily learnt from labels: even centralized CCO is '
+  'hardly ahead of supervised training (dcco-nt-xent has its figure).',
   'dcco-trend-one-class': '64 clients of one class hold all ten classes, as 256 do: '
-  'between them nothing is to be gained. 16 hold 8.1 in the mean, and there it shows.',
-  'ssfl-personal-linear': _OF_CLIENTS,
-  'ssfl-personal-knn': _OF_CLIENTS,
-  'ssfl-batch': 'Clients have some 287 images: batches of 256 are one step an epoch, '
-  '75 in all, where batches of 32 are 600 and more. An eighth of the steps at four '
-  'times the rate learns less.',
+  'more clients than 64 add no class. 16 clients hold 8.1 on average, and there the '
+  'trend shows.',
+  'ssfl-personal-linear': _PERSONAL_NOISE,
+  'ssfl-personal-knn': _PERSONAL_NOISE,
+  'ssfl-batch': 'Clients have some 287 images: with batches of 256 an epoch is one '
+  'step, 75 in total; with batches of 32 there are more than 600. An eighth of the '
+  'steps at four times the learning rate learns less.',
   'fedema-predictor': 'Little collapses in so few rounds: on average all are above '
   'the random encoder.',
-  'fedema-stop-gradient': 'Here the target is trained where its gradient is not '
-  "stopped. In the authors' code (EasyFL, applications/fedssl/client.py, "
-  'load_optimizer) the optimizer of Fed-BYOL has the online networks alone, so that '
-  "its ablation changes no more than a client's first round, in which both networks "
-  'are one.',
-  'dec-ssl-alpha': f'{_OF_LABELS} (alpha = 5), and Dec-SLRep has little to lose.',
+  'fedema-stop-gradient': _TRAINED_TARGET,
+  'dec-ssl-alpha': f'{_EASY_LABELS} (alpha = 5), and Dec-SLRep has little to lose.',
   'dec-ssl-participation': 'With 20 clients of 71 images the classifier of Dec-SL '
-  'fails with all of them, too, and has little to lose.',
-  'dec-ssl-representation': f'{_OF_LABELS} (dec-ssl-alpha).',
-  'fedsup-finetuned': 'Labels alone, fine-tuned, are within eight points of all '
-  f'labels. {_OF_TEACHERS}',
-  'fedsup-linear': _OF_TEACHERS,
-  'fedsup-feature-maps': _OF_TEACHERS,
-  'fedsup-consistency': _OF_TEACHERS,
+  'fails even when all take part, and has little to lose.',
+  'dec-ssl-representation': f'{_EASY_LABELS} (dec-ssl-alpha).',
+  'fedsup-finetuned': 'Fine-tuned, labels alone are within eight points of all '
+  f'labels. {_LEARN_FROM_TEACHER}',
+  'fedsup-linear': _LEARN_FROM_TEACHER,
+  'fedsup-feature-maps': _LEARN_FROM_TEACHER,
+  'fedsup-consistency': _LEARN_FROM_TEACHER,
 }
 _CIFAR = {
-  'dcco-fedavg-cco': 'With clients of one class FedAvg with CCO is as far behind as '
-  'the claim asks for; with IID clients it falls short of that by less than its error.',
-  'dcco-nt-xent': 'With clients of one class DCCO is ahead, and the more so in longer '
-  'runs (dcco-nt-xent-longer). With IID clients it is not, in five passes over the '
-  'images, where the paper makes a thousand: NT-Xent is level with CCO that is trained '
-  'centrally. The projector is not why: of clients of four IID images (seed 0, else '
-  'the same command) DCCO has 34.1 with its own (no --projector) and 32.7 with the '
-  "paper's (--projector=1024,1024,1024), NT-Xent 34.6 with its own.",
-  'dcco-nt-xent-longer': 'With clients of one class DCCO gains more by the longer '
+  'dcco-fedavg-cco': 'With clients of one class, FedAvg with CCO is as far behind as '
+  'the claim asks for; with IID clients the difference is smaller than that, by less '
+  'than its standard error.',
+  'dcco-nt-xent': 'With clients of one class DCCO is ahead, and more so in longer runs '
+  '(dcco-nt-xent-longer). With IID clients it is not, in five passes over the images '
+  '(the paper makes a thousand): NT-Xent is level with centralized CCO. The projector '
+  'is not the cause: with clients of four IID images (seed 0, otherwise the same '
+  'command) DCCO has 34.1 with its default projector (no --projector) and 32.7 with '
+  "the paper's (--projector=1024,1024,1024), NT-Xent 34.6 with the default.",
+  'dcco-nt-xent-longer': 'With clients of one class DCCO gains more from the longer '
   'runs, and is ahead; with IID clients they are level after 26 passes over the '
   'images.',
-  'dcco-supervised': 'Five passes over the images, where the paper makes a thousand: '
-  'with five times as many (dcco-nt-xent-longer) DCCO gains about six points, and is '
-  'still behind. [results.md](results.md) has an encoder twice as wide on 32 x 32 '
-  'pixels: it is ahead with a hundredth of the labels, and, fine-tuned, with a tenth.',
-  'dcco-trend-one-class': '32 clients of one class hold 9.7 of the ten classes in the '
-  "mean: the split takes next to nothing away. Of the paper's hundred (CIFAR-100) they "
-  'hold 27.5.',
+  'dcco-supervised': 'The runs make five passes over the images; the paper makes a '
+  'thousand. With five times as many (dcco-nt-xent-longer) DCCO gains about six '
+  'points, and is still behind. In [results.md](results.md) an encoder twice as wide, '
+  'on 32 x 32 pixels, is ahead with a hundredth of the labels and, fine-tuned, '
+  'with a tenth.',
+  'dcco-trend-one-class': '32 clients of one class hold 9.7 of the ten classes on '
+  'average: the split removes next to nothing. Of the hundred classes of the paper '
+  '(CIFAR-100) they would hold 27.5.',
   'dcco-cohort': 'Two thirds of the lesions are of one class, and in 300 rounds no '
   'encoder is more than about three points above an untrained one.',
-  'dec-ssl-epochs': 'With one epoch the classifier of Dec-SL has failed at alpha = '
-  '0.02, too (18 %, where chance is 10), and has little to lose. Dec-SLRep loses more '
-  'than Dec-SSL by a little less than two standard errors.',
-  'fedsup-finetuned': f'{_NO_RANGE_OF_LABELS} What can be told: FedSup is level with '
-  'the labels alone; SimCLR, SimSiam, BYOL and FixMatch are one to two points ahead.',
-  'fedsup-linear': f'{_NO_RANGE_OF_LABELS} What can be told: by its features FedSup is '
-  'ahead of the labels alone, and clearly behind SimCLR alone.',
-  'fedsup-cifar100-finetuned': 'In 60 rounds of five clients even all labels on the '
-  'clients add two points to those of the server, where the thesis has eleven. What '
-  'can be told: FedSup is level with the labels alone and with FixMatch; SimCLR, '
-  'SimSiam and BYOL are one to two points ahead.',
-  'fedsup-cifar100-linear': 'In 60 rounds of five clients all labels on the clients '
-  'add 5.6 points to those of the server, where the thesis has eleven. What can be '
-  'told: BYOL is ahead of FedSup, as in the thesis; so are SimCLR and SimSiam.',
+  'fedema-stop-gradient': _TRAINED_TARGET,
+  'dec-ssl-epochs': 'At alpha = 0.02 the classifier of Dec-SL fails even with one '
+  'epoch (18 %, where chance is 10), and has little to lose. Dec-SLRep loses more than '
+  'Dec-SSL, by a little less than two standard errors.',
+  'fedsup-finetuned': f'{_NO_RANGE_OF_LABELS} What the runs do show: FedSup is level '
+  'with the labels alone; SimCLR, SimSiam, BYOL and FixMatch are one to two points '
+  'ahead.',
+  'fedsup-linear': f'{_NO_RANGE_OF_LABELS} What the runs do show: by its features '
+  'FedSup is ahead of the labels alone, and clearly behind SimCLR alone.',
+  'fedsup-cifar100-finetuned': 'In 60 rounds with five clients, all labels on the '
+  "clients add only two points to the server's labels; in the thesis they add eleven. "
+  'What the runs do show: FedSup is level with the labels alone and with FixMatch; '
+  'SimCLR, SimSiam and BYOL are one to two points ahead.',
+  'fedsup-cifar100-linear': 'In 60 rounds with five clients, all labels on the clients '
+  "add only 5.6 points to the server's labels; in the thesis they add eleven. What the "
+  'runs do show: BYOL is ahead of FedSup, as in the thesis; so are SimCLR and SimSiam.',
   'fedsup-feature-maps': _NOT_PAST_THE_TEACHER,
   'fedsup-consistency': _NOT_PAST_THE_TEACHER,
-  'fedsup-alpha': 'FedSup is level with the labels alone with IID clients, too '
-  '(fedsup-feature-maps): there is nothing for uneven ones to take away.',
+  'fedsup-alpha': 'FedSup is level with the labels alone with IID clients too '
+  '(fedsup-feature-maps): uneven classes have nothing to take away.',
   'dec-ssl-transfer-cifar10': 'With alpha = 0.02 each of the five clients holds 20 of '
   "CIFAR-100's classes (`python -m binaries.partition "
   '--task=cifar100 --partition=dirichlet:alpha=0.02,examples=10000`), from which '
-  'Dec-SLRep learns as well as from all; of CIFAR-10, where it loses '
-  '(dec-ssl-transfer-cifar100), it holds two.',
+  'Dec-SLRep learns as well as from all of them. Of CIFAR-10, where it loses '
+  '(dec-ssl-transfer-cifar100), a client holds two.',
   'dec-ssl-participation': 'With 20 clients of 250 images the classifier of Dec-SL is '
-  'at chance with all of them, too, and has nothing to lose.',
+  'at chance even when all take part, and has nothing to lose.',
 }
-# Of a budget, by the claim.
+# By the budget, then by the claim.
 BY_BUDGET: Mapping[str, Mapping[str, str]] = {'digits': _DIGITS, 'cifar': _CIFAR}
