@@ -136,7 +136,7 @@ def _open(entry: pathlib.Path) -> Entry | None:
   except FileNotFoundError:
     return None
   except _DAMAGED as error:
-    logging.warning('The cache entry %s is damaged, made again: %s', entry, error)
+    logging.warning('The cache entry %s is damaged and is made again: %s', entry, error)
     return None
 
 

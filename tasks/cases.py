@@ -100,7 +100,7 @@ def _open(
   manifest = sources.shallowest(source, ('manifest.csv',))
   if manifest is None:
     raise ValueError(
-      f'{path} holds no manifest.csv ({_COLUMNS}); without one, take the task folder.'
+      f'{path} holds no manifest.csv ({_COLUMNS}); without one, use the task folder.'
     )
   return source, manifest
 
@@ -289,7 +289,7 @@ def _report(
     lines += [f'  {image} ({reason})' for image, reason in unreadable.items()]
   if plain:
     lines.append(
-      f'warning: {len(plain):,} of {len(rows):,} images are of one colour: '
+      f'warning: {len(plain):,} of {len(rows):,} images have a single colour: '
       f'{manifest_lib.some(plain)}'
     )
   listed = {name for row in rows for name in (row.image, row.mask)}

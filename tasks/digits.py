@@ -24,7 +24,10 @@ def load_halves(image_size: int | None = None) -> task_lib.Task:
     ValueError: The size is odd.
   """
   if image_size is not None and image_size % 2:
-    raise ValueError(f'image_size is {image_size}; digits in halves need an even one.')
+    raise ValueError(
+      f'image_size is {image_size}; it must be even, because the digits are cut into '
+      'halves.'
+    )
   whole = load(image_size)
 
   def halves(examples: task_lib.Examples) -> task_lib.Examples:

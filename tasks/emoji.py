@@ -150,7 +150,7 @@ def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str
   try:
     listed = json.loads(source.read(_LIST))
   except (ValueError, RecursionError) as error:
-    raise ValueError(f'{where} is no JSON: {error}.') from error
+    raise ValueError(f'{where} is not JSON: {error}.') from error
   found: list[_Emoji] = []
   phrases: dict[str, list[str]] = {}
   try:
@@ -210,7 +210,7 @@ def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
     with Image.open(io.BytesIO(source.read(_SHEET))) as opened:
       drawn = opened.convert('RGBA')
   except (OSError, ValueError, Image.DecompressionBombError) as error:
-    raise ValueError(f'{where} is no picture: {error}.') from error
+    raise ValueError(f'{where} is not a picture: {error}.') from error
   white = Image.new('RGBA', drawn.size, 'white')
   sheet = np.asarray(Image.alpha_composite(white, drawn))[..., :3]
   step = _SIZE + 2 * _BORDER
@@ -218,7 +218,7 @@ def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
   for y, x in corners:
     if min(y, x) < 0 or y + _SIZE > sheet.shape[0] or x + _SIZE > sheet.shape[1]:
       raise ValueError(
-        f'{where} has {sheet.shape[0]} x {sheet.shape[1]} pixels; its list has a '
-        f'picture from {y}, {x} to {y + _SIZE}, {x + _SIZE}.'
+        f'{where} has {sheet.shape[0]} x {sheet.shape[1]} pixels; its list places a '
+        f'picture at {y}, {x} to {y + _SIZE}, {x + _SIZE}.'
       )
   return np.stack([sheet[y : y + _SIZE, x : x + _SIZE] for y, x in corners])

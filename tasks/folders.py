@@ -90,9 +90,9 @@ def _rows(
   loose = [name for name, own in zip(names, inside, strict=True) if '/' not in own]
   if loose:
     raise ValueError(
-      f'{path} holds {len(loose):,} images outside of folders: '
-      f'{manifest_lib.some(loose)}; where a folder is a {folders}, each image must be '
-      'in one, and there must be two.'
+      f'{path} holds {len(loose):,} images outside folders: '
+      f'{manifest_lib.some(loose)}; if each folder is a {folders}, every image must '
+      'be in a folder, and there must be at least two folders.'
     )
   field = {CLASS: 'label', CLIENT: 'client_id'}[folders]
   within = [own.partition('/')[0] for own in inside]

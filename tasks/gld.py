@@ -55,8 +55,8 @@ def load(
   folder = path / NAME if (path / NAME).is_dir() else path
   if not (folder / _TEST).is_file() or not (folder / _TRAIN).is_dir():
     raise ValueError(
-      f'{path} holds no {NAME} as TFF leaves it: there must be {NAME}/{_TRAIN}/ with a '
-      f'file for each user, and {NAME}/{_TEST}.'
+      f'{path} holds no {NAME} as TFF writes it: there must be {NAME}/{_TRAIN}/ with '
+      f'a file for each user, and {NAME}/{_TEST}.'
     )
   source = _Records(folder)
   count = int(np.max(source.labels)) + 1
@@ -156,8 +156,8 @@ def _records(path: pathlib.Path) -> list[tuple[int, bytes]]:
     first = begin + _HEADER
     if first + size + _FOOTER > len(whole):
       raise ValueError(
-        f'{path} is not a whole TFRecord file: at byte {begin:,} of {len(whole):,} a '
-        'record begins that does not end in it.'
+        f'{path} is not a complete TFRecord file: the record at byte {begin:,} of '
+        f'{len(whole):,} is cut off.'
       )
     found.append((first, whole[first : first + size]))
     begin = first + size + _FOOTER
@@ -183,8 +183,8 @@ def _parsed(content: bytes, name: str) -> tuple[bytes, int]:
     )
   except tf.errors.InvalidArgumentError as error:
     raise ValueError(
-      f"The record {name} of {NAME} is not TFF's: it must have one {_IMAGE} and one "
-      f'{_CLASS}.'
+      f'The record {name} of {NAME} was not written by TFF: it must have one '
+      f'{_IMAGE} and one {_CLASS}.'
     ) from error
   image, label = found[_IMAGE].numpy(), int(found[_CLASS])
   if label < 0:

@@ -114,7 +114,9 @@ def load_records(
   source, metadata = _open(data_dir)
   listed = _by_example(source, metadata, ('image_id', _SEX, _PLACE))
   if _AGE not in listed[0]:
-    raise ValueError(f'{metadata} lacks the column {_AGE}, which records have.')
+    raise ValueError(
+      f'{metadata} lacks the column {_AGE}, which is needed for the records.'
+    )
   records = np.stack([_record(metadata, cells) for cells in listed])
 
   def paired(examples: task_lib.Examples) -> task_lib.Examples:

@@ -56,7 +56,7 @@ def why_unreadable(error: Exception) -> str:
   text = str(error)
   if isinstance(error, UnidentifiedImageError):
     # Pillow's own text has the address of a buffer, which differs from run to run.
-    text = 'no format that Pillow knows'
+    text = 'not in a format that Pillow knows'
   return ' '.join(f'{type(error).__name__}: {text}'.split())
 
 
@@ -78,7 +78,7 @@ def _to_bytes(values: np.ndarray, mode: str) -> np.ndarray:
   # Also true of NaN.
   if not (least >= 0 and np.isfinite(most)):
     raise ValueError(
-      f'the numbers of a {mode} image are from {least:g} to {most:g}; they must be '
+      f'the numbers of a {mode} image range from {least:g} to {most:g}; they must be '
       'finite and not negative'
     )
   if mode != 'F':
@@ -104,7 +104,7 @@ def check_fits(count: int, image_size: int, channels: int = 3) -> None:
     raise ValueError(
       f'image_size is {image_size}: {count:,} images of that size take '
       f'{needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f} GiB of '
-      'memory; it must be smaller.'
+      'memory; image_size must be smaller.'
     )
 
 

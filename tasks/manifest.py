@@ -187,7 +187,7 @@ def check(
   if unknown:
     raise ValueError(
       f'{name} lists {_count(unknown, "file")} that cannot be found: '
-      f'{some(unknown)}; only regular files are, and links to those of the folder.'
+      f'{some(unknown)}; only regular files of the folder, and links to them, can be.'
     )
 
 
@@ -211,8 +211,8 @@ def _check_one(name: str, rows: list[Row], field: str, what: str) -> None:
     shown = [f'{case} ({some(found)})' for case, found in torn.items()]
     advice = '; images can be classified one by one' if what == 'label' else ''
     raise ValueError(
-      f'{name} has {_count(shown, "case")} of more than one {what}, where each '
-      f'must have one: {some(shown)}{advice}.'
+      f'{name} has {_count(shown, "case")} with more than one {what}, but each must '
+      f'have exactly one: {some(shown)}{advice}.'
     )
 
 

@@ -76,8 +76,8 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
   files = task.files
   if files is None:
     raise ValueError(
-      f'The images of {task.name!r} are no files, which masks could belong to; those '
-      'of ham10000, cases and folder are.'
+      f'The images of the task {task.name!r} are not files, so masks cannot belong to '
+      'them; those of ham10000, cases and folder are.'
     )
   images_in = sources.open_source(files.path)
   if mask_dir is not None:
@@ -138,8 +138,8 @@ def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[in
       masks = by_name.get(_stem(image), [])
     if len(masks) > 1:
       raise ValueError(
-        f'{where} holds {len(masks)} masks of {image}: {manifest_lib.some(masks)}; an '
-        'image has one.'
+        f'{where} holds {len(masks)} masks of {image}: {manifest_lib.some(masks)}; '
+        'an image can have only one.'
       )
     if masks:
       found[number] = masks[0]

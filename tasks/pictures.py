@@ -43,8 +43,8 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
   height, width, channels = image_shape
   if height != width or channels not in (1, 3):
     raise ValueError(
-      f'The encoder takes images of {image_shape}; a folder of images is for encoders '
-      'of squares with 1 or 3 channels.'
+      f'The encoder takes images of {image_shape}; a folder of images needs an '
+      'encoder of square images with 1 or 3 channels.'
     )
   source = sources.open_source(pathlib.Path(path).expanduser())
   names = tuple(
@@ -52,7 +52,8 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
   )
   if not names:
     raise ValueError(
-      f'{path} holds no images; they end in {", ".join(cases.IMAGE_SUFFIXES)}.'
+      f'{path} holds no images; their names must end in '
+      f'{", ".join(cases.IMAGE_SUFFIXES)}.'
     )
   images, unreadable = decoding.decode_all(source, names, height)[:2]
   readable = tuple(sources.printable(name) for name in names if name not in unreadable)

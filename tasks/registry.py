@@ -163,7 +163,7 @@ def load(
   ):
     if value is not None and name != taker:
       raise ValueError(
-        f'{what} is {value!r} with the task {name}; it is for {taker} only.'
+        f'{what} is {value!r} with the task {name}; it is only for {taker}.'
       )
   return _LOADERS[name](
     _Request(data_dir, image_size, download, seed, classify, folders)

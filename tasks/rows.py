@@ -65,7 +65,7 @@ def header(name: str, content: bytes) -> list[str]:
   for column in columns:
     if column and columns.count(column) > 1:
       raise ValueError(
-        f'{name} has the column {column!r} twice; each must have a name of its own.'
+        f'{name} has the column {column!r} twice; each column must have its own name.'
       )
   return columns
 

@@ -76,7 +76,7 @@ def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
 def _found(path: str | os.PathLike[str] | None) -> pathlib.Path:
   if path is None:
     raise ValueError(
-      'data_dir is not given; the task features needs a .npz, .csv or .parquet.'
+      'data_dir is not given; the task features needs a .npz, .csv or .parquet file.'
     )
   table = pathlib.Path(path).expanduser()
   if table.suffix not in ('.npz', '.csv', '.parquet') or not table.is_file():
@@ -168,8 +168,9 @@ def build(
     raise ValueError(f'The label of {name} is {label.dtype}; it must be integers.')
   if np.max(label) >= len(label) or np.min(label) < -1:
     raise ValueError(
-      f'The label of {name} is from {np.min(label)} to {np.max(label)}; it must be '
-      f'from 0, or -1 for none, to below the number of rows, {len(label)}.'
+      f'The label of {name} ranges from {np.min(label)} to {np.max(label)}; it must '
+      'be at least 0 (or -1 for no label) and below the number of rows, '
+      f'{len(label)}.'
     )
   ids = np.arange(len(features), dtype=np.int64)
   label = label.astype(np.int32)
@@ -218,7 +219,7 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
 def _read_csv(path: pathlib.Path) -> task_lib.Task:
   columns, rows = rows_lib.read(str(path), path.read_bytes())
   if not rows:
-    raise ValueError(f'{path} must have a header, and rows.')
+    raise ValueError(f'{path} must have a header and rows.')
   by_name = {name: [row.cells[name] for row in rows] for name in columns}
   return _of_columns(path, by_name, [row.line for row in rows])
 
@@ -233,7 +234,7 @@ def _read_parquet(path: pathlib.Path) -> task_lib.Task:
   except (pa.ArrowException, OSError) as error:
     raise ValueError(f'{path} cannot be read as Parquet: {error}') from error
   if not columns or not any(columns.values()):
-    raise ValueError(f'{path} must have columns, and rows.')
+    raise ValueError(f'{path} must have columns and rows.')
   for name in (_LABEL, _SPLIT):
     if name in columns:
       columns[name] = ['' if cell is None else str(cell) for cell in columns[name]]
@@ -257,8 +258,8 @@ def _of_columns(
   if indices:
     others = [name for name in others if name not in indices]
     logging.warning(
-      '%s: the column %r has no name of its own, as an index of pandas has none; it is '
-      'not taken as a feature.',
+      '%s: the column %r has no name, like an index that pandas writes; it is not '
+      'used as a feature.',
       path,
       indices[0],
     )

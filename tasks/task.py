@@ -46,8 +46,8 @@ class Examples:
     for name, array in self.fields.items():
       if array.shape[:1] != shape:
         raise ValueError(
-          f'{name} has {len(array)} rows and {first} has {shape[0]}; all fields '
-          'must have as many rows.'
+          f'{name} has {len(array)} rows and {first} has {shape[0]}; all fields must '
+          'have the same number of rows.'
         )
     for name, dtype in (
       ('label', np.int32),
@@ -64,7 +64,8 @@ class Examples:
         )
     if np.any(self.label < -1):
       raise ValueError(
-        f'label holds {np.min(self.label)}; it must be a class or -1 (unlabelled).'
+        f'label has the value {np.min(self.label)}; it must be a class or -1 '
+        '(unlabelled).'
       )
 
   def __len__(self) -> int:
@@ -120,7 +121,9 @@ class Examples:
 
 def _check_field(name: str, array: np.ndarray) -> None:
   if name in _TAKEN:
-    raise ValueError(f'A field is called {name!r}; {", ".join(_TAKEN)} are taken.')
+    raise ValueError(
+      f'A field is called {name!r}; the names {", ".join(_TAKEN)} are reserved.'
+    )
   if name == IMAGE or array.dtype == np.uint8:
     if array.ndim != 4 or array.dtype != np.uint8:
       raise ValueError(
@@ -237,7 +240,7 @@ class Task:
     for examples in splits:
       pairs = np.unique(np.stack([examples.case, examples.holder]), axis=1)
       if len(np.unique(pairs[0])) != pairs.shape[1]:
-        raise ValueError(f'Task {self.name!r} has a case of two clients.')
+        raise ValueError(f'Task {self.name!r} has a case with two clients.')
 
   def splits(self) -> dict[str, Examples]:
     """The existing splits, by name."""
@@ -309,8 +312,8 @@ class Task:
       return []
     shown = ', '.join(missing[:_SHOWN]) + (', ...' if len(missing) > _SHOWN else '')
     warning = (
-      f'The task {self.name!r} has {len(missing)} of {self.num_classes} classes in its '
-      f'test split alone ({shown}), which no classifier can learn.'
+      f'The task {self.name!r} has {len(missing)} of {self.num_classes} classes only '
+      f'in its test split ({shown}); no classifier can learn them.'
     )
     return [warning]
 

@@ -120,7 +120,7 @@ def _stamp(folder: pathlib.Path) -> str:
 def _prepare(name: str, root: pathlib.Path, download: bool) -> Any:
   """A builder whose data are prepared in `root`."""
   how = (
-    'prepare it where there is a network with `python -c "import '
+    'on a machine with a network connection, prepare it with `python -c "import '
     f"tensorflow_datasets as tfds; tfds.load('{name}', data_dir='{root}')\"` and "
     f'copy {root / name} here'
   )

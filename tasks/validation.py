@@ -36,15 +36,16 @@ def hold_out(task: task_lib.Task, share: float, seed: int = 0) -> task_lib.Task:
     )
   if task.validation is not None:
     raise ValueError(
-      f'validation is {share}, but the task {task.name!r} has a validation split of '
-      f'its own, of {len(task.validation):,} examples; it is evaluated without a flag.'
+      f'validation is {share}, but the task {task.name!r} has its own validation '
+      f'split of {len(task.validation):,} examples, which is evaluated without a '
+      'flag.'
     )
   train = task.train
   labelled = np.flatnonzero(train.label >= 0)
   if not labelled.size:
     raise ValueError(
-      f'validation is {share}, but the task {task.name!r} has no train labels; a '
-      'validation split is evaluated by labels.'
+      f'validation is {share}, but the task {task.name!r} has no train labels; '
+      'evaluation on a validation split needs labels.'
     )
   chosen = splits.hold_out_cases(
     train.holder[labelled],

@@ -189,7 +189,7 @@ def _check_dcco() -> None:
   if methods.STALE.value and methods.ENCODING_NORM.value is not None:
     raise ValueError(
       f'--{methods.ENCODING_NORM.name} is given with --{methods.STALE.name}; leave it '
-      'out, because the statistics of the previous round are around another reference.'
+      'out, because the statistics of the previous round have a different reference.'
     )
   checked(_dcco_config)()
 

@@ -42,5 +42,5 @@ def test_the_server_has_no_share_in_a_group_unless_given():
 
 
 def test_what_stays_on_the_client_is_not_combined():
-  with pytest.raises(TypeError, match='is not combined'):
+  with pytest.raises(TypeError, match='cannot be combined'):
     combine.LOCAL.create(aggregation.plain(), _FIVE)

@@ -119,5 +119,5 @@ def test_a_norm_must_be_positive(norm):
 
 def test_statistics_of_the_round_before_are_around_another_reference():
   objective = _objective(_NORM)
-  with pytest.raises(ValueError, match=r'encoding_norm is 0\.25 where clients use the'):
+  with pytest.raises(ValueError, match=r'encoding_norm is 0\.25; it must be None when'):
     objective.centre(objective.no_statistics(), objective.no_reference())

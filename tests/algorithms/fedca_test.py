@@ -158,7 +158,7 @@ def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context
 
 def test_a_number_that_no_client_has_is_an_error(process, rounds):
   cohort = [data.map(_renumbered) for data in _cohort(0, 3)]
-  with pytest.raises(Exception, match=r'is 6; it must be in \[0, 6\), for the populat'):
+  with pytest.raises(Exception, match=r'is 6; it must be in \[0, 6\), because the pop'):
     process.next(rounds[0][0], cohort)
 
 
@@ -183,7 +183,7 @@ def test_noise_in_the_dictionary_is_refused():
   ('spec', 'base', 'message'),
   [
     (harness.ELEMENT, dictionaries.base(), 'must have an int32 scalar `client`'),
-    (labels.spec('client'), None, 'alignment_weight is 0.5 and there are no base_par'),
+    (labels.spec('client'), None, 'alignment_weight is 0.5 without base_params'),
     (labels.spec('client'), {}, 'params of the base model must hold all 3 parameters'),
     (
       labels.spec('client'),

@@ -222,8 +222,7 @@ def test_other_steps_than_plain_sgd_are_refused(plan, said, needed):
   with pytest.raises(ValueError) as raised:
     scaffold.ScaffoldConfig(3, fedavg.FedAvgConfig(plan))
   assert str(raised.value) == (
-    f'{said}; of clients of SCAFFOLD, which take plain steps of SGD, it must be '
-    f'{needed}.'
+    f'{said}; for clients of SCAFFOLD, which take plain SGD steps, it must be {needed}.'
   )
 
 

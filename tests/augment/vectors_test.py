@@ -80,5 +80,5 @@ def test_wrong_arguments_are_named():
   features, ids = _batch()
   with pytest.raises(ValueError, match=r'Features must be .* got float32 of shape \(4'):
     vectors.view(features[:, :, tf.newaxis], ids, _SEED, vectors.NOISE)
-  with pytest.raises(ValueError, match='number of a view must be at least 0, got -1'):
+  with pytest.raises(ValueError, match='view number must be at least 0, got -1'):
     vectors.view(features, ids, _SEED, vectors.NOISE, -1)

@@ -107,9 +107,9 @@ def test_what_cannot_be_audited_is_refused(make, changed, message):
   ('changed', 'message'),
   [
     ({'multipliers': None}, 'multipliers is missing; there must be one.'),
-    ({'multipliers': [2.0]}, 'a value is of another type: '),
+    ({'multipliers': [2.0]}, 'a value has the wrong type: '),
     ({'multipliers': {}}, 'a round must release something'),
-    ({'delta': 'small'}, 'a value is of another type: '),
+    ({'delta': 'small'}, 'a value has the wrong type: '),
     ({'population': -3}, 'cohort is 8; it must be between 1 and -3'),
   ],
 )

@@ -148,7 +148,7 @@ def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
     (['--runs={runs}/*', '--curves=spread,speed'], "curves has 'speed'; allowed are"),
     (['--runs={runs}/*', '--metric=svm/*'], r"metric is 'svm/\*', which none of"),
     (['--runs={runs}/*', '--formats=gif'], "formats has 'gif'; allowed are markdown"),
-    (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has such a flag"),
+    (['--runs={runs}/*', '--label=mu'], "label names 'mu'; no run has this flag"),
     (['--runs={runs}/*', '--order=svm'], "order is 'svm'; the numbers are linear/10%"),
   ],
 )

@@ -77,7 +77,7 @@ def test_a_run_without_a_server(tmp_path):
   file.write_text(topology.text(topology.ring(4)))
   ended = in_process.run(dec_ssl, *flags, folder=folder)
   assert ended.status == 1
-  assert 'graph.csv is another graph than the' in ended.stderr
+  assert 'graph.csv is a different graph from the' in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
   assert 'Traceback' not in failed.stderr
   assert failed.stderr.splitlines()[-1] == (
     'Error: There is not enough memory: fewer clients or examples at a time, or '
-    f'smaller networks, take less. Round 0 of 1 is saved in {tmp_path}: the same '
+    f'smaller networks, need less. Round 0 of 1 is saved in {tmp_path}: the same '
     'command resumes from there.'
   )
 

@@ -77,7 +77,7 @@ _WRONG = {
   '--algorithm=centralized --packs=2': 'it is for fedavg, fedprox, fedbn, fed_ssl, '
   'scaffold, l_dawa only',
   '--algorithm=fedprox': 'proximal_weight is 0',
-  '--algorithm=scaffold --client_momentum=0.9': 'momentum is 0.9; of clients of SC',
+  '--algorithm=scaffold --client_momentum=0.9': 'momentum is 0.9; for clients of SC',
   '--algorithm=fedbn --encoder_norm=group': (
     'encoder_norm is group; --algorithm=fedbn needs batch'
   ),

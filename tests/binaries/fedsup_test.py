@@ -128,7 +128,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(runs):
   stopped, _ = runs[1]
   assert stopped.status == 130
   assert 'stopping after this round' in stopped.stderr
-  assert 'the same command goes on' in stopped.stderr
+  assert 'the same command resumes' in stopped.stderr
   assert 'Traceback' not in stopped.stderr
 
 

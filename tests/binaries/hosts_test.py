@@ -23,8 +23,8 @@ from tff_ssl.runtime import worker as worker_lib
       'with --runtime=in_process; it is for hosts only',
     ),
     ('--host_timeout=5', '--host_timeout is given with --runtime=in_process'),
-    ('--runtime=hosts --worker_addresses=b:1', "'b:1', which is not of this machine"),
-    ('--worker_address=b:1', "worker_address has 'b:1', which is not of this machine"),
+    ('--runtime=hosts --worker_addresses=b:1', "'b:1', which is not on this machine"),
+    ('--worker_address=b:1', "worker_address has 'b:1', which is not on this machine"),
     (
       '--runtime=hosts --worker_address=localhost:1',
       '--worker_address is given with --runtime=hosts; it is for worker only',

@@ -110,7 +110,7 @@ def test_wrong_flags(made, run, tmp_path):
     ((_METHODS, f'--mask_dir={tmp_path}'), 'holds no mask of an image'),
     (
       (_METHODS, masks, '--transfer_task=digits'),
-      "images of 'digits' are no files",
+      "images of the task 'digits' are not files",
     ),
   ):
     with pytest.raises(ValueError, match=sentence):

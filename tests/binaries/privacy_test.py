@@ -61,7 +61,7 @@ _REFUSED = {
       'is given with --aggregation=secure; it is for private, distributed only'
     ),
     f'--encoding_norm=1 --loss=spectral {_RUN}': 'given with --loss=spectral, which do',
-    f'--encoding_norm=1 --stale_statistics {_RUN}': 'previous round are around another',
+    f'--encoding_norm=1 --stale_statistics {_RUN}': 'previous round have a different',
     f'--encoding_norm=1 --algorithm=fedsc {_RUN}': 'is given with --algorithm=fedsc; i',
     f'--algorithm=centralized_cco {_SECURE}': '--aggregation is given with --algorithm',
   },

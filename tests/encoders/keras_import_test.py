@@ -42,5 +42,5 @@ def test_they_compute_the_same(name, shape, norm):
 def test_attention_is_refused():
   network = registry.build_encoder('vit_micro', (8, 8, 1), 1.0)
   model = network.to_keras(network.init([0, 0]))
-  with pytest.raises(ValueError, match='attention/qkv/kernel has another form there'):
+  with pytest.raises(ValueError, match='attention/qkv/kernel in a different form'):
     keras_import.params(network, model)

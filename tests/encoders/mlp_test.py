@@ -37,7 +37,7 @@ def test_it_is_exported(normalization):
   ('arguments', 'message'),
   [
     (('mlp2', (5,)), "encoder must be one of .*, got 'mlp2'"),
-    (('mlp', (5, 5, 1)), r'mlp reads vectors .* got examples of shape \(5, 5, 1\)'),
+    (('mlp', (5, 5, 1)), r'mlp needs vectors .* got examples of shape \(5, 5, 1\)'),
     (('mlp', (5,), 0.0), 'width must be a number above 0, got 0.0'),
     (('mlp', (5,), 1.0, 'layer'), "normalization must be .*, got 'layer'"),
   ],
@@ -47,5 +47,7 @@ def test_bad_arguments_are_named(arguments, message):
     mlp.build_encoder(*arguments)
   with pytest.raises(ValueError, match='groups must be at least 1, got 0'):
     mlp.MlpConfig(groups=0)
-  with pytest.raises(ValueError, match=r'widths must be one or more, .* got \(\)'):
+  with pytest.raises(
+    ValueError, match=r'widths must have at least one entry, .* got \(\)'
+  ):
     mlp.MlpConfig(())

@@ -104,5 +104,7 @@ def test_batch_norm_gives_no_client_a_gradient_of_its_own():
     name: of_clients.parameter(value, tf.constant(2), tf.constant(1))
     for name, value in net.init(_SEED).items()
   }
-  with pytest.raises(ValueError, match='batch norm; a network must have norms that'):
+  with pytest.raises(
+    ValueError, match='batch norm; for each client to have a gradient'
+  ):
     net.apply(params, tf.ones([2, *net.input_shape]))

@@ -43,7 +43,7 @@ def test_options_reach_their_family():
     ('resnet8', {'patch_size': 2}, 'patch_size is 2; resnet8 takes none'),
     ('mlp', {'stem': 'cifar'}, "stem is 'cifar'; mlp takes none"),
     ('mlp', {'patch_size': 2}, 'patch_size is 2; mlp takes none'),
-    ('mlp', {}, r'mlp reads vectors .* got examples of shape \(16, 16, 3\)'),
+    ('mlp', {}, r'mlp needs vectors .* got examples of shape \(16, 16, 3\)'),
   ],
 )
 def test_what_an_encoder_does_not_take_is_refused(name, options, message):

@@ -183,7 +183,9 @@ def test_errors():
   some = _masked(4, 0)
   with pytest.raises(ValueError, match='All test masks are empty'):
     dense.Evaluator(encoder, some, _masked(4, 1, empty=4))
-  with pytest.raises(ValueError, match=r'masks \[3, 16, 16\] for images \[4, 16, 16\]'):
+  with pytest.raises(
+    ValueError, match=r'shape \[3, 16, 16\] for images .* \[4, 16, 16\]'
+  ):
     dense.Masked(some.image, some.mask[:3], some.case)
   with pytest.raises(ValueError, match='num_steps is 0'):
     dense.DenseConfig(num_steps=0)
@@ -204,10 +206,10 @@ def test_it_says_what_it_trains_and_how_far_it_is(learnt, monkeypatch):
   evaluator, params = learnt
   evaluator.evaluate(params, ['detection'], (1.0,), num_steps=2)
   assert told == [
-    'detection by 80 masks, with the encoder frozen',
+    'detection with 80 masks, with the encoder frozen',
     (0, 2),
     (1, 2),
-    'detection by 80 masks, end to end',
+    'detection with 80 masks, end to end',
     (0, 2),
     (1, 2),
   ]

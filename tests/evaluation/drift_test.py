@@ -14,7 +14,7 @@ def test_distance_of_a_layer_is_that_of_all_its_parameters():
     'b': np.array([3.0]),
   }
   assert drift.distances(one, other) == {'a': 5.0, 'b': 2.0}
-  with pytest.raises(ValueError, match="'b' is a parameter of one model alone"):
+  with pytest.raises(ValueError, match="'b' is a parameter of only one of"):
     drift.distances(one, {'a/kernel': 0, 'a/bias': 0})
 
 

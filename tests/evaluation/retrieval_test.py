@@ -119,7 +119,7 @@ def test_what_is_wrong_is_refused():
     retrieval.recalls(ones, ones * np.nan)
   with pytest.raises(ValueError, match=r'classes holds \[0, 2\]'):
     retrieval.class_prototypes(ones, np.array([0, 2, 2]), 3)
-  with pytest.raises(ValueError, match='3 encodings of 2 classes'):
+  with pytest.raises(ValueError, match='3 encodings and 2 classes'):
     retrieval.class_prototypes(ones, np.array([0, 1]), 2)
   with pytest.raises(ValueError, match=r'\(3, 2\) and prototypes \(3, 1\)'):
     retrieval.zero_shot(ones, ones[:, :1])

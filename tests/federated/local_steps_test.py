@@ -95,5 +95,5 @@ def test_what_keeps_each_batch_can_not_accumulate():
   examples = tf.nest.map_structure(tf.constant, linear_model.examples(4))
   objective = _Following()
   params = objective.init(linear_model.SEED, tf.float64)
-  with pytest.raises(ValueError, match='accumulate is 2; the objective keeps'):
+  with pytest.raises(ValueError, match='accumulate is 2; it must be 1, because'):
     local_training.train(objective, plan, params, examples, linear_model.SEED, 0.1)

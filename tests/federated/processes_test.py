@@ -62,8 +62,8 @@ def test_types_that_are_kept():
 @pytest.mark.parametrize(
   ('changed', 'message'),
   [
-    ({'returned': np.float64}, 'The client states of `next`'),
-    ({'state': np.int64}, 'The server state of `next`'),
+    ({'returned': np.float64}, 'type of the client states of `next`'),
+    ({'state': np.int64}, 'type of the server state of `next`'),
   ],
 )
 def test_types_that_change(changed, message):

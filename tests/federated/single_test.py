@@ -95,7 +95,7 @@ def test_the_one_computation_does_not_convert(form):
 def test_what_has_no_place_in_a_form_is_refused():
   objective, optimizer = harness.cco(), optimizers.build_optimizer(harness.SGD)
   stateful = fed_ssl.describe(objective, optimizer, fedavg.FedAvgConfig())
-  with pytest.raises(ValueError, match='clients that keep a state; as a computation'):
+  with pytest.raises(ValueError, match='clients that keep a state; to be one comp'):
     single.build_single_phases(stateful, harness.ELEMENT)
   at_server = fedrgd.describe(
     labels.pseudo_labels(), labels.labelled(), harness.ELEMENT, fedrgd.FedRGDConfig()

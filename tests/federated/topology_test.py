@@ -121,7 +121,7 @@ def test_a_bad_file_is_refused(tmp_path, text, message):
     (lambda: topology.ring(0), 'ring has 0 nodes; there must be at least 1'),
     (lambda: topology.random_graph(5, 0.0), 'edge_probability is 0.0; it must be in'),
     (lambda: topology.random_graph(5, 1.5), 'edge_probability is 1.5; it must be in'),
-    (lambda: topology.random_graph(40, 1e-3), 'of 1000 graphs of 40 nodes none was'),
+    (lambda: topology.random_graph(40, 1e-3), 'none of 1000 graphs of 40 nodes was'),
     (lambda: topology.Topology('g', 2, ((0, 2),)), r'edge \(0, 2\); it must be \(i,'),
     (lambda: topology.Topology('g', 2, ((1, 0),)), r'edge \(1, 0\); it must be \(i,'),
     (lambda: topology.Topology('g', 2, ((0, 1), (0, 1))), 'g has an edge twice'),

@@ -80,7 +80,7 @@ def test_the_centre_is_a_moving_average():
 @pytest.mark.parametrize(('teacher', 'student'), [(0, 2), (1, 1), (3, 2)])
 def test_too_few_views_are_refused(teacher, student):
   views = [tf.zeros([2, 5])] * 3
-  with pytest.raises(ValueError, match=f'{teacher} views of the teacher and {student}'):
+  with pytest.raises(ValueError, match=f'{teacher} views and the student {student};'):
     dino.cross_entropy(views[:teacher], views[:student], tf.zeros([5]), 0.1, 0.1)
 
 

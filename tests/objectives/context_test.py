@@ -23,6 +23,6 @@ def test_a_client_stands_at_its_number(place_of):
 @pytest.mark.parametrize('place_of', _PLACES)
 @pytest.mark.parametrize('number', [3, -1])
 def test_a_number_that_no_client_has_is_an_error(place_of, number):
-  message = rf'`client` of an example is {number}; it must be in \[0, 3\), for the pop'
+  message = rf'`client` of an example is {number}; it must be in \[0, 3\), because the'
   with pytest.raises(tf.errors.InvalidArgumentError, match=message):
     place_of(_examples(number, number), 3)

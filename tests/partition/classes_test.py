@@ -63,7 +63,9 @@ def test_examples_of_a_class_are_dealt_at_random():
 
 
 def test_what_does_not_fit_is_an_error():
-  with pytest.raises(ValueError, match=r'per_client=11 needs as many.* are 10'):
+  with pytest.raises(
+    ValueError, match=r'per_client=11 needs at least as many.* are 10'
+  ):
     _build(11, 5)
   with pytest.raises(ValueError, match='Class 1 has 2 examples for the 3 clients'):
     _build(2, 3, np.array([0, 0, 0, 0, 1, 1]))

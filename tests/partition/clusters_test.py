@@ -87,7 +87,7 @@ def test_the_seed_determines_the_clusters_of_shapeless_features():
 
 def test_what_cannot_be_clustered_is_an_error():
   with pytest.raises(
-    ValueError, match=r'3 clusters needs as many .* 4 examples have 2'
+    ValueError, match=r'3 clusters needs at least as many .* 4 examples have 2'
   ):
     _build(np.array([[0.0], [0.0], [1.0], [1.0]]), 3)
   with pytest.raises(ValueError, match=r'\[2, 1\] with 1 non-finite numbers'):

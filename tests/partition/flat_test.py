@@ -58,9 +58,9 @@ def test_any_other_partition_becomes_one():
 
 
 def test_sizes_that_do_not_fit_are_refused():
-  with pytest.raises(ValueError, match='sizes are 1 with sum 2; they must be 2, one a'):
+  with pytest.raises(ValueError, match='are 1 sizes with sum 2; there must be 2, one'):
     flat.FlatPartition(('a', 'b'), np.arange(2), np.array([2]))
-  with pytest.raises(ValueError, match='with sum 2, one a position'):
+  with pytest.raises(ValueError, match='with sum 2, the number of positions'):
     flat.FlatPartition(('a', 'b'), np.arange(2), np.array([1, 2]))
 
 

@@ -70,7 +70,7 @@ def test_fewer_sources_than_clients_are_divided(seed):
 @pytest.mark.parametrize(
   ('fields', 'message'),
   [
-    ({'alpha': 1, 'beta': 1}, 'alpha=1 and beta=1; one of'),
+    ({'alpha': 1, 'beta': 1}, 'alpha=1 and beta=1; at most one of'),
     ({'alpha': -1}, 'alpha of a toy partition is -1'),
     ({'beta': 1.5}, r'beta of a toy partition is 1.5; .* in \[0, 1\]'),
     ({'sources': 0}, 'sources of a toy partition is 0'),

@@ -112,7 +112,7 @@ def test_runs_of_one_seed_are_named(tmp_path):
 def test_other_data_are_said(tmp_path):
   assert found(
     fabricate.run(tmp_path / 'a', task='0'), fabricate.run(tmp_path / 'b', task='1')
-  ) == ['The groups have other data, so their accuracies do not compare.']
+  ) == ['The groups have different data, so their accuracies are not comparable.']
 
 
 def test_flags_that_names_leave_out_are_said(tmp_path):

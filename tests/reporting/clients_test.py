@@ -24,7 +24,7 @@ def test_mean_is_over_who_told():
 @pytest.mark.parametrize(
   ('text', 'message'),
   [
-    ('round,mu\n', 'another header'),
+    ('round,mu\n', 'different header'),
     (_TEXT + '4,b,x,\n', 'line 7: could not convert'),
     (_TEXT + '4,b,1.0\n', 'line 7'),
     (_TEXT + '\n', r'clients\.csv, line 7: not enough'),

@@ -57,5 +57,5 @@ def test_a_folder_keeps_the_graph_that_it_began_with(tmp_path):
     graph.write(topology.ring(4), tmp_path)
   assert (tmp_path / 'graph.png').read_bytes()[1:4] == b'PNG'
   assert topology.read(tmp_path / 'graph.csv', 4).edges == topology.ring(4).edges
-  with pytest.raises(ValueError, match='is another graph than the tree; a run'):
+  with pytest.raises(ValueError, match='is a different graph from the tree; a run'):
     graph.write(topology.tree(4), tmp_path)

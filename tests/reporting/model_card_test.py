@@ -49,7 +49,7 @@ def test_a_card_tells_what_the_run_knows(folder):
     '- dcco, 7 rounds\n',
     "    python -m binaries.dcco '--run_dir=my runs'\n",
     '| knn/10%/accuracy | 25.0% |\n| classifier/accuracy | 75.0% |\n',
-    'Nothing is promised',
+    'No privacy is guaranteed',
     f'    {hashlib.sha256(b"weights").hexdigest()}  encoder.keras\n',
   ):
     assert part in text, part
@@ -67,7 +67,7 @@ def test_privacy_is_what_the_encoder_s_card_promises(folder):
   )
   text = model_card.build(folder, {})
   assert '- epsilon: 2.5\n- noise: updates 1.5\n- protected: a; b\n' in text
-  assert 'Nothing is promised' not in text
+  assert 'No privacy is guaranteed' not in text
 
 
 def test_a_stranger_s_words_are_shown_as_they_are(folder):

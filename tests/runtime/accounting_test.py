@@ -234,12 +234,12 @@ def test_terms_out_of_range_are_named(arguments, message):
 def test_how_cohorts_are_drawn_is_one_of_three_ways():
   with pytest.raises(ValueError, match="sampling is 'any'; it must be one of fixed, p"):
     accounting.Terms(10, 5, {'x': 1.0}, 1e-3, sampling='any')
-  with pytest.raises(ValueError, match="'poisson' where who is in a cohort is known"):
+  with pytest.raises(ValueError, match="'poisson' although it is known"):
     accounting.Terms(10, 5, {'x': 1.0}, 1e-3, False, accounting.POISSON)
-  with pytest.raises(ValueError, match="amplified is True where sampling is 'passes'"):
+  with pytest.raises(ValueError, match="amplified is True with sampling 'passes'"):
     accounting.Terms(10, 5, {'x': 1.0}, 1e-3, True, accounting.PASSES)
   with pytest.raises(
-    ValueError, match='True where noise is not Gaussian; it must be F'
+    ValueError, match='True with noise that is not Gaussian; it must be F'
   ):
     accounting.Terms(10, 5, {'x': 1.0}, 1e-3, gaussian=False)
 

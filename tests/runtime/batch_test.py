@@ -61,7 +61,7 @@ def test_a_task_that_loses_every_host_is_blamed_in_the_end():
     assert not parts.is_done
     assert _take(parts, 'a') == 0
     parts.lost(0, 'a')
-  with pytest.raises(RuntimeError, match=r'given out 3 times.*too large for them'):
+  with pytest.raises(RuntimeError, match=r'sent out 3 times.*too large for the hosts'):
     parts.results()
 
 

@@ -175,7 +175,7 @@ def test_a_worker_elsewhere_must_give_the_numbers_of_an_own_one():
   """What rounds the sums of an operation is how many threads share it."""
   worker = worker_lib.Worker(1, intra_op_threads=2)
   try:
-    with pytest.raises(ValueError, match='INTRAOP_THREADS 2, and must have 1'):
+    with pytest.raises(ValueError, match='INTRAOP_THREADS 2; it must have 1'):
       context.local(worker_address=worker.address, optimize_graphs=False)
     address = worker.address
     with context.local(None, 2, worker_address=address, optimize_graphs=False):

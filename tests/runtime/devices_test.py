@@ -43,7 +43,7 @@ def test_client_k_is_on_device_k_modulo_their_number():
 @pytest.mark.parametrize(
   ('device', 'message'),
   [
-    ('gpu', 'device is gpu; it must be cpu, for TensorFlow sees no GPU'),
+    ('gpu', 'device is gpu; it must be cpu, because TensorFlow sees no GPU'),
     ('tpu', "device is 'tpu'; it must be cpu, gpu or a list"),
     ([], 'it must be cpu, gpu or a list'),
     (['CPU:7'], "device has 'CPU:7'; TensorFlow has /device:CPU:0"),

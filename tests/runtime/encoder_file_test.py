@@ -94,10 +94,13 @@ def test_the_programs_would_run(tmp_path):
 @pytest.mark.parametrize(
   ('kind', 'message'),
   [
-    ('hdf5', 'it is no zip file'),
+    ('hdf5', 'it is not a zip file'),
     ('archive', 'too few for the|other layers than the resnet8'),
     ('saved_model', 'is not a file'),
-    ('layer_in_archive', 'has other layers than the resnet8 that its card describes'),
+    (
+      'layer_in_archive',
+      'has different layers from the resnet8 that its card describes',
+    ),
   ],
 )
 def test_a_program_is_refused_and_not_run(path, tmp_path, kind, message):
@@ -210,7 +213,7 @@ def add_link(file, link):
     ),
     (
       lambda path: edit_card(path, lambda card: card['network'].pop('image_shape')),
-      "description of a network is not whole: 'image_shape'",
+      "description of a network is incomplete or wrong: 'image_shape'",
     ),
     (
       lambda path: edit_card(
@@ -238,7 +241,7 @@ def add_link(file, link):
       lambda path: edit_card(
         path, lambda card: card['network']['config'].update(groups=2)
       ),
-      'has other layers than the resnet8 that its card describes',
+      'has different layers from the resnet8 that its card describes',
     ),
     (lambda path: edit(path, 'config.json', lambda _: b'{'), 'not a .keras archive'),
     (

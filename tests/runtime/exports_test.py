@@ -124,7 +124,7 @@ def test_the_largest_difference_is_a_share_and_sees_what_is_no_number():
   assert exports.largest_difference(near, expected) == pytest.approx(0.1)
   lost = {**near, 'b': np.array([np.nan])}
   assert not exports.largest_difference(lost, expected) <= 1
-  with pytest.raises(ValueError, match='The outputs are'):
+  with pytest.raises(ValueError, match='The outputs have shapes'):
     exports.largest_difference({'a': near['a']}, expected)
 
 

@@ -167,7 +167,9 @@ def test_with_no_host_left_a_run_stops_and_goes_on_from_there(
 
   with context.hosts(machines.addresses, timeout=1, optimize_graphs=False) as execution:
     started = time.monotonic()
-    with pytest.raises(hosts.NoHostLeftError, match='No host is left: of localhost:'):
+    with pytest.raises(
+      hosts.NoHostLeftError, match='No host is left: none of localhost:'
+    ):
       _run(tmp_path / 'hosts', {3: kill_all}, execution, rounds=3)
     assert time.monotonic() - started < 20
   with run_folder.RunFolder(tmp_path / 'hosts', {}) as opened:
@@ -217,7 +219,7 @@ def test_hosts_that_would_give_other_numbers_are_not_used(machines):
   """What rounds the sums of an operation is how many threads share it."""
   other = worker_lib.Worker(1, intra_op_threads=2)
   try:
-    with pytest.raises(ValueError, match='INTRAOP_THREADS 2, and must have 1'):
+    with pytest.raises(ValueError, match='INTRAOP_THREADS 2; it must have 1'):
       context.hosts([other.address], optimize_graphs=False)
     good = machines.addresses[0]
     with context.hosts([good], timeout=5, optimize_graphs=False) as execution:
@@ -249,8 +251,8 @@ def test_no_host_at_all_is_one_sentence(monkeypatch):
     (['somewhere'], "has 'somewhere'; each must be host:port"),
     (['localhost:0'], "has 'localhost:0'; each must be host:port"),
     (['localhost:1', 'localhost:1'], "has 'localhost:1' twice"),
-    (['localhost:1', '10.0.0.2:1'], "has '10.0.0.2:1', which is not of this machine"),
-    (['localhost.evil.org:1'], 'not of this machine'),
+    (['localhost:1', '10.0.0.2:1'], "has '10.0.0.2:1', which is not on this machine"),
+    (['localhost.evil.org:1'], 'not on this machine'),
   ],
 )
 def test_addresses_that_are_refused(addresses, message):

@@ -375,7 +375,7 @@ def test_without_the_graphs_of_tff_a_sentence_says_so(monkeypatch):
   monkeypatch.setattr(internals, 'TENSORFLOW', 'graph')
   with (
     context.in_process('cpu', optimize_graphs=False),
-    pytest.raises(ValueError, match='kind tensorflow; in_process must have graph only'),
+    pytest.raises(ValueError, match='kind tensorflow; in_process takes only graph'),
   ):
     _visit(np.ones(2, np.float32), _datasets([1])[0])
 

@@ -217,7 +217,7 @@ def test_graphs_that_are_kept_in_another_way_are_refused_in_a_sentence():
   class Block:
     proto = object()
 
-  with pytest.raises(RuntimeError, match=r'in another way than 0\.87 \(.*worker'):
+  with pytest.raises(RuntimeError, match=r'differently from 0\.87 \(.*worker'):
     internals.graph_of(Block())
 
 

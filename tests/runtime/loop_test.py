@@ -138,7 +138,7 @@ def test_stopped_and_resumed(uninterrupted, tff_context, tmp_path, number):
     assert process.returncode == 143
     assert saved[-1] == f'round_{done:08d}.npz'
     assert f'stopped after round {done} of 12' in errors
-    assert 'the same command goes on' in errors
+    assert 'the same command resumes' in errors
   toy.run(folder, tff_context)
   assert contents(folder) == contents(uninterrupted)
   table = rows(folder / 'system.csv')
@@ -189,7 +189,9 @@ def test_numbers_that_a_checkpoint_counts_must_be_those_written(tmp_path, round)
   assert lines[round].startswith(f'{round},{round},{round / 2}')
   lines[round] = lines[round].replace(f',{round / 2}', f',{round / 2 + 4}')
   path.write_text(''.join(lines))
-  with pytest.raises(ValueError, match=r'metrics\.csv has other numbers of rounds'):
+  with pytest.raises(
+    ValueError, match=r'metrics\.csv has different numbers for rounds'
+  ):
     counting.run(tmp_path, counting.Counting())
 
 
@@ -204,8 +206,11 @@ def test_a_checkpoint_of_another_round_or_run_is_refused(tmp_path):
   saved = tmp_path / '1' / 'checkpoints' / 'round_00000006.npz'
   whole = saved.read_bytes()
   for path, message in (
-    (saved.with_name('round_00000003.npz'), r'06\.npz is that of round 3'),
-    (tmp_path / '2' / 'checkpoints' / saved.name, 'round 6 in .* is of another run'),
+    (saved.with_name('round_00000003.npz'), r'06\.npz is of round 3'),
+    (
+      tmp_path / '2' / 'checkpoints' / saved.name,
+      'round 6 in .* belongs to another run',
+    ),
   ):
     saved.write_bytes(path.read_bytes())
     with pytest.raises(ValueError, match=message):
@@ -352,7 +357,7 @@ def test_non_finite_metrics_are_written(tmp_path):
   [
     ({'rounds': -1}, 'rounds=-1'),
     ({'checkpoint_every': 0}, 'checkpoint_every=0'),
-    ({'rounds': 2}, 'has 6 rounds: rounds=2 is fewer'),
+    ({'rounds': 2}, 'has 6 rounds: rounds=2 must not be fewer'),
     ({'rounds': 7, 'evaluate_fn': lambda *_: {'count': 1.0}}, "same name 'count'"),
     ({'rounds': 7, 'evaluate_fn': lambda *_: {'name': 'x'}}, "metric 'name' is str"),
     ({'rounds': 7, 'evaluate_fn': lambda *_: {'round': 1.0}}, "named 'round'"),

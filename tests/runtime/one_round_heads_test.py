@@ -29,7 +29,7 @@ def test_kept_labels_of_the_clients_are_collected(tff_context):
 def test_what_cannot_be_collected_is_named():
   features, labels = blobs.blobs(count=30)
   heads = one_round_heads.OneRoundHeads({'a': np.arange(10)}, _CLASSES)
-  with pytest.raises(ValueError, match='None of the 1 clients holds one of the 20'):
+  with pytest.raises(ValueError, match='None of the 1 clients holds any of the 20'):
     heads.collect(features, labels, np.arange(10, 30))
   with pytest.raises(ValueError, match='num_classes is 0'):
     one_round_heads.OneRoundHeads({'a': np.arange(10)}, 0)

@@ -185,12 +185,12 @@ def test_a_repeated_round_shortens_what_the_budget_pays_for(tmp_path):
 def test_other_terms_are_refused(tmp_path, change):
   _run(tmp_path, _Process(), rounds=1)
   terms = {**_TERMS.as_json(), **change}
-  with pytest.raises(ValueError, match=f'on other terms: {next(iter(change))} is'):
+  with pytest.raises(ValueError, match=f'has different terms: {next(iter(change))} is'):
     privacy_ledger.Ledger(tmp_path, terms)
 
 
 def test_another_cohort_than_is_counted_is_refused(tmp_path):
-  with pytest.raises(ValueError, match='Round 1 had 7 clients; its privacy is counted'):
+  with pytest.raises(ValueError, match='Round 1 had 7 clients; its privacy cost'):
     _run(tmp_path, _Process(clients=7))
 
 
@@ -199,14 +199,14 @@ def test_a_ledger_that_is_gone_or_shorter_is_refused(tmp_path):
   path = tmp_path / privacy_ledger.NAME
   lines = path.read_bytes().splitlines(keepends=True)
   path.write_bytes(b''.join(itertools.islice(lines, 3)))
-  with pytest.raises(ValueError, match='2 releases of 4 rounds; lines are missing'):
+  with pytest.raises(ValueError, match='2 releases for 4 rounds; lines are missing'):
     _run(tmp_path, _Process(), rounds=5)
   for garbage in (b'garbage\n', b'[' * 100_000):
     path.write_bytes(garbage)
     with pytest.raises(ValueError, match='is damaged'):
       _run(tmp_path, _Process(), rounds=5)
   path.unlink()
-  with pytest.raises(ValueError, match='4 rounds and no privacy_ledger'):
+  with pytest.raises(ValueError, match='4 rounds but no privacy_ledger'):
     _run(tmp_path, _Process(), rounds=5)
 
 

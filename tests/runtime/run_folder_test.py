@@ -174,7 +174,7 @@ def test_numbers_of_clients_must_be_those_written(tmp_path, damage):
   else:
     path.write_text(path.read_text().replace('1,a,0.5', '1,a,0.7'))
   with pytest.raises(
-    ValueError, match=r'clients\.csv has other numbers of rounds 1 to 3'
+    ValueError, match=r'clients\.csv has different numbers for rounds 1 to 3'
   ):
     counting.run(tmp_path, counting.Counting(), rounds=4)
 
@@ -194,5 +194,7 @@ def test_numbers_of_clients_in_the_last_round_must_be_there(tmp_path, left):
   if len(left) == 2:
     counting.run(tmp_path, counting.Counting(), rounds=3)
   else:
-    with pytest.raises(ValueError, match=r'clients\.csv has other numbers of rounds'):
+    with pytest.raises(
+      ValueError, match=r'clients\.csv has different numbers for rounds'
+    ):
       counting.run(tmp_path, counting.Counting(), rounds=3)

@@ -69,7 +69,7 @@ def test_groups_must_be_those_of_the_cohort():
   cohorts = sampling.Cohorts(data.client_ids, 6, seed=1)
   for groups in (2, 4):
     grouped = server_data.Grouped(data, cohorts, groups, seed=4, num_packs=2)
-    with pytest.raises(ValueError, match=f'groups is {groups}; it must be 3, into'):
+    with pytest.raises(ValueError, match=f'groups is {groups}; it must be 3, the'):
       grouped(1)
 
 

@@ -146,7 +146,7 @@ def _another_database(path):
     (lambda path: path.write_bytes(b''), 'is missing or empty'),
     (lambda path: path.write_bytes(b'no database' * 1000), 'not a database'),
     (_cut, 'malformed'),
-    (_another_database, 'is another database'),
+    (_another_database, 'is not a database of client states'),
     (_overwrite_state, "the state of client 'a' after round 5 is not what was"),
   ],
 )
@@ -246,7 +246,7 @@ def test_states_of_another_run_are_refused(path):
 def test_rounds_come_one_after_another(path):
   store = _filled(path, 2)
   for round in (2, 4):
-    with pytest.raises(ValueError, match=f'round is {round}: .* takes 3 next'):
+    with pytest.raises(ValueError, match=f'round is {round}: .* needs round 3 next'):
       store.save(round, {})
 
 

@@ -220,7 +220,7 @@ def test_states_of_others_are_refused(tmp_path):
   population, ids = stateful_run.clients()
   stateful = stateful_rounds.StatefulRounds(Confused(), population)
   stateful.resume(tmp_path, 0)
-  with pytest.raises(RuntimeError, match='states of other clients'):
+  with pytest.raises(RuntimeError, match='states of clients other'):
     stateful.next(stateful.initialize(), stateful.cohort(ids[1:5]))
 
 

@@ -158,7 +158,7 @@ def test_a_run_goes_on_without_a_tracker_that_fails(tmp_path, monkeypatch, warne
   told.log = fail
   _run(tmp_path, ['tensorboard', 'wandb'])
   assert len(warned) == 1
-  assert 'The tracker wandb has failed (no route); the run goes on' in warned[0]
+  assert 'The tracker wandb has failed (no route); the run continues' in warned[0]
   assert (tmp_path / 'tensorboard').exists()
   assert (tmp_path / 'metrics.csv').read_text().count('\n') == 3
 

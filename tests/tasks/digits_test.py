@@ -37,7 +37,5 @@ def test_halves_are_the_digits_in_two():
   np.testing.assert_array_equal(both, whole.test.image)
   np.testing.assert_array_equal(halves.test.label, whole.test.label)
   assert digits.load_halves(6).shapes['right'] == (3, 6, 1)
-  with pytest.raises(
-    ValueError, match='image_size is 7; digits in halves need an even'
-  ):
+  with pytest.raises(ValueError, match='image_size is 7; it must be even'):
     digits.load_halves(7)

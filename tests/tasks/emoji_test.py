@@ -89,18 +89,21 @@ def test_what_is_not_emoji_datasource_is_named(tmp_path):
   folder = fabricate.emoji_package(tmp_path)
   listed = json.loads((folder / 'emoji.json').read_text())
   for content, message in (
-    ('{', r'emoji\.json is no JSON'),
+    ('{', r'emoji\.json is not JSON'),
     (json.dumps([{'name': 'x'}]), "has an entry without 'category'; each must"),
     (json.dumps([5]), r'emoji\.json has an entry that cannot be read'),
     (json.dumps([{**listed[0], 'unified': 7}]), r'be read \(unified is 7\); each'),
     (json.dumps([{**listed[0], 'sheet_x': 'left'}]), r"be read \(.*'left'\); each"),
     (json.dumps([{**listed[0], 'sheet_y': float('inf')}]), r'be read \(.*infinity'),
-    (json.dumps([{**listed[0], 'sheet_y': -1}]), 'has a picture from -33, 1 to -1, 33'),
-    ('[' * 10**5, r'emoji\.json is no JSON'),
+    (
+      json.dumps([{**listed[0], 'sheet_y': -1}]),
+      'places a picture at -33, 1 to -1, 33',
+    ),
+    ('[' * 10**5, r'emoji\.json is not JSON'),
     ('[]', 'lists 0 emoji with a picture'),
     (
       json.dumps([{**listed[0], 'sheet_x': 9}]),
-      'has 68 x 136 pixels; its list has a p',
+      'has 68 x 136 pixels; its list places a p',
     ),
   ):
     (folder / 'emoji.json').write_text(content)
@@ -108,5 +111,5 @@ def test_what_is_not_emoji_datasource_is_named(tmp_path):
       emoji.load(folder)
   (folder / 'emoji.json').write_text(json.dumps(listed))
   (folder / 'img/google/sheets/32.png').write_bytes(b'no picture')
-  with pytest.raises(ValueError, match=r'32\.png is no picture'):
+  with pytest.raises(ValueError, match=r'32\.png is not a picture'):
     emoji.load(folder)

@@ -70,12 +70,10 @@ def test_wrong_folders_are_named(tmp_path):
   with pytest.raises(ValueError, match=r'holds no images; their names must end in'):
     folders.load(_folder(tmp_path / 'none', []))
   folder = _folder(tmp_path / 'mixed', [*_TREE, 'x.jpg', 'y.jpg'])
-  with pytest.raises(
-    ValueError, match=r'2 images outside of folders: x\.jpg, y\.jpg; '
-  ):
+  with pytest.raises(ValueError, match=r'2 images outside folders: x\.jpg, y\.jpg; '):
     folders.load(folder, folders='client')
   one = _folder(tmp_path / 'one', _TREE[:4])
-  with pytest.raises(ValueError, match=r'4 images outside of folders: C101/0\.jpg'):
+  with pytest.raises(ValueError, match=r'4 images outside folders: C101/0\.jpg'):
     folders.load(one, folders='class')
   with pytest.raises(ValueError, match="folders is 'case'; allowed are none, class"):
     folders.load(folder, folders='case')

@@ -65,17 +65,17 @@ def test_users_are_clients_with_the_images_and_classes_that_tff_reads(tmp_path):
 def test_what_is_not_tffs_is_named(tmp_path):
   with pytest.raises(ValueError, match='needs data_dir: the cache_dir of tff'):
     gld.load(None)
-  with pytest.raises(ValueError, match='holds no gld23k as TFF leaves it'):
+  with pytest.raises(ValueError, match='holds no gld23k as TFF writes it'):
     gld.load(tmp_path)
   folder = _folder(tmp_path / 'cache') / 'gld23k'
   file = folder / 'train' / '7'
   whole = file.read_bytes()
   file.write_bytes(whole[:-7])
-  with pytest.raises(ValueError, match='train/7 is not a whole TFRecord file'):
+  with pytest.raises(ValueError, match='train/7 is not a complete TFRecord file'):
     gld.load(folder)
   with tf.io.TFRecordWriter(str(file)) as writer:
     writer.write(tf.train.Example().SerializeToString())
-  with pytest.raises(ValueError, match="record 7/0000000 of gld23k is not TFF's"):
+  with pytest.raises(ValueError, match='record 7/0000000 of gld23k was not written'):
     gld.load(folder)
   # A damaged number must not become as many names of classes.
   _write(file, [2**40], 3)

@@ -123,7 +123,7 @@ def test_records_that_cannot_be_read_are_named(tmp_path):
     (',80.0,', ',old,', "the age 'old'"),
     ('scalp', 'tail', "gives I00 the localization 'tail'; allowed are abdomen"),
     ('male,scalp', 'men,scalp', "the sex 'men'; allowed are female, male, unknown"),
-    (',age,', ',years,', 'lacks the column age, which records have'),
+    (',age,', ',years,', 'lacks the column age, which is needed'),
     (',sex,', ',gender,', 'lacks the column sex'),
   ):
     metadata.write_text(written.replace(old, new))

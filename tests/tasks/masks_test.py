@@ -134,7 +134,7 @@ def test_wrong_masks(tmp_path):
   # Half the size is as good.
   _write(place / 'I02.png', _mask(2)[::2, ::2])
   _check(task, masks.load(task, place))
-  with pytest.raises(ValueError, match="images of 'digits' are no files"):
+  with pytest.raises(ValueError, match="images of the task 'digits' are not files"):
     masks.load(digits.load(), place)
 
 
@@ -154,7 +154,7 @@ def test_a_mask_of_several_images_that_cannot_be_read(tmp_path):
   _check(cases.load(tmp_path, image_size=8), found, range(2, 8))
   assert found.report[1:] == (
     'left out 1 masks that cannot be read:',
-    '  m0.png (UnidentifiedImageError: no format that Pillow knows)',
+    '  m0.png (UnidentifiedImageError: not in a format that Pillow knows)',
   )
 
 

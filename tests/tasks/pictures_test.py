@@ -26,7 +26,7 @@ def test_names_that_are_not_utf_8_can_be_written(tmp_path):
 
 
 def test_what_cannot_be_embedded_is_refused(tmp_path):
-  with pytest.raises(ValueError, match='squares with 1 or 3 channels'):
+  with pytest.raises(ValueError, match='square images with 1 or 3 channels'):
     pictures.load(tmp_path, (6, 8, 3))
   (tmp_path / 'a.png').write_text('no image')
   with pytest.raises(ValueError, match=r'No image of .* can be read; a\.png: '):

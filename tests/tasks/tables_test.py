@@ -81,9 +81,9 @@ def test_without_a_split_a_fifth_of_every_class_is_held_out(tmp_path):
   [
     ({'features': None}, "holds label, test; it must hold 'features'"),
     ({'label': np.zeros(3, np.int64)}, r'label of features has shape \(3,\)'),
-    ({'label': np.array([0, 1, 4, 0])}, r'is from 0 to 4; it must be .* rows, 4'),
+    ({'label': np.array([0, 1, 4, 0])}, r'ranges from 0 to 4; it must be .* rows, 4'),
     ({'label': np.array([0, 10**15, 1, 0])}, r'from 0 to 1000000000000000; it must'),
-    ({'label': np.array([0, -2, 1, 0])}, r'is from -2 to 1; it must be from 0, or -1'),
+    ({'label': np.array([0, -2, 1, 0])}, r'ranges from -2 to 1; it must be at least 0'),
     ({'label': np.zeros(4)}, 'label of features is float64; it must be integers'),
     ({'features': np.zeros(4)}, r'are float64 of shape \(4,\); they must be numbers'),
     ({'features': np.full([4, 2], np.nan)}, 'are not all finite'),
@@ -99,8 +99,8 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
   ('text', 'message'),
   [
     ('a,b\n1,2\n', 'The 1 rows cannot be split'),
-    ('a,label\n', 'must have a header, and rows'),
-    ('a,a,label\n1,2,x\n', "has the column 'a' twice; each must have a name of"),
+    ('a,label\n', 'must have a header and rows'),
+    ('a,a,label\n1,2,x\n', "has the column 'a' twice; each column must have"),
     ('a,label\n1,x,\n2,y,7\n', 'table.csv, line 3, has 3 cells; the header has 2'),
     ('a,label\n1,x\n2\n', 'table.csv, line 3, has 1 cells; the header has 2'),
     ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
@@ -180,7 +180,7 @@ def test_an_index_of_pandas_is_no_feature(tmp_path, index, caplog):
   csv.write_text(f'{index},width,height,label\n' + rows)
   task = registry.load('features', csv)
   assert task.train['features'].shape[1] == 2
-  assert f'the column {index!r} has no name of its own' in caplog.text
+  assert f'the column {index!r} has no name, like an index' in caplog.text
 
 
 def test_without_a_label_nothing_is_labelled(tmp_path):

@@ -32,7 +32,7 @@ def test_take_keeps_order_and_fields():
     ('image', np.zeros([2, 2, 2, 3], np.float32), 'image is float32'),
     ('image', np.zeros([2, 2, 2], np.uint8), 'must be uint8 of shape'),
     ('label', np.zeros(2, np.int64), 'label is int64'),
-    ('label', np.full(2, -2, np.int32), 'label holds -2'),
+    ('label', np.full(2, -2, np.int32), 'label has the value -2'),
     ('example_id', np.zeros(3, np.int64), r'example_id is int64 of shape \(3,\)'),
     ('case', np.zeros(2, np.int32), 'case is int32'),
     ('client', np.zeros(3, np.int64), r'client is int64 of shape \(3,\)'),
@@ -77,7 +77,7 @@ def test_the_fingerprint_of_a_task_is_what_it_was():
     (_examples([0]), _examples([1], size=3), 'must be the same'),
     (_examples([0]), _examples([]), '0 test examples'),
     (_held([0, 1], [4, 5]), _held([2], [5]), 'client in two splits'),
-    (_held([0, 1], [4, 5], [3, 3]), _held([2], [6]), 'case of two clients'),
+    (_held([0, 1], [4, 5], [3, 3]), _held([2], [6]), 'case with two clients'),
     (_held([0, 1], [4, 5]), _examples([2]), 'clients in some splits only'),
   ],
 )
@@ -91,7 +91,7 @@ def test_classes_that_training_lacks_are_warned_of():
   train = _examples([0, 1], labels=[1, -1])
   test = _examples([2, 3, 4, 5, 6], labels=[4, 0, 1, -1, 2])
   (warning,) = task_lib.Task('name', names, train, test).warnings()
-  assert "'name' has 3 of 5 classes in its test split alone (a, c, e)" in warning
+  assert "'name' has 3 of 5 classes only in its test split (a, c, e)" in warning
   assert task_lib.Task('name', names, train, _examples([7], [1])).warnings() == []
 
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_held_out_is_a_sentence():
   has_one = dataclasses.replace(labelled, validation=_examples(500, [0], [500]))
   for task, share, why in (
     (labelled, 0.0, 'validation is 0.0; it must be above 0 and below 1'),
-    (has_one, 0.1, "'made' has a validation split of its own, of 1 examples"),
+    (has_one, 0.1, "'made' has its own validation split of 1 examples"),
     (_task(_examples(0, [-1] * 4, np.arange(4))), 0.1, "'made' has no train labels"),
     (
       _task(_examples(0, [0, 1], [0, 1])),

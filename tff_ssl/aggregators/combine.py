@@ -148,7 +148,7 @@ class Local(Kind):
 
   def create(self, aggregation, value_type):
     """Raises TypeError because nothing is combined."""
-    raise TypeError(f'{self} of {value_type} is not combined by {aggregation}.')
+    raise TypeError(f'{self} of {value_type} cannot be combined by {aggregation}.')
 
   def num_bytes(self, value_type):
     """Returns 0 because nothing is sent."""

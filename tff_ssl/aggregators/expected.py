@@ -94,7 +94,7 @@ class KnownFactory(tff.aggregators.UnweightedAggregationFactory):
       not names or set(known) - set(names) or any(t.shape != () for t in names.values())
     ):
       raise ValueError(
-        f'The value has type {value_type}; it must be numbers by name, with '
+        f'The value has type {value_type}; it must be named numbers, including '
         f'{", ".join(known)}.'
       )
     return lambda: collections.OrderedDict(

@@ -163,8 +163,9 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
     bits = math.ceil(math.log2(2 * largest + 2))
     if bits > _MOST_BITS:
       raise ValueError(
-        f'noise_multiplier is {self._noise_multiplier:g} for {self._clients} clients; '
-        f'their sum would need {bits} bits, and must need at most {_MOST_BITS}.'
+        f'noise_multiplier is {self._noise_multiplier:g} with {self._clients} '
+        f'clients; their sum would need {bits} bits, but may need at most '
+        f'{_MOST_BITS}.'
       )
     return 2**bits
 

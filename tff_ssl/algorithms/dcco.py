@@ -97,8 +97,8 @@ class DCCOConfig(full_batch.LocalSteps):
     super().__post_init__()
     if self.frozen_statistics and self.local_steps == 1:
       raise ValueError(
-        'frozen_statistics is True; with one local step, whose statistics do not move, '
-        'it must be False.'
+        'frozen_statistics is True; it must be False with one local step, in which '
+        'the statistics do not change.'
       )
 
   @property
@@ -284,8 +284,9 @@ def check_networks(name: str, objective: Any) -> None:
   """
   if population.mixes_examples(objective):
     raise ValueError(
-      f'{name} is given networks with batch norm; they must have layers that do not '
-      'depend on the batch, as group norm, for a round to equal a centralized step.'
+      f'{name} is given networks with batch norm; for a round to equal a centralized '
+      'step, they must have layers that do not depend on the batch, such as group '
+      'norm.'
     )
 
 

@@ -86,7 +86,8 @@ class DecentralizedConfig:
     if self.topology.nodes > MOST_NODES:
       raise ValueError(
         f'The {self.topology.name} has {self.topology.nodes} nodes; there may be at '
-        f'most {MOST_NODES}, for the simulation holds the models of all at one place.'
+        f'most {MOST_NODES}, because the simulation holds the models of all nodes in '
+        'one place.'
       )
 
 

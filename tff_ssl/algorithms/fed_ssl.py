@@ -145,6 +145,6 @@ def _check_reset(
   for name in reset:
     if name not in known:
       raise ValueError(
-        f'reset has {name!r}; of what a client keeps, it can be '
+        f'reset has {name!r}; of what a client keeps, it can name '
         f'{", ".join(sorted(known)) or "nothing"}.'
       )

@@ -312,8 +312,8 @@ def _checked(
     return None
   if base_params is None:
     raise ValueError(
-      f'alignment_weight is {objective.alignment_weight} and there are no base_params; '
-      'it must be 0, or a base model be given.'
+      f'alignment_weight is {objective.alignment_weight} without base_params; it '
+      'must be 0, or base_params must be given.'
     )
   encoder_checks.params('the base model', objective.model.encoder.specs, base_params)
   return base_params

@@ -134,15 +134,15 @@ class FedEMAConfig:
       )
     if self.autoscaler == FIRST_ROUND and not self.has_autoscaler:
       raise ValueError(
-        f'autoscaler is {self.autoscaler!r}; with a scaler or a constant_mu there is '
-        f'none, and it must be {ON_RETURN!r}.'
+        f'autoscaler is {self.autoscaler!r}; with a scaler or a constant_mu no '
+        f'autoscaler is used, so it must be {ON_RETURN!r}.'
       )
     of_training = self.divergence_of == online_networks.TRAINING
     if self.autoscaler == FIRST_ROUND and of_training:
       raise ValueError(
-        f'autoscaler is {self.autoscaler!r}; with divergence_of={self.divergence_of!r} '
-        'a client needs no global model for its lambda, and it must be '
-        f'{ON_RETURN!r}.'
+        f'autoscaler is {self.autoscaler!r}; with '
+        f'divergence_of={self.divergence_of!r} a client needs no global model for '
+        f'its lambda, so it must be {ON_RETURN!r}.'
       )
     if self.applied_to not in APPLIED_TO:
       raise ValueError(

@@ -89,7 +89,8 @@ class FedMatchConfig:
     checks.at_least(1, helpers=self.helpers, interval=self.interval)
     if self.population <= self.helpers:
       raise ValueError(
-        f'population is {self.population}; it must be above helpers, {self.helpers}.'
+        f'population is {self.population}; it must be above helpers, which is '
+        f'{self.helpers}.'
       )
     checks.fraction(psi_share=self.psi_share)
     checks.not_negative(sparse_below=self.sparse_below)

@@ -56,8 +56,9 @@ class PerSSFLConfig:
     checks.not_negative(consensus_weight=self.consensus_weight)
     if self.training.local.proximal_weight:
       raise ValueError(
-        f'proximal_weight is {self.training.local.proximal_weight}; for Per-SSFL '
-        'it must be 0: it would also hold the personal model to its start of the round.'
+        f'proximal_weight is {self.training.local.proximal_weight}; for Per-SSFL it '
+        'must be 0, because it would also pull the personal model towards its value '
+        'at the start of the round.'
       )
 
 

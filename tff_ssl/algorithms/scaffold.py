@@ -58,8 +58,8 @@ class ScaffoldConfig:
     ):
       if value != needed:
         raise ValueError(
-          f'{name} is {value!r}; of clients of SCAFFOLD, which take plain steps of '
-          f'SGD, it must be {needed!r}.'
+          f'{name} is {value!r}; for clients of SCAFFOLD, which take plain SGD '
+          f'steps, it must be {needed!r}.'
         )
 
 

@@ -191,7 +191,7 @@ def views_of(
   """
   if not numbers or min(numbers) < 0:
     raise ValueError(
-      f'numbers is {tuple(numbers)}; it must be at least one view, each at least 0.'
+      f'numbers is {tuple(numbers)}; it must hold at least one view, each at least 0.'
     )
   every = _views(images, example_id, round_seed, config, tuple(numbers))
   return tf.split(every, len(numbers))

@@ -83,7 +83,7 @@ def views(
     ValueError: If there is no configuration, or one is not for such inputs.
   """
   if not configs:
-    raise ValueError('configs is empty; it must have one configuration a view.')
+    raise ValueError('configs is empty; it must have one configuration for each view.')
   numbers = collections.defaultdict(list)
   for number, config in enumerate(configs):
     numbers[config].append(number)

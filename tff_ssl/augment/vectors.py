@@ -80,7 +80,7 @@ def view(
       f'shape {features.shape}.'
     )
   if number < 0:
-    raise ValueError(f'The number of a view must be at least 0, got {number}.')
+    raise ValueError(f'The view number must be at least 0, got {number}.')
   dim = features.shape[1]
   draws = randomness.uniforms(round_seed, example_id, 2 * dim, _SALT + number)
   noise, mask = tf.split(draws, 2, axis=1)

@@ -35,8 +35,8 @@ def params(
   unknown = [name for name in given if name not in specs]
   if unknown:
     raise ValueError(
-      f'params of {network} must hold its {len(specs)} parameters only, '
-      f'got also {_listed(unknown)}'
+      f'params of {network} must hold only its {len(specs)} parameters, got also '
+      f'{_listed(unknown)}'
     )
   for name, spec in specs.items():
     shape = tf.TensorShape(given[name].shape)

@@ -42,7 +42,7 @@ def params(
         found[name] = values[f'{layer}/{_MOVING_MEAN if last == _MEAN else last}']
     except KeyError:
       raise ValueError(
-        f'{network.name} cannot be taken back from its Keras model: {name} has another '
-        'form there.'
+        f'{network.name} cannot be rebuilt from its Keras model: the model has '
+        f'{name} in a different form.'
       ) from None
   return found

@@ -40,7 +40,9 @@ class MlpConfig:
     # A list, if it comes from JSON.
     object.__setattr__(self, 'widths', tuple(self.widths))
     if not self.widths or min(self.widths) < 1:
-      raise ValueError(f'widths must be one or more, all at least 1, got {self.widths}')
+      raise ValueError(
+        f'widths must have at least one entry, each at least 1, got {self.widths}'
+      )
     checks.normalization(self.normalization)
     if self.groups < 1:
       raise ValueError(f'groups must be at least 1, got {self.groups!r}')
@@ -89,8 +91,8 @@ def from_config(
   """
   if len(shape) != 1 or shape[0] < 1:
     raise ValueError(
-      f'{name} reads vectors (features,) of at least 1, got examples of shape '
-      f'{tuple(shape)}'
+      f'{name} needs vectors (features,) of at least 1 feature, got examples of '
+      f'shape {tuple(shape)}'
     )
   forward = functools.partial(_forward, config)
   encoder = network.Network(name, (int(shape[0]),), forward, config)

@@ -88,7 +88,7 @@ class Network:
     if count > _MOST_PARAMETERS:
       raise ValueError(
         f'{self.name} would have {count:,} parameters; it can have at most '
-        f'{_MOST_PARAMETERS:,}, which is what a message to a worker holds'
+        f'{_MOST_PARAMETERS:,}, because a message to a worker holds no more'
       )
     return description, output_shape
 
@@ -167,14 +167,17 @@ class Network:
     """
     if tuple(shape) == self.input_shape:
       return self
-    refusal = f'{self.name} of inputs {self.input_shape} cannot take {tuple(shape)}'
+    refusal = (
+      f'{self.name} for inputs of shape {self.input_shape} cannot take inputs of '
+      f'shape {tuple(shape)}'
+    )
     try:
       other = dataclasses.replace(self, input_shape=tuple(shape))
       specs = {name: spec.shape for name, spec in other.specs.items()}
     except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
       raise ValueError(f'{refusal}: {error}') from error
     if specs != {name: spec.shape for name, spec in self.specs.items()}:
-      raise ValueError(f'{refusal}: its parameters have other shapes there')
+      raise ValueError(f'{refusal}: its parameters would have different shapes')
     return other
 
   def init(self, seed: Any, dtype: tf.DType = tf.float32) -> Params:

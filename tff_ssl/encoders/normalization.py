@@ -53,8 +53,8 @@ def num_groups(channels: int, positions: int, groups: int) -> int:
   """
   if channels * positions < 2:
     raise ValueError(
-      'group_norm needs at least 2 values an example, got '
-      f'{channels} channels at {positions} positions'
+      f'group_norm needs at least 2 values per example, got {channels} channels at '
+      f'{positions} positions'
     )
   allowed = min(groups, channels * positions // MIN_GROUP_VALUES)
   return max((g for g in range(1, allowed + 1) if channels % g == 0), default=1)

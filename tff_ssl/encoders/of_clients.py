@@ -126,8 +126,8 @@ class Apply(compute.Apply):
   ) -> tf.Tensor:
     del x, gamma, beta, mean, square
     raise ValueError(
-      f'{self.path()} is batch norm; a network must have norms that do not depend on '
-      'the batch for a client to have a gradient of its own.'
+      f'{self.path()} is batch norm; for each client to have a gradient of its own, '
+      'the norms of a network must not depend on the batch.'
     )
 
   def _layer_norm(self, x: tf.Tensor, gamma: Any, beta: Any) -> tf.Tensor:

@@ -282,8 +282,8 @@ class Operations(Primitives):
     fan_in = math.prod(shape[:-1])
     if standardize and fan_in < 2:
       raise ValueError(
-        f'weight standardization of {self.path()} needs at least 2 inputs an output, '
-        f'got kernel shape {shape}'
+        f'weight standardization of {self.path()} needs at least 2 inputs per '
+        f'output, got kernel shape {shape}'
       )
     transform = normalization.standardize if standardize else None
     kernel = self.parameter(

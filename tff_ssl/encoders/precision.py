@@ -40,10 +40,10 @@ def _fault() -> str:
     found = float(_gradient(images, kernel))
   except tf.errors.OpError as error:
     why = (error.message or '').strip().splitlines() or ['']
-    return f'has no convolution of it: {why[-1].strip()[:120]}'
+    return f'has no convolution for it: {why[-1].strip()[:120]}'
   if abs(found - expected) > expected * 2**-7:
     return (
-      f'sums its products in 8 bits: of {expected:,.0f} ones the sum is {found:,.0f}'
+      f'sums its products in 8 bits: the sum of {expected:,.0f} ones is {found:,.0f}'
     )
   return ''
 

@@ -56,8 +56,8 @@ def build_encoder(
     raise ValueError(f'stem is {stem!r}; {name} takes none, only {resnet.NAMES} do')
   if normalization is not None and name not in NORMALIZED:
     raise ValueError(
-      f'normalization is {normalization!r}; {name} has layer norm, only '
-      f'{NORMALIZED} take one'
+      f'normalization is {normalization!r}; {name} has layer norm; only {NORMALIZED} '
+      'take a normalization'
     )
   if patch_size is not None and name not in vit.NAMES:
     raise ValueError(
@@ -119,12 +119,14 @@ def rebuild(description: object) -> network.Network:
     # A layer that cannot be built is an error here.
     shapes = {name: spec.shape for name, spec in encoder.specs.items()}
   except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
-    raise ValueError(f'the description of a network is not whole: {error}') from error
+    raise ValueError(
+      f'the description of a network is incomplete or wrong: {error}'
+    ) from error
   for name, sizes in shapes.items():
     # For example with 2.0 or NaN channels, which JSON can hold.
     if any(type(size) is not int for size in sizes):
       raise ValueError(
-        f'the description of a network gives {name} the shape {sizes}; it must be of '
-        'whole numbers'
+        f'the description of a network gives {name} the shape {sizes}; it must '
+        'consist of whole numbers'
       )
   return encoder

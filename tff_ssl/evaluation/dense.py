@@ -87,9 +87,9 @@ class Masked:
   def __post_init__(self) -> None:
     if self.image.shape[:3] != self.mask.shape or not len(self.mask):
       raise ValueError(
-        f'There are masks {list(self.mask.shape)} for images '
-        f'{list(self.image.shape[:3])}; each image needs one of its size, and there '
-        'must be an image.'
+        f'Masks have shape {list(self.mask.shape)} for images of shape '
+        f'{list(self.image.shape[:3])}; each image needs one mask of its size, and '
+        'there must be at least one image.'
       )
 
   def take(self, positions: np.ndarray) -> 'Masked':
@@ -136,7 +136,9 @@ class Evaluator:
     self._sets = {SEGMENTATION: (train, test)}
     for split, masked in (('training', train), ('test', test)):
       if not np.any(masked.mask):
-        raise ValueError(f'All {split} masks are empty; evaluation needs an object.')
+        raise ValueError(
+          f'All {split} masks are empty; evaluation needs at least one object.'
+        )
     self._sets[DETECTION] = (train.with_object(), test.with_object())
     self._compiled: dict[tuple[str, str], Any] = {}
 
@@ -211,7 +213,7 @@ class Evaluator:
     drawn = batches.batch_positions(len(targets), self._config.batch_size, steps, seed)
     step = self._build_step(head, way)
     shown = 'with the encoder frozen' if way == FROZEN else 'end to end'
-    stages.begin(f'{method} by {len(targets):,} masks, {shown}')
+    stages.begin(f'{method} with {len(targets):,} masks, {shown}')
     for number, batch in enumerate(drawn):
       # Before the step: the first one is compiled.
       stages.update(number, steps)
@@ -227,7 +229,7 @@ class Evaluator:
         ),
         (kept.image[batch], targets[batch].astype(np.float32)),
       )
-    _check_finite(trained, f'What {method} has trained at the rate {rate}')
+    _check_finite(trained, f'What was trained by {method} at the rate {rate}')
     if way == FINETUNED:
       fixed = _tensors(self._complete(trained['encoder'], kept.image))
     infer = self._build_infer(head)

@@ -34,7 +34,9 @@ def distances(
   """
   if one.keys() != other.keys():
     name = sorted(one.keys() ^ other.keys())[0]
-    raise ValueError(f'{name!r} is a parameter of one model alone; both must have it.')
+    raise ValueError(
+      f'{name!r} is a parameter of only one of the models; both must have it.'
+    )
   squares: collections.OrderedDict[str, float] = collections.OrderedDict()
   for name, value in one.items():
     difference = np.asarray(value, np.float64) - np.asarray(other[name], np.float64)
@@ -61,8 +63,8 @@ def linear_cka(one: np.ndarray, other: np.ndarray) -> float:
   """
   if len(one) != len(other) or len(one) < 2:
     raise ValueError(
-      f'There are features of {len(one)} and of {len(other)} examples; both must be of '
-      'the same, at least 2.'
+      f'There are features of {len(one)} and of {len(other)} examples; both must be '
+      'of the same examples, at least 2.'
     )
   # |Y^T X|^2 is the inner product of the Gram matrices: n x n however wide X is.
   grams = [_centred_gram(features) for features in (one, other)]

@@ -45,7 +45,8 @@ def client_accuracies(
   held = positions_lib.ClientPositions(clients, len(labels))
   if not held.together.size:
     raise ValueError(
-      f'None of the {len(clients)} clients has an example; fairness needs one that has.'
+      f'None of the {len(clients)} clients has an example; at least one client must '
+      'have one.'
     )
   truth = np.asarray(labels)[held.together]
   if np.min(truth) < 0:
@@ -79,7 +80,9 @@ def summarize(accuracies: Mapping[str, float]) -> collections.OrderedDict[str, f
     ValueError: There is no client.
   """
   if not accuracies:
-    raise ValueError('There are no clients; fairness needs the accuracy of one.')
+    raise ValueError(
+      'There are no clients; fairness needs the accuracy of at least one.'
+    )
   values = np.sort(np.fromiter(accuracies.values(), np.float64))
   worst = values[: -(-len(values) // _DECILE)]
   return collections.OrderedDict(

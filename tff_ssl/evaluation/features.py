@@ -188,5 +188,5 @@ def _check_images(images: np.ndarray) -> None:
   if not is_image and not (images.ndim in (2, 3) and images.dtype.kind == 'f'):
     raise ValueError(
       f'images are {images.dtype} {list(images.shape)}; they must be uint8 '
-      '[N, H, W, C], or in their place vectors: floating numbers [N, d].'
+      '[N, H, W, C], or instead vectors of floating-point numbers, [N, d].'
     )

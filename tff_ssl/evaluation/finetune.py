@@ -173,7 +173,9 @@ class _Finetuner:
       rate, steps = chosen.learning_rate, chosen.steps
     stages.begin(f'fine-tuning in {steps:,} steps')
     (trained,) = self.train(initial, train_images, units, seed, rate, [steps])
-    stages.begin(f'encoding {len(test_images):,} examples to test what was fine-tuned')
+    stages.begin(
+      f'encoding {len(test_images):,} test examples with the fine-tuned encoder'
+    )
     tuned, encoded, logits = self._test(trained, train_images, test_images, test_cases)
     predictions = np.argmax(logits, axis=1).astype(np.int32)
     return Finetuned(tuned, trained['head'], predictions, encoded, chosen)
@@ -225,7 +227,7 @@ class _Finetuner:
       others, of_others = units.take(part)
       stops = [max(1, round(stop * self.config.num_steps)) for stop in search.stops]
       for rate in search.learning_rates:
-        stages.begin(f'fine-tuning at the rate {rate:g}, to choose it')
+        stages.begin(f'fine-tuning at the learning rate {rate:g}, to choose the rate')
         tried = self.train(initial, images[seen], of_seen, seed, rate, stops)
         for steps, trained in zip(stops, tried, strict=True):
           *_, logits = self._test(
@@ -336,8 +338,8 @@ def _check(
 ) -> None:
   if len(images) != len(labels) or not len(labels):
     raise ValueError(
-      f'Fine-tuning got {len(images)} images and {len(labels)} labels; it needs as '
-      'many of each and at least one.'
+      f'Fine-tuning got {len(images)} images and {len(labels)} labels; it needs the '
+      'same number of each, and at least one.'
     )
   if cases is not None and len(cases) != len(labels):
     raise ValueError(

@@ -63,8 +63,8 @@ def predict(
   config = config or KnnConfig()
   if len(train_features) != len(train_labels) or not len(train_labels):
     raise ValueError(
-      f'kNN got {len(train_features)} training features and {len(train_labels)} labels;'
-      ' it needs as many of each and at least one.'
+      f'kNN got {len(train_features)} training features and {len(train_labels)} '
+      'labels; it needs the same number of each, and at least one.'
     )
   if np.min(train_labels) < 0 or np.max(train_labels) >= num_classes:
     raise ValueError(

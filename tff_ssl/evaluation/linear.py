@@ -128,7 +128,7 @@ def standardization(
   if len(features) != len(labels) or not len(labels):
     raise ValueError(
       f'The linear probe got {len(features)} features and {len(labels)} labels; it '
-      'needs as many of each and at least one.'
+      'needs the same number of each, and at least one.'
     )
   if np.min(labels) < 0 or np.max(labels) >= num_classes:
     raise ValueError(

@@ -55,7 +55,7 @@ def boxes_of(masks: np.ndarray) -> np.ndarray:
   columns, rows = np.any(masks, axis=1), np.any(masks, axis=2)
   empty = np.flatnonzero(~np.any(rows, axis=1))
   if empty.size:
-    raise ValueError(f'Mask {empty[0]} is empty; no box is around nothing.')
+    raise ValueError(f'Mask {empty[0]} is empty; an empty mask has no box.')
   left, top = np.argmax(columns, axis=1), np.argmax(rows, axis=1)
   right = width - np.argmax(columns[:, ::-1], axis=1)
   bottom = height - np.argmax(rows[:, ::-1], axis=1)

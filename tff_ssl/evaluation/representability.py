@@ -278,8 +278,8 @@ def margin_classifier(
         break
     weights = weights + size * step
   raise ValueError(
-    f'The classifier of hinge {hinge} was found to a distance of {distance:.2g} alone; '
-    'a smaller hinge is easier.'
+    f'The classifier of hinge {hinge} was found only to a distance of '
+    f'{distance:.2g}; a smaller hinge is easier.'
   )
 
 

@@ -146,13 +146,14 @@ def class_prototypes(
   """
   if len(classes) != len(encodings):
     raise ValueError(
-      f'There are {len(encodings)} encodings of {len(classes)} classes; each needs one.'
+      f'There are {len(encodings)} encodings and {len(classes)} classes; each '
+      'encoding needs one class.'
     )
   found = np.unique(classes)
   if not np.array_equal(found, np.arange(num_classes)):
     raise ValueError(
-      f'classes holds {found.tolist()}; it must hold each of the {num_classes} classes '
-      'from 0, and no other.'
+      f'classes holds {found.tolist()}; it must hold each of the {num_classes} '
+      'classes, counted from 0, and no other.'
     )
   sums = np.zeros([num_classes, encodings.shape[1]])
   np.add.at(sums, classes, _unit(encodings))

@@ -352,8 +352,8 @@ class Step:
       told.update(step.told_types)
     if twice := told.keys() & self.told_types.keys():
       raise ValueError(
-        f'The exchange {self.exchange.name!r} tells {sorted(twice)}, which clients '
-        'know from an earlier one; it must tell other names.'
+        f'The exchange {self.exchange.name!r} sends clients {sorted(twice)}, which '
+        'they know from an earlier one; it must use other names.'
       )
     return {**told, **self.told_types}
 

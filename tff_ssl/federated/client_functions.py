@@ -259,7 +259,7 @@ def _check_names(protocol: Protocol, sent: Sent) -> None:
   if set(protocol.kinds) != set(sent):
     raise ValueError(
       f'The client sends {sorted(sent)}, and the exchange combines '
-      f'{sorted(protocol.kinds)}; they must be the same names.'
+      f'{sorted(protocol.kinds)}; the names must be the same.'
     )
 
 

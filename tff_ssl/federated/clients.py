@@ -67,8 +67,8 @@ def check_not_noised(aggregation: aggregation_lib.Aggregation) -> None:
   if aggregation.noised:
     raise ValueError(
       'The aggregation adds noise, as a private one does; this algorithm needs one '
-      'without noise: its server stores what each client sent, and could not tell it '
-      'from noise.'
+      'without noise, because its server stores what each client sent and could not '
+      'tell it from the noise.'
     )
 
 

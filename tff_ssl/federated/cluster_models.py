@@ -53,7 +53,7 @@ def encoder_of(objective: base.Objective | base.Stateful) -> network.Network:
   networks = objective.networks if isinstance(objective, base.Networked) else {}
   if dual_encoder.ENCODER not in networks:
     raise ValueError(
-      f'The objective is a {type(objective).__name__} of the networks '
+      f'The objective is a {type(objective).__name__} with the networks '
       f'{", ".join(networks) or "none"}; clusters need one named '
       f'{dual_encoder.ENCODER!r}.'
     )

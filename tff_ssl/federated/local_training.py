@@ -305,8 +305,8 @@ class _Trainer:
       return self._step(position, gradient, carry), pending
     if carry:
       raise ValueError(
-        f'accumulate is {self._plan.accumulate}; the objective keeps something of each '
-        'batch, for which it must be 1.'
+        f'accumulate is {self._plan.accumulate}; it must be 1, because the objective '
+        'keeps something from each batch.'
       )
     pending = _Pending(
       tf.nest.map_structure(

@@ -78,7 +78,7 @@ class Networks:
     if not self._has_target and not {TARGET, BOTH}.isdisjoint(chosen):
       raise ValueError(
         f'averaged and replaced are {chosen[0]!r} and {chosen[1]!r}; '
-        f'{type(objective).__name__} has no target network, so that they must be '
+        f'{type(objective).__name__} has no target network, so both must be '
         "'online', or the second 'none'."
       )
 
@@ -212,8 +212,7 @@ def conv_mean(a: Weights, b: Weights) -> tf.Tensor:
   kernels = [name for name, value in a.items() if value.shape.rank == _CONV_RANK]
   if not kernels:
     raise ValueError(
-      "norm is 'conv_mean', and the networks have no convolution; for them it must be "
-      "'l2'."
+      "norm is 'conv_mean', but the networks have no convolution; it must be 'l2'."
     )
   norms = [tf.sqrt(_squared(a[name], b[name])) for name in kernels]
   return tf.add_n(norms) / float(len(norms))

@@ -58,8 +58,8 @@ class OptimizerConfig:
       )
     if (self.schedule == 'steps') != bool(self.boundaries):
       raise ValueError(
-        f'boundaries is {self.boundaries} with the schedule {self.schedule}; they are '
-        'the rounds of steps, which needs some.'
+        f'boundaries is {self.boundaries} with the schedule {self.schedule}; the '
+        'schedule steps needs boundaries, and no other schedule takes them.'
       )
     if self.name in ('adam', 'adamw') and self.momentum is not None:
       raise ValueError(

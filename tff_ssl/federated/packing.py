@@ -56,8 +56,8 @@ class PackedClients:
     """Builds what reads a pack; see `cohorts.build_cohort`."""
     if aggregation.packs is None:
       raise ValueError(
-        'The aggregation has no `packs`, for it acts on each client; it needs an '
-        'element_spec of clients apart, not a PackSpec.'
+        'The aggregation has no `packs`, because it acts on each client; it needs '
+        'the element_spec of separate clients, not a PackSpec.'
       )
     self._packs = aggregation.packs
     self.aggregation = aggregation.packs.aggregation

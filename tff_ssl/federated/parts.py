@@ -168,8 +168,8 @@ def _check_order(algorithm: phases.Algorithm) -> None:
   places = [k for k, p in enumerate(algorithm.phases) if p in algorithm.exchanges]
   if places and places[-1] - places[0] >= len(places):
     raise ValueError(
-      'The server trains between two exchanges of a round; in parts it must train '
-      'before the first or after the last one.'
+      'The server trains between two exchanges of a round; for rounds in parts it '
+      'must train before the first or after the last.'
     )
 
 
@@ -283,12 +283,12 @@ def _packs_of(aggregation: aggregation_lib.Aggregation) -> aggregation_lib.Packs
   """Returns how packs, and so parts, are aggregated; refuses what cannot take sums."""
   if aggregation.packs is None:
     raise ValueError(
-      'The aggregation has no `packs`, for it acts on each client; it must be one that '
-      'can be given sums over clients.'
+      'The aggregation has no `packs`, because it acts on each client; it must be '
+      'one that accepts sums over clients.'
     )
   if aggregation.packs.unmasked:
     raise ValueError(
-      'The aggregation masks what each client sends, and sums of parts have no masks; '
-      'it must be one whose noise the server adds, or that has none.'
+      'The aggregation masks what each client sends, but sums of parts have no '
+      'masks; it must add its noise at the server, or add none.'
     )
   return aggregation.packs

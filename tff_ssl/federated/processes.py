@@ -75,7 +75,8 @@ class StatefulProcess:
     ):
       if not before.is_equivalent_to(after):
         raise ValueError(
-          f'The {name} of `next` is {after} after {before}; it must keep its type.'
+          f'The type of the {name} of `next` is {after} after {before}; it must stay '
+          'the same.'
         )
 
 

@@ -32,9 +32,9 @@ def of_round(
     for name, kind in exchange.sent.items():
       if isinstance(kind, combine.Total):
         raise ValueError(
-          f'In the exchange {exchange.name!r} clients send {name!r}, integers that are '
-          'summed in the clear; a private aggregation must be given to an algorithm '
-          'that sends none.'
+          f'In the exchange {exchange.name!r} clients send {name!r}, integers that '
+          'are summed in the clear; a private aggregation needs an algorithm that '
+          'sends none.'
         )
       if is_released(kind, aggregation):
         found.append(f'{exchange.name}/{name}')

@@ -54,8 +54,8 @@ class Replay:
       or not all(isinstance(kind, known) for kind in kinds.values())
     ):
       raise ValueError(
-        'The algorithm has not one exchange in which stateless clients send their '
-        'update, such as FedAvg has; its clients cannot be replayed.'
+        'The clients of the algorithm cannot be replayed; it must have a single '
+        'exchange, in which stateless clients send their update, as FedAvg has.'
       )
     self._algorithm = algorithm
     self._exchange = algorithm.exchanges[0]

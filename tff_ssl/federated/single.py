@@ -69,8 +69,8 @@ def _check_stateless(algorithm: phases.Algorithm) -> None:
   if algorithm.is_stateful or at_server:
     what = 'data at the server' if at_server else 'clients that keep a state'
     raise ValueError(
-      f'The algorithm has {what}; as a computation for each phase it must have '
-      'exchanges with stateless clients alone.'
+      f'The algorithm has {what}; to be one computation for each phase, it must have '
+      'only exchanges with stateless clients.'
     )
 
 

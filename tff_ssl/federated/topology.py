@@ -45,7 +45,7 @@ class Topology:
     if self.nodes < 1:
       raise ValueError(f'{self.name} has {self.nodes} nodes; there must be at least 1.')
     if len(set(self.edges)) < len(self.edges):
-      raise ValueError(f'{self.name} has an edge twice; each must be there once.')
+      raise ValueError(f'{self.name} has an edge twice; each edge must occur once.')
     for edge in self.edges:
       if not 0 <= edge[0] < edge[1] < self.nodes:
         raise ValueError(
@@ -145,8 +145,8 @@ def random_graph(nodes: int, probability: float = 0.7, seed: int = 0) -> Topolog
     except ValueError:
       continue
   raise ValueError(
-    f'edge_probability is {probability}; of {_MOST_DRAWS} graphs of {nodes} nodes none '
-    'was connected, so that it must be higher.'
+    f'edge_probability is {probability}; none of {_MOST_DRAWS} graphs of {nodes} '
+    'nodes was connected, so it must be higher.'
   )
 
 
@@ -190,7 +190,7 @@ def read(path: str | os.PathLike[str], nodes: int) -> Topology:
     k = int(np.argmax(np.diag(matrix)))
     raise ValueError(
       f'{path} has 1 in row {k}, column {k}, counted from 0; the diagonal must be 0, '
-      'for no node is its own neighbour.'
+      'because no node is its own neighbour.'
     )
   if np.any(matrix != matrix.T):
     i, j = (int(k) for k in np.argwhere(matrix != matrix.T)[0])

@@ -49,8 +49,9 @@ def cross_entropy(
   """
   if not teacher or len(student) < max(2, len(teacher)):
     raise ValueError(
-      f'There are {len(teacher)} views of the teacher and {len(student)} of the '
-      "student; there must be at least 1 and 2, and the student has all the teacher's."
+      f'The teacher has {len(teacher)} views and the student {len(student)}; the '
+      'teacher needs at least 1 and the student at least 2, including all of the '
+      "teacher's."
     )
   if tf.is_tensor(teacher_temperature):
     teacher_temperature = tf.cast(teacher_temperature, teacher[0].dtype)

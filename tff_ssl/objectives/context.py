@@ -102,8 +102,8 @@ def place_of(examples: base.Examples, population: int) -> tf.Tensor:
     (client >= 0) & (client < population),
     [
       tf.strings.format(
-        f'the `{CLIENT}` of an example is {{}}; it must be in [0, {population}), for '
-        f'the population is {population}',
+        f'the `{CLIENT}` of an example is {{}}; it must be in [0, {population}), '
+        f'because the population is {population}',
         client,
       )
     ],

@@ -140,7 +140,8 @@ def check(objective: Any) -> None:
   ):
     raise ValueError(
       f'The objective is a {type(objective).__name__}; to be aligned it must be '
-      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral or uniformity, of one encoder.'
+      'SimCLR, SimSiam, BYOL, CCO, VICReg, spectral or uniformity, with a single '
+      'encoder.'
     )
 
 

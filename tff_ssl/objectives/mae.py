@@ -72,8 +72,8 @@ class MaeObjective(base.LossOfEncodings, base.SharesAll):
     expected = (patches, self.encoder.config.dim + 1)
     if self.decoder.input_shape != expected:
       raise ValueError(
-        f'The decoder takes {self.decoder.input_shape}; of this encoder it must take '
-        f'{expected}.'
+        f'The decoder takes {self.decoder.input_shape}; for this encoder it must '
+        f'take {expected}.'
       )
 
   @property

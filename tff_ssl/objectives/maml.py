@@ -52,7 +52,7 @@ class MamlObjective:
     if isinstance(self.objective, base.Stateful):
       raise ValueError(
         f'The objective of MAML is a {type(self.objective).__name__}; it must be one '
-        'without state, for the inner step would change it.'
+        'without state, because the inner step would change it.'
       )
 
   @property

@@ -258,8 +258,9 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     """
     if self.encoding_norm is not None:
       raise ValueError(
-        f'encoding_norm is {self.encoding_norm} where clients use the statistics of '
-        'the round before, which are around another reference; it must be None there.'
+        f'encoding_norm is {self.encoding_norm}; it must be None when clients use '
+        'the statistics of the previous round, which are taken around a different '
+        'reference.'
       )
     found = collections.OrderedDict(
       (name, value + statistics[f'mean_{name}']) for name, value in reference.items()

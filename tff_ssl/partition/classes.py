@@ -61,8 +61,8 @@ def build(
   classes, class_sizes = np.unique(labels, return_counts=True)
   if config.per_client > len(classes):
     raise ValueError(
-      f'A classes partition with per_client={config.per_client} needs as many classes, '
-      f'but there are {len(classes)}.'
+      f'A classes partition with per_client={config.per_client} needs at least as '
+      f'many classes, but there are {len(classes)}.'
     )
   holders = _assign(config, len(classes), rng)
   holder_counts = np.sum(holders, axis=0)

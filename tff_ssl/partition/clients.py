@@ -73,7 +73,7 @@ def at_most(partition: Partition, examples: int, rng: np.random.Generator) -> Pa
     A partition with the same clients; those that hold more keep `examples`, drawn at
     random.
   """
-  check_count('examples that a client keeps at most', examples)
+  check_count('the maximum number of examples of a client', examples)
   full = flat.flatten(partition)
   sizes = np.minimum(full.sizes, examples)
   together = np.zeros(int(np.sum(sizes)), np.int64)

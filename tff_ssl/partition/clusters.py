@@ -89,8 +89,8 @@ def build(
   distinct = len(np.unique(features, axis=0))
   if distinct < clusters:
     raise ValueError(
-      f'A clusters partition of {clusters} clusters needs as many different features, '
-      f'but the {len(features)} examples have {distinct}.'
+      f'A clusters partition of {clusters} clusters needs at least as many different '
+      f'features, but the {len(features)} examples have {distinct}.'
     )
   seed = int(rng.integers(2**31))
   reduced = decomposition.PCA(

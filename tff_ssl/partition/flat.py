@@ -35,8 +35,9 @@ class FlatPartition(Mapping[str, np.ndarray]):
     """
     if len(sizes) != len(client_ids) or int(np.sum(sizes)) != len(together):
       raise ValueError(
-        f'sizes are {len(sizes)} with sum {int(np.sum(sizes))}; they must be '
-        f'{len(client_ids)}, one a client, with sum {len(together)}, one a position.'
+        f'There are {len(sizes)} sizes with sum {int(np.sum(sizes))}; there must be '
+        f'{len(client_ids)}, one for each client, with sum {len(together)}, the number '
+        'of positions.'
       )
     if not isinstance(client_ids, ids_lib.Ids):
       client_ids = ids_lib.Listed(client_ids)

@@ -170,5 +170,7 @@ def in_order(client_ids: Sequence[str]) -> Ids:
   if not own.ascending:
     own = Listed(sorted(own))
     if not own.ascending:
-      raise ValueError('client_ids names a client twice: each must be there once')
+      raise ValueError(
+        'client_ids names a client twice: each client must be named once'
+      )
   return own

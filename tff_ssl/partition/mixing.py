@@ -62,8 +62,8 @@ def check(kind: str, config: Mixed) -> None:
   clients_lib.check_count(f'sources of a {kind} partition', config.sources)
   if config.alpha is not None and config.beta is not None:
     raise ValueError(
-      f'A {kind} partition has alpha={config.alpha} and beta={config.beta}; one of '
-      'them at most can say how sources are mixed.'
+      f'A {kind} partition has alpha={config.alpha} and beta={config.beta}; at most '
+      'one of them can be given, because each says how sources are mixed.'
     )
   if config.alpha is not None:
     draws.check_alpha(kind, config.alpha)

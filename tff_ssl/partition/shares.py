@@ -58,11 +58,12 @@ class SharesConfig:
     if self.balanced and self.min_examples != 1:
       raise ValueError(
         f'A shares partition has min_examples={self.min_examples} and balanced=true, '
-        'whose clients all have the same number of examples; leave out one of them.'
+        'with which all clients have the same number of examples; leave out one of '
+        'the two.'
       )
     if self.examples is not None and not self.balanced:
       raise ValueError(
-        f'A shares partition has examples={self.examples}, which is the size of '
+        f'A shares partition has examples={self.examples}, which sets the size of '
         'balanced clients; it needs balanced=true.'
       )
 
@@ -104,7 +105,7 @@ def build(
   raise ValueError(
     f'None of {_MAX_DRAWS} draws with alpha={config.alpha} gave each of '
     f'{config.clients} clients min_examples={config.min_examples} of the '
-    f'{len(labels)} examples; allow fewer, raise alpha, or take balanced=true.'
+    f'{len(labels)} examples; lower min_examples, raise alpha, or take balanced=true.'
   )
 
 

@@ -96,7 +96,7 @@ def parse(text: str) -> PartitionConfig:
   kind, colon, rest = text.strip().partition(':')
   if kind not in _CONFIGS:
     raise ValueError(
-      f'The partition {text!r} is of unknown kind {kind!r}; allowed are '
+      f'The partition {text!r} has the unknown kind {kind!r}; allowed are '
       f'{", ".join(KINDS)}.'
     )
   fields = {field.name: field for field in dataclasses.fields(_CONFIGS[kind])}

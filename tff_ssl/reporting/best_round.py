@@ -39,8 +39,9 @@ def check(at: str) -> None:
     return
   if not is_of_validation(at) or not _is_score(at):
     raise ValueError(
-      f'at is {at!r}; it must be {LAST}, {BEST}, or the name of an accuracy (or recall '
-      f"of retrieval) on the validation split, as '{VALIDATION}knn/10%/accuracy'."
+      f'at is {at!r}; it must be {LAST}, {BEST}, or the name of an accuracy (or '
+      'recall of retrieval) on the validation split, such as '
+      f"'{VALIDATION}knn/10%/accuracy'."
     )
 
 
@@ -68,16 +69,16 @@ def take(runs: Sequence[runs_lib.Run], at: str) -> list[runs_lib.Run]:
     if not found or (at != BEST and at not in found):
       what = 'validation numbers' if at == BEST else repr(at)
       raise ValueError(
-        f'{run.folder} has no {what} in metrics.csv, by which its best round could be '
-        'chosen: a run has them with --validation=0.1, or of data with a validation '
-        'split, in the rounds of --evaluate_every.'
+        f'{run.folder} has no {what} in metrics.csv, from which its best round could '
+        'be chosen: a run has them with --validation=0.1 or with data that has a '
+        'validation split, in the rounds of --evaluate_every.'
       )
   if at == BEST:
     shared = set(names[0]).intersection(*names[1:])
     if not shared:
       raise ValueError(
-        'The runs have no validation number that all of them have; evaluate them by '
-        'the same --evaluation_methods and --label_fractions.'
+        'The runs have no validation number that all of them have; evaluate them '
+        'with the same --evaluation_methods and --label_fractions.'
       )
     at = max(sorted(shared), key=_worth)
   return [_at(run, at) for run in runs]

@@ -114,7 +114,7 @@ def _which(names: Sequence[str]) -> str:
 
 def _other_data(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
   if groups_lib.EXAMPLES in groups[0].differing:
-    yield 'The groups have other data, so their accuracies do not compare.'
+    yield 'The groups have different data, so their accuracies are not comparable.'
 
 
 def _measured_otherwise(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
@@ -125,8 +125,8 @@ def _measured_otherwise(groups: Sequence[groups_lib.Group]) -> Iterator[str]:
     values = sorted(set(texts))
     if len(values) > 1:
       yield (
-        f'Runs were evaluated with different {flag} ({", ".join(values)}): what it '
-        'changes among their accuracies does not compare.'
+        f'Runs were evaluated with different {flag} ({", ".join(values)}): the '
+        'accuracies that depend on it are not comparable.'
       )
 
 

@@ -49,7 +49,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
     raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
   if not lines or tuple(lines[0][:2]) != _KEYS:
     raise ValueError(
-      f'{path} has another header; it must begin with {",".join(_KEYS)}.'
+      f'{path} has a different header; it must begin with {",".join(_KEYS)}.'
     )
   names = lines[0][2:]
   for number, line in enumerate(lines[1:], start=2):

@@ -36,8 +36,8 @@ def write(topology: topology_lib.Topology, folder: str | os.PathLike[str]) -> No
   path, text = pathlib.Path(folder) / MATRIX, topology_lib.text(topology)
   if path.exists() and path.read_text() != text:
     raise ValueError(
-      f'{path} is another graph than the {topology.name}; a run must go on with the '
-      'graph that it began with.'
+      f'{path} is a different graph from the {topology.name}; a run must resume with '
+      'the graph that it started with.'
     )
   with files.atomic(path) as aside:
     aside.write_text(text)

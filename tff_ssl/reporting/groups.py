@@ -171,7 +171,7 @@ def flag_label(runs: Sequence[runs_lib.Run], flags: Sequence[str]) -> Label:
   """
   for flag in flags:
     if flag != METHOD and not any(flag in run.flags for run in runs):
-      raise ValueError(f'label names {flag!r}; no run has such a flag.')
+      raise ValueError(f'label names {flag!r}; no run has this flag.')
 
   def of_run(run: runs_lib.Run) -> str:
     parts = (

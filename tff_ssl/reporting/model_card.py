@@ -22,21 +22,21 @@ _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
 _BLOCK = 2**20
 _SIMULATED = (
-  'The clients were simulated in one place: nothing is known of how it trains on '
-  'devices.'
+  'The clients were simulated on one site: how the method trains on real devices was '
+  'not tested.'
 )
-_ONE_RUN = 'The results are of one run and one seed; other seeds give other numbers.'
+_ONE_RUN = 'The results are of one run with one seed; other seeds give other numbers.'
 _OTHER_DATA = (
-  'It has been tested on examples like those it was trained on alone, and for no use '
-  'in particular; test it on your own before you rely on it.'
+  'The encoder was only tested on examples like those it was trained on, and for no '
+  'particular use; test it on your own data before you rely on it.'
 )
 _SIZE = (
-  'Images become squares of the size that it takes: what is smaller than a few of '
-  'their pixels is lost.'
+  'Images are resized to squares of the input size: details smaller than a few of '
+  'their pixels are lost.'
 )
 _NO_PRIVACY = (
-  'Nothing is promised: no noise was added to what clients sent. The parameters may '
-  'tell something of single examples.'
+  'No privacy is guaranteed: no noise was added to what clients sent, and the '
+  'parameters may reveal something about single examples.'
 )
 
 
@@ -117,7 +117,7 @@ def sha256(path: pathlib.Path) -> str:
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
   if not path.is_file():
-    raise ValueError(f'{path} is missing; a model card tells what it says')
+    raise ValueError(f'{path} is missing; the model card is written from it')
   try:
     value = json.loads(path.read_text(encoding='utf-8'))
   except (ValueError, RecursionError) as error:

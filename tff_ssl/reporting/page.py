@@ -33,8 +33,8 @@ pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px
   padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 _MEANS = (
-  'Mean ± sample standard deviation over the runs of a group, which differ in their '
-  'seed alone; of one run, its number. Bold: the best mean of a column.'
+  'Mean ± sample standard deviation over the runs of a group, which differ only in '
+  'their seed; a group of one run has its number. Bold: the best mean of a column.'
 )
 _CURVES = 'Line: mean over the runs of a group. Band, or bar: standard deviation.'
 

@@ -127,7 +127,7 @@ def make_sprite(tiles: np.ndarray) -> np.ndarray:
   if side * max(height, width) > _MAX_SPRITE:
     raise ValueError(
       f'{count} images of {height} x {width} make a sprite of {side} x {side} tiles; '
-      f'it may have {_MAX_SPRITE} pixels a side.'
+      f'it may have {_MAX_SPRITE} pixels per side.'
     )
   grid = np.zeros([side * side, height, width, channels], np.uint8)
   grid[:count] = tiles

@@ -37,7 +37,7 @@ class Run:
     flags = self.config.get('flags')
     if not isinstance(flags, dict):
       raise ValueError(
-        f'{self.folder / "config.json"} holds no flags; it must be that of a run.'
+        f'{self.folder / "config.json"} holds no flags; it must belong to a run.'
       )
     return flags
 

@@ -130,9 +130,7 @@ def lines(runs: Sequence[runs_lib.Run], axis: Axis, number: str) -> list[Line]:
   """
   finished = [run for run in runs if groups_lib.is_finished(run)]
   if not finished:
-    raise ValueError(
-      'No run has finished; numbers against a flag are of finished ones.'
-    )
+    raise ValueError('No run has finished; numbers against a flag need finished runs.')
   for flag in axis.flags:
     strays = [run for run in finished if flag not in run.flags]
     if strays:

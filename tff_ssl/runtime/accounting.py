@@ -97,18 +97,19 @@ class Terms:
       )
     if self.sampling == POISSON and not self.amplified:
       raise ValueError(
-        f'sampling is {POISSON!r} where who is in a cohort is known; it must be '
-        f'{FIXED!r}, of which a client may count as if in every round.'
+        f'sampling is {POISSON!r} although it is known who is in each cohort; it '
+        f'must be {FIXED!r}, with which each client is counted as if it were in '
+        'every round.'
       )
     if self.sampling == PASSES and self.amplified:
       raise ValueError(
-        f'amplified is True where sampling is {PASSES!r}; it must be False, for '
-        'nothing is made there of who is in a cohort.'
+        f'amplified is True with sampling {PASSES!r}; it must be False, because this '
+        'accounting gains nothing from the sampling of cohorts.'
       )
     if self.amplified and not self.gaussian:
       raise ValueError(
-        'amplified is True where noise is not Gaussian; it must be False, for what '
-        'sampling helps then is not known.'
+        'amplified is True with noise that is not Gaussian; it must be False, '
+        'because it is not known how much sampling helps with such noise.'
       )
     if not 1 <= self.cohort <= self.population:
       raise ValueError(
@@ -196,7 +197,7 @@ class Terms:
     try:
       return cls(**{name: stored[name] for name in own if name in stored})
     except (AttributeError, TypeError) as error:
-      raise ValueError(f'a value is of another type: {error}.') from error
+      raise ValueError(f'a value has the wrong type: {error}.') from error
 
   def as_json(self) -> dict[str, Any]:
     """Returns the terms as JSON values."""
@@ -333,8 +334,8 @@ def solve(
     low, high = high, 2.0 * high
     if high > _MOST:
       raise ValueError(
-        f'epsilon is {epsilon:g} with delta {delta:g}; no noise keeps {rounds} rounds '
-        'within it: it must be larger.'
+        f'epsilon is {epsilon:g} with delta {delta:g}; no noise keeps {rounds} '
+        'rounds within it, so epsilon must be larger.'
       )
   z = least(_FEW_ORDERS, low, high, 1.01)
   for _ in range(_REFINED):

@@ -113,8 +113,9 @@ class Batch:
     self._losses[place] += 1
     if self._losses[place] > self._max_losses:
       self._error = FailedError(
-        f'Part {place + 1} of {len(self.tasks)} was given out {self._losses[place]} '
-        f'times, and each host was lost, at last {host}: it may be too large for them.'
+        f'Part {place + 1} of {len(self.tasks)} was sent out {self._losses[place]} '
+        f'times, and the host was lost each time, last {host}: it may be too large '
+        'for the hosts.'
       )
     self._again(place)
 

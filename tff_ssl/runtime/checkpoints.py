@@ -81,8 +81,10 @@ class Checkpoints:
     arrays.pop(_ABOUT, None)
     if arrays.keys() != expected.keys():
       name = sorted(arrays.keys() ^ expected.keys())[0]
-      where = 'the checkpoint alone' if name in arrays else 'the algorithm alone'
-      raise ValueError(f"{path} does not fit the algorithm: '{name}' is in {where}")
+      where = 'the checkpoint' if name in arrays else 'the algorithm'
+      raise ValueError(
+        f"{path} does not fit the algorithm: '{name}' is only in {where}"
+      )
     leaves = []
     for name, leaf in expected.items():
       array, like = arrays[name], np.asarray(leaf)
@@ -116,7 +118,7 @@ class Checkpoints:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
       raise ValueError(f'the checkpoint {path} does not say its round') from error
     if saved != round:
-      raise ValueError(f'the checkpoint {path} is that of round {saved}')
+      raise ValueError(f'the checkpoint {path} is of round {saved}')
     return dict(about)
 
   def _path(self, round: int) -> pathlib.Path:

@@ -59,7 +59,9 @@ class ArrayClientData(tff.simulation.datasets.ClientData):
     if not isinstance(fields, Mapping):
       fields = {field: fields}
     if not fields:
-      raise ValueError('fields is empty: it must have one that a network reads')
+      raise ValueError(
+        'fields is empty: it must have at least one that a network reads'
+      )
     for name, array in fields.items():
       _check_arrays(name, array, example_id, label)
     self._arrays = collections.OrderedDict(fields)
@@ -241,9 +243,7 @@ def _check_arrays(
   field: str, image: np.ndarray, example_id: np.ndarray, label: np.ndarray | None
 ) -> None:
   if field in (_EXAMPLE_ID, _LABEL):
-    raise ValueError(
-      f"field is '{field}': it must be another name than {_EXAMPLE_ID} and {_LABEL}"
-    )
+    raise ValueError(f"field is '{field}': it must not be {_EXAMPLE_ID} or {_LABEL}")
   if field == IMAGE and (image.dtype != np.uint8 or image.ndim != 4):
     raise ValueError(
       f'image is {image.dtype} {list(image.shape)}: it must be uint8 [N, H, W, C]'

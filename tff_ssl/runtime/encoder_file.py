@@ -46,7 +46,7 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   if not path.is_file():
     raise ValueError(f'{path} is not a file')
   if not zipfile.is_zipfile(path):
-    raise ValueError(f'{path} is not a .keras archive: it is no zip file')
+    raise ValueError(f'{path} is not a .keras archive: it is not a zip file')
   network = _rebuild(path.with_suffix('.json'))
   try:
     with zipfile.ZipFile(path) as archive:
@@ -62,7 +62,7 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   model = network.to_keras({**network.init([0, 0]), **network.init_statistics()})
   if layers != json.loads(json.dumps(tf.keras.saving.serialize_keras_object(model))):
     raise ValueError(
-      f'{path} has other layers than the {network.name} that its card describes'
+      f'{path} has different layers from the {network.name} that its card describes'
     )
   _fill(model, weights, path)
   return model
@@ -75,8 +75,8 @@ def _check_sizes(archive: zipfile.ZipFile, network: network_lib.Network) -> None
     size, most = archive.getinfo(name).file_size, 8 * arrays + _MOST_BESIDE
     if size > most:
       raise ValueError(
-        f'{name} unpacks to {size} bytes; of the network of its card it has at most '
-        f'{most}'
+        f'{name} unpacks to {size} bytes; for the network of its card it must have '
+        f'at most {most}'
       )
 
 
@@ -88,8 +88,8 @@ def _rebuild(card: pathlib.Path) -> network_lib.Network:
     description = json.loads(card.read_text())[NETWORK]
   except (KeyError, TypeError, ValueError, RecursionError) as error:
     raise ValueError(
-      f"{card} has no '{NETWORK}', from which the network is rebuilt; the command of "
-      'a finished run writes it again'
+      f"{card} has no '{NETWORK}', from which the network is rebuilt; repeat the "
+      'command of the finished run to write it again'
     ) from error
   try:
     return registry.rebuild(description)

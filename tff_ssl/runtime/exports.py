@@ -67,15 +67,15 @@ def check(formats: Collection[str]) -> None:
     ValueError: One is unknown, there is none, or a needed package is not installed.
   """
   if not formats:
-    raise ValueError(f'There is no format; it must be some of {", ".join(FORMATS)}.')
+    raise ValueError(f'No format is given; allowed are {", ".join(FORMATS)}.')
   for name in formats:
     if name not in FORMATS:
       raise ValueError(f'The format is {name!r}; allowed are {", ".join(FORMATS)}.')
   missing = [name for name in _OF_ONNX if importlib.util.find_spec(name) is None]
   if ONNX in formats and missing:
     raise ValueError(
-      f'The format {ONNX} needs {" and ".join(missing)}, which the lock does not have: '
-      f'pip install {" ".join(_OF_ONNX)}'
+      f'The format {ONNX} needs {" and ".join(missing)}, which are not in the locked '
+      f'requirements: pip install {" ".join(_OF_ONNX)}'
     )
 
 
@@ -195,7 +195,7 @@ def largest_difference(found: Outputs, expected: Outputs) -> float:
   """
   shapes = [{k: v.shape for k, v in each.items()} for each in (found, expected)]
   if shapes[0] != shapes[1]:
-    raise ValueError(f'The outputs are {shapes[0]}; they must be {shapes[1]}.')
+    raise ValueError(f'The outputs have shapes {shapes[0]}; they must be {shapes[1]}.')
   shares = [
     np.max(np.abs(found[name] - value)) / max(1.0, np.max(np.abs(value)))
     for name, value in expected.items()

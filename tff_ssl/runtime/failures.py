@@ -76,7 +76,7 @@ def _no_memory(text: str) -> str:
   about = f' ({text})' if text else ''
   return _line(
     f'There is not enough memory{about}: fewer clients or examples at a time, or '
-    'smaller networks, take less'
+    'smaller networks, need less'
   )
 
 

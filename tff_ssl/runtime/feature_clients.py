@@ -37,8 +37,8 @@ def held(
       found[client_id] = of_client[is_kept[of_client]]
   if not found:
     raise ValueError(
-      f'None of the {len(partition)} clients holds one of the {len(kept)} labels; '
-      f'{what} needs one.'
+      f'None of the {len(partition)} clients holds any of the {len(kept)} labels; '
+      f'{what} needs at least one.'
     )
   return found
 

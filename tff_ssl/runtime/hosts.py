@@ -65,12 +65,12 @@ def check_addresses(
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
       raise ValueError(f'{name} has {address!r}; each must be host:port.')
     if addresses.count(address) > 1:
-      raise ValueError(f'{name} has {address!r} twice; each must be another host.')
+      raise ValueError(f'{name} has {address!r} twice; each host must be named once.')
     if not trusted and not _LOOPBACK.fullmatch(host):
       raise ValueError(
-        f'{name} has {address!r}, which is not of this machine; TFF has no encryption '
-        'and no authentication, so that it must be the end of a tunnel on localhost, '
-        'or --i_trust_this_network (trusts_network=True) must be given.'
+        f'{name} has {address!r}, which is not on this machine; TFF has no '
+        'encryption and no authentication, so it must be the end of a tunnel on '
+        'localhost, or --i_trust_this_network (trusts_network=True) must be given.'
       )
 
 
@@ -209,7 +209,7 @@ class Hosts:
     if not self._connected and silent > self._timeout:
       refused = ''.join(f' Not used: {text}.' for text in self._refused.values())
       raise NoHostLeftError(
-        f'No host is left: of {", ".join(self.addresses)} none has answered for '
+        f'No host is left: none of {", ".join(self.addresses)} has answered for '
         f'{silent:.0f} s.{refused}'
       )
 
@@ -221,7 +221,7 @@ class Hosts:
         host.connect(min(self._timeout, _LONGEST_PAUSE))
       except host_lib.LostError as error:
         if was_there:
-          logging.warning('Host %s; the others go on.', error)
+          logging.warning('Host %s; the others continue.', error)
         was_there = False
         self._closed.wait(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
@@ -259,7 +259,7 @@ class Hosts:
       refused = str(error)
     except Exception as error:
       # The first task detects a host that is lost or answers with garbage.
-      logging.info('Host %s does not tell its settings: %s', host.address, error)
+      logging.info('Host %s does not report its settings: %s', host.address, error)
     with self._changed:
       if refused is None:
         self._refused.pop(host.address, None)

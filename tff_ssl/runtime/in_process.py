@@ -50,7 +50,7 @@ def device_names(device: str | Sequence[str] | None) -> list[str]:
   if device == 'gpu' and gpus:
     return gpus
   if device == 'gpu':
-    raise ValueError('device is gpu; it must be cpu, for TensorFlow sees no GPU')
+    raise ValueError('device is gpu; it must be cpu, because TensorFlow sees no GPU')
   if isinstance(device, str) or not device:
     raise ValueError(
       f'device is {device!r}; it must be cpu, gpu or a list of names of devices'
@@ -112,9 +112,9 @@ class InProcess(tff.framework.SyncContext):
       os.environ.setdefault(name, value)
     if not sessions.OWN_THREADS:
       warnings.warn(
-        'TensorFlow has computed before tff_ssl.runtime was imported, so that each '
-        'operation takes the threads of all cores, and the last digits of results '
-        'depend on their number: import tff_ssl.runtime.context first.',
+        'TensorFlow was used before tff_ssl.runtime was imported, so each operation '
+        'uses the threads of all cores, and the last digits of results depend on the '
+        'number of cores: import tff_ssl.runtime.context first.',
         stacklevel=3,
       )
     self._owner = owner.Owner()

@@ -264,11 +264,11 @@ def graph_of(block: tff.framework.CompiledComputation) -> Graph:
       )
   except (AttributeError, TypeError, ValueError) as error:
     raise RuntimeError(
-      f'this TensorFlow Federated keeps graphs in another way than 0.87 ({error}): '
-      'computations need the runtime worker, for in_process cannot read them'
+      f'this TensorFlow Federated stores graphs differently from 0.87 ({error}): use '
+      'the runtime worker, because in_process cannot read them'
     ) from error
   raise ValueError(
-    f'the computation has a part of kind {kind}; in_process must have {TENSORFLOW} only'
+    f'the computation has a part of kind {kind}; in_process takes only {TENSORFLOW}'
   )
 
 

@@ -154,7 +154,7 @@ class Interpreter:
       return lambda _: value
     raise ValueError(
       f'the computation has {block.compact_representation()}, which the runtime '
-      f'in_process does not execute; it knows {", ".join(self._intrinsics)}'
+      f'in_process does not execute; it supports {", ".join(self._intrinsics)}'
     )
 
   def _local(self, block: tff.framework.CompiledComputation) -> '_Local':

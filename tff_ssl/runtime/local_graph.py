@@ -44,8 +44,8 @@ class LocalGraph:
     results = list(_flat(graph.results))
     if any(bound.is_dataset for bound in results):
       raise ValueError(
-        'the computation returns a data set; in_process must be given those that '
-        'return tensors'
+        'the computation returns a data set; in_process takes only those that return '
+        'tensors'
       )
     with tf.Graph().as_default() as imported:
       bounds = [] if graph.arguments is None else list(_flat(graph.arguments))

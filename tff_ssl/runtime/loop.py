@@ -184,8 +184,8 @@ def run(
         _save(algorithm, folder, *last)
       if isinstance(error, KeyboardInterrupt) and signals.number is not None:
         sys.stderr.write(
-          f'\nstopped after round {last[0]} of {rounds}, saved in {folder.path}: '
-          'the same command goes on from there\n'
+          f'\nstopped after round {last[0]} of {rounds}, saved in {folder.path}: the '
+          'same command resumes from there\n'
         )
         raise interruption.Interrupted(signals.number) from None
       raise
@@ -217,7 +217,9 @@ def _restore(
   saved = folder.checkpoints.rounds()
   round = saved[-1] if saved else 0
   if round > rounds:
-    raise ValueError(f'{folder.path} has {round} rounds: rounds={rounds} is fewer')
+    raise ValueError(
+      f'{folder.path} has {round} rounds: rounds={rounds} must not be fewer'
+    )
   if saved:
     state = folder.checkpoints.load(round, state)
   else:

@@ -90,7 +90,8 @@ def _check(objective: Any, params: Mapping[str, Any]) -> None:
   if isinstance(objective, base.Stateful | base.Scheduled):
     raise ValueError(
       f'The objective {type(objective).__name__} keeps a state on the client, or has '
-      'values that follow a schedule; a training file is of objectives without.'
+      'values that follow a schedule; a training file takes only objectives that do '
+      'neither.'
     )
   counts = collections.Counter(map(name_of, params))
   twice = [name for name, count in counts.items() if count > 1]

@@ -29,6 +29,6 @@ class Owner:
     """
     if not self.is_here:
       raise RuntimeError(
-        f'{what} was opened by process {self._pid}: its fork {os.getpid()} cannot use '
-        'it, and must open one of its own'
+        f'{what} was opened by process {self._pid}: its fork {os.getpid()} cannot '
+        'use it and must open its own'
       )

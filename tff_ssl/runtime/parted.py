@@ -54,8 +54,9 @@ def in_parts(process: Process, parts: int) -> 'PartedProcess':
   graph = getattr(process, 'graph', None)
   if graph is None:
     raise ValueError(
-      f'The process is a {type(process).__name__} that does not know what it was built '
-      'of; in parts it must be one of `federated.builder` or `federated.processes`.'
+      f'The process is a {type(process).__name__} that does not know what it was '
+      'built from; to run in parts it must come from `federated.builder` or '
+      '`federated.processes`.'
     )
   return PartedProcess(process, parts_lib.of_graph(graph), parts)
 
@@ -124,7 +125,7 @@ class PartedProcess:
       output = exchange.partial(state, *own, data[cut])
       if keeps and len(output.client_states) != len(own[0]):
         raise ValueError(
-          f'{len(output.client_states)} states came back of {len(own[0])} values'
+          f'{len(output.client_states)} states came back for {len(own[0])} clients'
         )
       return output
 

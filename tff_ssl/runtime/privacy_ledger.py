@@ -56,8 +56,9 @@ class Ledger:
     if differing:
       name = differing[0]
       raise ValueError(
-        f'{self.path} is on other terms: {name} is {stored.get(name)} there and '
-        f'{header.get(name)} here; a run keeps its terms, for they are what is counted.'
+        f'{self.path} has different terms: {name} is {stored.get(name)} there and '
+        f'{header.get(name)} here; a run must keep its terms, because the privacy '
+        'cost is computed from them.'
       )
 
   @property

@@ -119,14 +119,14 @@ class PrivateRounds:
     """
     if round and not (folder / privacy_ledger.NAME).exists():
       raise ValueError(
-        f'{folder} has {round} rounds and no {privacy_ledger.NAME}; what was released '
-        'is not known, and the run cannot go on.'
+        f'{folder} has {round} rounds but no {privacy_ledger.NAME}; it is not known '
+        'what was released, so the run cannot continue.'
       )
     self._ledger = privacy_ledger.Ledger(folder, self._terms.as_json())
     if self.releases < round:
       raise ValueError(
-        f'{self._ledger.path} has {self.releases} releases of {round} rounds; lines '
-        'are missing, and the run cannot go on.'
+        f'{self._ledger.path} has {self.releases} releases for {round} rounds; lines '
+        'are missing, so the run cannot continue.'
       )
     self._round = round
     if isinstance(self._algorithm, loop.KeepsFiles):
@@ -194,6 +194,7 @@ class PrivateRounds:
     found = int(metrics[phases.CLIENT_WORK]['clients'])
     if found != self._terms.cohort:
       raise ValueError(
-        f'Round {self._round} had {found} clients; its privacy is counted for cohorts '
-        f'of {self._terms.cohort}: what was released is not what the ledger says.'
+        f'Round {self._round} had {found} clients; its privacy cost is computed for '
+        f'cohorts of {self._terms.cohort}: what was released is not what the ledger '
+        'says.'
       )

@@ -69,7 +69,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     raise ValueError(f'{folder} is not a run: it has no {NAME}')
   config = files.read_json(path)
   if not isinstance(config.get('flags'), dict):
-    raise ValueError(f"{path} is not that of a run: it has no 'flags'")
+    raise ValueError(f"{path} does not belong to a run: it has no 'flags'")
   return config
 
 
@@ -148,8 +148,8 @@ def check_unused(folder: str | os.PathLike[str]) -> None:
   ]
   if others:
     raise ValueError(
-      f"{folder} holds '{min(others)}' but no {NAME}: "
-      'the run folder must be a run, empty or new'
+      f"{folder} holds '{min(others)}' but no {NAME}: the run folder must hold a "
+      'run, be empty or be new'
     )
 
 
@@ -181,8 +181,8 @@ def compare(
     if name.removeprefix('--') in may_grow and is_larger(is_, was):
       continue
     raise ValueError(
-      f'{folder} is a run with {name}={was}, not {name}={is_}: '
-      'resume it as it was or name another folder'
+      f'{folder} is a run with {name}={was}, not {name}={is_}: resume it with its '
+      'own value or name another folder'
     )
 
 

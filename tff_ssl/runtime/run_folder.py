@@ -195,7 +195,7 @@ class RunFolder:
       self.path
     ):
       raise ValueError(
-        f'the checkpoint of round {round} in {self.path} is of another run'
+        f'the checkpoint of round {round} in {self.path} belongs to another run'
       )
     self.metrics.keep_until(round)
     self.metrics.check_rounds(round)
@@ -204,14 +204,14 @@ class RunFolder:
     rows = self.metrics.rows()
     if about and table.digest(rows, round, columns) != about.get('rows'):
       raise ValueError(
-        f'{self.path / "metrics.csv"} has other numbers of rounds 1 to {round} than '
-        'were written'
+        f'{self.path / "metrics.csv"} has different numbers for rounds 1 to {round} '
+        'from those that were written'
       )
     clients, _ = self._clients_until(round, about.get('client_columns', ()))
     if clients is not None and about.get('clients') not in (None, clients):
       raise ValueError(
-        f'{self.path / table.CLIENTS} has other numbers of rounds 1 to {round} than '
-        'were written'
+        f'{self.path / table.CLIENTS} has different numbers for rounds 1 to {round} '
+        'from those that were written'
       )
     self.system.keep_until(round)
 

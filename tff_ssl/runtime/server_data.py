@@ -70,8 +70,8 @@ class Grouped:
     groups = groupwise.num_groups(len(client_ids))
     if groups != self._groups:
       raise ValueError(
-        f'groups is {self._groups}; it must be {groups}, into which the '
-        f'{len(client_ids)} clients of round {round} are dealt.'
+        f'groups is {self._groups}; it must be {groups}, the number of groups into '
+        f'which the {len(client_ids)} clients of round {round} are dealt.'
       )
     dealt = groupwise.deal(len(client_ids), self._seed, round)
     clients = self._clients(

@@ -45,7 +45,7 @@ def check(address: str, intra_op_threads: int = 1) -> None:
   for name, value, own in zip(_NAMES, found, expected, strict=True):
     if value != own:
       raise ValueError(
-        f'the TFF worker at {address} was started with {name} {value}, and must have '
-        f'{own}, for the last digits of all numbers depend on it: start it by '
+        f'the TFF worker at {address} was started with {name} {value}; it must have '
+        f'{own}, because the last digits of all numbers depend on it: start it with '
         '`python -m binaries.worker`'
       )

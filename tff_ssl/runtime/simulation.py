@@ -71,7 +71,7 @@ class Clients:
     if num_packs and aggregation is not None and aggregation.packs is None:
       logging.warning(
         'Clients are not packed: the aggregation acts on each of them. Rounds are '
-        'slower, and the same.'
+        'slower, but their results are the same.'
       )
       num_packs = 0
     self._data = data

@@ -122,7 +122,7 @@ class ClientStates:
     if round and not (self._path.is_file() and self._path.stat().st_size):
       raise ValueError(
         f'{self._path} is missing or empty: it must hold the states that the clients '
-        f'had after round {round}, from which this run goes on'
+        f'had after round {round}, from which this run resumes'
       )
     with self._errors():
       connection = sqlite3.connect(self._path, isolation_level=None)
@@ -169,7 +169,7 @@ class ClientStates:
       meta = _get(connection)
       last, rows = meta['round'], meta['rows']
       if round != last + 1:
-        raise ValueError(f'round is {round}: {self._path} takes {last + 1} next')
+        raise ValueError(f'round is {round}: {self._path} needs round {last + 1} next')
       for client_id, state in states.items():
         blob = self._layout.encode(state)
         checksum = _checksum(client_id, round, blob)
@@ -206,7 +206,7 @@ class ClientStates:
     kind = connection.execute('PRAGMA application_id').fetchone()[0]
     is_new = not connection.execute('PRAGMA page_count').fetchone()[0]
     if kind != _APPLICATION_ID and not is_new:
-      raise ValueError(f'{self._path} is another database, not one of client states')
+      raise ValueError(f'{self._path} is not a database of client states')
 
   def _create_if_new(self, connection: sqlite3.Connection, run: str) -> None:
     if connection.execute('SELECT count(*) FROM sqlite_master').fetchone()[0]:
@@ -235,7 +235,7 @@ class ClientStates:
     if not meta['oldest'] <= round <= meta['round']:
       raise ValueError(
         f'{self._path} holds the states after rounds {meta["oldest"]} to '
-        f'{meta["round"]}: the checkpoint that this run goes on from is of round '
+        f'{meta["round"]}: the checkpoint that this run resumes from is of round '
         f'{round}'
       )
     if meta['run'] != run:
@@ -247,8 +247,8 @@ class ClientStates:
     if by_round[:2] != (count, rounds) or [*by_round, keys] != meta['rows']:
       raise ValueError(
         f'{self._path} has {count} rows of client states, which are not the '
-        f'{(meta["rows"] or [0])[0]} rows that were written: a client without its row '
-        'would begin anew'
+        f'{(meta["rows"] or [0])[0]} rows that were written: a client without its '
+        'row would start afresh'
       )
 
   def _decode(self, client_id: str, row: tuple[int, int, bytes]) -> Any:
@@ -378,7 +378,7 @@ class StateLayout:
     """
     other = StateLayout(nest)
     if difference := self.difference(other.spec):
-      raise ValueError(f'the state is not like the blank one: {difference}')
+      raise ValueError(f'the state does not match the initial one: {difference}')
     return b''.join(leaf.tobytes() for leaf in other._like)
 
   def decode(self, data: bytes) -> Any:

@@ -77,11 +77,13 @@ class StatefulRounds:
     """
     ids = list(client_ids)
     if len(set(ids)) < len(ids):
-      raise ValueError('client_ids names a client twice: it has but one state')
+      raise ValueError(
+        'client_ids names a client twice: each client has only one state'
+      )
     if len(ids) * self._bytes_per_client > _MAX_COHORT_BYTES:
       raise ValueError(
         f'the states of {len(ids)} clients take {len(ids) * self._bytes_per_client} '
-        f'bytes: TFF can send {_MAX_COHORT_BYTES} a round; take fewer clients'
+        f'bytes: TFF can send {_MAX_COHORT_BYTES} per round; take fewer clients'
       )
     return self._clients.cohort_with_members(ids, self._bytes_per_client)
 
@@ -107,7 +109,9 @@ class StatefulRounds:
       for own in (packs.unstack(value) if self._is_packed else [value])
     }
     if after.keys() != {own.client for own in before.values()}:
-      raise RuntimeError('the process has returned states of other clients than given')
+      raise RuntimeError(
+        'the process has returned states of clients other than those it was given'
+      )
     changed = {}
     for name, own in before.items():
       new = after[own.client]

@@ -220,8 +220,8 @@ class Trackers:
     except Exception as error:
       self._open.pop(name, None)
       logging.warning(
-        'The tracker %s has failed (%s); the run goes on without it, and metrics.csv '
-        'has all of its numbers.',
+        'The tracker %s has failed (%s); the run continues without it, and '
+        'metrics.csv has all of its numbers.',
         name,
         str(error).strip().split('\n')[0] or type(error).__name__,
       )

@@ -29,7 +29,7 @@ def num_clients(argument: Any, type_spec: tff.Type | None) -> int:
   if len(counts) > 1:
     raise ValueError(
       f'the argument has values of {" and of ".join(map(str, sorted(counts)))} '
-      'clients; it must have as many of each'
+      'clients; all must be of the same number of clients'
     )
   return counts.pop() if counts else 0
 
@@ -85,7 +85,7 @@ def given(value: Any, type_spec: tff.Type, num_clients: int) -> Any:
     if type_spec.all_equal:
       return interpreter.OnClients([given(value, member, num_clients)] * num_clients)
     return interpreter.OnClients([given(each, member, num_clients) for each in value])
-  raise TypeError(f'an argument of type {type_spec} cannot be given')
+  raise TypeError(f'an argument of type {type_spec} is not supported')
 
 
 def returned(value: Any, type_spec: tff.Type) -> Any:
