@@ -9,8 +9,8 @@ from binaries.evidence import verdicts
 
 _TITLE = """# The claims of the papers
 
-Written by `make claims` (digits) and `make claims-cifar` from `docs/claims/*.csv`, the
-figures of the runs; the runs and what decides are in
+`make claims` (digits) and `make claims-cifar` write this page from the runs' figures,
+`docs/claims/*.csv`. The runs and the rules of the verdicts are defined in
 [`binaries/evidence`](../binaries/evidence/catalogue.py). No figure or verdict is typed
 by hand; causes are sentences of [`causes.py`](../binaries/evidence/causes.py).
 
