@@ -13,10 +13,11 @@ _YEAR = re.compile(r'\b(19|20)\d\d\b')
 # Modules with parts and contracts of objectives, but no objective.
 _NOT_OBJECTIVES = ('base', 'collapse', 'context', 'online', 'population', 'target')
 _INTRODUCTION = """\
-A method is an algorithm, which says what clients and server exchange, with an
-objective, which says what one client minimises. Each file opens with its paper, what a
-round does, and each deviation with its reason. [Programs](programs.md) says which
-program runs a method, and [Add a method](add_a_method.md) what a new one needs."""
+A method is an algorithm, which defines what clients and the server exchange, with an
+objective, which defines what a client minimises. The docstring of each file gives its
+paper, what a round does, and each deviation from the paper with its reason.
+[Programs](programs.md) says which program runs a method, and
+[Add a method](add_a_method.md) what a new one needs."""
 
 
 class Method(NamedTuple):
