@@ -49,7 +49,8 @@ def test_each_client_is_a_line(count):
   by_client = {f'client {k}': {1: float(k), 2: 2.0 * k} for k in range(count)}
   figure = clients.draw({'one': {'mu': by_client, 'divergence': by_client}})
   assert [plot.get_title(loc='left') for plot in figure.axes] == ['mu', 'divergence']
-  assert [plot.get_ylabel() for plot in figure.axes] == ['one', '']
+  named = [text.get_text() for text in figure.legends[0].get_texts()]
+  assert named == (['client 0', 'client 1'] if count == 2 else ['each client', 'mean'])
   lines = figure.axes[0].lines
   # Of many clients the mean is drawn too.
   assert len(lines) == (2 if count == 2 else 10)
@@ -58,3 +59,23 @@ def test_each_client_is_a_line(count):
     assert list(lines[k].get_ydata()) == [k, 2 * k]
   if count == 9:
     assert list(lines[-1].get_ydata()) == [4.0, 8.0]
+
+
+def test_a_client_has_one_colour_in_all_runs_and_a_run_its_name_above_its_row():
+  one = {'mu': {'b': {1: 0.5, 2: 0.6}, 'a': {1: 0.5, 2: 0.7}}}
+  two = {'mu': {'b': {1: 0.5, 2: 0.6}}}
+  figure = clients.draw({'x' * 80: one, 'tau=$1': two})
+  names = [text.get_text() for text in figure.legends[0].get_texts()]
+  assert names == ['a', 'b']
+  by_name = dict(zip(names, figure.legends[0].get_lines(), strict=True))
+  first, second = figure.axes
+  assert [line.get_color() for line in first.lines] == [
+    by_name['a'].get_color(),
+    by_name['b'].get_color(),
+  ]
+  assert [line.get_color() for line in second.lines] == [by_name['b'].get_color()]
+  # A dollar begins no formula, and the longest name is inside the figure.
+  texts = [row.texts[0] for row in figure.subfigs]
+  assert [text.get_text() for text in texts] == ['x' * 80, r'tau=\$1']
+  figure.draw_without_rendering()
+  assert all(text.get_window_extent().x1 < figure.bbox.x1 for text in texts)

@@ -9,6 +9,7 @@ import pathlib
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
+from matplotlib import lines as lines_lib
 from matplotlib import ticker
 
 from tff_ssl.reporting import columns as columns_lib
@@ -16,7 +17,7 @@ from tff_ssl.reporting import look
 from tff_ssl.runtime import table
 
 _KEYS = ('round', table.CLIENT)
-_WIDTH, _PANEL_HEIGHT = 10.0, 2.6
+_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 10.0, 2.8, 0.3
 # At most this many clients have a colour each; of more, only their mean stands out.
 _MOST_COLOURED = 7
 _COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
@@ -89,42 +90,66 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
     runs: From `read`, by the name of the run; each has at least one number.
 
   Returns:
-    The figure.
+    The figure. A client has the same colour in all panels, named in a legend above
+    them; with more clients than colours all are grey, with their mean in black.
   """
   columns = max(len(numbers) for numbers in runs.values())
-  figure = look.new(_WIDTH, _PANEL_HEIGHT * len(runs))
-  for row, (run, numbers) in enumerate(runs.items()):
-    for column, (name, by_client) in enumerate(numbers.items()):
-      plot = figure.add_subplot(len(runs), columns, row * columns + column + 1)
-      _draw_panel(plot, by_client)
+  names = sorted(
+    {
+      client
+      for numbers in runs.values()
+      for by_client in numbers.values()
+      for client in by_client
+    }
+  )
+  is_coloured = len(names) <= _MOST_COLOURED
+  colors = dict(zip(names, _COLORS, strict=False)) if is_coloured else {}
+  shown = colors or {'each client': look.FAINT, 'mean': look.INK}
+  figure = look.new(_WIDTH, _PANEL_HEIGHT * len(runs) + _LEGEND_HEIGHT)
+  figure.legend(
+    [lines_lib.Line2D([], [], color=color) for color in shown.values()],
+    [*map(look.plain, shown)],
+    loc='outside upper left',
+    ncols=len(shown),
+    frameon=False,
+    fontsize=9,
+    labelcolor=look.INK,
+  )
+  rows = figure.subfigures(len(runs), 1, squeeze=False)[:, 0]
+  for row, (run, numbers) in zip(rows, runs.items(), strict=True):
+    # A name may be longer than a panel is high: it is written along the row.
+    row.suptitle(look.plain(run), x=0.01, ha='left', fontsize=10, color=look.INK)
+    for column, (name, by_client) in enumerate(numbers.items(), start=1):
+      plot = row.add_subplot(1, columns, column)
+      _draw_panel(plot, by_client, colors)
       plot.set_title(columns_lib.title(name), loc='left', fontsize=10, color=look.INK)
-      if column == 0:
-        plot.set_ylabel(run, fontsize=9, color=look.INK)
   return figure
 
 
 def _draw_panel(
-  plot: axes_lib.Axes, by_client: Mapping[str, Mapping[int, float]]
+  plot: axes_lib.Axes,
+  by_client: Mapping[str, Mapping[int, float]],
+  colors: Mapping[str, str],
 ) -> None:
-  is_coloured = len(by_client) <= _MOST_COLOURED
-  for index, client in enumerate(sorted(by_client)):
-    values = by_client[client]
-    color = _COLORS[index] if is_coloured else look.FAINT
-    width = 1.4 if is_coloured else 0.4
+  """Draws a number over the rounds.
+
+  Args:
+    plot: The panel.
+    by_client: The number.
+    colors: By client; empty: all are grey, and their mean is drawn too.
+  """
+  for client, values in sorted(by_client.items()):
     rounds = sorted(values)
     plot.plot(
       rounds,
       [values[round] for round in rounds],
-      color=color,
-      lw=width,
+      color=colors.get(client, look.FAINT),
+      lw=1.4 if colors else 0.4,
       marker='.',
-      label=look.plain(client),
     )
-  if is_coloured:
-    plot.legend(frameon=False, fontsize=7, labelcolor=look.INK)
-  else:
+  if not colors:
     average = mean(by_client)
-    plot.plot(list(average), list(average.values()), color=look.INK, lw=2, label='mean')
+    plot.plot(list(average), list(average.values()), color=look.INK, lw=2)
   plot.set_xlabel('round', color=look.INK, fontsize=9)
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
   look.style_axes(plot)
