@@ -37,6 +37,7 @@ from typing import Any
 from absl import flags
 
 from binaries.flags import outputs
+from binaries.flags import parsing
 from binaries.flags import program
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import caveats as caveats_lib
@@ -207,7 +208,7 @@ def _folders() -> Iterable[pathlib.Path]:
   is named directly must be one.
   """
   if not outputs.RUNS.value:
-    raise ValueError("runs is not given; it must name run folders, as in 'runs/*'.")
+    raise ValueError(parsing.missing(outputs.RUNS.name, "run folders, as in 'runs/*'"))
   folders: list[pathlib.Path] = []
   for name in outputs.RUNS.value:
     path = pathlib.Path(name).expanduser()

@@ -46,7 +46,7 @@ def main() -> None:
     OSError: If the port is taken, or the worker ends by itself.
   """
   if _PORT.value is None:
-    raise ValueError('port is not given; it must be that of --worker_addresses.')
+    raise ValueError('--port is not given; it must be that of --worker_addresses.')
   if not trust.TRUSTED.value:
     raise ValueError(
       f"TFF's worker listens on port {_PORT.value} of all addresses of this machine "

@@ -93,7 +93,7 @@ def _glance(
   """Returns a table with the verdict of each claim in each budget."""
   budgets = list(dict.fromkeys(claim.budget for claim, _, _ in results))
   cells: dict[str, dict[str, str]] = {}
-  claims = {}
+  claims: dict[str, claim_lib.Claim] = {}
   for claim, _, found in results:
     claims.setdefault(claim.id, claim)
     verdict = f'[{found.text}](#{_anchor(claim)})'

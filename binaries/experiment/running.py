@@ -21,6 +21,7 @@ from binaries.flags import evaluation
 from binaries.flags import fitting
 from binaries.flags import hosts
 from binaries.flags import methods
+from binaries.flags import parsing
 from binaries.flags import privacy
 from binaries.flags import tracking
 from binaries.methods import algorithms
@@ -64,7 +65,9 @@ def check_flags(chosen: choice.Choice) -> None:
     OSError: If the folder cannot be made.
   """
   if not common.RUN_DIR.value:
-    raise ValueError('run_dir is not given; it must name a folder, new or of this run.')
+    raise ValueError(
+      parsing.missing(common.RUN_DIR.name, 'a folder, new or of this run')
+    )
   common.check_flags()
   precision.check(common.PRECISION.value)
   fitting.check()

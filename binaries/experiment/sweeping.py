@@ -142,7 +142,9 @@ def members(names: Sequence[str]) -> list[Member]:
     ValueError: If there are no names, one appears twice, or no program has it.
   """
   if not names:
-    raise ValueError('methods is not given; it must name methods, as in fedema,simclr.')
+    raise ValueError(
+      'There are no methods; there must be at least one, as in fedema,simclr.'
+    )
   found = [_member(name) for name in names]
   for k, one in enumerate(found):
     for other in found[:k]:

@@ -40,7 +40,7 @@ def missing(name: str, what: str) -> str:
     name: Name of the flag.
     what: What it names.
   """
-  return f'{name} is not given; it must name {what}.'
+  return f'--{name} is not given; it must name {what}.'
 
 
 def sentence(

@@ -99,7 +99,7 @@ def test_what_cannot_be_audited_is_refused(make, changed, message):
   folder = make(**changed)
   said = in_process.said(audit, [f'--run={folder}', '', f'--run={folder} --packs=3'])
   assert message in said[f'--run={folder}']
-  assert said[''].startswith('run is not given')
+  assert said[''].startswith('--run is not given')
   assert 'binaries.audit takes only run, canaries' in said[f'--run={folder} --packs=3']
 
 

@@ -138,8 +138,8 @@ def test_numbers_against_a_flag_are_drawn_if_asked_for(runs):
   [
     (['--runs={runs}/*', '--over=mu'], "over names 'mu'; .* has no such flag"),
     (['--runs={runs}/*', '--over=seed', '--metric=loss'], 'shown include no accuracy'),
-    ([], 'runs is not given; it must name run folders'),
-    (['--runs='], 'runs is not given'),
+    ([], '--runs is not given; it must name run folders'),
+    (['--runs='], '--runs is not given'),
     (['--runs={runs}/nothing*'], 'which matches no run with a round'),
     (['--runs={runs}/nothing'], 'nothing is not a run folder: there is no such'),
     (['--runs={runs}/other'], 'other is not a run folder: it has no config.json'),

@@ -101,9 +101,9 @@ def test_bad_flags_are_one_sentence(run, photos, tmp_path):
   empty.mkdir()
   start = f'--run={folder} --out={out}'
   expected = {
-    start: 'images is not given',
-    f'--images={path} --out={out}': 'run is not given',
-    f'--run={folder} --images={path}': 'out is not given',
+    start: '--images is not given',
+    f'--images={path} --out={out}': '--run is not given',
+    f'--run={folder} --images={path}': '--out is not given',
     f'{start} --images={path} --to=xlsx': "to has 'xlsx'; allowed are parquet, csv",
     f'{start} --images={path} --task=digits': '--task is given; binaries.embed takes',
     f'{start} --images={empty}': 'holds no images; their names must end in .jpg',

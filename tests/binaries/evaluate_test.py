@@ -277,7 +277,7 @@ def test_what_is_not_a_run_to_evaluate_is_named(run, break_it, message):
 
 
 def test_run_is_needed():
-  with pytest.raises(ValueError, match='run is not given'):
+  with pytest.raises(ValueError, match='--run is not given'):
     in_process.call(evaluate)
 
 

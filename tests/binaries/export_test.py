@@ -154,9 +154,9 @@ def test_bad_flags_are_one_sentence(run, tmp_path, monkeypatch):
   config['flags'].update(client_optimizer='adam', client_momentum=0.0)
   (adam / 'config.json').write_text(json.dumps(config))
   expected = {
-    f'--run={folder}': 'out is not given',
+    f'--run={folder}': '--out is not given',
     f'--run={folder} --out={folder}': 'it must be a folder, not that of a run',
-    out: 'run is not given',
+    out: '--run is not given',
     f'--run={folder} {out} --to=coreml': "to has 'coreml'; allowed are keras",
     f'--run={folder} {out} --to=keras,onnx': 'pip install tf2onnx onnxruntime',
     f'--run={folder} {out} --rounds=3': (

@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused_before_the_folder_is_made(
 
 @pytest.mark.parametrize('arguments', [[], ['--run_dir=']])
 def test_run_dir_is_needed(arguments):
-  with pytest.raises(ValueError, match='run_dir is not given'):
+  with pytest.raises(ValueError, match='--run_dir is not given'):
     in_process.call(dcco, *arguments)
 
 

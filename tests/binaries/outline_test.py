@@ -93,12 +93,15 @@ def test_what_is_malformed_is_said_as_the_flags_say_it(run, capsys, argument, sa
 @pytest.mark.parametrize(
   ('command', 'said'),
   [
-    ('export', 'run is not given; it must name the folder of a run.'),
-    ('export --run=runs/a --to=keras', 'out is not given; it must name a folder.'),
-    ('embed -run runs/a --out=b', 'images is not given; it must name a folder or .tar'),
-    ('evaluate --baselines', 'run is not given; it must name the folder of a run.'),
-    ('audit --', 'run is not given; it must name the folder of a run.'),
-    ('study', 'runs is not given; it must name run folders of FedAvg.'),
+    ('export', '--run is not given; it must name the folder of a run.'),
+    ('export --run=runs/a --to=keras', '--out is not given; it must name a folder.'),
+    (
+      'embed -run runs/a --out=b',
+      '--images is not given; it must name a folder or .tar',
+    ),
+    ('evaluate --baselines', '--run is not given; it must name the folder of a run.'),
+    ('audit --', '--run is not given; it must name the folder of a run.'),
+    ('study', '--runs is not given; it must name run folders of FedAvg.'),
     # What is malformed is said first.
     ('export --classifier=perhaps', '--classifier=perhaps: it must be true or false.'),
   ],

@@ -85,7 +85,7 @@ def test_private_runs_are_refused(run, tmp_path):
 
 def test_bad_input_is_named(run, tmp_path):
   for arguments, message in (
-    ([], 'runs is not given'),
+    ([], '--runs is not given'),
     ([f'--runs={tmp_path}'], 'config.json'),
     ([f'--runs={run}', f'--out={run}'], 'it must be a new folder or that of a study'),
     ([f'--runs={run}', '--study_rounds=0'], "study_rounds is '0'"),

@@ -163,7 +163,7 @@ def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
 @pytest.mark.parametrize(
   ('flags', 'said'),
   [
-    ([], 'methods is not given'),
+    ([], '--methods is not given'),
     ([_METHODS, '--seeds=0,0'], "seeds is '0,0'; it must be different"),
     ([_METHODS, '--seeds=a'], "seeds is 'a'"),
     ([_METHODS, '--tau=3'], '--tau is given, which none of the methods uses'),
@@ -363,5 +363,5 @@ def test_its_own_flags_are_checked_before_tensorflow_is_imported():
     check=False,
   )
   assert ended.returncode == 1
-  assert 'Error: methods is not given' in ended.stderr
+  assert 'Error: --methods is not given' in ended.stderr
   assert 'tensorflow' not in ended.stderr

@@ -10,7 +10,7 @@ def cases() -> list[making.Case]:
 
 def _numbers() -> list[making.Case]:
   return [
-    making.Case('dcco', '', ('run_dir is not given',)),
+    making.Case('dcco', '', ('--run_dir is not given',)),
     making.Case('dcco', '--cheese=1', ('cheese',)),
     making.Case('dcco', 'cheese', ("Unexpected argument 'cheese'",)),
     making.Case('dcco', f'{making.RUN} --rounds=0', ('rounds', '0')),
@@ -97,9 +97,9 @@ def _others() -> list[making.Case]:
       ('g.csv',),
       making.text('g.csv', '0,2\n1,x\n'),
     ),
-    making.Case('evaluate', '', ('run is not given',)),
+    making.Case('evaluate', '', ('--run is not given',)),
     making.Case('compare', '', ('runs',)),
     making.Case('partition', '--csv={d}/nowhere/a.csv', ('--csv', 'nowhere')),
-    making.Case('worker', '', ('port is not given',)),
+    making.Case('worker', '', ('--port is not given',)),
     making.Case('worker', '--port=7001', ('--i_trust_this_network',)),
   ]

@@ -28,7 +28,7 @@ _PRIVATE = {
 # What the message must name, by command line.
 _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
   'evaluate': {
-    '--run=': ('run is not given',),
+    '--run=': ('--run is not given',),
     '--run={d}/no': ('{d}/no',),
     '--run={d} --rounds=3': ('{d}',),
     '--cheese': ('--cheese',),
@@ -40,11 +40,11 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     '--runs={d} --curves=cheese': ('curves', 'cheese'),
     '--runs={d} --formats=docx': ('formats', 'docx'),
     '--runs={d} --over=cheese --out={d}/o': ('{d}',),
-    '--run={d}': ('runs is not given',),
+    '--run={d}': ('--runs is not given',),
     '--runz={d}': ('--runz', 'did you mean --run'),
   },
   'sweep': {
-    '': ('methods is not given',),
+    '': ('--methods is not given',),
     '--methods=cheese': ('cheese',),
     '--methods=fedema,fedema': ('fedema', 'the same method'),
     '--methods=nobody/fedema': ('nobody/fedema',),
@@ -59,24 +59,24 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     '--methods=dcco --curves=cheese --out={d}/o': ('cheese',),
   },
   'export': {
-    '': ('run is not given',),
+    '': ('--run is not given',),
     '--run={d}/no --out={d}/o': ('{d}/no',),
-    '--run={d}/no': ('out is not given',),
+    '--run={d}/no': ('--out is not given',),
     '--run={d}/no --out={d}/o --to=docx': ('to has', 'docx'),
     '--run={d}/no --out={d}/o --to=tflite_training --classifier': ('--classifier',),
     '--run={d}/no --out={d}/o --task=digits': ('--task',),
   },
   'embed': {
-    '': ('run is not given',),
-    '--run={d}/no': ('images is not given',),
-    '--run={d}/no --images={d}': ('out is not given',),
+    '': ('--run is not given',),
+    '--run={d}/no': ('--images is not given',),
+    '--run={d}/no --images={d}': ('--out is not given',),
     '--run={d}/no --images={d} --out={d}/o': ('{d}/no',),
     '--run={d}/no --images={d} --out={d}/o --to=docx': ('to has', 'docx'),
     '--run={d}/no --images={d} --out={d}/o --map_images=1': ('--map_images=1',),
     '--run={d}/no --images={d} --out={d}/o --seed=1': ('--seed',),
   },
   'study': {
-    '': ('runs is not given',),
+    '': ('--runs is not given',),
     '--runs={d}/no --out={d}/o': ('{d}/no',),
     '--runs={d}/no --out={d}/o --study_rounds=0': ('study_rounds', '0'),
     '--runs={d}/no --out={d}/o --study_rounds=first': ('study_rounds', 'first'),
@@ -95,7 +95,7 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     '--runs=a,b --out={d}/p.md': ('runs', 'a,b'),
   },
   'audit': {
-    '': ('run is not given',),
+    '': ('--run is not given',),
     '--run={d}/no': ('{d}/no',),
     '--run={d}/no --canaries=1': ('--canaries=1',),
     '--run={d}/no --canary_rounds=0': ('--canary_rounds=0',),
