@@ -91,6 +91,14 @@ _CIFAR = {
   '(CIFAR-100) they would hold 27.5.',
   'dcco-cohort': 'Two thirds of the lesions are of one class, and in 300 rounds no '
   'encoder is more than about three points above an untrained one.',
+  'fedema-byol': 'mu by the divergence of the paper feeds on itself: it is 1 for all '
+  'clients from about the eighth round on, and they never take the global model again '
+  '([stateful_clients.md](stateful_clients.md)); FedEMA comes near mu = 1 '
+  "(fedema-mu-1). By the divergence of the authors' code it does not "
+  "(fedema-training). FedU's threshold of 0.4 is never reached: it is Fed-BYOL.",
+  'fedema-mu-1': 'A client takes 1,560 steps in total, from the same initial networks '
+  'as the others: the average of stand-alone encoders, which never met, is hardly '
+  'worse than one that is averaged in each round.',
   'fedema-stop-gradient': _TRAINED_TARGET,
   'dec-ssl-epochs': 'At alpha = 0.02 the classifier of Dec-SL fails even with one '
   'epoch (18 %, where chance is 10), and has little to lose. Dec-SLRep loses more than '
