@@ -21,8 +21,8 @@ from binaries.flags import evaluation
 from binaries.flags import fitting
 from binaries.flags import hosts
 from binaries.flags import methods
-from binaries.flags import parsing
 from binaries.flags import privacy
+from binaries.flags import program
 from binaries.flags import tracking
 from binaries.methods import algorithms
 from binaries.methods import choice
@@ -64,10 +64,7 @@ def check_flags(chosen: choice.Choice) -> None:
     ValueError: If a flag is missing, out of range, or differs from the folder's run.
     OSError: If the folder cannot be made.
   """
-  if not common.RUN_DIR.value:
-    raise ValueError(
-      parsing.missing(common.RUN_DIR.name, 'a folder, new or of this run')
-    )
+  program.check_required({common.RUN_DIR.name: 'a folder, new or of this run'})
   common.check_flags()
   precision.check(common.PRECISION.value)
   fitting.check()
