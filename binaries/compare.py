@@ -37,7 +37,6 @@ from typing import Any
 from absl import flags
 
 from binaries.flags import outputs
-from binaries.flags import parsing
 from binaries.flags import program
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import caveats as caveats_lib
@@ -207,8 +206,7 @@ def _folders() -> Iterable[pathlib.Path]:
   A folder that matches a pattern is skipped if it is no run with a round; a folder that
   is named directly must be one.
   """
-  if not outputs.RUNS.value:
-    raise ValueError(parsing.missing(outputs.RUNS.name, "run folders, as in 'runs/*'"))
+  program.check_required({outputs.RUNS.name: "run folders, as in 'runs/*'"})
   folders: list[pathlib.Path] = []
   for name in outputs.RUNS.value:
     path = pathlib.Path(name).expanduser()

@@ -35,7 +35,6 @@ from absl import flags
 from binaries import compare
 from binaries.flags import jobs
 from binaries.flags import outputs
-from binaries.flags import parsing
 from binaries.flags import program
 from binaries.flags import varying
 
@@ -83,8 +82,7 @@ def _out() -> pathlib.Path:
 
 def _check() -> None:
   """Checks the sweep's own flags."""
-  if not _METHODS.value:
-    raise ValueError(parsing.missing(_METHODS.name, 'methods, as in fedema,simclr'))
+  program.check_required({_METHODS.name: 'methods, as in fedema,simclr'})
   jobs.seeds()
   if varying.read() and compare.OVER.value:
     raise ValueError('--over and --vary are both given; --vary decides what is drawn.')
