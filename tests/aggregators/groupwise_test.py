@@ -96,6 +96,15 @@ def test_who_does_not_contribute_might_as_well_be_absent(tff_context, absent):
   np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_weights_are_rounded_in_totals_and_coefficients_alike(tff_context):
+  """0.4 rounds to 0: such a client does not contribute."""
+  sizes = np.array([3.6, 1.2, 2.8, 0.4, 6.4])
+  got, result = _average(_process(2, 1.0), _VALUES, _weights(sizes, _GROUPS))
+  expected = _reference(_VALUES, np.round(sizes), _GROUPS, 1.0)
+  np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+  assert result['examples'] == 4 + 1 + 3 + 6
+
+
 def test_nobody_leaves_zeros(tff_context):
   result = _average(_process(2, 1.0), _VALUES, _weights(0 * _SIZES, _GROUPS))[1]
   assert result['examples'] == result['server_share'] == 0

@@ -111,8 +111,8 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
       groups: S, at least 1.
       server_weight: tau, at least 0.
       mean: The weighted mean that values go through.
-      totals: Sums int32 vectors over clients: the N_g and the m_g. Weights are
-        therefore whole numbers.
+      totals: Sums int32 vectors over clients: the N_g and the m_g. The weight of each
+        client is therefore rounded to a whole number.
     """
     check(groups, server_weight)
     self._groups = groups
@@ -143,10 +143,11 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
 
     @tff.tensorflow.computation(weight_type)
     def share_of_totals(weight):
-      contributes = tf.cast(weight['examples'] > 0, tf.int32)
+      examples = _whole(weight['examples'])
+      contributes = tf.cast(examples > 0, tf.int32)
       members = tf.one_hot(weight['group'], groups, dtype=tf.int32) * contributes
       return collections.OrderedDict(
-        group_examples=members * tf.cast(tf.round(weight['examples']), tf.int32),
+        group_examples=members * tf.cast(examples, tf.int32),
         group_clients=members * weight['clients'],
       )
 
@@ -165,7 +166,7 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
 
     @tff.tensorflow.computation(weight_type, scales_type)
     def coefficient(weight, scales):
-      return weight['examples'] * scales[weight['group']]
+      return _whole(weight['examples']) * scales[weight['group']]
 
     @tff.federated_computation
     def initialize():
@@ -201,3 +202,8 @@ class GroupwiseFactory(tff.aggregators.WeightedAggregationFactory):
       )
 
     return tff.templates.AggregationProcess(initialize, next_fn)
+
+
+def _whole(examples: tf.Tensor) -> tf.Tensor:
+  """Returns n_k as it is summed: both N_g and the coefficients must be of the same."""
+  return tf.round(examples)

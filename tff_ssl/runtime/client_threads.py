@@ -23,6 +23,7 @@ class ClientThreads:
       num_devices: At least 1.
       threads_per_device: Clients computed at the same time on one device; at least 1.
     """
+    self._threads_per_device = threads_per_device
     self._queues: list[queue.SimpleQueue[_Task | None]] = [
       queue.SimpleQueue() for _ in range(num_devices)
     ]
@@ -55,7 +56,7 @@ class ClientThreads:
   def stop(self) -> None:
     """Ends the threads once all queued work is done."""
     for tasks in self._queues:
-      for _ in self._threads:
+      for _ in range(self._threads_per_device):
         tasks.put(None)
 
 

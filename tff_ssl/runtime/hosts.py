@@ -146,7 +146,8 @@ class Hosts:
 
     Raises:
       NoHostLeftError: If no host has answered within the timeout.
-      RuntimeError: If a task was answered with an error three times.
+      RuntimeError: If a task was answered with an error three times, this is closed, or
+        it was opened by another process.
     """
     self._owner.check('the execution context')
     with self._one_batch, self._changed:
