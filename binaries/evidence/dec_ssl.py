@@ -28,6 +28,7 @@ _EPOCHS = 40
 _MANY = 20
 _EVEN, _UNEVEN = '5', '0.02'
 _ALL_LABELS = 'linear/100%/accuracy'
+_RANGE = claim_lib.Range(f'Dec-SLRep, alpha = {_EVEN}', 'random encoder')
 # Each title with its objective and its column.
 _TITLES = {
   'Dec-SSL': ('simclr', _ALL_LABELS),
@@ -54,7 +55,6 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
         f'alpha = {_EVEN}': (_EVEN, *one, 5, 1.0),
         f'alpha = {_UNEVEN}': (_UNEVEN, *one, 5, 1.0),
       },
-      claim_lib.Range(f'Dec-SLRep, alpha = {_EVEN}', 'random encoder'),
     ),
     _robust(
       budget,
@@ -117,9 +117,18 @@ def _figure(budget: str, title: str, setting: tuple) -> claim_lib.Figure:
   return claim_lib.Figure(_run(budget, objective, *setting), column)
 
 
-def _random(budget: str) -> claim_lib.Figure:
-  run = _run(budget, 'simclr', _EVEN, '--local_epochs=1', _EPOCHS, 5, 1.0)
-  return claim_lib.Figure(run, claim_lib.untrained(_ALL_LABELS))
+def _bounds(budget: str) -> dict[str, claim_lib.Figure]:
+  """Returns the upper and the lower bound: all labels, evenly dealt, and no training.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+  """
+  plain = (_EVEN, '--local_epochs=1', _EPOCHS, 5, 1.0)
+  untrained = claim_lib.untrained(_ALL_LABELS)
+  return {
+    _RANGE.upper: _figure(budget, 'Dec-SLRep', plain),
+    _RANGE.lower: claim_lib.Figure(_run(budget, 'simclr', *plain), untrained),
+  }
 
 
 def _robust(
@@ -128,7 +137,6 @@ def _robust(
   source: str,
   sentence: str,
   settings: dict[str, tuple],
-  bounds: claim_lib.Range | None = None,
 ) -> claim_lib.Claim:
   """Returns a claim on what the second of two settings costs.
 
@@ -138,7 +146,6 @@ def _robust(
     source: Table or figure.
     sentence: The claim.
     settings: The arguments of `_run` after the objective, by name.
-    bounds: As `Claim.range`.
   """
   easy, hard = settings
   figures = {
@@ -146,8 +153,6 @@ def _robust(
     for title in _TITLES
     for how, setting in settings.items()
   }
-  if bounds is not None:
-    figures['random encoder'] = _random(budget)
 
   def fall(title: str) -> tuple[str, str]:
     return f'{title}, {easy}', f'{title}, {hard}'
@@ -158,12 +163,12 @@ def _robust(
     source,
     sentence,
     budget,
-    figures,
+    {**figures, **_bounds(budget)},
     (
       claim_lib.wider(fall('Dec-SLRep'), fall('Dec-SSL')),
       claim_lib.wider(fall('Dec-SL'), fall('Dec-SLRep')),
     ),
-    bounds,
+    _RANGE,
   )
 
 
@@ -176,11 +181,15 @@ def _representation(budget: str) -> claim_lib.Claim:
     'With alpha = 0.02 the encoder of Dec-SL, probed (Dec-SLRep), is ahead of its own '
     'classifier, and that of Dec-SSL ahead of both.',
     budget,
-    {title: _figure(budget, title, setting) for title in _TITLES},
+    {
+      **{title: _figure(budget, title, setting) for title in _TITLES},
+      **_bounds(budget),
+    },
     (
       claim_lib.ahead('Dec-SLRep', 'Dec-SL'),
       claim_lib.ahead('Dec-SSL', 'Dec-SLRep'),
     ),
+    _RANGE,
   )
 
 
@@ -191,15 +200,30 @@ def _transfer(source: str, target: str) -> claim_lib.Claim:
     source: The task that they are trained on.
     target: The task that they are evaluated on.
   """
-  figures = {}
-  for title, objective in (('Dec-SSL', 'simclr'), ('Dec-SLRep', 'supervised')):
-    for alpha in (_EVEN, _UNEVEN):
-      run = _run('cifar', objective, alpha, '--local_epochs=1', _EPOCHS, 5, 1.0)
-      if source != 'cifar10':
-        name = f'{run.name}_{source}'
-        run = claim_lib.run(name, run.program, *run.flags, f'--task={source}')
-      column = f'transfer/{target}/{_ALL_LABELS}'
-      figures[f'{title}, alpha = {alpha}'] = claim_lib.Figure(run, column)
+
+  def run_of(objective: str, alpha: str, task: str) -> claim_lib.Run:
+    run = _run('cifar', objective, alpha, '--local_epochs=1', _EPOCHS, 5, 1.0)
+    if task == 'cifar10':
+      return run
+    return claim_lib.run(
+      f'{run.name}_{task}', run.program, *run.flags, f'--task={task}'
+    )
+
+  figures = {
+    f'{title}, alpha = {alpha}': claim_lib.Figure(
+      run_of(objective, alpha, source), f'transfer/{target}/{_ALL_LABELS}'
+    )
+    for title, objective in (('Dec-SSL', 'simclr'), ('Dec-SLRep', 'supervised'))
+    for alpha in (_EVEN, _UNEVEN)
+  }
+  # An encoder that learns from the target's own labels, and one that learns nothing.
+  bounds = claim_lib.Range(f'Dec-SLRep, trained on {target}', _RANGE.lower)
+  figures[bounds.upper] = claim_lib.Figure(
+    run_of('supervised', _EVEN, target), _ALL_LABELS
+  )
+  figures[bounds.lower] = claim_lib.Figure(
+    run_of('simclr', _EVEN, target), claim_lib.untrained(_ALL_LABELS)
+  )
   return claim_lib.Claim(
     f'dec-ssl-transfer-{target}',
     _PAPER,
@@ -215,4 +239,5 @@ def _transfer(source: str, target: str) -> claim_lib.Claim:
         (f'Dec-SSL, alpha = {_EVEN}', f'Dec-SSL, alpha = {_UNEVEN}'),
       ),
     ),
+    bounds,
   )

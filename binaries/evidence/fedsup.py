@@ -39,6 +39,7 @@ _METHODS = {
 # All but FedSup and its upper bound; of these those that Table 6.1 has on CIFAR-100.
 _OTHERS = tuple(title for title in _METHODS if title not in ('FedSup', 'all labels'))
 _OF_IMAGES = tuple(title for title in _OTHERS if title not in ('FedMatch', 'FedRGD'))
+_RANGE = claim_lib.Range('all labels', 'labels alone')
 _SMALL = {'digits': '--projector=64,64 --predictor_width=64', 'cifar': ''}
 
 
@@ -119,7 +120,7 @@ def _order(
     budget,
     _figures(budget, column, others),
     _first_of(others),
-    claim_lib.Range('all labels', 'labels alone'),
+    _RANGE,
   )
 
 
@@ -147,7 +148,6 @@ def _cifar_100(budget: str) -> tuple[claim_lib.Claim, ...]:
   def figures(column: str) -> dict[str, claim_lib.Figure]:
     return _figures(budget, column, _OF_IMAGES, 'cifar100', '--task=cifar100')
 
-  bounds = claim_lib.Range('all labels', 'labels alone')
   return (
     claim_lib.Claim(
       'fedsup-cifar100-finetuned',
@@ -158,7 +158,7 @@ def _cifar_100(budget: str) -> tuple[claim_lib.Claim, ...]:
       budget,
       figures(_FINETUNED),
       _first_of(_OF_IMAGES),
-      bounds,
+      _RANGE,
     ),
     claim_lib.Claim(
       'fedsup-cifar100-linear',
@@ -168,9 +168,21 @@ def _cifar_100(budget: str) -> tuple[claim_lib.Claim, ...]:
       budget,
       figures(_LINEAR),
       (claim_lib.ahead('BYOL', 'FedSup'),),
-      bounds,
+      _RANGE,
     ),
   )
+
+
+def _bounds(budget: str) -> dict[str, claim_lib.Figure]:
+  """Returns the upper and the lower bound of fine-tuned encoders.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+  """
+  return {
+    title: _figure(budget, _METHODS[title], _FINETUNED)
+    for title in (_RANGE.upper, _RANGE.lower)
+  }
 
 
 def _feature_maps(budget: str) -> claim_lib.Claim:
@@ -182,10 +194,10 @@ def _feature_maps(budget: str) -> claim_lib.Claim:
     'the labels alone, and one map is better than none.',
     budget,
     {
-      'labels alone': _figure(budget, 'labelled_only', _FINETUNED),
       'N = 0': _figure(budget, 'fedsup', _FINETUNED, 'stages_0', '--stages=0'),
       'N = 1': _figure(budget, 'fedsup', _FINETUNED, 'stages_1', '--stages=1'),
       'all maps': _figure(budget, 'fedsup', _FINETUNED),
+      **_bounds(budget),
     },
     (
       claim_lib.level('N = 0', 'labels alone', within=0.03),
@@ -193,6 +205,7 @@ def _feature_maps(budget: str) -> claim_lib.Claim:
       claim_lib.ahead('N = 1', 'N = 0', by=_SEEN),
       claim_lib.ahead('all maps', 'N = 0', by=_SEEN),
     ),
+    _RANGE,
   )
 
 
@@ -209,8 +222,10 @@ def _ablation(
     {
       'FedSup': _figure(budget, 'fedsup', _FINETUNED),
       title: _figure(budget, 'fedsup', _FINETUNED, name, flag),
+      **_bounds(budget),
     },
     (claim_lib.ahead('FedSup', title),),
+    _RANGE,
   )
 
 
@@ -225,8 +240,10 @@ def _heterogeneity(budget: str) -> claim_lib.Claim:
     {
       'IID': _figure(budget, 'fedsup', _FINETUNED),
       'alpha = 0.1': _figure(budget, 'fedsup', _FINETUNED, 'uneven', uneven),
+      **_bounds(budget),
     },
     (claim_lib.level('IID', 'alpha = 0.1', within=0.02),),
+    _RANGE,
   )
 
 
@@ -244,5 +261,5 @@ def _one_percent(budget: str) -> claim_lib.Claim:
     budget,
     figures,
     (claim_lib.ahead('SimCLR', 'FedSup'), claim_lib.ahead('BYOL', 'FedSup')),
-    claim_lib.Range('all labels', 'labels alone'),
+    _RANGE,
   )

@@ -12,18 +12,18 @@ _NETWORKS = {
 }
 _PLAN = {
   # Half as wide a network learns too little in 15 rounds; at a rate of 0.1 Per's own
-  # encoders suffer.
+  # encoders suffer. The weight decay is that of SimSiam on CIFAR-10: without it the
+  # centralized encoder learns less.
   'digits': '--participation=1 --local_epochs=5 --batch_size=32 --accumulate=1 '
   '--client_learning_rate=0.03 --client_momentum=0.9 --rounds=15',
   'cifar': '--participation=1 --local_epochs=5 --batch_size=32 --accumulate=1 '
-  '--client_learning_rate=0.05 --client_momentum=0.9 --client_schedule=cosine '
-  '--rounds=30 --examples_per_client_at_most=2000',
+  '--client_learning_rate=0.05 --client_momentum=0.9 --client_weight_decay=5e-4 '
+  '--client_schedule=cosine --rounds=15 --examples_per_client_at_most=2000',
 }
 # Of the personal encoders: an uneven deal that leaves each client some of most classes.
 _UNEVEN = '--partition=shares:alpha=0.3,clients=5'
 _ALL_LABELS = 'linear/100%/accuracy'
-_PERSONAL_LINEAR = 'personal/linear/10%/accuracy'
-_PERSONAL_KNN = 'personal/knn/10%/accuracy'
+_BASELINES = '--baselines --supervised_steps=1'
 _METHODS = {
   'global': 'global',
   'LA': 'la',
@@ -31,7 +31,10 @@ _METHODS = {
   'BiLevel': 'bilevel',
   'Per': 'per',
 }
-_LAMBDAS = (10, 0.1, 0.001)
+_LAMBDA = 0.1
+_LAMBDAS = (10, _LAMBDA, 0.001)
+_ALONE = 'stand-alone'
+_RANGE = claim_lib.Range('centralized SimSiam', 'random encoder')
 
 
 def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
@@ -42,8 +45,8 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
   """
   return (
     _table_1(budget),
-    _table_2(budget, 'ssfl-personal-linear', 'a linear probe', _PERSONAL_LINEAR),
-    _table_2(budget, 'ssfl-personal-knn', 'kNN', _PERSONAL_KNN),
+    _table_2(budget, 'ssfl-personal-linear', 'a linear probe', claim_lib.LINEAR),
+    _table_2(budget, 'ssfl-personal-knn', 'kNN', claim_lib.KNN),
     _maml(budget),
     _figure_4(budget),
     _figure_5(budget),
@@ -72,9 +75,33 @@ def _global(budget: str, objective: str, deal: str, *more: str) -> claim_lib.Run
   )
 
 
+def _bounds(budget: str, column: str) -> dict[str, claim_lib.Figure]:
+  """Returns the upper and the lower bound: SimSiam on all images, and no training.
+
+  They are tested on all test images; a client's own encoder on those that are dealt to
+  the client.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    column: Of an encoder that all clients share.
+  """
+  central = claim_lib.run(
+    'simsiam_centralized_as_ssfl',
+    'fedavg_ssl',
+    _NETWORKS[budget],
+    _PLAN[budget],
+    '--algorithm=centralized --objective=simsiam --partition=iid:clients=5',
+    '--label_fractions=0.1',
+    _BASELINES,
+  )
+  return {
+    _RANGE.upper: claim_lib.Figure(central, column),
+    _RANGE.lower: claim_lib.Figure(central, claim_lib.untrained(column)),
+  }
+
+
 def _table_1(budget: str) -> claim_lib.Claim:
-  baselines = '--baselines --supervised_steps=1'
-  even = _global(budget, 'simsiam', 'iid', baselines)
+  even = _global(budget, 'simsiam', 'iid', _BASELINES)
   figures = {
     'supervised, IID': claim_lib.Figure(
       _global(budget, 'supervised', 'iid'), 'classifier/accuracy'
@@ -115,7 +142,10 @@ def _method(budget: str, name: str, *more: str) -> claim_lib.Run:
     *more: Other flags.
   """
   method = name.split('_')[0]
-  weights = {'per': '--consensus_weight=0.1', 'bilevel': '--proximity_weight=0.1'}
+  weights = {
+    'per': f'--consensus_weight={_LAMBDA}',
+    'bilevel': '--proximity_weight=0.1',
+  }
   return claim_lib.run(
     f'ssfl_{name}',
     'ssfl',
@@ -127,6 +157,23 @@ def _method(budget: str, name: str, *more: str) -> claim_lib.Run:
   )
 
 
+def _per(budget: str, weight: float) -> claim_lib.Run:
+  """Returns the run of Per with a lambda; with 0 clients learn alone.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    weight: The lambda.
+  """
+  if weight == _LAMBDA:
+    return _method(budget, 'per')
+  return _method(budget, f'per_lambda_{weight}', f'--consensus_weight={weight}')
+
+
+def _personal(column: str) -> str:
+  """Returns the column of clients' own encoders for that of one encoder for all."""
+  return f'personal/{column}'
+
+
 def _table_2(budget: str, claim: str, title: str, column: str) -> claim_lib.Claim:
   return claim_lib.Claim(
     claim,
@@ -136,15 +183,20 @@ def _table_2(budget: str, claim: str, title: str, column: str) -> claim_lib.Clai
     'BiLevel, BiLevel of LA, LA of the global encoder.',
     budget,
     {
-      title: claim_lib.Figure(_method(budget, method), column)
-      for title, method in _METHODS.items()
-      if method != 'maml'
+      **{
+        title: claim_lib.Figure(_method(budget, method), _personal(column))
+        for title, method in _METHODS.items()
+        if method != 'maml'
+      },
+      _ALONE: claim_lib.Figure(_per(budget, 0), _personal(column)),
+      **_bounds(budget, column),
     },
     (
       claim_lib.ahead('Per', 'BiLevel'),
       claim_lib.ahead('BiLevel', 'LA'),
       claim_lib.ahead('LA', 'global'),
     ),
+    _RANGE,
   )
 
 
@@ -156,10 +208,16 @@ def _maml(budget: str) -> claim_lib.Claim:
     "MAML's personal encoders are between those of Per and of BiLevel.",
     budget,
     {
-      title: claim_lib.Figure(_method(budget, _METHODS[title]), _PERSONAL_LINEAR)
-      for title in ('Per', 'MAML', 'BiLevel')
+      **{
+        title: claim_lib.Figure(
+          _method(budget, _METHODS[title]), _personal(claim_lib.LINEAR)
+        )
+        for title in ('Per', 'MAML', 'BiLevel')
+      },
+      **_bounds(budget, claim_lib.LINEAR),
     },
     (claim_lib.ahead('Per', 'MAML'), claim_lib.ahead('MAML', 'BiLevel')),
+    _RANGE,
   )
 
 
@@ -185,12 +243,13 @@ def _figure_4(budget: str) -> claim_lib.Claim:
     'SimSiam needs large batches: 256 are better than 32, and 8 gradients of 32 '
     'accumulated do as well.',
     budget,
-    figures,
+    {**figures, **_bounds(budget, claim_lib.LINEAR)},
     (
       claim_lib.ahead('256', '32'),
       claim_lib.ahead('32 x 8', '32'),
       claim_lib.level('32 x 8', '256', within=0.03),
     ),
+    _RANGE,
   )
 
 
@@ -203,23 +262,24 @@ def _figure_5(budget: str) -> claim_lib.Claim:
     'than 0.1.',
     budget,
     {
-      f'alpha = {alpha}': claim_lib.Figure(_global(budget, 'simsiam', alpha))
-      for alpha in ('0.5', '0.1')
+      **{
+        f'alpha = {alpha}': claim_lib.Figure(_global(budget, 'simsiam', alpha))
+        for alpha in ('0.5', '0.1')
+      },
+      **_bounds(budget, claim_lib.LINEAR),
     },
     (claim_lib.ahead('alpha = 0.5', 'alpha = 0.1'),),
+    _RANGE,
   )
 
 
 def _lambda(budget: str) -> claim_lib.Claim:
+  personal = _personal(claim_lib.LINEAR)
   figures = {
-    f'lambda = {weight}': claim_lib.Figure(
-      _method(budget, 'per')
-      if weight == 0.1
-      else _method(budget, f'per_lambda_{weight}', f'--consensus_weight={weight}'),
-      _PERSONAL_LINEAR,
-    )
+    f'lambda = {weight}': claim_lib.Figure(_per(budget, weight), personal)
     for weight in _LAMBDAS
   }
+  figures[_ALONE] = claim_lib.Figure(_per(budget, 0), personal)
   return claim_lib.Claim(
     'ssfl-lambda',
     _PAPER,
@@ -227,9 +287,10 @@ def _lambda(budget: str) -> claim_lib.Claim:
     "Per's lambda must be tuned over {10, 1, 0.1, 0.01, 0.001}: 0.1 is better than "
     'either end.',
     budget,
-    figures,
+    {**figures, **_bounds(budget, claim_lib.LINEAR)},
     (
       claim_lib.ahead('lambda = 0.1', 'lambda = 10'),
       claim_lib.ahead('lambda = 0.1', 'lambda = 0.001'),
     ),
+    _RANGE,
   )

@@ -253,6 +253,13 @@ def test_each_paper_has_claims_in_each_budget(budget):
   assert papers == {'DCCO', 'SSFL', 'FedEMA', 'Dec-SSL', 'FedSup'}
 
 
+@pytest.mark.parametrize('budget', claim_lib.BUDGETS)
+def test_each_claim_has_bounds_that_are_eight_points_apart(budget):
+  for claim in catalogue.claims(budget):
+    assert claim.range is not None, claim.id
+    assert claim.range.least >= 0.08, claim.id
+
+
 def test_all_deals_of_table_1_of_dcco_are_there():
   # Table 1 of DCCO: 512 images a round on CIFAR-10, 256 on digits. Of CIFAR-10 both
   # deals of clients of four are there a second time, of longer runs.
