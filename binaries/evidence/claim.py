@@ -16,6 +16,8 @@ BUDGETS = tuple(SEEDS)
 # What a comparison is of, unless a claim says otherwise: a linear probe.
 LINEAR = 'linear/10%/accuracy'
 KNN = 'knn/10%/accuracy'
+# Flags of a run that `untrained` is read of; they cut short the supervised training.
+BASELINES = '--baselines --supervised_steps=1'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Figure:
 
 
 def untrained(column: str = LINEAR) -> str:
-  """Returns the column of the random encoder, which a run with --baselines has.
+  """Returns the column of the random encoder, which a run with `BASELINES` has.
 
   Args:
     column: Of the trained one.

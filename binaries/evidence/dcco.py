@@ -280,7 +280,7 @@ def _cohorts(budget: str) -> claim_lib.Claim:
       'dcco',
       _OF_COHORTS[budget],
       f'--algorithm=dcco --clients_per_round={clients}',
-      '--baselines --supervised_steps=1' if clients == sizes[-1] else '',
+      claim_lib.BASELINES if clients == sizes[-1] else '',
     )
     for clients in sizes
   }
@@ -317,13 +317,12 @@ def _collapse(budget: str) -> claim_lib.Claim:
         '--partition=iid:clients=5 --participation=1 --batch_size=128',
         '--client_learning_rate=0.1 --client_momentum=0.9 --label_fractions=0.1',
         '--predictor_width=64' if budget == 'digits' else '',
-        '--baselines --supervised_steps=1' if name == bounds.upper else '',
+        claim_lib.BASELINES if name == bounds.upper else '',
       )
       figures[name] = claim_lib.Figure(run, claim_lib.KNN)
-      if name == bounds.upper:
-        figures[bounds.lower] = claim_lib.Figure(
-          run, claim_lib.untrained(claim_lib.KNN)
-        )
+  figures[bounds.lower] = claim_lib.Figure(
+    figures[bounds.upper].run, claim_lib.untrained(claim_lib.KNN)
+  )
   return claim_lib.Claim(
     'dcco-group-norm',
     _PAPER,

@@ -27,6 +27,8 @@ _AT_MOST = {5: 1000, 20: 250}
 _EPOCHS = 40
 _MANY = 20
 _EVEN, _UNEVEN = '5', '0.02'
+# Arguments of `_run` after alpha: one epoch a round, five clients, all of them.
+_PLAIN = ('--local_epochs=1', _EPOCHS, 5, 1.0)
 _ALL_LABELS = 'linear/100%/accuracy'
 _RANGE = claim_lib.Range(f'Dec-SLRep, alpha = {_EVEN}', 'random encoder')
 # Each title with its objective and its column.
@@ -52,8 +54,8 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
       'Uneven classes (alpha = 0.02 against 5) cost Dec-SSL less than Dec-SLRep, and '
       'that less than Dec-SL.',
       {
-        f'alpha = {_EVEN}': (_EVEN, *one, 5, 1.0),
-        f'alpha = {_UNEVEN}': (_UNEVEN, *one, 5, 1.0),
+        f'alpha = {_EVEN}': (_EVEN, *_PLAIN),
+        f'alpha = {_UNEVEN}': (_UNEVEN, *_PLAIN),
       },
     ),
     _robust(
@@ -63,7 +65,7 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
       f'With alpha = 0.02, {_MANY} local epochs a round in place of one cost Dec-SSL '
       'less than Dec-SLRep, and that less than Dec-SL.',
       {
-        'E = 1': (_UNEVEN, *one, 5, 1.0),
+        'E = 1': (_UNEVEN, *_PLAIN),
         f'E = {_MANY}': (_UNEVEN, *many, 5, 1.0),
       },
     ),
@@ -108,7 +110,7 @@ def _run(
     f'--objective={objective} --partition={deal} --participation={participation:g}',
     f'{epochs} --rounds={rounds}',
     f'--examples_per_client_at_most={_AT_MOST[clients]}' if budget == 'cifar' else '',
-    '--baselines --supervised_steps=1' if is_first else '',
+    claim_lib.BASELINES if is_first else '',
   )
 
 
@@ -123,11 +125,10 @@ def _bounds(budget: str) -> dict[str, claim_lib.Figure]:
   Args:
     budget: One of `claim.BUDGETS`.
   """
-  plain = (_EVEN, '--local_epochs=1', _EPOCHS, 5, 1.0)
   untrained = claim_lib.untrained(_ALL_LABELS)
   return {
-    _RANGE.upper: _figure(budget, 'Dec-SLRep', plain),
-    _RANGE.lower: claim_lib.Figure(_run(budget, 'simclr', *plain), untrained),
+    _RANGE.upper: _figure(budget, 'Dec-SLRep', (_EVEN, *_PLAIN)),
+    _RANGE.lower: claim_lib.Figure(_run(budget, 'simclr', _EVEN, *_PLAIN), untrained),
   }
 
 
@@ -173,7 +174,7 @@ def _robust(
 
 
 def _representation(budget: str) -> claim_lib.Claim:
-  setting = (_UNEVEN, '--local_epochs=1', _EPOCHS, 5, 1.0)
+  setting = (_UNEVEN, *_PLAIN)
   return claim_lib.Claim(
     'dec-ssl-representation',
     _PAPER,
@@ -202,7 +203,7 @@ def _transfer(source: str, target: str) -> claim_lib.Claim:
   """
 
   def run_of(objective: str, alpha: str, task: str) -> claim_lib.Run:
-    run = _run('cifar', objective, alpha, '--local_epochs=1', _EPOCHS, 5, 1.0)
+    run = _run('cifar', objective, alpha, *_PLAIN)
     if task == 'cifar10':
       return run
     return claim_lib.run(

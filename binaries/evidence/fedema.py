@@ -212,7 +212,8 @@ def _bounds(budget: str, all_images: bool = False) -> dict[str, claim_lib.Figure
     '' if all_images else _FEWER[budget],
     _PLAN,
     f'--algorithm=centralized --objective=byol {_MOMENTUM}',
-    '--partition=iid:clients=5 --baselines --supervised_steps=1',
+    '--partition=iid:clients=5',
+    claim_lib.BASELINES,
   )
   return {
     _RANGE.upper: claim_lib.Figure(central),

@@ -25,7 +25,6 @@ _PLAN = {
 # Of the personal encoders: an uneven deal that leaves each client some of most classes.
 _UNEVEN = '--partition=shares:alpha=0.3,clients=5'
 _ALL_LABELS = 'linear/100%/accuracy'
-_BASELINES = '--baselines --supervised_steps=1'
 _METHODS = {
   'global': 'global',
   'LA': 'la',
@@ -33,6 +32,7 @@ _METHODS = {
   'BiLevel': 'bilevel',
   'Per': 'per',
 }
+# Of Per.
 _LAMBDA = 0.1
 _LAMBDAS = (10, _LAMBDA, 0.001)
 _ALONE = 'stand-alone'
@@ -94,7 +94,7 @@ def _bounds(budget: str, column: str) -> dict[str, claim_lib.Figure]:
     _PLAN[budget],
     '--algorithm=centralized --objective=simsiam --partition=iid:clients=5',
     '--label_fractions=0.1',
-    _BASELINES,
+    claim_lib.BASELINES,
   )
   return {
     _RANGE.upper: claim_lib.Figure(central, column),
@@ -103,7 +103,7 @@ def _bounds(budget: str, column: str) -> dict[str, claim_lib.Figure]:
 
 
 def _table_1(budget: str) -> claim_lib.Claim:
-  even = _global(budget, 'simsiam', 'iid', _BASELINES)
+  even = _global(budget, 'simsiam', 'iid', claim_lib.BASELINES)
   figures = {
     'supervised, IID': claim_lib.Figure(
       _global(budget, 'supervised', 'iid'), 'classifier/accuracy'
@@ -146,7 +146,7 @@ def _method(budget: str, name: str, *more: str) -> claim_lib.Run:
   method = name.split('_')[0]
   own = {
     'per': f'--consensus_weight={_LAMBDA}',
-    'bilevel': f'--proximity_weight={_LAMBDA}',
+    'bilevel': '--proximity_weight=0.1',
     'maml': '--client_learning_rate=0.1' if budget == 'digits' else '',
   }
   return claim_lib.run(
