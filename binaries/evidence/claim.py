@@ -181,7 +181,7 @@ class Claim:
     budget: One of `BUDGETS`.
     figures: What is measured, by the name that the table shows.
     comparisons: All of them must hold.
-    range: How far apart its bounds must be; None: the claim has no bounds.
+    range: How far apart its bounds must be.
     cause: Why the verdict is what it is, where that is known.
     percent: Whether the figures are shares, shown as per cent.
   """
@@ -193,7 +193,7 @@ class Claim:
   budget: str
   figures: Mapping[str, Figure]
   comparisons: tuple[Comparison, ...]
-  range: Range | None = None
+  range: Range
   cause: str = ''
   percent: bool = True
 
@@ -204,8 +204,7 @@ class Claim:
         f'{", ".join(BUDGETS)}.'
       )
     named = [name for comparison in self.comparisons for name in comparison.terms]
-    if self.range is not None:
-      named += [self.range.upper, self.range.lower]
+    named += [self.range.upper, self.range.lower]
     for name in named:
       if name not in self.figures:
         raise ValueError(

@@ -213,15 +213,16 @@ def _details(
     f'    {command(claim)}\n',
     _table(('figure', 'column', 'mean ± deviation', _METHOD), figures),
     _table(('difference', 'needed', 'mean ± error', 'holds'), comparisons),
+    f'{_bounds(claim)}\n',
   ]
-  if claim.range is not None:
-    parts.append(
-      f'Range: {claim.range.upper} at least {_number(claim, claim.range.least)} above '
-      f'{claim.range.lower}.\n'
-    )
   if claim.cause:
     parts.append(f'Cause: {claim.cause}\n')
   return '\n'.join(parts)
+
+
+def _bounds(claim: claim_lib.Claim) -> str:
+  least = _number(claim, claim.range.least)
+  return f'Range: {claim.range.upper} at least {least} above {claim.range.lower}.'
 
 
 def _anchor(claim: claim_lib.Claim) -> str:

@@ -88,7 +88,7 @@ def _decide(
   differences: tuple[Difference, ...],
 ) -> str:
   """Returns the verdict by the seeds that there are, however few."""
-  if claim.range is not None and not _has_range(claim.range, values, seeds):
+  if not _has_range(claim.range, values, seeds):
     return NO_RANGE
   if any(difference.reversed for difference in differences):
     return REFUTED

@@ -11,7 +11,7 @@ _SEEDS = flags.DEFINE_list(
   'seeds',
   None,
   'For sweep: the seeds, as in 0,1,2; by default only 0. For claims: how many, from 0; '
-  'a verdict needs as many as the budget has.',
+  'at most, and by default, as many as a verdict of the budget needs.',
 )
 
 
@@ -35,18 +35,18 @@ def seeds() -> tuple[int, ...]:
   return tuple(found)
 
 
-def num_seeds(default: int) -> int:
+def num_seeds(most: int) -> int:
   """Returns the number of seeds, for programs where the flag is that number.
 
   Args:
-    default: The number if the flag is not given.
+    most: The largest number, and the one if the flag is not given.
 
   Raises:
-    ValueError: If it is not a number from 1.
+    ValueError: If it is not a number from 1 to `most`.
   """
   if _SEEDS.value is None:
-    return default
+    return most
   text = ','.join(_SEEDS.value)
-  if not text.isdecimal() or int(text) < 1:
-    raise ValueError(f'seeds is {text!r}; it must be a whole number from 1.')
+  if not text.isdecimal() or not 1 <= int(text) <= most:
+    raise ValueError(f'seeds is {text!r}; it must be a whole number from 1 to {most}.')
   return int(text)

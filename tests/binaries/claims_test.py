@@ -68,7 +68,8 @@ def _claim(one='--accuracy=0.75', column=claim_lib.LINEAR):
     'again': claim_lib.Figure(claim_lib.run('two', 'fake', '--accuracy=0.5')),
   }
   ahead = claim_lib.ahead('one', 'two')
-  return claim_lib.Claim('c', 'P', 'T', 'S.', 'cifar', figures, (ahead,))
+  bounds = claim_lib.Range('one', 'two')
+  return claim_lib.Claim('c', 'P', 'T', 'S.', 'cifar', figures, (ahead,), bounds)
 
 
 class _Fake:
@@ -287,7 +288,8 @@ folder = pathlib.Path(sys.argv[1])
 runs = [claim.run(name, 'fake', f'--a={name}') for name in 'bc']
 figures = {run.name: claim.Figure(run) for run in runs}
 ahead = claim.ahead('b', 'c')
-c = claim.Claim('c', 'P', 'T', 'S.', 'cifar', figures, (ahead,))
+bounds = claim.Range('b', 'c')
+c = claim.Claim('c', 'P', 'T', 'S.', 'cifar', figures, (ahead,), bounds)
 held = store.Store(folder / 'cifar.csv', [c])
 class Runner(runner.Runner):
   def command(self, job):
@@ -358,7 +360,8 @@ def test_the_program_lists_claims(tmp_path):
     ('--runs=a,b', "runs is 'a,b'; it must be one folder"),
     ('--data=cifar10', "data has 'cifar10'; it must be a task and a path"),
     ('--data=cifar10=/', "data names 'cifar10'; with --budget=digits it may name none"),
-    ('--seeds=none', "seeds is 'none'; it must be a whole number"),
+    ('--seeds=none', "seeds is 'none'; it must be a whole number from 1 to 5."),
+    ('--seeds=6', "seeds is '6'; it must be a whole number from 1 to 5."),
   ],
 )
 def test_flags_that_do_not_fit_are_refused(tmp_path, flag, said):
