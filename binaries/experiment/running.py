@@ -171,6 +171,8 @@ def prepare(chosen: choice.Choice) -> Prepared:
   telling.warn_of_small_batches(
     chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
   )
+  if algorithm.federated:
+    telling.warn_of_single_steps(chosen, objective, sizes)
   counted = (len(partition),) if algorithm.numbered else ()
   given = {} if aggregation is None else {'aggregation': aggregation}
   process = algorithm.build(objective, spec, *counted, **given)

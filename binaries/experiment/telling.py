@@ -98,6 +98,33 @@ def warn_of_small_batches(
     )
 
 
+def warn_of_single_steps(
+  chosen: choice.Choice, objective: Any, sizes: Sequence[int]
+) -> None:
+  """Warns on stderr if --accumulate makes a single step of a client's epoch.
+
+  Args:
+    chosen: The method; if its clients have no local batches, there is no warning.
+    objective: What clients minimise.
+    sizes: Number of examples of each client.
+  """
+  if training.BATCH_SIZE.name not in chosen.method.flags():
+    return
+  plan = training.plan()
+  mixes = population.mixes_examples(objective)
+  batches = [len(plan.batch_sizes(size, mixes)) for size in sizes]
+  single = [number for number in batches if 1 < number <= plan.accumulate]
+  if single:
+    print(
+      f'Warning: on {len(single)} of {len(sizes)} clients an epoch is a single step: '
+      f'they have at most {plan.accumulate} batches, which '
+      f'--accumulate={plan.accumulate} averages into one. A smaller --accumulate takes '
+      'more steps.',
+      file=sys.stderr,
+      flush=True,
+    )
+
+
 def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
   """Warns on stderr if the clients had nothing to learn from in the entire run.
 
