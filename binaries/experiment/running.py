@@ -168,11 +168,9 @@ def prepare(chosen: choice.Choice) -> Prepared:
   share_bound, of_statistics = _sent_of_encodings(algorithm, objective)
   aggregation = privacy.build(sizes, share_bound)
   clip_norms = privacy.clip_norms(sizes, share_bound)
-  telling.warn_of_small_batches(
+  telling.warn_of_batches(
     chosen, objective, sizes if algorithm.federated else [_batch_of_all(sizes)]
   )
-  if algorithm.federated:
-    telling.warn_of_single_steps(chosen, objective, sizes)
   counted = (len(partition),) if algorithm.numbered else ()
   given = {} if aggregation is None else {'aggregation': aggregation}
   process = algorithm.build(objective, spec, *counted, **given)

@@ -90,8 +90,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   )
   objective = chosen.objective.of_task(encoder, task)
   if algorithm.has_clients:
-    telling.warn_of_small_batches(chosen, objective, sizes)
-    telling.warn_of_single_steps(chosen, objective, sizes)
+    telling.warn_of_batches(chosen, objective, sizes)
   process = running.in_parts(algorithm.build(objective, problem))
   evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)

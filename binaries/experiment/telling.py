@@ -69,39 +69,13 @@ def tell_of_whole_cohorts(clients: int) -> None:
     )
 
 
-def warn_of_small_batches(
+def warn_of_batches(
   chosen: choice.Choice, objective: Any, sizes: Sequence[int]
 ) -> None:
-  """Warns on stderr if batch norm would normalise batches of few examples.
+  """Warns on stderr if clients have batches that are too small, or too few of them.
 
-  Args:
-    chosen: The method; if its clients have no local batches, there is no warning.
-    objective: What clients minimise.
-    sizes: Number of examples of each client.
-  """
-  if training.BATCH_SIZE.name not in chosen.method.flags():
-    return
-  if not population.mixes_examples(objective):
-    return
-  plan = training.plan()
-  least = [min(plan.batch_sizes(size, True)) for size in sizes if size]
-  small = [size for size in least if size < _FEW]
-  if small:
-    print(
-      f'Warning: batch norm normalises batches of fewer than {_FEW} examples on '
-      f'{len(small)} of {len(sizes)} clients (the smallest: {min(small)}), whose steps '
-      'may be many times too large: use larger clients or a larger --batch_size, '
-      '--drop_last_batch=always if these batches are the last of an epoch, or '
-      '--encoder_norm=group.',
-      file=sys.stderr,
-      flush=True,
-    )
-
-
-def warn_of_single_steps(
-  chosen: choice.Choice, objective: Any, sizes: Sequence[int]
-) -> None:
-  """Warns on stderr if --accumulate makes a single step of a client's epoch.
+  Too small are those of few examples that batch norm would normalise; too few are those
+  of an epoch that --accumulate makes a single step of.
 
   Args:
     chosen: The method; if its clients have no local batches, there is no warning.
@@ -112,16 +86,22 @@ def warn_of_single_steps(
     return
   plan = training.plan()
   mixes = population.mixes_examples(objective)
-  batches = [len(plan.batch_sizes(size, mixes)) for size in sizes]
-  single = [number for number in batches if 1 < number <= plan.accumulate]
+  batches = [plan.batch_sizes(size, mixes) for size in sizes]
+  small = [min(own) for own in batches if own and min(own) < _FEW]
+  if mixes and small:
+    _warn(
+      f'batch norm normalises batches of fewer than {_FEW} examples on {len(small)} of '
+      f'{len(sizes)} clients (the smallest: {min(small)}), whose steps may be many '
+      'times too large: use larger clients or a larger --batch_size, '
+      '--drop_last_batch=always if these batches are the last of an epoch, or '
+      '--encoder_norm=group.'
+    )
+  single = [own for own in batches if 1 < len(own) <= plan.accumulate]
   if single:
-    print(
-      f'Warning: on {len(single)} of {len(sizes)} clients an epoch is a single step: '
-      f'they have at most {plan.accumulate} batches, which '
-      f'--accumulate={plan.accumulate} averages into one. A smaller --accumulate takes '
-      'more steps.',
-      file=sys.stderr,
-      flush=True,
+    _warn(
+      f'on {len(single)} of {len(sizes)} clients an epoch is a single step: they have '
+      f'at most {plan.accumulate} batches, which --accumulate={plan.accumulate} '
+      'averages into one. A smaller --accumulate takes more steps.'
     )
 
 
@@ -138,12 +118,10 @@ def warn_of_no_pseudo_label(rows: Sequence[Mapping[str, str]]) -> None:
     if name.rpartition('/')[2] == fixmatch.PSEUDO_LABELLED and row[name]
   ]
   if shares and not any(shares):
-    print(
-      f'Warning: no image of a client had a pseudo-label in any of {len(shares)} '
-      f'rounds, so the clients have learnt nothing: no probability reached '
-      f'--threshold={methods.THRESHOLD.value:g}.',
-      file=sys.stderr,
-      flush=True,
+    _warn(
+      f'no image of a client had a pseudo-label in any of {len(shares)} rounds, so the '
+      'clients have learnt nothing: no probability reached '
+      f'--threshold={methods.THRESHOLD.value:g}.'
     )
 
 
@@ -159,10 +137,12 @@ def warn_of_clipped_values(rows: Sequence[Mapping[str, str]]) -> None:
     if any(name.endswith(_CLIPPED) and float(value) > 0 for name, value in row.items())
   ]
   if clipped:
-    print(
-      f'Warning: in {len(clipped)} of {len(rows)} rounds, first in round {clipped[0]}, '
-      'values of clients were clipped by the bounds of secure sums: metrics.csv '
-      f'counts the clients (*{_CLIPPED}). Raise --{privacy.SECURE_BOUND.name}.',
-      file=sys.stderr,
-      flush=True,
+    _warn(
+      f'in {len(clipped)} of {len(rows)} rounds, first in round {clipped[0]}, values '
+      'of clients were clipped by the bounds of secure sums: metrics.csv counts the '
+      f'clients (*{_CLIPPED}). Raise --{privacy.SECURE_BOUND.name}.'
     )
+
+
+def _warn(text: str) -> None:
+  print(f'Warning: {text}', file=sys.stderr, flush=True)

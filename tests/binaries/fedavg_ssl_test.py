@@ -216,37 +216,22 @@ def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
     ('--encoder_norm=batch --batch_size=20 --drop_last_batch=always', 'on 1 of 4'),
     ('--encoder_norm=batch', 'on 1 of 4 clients (the smallest: 2)'),
     ('--encoder_norm=group --batch_size=20', ''),
+    # 1, 2, 4 and 5 batches of 16. Batch norm leaves out the last two of 66.
+    ('--encoder_norm=group --batch_size=16', ''),
+    (
+      '--encoder_norm=group --batch_size=16 --accumulate=4',
+      'on 2 of 4 clients an epoch is a single step',
+    ),
+    ('--encoder_norm=batch --batch_size=16 --accumulate=4', 'on 3 of 4 clients an'),
+    ('--encoder_norm=group --batch_size=16 --accumulate=5', 'on 3 of 4 clients an'),
   ],
 )
-def test_small_batches_under_batch_norm_are_told(capsys, flags, said):
+def test_batches_that_are_too_small_or_too_few_are_told(capsys, flags, said):
   with in_process.parsed('--run_dir=unused', *flags.split()):
     chosen = choice.read('fedavg_ssl')
     encoder = common.build_encoder_of_shape((8, 8, 1))
     objective = chosen.objective.build(encoder, 10)
-    telling.warn_of_small_batches(chosen, objective, [2, 26, 64, 66])
-  told = capsys.readouterr().err
-  assert bool(told) == bool(said)
-  assert said in told
-
-
-@pytest.mark.parametrize(
-  ('flags', 'said'),
-  [
-    # 2, 26, 64 and 66 examples are 1, 2, 4 and 5 batches of 16 (1, 2, 4 and 4 under
-    # batch norm, which leaves out the last two).
-    ('--accumulate=4', 'on 2 of 4 clients'),
-    ('--accumulate=4 --encoder_norm=batch', 'on 3 of 4 clients'),
-    ('--accumulate=5', 'on 3 of 4 clients'),
-    ('--accumulate=1', ''),
-  ],
-)
-def test_an_epoch_that_accumulating_makes_one_step_is_told(capsys, flags, said):
-  given = ('--run_dir=unused', '--encoder_norm=group', '--batch_size=16')
-  with in_process.parsed(*given, *flags.split()):
-    chosen = choice.read('fedavg_ssl')
-    encoder = common.build_encoder_of_shape((8, 8, 1))
-    objective = chosen.objective.build(encoder, 10)
-    telling.warn_of_single_steps(chosen, objective, [2, 26, 64, 66])
+    telling.warn_of_batches(chosen, objective, [2, 26, 64, 66])
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
