@@ -52,6 +52,10 @@ _HOW_MUCH_MATTERS_LITTLE = (
   '(fedema-mu-1). How much of it a client takes hardly matters here. mu is 0.7 in the '
   'second round, 0.3 to 0.7 in the fifth and 0.1 in the last.'
 )
+_PER_BY_KNN_ALONE = (
+  'LA and BiLevel are level with the global encoder. Per is ahead by kNN '
+  '(ssfl-personal-knn), but not by a linear probe.'
+)
 
 _DIGITS = {
   'dcco-fedavg-cco': 'On digits, the correlations of four images of different classes '
@@ -67,8 +71,7 @@ _DIGITS = {
   'trend shows.',
   'ssfl-supervised': 'With all labels for its probe SimSiam comes within two points of '
   'supervised training, whose seeds differ by more than that with alpha = 0.1.',
-  'ssfl-personal-linear': 'LA and BiLevel are level with the global encoder. Per is '
-  'ahead by kNN (ssfl-personal-knn), but not by a linear probe.',
+  'ssfl-personal-linear': _PER_BY_KNN_ALONE,
   'ssfl-personal-knn': 'Per is ahead of BiLevel, as in the paper. BiLevel and LA are '
   "level. LA's one step on a client's own images costs kNN two points.",
   'ssfl-lambda': 'lambda = 0.1 is the best of the three, as in the paper, but ahead of '
@@ -120,6 +123,11 @@ _CIFAR = {
   '(CIFAR-100) they would hold 27.5.',
   'dcco-cohort': 'Two thirds of the lesions are of one class, and in 300 rounds no '
   'encoder is more than about three points above an untrained one.',
+  'ssfl-personal-linear': f'{_PER_BY_KNN_ALONE} Stand-alone encoders are level with '
+  'the global one too, and two points below centralized SimSiam: federation has little '
+  'to add here.',
+  'ssfl-personal-knn': 'Per is ahead of BiLevel, as in the paper. BiLevel, LA and the '
+  'global encoder are level.',
   'fedema-byol': 'mu by the divergence of the paper feeds on itself: for 14 of the 15 '
   'clients of the three seeds it reaches 1 between the fifth and the tenth round, and '
   'they never take the global model again '
