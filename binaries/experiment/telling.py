@@ -86,8 +86,10 @@ def warn_of_batches(
     return
   plan = training.plan()
   mixes = population.mixes_examples(objective)
-  batches = [plan.batch_sizes(size, mixes) for size in sizes]
-  small = [min(own) for own in batches if own and min(own) < _FEW]
+  # Many clients have the same size.
+  of_size = {size: plan.batch_sizes(size, mixes) for size in set(sizes) if size}
+  batches = [of_size[size] for size in sizes if size]
+  small = [min(own) for own in batches if min(own) < _FEW]
   if mixes and small:
     _warn(
       f'batch norm normalises batches of fewer than {_FEW} examples on {len(small)} of '
