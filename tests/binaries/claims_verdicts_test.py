@@ -4,6 +4,7 @@ Differences of 2, 4 and 6 points over three seeds: mean 4, deviation 2, standard
 2 / sqrt(3) = 1.1547.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -129,12 +130,14 @@ def test_three_seeds_of_five_say_something_so_far(points, expected):
 
 
 def test_what_is_not_finite_decides_nothing():
-  found = verdicts.compare(_AHEAD, np.array([0.02, float('nan'), 0.06]))
-  assert not found.holds
-  assert not found.reversed
-  values = _above(2, 4, 6)
+  values = {**_above(2, 4, 6), 'upper': dict.fromkeys(range(3), 1.0)}
   values['one'][1] = float('nan')
-  assert verdicts.judge(_claim(_AHEAD), values).text == verdicts.NO_RANGE
+  claim = dataclasses.replace(
+    _claim(_AHEAD),
+    figures={**_claim(_AHEAD).figures, 'upper': claim_lib.Figure(_A, claim_lib.KNN)},
+    range=claim_lib.Range('upper', 'two'),
+  )
+  assert verdicts.judge(claim, values).text == verdicts.NOT_SEEN
   bounds = claim_lib.Range('one', 'two')
   assert verdicts.judge(_claim(_AHEAD, bounds=bounds), values).text == verdicts.NO_RANGE
 
