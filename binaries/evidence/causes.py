@@ -46,7 +46,6 @@ _MIXING_MATTERS_LITTLE = (
   'global model (mu = 1, in fedema-mu-1) are 1.3 points behind those that always do '
   '(Fed-BYOL), and mu = 0.5 is level with these.'
 )
-
 _HOW_MUCH_MATTERS_LITTLE = (
   'Taking the global model matters: with mu = 1 the global encoder is clearly worse '
   '(fedema-mu-1). How much of it a client takes hardly matters here. mu is 0.7 in the '
@@ -128,6 +127,8 @@ _CIFAR = {
   'to add here.',
   'ssfl-personal-knn': 'Per is ahead of BiLevel, as in the paper. BiLevel, LA and the '
   'global encoder are level.',
+  'ssfl-alpha': 'Uneven classes cost SimSiam little here: with all labels for the '
+  'probe alpha = 0.1 is less than a point behind IID clients (ssfl-supervised).',
   'fedema-byol': 'mu by the divergence of the paper feeds on itself: for 14 of the 15 '
   'clients of the three seeds it reaches 1 between the fifth and the tenth round, and '
   'they never take the global model again '
