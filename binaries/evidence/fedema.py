@@ -20,8 +20,9 @@ _PLAN = (
   '--client_weight_decay=5e-4 --client_schedule=cosine --label_fractions=0.1'
 )
 # The paper has 0.032 for all methods, and 87 times as many steps as there are on
-# digits: in so few, it is too low for BYOL and SimSiam, not for SimCLR. Tuned with seeds
-# that no claim uses (docs/stateful_clients.md). The runs on CIFAR-10 have the paper's.
+# digits: in so few, it is too low for BYOL and SimSiam, not for SimCLR. Tuned with
+# seeds that no claim uses (docs/stateful_clients.md). The runs on CIFAR-10 have the
+# paper's.
 _RATES = {'digits': '0.3', 'cifar': '0.032'}
 _RATE_OF_SIMCLR = '0.032'
 # Two classes a client, as in Table 3.
