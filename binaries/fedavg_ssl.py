@@ -2,7 +2,7 @@ r"""Pretrains an encoder with FedAvg over any objective, or centrally with the s
 
   python -m binaries.fedavg_ssl --task=cifar10 --data_dir=~/tensorflow_datasets \
       --objective=simsiam --partition=shares:alpha=0.1,clients=5 --participation=1 \
-      --local_epochs=5 --batch_size=128 --client_learning_rate=0.03 \
+      --local_epochs=5 --batch_size=128 --client_learning_rate=0.3 \
       --client_momentum=0.9 --client_schedule=cosine --rounds=100 --run_dir=runs/simsiam
 
 The algorithms: `fedavg`; `fedprox` (with --proximal_weight); `fedbn` (batch norm stays

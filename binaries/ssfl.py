@@ -2,7 +2,7 @@ r"""Pretrains personal encoders with SSFL: Global-, LA-, MAML-, BiLevel- or Per-
 
   python -m binaries.ssfl --method=per --task=cifar10 --data_dir=~/tensorflow_datasets \
       --partition=shares:alpha=0.1,clients=10 --batch_size=32 \
-      --accumulate=8 --client_learning_rate=0.03 --client_momentum=0.9 \
+      --accumulate=8 --client_learning_rate=0.3 --client_momentum=0.9 \
       --client_schedule=cosine --rounds=800 --run_dir=runs/per
   python -m binaries.ssfl ... --run_dir=runs/per --export_clients=client_3
 

@@ -87,7 +87,7 @@ AUGMENTATION = flags.DEFINE_enum(
   'augmentation',
   'byol_no_blur',
   tuple(multiview.CONFIGS),
-  'How the views are made; for tabular tasks noise_mask by default.',
+  'How the views are made; for digits mild by default, for tabular tasks noise_mask.',
 )
 ROUNDS = flags.DEFINE_integer(
   'rounds', None, 'Rounds; by default 100, in benchmark 10.', lower_bound=1
@@ -301,6 +301,8 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
   values: dict[str, object] = {}
   if TASK.value in registry.TABLES:
     values.update(encoder='mlp', augmentation='noise_mask')
+  if TASK.value in registry.VIEWS:
+    values[AUGMENTATION.name] = registry.VIEWS[TASK.value]
   try:
     outline = registry.outline(
       TASK.value, DATA_DIR.value, CLASSIFY.value, FOLDERS.value

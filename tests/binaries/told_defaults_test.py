@@ -9,7 +9,9 @@ import pytest
 from binaries.flags import outline
 from binaries.methods import choice
 from binaries.methods import told_defaults
+from tasks import registry
 from tests.binaries import in_process
+from tff_ssl.augment import multiview
 
 _ROWS = {
   'dcco': ({'algorithm': 'dcco'}, {'algorithm': 'fedavg_nt_xent'}),
@@ -56,10 +58,11 @@ def _as_told(value):
 )
 def test_defaults_are_those_that_a_run_has(program, row):
   given = [f'--{name}={value}' for name, value in row.items()]
-  with in_process.parsed(*given, '--run_dir=x'):
+  # Digits, the task by default, has views of its own.
+  with in_process.parsed(*given, '--task=cifar10', '--run_dir=x'):
     told = told_defaults.of_program(program)
     taken = choice.taken(choice.read(program).method)
-    values = {name: flags.FLAGS[name].value for name in taken - {'run_dir'}}
+    values = {name: flags.FLAGS[name].value for name in taken - {'run_dir', 'task'}}
   compared = set(values) - set(_OF_OTHER_FLAGS)
   assert {'rounds', 'encoder_norm', 'partition'} <= compared
   for name in compared:
@@ -72,3 +75,23 @@ def test_the_help_has_them():
   assert said == "'0.9'"
   (said,) = re.findall(r'--encoder_norm: [^(]*\(default: ([^)]*)\)', help_text)
   assert said == "'batch'"
+
+
+@pytest.mark.parametrize('program', ['dcco', 'fedema', 'fedsup'])
+@pytest.mark.parametrize(
+  ('line', 'views'),
+  [
+    ('--task=cifar10', 'byol_no_blur'),
+    # A crop of 8 % of 8 x 8 pixels shows nothing, and a mirrored digit another sign.
+    ('--task=digits', 'mild'),
+    ('--task=digits --augmentation=simclr', 'simclr'),
+  ],
+)
+def test_digits_has_views_of_its_own_unless_they_are_given(program, line, views):
+  with in_process.parsed(*line.split()):
+    assert choice.read(program).values()['augmentation'] == views
+
+
+def test_views_of_tasks_exist():
+  assert set(registry.VIEWS) <= set(registry.TASKS)
+  assert set(registry.VIEWS.values()) <= set(multiview.CONFIGS)
