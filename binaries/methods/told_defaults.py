@@ -4,7 +4,7 @@ Most defaults are those of the methods in the table, not the flags' own.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from absl import flags
 
@@ -20,7 +20,8 @@ def of_program(name: str) -> dict[str, str]:
 
   Returns:
     Text by flag, for flags with a default: the value of most methods, and the values of
-    the other methods. 'batch'; with --algorithm=fedrgd,fedmatch: 'group'.
+    the other methods, of which more flags say more than fewer. '0.03'; with
+    --objective=byol: '0.3'; with --algorithm=scaffold --objective=byol: '1.0'.
   """
   program = table.PROGRAMS[name]
   found: dict[str, dict[str, str]] = collections.defaultdict(dict)
@@ -49,24 +50,64 @@ def _summary(choosers: tuple[str, ...], rows: Mapping[str, str]) -> str:
     choosers: Flags that together name a row.
     rows: Value by row.
   """
-  counted = collections.Counter(rows.values()).most_common()
-  usual = counted[0][0]
+  usual = _most_frequent(rows.values())
   parts = [usual] if usual else []
-  for value, _ in counted[1:]:
-    parts.append(f'{_where(choosers, rows, value)}: {value or "none"}')
+  told: dict[str, list[str]] = {}
+  general = _of_one_chooser(choosers, rows, usual)
+  for (chooser, value), names in general.items():
+    told.setdefault(value, []).append(f'--{chooser}={",".join(names)}')
+  for (begin, value), names in _exceptions(rows, usual, choosers, general).items():
+    line = [*begin.split(), ','.join(names)]
+    flags_of_it = [f'--{k}={v}' for k, v in zip(choosers, line, strict=True)]
+    told.setdefault(value, []).append(' '.join(flags_of_it))
+  parts += [f'with {" or ".join(where)}: {v or "none"}' for v, where in told.items()]
   return '; '.join(parts)
 
 
-def _where(choosers: tuple[str, ...], rows: Mapping[str, str], value: str) -> str:
-  """Returns the choosers' flags with which a value is the default."""
-  names: dict[str, list[str]] = {}
-  open_rows = {row for row, own in rows.items() if own == value}
+# Value of rows, by a chooser and the value: the chooser's values.
+_Rules = dict[tuple[str, str], list[str]]
+
+
+def _most_frequent(values: Iterable[str]) -> str:
+  return collections.Counter(values).most_common()[0][0]
+
+
+def _of_one_chooser(
+  choosers: tuple[str, ...], rows: Mapping[str, str], usual: str
+) -> _Rules:
+  """Returns values that most rows with one value of a chooser have."""
+  rules: _Rules = {}
   for k, chooser in enumerate(choosers):
-    for part in dict.fromkeys(row.split()[k] for row in rows):
-      having = {row for row in rows if row.split()[k] == part}
-      if having & open_rows and all(rows[row] == value for row in having):
-        names.setdefault(chooser, []).append(part)
-        open_rows -= having
-  told = [f'--{chooser}={",".join(parts)}' for chooser, parts in names.items()]
-  told += [repr(row) for row in sorted(open_rows)]
-  return f'with {" or ".join(told)}'
+    for name in dict.fromkeys(row.split()[k] for row in rows):
+      having = [value for row, value in rows.items() if row.split()[k] == name]
+      value = _most_frequent(having)
+      if value != usual and 2 * having.count(value) > len(having):
+        rules.setdefault((chooser, value), []).append(name)
+  return rules
+
+
+def _exceptions(
+  rows: Mapping[str, str], usual: str, choosers: tuple[str, ...], general: _Rules
+) -> _Rules:
+  """Returns values of rows that `general` leaves open, or has wrong.
+
+  Args:
+    rows: Value by row.
+    usual: The value of rows of which `general` says nothing.
+    choosers: Flags that together name a row.
+    general: From `_of_one_chooser`.
+
+  Returns:
+    By the row without its last name, and the value: the last names.
+  """
+  rules: _Rules = {}
+  for row, value in rows.items():
+    said = {
+      told
+      for (chooser, told), names in general.items()
+      if row.split()[choosers.index(chooser)] in names
+    }
+    if (said or {usual}) != {value}:
+      begin, _, last = row.rpartition(' ')
+      rules.setdefault((begin, value), []).append(last)
+  return rules

@@ -18,6 +18,8 @@ _ROWS = {
   'fedavg_ssl': (
     {'algorithm': 'fedavg', 'objective': 'simclr'},
     {'algorithm': 'scaffold', 'objective': 'byol'},
+    {'algorithm': 'scaffold', 'objective': 'simclr'},
+    {'algorithm': 'l_dawa', 'objective': 'simsiam'},
     {'algorithm': 'fedbn', 'objective': 'swav'},
   ),
   'fedema': ({'method': 'fedema'}, {'method': 'fedu'}, {'method': 'fed_moco_v1'}),
@@ -33,16 +35,23 @@ _OF_OTHER_FLAGS = ('divergence_norm',)
 
 
 def _told(text, row):
-  """Returns the default of a row, as text, from what --help tells of all."""
+  """Returns the default of a row, as text, from what --help tells of all.
+
+  Where several places name the row, the one with the most flags counts.
+  """
   usual, *others = text.split('; ') if text else ['']
   if usual.startswith('with '):
     others, usual = [usual, *others], ''
+  found = {0: {usual}}
   for other in others:
-    where, _, value = other.partition(': ')
-    for chooser, names in re.findall(r'--(\w+)=([\w,]+)', where):
-      if row.get(chooser) in names.split(','):
-        return value
-  return usual
+    places, _, value = other.removeprefix('with ').partition(': ')
+    for place in places.split(' or '):
+      flags_of_it = re.findall(r'--(\w+)=([\w,]+)', place)
+      assert flags_of_it, text
+      if all(row.get(name) in values.split(',') for name, values in flags_of_it):
+        found.setdefault(len(flags_of_it), set()).add(value)
+  (told,) = found[max(found)]
+  return told
 
 
 def _as_told(value):

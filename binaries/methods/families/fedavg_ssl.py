@@ -18,17 +18,17 @@ OBJECTIVES = (
   'mae',
   'supervised',
 )
-_PLAIN_SGD = {'client_learning_rate': 0.1, 'client_momentum': 0.0}
-# With a tenth of this, SimSiam is hardly better than an untrained encoder after a
-# hundred epochs of digits, and BYOL is ten points behind (docs/stateful_clients.md).
-_FASTER = {'client_learning_rate': 0.3}
-_PREDICTING = ('simsiam', 'byol')
+# A tenth of these rates is too low for objectives with a predictor: SimSiam is then no
+# better than an untrained encoder after a hundred epochs of digits
+# (docs/stateful_clients.md).
+_WITH_PREDICTOR = ('simsiam', 'byol')
 
 
 def _defaults(algorithm: str, objective: str) -> dict[str, float]:
+  predicts = objective in _WITH_PREDICTOR
   if algorithm == 'scaffold':
-    return _PLAIN_SGD
-  return _FASTER if objective in _PREDICTING else {}
+    return {'client_learning_rate': 1.0 if predicts else 0.1, 'client_momentum': 0.0}
+  return {'client_learning_rate': 0.3} if predicts else {}
 
 
 # Five clients that differ, as in Dec-SSL. Its Adam at 1e-3 suits SimCLR; the papers on
