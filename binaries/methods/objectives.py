@@ -325,7 +325,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     scheduled=True,
   ),
   'uniformity': Objective(_uniformity, _VIEWS, _CONTRASTIVE),
-  'mae': Objective(_mae, ('mask_ratio',)),
+  'mae': Objective(_mae, ('mask_ratio',), {'encoder': 'vit_micro'}),
   'supervised': Objective(
     labelled, ('augmentation', 'supervised_augmentation'), labelled=True
   ),
