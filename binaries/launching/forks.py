@@ -211,6 +211,7 @@ def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
     libraries: Names of modules.
   """
   os.nice(nice)
+  # If it has ended already, so has standard input.
   end_with_parent()
   signal.signal(signal.SIGINT, signal.SIG_IGN)
   _prepare(libraries)
@@ -226,16 +227,24 @@ def main(nice: int = 0, libraries: Sequence[str] = _LIBRARIES) -> None:
           statuses[pid] = os.waitstatus_to_exitcode(found)
       answer = statuses.get(request)
     else:
+      forking = os.getpid()
       answer = os.fork()
       if not answer:
-        _live(*request)
+        _live(forking, *request)
       statuses.pop(answer, None)
     print(json.dumps([number, answer]), flush=True)
 
 
-def end_with_parent() -> None:
-  """Has the kernel kill this process when the one that started it ends."""
+def end_with_parent(parent: int | None = None) -> None:
+  """Has the kernel kill this process when the one that started it ends.
+
+  Args:
+    parent: The process that started it. If it has ended already, of which the kernel
+      tells nothing any more, this process is killed now. None: not checked.
+  """
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+  if parent is not None and os.getppid() != parent:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _prepare(libraries: Sequence[str]) -> None:
@@ -249,6 +258,7 @@ def _prepare(libraries: Sequence[str]) -> None:
 
 
 def _live(
+  parent: int,
   program: str,
   arguments: list[str],
   environment: dict[str, str],
@@ -258,7 +268,7 @@ def _live(
   """Runs a program in this forked process, and ends the process."""
   status = 1
   try:
-    end_with_parent()
+    end_with_parent(parent)
     for number in (signal.SIGINT, signal.SIGTERM):
       signal.signal(number, signal.SIG_DFL)
     stopping.while_it_imports()

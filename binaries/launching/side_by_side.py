@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import functools
 import os
 import pathlib
 import signal
@@ -72,14 +73,14 @@ def start(arguments: Sequence[str], log: TextIO) -> Process:
     # Ctrl-C is for this process, which passes it on once; a second one would stop the
     # run without saving.
     start_new_session=True,
-    preexec_fn=_in_child,
+    preexec_fn=functools.partial(_in_child, os.getpid()),
   )
 
 
-def _in_child() -> None:
+def _in_child(parent: int) -> None:
   """Lowers the priority, and has the kernel end the run with its parent."""
   os.nice(_NICE)
-  forks.end_with_parent()
+  forks.end_with_parent(parent)
 
 
 @contextlib.contextmanager

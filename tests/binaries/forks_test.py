@@ -88,6 +88,25 @@ def test_what_is_forked_ends_with_what_forks(by, tmp_path):
   assert again.poll() is None
 
 
+def test_a_process_ends_if_its_parent_ended_before_the_kernel_was_asked():
+  """A sleeper outlived the tests: what forked it was killed just after the fork."""
+  orphan = (
+    'import os, time',
+    'from binaries.launching import forks',
+    'parent = os.getpid()',
+    'if os.fork(): os._exit(0)',
+    'while os.getppid() == parent: time.sleep(0.01)',
+    'forks.end_with_parent(parent)',
+    'print("alive")',
+  )
+  # It returns when both have closed standard output.
+  ended = subprocess.run(
+    [sys.executable, '-c', '\n'.join(orphan)], capture_output=True, timeout=60
+  )
+  assert ended.returncode == 0
+  assert (ended.stdout, ended.stderr) == (b'', b'')
+
+
 def test_one_that_does_not_begin_says_so():
   broken = forks.Forks([sys.executable, '-c', ''])
   with pytest.raises(ChildProcessError, match='the process that forks programs'):
