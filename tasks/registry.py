@@ -43,10 +43,10 @@ def _load_bundled(name: str) -> Callable[[_Request], task_lib.Task]:
 PAIRS = ('digits_halves', 'ham10000_records', 'emoji')
 # Tasks without images.
 TABLES = (*tables.BUNDLED, tables.FEATURES)
-# Views that suit a task better than those of photographs, by their name in
-# `tff_ssl.augment`: 8 % of 8 x 8 pixels are a crop of two by two, and mirrored digits
-# are other signs.
-VIEWS = {'digits': 'mild'}
+# Views that a task has by default, where those of photographs do not suit it, by their
+# name in `tff_ssl.augment`. 8 % of 8 x 8 pixels are a crop of two by two, and mirrored
+# digits are other signs.
+VIEWS = {'digits': 'mild', **dict.fromkeys(TABLES, 'noise_mask')}
 _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'digits': lambda r: digits.load(r.image_size),
   'digits_halves': lambda r: digits.load_halves(r.image_size),

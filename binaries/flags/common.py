@@ -300,7 +300,7 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
   """
   values: dict[str, object] = {}
   if TASK.value in registry.TABLES:
-    values.update(encoder='mlp', augmentation='noise_mask')
+    values['encoder'] = 'mlp'
   if TASK.value in registry.VIEWS:
     values[AUGMENTATION.name] = registry.VIEWS[TASK.value]
   try:

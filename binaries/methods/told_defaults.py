@@ -11,6 +11,9 @@ from absl import flags
 from binaries.methods import choice
 from binaries.methods import table
 
+# Rows that have a value, by what names them together, and the value: their last names.
+_Rules = dict[tuple[str, str], list[str]]
+
 
 def of_program(name: str) -> dict[str, str]:
   """Returns the defaults of a program's flags, as text.
@@ -64,10 +67,6 @@ def _summary(choosers: tuple[str, ...], rows: Mapping[str, str]) -> str:
   return '; '.join(parts)
 
 
-# Value of rows, by a chooser and the value: the chooser's values.
-_Rules = dict[tuple[str, str], list[str]]
-
-
 def _most_frequent(values: Iterable[str]) -> str:
   return collections.Counter(values).most_common()[0][0]
 
@@ -75,7 +74,7 @@ def _most_frequent(values: Iterable[str]) -> str:
 def _of_one_chooser(
   choosers: tuple[str, ...], rows: Mapping[str, str], usual: str
 ) -> _Rules:
-  """Returns values that most rows with one value of a chooser have."""
+  """Returns values that most rows with one name of a chooser have, by the chooser."""
   rules: _Rules = {}
   for k, chooser in enumerate(choosers):
     for name in dict.fromkeys(row.split()[k] for row in rows):

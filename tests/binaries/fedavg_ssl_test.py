@@ -68,7 +68,9 @@ _RUNS = {
   ),
 }
 _WRONG = {
-  '--objective=mae --encoder=resnet8': 'it must be a vision transformer',
+  '--objective=mae --encoder=resnet8': (
+    'encoder of MAE is resnet8; it must be a vision transformer'
+  ),
   '--objective=mae --projector=8,8': '--projector is given with --objective=mae',
   '--encoder=vit_micro --encoder_stem=imagenet': 'it is for resnet8, resnet14',
   '--encoder=vit_micro --encoder_norm=group': 'it is for resnet8, resnet14',
