@@ -51,6 +51,10 @@ _HOW_MUCH_MATTERS_LITTLE = (
   '(fedema-mu-1). How much of it a client takes hardly matters here. mu is 0.7 in the '
   'second round, 0.3 to 0.7 in the fifth and 0.1 in the last.'
 )
+_AHEAD_WITH_MORE_CLASSES = (
+  'With six classes and with ten FedEMA is ahead, by less than two standard errors. '
+  f'{_HOW_MUCH_MATTERS_LITTLE}'
+)
 _PER_BY_KNN_ALONE = (
   'LA and BiLevel are level with the global encoder. Per is ahead by kNN '
   '(ssfl-personal-knn), but not by a linear probe.'
@@ -88,6 +92,8 @@ _DIGITS = {
   'fedema-predictor': 'Fed-SimSiam fails without its predictor, as in the paper. '
   'Fed-BYOL loses only three points in so few rounds.',
   'fedema-stop-gradient': _TRAINED_TARGET,
+  'fedema-classes': _AHEAD_WITH_MORE_CLASSES,
+  'fedema-classes-training': _AHEAD_WITH_MORE_CLASSES,
   'dec-ssl-alpha': f'{_EASY_LABELS} (alpha = 5), and Dec-SLRep has little to lose.',
   'dec-ssl-participation': 'With 20 clients of 71 images the classifier of Dec-SL '
   'fails even when all take part, and has little to lose.',
