@@ -9,9 +9,10 @@ Both sides have the same network, objective, augmentation, seed and way of readi
 random images. They take turns for `--rounds` rounds after a warm-up, and medians are
 reported. `cpu_ratio` divides the CPU seconds of driver and worker by the CPU seconds of
 the centralized step. Unlike `ratio`, which compares wall times, it hardly depends on
-what else the machine runs. DCCO's floor is 4/3, because its clients encode twice. The
-floor of the other experiments is 1: `fedema`, `per_ssfl` and `featarc` are measured
-against the same rounds in memory, one client after another.
+what else the machine runs. By passes through the network alone it would be 4/3 for
+DCCO, whose clients encode twice, and 1 for the others: `fedema`, `per_ssfl` and
+`featarc` are measured against the same rounds in memory, one client after another.
+Images in chunks that stay in the cache can make it less.
 
 `--regime` sets the cohort: A, 128 clients of 4 examples; B, 5 of 500, which train in
 batches of 50; C, 512 of 1; D, 256 cases of 1 to 6. `--growth` measures several cohorts,

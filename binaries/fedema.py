@@ -13,9 +13,9 @@ ablations: --target_momentum=0 (no EMA of the target), --nopredictor,
 --nostop_gradient, --averaged and --replaced (which networks are shared), --ema_on,
 --constant_mu. --autoscaler says when a client's lambda is set, which matters if not all
 clients are in each round. --divergence_of=training uses the divergence of the authors'
-code. With the paper's divergence, mu is often 1 for all clients from the fourth round
-on; a run warns of this. --threshold_quantile is for `fedu` if no divergence reaches the
-paper's threshold.
+code. With the paper's divergence mu may reach 1 and stay there, so that a client never
+takes the global model again; a run warns of this. --threshold_quantile is for `fedu` if
+no divergence reaches the paper's threshold.
 
 In `fedca` the server keeps a dictionary: --dictionary_size representations of each
 client, for the other clients. With --alignment_weight above 0 clients are also aligned

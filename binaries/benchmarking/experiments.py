@@ -62,8 +62,8 @@ def build_fedavg(problem: problems.Problem) -> problems.Experiment:
 def build_fedema(problem: problems.Problem) -> problems.Experiment:
   """Builds FedEMA with its clients' states on disk, and the same rounds in memory.
 
-  Both compute the same, client by client, from each client's own weights: the floor is
-  1. The overhead is reading, sending and writing the states.
+  Both compute the same, client by client, from each client's own weights. The overhead
+  is reading, sending and writing the states.
   """
   objective = objectives.OBJECTIVES['byol'](problem.model)
   config = fedema.FedEMAConfig(problems.training(problem))
@@ -87,11 +87,11 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
 def build_featarc(problem: problems.Problem) -> problems.Experiment:
   """Builds FeatARC over SimCLR with two clusters, and the same rounds in memory.
 
-  The floor is 1: both sides choose clusters by the same passes, and train with the
-  same alignment. One epoch takes 13/6 of SimCLR's own passes (two views, each forward
-  and backward: 6 forward passes). The additional 7 are: the unaugmented image forward
-  and backward, and forward through the cluster's model (4); and forward through the
-  local and both clusters' models to choose a cluster (3).
+  Both sides choose clusters by the same passes, and train with the same alignment. One
+  epoch takes 13/6 of SimCLR's own passes (two views, each forward and backward: 6
+  forward passes). The additional 7 are: the unaugmented image forward and backward, and
+  forward through the cluster's model (4); and forward through the local and both
+  clusters' models to choose a cluster (3).
   """
   objective = objectives.OBJECTIVES['simclr'](problem.model)
   config = featarc.FeatARCConfig(training=problems.training(problem))
@@ -150,7 +150,7 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
 def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:
   """Builds Per-SSFL with its clients' states on disk, and the same rounds in memory.
 
-  The floor is 1, as with FedEMA.
+  Both sides compute the same, as with FedEMA.
   """
   objective = objectives.OBJECTIVES['simsiam'](problem.model)
   config = per_ssfl.PerSSFLConfig(problems.training(problem))

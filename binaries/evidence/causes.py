@@ -52,7 +52,8 @@ _HOW_MUCH_MATTERS_LITTLE = (
   'second round, 0.3 to 0.7 in the fifth and 0.1 in the last.'
 )
 _AHEAD_WITH_MORE_CLASSES = (
-  'With six classes and with ten FedEMA is ahead, by less than two standard errors. '
+  'With six classes the two are level; with ten FedEMA is ahead, by little more than a '
+  'standard error. '
   f'{_HOW_MUCH_MATTERS_LITTLE}'
 )
 _PER_BY_KNN_ALONE = (
@@ -61,14 +62,15 @@ _PER_BY_KNN_ALONE = (
 )
 
 _DIGITS = {
-  'dcco-fedavg-cco': 'On digits, the correlations of four images of different classes '
-  'are worth learning: FedAvg with CCO comes near centralized CCO. Those of images of '
-  'one class are not, and there DCCO is ahead by about what the claim asks for.',
-  'dcco-nt-xent': 'It is the loss, not the federation: with IID clients, NT-Xent is '
-  'level with centralized CCO, or ahead of it. With clients of one class, where all of '
-  'its negatives are alike, it is not ahead of DCCO.',
+  'dcco-fedavg-cco': 'With four images of different classes FedAvg with CCO is level '
+  'with DCCO: on digits, the correlations of so few are worth learning. With images of '
+  'one class it is 7.5 points behind, a little less than the claim asks for, and 15 '
+  'above a random encoder.',
+  'dcco-nt-xent': 'NT-Xent is the better loss here: with IID clients it is level with '
+  'centralized CCO, or ahead of it. With clients of one class, where all of its '
+  'negatives are alike, it is not ahead of DCCO.',
   'dcco-supervised': 'Digits are easily learnt from labels: even centralized CCO is '
-  'hardly ahead of supervised training (dcco-nt-xent has its figure).',
+  'only two points ahead of supervised training.',
   'dcco-trend-one-class': '64 clients of one class hold all ten classes, as 256 do: '
   'more clients than 64 add no class. 16 clients hold 8.1 on average, and there the '
   'trend shows.',
@@ -96,7 +98,8 @@ _DIGITS = {
   'fedema-classes-training': _AHEAD_WITH_MORE_CLASSES,
   'dec-ssl-alpha': f'{_EASY_LABELS} (alpha = 5), and Dec-SLRep has little to lose.',
   'dec-ssl-participation': 'With 20 clients of 71 images the classifier of Dec-SL '
-  'fails even when all take part, and has little to lose.',
+  'fails even when all take part, and has little to lose; its seeds differ by 14 '
+  'points.',
   'dec-ssl-representation': f'{_EASY_LABELS} (dec-ssl-alpha).',
   'fedsup-finetuned': _LEARN_FROM_TEACHER,
   'fedsup-linear': _LEARN_FROM_TEACHER,
@@ -108,20 +111,22 @@ _CIFAR = {
   'dcco-fedavg-cco': 'With clients of one class, FedAvg with CCO is as far behind as '
   'the claim asks for; with IID clients the difference is smaller than that, by less '
   'than its standard error.',
-  'dcco-nt-xent': 'With clients of one class DCCO is ahead, and more so in longer runs '
-  '(dcco-nt-xent-longer). With IID clients it is not, in five passes over the images '
-  '(the paper makes a thousand): NT-Xent is level with centralized CCO. The projector '
-  'is not the cause: with clients of four IID images (seed 0, otherwise the same '
-  'command) DCCO has 34.1 with its default projector (no --projector) and 32.7 with '
-  "the paper's (--projector=1024,1024,1024), NT-Xent 34.6 with the default.",
+  'dcco-nt-xent': 'With clients of one class DCCO is ahead, with those of 16 images by '
+  'a little less than two standard errors, and more so in longer runs '
+  '(dcco-nt-xent-longer). With IID clients NT-Xent is level with DCCO and, with '
+  'clients of 16, two points ahead of it and of centralized CCO, in five passes over '
+  'the images (the paper makes a thousand). The projector is not the cause: with '
+  'clients of four IID images (seed 0, otherwise the same command) DCCO has 34.1 with '
+  "its default projector (no --projector) and 32.7 with the paper's "
+  '(--projector=1024,1024,1024), NT-Xent 34.6 with the default.',
   'dcco-nt-xent-longer': 'With clients of one class DCCO gains more from the longer '
   'runs, and is ahead; with IID clients they are level after 26 passes over the '
   'images.',
   'dcco-supervised': 'The runs make five passes over the images; the paper makes a '
   'thousand. With five times as many (dcco-nt-xent-longer) DCCO gains about six '
-  'points, and is still behind. In [results.md](results.md) an encoder twice as wide, '
-  'on 32 x 32 pixels, is ahead with a hundredth of the labels and, fine-tuned, '
-  'with a tenth.',
+  'points, and is still behind. In [results.md](results.md), with one seed, an encoder '
+  'twice as wide, on 32 x 32 pixels, is ahead with a hundredth of the labels and, '
+  'fine-tuned after 2,500 rounds, with a tenth.',
   'dcco-trend-one-class': '32 clients of one class hold 9.7 of the ten classes on '
   'average: the split removes next to nothing. Of the hundred classes of the paper '
   '(CIFAR-100) they would hold 27.5.',
@@ -136,15 +141,16 @@ _CIFAR = {
   'probe alpha = 0.1 is less than a point behind IID clients (ssfl-supervised).',
   'fedema-byol': f"{_MU_SATURATES} By the divergence of the authors' code it does not "
   '(fedema-training). FedU keeps all predictors local until the eleventh round.',
-  'fedema-training': 'Mixing matters: with mu = 1 the global encoder is five points '
-  'behind that of Fed-BYOL (fedema-mu-1 has its figure). By the divergence of the '
+  'fedema-training': 'Taking the global model matters: with mu = 1 the global encoder '
+  'is five points behind that of Fed-BYOL (fedema-mu-1). By the divergence of the '
   "authors' code mu is 0.7 in the second round, 0.5 in the fourth and 0.05 in the "
   'last. FedEMA is ahead of both others, by less than two standard errors.',
   'fedema-constant-mu': 'mu = 0.5 is ahead of Fed-BYOL by little more than a standard '
   f'error. {_MU_SATURATES}',
   'fedema-mu-1': f'{_MU_SATURATES} FedEMA is still clearly ahead of mu = 1, by less '
   'than half of what the claim asks for. Fed-BYOL is five points ahead (fedema-byol).',
-  'fedema-generalized': 'Fed-SimCLR is ahead at each of four rates '
+  'fedema-generalized': 'Fed-SimCLR is ahead of Fed-BYOL by a little less than two '
+  'standard errors, and with seed 100 at each of four rates '
   '([stateful_clients.md](stateful_clients.md)). Fed-BYOL is ahead of Fed-SimSiam by '
   'less than two standard errors.',
   'fedema-parts': 'With the encoder mixed, alone or with the predictor, mu by the '
@@ -160,11 +166,12 @@ _CIFAR = {
   'with the labels alone; SimCLR, SimSiam, BYOL and FixMatch are one to two points '
   'ahead.',
   'fedsup-linear': f'{_NO_RANGE_OF_LABELS} What the runs do show: by its features '
-  'FedSup is ahead of the labels alone, and clearly behind SimCLR alone.',
+  'FedSup is ahead of the labels alone; of the others only SimCLR is clearly ahead of '
+  'it.',
   'fedsup-cifar100-finetuned': 'In 60 rounds with five clients, all labels on the '
   "clients add only two points to the server's labels; in the thesis they add eleven. "
-  'What the runs do show: FedSup is level with the labels alone and with FixMatch; '
-  'SimCLR, SimSiam and BYOL are one to two points ahead.',
+  'What the runs do show: FedSup is level with the labels alone, and 0.3 points ahead '
+  'of FixMatch; SimCLR, SimSiam and BYOL are one to two points ahead.',
   'fedsup-cifar100-linear': 'In 60 rounds with five clients, all labels on the clients '
   "add only 5.6 points to the server's labels; in the thesis they add eleven. What the "
   'runs do show: BYOL is ahead of FedSup, as in the thesis; so are SimCLR and SimSiam.',

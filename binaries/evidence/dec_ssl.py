@@ -230,7 +230,7 @@ def _transfer(source: str, target: str) -> claim_lib.Claim:
     _PAPER,
     'Tables 2 and 4',
     f'Trained on {source} and probed on {target}, with alpha = 0.02 the encoder of '
-    'Dec-SSL is ahead of that of Dec-SLRep, and loses less by it.',
+    'Dec-SSL is ahead of that of Dec-SLRep, and loses less by uneven classes.',
     'cifar',
     figures,
     (

@@ -38,9 +38,9 @@ Deviations:
   The norm: the paper's is l2, of all weights. Its constant lambda of 0.8 comes from the
     authors' code, where the divergence is a mean over convolutions of their kernels'
     norms, 'conv_mean'. With l2, which grows with the networks, 0.8 makes mu = 1 for all
-    clients from the second round on, and they never meet again. So, unless a norm is
-    given, a constant lambda uses 'conv_mean', and the autoscaler, whose mu does not
-    depend on the norm's scale, uses l2.
+    clients of large networks or of many epochs from the second round on, and they never
+    meet again. So, unless a norm is given, a constant lambda uses 'conv_mean', and the
+    autoscaler, whose mu does not depend on the norm's scale, uses l2.
   The divergence: by default the paper's. The authors' code has another,
     `FedEMAConfig.divergence_of` 'training': how far the client's own last training
     moved its networks. The paper's divergence depends on mu itself, because clients

@@ -39,9 +39,8 @@ class FederatedLinearConfig:
     epochs: E, of a client in a round.
     batch_size: B; None: all of a client's examples.
     learning_rate: Of the clients in the first round; decayed to 0 by half a cosine.
-      Clients with few examples take one step a round, and need a higher rate: on
-      digits, with four images of one class each, 0.1 ends at 57 %, 0.5 at 60 %, and the
-      central probe at 63 %.
+      Clients with few examples take one step a round, and need a higher rate, such as
+      0.5 for four images of one class.
     momentum: Of the clients' SGD, which starts afresh each round.
     seed: Of the order of examples, and of the cohorts.
   """

@@ -12,8 +12,8 @@ Deviations: the divergence is FedEMA's, from the networks that the client kept t
 global ones. In the authors' code, which the threshold comes from, it is measured
 between the networks before and after the client's own training
 (`FedUConfig.divergence_of`). The paper's threshold of 0.4 is for its ResNet-18 and five
-epochs a round: with a small encoder or few steps no divergence comes near it, and FedU
-is Fed-BYOL. With `FedUConfig.quantile` the threshold follows the run's own divergences:
+epochs a round: at a low rate or in few steps no divergence comes near it, and FedU is
+Fed-BYOL. With `FedUConfig.quantile` the threshold follows the run's own divergences:
 the share of the clients below it (by weight) approaches the quantile. This needs no
 exchange of its own. It costs one number down, the threshold, and one up, whether the
 client was below it (see `federated.running_quantile`, after Andrew et al. 2021). In the
