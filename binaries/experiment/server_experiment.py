@@ -91,6 +91,9 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
   objective = chosen.objective.of_task(encoder, task)
   if algorithm.has_clients:
     telling.warn_of_batches(chosen, objective, sizes)
+  telling.warn_of_server_batches(
+    server_algorithms.server_plan().local, problem.supervised, len(split.server.train)
+  )
   process = running.in_parts(algorithm.build(objective, problem))
   evaluator = evaluating.Evaluator(split.server, encoder)
   measure = _Measure(split.server, problem, process, evaluator)

@@ -10,6 +10,7 @@ from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import choice
+from tff_ssl.federated import local_training
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import population
 from tff_ssl.runtime import failures
@@ -104,6 +105,26 @@ def warn_of_batches(
       f'on {len(single)} of {len(sizes)} clients an epoch is a single step: they have '
       f'at most {plan.accumulate} batches, which --accumulate={plan.accumulate} '
       'averages into one. A smaller --accumulate takes more steps.'
+    )
+
+
+def warn_of_server_batches(
+  plan: local_training.LocalPlan, objective: Any, examples: int
+) -> None:
+  """Warns on stderr if batch norm would normalise few of the server's examples.
+
+  Args:
+    plan: How the server trains.
+    objective: What it minimises.
+    examples: Number of its labelled examples.
+  """
+  mixes = population.mixes_examples(objective)
+  least = min(plan.batch_sizes(examples, mixes))
+  if mixes and least < _FEW:
+    _warn(
+      f'batch norm normalises a batch of {least} of the {examples} examples at the '
+      f'server, fewer than {_FEW}, and its step may be many times too large: use more '
+      'labels, another --server_batch_size or --encoder_norm=group.'
     )
 
 

@@ -186,6 +186,10 @@ _SHORT = (
     # A first divergence of more than a thousandth makes mu 1.
     (('--scaler=1000',), 'warning: in round 2 mu is 1 for every returning client'),
     (('--tau=0',), 'the run is bit for bit that of --method=fed_byol'),
+    (
+      ('--method=fedu', '--threshold=1e6'),
+      'the run is bit for bit that of --method=fed_byol',
+    ),
   ],
 )
 def test_what_mixes_nothing_or_all_is_told(tmp_path, flags, said):

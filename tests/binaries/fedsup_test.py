@@ -12,8 +12,14 @@ import numpy as np
 import pytest
 
 from binaries import fedsup
+from binaries.experiment import telling
 from tests.binaries import in_process
 from tests.binaries import launch
+from tff_ssl.augment import byol as augment
+from tff_ssl.encoders import cnn
+from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.objectives import supervised
 
 _SMALL = (
   '--task=digits',
@@ -122,6 +128,28 @@ def test_a_run_without_any_pseudo_label_warns(runs):
   assert '--threshold=0.95' in said['fixmatch']
   assert 'pseudo-label' not in said['fedmatch']
   assert 'pseudo-label' not in said['fedsup']
+
+
+@pytest.mark.parametrize(
+  ('norm', 'examples', 'said'),
+  [
+    ('batch', 20, 'a batch of 4 of the 20 examples at the server'),
+    # The last one is left out; 24 are a batch of 16 and one of 8.
+    ('batch', 17, ''),
+    ('batch', 24, ''),
+    ('batch', 5, 'a batch of 5 of the 5 examples at the server'),
+    ('group', 20, ''),
+  ],
+)
+def test_small_batches_at_the_server_are_told(capsys, norm, examples, said):
+  encoder = cnn.build_encoder('conv2', (8, 8, 1), 0.125, norm)
+  head = projector.build_linear(encoder.output_dim, 10)
+  objective = supervised.SupervisedObjective(encoder, head, augment.by_name('none'))
+  plan = local_training.LocalPlan(epochs=1, batch_size=16)
+  telling.warn_of_server_batches(plan, objective, examples)
+  told = capsys.readouterr().err
+  assert bool(told) == bool(said)
+  assert said in told
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(runs):

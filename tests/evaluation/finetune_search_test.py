@@ -78,6 +78,10 @@ def test_the_choice_is_that_of_the_held_out_accuracy():
   assert found[chosen.learning_rate] == max(found.values())
 
 
+def test_three_rates_are_tried_by_default():
+  assert finetune_search.Search().learning_rates == (1e-3, 3e-3, 1e-2)
+
+
 def test_the_test_images_and_labels_of_the_choice_are_not_the_test_set():
   images, labels = _images(60, seed=0)
   run = finetune.build_finetune(_apply, 3, _CONFIG, search=finetune_search.Search())

@@ -37,7 +37,8 @@ Deviations and decisions:
   The server's optimizer is applied to each cluster separately; SGD at rate 1.0 is the
     paper's.
   Batch norm, with its statistics, is averaged per cluster; the paper's CIFAR-10 runs
-    leave it on the clients (FedBN). The choice compares features as at inference: the
+    leave it on the clients (FedBN). `binaries.dec_ssl` has group norm by default, so
+    that each cluster is one model. The choice compares features as at inference: the
     cluster's with its own statistics, the client's with those of its images.
   The state of the objective (BYOL's target) starts afresh each round, as in `fedavg`.
   Bytes down: all C models. Bytes up: one update and `CHOICE`, 2 C + 1 integers. In a

@@ -22,6 +22,9 @@ _ALIGNED = ('simclr', 'simsiam', 'byol', 'cco', 'vicreg', 'uniformity')
 _OF_DEC_SSL = {'simsiam': _SGD, 'byol': _SGD, 'mae': _MAE}
 # Appendix C.1: five sources of equal size, all in every round, five local epochs, Adam
 # at 1e-3 on batches of 256, SimCLR. The partition is the one that separates classes.
+# Deviations: group norm, where the paper leaves batch norm on the clients (FedBN), so
+# that one model can be evaluated; a constant rate, because the paper does not name the
+# steps of its schedule; and the views of the other programs (--augmentation).
 PROGRAM = row.Program(
   'dec_ssl',
   ('method', 'objective'),
