@@ -1,7 +1,5 @@
 """Claims of FedEMA: "Divergence-aware Federated Self-Supervised Learning"."""
 
-from collections.abc import Mapping
-
 from binaries.evidence import claim as claim_lib
 
 _PAPER = 'FedEMA'
@@ -172,7 +170,6 @@ def _claim(
   source: str,
   sentence: str,
   *comparisons: claim_lib.Comparison,
-  more: Mapping[str, claim_lib.Figure] | None = None,
 ) -> claim_lib.Claim:
   """Returns a claim on methods at two classes a client, between its bounds.
 
@@ -182,7 +179,6 @@ def _claim(
     source: Table or figure.
     sentence: The claim.
     *comparisons: Of methods.
-    more: Figures that are no method's.
   """
   named = {title for comparison in comparisons for title in comparison.terms}
   figures = {
@@ -194,10 +190,21 @@ def _claim(
     source,
     sentence,
     budget,
-    {**figures, **(more or {}), **_bounds(budget)},
+    {**figures, **_alone(budget), **_bounds(budget)},
     comparisons,
     _RANGE,
   )
+
+
+def _alone(budget: str, all_images: bool = False) -> dict[str, claim_lib.Figure]:
+  """Returns what clients of two classes reach alone, by their own encoders.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    all_images: As `_run`.
+  """
+  alone = _run(budget, 'mu = 1', all_images=all_images)
+  return {_ALONE: claim_lib.Figure(alone, _PERSONAL)}
 
 
 def _bounds(
@@ -245,21 +252,23 @@ def _all_images() -> claim_lib.Claim:
     title: claim_lib.Figure(_run(budget, title, all_images=True))
     for title in ('FedEMA', 'Fed-BYOL')
   }
-  alone = claim_lib.Figure(_run(budget, 'mu = 1', all_images=True), _PERSONAL)
   return claim_lib.Claim(
     'fedema-all-images',
     _PAPER,
     'Table 3',
     'FedEMA is ahead of Fed-BYOL, with two classes and 10,000 images a client.',
     budget,
-    {**figures, _ALONE: alone, **_bounds(budget, _RANGE_OF_ALL_IMAGES)},
+    {
+      **figures,
+      **_alone(budget, all_images=True),
+      **_bounds(budget, _RANGE_OF_ALL_IMAGES),
+    },
     (claim_lib.ahead('FedEMA', 'Fed-BYOL'),),
     _RANGE_OF_ALL_IMAGES,
   )
 
 
 def _table_3(budget: str, end: str, method: str, start: str) -> claim_lib.Claim:
-  alone = claim_lib.Figure(_run(budget, 'mu = 1'), _PERSONAL)
   return _claim(
     budget,
     f'fedema{end or "-byol"}',
@@ -267,7 +276,6 @@ def _table_3(budget: str, end: str, method: str, start: str) -> claim_lib.Claim:
     f'{start} ahead of Fed-BYOL and of FedU, with two classes a client.',
     claim_lib.ahead(method, 'Fed-BYOL'),
     claim_lib.ahead(method, 'FedU'),
-    more={_ALONE: alone},
   )
 
 
