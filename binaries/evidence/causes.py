@@ -51,7 +51,7 @@ _HOW_MUCH_MATTERS_LITTLE = (
   '(fedema-mu-1). How much of it a client takes hardly matters here. mu is 0.7 in the '
   'second round, 0.3 to 0.7 in the fifth and 0.1 in the last.'
 )
-_AHEAD_WITH_MORE_CLASSES = (
+_BARELY_AHEAD_WITH_TEN = (
   'With six classes the two are level; with ten FedEMA is ahead, by little more than a '
   'standard error. '
   f'{_HOW_MUCH_MATTERS_LITTLE}'
@@ -100,8 +100,8 @@ _DIGITS = {
   'fedema-predictor': 'Fed-SimSiam fails without its predictor, as in the paper. '
   'Fed-BYOL loses only three points in so few rounds.',
   'fedema-stop-gradient': _TRAINED_TARGET,
-  'fedema-classes': _AHEAD_WITH_MORE_CLASSES,
-  'fedema-classes-training': _AHEAD_WITH_MORE_CLASSES,
+  'fedema-classes': _BARELY_AHEAD_WITH_TEN,
+  'fedema-classes-training': _BARELY_AHEAD_WITH_TEN,
   'dec-ssl-alpha': f'{_EASY_LABELS} (alpha = 5), and Dec-SLRep has little to lose.',
   'dec-ssl-participation': 'With 20 clients of 71 images the classifier of Dec-SL '
   'fails even when all take part, and has little to lose; its seeds differ by 14 '

@@ -1,5 +1,7 @@
 """Claims of FedEMA: "Divergence-aware Federated Self-Supervised Learning"."""
 
+from collections.abc import Mapping
+
 from binaries.evidence import claim as claim_lib
 
 _PAPER = 'FedEMA'
@@ -129,7 +131,7 @@ def claims(budget: str) -> tuple[claim_lib.Claim, ...]:
     ),
     *(_figure_7c(budget, *divergence) for divergence in _DIVERGENCES),
     # Digits has too few images.
-    *([_all_images()] if budget == 'cifar' else ()),
+    *([_all_images(budget)] if budget == 'cifar' else ()),
   )
 
 
@@ -170,8 +172,9 @@ def _claim(
   source: str,
   sentence: str,
   *comparisons: claim_lib.Comparison,
+  all_images: bool = False,
 ) -> claim_lib.Claim:
-  """Returns a claim on methods at two classes a client, between its bounds.
+  """Returns a claim on methods at two classes a client.
 
   Args:
     budget: One of `claim.BUDGETS`.
@@ -179,37 +182,58 @@ def _claim(
     source: Table or figure.
     sentence: The claim.
     *comparisons: Of methods.
+    all_images: As `_run`.
   """
   named = {title for comparison in comparisons for title in comparison.terms}
   figures = {
-    title: claim_lib.Figure(_run(budget, title)) for title in _METHODS if title in named
+    title: claim_lib.Figure(_run(budget, title, all_images=all_images))
+    for title in _METHODS
+    if title in named
   }
+  return _between_bounds(
+    budget, name, source, sentence, figures, comparisons, all_images
+  )
+
+
+def _between_bounds(
+  budget: str,
+  name: str,
+  source: str,
+  sentence: str,
+  figures: Mapping[str, claim_lib.Figure],
+  comparisons: tuple[claim_lib.Comparison, ...],
+  all_images: bool = False,
+) -> claim_lib.Claim:
+  """Returns a claim, with what clients of two classes reach alone, and its bounds.
+
+  Args:
+    budget: One of `claim.BUDGETS`.
+    name: Of the claim.
+    source: Table or figure.
+    sentence: The claim.
+    figures: Of the methods, by title.
+    comparisons: Of these.
+    all_images: As `_run`.
+  """
+  alone = _run(budget, 'mu = 1', all_images=all_images)
+  bounds = _RANGE_OF_ALL_IMAGES if all_images else _RANGE
   return claim_lib.Claim(
     name,
     _PAPER,
     source,
     sentence,
     budget,
-    {**figures, **_alone(budget), **_bounds(budget)},
+    {
+      **figures,
+      _ALONE: claim_lib.Figure(alone, _PERSONAL),
+      **_bounds(budget, bounds),
+    },
     comparisons,
-    _RANGE,
+    bounds,
   )
 
 
-def _alone(budget: str, all_images: bool = False) -> dict[str, claim_lib.Figure]:
-  """Returns what clients of two classes reach alone, by their own encoders.
-
-  Args:
-    budget: One of `claim.BUDGETS`.
-    all_images: As `_run`.
-  """
-  alone = _run(budget, 'mu = 1', all_images=all_images)
-  return {_ALONE: claim_lib.Figure(alone, _PERSONAL)}
-
-
-def _bounds(
-  budget: str, bounds: claim_lib.Range = _RANGE
-) -> dict[str, claim_lib.Figure]:
+def _bounds(budget: str, bounds: claim_lib.Range) -> dict[str, claim_lib.Figure]:
   """Returns the upper and the lower bound: BYOL on the union, and no training.
 
   Args:
@@ -245,26 +269,14 @@ def _table_1(budget: str) -> claim_lib.Claim:
   )
 
 
-def _all_images() -> claim_lib.Claim:
-  """Returns a claim on clients with all images of CIFAR-10."""
-  budget = 'cifar'
-  figures = {
-    title: claim_lib.Figure(_run(budget, title, all_images=True))
-    for title in ('FedEMA', 'Fed-BYOL')
-  }
-  return claim_lib.Claim(
+def _all_images(budget: str) -> claim_lib.Claim:
+  return _claim(
+    budget,
     'fedema-all-images',
-    _PAPER,
     'Table 3',
     'FedEMA is ahead of Fed-BYOL, with two classes and 10,000 images a client.',
-    budget,
-    {
-      **figures,
-      **_alone(budget, all_images=True),
-      **_bounds(budget, _RANGE_OF_ALL_IMAGES),
-    },
-    (claim_lib.ahead('FedEMA', 'Fed-BYOL'),),
-    _RANGE_OF_ALL_IMAGES,
+    claim_lib.ahead('FedEMA', 'Fed-BYOL'),
+    all_images=True,
   )
 
 
@@ -285,16 +297,14 @@ def _figure_7c(budget: str, end: str, method: str, start: str) -> claim_lib.Clai
     for classes in (2, 6, 10)
     for title in (method, 'Fed-BYOL')
   }
-  return claim_lib.Claim(
+  return _between_bounds(
+    budget,
     f'fedema-classes{end}',
-    _PAPER,
     'Figure 7 (c)',
     f'{start} ahead of Fed-BYOL whatever the number of classes a client has.',
-    budget,
-    {**figures, **_bounds(budget)},
+    figures,
     tuple(
       claim_lib.ahead(f'{method}, {classes} classes', f'Fed-BYOL, {classes} classes')
       for classes in (2, 6, 10)
     ),
-    _RANGE,
   )
