@@ -101,7 +101,7 @@ def _run(
   deal = f'dirichlet:alpha={alpha},examples={_EXAMPLES[budget][clients]}'
   where = f'{alpha}_{epochs.rpartition("=")[2]}x{rounds}_{clients}_{participation:g}'
   # The lower bound of all.
-  is_first = (objective, alpha) == ('simclr', _EVEN)
+  is_first = (objective, alpha, rounds) == ('simclr', _EVEN, _EPOCHS)
   return claim_lib.run(
     f'dec_{objective}_{where}',
     'fedavg_ssl',
@@ -117,6 +117,18 @@ def _run(
 def _figure(budget: str, title: str, setting: tuple) -> claim_lib.Figure:
   objective, column = _TITLES[title]
   return claim_lib.Figure(_run(budget, objective, *setting), column)
+
+
+def _alone(clients: int = 5) -> tuple[str, int, int, float]:
+  """Returns the arguments of `_run` after alpha for one client that trains alone.
+
+  Its one round has as many epochs as all rounds of the others, and its encoder is
+  tested as theirs are, on all test images. The seed chooses the client.
+
+  Args:
+    clients: That hold the images.
+  """
+  return (f'--local_epochs={_EPOCHS}', 1, clients, 1 / clients)
 
 
 def _bounds(budget: str) -> dict[str, claim_lib.Figure]:
@@ -155,6 +167,11 @@ def _robust(
     for how, setting in settings.items()
   }
 
+  for alpha, clients in dict.fromkeys((own[0], own[3]) for own in settings.values()):
+    figures[f'Dec-SSL, one client alone, alpha = {alpha}'] = _figure(
+      budget, 'Dec-SSL', (alpha, *_alone(clients))
+    )
+
   def fall(title: str) -> tuple[str, str]:
     return f'{title}, {easy}', f'{title}, {hard}'
 
@@ -184,6 +201,7 @@ def _representation(budget: str) -> claim_lib.Claim:
     budget,
     {
       **{title: _figure(budget, title, setting) for title in _TITLES},
+      'Dec-SSL, one client alone': _figure(budget, 'Dec-SSL', (_UNEVEN, *_alone())),
       **_bounds(budget),
     },
     (
