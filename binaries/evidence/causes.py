@@ -196,8 +196,8 @@ _CIFAR = {
   'epoch (18 %, where chance is 10), and has little to lose. Dec-SLRep loses more than '
   'Dec-SSL, by a little less than two standard errors.',
   'dec-ssl-representation': "The probe of Dec-SL's encoder is far ahead of its own "
-  'classifier, as in the paper. Dec-SSL and Dec-SLRep are level, and so is one client '
-  'that trains by SimCLR alone: federation has little to add here.',
+  'classifier, as in the paper. Dec-SSL and Dec-SLRep are level. So are Dec-SSL and '
+  'one client that trains by SimCLR alone: federation has little to add to it here.',
   'fedsup-finetuned': f'{_NO_RANGE_OF_LABELS} What the runs do show: FedSup is level '
   'with the labels alone; SimCLR, SimSiam, BYOL and FixMatch are one to two points '
   'ahead.',

@@ -30,6 +30,7 @@ _EVEN, _UNEVEN = '5', '0.02'
 # Arguments of `_run` after alpha: one epoch a round, five clients, all of them.
 _PLAIN = ('--local_epochs=1', _EPOCHS, 5, 1.0)
 _ALL_LABELS = 'linear/100%/accuracy'
+_ALONE = 'Dec-SSL, one client alone'
 _RANGE = claim_lib.Range(f'Dec-SLRep, alpha = {_EVEN}', 'random encoder')
 # Each title with its objective and its column.
 _TITLES = {
@@ -119,16 +120,19 @@ def _figure(budget: str, title: str, setting: tuple) -> claim_lib.Figure:
   return claim_lib.Figure(_run(budget, objective, *setting), column)
 
 
-def _alone(clients: int = 5) -> tuple[str, int, int, float]:
-  """Returns the arguments of `_run` after alpha for one client that trains alone.
+def _alone(budget: str, alpha: str, clients: int) -> claim_lib.Figure:
+  """Returns what one client reaches that trains alone, by Dec-SSL's loss.
 
   Its one round has as many epochs as all rounds of the others, and its encoder is
   tested as theirs are, on all test images. The seed chooses the client.
 
   Args:
+    budget: One of `claim.BUDGETS`.
+    alpha: Of the partition.
     clients: That hold the images.
   """
-  return (f'--local_epochs={_EPOCHS}', 1, clients, 1 / clients)
+  plan = (f'--local_epochs={_EPOCHS}', 1, clients, 1 / clients)
+  return _figure(budget, 'Dec-SSL', (alpha, *plan))
 
 
 def _bounds(budget: str) -> dict[str, claim_lib.Figure]:
@@ -166,11 +170,8 @@ def _robust(
     for title in _TITLES
     for how, setting in settings.items()
   }
-
-  for alpha, clients in dict.fromkeys((own[0], own[3]) for own in settings.values()):
-    figures[f'Dec-SSL, one client alone, alpha = {alpha}'] = _figure(
-      budget, 'Dec-SSL', (alpha, *_alone(clients))
-    )
+  for alpha, _, _, clients, _ in settings.values():
+    figures[f'{_ALONE}, alpha = {alpha}'] = _alone(budget, alpha, clients)
 
   def fall(title: str) -> tuple[str, str]:
     return f'{title}, {easy}', f'{title}, {hard}'
@@ -201,7 +202,7 @@ def _representation(budget: str) -> claim_lib.Claim:
     budget,
     {
       **{title: _figure(budget, title, setting) for title in _TITLES},
-      'Dec-SSL, one client alone': _figure(budget, 'Dec-SSL', (_UNEVEN, *_alone())),
+      _ALONE: _alone(budget, _UNEVEN, 5),
       **_bounds(budget),
     },
     (
