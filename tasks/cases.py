@@ -154,9 +154,9 @@ def build_task(
   # Split by split, so that each split is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
   ordered = tuple(names[place] for place in order)
-  pixels, unreadable, plain = decoding.decode_all(source, ordered, image_size)
-  kept = order[np.array([image not in unreadable for image in ordered])]
-  examples = _by_split(manifest, pixels, kept, split, label, belonging)
+  decoded = decoding.decode_all(source, ordered, image_size)
+  kept = order[np.array([image not in decoded.unreadable for image in ordered])]
+  examples = _by_split(manifest, decoded.pixels, kept, split, label, belonging)
   return task_lib.Task(
     name=name,
     label_names=label_names,
@@ -164,7 +164,7 @@ def build_task(
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
     case_level=classify == manifest_lib.CASE,
-    report=_report(source, rows, unreadable, plain),
+    report=_report(source, rows, decoded),
     case_names=belonging.case_names,
     client_names=belonging.client_names,
     files=task_lib.Files(source.path, names, _masks(rows)),
@@ -278,20 +278,20 @@ def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray
 def _report(
   source: sources.Source,
   rows: Sequence[manifest_lib.Row],
-  unreadable: dict[str, str],
-  plain: list[str],
+  decoded: decoding.Decoded,
 ) -> tuple[str, ...]:
+  unreadable = decoded.unreadable
   lines = []
   if unreadable:
     lines.append(
       f'left out {len(unreadable):,} of {len(rows):,} images that cannot be read:'
     )
     lines += [f'  {image} ({reason})' for image, reason in unreadable.items()]
-  if plain:
-    lines.append(
-      f'warning: {len(plain):,} of {len(rows):,} images have a single colour: '
-      f'{manifest_lib.some(plain)}'
-    )
+  lines += [
+    f'warning: {len(names):,} of {len(rows):,} images {what}: '
+    f'{manifest_lib.some(names)}'
+    for what, names in decoded.notes.items()
+  ]
   listed = {name for row in rows for name in (row.image, row.mask)}
   others = [
     image

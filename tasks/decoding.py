@@ -1,10 +1,11 @@
 """Decodes all images of a data set once, with threads, into the cache."""
 
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import shutil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tqdm
@@ -13,21 +14,37 @@ from tasks import cache
 from tasks import images
 from tasks import sources
 
+# What `Decoded.notes` says of a file.
+PLAIN = 'have a single colour'
+
+
+class Decoded(NamedTuple):
+  """The images of some files, and what was noticed while they were read.
+
+  Attributes:
+    pixels: uint8 [m, image_size, image_size, 3], memory-mapped: the m images that can
+      be read, in the order in which their files were given.
+    unreadable: The reason for each of the other files.
+    notes: What must be said about files that were read: by what is true of them
+      (`PLAIN`, ...), their names, sorted.
+    digests: By the name of each readable file, a digest of its content.
+  """
+
+  pixels: np.ndarray
+  unreadable: dict[str, str]
+  notes: dict[str, list[str]]
+  digests: dict[str, str]
+
 
 def decode_all(
   source: sources.Source, names: tuple[str, ...], image_size: int
-) -> tuple[np.ndarray, dict[str, str], list[str]]:
+) -> Decoded:
   """Decodes images, or finds them in the cache.
 
   Args:
     source: Where the images are.
     names: The images' files.
     image_size: Height and width of the result, in pixels.
-
-  Returns:
-    uint8 [m, image_size, image_size, 3], memory-mapped: the m images that can be read,
-    in the order of `names`; the reason for each of the other files; and the files that
-    are readable, but of one colour.
 
   Raises:
     ValueError: There is no space for the result.
@@ -36,21 +53,21 @@ def decode_all(
   images.check_fits(os.cpu_count() or 1, image_size)
 
   def build(folder: pathlib.Path) -> dict[str, Any]:
-    unreadable, plain = _decode_into(folder / 'image.npy', source, names, image_size)
-    return {'unreadable': unreadable, 'plain': plain}
+    return _decode_into(folder / 'image.npy', source, names, image_size)
 
-  stamp = cache.fingerprint('readable', names, source.stamp(names), image_size)
+  stamp = cache.fingerprint('noted', names, source.stamp(names), image_size)
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-{image_size}-{stamp}', build
   )
   unreadable = entry.info['unreadable']
   pixels = entry.arrays['image'][: len(names) - len(unreadable)]
-  return pixels, unreadable, entry.info['plain']
+  return Decoded(pixels, unreadable, entry.info['notes'], entry.info['digests'])
 
 
 def _decode_into(
   path: pathlib.Path, source: sources.Source, names: tuple[str, ...], image_size: int
-) -> tuple[dict[str, str], list[str]]:
+) -> dict[str, Any]:
+  """Writes the pixels into a .npy file, and returns all else that `Decoded` has."""
   shape = (len(names), image_size, image_size, 3)
   # Writing to a memory map on a full disk would end the process by a signal.
   if shutil.disk_usage(path.parent).free <= np.prod(shape):
@@ -63,16 +80,19 @@ def _decode_into(
   places = {name: place for place, name in enumerate(names)}
   ordered = [name for name in source.names if name in places]
   plain: list[str] = []
+  digests: dict[str, str] = {}
 
   def decode_one(name: str) -> str | None:
     try:
-      image = images.decode(source.read(name), image_size)
+      content = source.read(name)
+      image = images.decode(content, image_size)
     except MemoryError:
       raise
     # Decoders may raise anything for a damaged file; it is counted and named.
     except Exception as error:
       return images.why_unreadable(error)
     pixels[places[name]] = image
+    digests[name] = hashlib.sha256(content).hexdigest()[:32]
     if np.all(image == image[0, 0]):
       plain.append(name)
     return None
@@ -91,7 +111,8 @@ def _decode_into(
   unreadable = {name: reason for name, reason in sorted(reasons.items()) if reason}
   _close_gaps(pixels, np.array([name not in unreadable for name in names]))
   pixels.flush()
-  return unreadable, sorted(plain)
+  notes = {PLAIN: sorted(plain)} if plain else {}
+  return {'unreadable': unreadable, 'notes': notes, 'digests': digests}
 
 
 def _close_gaps(pixels: np.ndarray, kept: np.ndarray) -> None:

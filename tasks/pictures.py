@@ -55,7 +55,8 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
       f'{path} holds no images; their names must end in '
       f'{", ".join(cases.IMAGE_SUFFIXES)}.'
     )
-  images, unreadable = decoding.decode_all(source, names, height)[:2]
+  decoded = decoding.decode_all(source, names, height)
+  images, unreadable = decoded.pixels, decoded.unreadable
   readable = tuple(sources.printable(name) for name in names if name not in unreadable)
   unreadable = {sources.printable(name): why for name, why in unreadable.items()}
   if not readable:
