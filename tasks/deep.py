@@ -1,0 +1,158 @@
+"""Reads pictures of more than 8 bits, which Pillow would cut to 8.
+
+Pillow holds a single channel of 16 bits, 32 bits or floating point as it is. Of several
+channels of 16 bits it keeps the upper bytes alone. The lower ones are what it keeps if
+the file is read with the order of bytes reversed.
+"""
+
+import io
+import re
+
+import numpy as np
+from PIL import Image
+
+from tasks import brightness
+
+# What is true of a file whose lower bytes cannot be had.
+UPPER = 'have 16 bits per colour, of which the upper 8 are read'
+_REVERSED = {'B': 'L', 'L': 'B', 'N': 'B'}
+# Formats whose lower bytes can be had.
+_READ = ('PNG', 'TIFF')
+_BITS_PER_SAMPLE, _PHOTOMETRIC, _PLANAR, _SAMPLE_FORMAT = 258, 262, 284, 339
+_UNSIGNED, _SIGNED = 1, 2
+_SEPARATE = 2
+_DEEP_LAYOUT = re.compile(r'(RGB|RGBX|RGBA|RGBa|CMYK|LA);16([BLN])')
+
+
+def is_deep(image: Image.Image) -> bool:
+  """Returns whether a picture, not yet loaded, has numbers that need a range."""
+  return (
+    image.mode == 'F'
+    or image.mode.startswith('I')
+    or _is_signed_byte(image)
+    or _channels(image) is not None
+  )
+
+
+def note(content: bytes, image: Image.Image) -> str | None:
+  """Returns what must be said of a picture, not yet loaded, that is cut to 8 bits."""
+  if is_deep(image):
+    return None
+  last = _arguments(image)[-1:]
+  cut = ';16' in str(_layout(image)) or _is_separate(image)
+  cut |= image.format == 'PPM' and any(isinstance(n, int) and n > 255 for n in last)
+  cut |= image.format == 'JPEG2000' and _precision(content) > 8
+  return UPPER if cut else None
+
+
+def numbers(content: bytes, image: Image.Image) -> brightness.Numbers:
+  """Reads the numbers of a picture.
+
+  Args:
+    content: The file.
+    image: The same, opened but not loaded.
+
+  Returns:
+    The numbers, of 1 or 3 channels, and one more for transparency if there is any.
+  """
+  raw = _channels(image)
+  if raw is not None:
+    values = _with_alpha(_channels_of_16_bits(content, raw), image)
+    return brightness.Numbers(values, brightness.WHOLE)
+  values = np.asarray(image)
+  tags = getattr(image, 'tag_v2', {})
+  if _is_signed_byte(image):
+    values = values.view(np.int8)
+  elif tags.get(_BITS_PER_SAMPLE) == (32,) and image.mode == 'I':
+    unsigned = tags.get(_SAMPLE_FORMAT, (_UNSIGNED,)) == (_UNSIGNED,)
+    values = values.view(np.uint32) if unsigned else values
+  values = values[..., np.newaxis]
+  return brightness.Numbers(
+    _with_alpha(values, image),
+    brightness.key_of(values),
+    # Pillow inverts such files if they have 8 bits, and no others.
+    inverted=tags.get(_PHOTOMETRIC) == 0,
+  )
+
+
+def _channels(image: Image.Image) -> tuple[str, str] | None:
+  """Returns channels and order of bytes of a picture of 16 bits per channel."""
+  if image.format not in _READ or _is_separate(image):
+    return None
+  match = _DEEP_LAYOUT.fullmatch(str(_layout(image)))
+  return None if match is None else (match[1], match[2])
+
+
+def _is_separate(image: Image.Image) -> bool:
+  """Returns whether each channel of 16 bits has a plane of its own (TIFF)."""
+  tags = getattr(image, 'tag_v2', {})
+  return tags.get(_PLANAR) == _SEPARATE and 16 in tags.get(_BITS_PER_SAMPLE, ())
+
+
+def _is_signed_byte(image: Image.Image) -> bool:
+  tags = getattr(image, 'tag_v2', {})
+  return image.mode == 'L' and tags.get(_SAMPLE_FORMAT) == (_SIGNED,)
+
+
+def _arguments(image: Image.Image) -> tuple[object, ...]:
+  """Returns what Pillow's decoder is told of the file's pixels."""
+  tiles = getattr(image, 'tile', ())
+  args = tiles[0].args if tiles else ()
+  return args if isinstance(args, tuple) else (args,)
+
+
+def _layout(image: Image.Image) -> object:
+  """Returns how channels and bytes of a pixel follow each other in the file."""
+  return next(iter(_arguments(image)), None)
+
+
+def _precision(content: bytes) -> int:
+  """Returns the bits of a number in a JPEG 2000 file, by its marker SIZ."""
+  place = content.find(b'\xff\x4f\xff\x51')
+  depth = content[place + 42 : place + 43] if place >= 0 else b''
+  return (depth[0] & 0x7F) + 1 if depth else 0
+
+
+def _channels_of_16_bits(content: bytes, raw: tuple[str, str]) -> np.ndarray:
+  """Returns channels of 16 bits, uint16 [height, width, channels].
+
+  Transparency is the last of 2 or 4 channels; premultiplied colours are divided by it.
+  """
+  channels, order = raw
+  if channels == 'LA':
+    # As if each of their bytes were a channel.
+    planes = _loaded(content, 'RGBA')
+    joined = planes[..., 0::2].astype(np.uint16) << 8
+    return joined | planes[..., 1::2]
+  kind = 'RGBA' if channels == 'RGBa' else channels
+  joined = _loaded(content, f'{kind};16{order}').astype(np.uint16) << 8
+  joined |= _loaded(content, f'{kind};16{_REVERSED[order]}')
+  if channels == 'RGBa':
+    alpha = np.maximum(joined[..., 3:], 1).astype(np.float32)
+    colours = joined[..., :3] * (65535 / alpha)
+    joined[..., :3] = np.minimum(colours, 65535)
+  if channels == 'CMYK':
+    black = 65535 - joined[..., 3:].astype(np.float32)
+    joined = ((65535 - joined[..., :3]) * (black / 65535)).astype(np.uint16)
+  return joined
+
+
+def _with_alpha(values: np.ndarray, image: Image.Image) -> np.ndarray:
+  """Adds a channel, 0 where a PNG says that a colour is transparent, if it does."""
+  hidden = image.info.get('transparency')
+  if hidden is None or values.shape[2] not in (1, 3):
+    return values
+  shown = np.any(values != np.array(hidden, values.dtype), axis=2, keepdims=True)
+  return np.concatenate([values, shown * values.dtype.type(65535)], axis=2)
+
+
+def _loaded(content: bytes, layout: str) -> np.ndarray:
+  """Loads the pixels as if the file had another layout, uint8 [height, width, n]."""
+  with Image.open(io.BytesIO(content), formats=_READ) as image:
+    tiles = []
+    for tile in getattr(image, 'tile', ()):
+      others = tile.args[1:] if isinstance(tile.args, tuple) else None
+      args = layout if others is None else (layout, *others)
+      tiles.append(tile._replace(args=args))
+    image.tile = tiles  # type: ignore[attr-defined]
+    return np.asarray(image)
