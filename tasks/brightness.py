@@ -109,13 +109,13 @@ class Numbers:
     low, high = wanted
     # One band of rows: whole pictures would take eight bytes a number.
     rows = self.values[top:bottom]
-    colours = rows[..., :-1] if _has_opacity(rows) else rows
+    colours = rows[..., :-1] if has_opacity(rows) else rows
     values = colours.astype(np.float64) * self.slope + self.intercept
     _check_finite(values)
     outside = int(np.count_nonzero((values < low) | (values > high)))
     bright = np.clip(np.rint((values - low) * (255 / (high - low))), 0, 255)
     bright = (255 - bright if self.inverted else bright).astype(np.uint8)
-    if _has_opacity(rows):
+    if has_opacity(rows):
       bright = np.concatenate([bright, (rows[..., -1:] >> 8).astype(np.uint8)], axis=2)
     return bright, outside
 
@@ -138,7 +138,7 @@ def measured(values: np.ndarray) -> Range:
   _check_finite(np.array([np.min(values), np.max(values)], np.float64))
   step = max(1, int(np.ceil(np.sqrt(values.shape[0] * values.shape[1] / _SAMPLE))))
   sample = values[::step, ::step]
-  if _has_opacity(values):
+  if has_opacity(values):
     # What nobody sees does not matter.
     sample = sample[sample[..., -1] > 0][..., :-1]
   ordered = np.sort(sample, axis=None)
@@ -160,7 +160,8 @@ def measured(values: np.ndarray) -> Range:
   return low, high
 
 
-def _has_opacity(values: np.ndarray) -> bool:
+def has_opacity(values: np.ndarray) -> bool:
+  """Returns whether the last channel of numbers is opacity; see `Numbers`."""
   return values.shape[2] in (2, 4)
 
 

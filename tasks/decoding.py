@@ -52,7 +52,7 @@ def decode_all(
   source: sources.Source,
   names: tuple[str, ...],
   image_size: int,
-  reading: images.Reading | None = None,
+  reading: images.Reading = images.AS_USUAL,
 ) -> Decoded:
   """Decodes images, or finds them in the cache.
 
@@ -60,15 +60,13 @@ def decode_all(
     source: Where the images are.
     names: The images' files.
     image_size: Height and width of the result, in pixels.
-    reading: How they are read; None: as is usual.
+    reading: How they are read.
 
   Raises:
     ValueError: There is no space for the result.
   """
   # Each thread holds one image at a time.
   images.check_fits(os.cpu_count() or 1, image_size)
-
-  reading = reading or images.Reading()
 
   def build(folder: pathlib.Path) -> dict[str, Any]:
     decoding = _Decoding(source, names, image_size, reading)

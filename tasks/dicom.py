@@ -142,6 +142,12 @@ def opened(
     yield read
 
 
+def size_of(content: bytes) -> tuple[int, int]:
+  """Returns width and height of a file's picture; errors are those of `opened`."""
+  data = _read(content, ('Rows', 'Columns'))
+  return int(data.get('Columns') or 0), int(data.get('Rows') or 0)
+
+
 @contextlib.contextmanager
 def _in_a_sentence() -> Iterator[None]:
   """Turns all that pydicom may raise into an error that repeats no tag of the file."""

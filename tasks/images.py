@@ -14,6 +14,7 @@ Whatever kind of file it is, one rule holds:
 from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
+import io
 import math
 from typing import NamedTuple
 
@@ -56,7 +57,8 @@ OUTSIDE = (
 _OUTSIDE = 0.01
 # Pixels of the bands in which a picture is converted.
 _BAND = 2**22
-_ORIENTATION = 0x0112
+# The tag of EXIF, and its least value of a picture that lies on its side.
+_ORIENTATION, _ASIDE = 0x0112, 5
 _TURNS = {
   2: Image.Transpose.FLIP_LEFT_RIGHT,
   3: Image.Transpose.ROTATE_180,
@@ -94,6 +96,9 @@ class Reading:
         )
 
 
+AS_USUAL = Reading()
+
+
 class Picture(NamedTuple):
   """A picture that was read.
 
@@ -127,9 +132,7 @@ class _Source(NamedTuple):
     return width, height
 
 
-def decode(
-  content: bytes, image_size: int, reading: Reading | None = None
-) -> np.ndarray:
+def decode(content: bytes, image_size: int, reading: Reading = AS_USUAL) -> np.ndarray:
   """Decodes an image file by itself to a square RGB image.
 
   Args:
@@ -144,7 +147,7 @@ def decode(
     PictureError: There is no memory for it, or its numbers are not finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
-  pixels = read(content, image_size, reading or Reading(), _own_range).pixels
+  pixels = read(content, image_size, reading, _own_range).pixels
   assert pixels is not None
   return pixels
 
@@ -184,8 +187,7 @@ def read(
     # What a window cuts off is meant to be.
     if outside > _OUTSIDE and (reading.pixel_range or not source.pixels.stated):
       said += (OUTSIDE,)
-    if source.orientation in _TURNS:
-      picture = picture.transpose(_TURNS[source.orientation])
+    picture = turned(picture, source.orientation)
     square = fitted(picture, image_size, reading.fit, Image.Resampling.BICUBIC)
     lost = 1 - min(width, height) / max(width, height)
     pixels = np.asarray(square, np.uint8)
@@ -207,12 +209,32 @@ def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
     if deep.is_deep(image):
       numbers = deep.numbers(content, image)
       # Pillow has turned a TIFF by itself.
-      turn = 1 if image.format == 'TIFF' else image.getexif().get(_ORIENTATION, 1)
+      turn = 1 if image.format == 'TIFF' else orientation(image)
       yield _Source(numbers, turn, profile, tuple(notes))
       return
     image.load()
-    turn = image.getexif().get(_ORIENTATION, 1)
-    yield _Source(image, turn, profile, tuple(notes))
+    yield _Source(image, orientation(image), profile, tuple(notes))
+
+
+def size_of(content: bytes) -> tuple[int, int]:
+  """Returns width and height of a file's picture, upright, without its pixels."""
+  if dicom.is_dicom(content):
+    return dicom.size_of(content)
+  with Image.open(io.BytesIO(content), formats=opening.FORMATS) as image:
+    width, height = image.size
+    # Pillow gives a TIFF the size that it has when it is turned.
+    turn = 1 if image.format == 'TIFF' else orientation(image)
+  return (height, width) if turn >= _ASIDE else (width, height)
+
+
+def orientation(image: Image.Image) -> int:
+  """Returns how a picture must be turned (EXIF), 1: not at all."""
+  return int(image.getexif().get(_ORIENTATION, 1))
+
+
+def turned(image: Image.Image, turn: int) -> Image.Image:
+  """Returns a picture upright; `turn` is of `orientation`."""
+  return image.transpose(_TURNS[turn]) if turn in _TURNS else image
 
 
 def has_pages(image: Image.Image) -> bool:

@@ -11,6 +11,7 @@ from tasks import emoji
 from tasks import folders as folders_lib
 from tasks import gld
 from tasks import ham10000
+from tasks import images
 from tasks import manifest
 from tasks import stl10
 from tasks import tables
@@ -29,6 +30,7 @@ class _Request:
   seed: int
   classify: str | None
   folders: str | None
+  reading: images.Reading
 
 
 def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
@@ -53,30 +55,33 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'cifar10': _load_cifar('cifar10'),
   'cifar100': _load_cifar('cifar100'),
   'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
-  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
-  'ham10000_records': lambda r: ham10000.load_records(r.data_dir, r.image_size, r.seed),
+  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed, r.reading),
+  'ham10000_records': lambda r: ham10000.load_records(
+    r.data_dir, r.image_size, r.seed, r.reading
+  ),
   'emoji': lambda r: emoji.load(r.data_dir, r.image_size, r.seed),
-  'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed, r.classify),
+  'cases': lambda r: cases.load(
+    r.data_dir, r.image_size, r.seed, r.classify, r.reading
+  ),
   'folder': lambda r: folders_lib.load(
-    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE
+    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE, r.reading
   ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
   tables.FEATURES: lambda r: tables.load_file(r.data_dir),
-  gld.NAME: lambda r: gld.load(r.data_dir, r.image_size),
-  tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size),
+  gld.NAME: lambda r: gld.load(r.data_dir, r.image_size, r.reading),
+  tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size, r.reading),
 }
 TASKS = tuple(_LOADERS)
-# Tasks that read the user's own files.
-OF_FILES = (
+# Tasks of picture files, which are read as one chooses; and all that read files.
+OF_PICTURES = (
   'ham10000',
   'ham10000_records',
-  'emoji',
   'cases',
   'folder',
-  tables.FEATURES,
   gld.NAME,
   tiny_imagenet.NAME,
 )
+OF_FILES = (*OF_PICTURES, 'emoji', tables.FEATURES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +139,7 @@ def load(
   seed: int = 0,
   classify: str | None = None,
   folders: str | None = None,
+  reading: images.Reading = images.AS_USUAL,
 ) -> task_lib.Task:
   """Loads a task.
 
@@ -148,6 +154,7 @@ def load(
     seed: Seed of the split into train and test cases, if none is published.
     classify: For cases, what is classified: see `cases.load`.
     folders: For folder, what folders mean: see `folders.load`; None: nothing.
+    reading: How pictures are read, for `OF_PICTURES`.
 
   Returns:
     The task.
@@ -169,6 +176,11 @@ def load(
       raise ValueError(
         f'{what} is {value!r} with the task {name}; it is only for {taker}.'
       )
+  if reading != images.AS_USUAL and name not in OF_PICTURES:
+    raise ValueError(
+      f'fit is {reading.fit!r} and pixel_range is {reading.pixel_range} with the task '
+      f'{name}; they are only for {", ".join(OF_PICTURES)}.'
+    )
   return _LOADERS[name](
-    _Request(data_dir, image_size, download, seed, classify, folders)
+    _Request(data_dir, image_size, download, seed, classify, folders, reading)
   )

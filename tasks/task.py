@@ -146,11 +146,13 @@ class Files:
     images: Name of each image in it, by example_id.
     masks: Name of each image's mask, likewise, '' if it has none; empty if none is
       listed.
+    fit: How images became squares, one of `images.FITS`; masks do likewise.
   """
 
   path: pathlib.Path
   images: tuple[str, ...]
   masks: tuple[str, ...] = ()
+  fit: str = 'crop'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -186,6 +188,8 @@ class Task:
       by which it was then multiplied, 0 for a constant one; None if nothing was scaled.
     described: Descriptions of the classes in one of two modalities, if there are any.
     files: Where the images come from, if they are files.
+    measured_ranges: The ranges of numbers, from black to white, that were measured over
+      all images; empty if they are stated, or all images have 8 bits.
   """
 
   name: str
@@ -200,6 +204,7 @@ class Task:
   scaling: tuple[np.ndarray, np.ndarray] | None = None
   described: Described | None = None
   files: Files | None = None
+  measured_ranges: tuple[tuple[float, float], ...] = ()
 
   def __post_init__(self) -> None:
     splits = self.splits()
