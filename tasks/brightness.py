@@ -194,10 +194,11 @@ def of_data_set(summaries: Sequence[Summary]) -> dict[str, Range]:
 
 def _usual(low: float, high: float, usual: Sequence[float]) -> Range:
   """Returns the least usual range that holds numbers, or their own."""
-  for full in usual:
-    if low >= -_TOLERANCE * full and high <= (1 + _TOLERANCE) * full:
-      return 0.0, full
-  return _apart(min(low, 0.0) if low < 0 else 0.0, high)
+  if low < -_TOLERANCE * max(high, 0.0):
+    return _apart(low, high)
+  return next(
+    ((0.0, full) for full in usual if high <= (1 + _TOLERANCE) * full), (0.0, high)
+  )
 
 
 def _apart(low: float, high: float) -> Range:

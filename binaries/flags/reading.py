@@ -11,8 +11,8 @@ _FIT = flags.DEFINE_enum(
   'fit',
   None,
   images.FITS,
-  'How pictures become squares: cropped to the central square (crop, the default), with '
-  'black bars (pad), or in other proportions (stretch).',
+  'How pictures become squares: cropped to their centre (crop, the default), with black '
+  'bars (pad), or in other proportions (stretch).',
 )
 _PIXEL_RANGE = flags.DEFINE_list(
   'pixel_range',
