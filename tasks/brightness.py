@@ -151,7 +151,7 @@ def measured(values: np.ndarray) -> Range:
   above = ordered[np.searchsorted(ordered, ordered[0], 'right') :]
   if len(below) >= (1 - _MARKER) * len(ordered):
     second = float(below[-1])
-    if low < second < (low + high) / 2:
+    if second < (min(low, 0.0) + high) / 2:
       high = second
   if len(above) >= (1 - _UNFILLED) * len(ordered):
     second = float(above[0])

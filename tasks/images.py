@@ -55,6 +55,8 @@ OUTSIDE = (
   'have numbers outside of their range, cut off, in more than 1 % of their pixels'
 )
 _OUTSIDE = 0.01
+# Means of larger squares are too dark: Pillow divides by a number of 24 bits.
+_MOST_FACTOR = 32
 # Pixels of the bands in which a picture is converted.
 _BAND = 2**22
 # The tag of EXIF, and its least value of a picture that lies on its side.
@@ -181,7 +183,7 @@ def read(
     width, height = source.size
     factor = 1
     if width * height > opening.COPIED:
-      factor = max(1, min(width, height) // (2 * image_size))
+      factor = min(_MOST_FACTOR, max(1, min(width, height) // (2 * image_size)))
     picture, notes, outside = _to_rgb(source, wanted, factor)
     said += notes + ((REDUCED,) if factor > 1 else ())
     # What a window cuts off is meant to be.
