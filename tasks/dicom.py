@@ -132,7 +132,7 @@ def opened(
   data = _read(content, _TAGS)
   pixels = ('PixelData', 'FloatPixelData', 'DoubleFloatPixelData')
   if not any(name in data for name in pixels) or not data.get('Rows'):
-    raise opening.PictureError('a DICOM file without a picture')
+    raise opening.PictureError('a DICOM file without a picture, or cut off before it')
   width, height = int(data.get('Columns') or 0), int(data.Rows)
   count = width * height * int(data.get('SamplesPerPixel') or 1)
   amount = 2 * len(content) + _BYTES * count
