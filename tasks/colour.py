@@ -49,7 +49,7 @@ def to_rgb(image: Image.Image, profile: bytes | None) -> tuple[Image.Image, list
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
       notes.append(UNUSABLE)
   colours = colours.convert('RGB')
-  if alpha is not None and alpha.getextrema()[0] < 255:
+  if alpha is not None and np.min(np.asarray(alpha)) < 255:
     white = Image.new('RGB', colours.size, 'white')
     colours = Image.composite(colours, white, alpha)
     notes.append(TRANSPARENT)
@@ -76,7 +76,10 @@ def _to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, bool]:
   transform = _transform(profile, mode)
   if transform is None:
     return image, False
-  return ImageCms.applyTransform(image.convert(mode), transform), True
+  converted = ImageCms.applyTransform(image.convert(mode), transform)
+  # None is for changes in place.
+  assert converted is not None
+  return converted, True
 
 
 def _space(profile: bytes) -> str:

@@ -154,5 +154,5 @@ def _loaded(content: bytes, layout: str) -> np.ndarray:
       others = tile.args[1:] if isinstance(tile.args, tuple) else None
       args = layout if others is None else (layout, *others)
       tiles.append(tile._replace(args=args))
-    image.tile = tiles  # type: ignore[attr-defined]
+    image.tile = tiles
     return np.asarray(image)

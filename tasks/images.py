@@ -175,19 +175,21 @@ def read(
   """
   with _opened(content, image_size) as source:
     wanted, said = None, source.notes
+    cut_on_purpose = False
     if isinstance(source.pixels, brightness.Numbers):
       wanted = reading.pixel_range or range_of(source.pixels)
       if wanted is None:
         return Picture(None, source.pixels.summary(), (), 0.0)
       said += () if reading.pixel_range else source.pixels.notes
+      # As by a window.
+      cut_on_purpose = not reading.pixel_range and source.pixels.stated is not None
     width, height = source.size
     factor = 1
     if width * height > opening.COPIED:
       factor = min(_MOST_FACTOR, max(1, min(width, height) // (2 * image_size)))
     picture, notes, outside = _to_rgb(source, wanted, factor)
     said += notes + ((REDUCED,) if factor > 1 else ())
-    # What a window cuts off is meant to be.
-    if outside > _OUTSIDE and (reading.pixel_range or not source.pixels.stated):
+    if outside > _OUTSIDE and not cut_on_purpose:
       said += (OUTSIDE,)
     picture = turned(picture, source.orientation)
     square = fitted(picture, image_size, reading.fit, Image.Resampling.BICUBIC)
@@ -204,18 +206,17 @@ def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
       yield _Source(pixels, 1, profile, notes)
     return
   with opening.opened(content, image_size) as image:
-    notes = [PAGES] if has_pages(image) else []
     cut = deep.note(content, image)
-    notes += [cut] if cut else []
+    said = ((PAGES,) if has_pages(image) else ()) + ((cut,) if cut else ())
     profile = image.info.get('icc_profile')
     if deep.is_deep(image):
       numbers = deep.numbers(content, image)
       # Pillow has turned a TIFF by itself.
       turn = 1 if image.format == 'TIFF' else orientation(image)
-      yield _Source(numbers, turn, profile, tuple(notes))
+      yield _Source(numbers, turn, profile, said)
       return
     image.load()
-    yield _Source(image, orientation(image), profile, tuple(notes))
+    yield _Source(image, orientation(image), profile, said)
 
 
 def size_of(content: bytes) -> tuple[int, int]:
@@ -231,7 +232,9 @@ def size_of(content: bytes) -> tuple[int, int]:
 
 def orientation(image: Image.Image) -> int:
   """Returns how a picture must be turned (EXIF), 1: not at all."""
-  return int(image.getexif().get(_ORIENTATION, 1))
+  turn = image.getexif().get(_ORIENTATION, 1)
+  # A file may hold anything there.
+  return turn if isinstance(turn, int) else 1
 
 
 def turned(image: Image.Image, turn: int) -> Image.Image:

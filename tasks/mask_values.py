@@ -45,9 +45,9 @@ def of_object(content: bytes, image: Image.Image) -> np.ndarray:
     numbers = deep.numbers(content, image)
     values = numbers.values
     if brightness.has_opacity(values):
-      opacity = values[..., -1]
-      if np.min(opacity) != np.max(opacity):
-        return opacity >= 2**15
+      deep_opacity = values[..., -1]
+      if np.min(deep_opacity) != np.max(deep_opacity):
+        return deep_opacity >= 2**15
       values = values[..., :-1]
     # Refuses what is not finite.
     ends = brightness.of_data_set([numbers.summary()])[numbers.key]
