@@ -11,7 +11,7 @@ _FIT = flags.DEFINE_enum(
   'fit',
   None,
   images.FITS,
-  'How pictures become squares: cropped to their centre (crop, the default), with black '
+  'How pictures become squares: cropped to the centre (crop, the default), with black '
   'bars (pad), or in other proportions (stretch).',
 )
 _PIXEL_RANGE = flags.DEFINE_list(
