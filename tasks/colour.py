@@ -36,9 +36,8 @@ def to_rgb(image: Image.Image, profile: bytes | None) -> tuple[Image.Image, list
   """
   notes = []
   alpha = None
-  if image.mode in _WITH_ALPHA or 'transparency' in image.info:
-    # The one way in which Pillow converts premultiplied greyscale.
-    full = (image.convert('LA') if image.mode == 'La' else image).convert('RGBA')
+  full = with_opacity(image)
+  if full is not None:
     alpha = full.getchannel('A')
     image = full.getchannel('R') if image.mode in ('L', 'LA', 'La') else full
   colours = image
@@ -54,6 +53,14 @@ def to_rgb(image: Image.Image, profile: bytes | None) -> tuple[Image.Image, list
     colours = Image.composite(colours, white, alpha)
     notes.append(TRANSPARENT)
   return colours, notes
+
+
+def with_opacity(image: Image.Image) -> Image.Image | None:
+  """Returns a picture in mode RGBA, None if it has no opacity."""
+  if image.mode not in _WITH_ALPHA and 'transparency' not in image.info:
+    return None
+  # The one way in which Pillow converts premultiplied greyscale.
+  return (image.convert('LA') if image.mode == 'La' else image).convert('RGBA')
 
 
 def _to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, bool]:

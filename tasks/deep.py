@@ -13,12 +13,15 @@ from PIL import Image
 
 from tasks import brightness
 
-# What is true of a file whose lower bytes cannot be had.
+# What is true of a file whose lower bytes cannot be had, and of one that has a fourth
+# channel and does not say that it is opacity: it may as well be infrared.
 UPPER = 'have 16 bits per colour, of which the upper 8 are read'
+FOURTH = 'have a fourth channel of unknown meaning, which is left out'
 _REVERSED = {'B': 'L', 'L': 'B', 'N': 'B'}
 # Formats whose lower bytes can be had.
 _READ = ('PNG', 'TIFF')
-_BITS_PER_SAMPLE, _PHOTOMETRIC, _PLANAR, _SAMPLE_FORMAT = 258, 262, 284, 339
+_BITS_PER_SAMPLE, _PHOTOMETRIC, _PLANAR = 258, 262, 284
+_EXTRA_SAMPLES, _SAMPLE_FORMAT = 338, 339
 _UNSIGNED, _SIGNED = 1, 2
 _SEPARATE = 2
 _DEEP_LAYOUT = re.compile(r'(RGB|RGBX|RGBA|RGBa|CMYK|LA);16([BLN])')
@@ -34,15 +37,22 @@ def is_deep(image: Image.Image) -> bool:
   )
 
 
-def note(content: bytes, image: Image.Image) -> str | None:
-  """Returns what must be said of a picture, not yet loaded, that is cut to 8 bits."""
+def has_unknown_channel(image: Image.Image) -> bool:
+  """Returns whether a TIFF has a fourth channel and does not say what it is."""
+  tags = getattr(image, 'tag_v2', {})
+  return image.format == 'TIFF' and image.mode == 'RGBA' and _EXTRA_SAMPLES not in tags
+
+
+def notes(content: bytes, image: Image.Image) -> tuple[str, ...]:
+  """Returns what must be said of a picture, not yet loaded, that is not all read."""
+  unknown = (FOURTH,) if has_unknown_channel(image) else ()
   if is_deep(image):
-    return None
+    return unknown
   last = _arguments(image)[-1:]
   cut = ';16' in str(_layout(image)) or _is_separate(image)
   cut |= image.format == 'PPM' and any(isinstance(n, int) and n > 255 for n in last)
   cut |= image.format == 'JPEG2000' and _precision(content) > 8
-  return UPPER if cut else None
+  return (*unknown, UPPER) if cut else unknown
 
 
 def numbers(content: bytes, image: Image.Image) -> brightness.Numbers:
@@ -57,7 +67,8 @@ def numbers(content: bytes, image: Image.Image) -> brightness.Numbers:
   """
   raw = _channels(image)
   if raw is not None:
-    values = _with_alpha(_channels_of_16_bits(content, raw), image)
+    values = _with_alpha(_channels_of_16_bits(content, *raw), image)
+    values = values[..., :3] if has_unknown_channel(image) else values
     return brightness.Numbers(values, brightness.WHOLE)
   values = np.asarray(image)
   tags = getattr(image, 'tag_v2', {})
@@ -77,8 +88,12 @@ def numbers(content: bytes, image: Image.Image) -> brightness.Numbers:
 
 def _channels(image: Image.Image) -> tuple[str, str] | None:
   """Returns channels and order of bytes of a picture of 16 bits per channel."""
-  if image.format not in _READ or _is_separate(image):
+  if image.format not in _READ:
     return None
+  if _is_separate(image):
+    # A letter for each plane, unless libtiff reads them.
+    order = 'L' if image.tag_v2.prefix == b'II' else 'B'
+    return (image.mode, order) if len(str(_layout(image))) == 1 else None
   match = _DEEP_LAYOUT.fullmatch(str(_layout(image)))
   return None if match is None else (match[1], match[2])
 
@@ -113,20 +128,19 @@ def _precision(content: bytes) -> int:
   return (depth[0] & 0x7F) + 1 if depth else 0
 
 
-def _channels_of_16_bits(content: bytes, raw: tuple[str, str]) -> np.ndarray:
+def _channels_of_16_bits(content: bytes, channels: str, order: str) -> np.ndarray:
   """Returns channels of 16 bits, uint16 [height, width, channels].
 
   Transparency is the last of 2 or 4 channels; premultiplied colours are divided by it.
   """
-  channels, order = raw
   if channels == 'LA':
     # As if each of their bytes were a channel.
-    planes = _loaded(content, 'RGBA')
+    planes = _loaded(content, 'RGBA', '')
     joined = planes[..., 0::2].astype(np.uint16) << 8
     return joined | planes[..., 1::2]
   kind = 'RGBA' if channels == 'RGBa' else channels
-  joined = _loaded(content, f'{kind};16{order}').astype(np.uint16) << 8
-  joined |= _loaded(content, f'{kind};16{_REVERSED[order]}')
+  joined = _loaded(content, kind, f';16{order}').astype(np.uint16) << 8
+  joined |= _loaded(content, kind, f';16{_REVERSED[order]}')
   if channels == 'RGBa':
     alpha = np.maximum(joined[..., 3:], 1).astype(np.float32)
     colours = joined[..., :3] * (65535 / alpha)
@@ -146,13 +160,19 @@ def _with_alpha(values: np.ndarray, image: Image.Image) -> np.ndarray:
   return np.concatenate([values, shown * values.dtype.type(65535)], axis=2)
 
 
-def _loaded(content: bytes, layout: str) -> np.ndarray:
-  """Loads the pixels as if the file had another layout, uint8 [height, width, n]."""
+def _loaded(content: bytes, channels: str, order: str) -> np.ndarray:
+  """Loads the pixels as if the file had another layout, uint8 [height, width, n].
+
+  Args:
+    content: The file.
+    channels: The channels of a pixel, if they follow each other.
+    order: How the rest of Pillow's name for the layout is.
+  """
   with Image.open(io.BytesIO(content), formats=_READ) as image:
     tiles = []
     for tile in getattr(image, 'tile', ()):
-      others = tile.args[1:] if isinstance(tile.args, tuple) else None
-      args = layout if others is None else (layout, *others)
-      tiles.append(tile._replace(args=args))
+      own, *others = tile.args if isinstance(tile.args, tuple) else (tile.args,)
+      layout = f'{own if len(own) == 1 else channels}{order}'
+      tiles.append(tile._replace(args=(layout, *others) if others else layout))
     image.tile = tiles
     return np.asarray(image)

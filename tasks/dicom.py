@@ -155,6 +155,8 @@ def _in_a_sentence() -> Iterator[None]:
     yield
   except (opening.PictureError, MemoryError):
     raise
+  except ImportError:
+    raise opening.PictureError('a DICOM file, which needs pydicom') from None
   except Exception as error:
     raise opening.PictureError(
       f'a DICOM file that pydicom cannot decode ({type(error).__name__})'

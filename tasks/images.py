@@ -206,8 +206,7 @@ def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
       yield _Source(pixels, 1, profile, notes)
     return
   with opening.opened(content, image_size) as image:
-    cut = deep.note(content, image)
-    said = ((PAGES,) if has_pages(image) else ()) + ((cut,) if cut else ())
+    said = ((PAGES,) if has_pages(image) else ()) + deep.notes(content, image)
     profile = image.info.get('icc_profile')
     if deep.is_deep(image):
       numbers = deep.numbers(content, image)
@@ -216,7 +215,9 @@ def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
       yield _Source(numbers, turn, profile, said)
       return
     image.load()
-    yield _Source(image, orientation(image), profile, said)
+    turn = orientation(image)
+    shown = image.convert('RGB') if deep.has_unknown_channel(image) else image
+    yield _Source(shown, turn, profile, said)
 
 
 def size_of(content: bytes) -> tuple[int, int]:

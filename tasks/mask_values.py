@@ -19,9 +19,12 @@ import numpy as np
 from PIL import Image
 
 from tasks import brightness
+from tasks import colour
 from tasks import deep
 
 _MOST_VALUES, _MOST_LABEL, _VOIDS = 64, 126, (255, 65535)
+# Bytes of a pixel of the copies that are made here, for colours.
+COPIES = 32
 # Red, green and blue as the bytes of one number.
 _CODE = np.array([2**16, 2**8, 1], np.int32)
 _VOID_CODE = int(_CODE @ np.array([224, 224, 192]))
@@ -52,24 +55,17 @@ def of_object(content: bytes, image: Image.Image) -> np.ndarray:
     # Refuses what is not finite.
     ends = brightness.of_data_set([numbers.summary()])[numbers.key]
     return _of_levels(np.max(values, axis=2), sum(ends) / 2, exact)
-  opacity = _opacity(image)
-  if opacity is not None and np.min(opacity) != np.max(opacity):
-    return opacity >= 128
+  full = None if deep.has_unknown_channel(image) else colour.with_opacity(image)
+  if full is not None:
+    opacity = np.asarray(full.getchannel('A'))
+    if np.min(opacity) != np.max(opacity):
+      return opacity >= 128
   if image.mode == 'P':
     return _of_palette(image)
   if image.mode in ('1', 'L', 'LA', 'La'):
     grey = image.convert('LA') if image.mode == 'La' else image
     return _of_levels(np.asarray(grey.convert('L')), 127.5, exact)
   return _of_colours(np.asarray(image.convert('RGB')), exact)
-
-
-def _opacity(image: Image.Image) -> np.ndarray | None:
-  if image.mode not in ('LA', 'La', 'PA', 'RGBA', 'RGBa') and (
-    'transparency' not in image.info
-  ):
-    return None
-  full = image.convert('LA') if image.mode == 'La' else image
-  return np.asarray(full.convert('RGBA').getchannel('A'))
 
 
 def _of_palette(image: Image.Image) -> np.ndarray:

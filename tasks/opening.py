@@ -33,8 +33,10 @@ Image.MAX_IMAGE_PIXELS = None
 
 # Bytes of a pixel in Pillow's memory; all other modes take four.
 _BYTES = {'1': 1, 'L': 1, 'P': 1, 'I;16': 2, 'I;16B': 2, 'I;16L': 2, 'I;16N': 2}
-# Formats whose pixels are decoded into their place, without a second copy.
-_IN_PLACE = ('PNG', 'BMP', 'PPM', 'JPEG', 'MPO')
+# Formats whose pixels are decoded into their place; others need up to three copies.
+_IN_PLACE, _ELSEWHERE = ('PNG', 'BMP', 'PPM', 'JPEG', 'MPO'), 4
+# Bytes of a pixel while the halves of channels of 16 bits are joined.
+_JOINED = 24
 # Bytes of a pixel of the copies that are made afterwards, of as many pixels at most.
 _COPIES, COPIED = 8, 2**26
 # Bytes of a coefficient of a progressive JPEG, in each of three bands.
@@ -109,9 +111,20 @@ def memory() -> int:
   return min(sizes)
 
 
+def _held(image: Image.Image) -> int:
+  """Returns the bytes of a pixel while a picture is loaded, and afterwards."""
+  layout = str([tile.args for tile in getattr(image, 'tile', ())[:1]])
+  if image.mode not in _BYTES and ';16' in layout:
+    return _JOINED
+  copies = 1 if image.format in _IN_PLACE else _ELSEWHERE
+  # Those of more than 8 bits are copied out of Pillow.
+  copies += image.mode[0] in 'IF'
+  return copies * _BYTES.get(image.mode, 4)
+
+
 @contextlib.contextmanager
 def opened(
-  content: bytes, size: int | None = None, passes: int = 1
+  content: bytes, size: int | None = None, copies: int = 0
 ) -> Iterator[Image.Image]:
   """Opens a picture whose pixels there is room for until it is closed.
 
@@ -119,7 +132,7 @@ def opened(
     content: The file.
     size: Height and width of what will be made of it, in pixels: a JPEG is decoded at
       a fraction of its size, at least twice as large. None: as it is.
-    passes: How often its pixels are decoded and held.
+    copies: Bytes of each pixel that are needed besides those of the picture.
 
   Raises:
     PictureError: It takes more memory than there is.
@@ -131,8 +144,7 @@ def opened(
     if size is not None:
       image.draft('RGB', (2 * size, 2 * size))
     pixels = image.size[0] * image.size[1]
-    held = _BYTES.get(image.mode, 4) * (1 if image.format in _IN_PLACE else 3)
-    amount = len(content) + whole + pixels * held * passes
+    amount = len(content) + whole + pixels * (_held(image) + copies)
     amount += min(pixels, COPIED) * _COPIES
     with room().take(amount, f'{width:,} x {height:,} pixels'):
       yield image

@@ -13,12 +13,13 @@ from tests.tasks import picture_files
 _DRAW = np.random.default_rng(0)
 # Nothing is symmetric: bytes, channels and axes in another order are seen.
 _U16 = _DRAW.integers(0, 2**16, (5, 7, 4)).astype(np.uint16)
+_WHOLE_RANGE = images.Reading(pixel_range=(0.0, 65535.0))
 
 
 def _read(content):
   with Image.open(io.BytesIO(content)) as image:
     assert deep.is_deep(image)
-    assert deep.note(content, image) is None
+    assert deep.notes(content, image) == ()
     return deep.numbers(content, image)
 
 
@@ -48,6 +49,25 @@ def test_tiff_of_16_bits(order, deflated, channels, extra):
   # The fourth channel is no opacity if the file says so.
   expected = values[..., :3] if extra == 0 else values
   np.testing.assert_array_equal(_read(content).values, expected)
+
+
+@pytest.mark.parametrize('order', ['<', '>'])
+@pytest.mark.parametrize(('channels', 'extra'), [(3, None), (4, 2)])
+def test_tiff_of_a_plane_for_each_channel(order, channels, extra):
+  values = _U16[..., :channels]
+  content = picture_files.tiff(values, order=order, extra=extra, planar=True)
+  np.testing.assert_array_equal(_read(content).values, values)
+
+
+@pytest.mark.parametrize('dtype', [np.uint8, np.uint16])
+def test_fourth_channel_that_a_tiff_does_not_explain_is_no_opacity(dtype):
+  values = (_U16 >> (8 if dtype == np.uint8 else 0)).astype(dtype)
+  picture = images.read(picture_files.tiff(values), 7, _WHOLE_RANGE, lambda _: None)
+  without = images.read(
+    picture_files.tiff(values[..., :3]), 7, _WHOLE_RANGE, lambda _: None
+  )
+  np.testing.assert_array_equal(picture.pixels, without.pixels)
+  assert (picture.notes, without.notes) == ((deep.FOURTH,), ())
 
 
 @pytest.mark.parametrize('order', ['<', '>'])
@@ -102,14 +122,16 @@ def _jpeg_2000(bits):
 @pytest.mark.parametrize(
   ('content', 'said'),
   [
-    (b'P6 2 1 65535\n' + bytes(range(12)), deep.UPPER),
-    (b'P6 2 1 1023\n' + bytes(range(12)), deep.UPPER),
-    (b'P6 2 1 255\n' + bytes(range(6)), None),
-    (_jpeg_2000(12), deep.UPPER),
-    (_jpeg_2000(8), None),
+    (b'P6 2 1 65535\n' + bytes(range(12)), (deep.UPPER,)),
+    (b'P6 2 1 1023\n' + bytes(range(12)), (deep.UPPER,)),
+    (b'P6 2 1 255\n' + bytes(range(6)), ()),
+    (_jpeg_2000(12), (deep.UPPER,)),
+    (_jpeg_2000(8), ()),
+    (picture_files.tiff(_U16[..., :3], planar=True, deflated=True), (deep.UPPER,)),
+    (picture_files.tiff(_U16[..., :3].astype(np.uint8), planar=True), ()),
   ],
 )
 def test_colours_that_are_cut_to_8_bits_are_said_to_be(content, said):
   with Image.open(io.BytesIO(content)) as image:
     assert not deep.is_deep(image)
-    assert deep.note(content, image) == said
+    assert deep.notes(content, image) == said

@@ -45,8 +45,9 @@ def tiff(
   extra: int | None = None,
   deflated: bool = False,
   orientation: int = 1,
+  planar: bool = False,
 ) -> bytes:
-  """A TIFF of one strip.
+  """A TIFF of one strip, or of one for each channel.
 
   Args:
     values: [height, width, channels], of any type of numbers.
@@ -55,11 +56,13 @@ def tiff(
     extra: What the last channel is: 0 nothing, 1 premultiplied opacity, 2 opacity.
     deflated: Whether it is compressed.
     orientation: Its tag.
+    planar: Whether each channel is a plane by itself.
   """
   height, width, channels = values.shape
   dtype = values.dtype
-  content = values.astype(dtype.newbyteorder(order)).tobytes()
-  content = zlib.compress(content) if deflated else content
+  planes = np.split(values, channels, axis=2) if planar else [values]
+  strips = [plane.astype(dtype.newbyteorder(order)).tobytes() for plane in planes]
+  strips = [zlib.compress(strip) if deflated else strip for strip in strips]
   if photometric is None:
     photometric = 2 if channels > 2 else 1
   sample_format = {'u': 1, 'i': 2, 'f': 3}[dtype.kind]
@@ -69,30 +72,32 @@ def tiff(
     258: [8 * dtype.itemsize] * channels,
     259: [8 if deflated else 1],
     262: [photometric],
-    273: [0],
+    273: [0] * len(strips),
     274: [orientation],
     277: [channels],
     278: [height],
-    279: [len(content)],
+    279: [len(strip) for strip in strips],
+    284: [2 if planar else 1],
     339: [sample_format] * channels,
     **({338: [extra]} if extra is not None else {}),
   }
   # Entries of 12 bytes; what needs more than 4 bytes follows them.
   begin = 8 + 2 + 12 * len(tags) + 4
+  pixels = begin + 4 * sum(len(numbers) for numbers in tags.values() if numbers[1:])
+  tags[273] = [pixels + sum(map(len, strips[:k])) for k in range(len(strips))]
   beyond = b''
   places = {}
   for tag, numbers in tags.items():
     if len(numbers) > 1:
       places[tag] = begin + len(beyond)
       beyond += struct.pack(f'{order}{len(numbers)}I', *numbers)
-  tags[273] = [begin + len(beyond)]
   entries = b''.join(
     struct.pack(f'{order}HHII', tag, 4, len(numbers), places.get(tag, numbers[0]))
     for tag, numbers in sorted(tags.items())
   )
   mark = b'II*\0' if order == '<' else b'MM\0*'
   head = mark + struct.pack(f'{order}IH', 8, len(tags))
-  return head + entries + struct.pack(f'{order}I', 0) + beyond + content
+  return head + entries + struct.pack(f'{order}I', 0) + beyond + b''.join(strips)
 
 
 def of(image: Image.Image, kind: str = 'PNG', **options: object) -> bytes:
