@@ -93,7 +93,7 @@ class Numbers:
     return Summary(self.key, float(min(ends)), float(max(ends)))
 
   def scaled(self, top: int, bottom: int, wanted: Range) -> tuple[np.ndarray, int]:
-    """Returns rows as brightness, and how many numbers are outside of the range.
+    """Returns rows as brightness, and how many pixels are outside of the range.
 
     Args:
       top: The first row.
@@ -112,12 +112,12 @@ class Numbers:
     colours = rows[..., :-1] if has_opacity(rows) else rows
     values = colours.astype(np.float64) * self.slope + self.intercept
     _check_finite(values)
-    outside = int(np.count_nonzero((values < low) | (values > high)))
+    beyond = np.any((values < low) | (values > high), axis=2)
     bright = np.clip(np.rint((values - low) * (255 / (high - low))), 0, 255)
     bright = (255 - bright if self.inverted else bright).astype(np.uint8)
     if has_opacity(rows):
       bright = np.concatenate([bright, (rows[..., -1:] >> 8).astype(np.uint8)], axis=2)
-    return bright, outside
+    return bright, int(np.count_nonzero(beyond))
 
 
 def key_of(values: np.ndarray) -> str:

@@ -7,9 +7,11 @@ the file is read with the order of bytes reversed.
 
 import io
 import re
+from typing import Any
 
 import numpy as np
 from PIL import Image
+from PIL import TiffImagePlugin
 
 from tasks import brightness
 
@@ -39,7 +41,7 @@ def is_deep(image: Image.Image) -> bool:
 
 def has_unknown_channel(image: Image.Image) -> bool:
   """Returns whether a TIFF has a fourth channel and does not say what it is."""
-  tags = getattr(image, 'tag_v2', {})
+  tags = _tags(image)
   return image.format == 'TIFF' and image.mode == 'RGBA' and _EXTRA_SAMPLES not in tags
 
 
@@ -71,7 +73,7 @@ def numbers(content: bytes, image: Image.Image) -> brightness.Numbers:
     values = values[..., :3] if has_unknown_channel(image) else values
     return brightness.Numbers(values, brightness.WHOLE)
   values = np.asarray(image)
-  tags = getattr(image, 'tag_v2', {})
+  tags = _tags(image)
   if _is_signed_byte(image):
     values = values.view(np.int8)
   elif tags.get(_BITS_PER_SAMPLE) == (32,) and image.mode == 'I':
@@ -86,13 +88,18 @@ def numbers(content: bytes, image: Image.Image) -> brightness.Numbers:
   )
 
 
+def _tags(image: Image.Image) -> Any:
+  """Returns the tags of a TIFF by number; nothing of other formats."""
+  return image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else {}
+
+
 def _channels(image: Image.Image) -> tuple[str, str] | None:
   """Returns channels and order of bytes of a picture of 16 bits per channel."""
   if image.format not in _READ:
     return None
   if _is_separate(image):
     # A letter for each plane, unless libtiff reads them.
-    order = 'L' if image.tag_v2.prefix == b'II' else 'B'
+    order = 'L' if _tags(image).prefix == b'II' else 'B'
     return (image.mode, order) if len(str(_layout(image))) == 1 else None
   match = _DEEP_LAYOUT.fullmatch(str(_layout(image)))
   return None if match is None else (match[1], match[2])
@@ -100,12 +107,12 @@ def _channels(image: Image.Image) -> tuple[str, str] | None:
 
 def _is_separate(image: Image.Image) -> bool:
   """Returns whether each channel of 16 bits has a plane of its own (TIFF)."""
-  tags = getattr(image, 'tag_v2', {})
+  tags = _tags(image)
   return tags.get(_PLANAR) == _SEPARATE and 16 in tags.get(_BITS_PER_SAMPLE, ())
 
 
 def _is_signed_byte(image: Image.Image) -> bool:
-  tags = getattr(image, 'tag_v2', {})
+  tags = _tags(image)
   return image.mode == 'L' and tags.get(_SAMPLE_FORMAT) == (_SIGNED,)
 
 

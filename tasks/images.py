@@ -57,8 +57,8 @@ OUTSIDE = (
 _OUTSIDE = 0.01
 # Means of larger squares are too dark: Pillow divides by a number of 24 bits.
 _MOST_FACTOR = 32
-# Pixels of the bands in which a picture is converted.
-_BAND = 2**22
+# Pixels of the bands in which a large picture or one of many bits is converted.
+_BAND = 2**20
 # The tag of EXIF, and its least value of a picture that lies on its side.
 _ORIENTATION, _ASIDE = 0x0112, 5
 _TURNS = {
@@ -260,11 +260,13 @@ def _to_rgb(
     factor: Side of the squares of pixels that become one pixel.
 
   Returns:
-    The picture, what must be said of its colours, and the numbers outside of the
-    range for each pixel.
+    The picture, what must be said of its colours, and the share of its pixels that
+    are outside of the range.
   """
   width, height = source.size
   rows = max(1, _BAND // (width * factor)) * factor
+  if factor == 1 and isinstance(source.pixels, Image.Image):
+    rows = height
   canvas = None
   if factor > 1 or rows < height:
     canvas = Image.new('RGB', (-(-width // factor), -(-height // factor)))

@@ -54,7 +54,10 @@ def of_object(content: bytes, image: Image.Image) -> np.ndarray:
       values = values[..., :-1]
     # Refuses what is not finite.
     ends = brightness.of_data_set([numbers.summary()])[numbers.key]
-    return _of_levels(np.max(values, axis=2), sum(ends) / 2, exact)
+    levels = np.max(values, axis=2)
+    if numbers.inverted:
+      levels = np.max(levels) - levels
+    return _of_levels(levels, sum(ends) / 2, exact)
   full = None if deep.has_unknown_channel(image) else colour.with_opacity(image)
   if full is not None:
     opacity = np.asarray(full.getchannel('A'))

@@ -2,6 +2,8 @@
 
 import io
 
+import hypothesis
+from hypothesis import strategies
 import numpy as np
 from PIL import Image
 import pytest
@@ -135,3 +137,40 @@ def test_colours_that_are_cut_to_8_bits_are_said_to_be(content, said):
   with Image.open(io.BytesIO(content)) as image:
     assert not deep.is_deep(image)
     assert deep.notes(content, image) == said
+
+
+@hypothesis.settings(max_examples=50, derandomize=True, deadline=None, database=None)
+@hypothesis.given(
+  shape=strategies.tuples(
+    strategies.integers(1, 9),
+    strategies.integers(1, 9),
+    strategies.sampled_from([1, 3]),
+  ),
+  dtype=strategies.sampled_from([np.uint8, np.uint16]),
+  kind=strategies.sampled_from(['PNG', 'TIFF']),
+  order=strategies.sampled_from(['<', '>']),
+  deflated=strategies.booleans(),
+  seed=strategies.integers(0, 99),
+)
+def test_all_layouts_of_the_same_numbers_are_the_same_picture(
+  shape, dtype, kind, order, deflated, seed
+):
+  full = np.iinfo(dtype).max
+  values = np.random.default_rng(seed).integers(0, full + 1, shape).astype(dtype)
+  if kind == 'PNG' and dtype == np.uint8:
+    content = picture_files.of(
+      Image.fromarray(values.squeeze(2) if shape[2] == 1 else values)
+    )
+  elif kind == 'PNG':
+    content = picture_files.png(values)
+  else:
+    content = picture_files.tiff(values, order=order, deflated=deflated)
+  size = max(shape[:2])
+  reading = images.Reading(images.PAD, (0.0, float(full)))
+  found = images.decode(content, size, reading)
+  # By NumPy: brightness, repeated over the channels, in the middle of black bars.
+  bright = np.broadcast_to(np.rint(values / full * 255), (*shape[:2], 3))
+  top, left = (round((size - side) / 2) for side in shape[:2])
+  expected = np.zeros((size, size, 3))
+  expected[top : top + shape[0], left : left + shape[1]] = bright
+  np.testing.assert_array_equal(found, expected)

@@ -49,6 +49,12 @@ def test_black_and_white_in_every_mode_and_format(kind, mode):
   _check(picture_files.of(image, kind))
 
 
+@pytest.mark.parametrize('dtype', [np.uint8, np.uint16])
+def test_zero_is_white_where_a_tiff_says_so(dtype):
+  values = _numbers(np.iinfo(dtype).max, 0, dtype)
+  _check(picture_files.tiff(values[..., np.newaxis], photometric=0))
+
+
 @pytest.mark.parametrize('first', ['white', 'black'])
 def test_black_and_white_of_a_palette_in_any_order(first):
   image = Image.fromarray(_numbers(*((1, 0) if first == 'white' else (0, 1))), 'P')
