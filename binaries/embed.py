@@ -32,7 +32,7 @@ from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import paths
 from binaries.flags import program
-from tasks import manifest
+from tasks import intake
 from tasks import pictures
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import stages
@@ -98,7 +98,7 @@ def _embed(
   if first.unreadable:
     print(
       f'left out {len(first.unreadable):,} images that cannot be read: '
-      f'{manifest.some(f"{k} ({v})" for k, v in first.unreadable.items())}'
+      f'{intake.some(f"{k} ({v})" for k, v in first.unreadable.items())}'
     )
   out.mkdir(parents=True, exist_ok=True)
   for number, (title, (loaded, features)) in enumerate(found.items(), 1):

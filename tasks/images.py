@@ -8,6 +8,9 @@ from PIL import ImageOps
 from PIL import UnidentifiedImageError
 import psutil
 
+# Ends of the names of files that can be decoded, in lower case.
+_JPEG = ('.jpg', '.jpeg', '.jpe', '.jfif')
+SUFFIXES = (*_JPEG, '.png', '.gif', '.tif', '.tiff', '.bmp', '.webp')
 # Bits of the whole numbers in an image file, and white in files of floating-point
 # numbers.
 _BITS = (8, 10, 12, 14, 16, 24, 32)

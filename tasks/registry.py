@@ -1,6 +1,6 @@
 """Tasks by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import os
 
@@ -29,6 +29,8 @@ class _Request:
   seed: int
   classify: str | None
   folders: str | None
+  columns: Mapping[str, str] | None
+  follow_links: bool
 
 
 def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
@@ -53,19 +55,25 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'cifar10': _load_cifar('cifar10'),
   'cifar100': _load_cifar('cifar100'),
   'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
-  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
-  'ham10000_records': lambda r: ham10000.load_records(r.data_dir, r.image_size, r.seed),
+  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed, r.follow_links),
+  'ham10000_records': lambda r: ham10000.load_records(
+    r.data_dir, r.image_size, r.seed, r.follow_links
+  ),
   'emoji': lambda r: emoji.load(r.data_dir, r.image_size, r.seed),
-  'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed, r.classify),
+  'cases': lambda r: cases.load(
+    r.data_dir, r.image_size, r.seed, r.classify, r.columns, r.follow_links
+  ),
   'folder': lambda r: folders_lib.load(
-    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE
+    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE, r.follow_links
   ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
-  tables.FEATURES: lambda r: tables.load_file(r.data_dir),
+  tables.FEATURES: lambda r: tables.load_file(r.data_dir, r.columns),
   gld.NAME: lambda r: gld.load(r.data_dir, r.image_size),
   tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size),
 }
 TASKS = tuple(_LOADERS)
+# Tasks of folders of images, whose files are counted.
+OF_IMAGES = ('ham10000', 'ham10000_records', 'cases', 'folder')
 # Tasks that read the user's own files.
 OF_FILES = (
   'ham10000',
@@ -99,6 +107,8 @@ def outline(
   data_dir: str | os.PathLike[str] | None = None,
   classify: str | None = None,
   folders: str | None = None,
+  columns: Mapping[str, str] | None = None,
+  follow_links: bool = False,
 ) -> Outline:
   """Returns what headers and flags say about a task; the arguments are `load`'s.
 
@@ -111,18 +121,18 @@ def outline(
       has_labels=folders == folders_lib.CLASS,
     )
   if name == 'cases':
-    columns = cases.columns(data_dir)
-    has_cases = 'case_id' in columns and classify != manifest.IMAGE
+    named = cases.columns(data_dir, columns, follow_links)
+    has_cases = 'case_id' in named and classify != manifest.IMAGE
     return Outline(
       # If images are classified one by one, their cases are the clients.
-      has_clients='client_id' in columns or ('case_id' in columns and not has_cases),
+      has_clients='client_id' in named or ('case_id' in named and not has_cases),
       has_cases=has_cases,
-      has_labels='label' in columns,
+      has_labels='label' in named,
     )
   if name == gld.NAME:
     return Outline(has_clients=True)
   if name == tables.FEATURES:
-    return Outline(has_labels=tables.has_label(data_dir))
+    return Outline(has_labels=tables.has_label(data_dir, columns))
   return Outline()
 
 
@@ -134,6 +144,8 @@ def load(
   seed: int = 0,
   classify: str | None = None,
   folders: str | None = None,
+  columns: Mapping[str, str] | None = None,
+  follow_links: bool = False,
 ) -> task_lib.Task:
   """Loads a task.
 
@@ -148,6 +160,10 @@ def load(
     seed: Seed of the split into train and test cases, if none is published.
     classify: For cases, what is classified: see `cases.load`.
     folders: For folder, what folders mean: see `folders.load`; None: nothing.
+    columns: For cases and features, the table's own names of columns: see
+      `columns.parse`.
+    follow_links: For `OF_IMAGES`, whether links that lead out of the folder are
+      followed.
 
   Returns:
     The task.
@@ -161,14 +177,18 @@ def load(
     checks.at_least(1, image_size=image_size)
   if image_size is not None and name in TABLES:
     raise ValueError(f'image_size is {image_size}; the task {name} has no images.')
-  for what, value, taker in (
-    ('classify', classify, 'cases'),
-    ('folders', folders, 'folder'),
+  for what, value, takers in (
+    ('classify', classify, ('cases',)),
+    ('folders', folders, ('folder',)),
+    ('columns', columns, ('cases', tables.FEATURES)),
+    ('follow_links', follow_links or None, OF_IMAGES),
   ):
-    if value is not None and name != taker:
+    if value is not None and name not in takers:
       raise ValueError(
-        f'{what} is {value!r} with the task {name}; it is only for {taker}.'
+        f'{what} is {value!r} with the task {name}; it is only for {", ".join(takers)}.'
       )
   return _LOADERS[name](
-    _Request(data_dir, image_size, download, seed, classify, folders)
+    _Request(
+      data_dir, image_size, download, seed, classify, folders, columns, follow_links
+    )
   )

@@ -12,6 +12,7 @@ import os
 import pathlib
 
 from tasks import cases
+from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
@@ -69,7 +70,7 @@ def _train(
   rows = []
   for name in source.names:
     parts = name.removeprefix(start).split('/')
-    is_image = name.lower().endswith(cases.IMAGE_SUFFIXES)
+    is_image = name.lower().endswith(images.SUFFIXES)
     if name.startswith(start) and len(parts) == 3 and is_image:
       rows.append(manifest_lib.Row(name, label=parts[0], split='train'))
   if not rows:

@@ -104,7 +104,7 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
     ('a,label\n1,x,\n2,y,7\n', 'table.csv, line 3, has 3 cells; the header has 2'),
     ('a,label\n1,x\n2\n', 'table.csv, line 3, has 1 cells; the header has 2'),
     ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
-    ('a,label,split\n1,x,dev\n', r"has \['dev'\]; allowed are train and test"),
+    ('a,label,split\n1,x,fold\n', r"has \['fold'\]; allowed are train and test"),
   ],
 )
 def test_a_wrong_csv_is_named(tmp_path, text, message):
