@@ -103,7 +103,12 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   holders = {c: found.named[c] for c in _HOLDERS if c in found.named}
   _require_values(name, lines, {'image': found.named['image'], **holders})
   cells = {c: [row.cells[own] for row in lines] for c, own in found.named.items()}
-  findings = _unused(name, found.unused, lines)
+  if 'split' not in {*found.named, *(own or {})}:
+    _refuse_splits(name, found.unused, lines)
+  findings = []
+  if found.unused:
+    said = f'not used of {name}: {intake.many(len(found.unused), "column")}'
+    findings.append(intake.finding('unused columns', found.unused, said))
   for column in (*_HOLDERS, 'label'):
     if column in cells:
       cells[column], said = spelled(name, column, cells[column])
@@ -153,28 +158,19 @@ def _require_values(
     raise ValueError(f'{name} lists 0 images; it must list some.')
 
 
-def _unused(
+def _refuse_splits(
   name: str, unused: Sequence[str], rows: Sequence[rows_lib.Row]
-) -> list[intake.Finding]:
-  """Says which columns are not used.
-
-  Raises:
-    ValueError: One of them holds splits, by its values.
-  """
+) -> None:
+  """Raises ValueError if a column that is not used holds splits, by its values."""
   for column in unused:
     values = {row.cells[column] for row in rows}
-    if len({layouts.role(value) for value in values} - {None}) > 1 and all(
-      map(layouts.role, values)
-    ):
+    roles = {*map(layouts.role, values)}
+    if len(roles) > 1 and None not in roles:
       raise ValueError(
-        f'{name} has no column split, but {column!r} with {intake.some(sorted(values))}'
-        f'; --columns=split={column} says that this is it, and --columns=split= that '
-        'none is.'
+        f'{name} has no column split, but {column!r} with '
+        f'{intake.some(sorted(values))}; --columns=split={column} says that this is '
+        'it, and --columns=split= that none is.'
       )
-  if not unused:
-    return []
-  said = f'not used of {name}: {intake.many(len(unused), "column")}'
-  return [intake.finding('unused columns', unused, said)]
 
 
 def spelled(
@@ -214,11 +210,8 @@ def of_values(column: str, values: Mapping[str, str]) -> list[intake.Finding]:
   spelled = collections.defaultdict(list)
   for value, own in values.items():
     spelled[own].append(value)
-  one = [
-    ' = '.join(map(_visible, sorted(group)))
-    for group in spelled.values()
-    if len(group) > 1
-  ]
+  twice = sorted(sorted(group) for group in spelled.values() if len(group) > 1)
+  one = [' = '.join(map(_visible, group)) for group in twice]
   if one:
     said = f'taken as one {column} each'
     findings.append(intake.finding('spellings', one, said))

