@@ -214,14 +214,15 @@ def _identical(
       kinds.setdefault(worst, []).append([rows[place].image for place in places])
   for what, _ in aspects:
     if what in kinds:
-      count = sum(map(len, kinds[what]))
+      count = intake.many(sum(map(len, kinds[what])), 'image')
       costs = what != aspects[-1][0]
-      yield intake.finding(
+      said = f'{count} are {what}, as files that are the same byte for byte'
+      shown = intake.some(' = '.join(group[:3]) for group in kinds[what])
+      yield intake.Finding(
         f'identical files {what}',
-        [' = '.join(names) for names in kinds[what]],
-        f'{"warning: " if costs else ""}{count:,} images are {what}, as files that are '
-        'the same byte for byte',
-        costs=costs,
+        tuple(sources.printable(' = '.join(group)) for group in kinds[what]),
+        f'{"warning: " * costs}{said}: {shown}',
+        costs,
       )
 
 

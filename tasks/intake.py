@@ -69,7 +69,11 @@ class Intake:
       'total': sum(self.files.values()),
       'files': dict(self.files),
       'findings': [
-        {**dataclasses.asdict(finding), 'count': len(finding.names)}
+        {
+          **dataclasses.asdict(finding),
+          'count': len(finding.names),
+          'names': list(finding.names),
+        }
         for finding in self.findings
       ],
     }
@@ -84,8 +88,8 @@ class Intake:
     if costly:
       kinds = dict.fromkeys(finding.kind for finding in costly)
       raise ValueError(
-        f'The data have {many(len(costly), "finding")} that cost data or truth '
-        f'({", ".join(kinds)}), and strict is given; the first: '
+        f'strict is given, and data or truth is lost in {many(len(costly), "way")} '
+        f'({", ".join(kinds)}); the first: '
         f'{costly[0].sentence.removeprefix("warning: ")}.'
       )
 
@@ -103,9 +107,7 @@ def some(names: Iterable[str]) -> str:
 
 def many(count: int, what: str) -> str:
   """A number of things: '1 file', '2 files'."""
-  if count != 1:
-    what = f'{what[:-1]}ies' if what.endswith('y') else f'{what}s'
-  return f'{count:,} {what}'
+  return f'{count:,} {what}{"s" * (count != 1)}'
 
 
 def finding(

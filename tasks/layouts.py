@@ -62,7 +62,6 @@ def of_folders(
     ValueError: Folders are nearly splits: one is in the way, or two are the same, or
       none is for training, or they are within other folders.
   """
-  within = _folders(inside)
   outermost = {name.partition('/')[0] for name in inside}
   found, findings = roles(sorted(outermost))
   counted = collections.Counter(found.values())
@@ -81,8 +80,9 @@ def of_folders(
         'training, one to test on, and no two for the same.'
       )
     return found, findings
-  _refuse_within(path, within)
-  return {}, []
+  _refuse_within(path, _folders(inside))
+  said = 'warning: not taken for a split, because there is no other'
+  return {}, [intake.finding('splits', found, said, costs=True)] if found else []
 
 
 def _folders(names: Iterable[str]) -> Mapping[str, Collection[str]]:

@@ -52,7 +52,11 @@ def test_a_validation_split_without_a_test_split_is_tested_on_and_said():
 )
 def test_folders_are_splits_or_not(folders, splits):
   names = [f'{folder}/x/{k}.jpg' for folder in folders for k in range(2)]
-  assert layouts.of_folders('data', names)[0] == splits
+  found, findings = layouts.of_folders('data', names)
+  assert found == splits
+  said = [finding.sentence for finding in findings]
+  alone = ['warning: not taken for a split, because there is no other: train']
+  assert (said == alone) == ('plane' in folders)
 
 
 @pytest.mark.parametrize(
