@@ -114,7 +114,9 @@ class Matching:
 
 def _key(kind: str, name: str) -> str:
   """Returns a name in one form, with its suffix in lower case if it has one."""
-  own = '/'.join(map(spellings.clean, name.split('/')))
+  own = name
+  if not name.isascii():
+    own = '/'.join(map(spellings.clean, name.split('/')))
   if kind == 'stem':
     return own
   stem, suffix = posixpath.splitext(own)

@@ -118,24 +118,6 @@ def _images() -> list[making.Case]:
       making.ALL,
       _as_folders,
     ),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',)),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f', 'a file')),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), lambda d: (d / 'f').mkdir()),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/notes.txt', 'no image')),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/a/b.png', 'no image')),
-    making.Case(
-      'dcco', _OF_FOLDER, ('docs', 'train'), _pictures('train/a', 'test/a', 'docs')
-    ),
-    making.Case(
-      'dcco', _OF_FOLDER, ('train', 'in a'), _pictures('a/train', 'a/test', 'b')
-    ),
-    making.Case(
-      'dcco',
-      f'--task=folder --data_dir={{d}}/f.zip {making.RUN}',
-      ('f.zip', 'unpack'),
-      making.text('f.zip', 'PK'),
-    ),
-    making.Case('dcco', f'--task=folder {making.RUN}', ('data_dir',), making.nothing),
     *(
       making.Case(
         'dcco', f'--task=cases --data_dir={{d}}/a.tar {making.RUN}', words, make
@@ -171,6 +153,29 @@ def _images() -> list[making.Case]:
   ]
 
 
+def _folders() -> list[making.Case]:
+  return [
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',)),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f', 'a file')),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), lambda d: (d / 'f').mkdir()),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/notes.txt', 'no image')),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/a/b.png', 'no image')),
+    making.Case(
+      'dcco', _OF_FOLDER, ('docs', 'train'), _pictures('train/a', 'test/a', 'docs')
+    ),
+    making.Case(
+      'dcco', _OF_FOLDER, ('train', 'in a'), _pictures('a/train', 'a/test', 'b')
+    ),
+    making.Case(
+      'dcco',
+      f'--task=folder --data_dir={{d}}/f.zip {making.RUN}',
+      ('f.zip', 'unpack'),
+      making.text('f.zip', 'PK'),
+    ),
+    making.Case('dcco', f'--task=folder {making.RUN}', ('data_dir',), making.nothing),
+  ]
+
+
 def _tables() -> list[making.Case]:
   def case(words: tuple[str, ...], make: making.Make) -> making.Case:
     return making.Case('dcco', _OF_PARQUET, words, make)
@@ -196,7 +201,7 @@ def _tables() -> list[making.Case]:
     csv(('t.csv',), 'a,a,label\n1,2,0\n3,4,1\n'),
     csv(('Line 3',), 'a,label\n1,0\n2,0,7\n'),
     csv(('t.csv',), 'label\n0\n1\n'),
-    csv(('t.csv',), 'a,label,split\n1,0,dev\n2,1,train\n'),
+    csv(('t.csv',), 'a,label,split\n1,0,fold\n2,1,train\n'),
     arrays(('features',), features=np.zeros(3), label=[0, 1, 2]),
     arrays(('features',), features=np.zeros([0, 3]), label=np.zeros(0, int)),
     arrays(('features',), features=np.zeros([3, 0]), label=[0, 1, 2]),
@@ -230,4 +235,4 @@ def _graphs() -> list[making.Case]:
 
 def cases() -> list[making.Case]:
   """Manifests, images, tables and graphs."""
-  return _manifests() + _images() + _tables() + _graphs()
+  return _manifests() + _images() + _folders() + _tables() + _graphs()
