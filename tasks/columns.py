@@ -92,9 +92,9 @@ def match(
     if found and found[0]:
       named[column] = found[0]
   unused = tuple(c for c in header if c and c not in named.values())
-  for column in known:
-    if column not in named and column not in own:
-      _refuse_likely(name, column, unused)
+  missing = [column for column in known if column not in named and column not in own]
+  likely = {column: _likely(column, unused) for column in missing}
+  _refuse(name, {column: own for column, own in likely.items() if own})
   return Columns(named, unused)
 
 
@@ -105,19 +105,37 @@ def _matching(column: str, header: Sequence[str]) -> list[str]:
   return [each for each in header if _folded(each) == _folded(column)]
 
 
-def _refuse_likely(name: str, column: str, unused: Sequence[str]) -> None:
-  """Raises ValueError if a column is probably the known one that is missing."""
+def _likely(column: str, unused: Sequence[str]) -> str:
+  """Returns the column that is probably the known one; '' if none is."""
   words = _LIKELY[column].split()
   for each in unused:
     folded = _folded(each)
     near = difflib.SequenceMatcher(None, folded, _folded(column)).ratio() >= _SIMILAR
     # 'face_id' and 'base_id' are other words.
     if folded in words or (near and column != CASE):
-      none = '' if column == IMAGE else f', and --columns={column}= that none is'
-      raise ValueError(
-        f'{name} has no column {column}, but {each!r}; --columns={column}={each} says '
-        f'that this is it{none}.'
-      )
+      return each
+  return ''
+
+
+def _refuse(name: str, likely: Mapping[str, str]) -> None:
+  """Raises ValueError if columns are probably known ones that are missing.
+
+  Args:
+    name: What to call the table.
+    likely: The table's column for each such known one.
+  """
+  if not likely:
+    return
+  pairs = ','.join(f'{column}={own}' for column, own in likely.items())
+  these = 'this is it' if len(likely) == 1 else 'these are they'
+  # Without images nothing can be done.
+  optional = next((column for column in likely if column != IMAGE), None)
+  none = '' if optional is None else f', and --columns={optional}= that none is'
+  raise ValueError(
+    f'{name} has no column {", ".join(likely)}, but '
+    f'{", ".join(map(repr, likely.values()))}; --columns={pairs} says that {these}'
+    f'{none}.'
+  )
 
 
 def _folded(name: str) -> str:

@@ -36,6 +36,8 @@ _ADVICE = {
 _OF_SUFFIX = {suffix: what for own, what in _ADVICE.items() for suffix in own.split()}
 # Why files are not read, if data may be lost.
 _LOSSES = (aside.LINKED, aside.BROKEN, aside.SPECIAL, aside.REPLACED)
+# Beginnings of what is noticed in images, where data or truth is lost.
+_LOST = (decoding.PLAIN,)
 # What differs between reasons of one kind: numbers.
 _NUMBERS = re.compile(r'\d[\d,.]*')
 
@@ -187,7 +189,7 @@ def _noted(notes: Mapping[str, Sequence[str]], count: int) -> Iterator[intake.Fi
   """Yields what was noticed in images that were read."""
   for what, names in notes.items():
     said = f'warning: {len(names):,} of {count:,} images {what}'
-    yield intake.finding(what, names, said, costs=True)
+    yield intake.finding(what, names, said, costs=what.startswith(_LOST))
 
 
 def _identical(

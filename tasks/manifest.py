@@ -105,7 +105,7 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   cells = {c: [row.cells[own] for row in lines] for c, own in found.named.items()}
   if 'split' not in {*found.named, *(own or {})}:
     _refuse_splits(name, found.unused, lines)
-  findings = []
+  findings: list[intake.Finding] = []
   if found.unused:
     said = f'not used of {name}: {intake.many(len(found.unused), "column")}'
     findings.append(intake.finding('unused columns', found.unused, said))

@@ -54,6 +54,14 @@ def test_the_users_names_come_first():
       'image,client_id,Diagnosis',
       "label, but 'Diagnosis'; .* --columns=label= that non",
     ),
+    (
+      'Photo,Patient,dx',
+      '--columns=image=Photo,client_id=Patient,label=dx says that th',
+    ),
+    (
+      'Photo,Patient',
+      "no column image, client_id, but 'Photo', 'Patient'; --columns=imag",
+    ),
     ('image,client_id,lable', "no column label, but 'lable'"),
     ('image,client_id,labels', "no column label, but 'labels'"),
     ('image,clientid_,spilt', "no column split, but 'spilt'"),
