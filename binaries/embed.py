@@ -33,7 +33,7 @@ from binaries.flags import outputs
 from binaries.flags import paths
 from binaries.flags import program
 from binaries.flags import reading
-from tasks import manifest
+from tasks import intake
 from tasks import pictures
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import stages
@@ -101,7 +101,7 @@ def _embed(
   if first.unreadable:
     print(
       f'left out {len(first.unreadable):,} images that cannot be read: '
-      f'{manifest.some(f"{k} ({v})" for k, v in first.unreadable.items())}'
+      f'{intake.some(f"{k} ({v})" for k, v in first.unreadable.items())}'
     )
   for what, names in first.notes.items():
     print(f'{len(names):,} of {len(first.names):,} images {what}')

@@ -56,6 +56,7 @@ TAKEN = (
   'study_images',
   'data_dir',
   'download',
+  'follow_links',
   'partition_encoder',
 )
 # What each flag names.

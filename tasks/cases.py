@@ -6,23 +6,30 @@ together; without that column each image is classified by itself. A manifest may
 have the columns `image,case_id[,label][,split]`: each case is then a client. If
 `classify` is 'image', images are classified one by one, whatever their cases.
 
-The manifest is `manifest.csv`, or any CSV file whose path is given. Images are named
-relative to it, and so are their masks, in a column `mask` (see `masks`). Without a
+The manifest is `manifest.csv`, or any CSV file whose path is given (see `rows`, and
+`columns` for other names of columns). Images are named relative to it (see `matching`),
+and so are their masks, in a column `mask` (see `masks`). Without a
 column `split`, a fifth of the clients (or cases) of every label is the test split; a
 client counts for its most frequent label. Images become squares of one size (see
 `images.decode`); unreadable ones are counted, named and left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import os
 import pathlib
+import posixpath
 
 import numpy as np
 
+from tasks import aside
+from tasks import columns as columns_lib
 from tasks import decoding
+from tasks import findings as findings_lib
 from tasks import images
+from tasks import intake
 from tasks import manifest as manifest_lib
+from tasks import matching
 from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits as splits_lib
@@ -31,9 +38,9 @@ from tasks import task as task_lib
 IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
-IMAGE_SUFFIXES = images.SUFFIXES
-# Ending of the name of a mask among images; before it comes the image's name.
-MASK_SUFFIX = '_segmentation.png'
+_NAMES = ('manifest.csv', 'manifest.tsv')
+# Ends of the names of files that may be a manifest.
+_TABLES = ('.csv', '.tsv', '.txt')
 
 
 def load(
@@ -42,6 +49,8 @@ def load(
   seed: int = 0,
   classify: str | None = None,
   reading: images.Reading = images.AS_USUAL,
+  columns: Mapping[str, str] | None = None,
+  follow_links: bool = False,
 ) -> task_lib.Task:
   """Loads a folder of images with a manifest.
 
@@ -53,6 +62,8 @@ def load(
     classify: 'image' or 'case', what is classified; None: cases if the manifest has
       them.
     reading: How images are read.
+    columns: The manifest's own names of columns; see `columns.parse`.
+    follow_links: Whether links that lead out of the folder are followed.
 
   Returns:
     The task.
@@ -60,10 +71,13 @@ def load(
   Raises:
     ValueError: The manifest or an image it names is missing or wrong.
   """
-  source, manifest = _open(data_dir)
-  rows = manifest_lib.parse(
-    manifest, source.read(manifest), folder=manifest.rpartition('/')[0]
-  )
+  source, manifest = _open(data_dir, follow_links)
+  rows, findings = manifest_lib.read(manifest, source.read(manifest), columns)
+  matched = matching.Matching(manifest, source.names)
+  rows = [
+    dataclasses.replace(row, image=matched.file(row.image), mask=matched.file(row.mask))
+    for row in rows
+  ]
   return build_task(
     'cases',
     source,
@@ -73,23 +87,32 @@ def load(
     seed=seed,
     classify=manifest_lib.what_is_classified(manifest, rows, classify),
     reading=reading,
+    findings=[*findings, *matched.findings()],
+    follow_links=follow_links,
   )
 
 
-def columns(data_dir: str | os.PathLike[str] | None) -> list[str]:
+def columns(
+  data_dir: str | os.PathLike[str] | None,
+  own: Mapping[str, str] | None = None,
+  follow_links: bool = False,
+) -> list[str]:
   """Returns the columns of the manifest without reading its rows; see `load`."""
   top = pathlib.Path(data_dir or '').expanduser()
   if top.is_dir() and data_dir is not None:
-    top /= 'manifest.csv'
-  if top.suffix == '.csv' and top.is_file() and not top.is_symlink():
+    top /= _NAMES[0]
+  if top.suffix.lower() in _TABLES and top.is_file() and not top.is_symlink():
     # No manifest can be nearer, so no files need to be listed.
-    return rows_lib.header(top.name, top.read_bytes())
-  source, manifest = _open(data_dir)
-  return rows_lib.header(manifest, source.read(manifest))
+    manifest, content = top.name, top.read_bytes()
+  else:
+    source, manifest = _open(data_dir, follow_links)
+    content = source.read(manifest)
+  header = rows_lib.header(manifest, content)
+  return list(columns_lib.match(manifest, header, own).named)
 
 
 def _open(
-  data_dir: str | os.PathLike[str] | None,
+  data_dir: str | os.PathLike[str] | None, follow_links: bool
 ) -> tuple[sources.FolderSource | sources.TarSource, str]:
   """Returns the files, and the name of the manifest."""
   if data_dir is None:
@@ -98,15 +121,26 @@ def _open(
       f'({_COLUMNS}), or the path of such a CSV file.'
     )
   path = pathlib.Path(data_dir).expanduser()
-  if path.suffix == '.csv' and path.is_file():
-    return sources.open_source(path.parent), path.name
-  source = sources.open_source(path)
-  manifest = sources.shallowest(source, ('manifest.csv',))
+  if path.suffix.lower() in _TABLES and path.is_file():
+    return sources.open_source(path.parent, follow_links), path.name
+  source = sources.open_source(path, follow_links)
+  manifest = sources.shallowest(source, _NAMES)
   if manifest is None:
     raise ValueError(
-      f'{path} holds no manifest.csv ({_COLUMNS}); without one, use the task folder.'
+      f'{path} holds no manifest.csv ({_COLUMNS}){_instead(source)}; without one, use '
+      'the task folder.'
     )
   return source, manifest
+
+
+def _instead(source: sources.Source) -> str:
+  """Says which files may be the manifest, if any may."""
+  for name in source.names:
+    if name.lower().endswith(aside.SPREADSHEETS):
+      return f', but {sources.printable(name)}: {aside.what_to_do(name)}'
+  tables = [n for n in source.names if posixpath.splitext(n)[1].lower() in _TABLES[:2]]
+  shown = intake.some(tables)
+  return f', but {shown}, whose path may be given' if tables else ''
 
 
 def build_task(
@@ -120,6 +154,8 @@ def build_task(
   label_names: tuple[str, ...] | None = None,
   classify: str = manifest_lib.CASE,
   reading: images.Reading = images.AS_USUAL,
+  findings: Sequence[intake.Finding] = (),
+  follow_links: bool = False,
 ) -> task_lib.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
@@ -136,6 +172,8 @@ def build_task(
     label_names: The classes; None for the listed ones, sorted.
     classify: What is classified, one of `manifest.CLASSIFIED`.
     reading: How images are read.
+    findings: What is known to be odd about the list.
+    follow_links: Whether the source follows links.
 
   Returns:
     The task.
@@ -143,7 +181,7 @@ def build_task(
   Raises:
     ValueError: The list does not fit the source, or no image can be read.
   """
-  manifest_lib.check(manifest, rows, source.names, classify)
+  manifest_lib.check(manifest, rows, source.names, classify, source.aside)
   rows = sorted(rows, key=lambda row: row.image)
   names = tuple(row.image for row in rows)
   label_names = label_names or tuple(sorted({r.label for r in rows if r.label}))
@@ -163,6 +201,7 @@ def build_task(
   decoded = decoding.decode_all(source, ordered, image_size, reading)
   kept = order[np.array([image not in decoded.unreadable for image in ordered])]
   examples = _by_split(manifest, decoded.pixels, kept, split, label, belonging)
+  taken = findings_lib.take_in(source, manifest, rows, split, decoded, findings)
   return task_lib.Task(
     name=name,
     label_names=label_names,
@@ -170,17 +209,13 @@ def build_task(
     test=examples['test'],
     validation=examples['validation'] if len(examples['validation']) else None,
     case_level=classify == manifest_lib.CASE,
-    report=_report(source, rows, decoded),
+    report=taken.lines(),
+    intake=taken,
     case_names=belonging.case_names,
     client_names=belonging.client_names,
-    files=task_lib.Files(source.path, names, _masks(rows), reading.fit),
+    files=task_lib.Files(source.path, names, _masks(rows), reading.fit, follow_links),
     measured_ranges=decoded.measured,
   )
-
-
-def is_mask(name: str) -> bool:
-  """Returns whether a file among images is a mask, by its name."""
-  return name.lower().endswith(MASK_SUFFIX)
 
 
 def _masks(rows: Sequence[manifest_lib.Row]) -> tuple[str, ...]:
@@ -280,36 +315,3 @@ def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray
     return splits_lib.hold_out_cases(
       belonging.client, none, _TEST_FRACTION, seed, 'clients'
     )
-
-
-def _report(
-  source: sources.Source,
-  rows: Sequence[manifest_lib.Row],
-  decoded: decoding.Decoded,
-) -> tuple[str, ...]:
-  unreadable = decoded.unreadable
-  lines = []
-  if unreadable:
-    lines.append(
-      f'left out {len(unreadable):,} of {len(rows):,} images that cannot be read:'
-    )
-    lines += [f'  {image} ({reason})' for image, reason in unreadable.items()]
-  lines += [
-    f'warning: {len(names):,} of {len(rows):,} images {what}: '
-    f'{manifest_lib.some(names)}'
-    for what, names in decoded.notes.items()
-  ]
-  listed = {name for row in rows for name in (row.image, row.mask)}
-  others = [
-    image
-    for image in source.names
-    if image not in listed
-    and image.lower().endswith(IMAGE_SUFFIXES)
-    and not is_mask(image)
-  ]
-  if others:
-    lines.append(
-      f'left out {len(others):,} image files that the manifest does not list: '
-      f'{manifest_lib.some(others)}'
-    )
-  return tuple(lines)

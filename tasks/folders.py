@@ -2,19 +2,26 @@
 
 Folders in it mean nothing (`none`: each image is an example), or each is a class
 (`class`), or a client (`client`: a patient, a hospital). If its outermost folders are
-`train` and `test`, and perhaps `validation`, these are the splits. Otherwise a fifth of
-the images, of every class, or of the clients is the test split. Without classes nothing
-is labelled. Files that end with `_segmentation.png` are masks (see `masks`).
+called `train` and `test`, or similarly (see `layouts`), these are the splits. Otherwise
+a fifth of the images, of every class, or of the clients is the test split. Without
+classes nothing is labelled. Files that end with `_segmentation.png` are masks (see
+`masks`).
 """
 
+from collections.abc import Collection, Mapping
 import os
 import pathlib
 import posixpath
 
+from tasks import aside
 from tasks import cases
+from tasks import findings as findings_lib
 from tasks import images
+from tasks import intake
+from tasks import layouts
 from tasks import manifest as manifest_lib
 from tasks import sources
+from tasks import spellings
 from tasks import task as task_lib
 
 NONE, CLASS, CLIENT = 'none', 'class', 'client'
@@ -27,6 +34,7 @@ def load(
   seed: int = 0,
   folders: str = NONE,
   reading: images.Reading = images.AS_USUAL,
+  follow_links: bool = False,
 ) -> task_lib.Task:
   """Loads a folder of images.
 
@@ -37,6 +45,7 @@ def load(
     folders: What a folder means, one of `MEANINGS`; the outermost folders count, or the
       outermost in the splits.
     reading: How images are read.
+    follow_links: Whether links that lead out of the folder are followed.
 
   Returns:
     The task; images are classified, each by itself.
@@ -50,8 +59,8 @@ def load(
   if folders not in MEANINGS:
     raise ValueError(f'folders is {folders!r}; allowed are {", ".join(MEANINGS)}.')
   path = pathlib.Path(data_dir).expanduser()
-  source = sources.open_source(path)
-  rows = _rows(path, source, folders)
+  source = sources.open_source(path, follow_links)
+  rows, findings = _rows(path, source, folders)
   return cases.build_task(
     'folder',
     source,
@@ -61,46 +70,95 @@ def load(
     seed=seed,
     classify=manifest_lib.IMAGE,
     reading=reading,
+    findings=findings,
+    follow_links=follow_links,
   )
 
 
 def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
-) -> list[manifest_lib.Row]:
-  """Lists the images."""
-  names = [
-    name
-    for name in source.names
-    if name.lower().endswith(cases.IMAGE_SUFFIXES) and not cases.is_mask(name)
-  ]
+) -> tuple[list[manifest_lib.Row], list[intake.Finding]]:
+  """Lists the images, and says what is odd about their folders."""
+  names = [name for name in source.names if findings_lib.is_image(name)]
   if not names:
     raise ValueError(
-      f'{path} holds no images; their names must end in '
-      f'{", ".join(cases.IMAGE_SUFFIXES)}.'
+      f'{path} holds no images; their names must end in {", ".join(images.SUFFIXES)}'
+      f'{_instead(source)}.'
     )
   # Archives often have one folder around all files.
   around = posixpath.commonpath([posixpath.dirname(name) for name in names])
-  inside = [posixpath.relpath(name, around or '.') for name in names]
-  splits = [''] * len(names)
-  outermost = {name.partition('/')[0] for name in inside}
-  if {'train', 'test'} <= outermost <= {*manifest_lib.SPLITS}:
-    splits = [name.partition('/')[0] for name in inside]
+  start = f'{around}/' if around else ''
+  # `relpath` alone takes seconds for 200,000 names; an archive's may need it.
+  inside = [
+    name[len(start) :] if name.startswith(start) else posixpath.relpath(name, around)
+    for name in names
+  ]
+  splits, findings = layouts.of_folders(str(path), inside)
+  split = [''] * len(names)
+  if splits:
+    split = [splits[name.partition('/')[0]] for name in inside]
     inside = [name.partition('/')[2] for name in inside]
   if folders == NONE:
-    return [
-      manifest_lib.Row(name, split=split)
-      for name, split in zip(names, splits, strict=True)
+    rows = [
+      manifest_lib.Row(name, split=own) for name, own in zip(names, split, strict=True)
     ]
+    return rows, findings
   loose = [name for name, own in zip(names, inside, strict=True) if '/' not in own]
   if loose:
     raise ValueError(
       f'{path} holds {len(loose):,} images outside folders: '
-      f'{manifest_lib.some(loose)}; if each folder is a {folders}, every image must '
-      'be in a folder, and there must be at least two folders.'
+      f'{intake.some(loose)}; if each folder is a {folders}, '
+      'every image must be in a folder, and there must be at least two folders.'
     )
-  field = {CLASS: 'label', CLIENT: 'client_id'}[folders]
-  within = [own.partition('/')[0] for own in inside]
-  return [
-    manifest_lib.Row(name, split=split, **{field: sources.printable(folder)})
-    for name, folder, split in zip(names, within, splits, strict=True)
+  field, what = {CLASS: ('label', 'class'), CLIENT: ('client_id', 'client')}[folders]
+  written = [sources.printable(own.partition('/')[0]) for own in inside]
+  values = {name: spellings.clean(name) or ascii(name) for name in {*written}}
+  findings += manifest_lib.of_values(what, values)
+  findings += _without(source, around, splits, values, what)
+  rows = [
+    manifest_lib.Row(name, split=own, **{field: values[folder]})
+    for name, folder, own in zip(names, written, split, strict=True)
   ]
+  return rows, findings
+
+
+def _instead(source: sources.Source) -> str:
+  """Says what there is in place of images."""
+  counts = [(why, len(names)) for why, names in source.aside.items() if names]
+  counts += [('other files', len(source.names))] * bool(source.names)
+  shown = ', '.join(f'{count:,} {what}' for what, count in counts)
+  linked = ' (--follow_links follows links)' if source.aside.get(aside.LINKED) else ''
+  return f'; it holds {shown}{linked}' if shown else ''
+
+
+def _without(
+  source: sources.Source,
+  around: str,
+  splits: Mapping[str, str],
+  there: Collection[str],
+  what: str,
+) -> list[intake.Finding]:
+  """Says which folders look like a class or client and have no image.
+
+  Args:
+    source: All files.
+    around: The folder around all images, '' for none.
+    splits: The folders that are splits.
+    there: Names of the folders with images.
+    what: What a folder is.
+  """
+  start = f'{around}/' if around else ''
+  linked = source.aside.get(aside.LINKED, ())
+  folders = [*source.empty, *(name for name in linked if (source.path / name).is_dir())]
+  missing = set()
+  for name in (*source.names, *linked, *(f'{folder}/' for folder in folders)):
+    parts = name.removeprefix(start).split('/')
+    if parts[0] in splits:
+      del parts[0]
+    if name.startswith(start) and len(parts) > 1 and parts[0]:
+      missing.add(sources.printable(parts[0]))
+  missing -= {*there}
+  if not missing:
+    return []
+  said = f'warning: {intake.many(len(missing), "folder")} without an image, no {what}'
+  return [intake.finding('folders without images', sorted(missing), said, costs=True)]

@@ -9,6 +9,7 @@ downloads it once: `gld23k/train/USER`, a TFRecord file for each photographer, a
 images belong to one client, `test`.
 """
 
+from collections.abc import Mapping, Sequence
 import os
 import pathlib
 import struct
@@ -100,8 +101,13 @@ class _Records:
   Attributes:
     path: The folder.
     names: `USER/0000000`, by user and place.
+    aside: None.
+    empty: None.
     labels: int64 [n], the class of each.
   """
+
+  aside: Mapping[str, Sequence[str]] = {}
+  empty: Sequence[str] = ()
 
   def __init__(self, path: pathlib.Path) -> None:
     self.path = path

@@ -67,6 +67,7 @@ def load(
   image_size: int | None = None,
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
+  follow_links: bool = False,
 ) -> task_lib.Task:
   """Loads HAM10000.
 
@@ -75,6 +76,7 @@ def load(
     image_size: Height and width, in pixels; None for 64.
     seed: Seed of the split into train and test lesions.
     reading: How images are read.
+    follow_links: Whether links that lead out of the folder are followed.
 
   Returns:
     The task; lesions are classified.
@@ -82,7 +84,7 @@ def load(
   Raises:
     ValueError: The data are missing or not HAM10000's.
   """
-  source, metadata = _open(data_dir)
+  source, metadata = _open(data_dir, follow_links)
   return cases.build_task(
     'ham10000',
     source,
@@ -92,6 +94,7 @@ def load(
     seed=seed,
     label_names=DIAGNOSES,
     reading=reading,
+    follow_links=follow_links,
   )
 
 
@@ -100,6 +103,7 @@ def load_records(
   image_size: int | None = None,
   seed: int = 0,
   reading: images_lib.Reading = images_lib.AS_USUAL,
+  follow_links: bool = False,
 ) -> task_lib.Task:
   """Loads HAM10000 as two modalities: photographs are `left`, records are `right`.
 
@@ -108,6 +112,7 @@ def load_records(
     image_size: Height and width, in pixels; None for 64.
     seed: Seed of the split into train and test lesions.
     reading: How images are read.
+    follow_links: Whether links that lead out of the folder are followed.
 
   Returns:
     The task; `right` is float32 [n, 20], as `RECORD` says: (age - 50 years) / 20 years,
@@ -116,8 +121,8 @@ def load_records(
   Raises:
     ValueError: The data are missing or not HAM10000's.
   """
-  images = load(data_dir, image_size, seed, reading)
-  source, metadata = _open(data_dir)
+  images = load(data_dir, image_size, seed, reading, follow_links)
+  source, metadata = _open(data_dir, follow_links)
   listed = _by_example(source, metadata, ('image_id', _SEX, _PLACE))
   if _AGE not in listed[0]:
     raise ValueError(
@@ -139,7 +144,9 @@ def load_records(
   )
 
 
-def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
+def hospitals(
+  data_dir: str | os.PathLike[str], follow_links: bool = False
+) -> np.ndarray:
   """Returns where each image was taken, by the metadata's column `dataset`.
 
   Dataverse's metadata have it (rosendahl, vidir_modern, vidir_molemax, vienna_dias);
@@ -147,6 +154,7 @@ def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
 
   Args:
     data_dir: As in `load`.
+    follow_links: Likewise.
 
   Returns:
     str [N], by example_id.
@@ -154,7 +162,7 @@ def hospitals(data_dir: str | os.PathLike[str]) -> np.ndarray:
   Raises:
     ValueError: The data are missing or not HAM10000's, or lack the column.
   """
-  listed = _by_example(*_open(data_dir), ('image_id', 'dataset'))
+  listed = _by_example(*_open(data_dir, follow_links), ('image_id', 'dataset'))
   return np.array([cells['dataset'] for cells in listed])
 
 
@@ -193,7 +201,7 @@ def _record(metadata: str, cells: dict[str, str]) -> np.ndarray:
 
 
 def _open(
-  data_dir: str | os.PathLike[str] | None,
+  data_dir: str | os.PathLike[str] | None, follow_links: bool = False
 ) -> tuple[sources.FolderSource | sources.TarSource, str]:
   """Returns the files, and the name of the metadata."""
   if data_dir is None:
@@ -202,7 +210,7 @@ def _open(
       'HAM10000_metadata.csv and the images (https://doi.org/10.7910/DVN/DBW86T).'
     )
   path = pathlib.Path(data_dir).expanduser()
-  source = sources.open_source(path)
+  source = sources.open_source(path, follow_links)
   metadata = sources.shallowest(source, _METADATA)
   if metadata is None:
     raise ValueError(f'{path} holds no HAM10000_metadata.csv.')

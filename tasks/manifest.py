@@ -1,18 +1,23 @@
 """The manifest of a folder of images: its clients, cases, labels and splits."""
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-import posixpath
+from typing import NamedTuple
 
+from tasks import columns as columns_lib
+from tasks import intake
+from tasks import layouts
 from tasks import rows as rows_lib
+from tasks import spellings
 
-SPLITS = ('train', 'validation', 'test')
+SPLITS = layouts.SPLITS
 # What is classified: each image by itself, or the images of a case together.
 IMAGE, CASE = 'image', 'case'
 CLASSIFIED = (IMAGE, CASE)
 _HOLDERS = ('client_id', 'case_id')
-_SHOWN = 3
+# A holder of this name would hold all that have none.
+_NO_VALUE = spellings.MISSING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,27 +48,27 @@ class Row:
     return self.client_id or self.case_id
 
 
-def some(names: Iterable[str]) -> str:
-  """The first few of many names, and how many more there are."""
-  listed = list(names)
-  more = f' and {len(listed) - _SHOWN} more' if len(listed) > _SHOWN else ''
-  return ', '.join(listed[:_SHOWN]) + more
+class Manifest(NamedTuple):
+  """What a manifest says.
+
+  Attributes:
+    rows: Its rows; images and masks are named as in the manifest.
+    findings: What must be said of it.
+  """
+
+  rows: list[Row]
+  findings: list[intake.Finding]
 
 
 def read_table(
-  name: str,
-  content: bytes,
-  required: tuple[str, ...],
-  either: tuple[str, ...] = (),
+  name: str, content: bytes, required: tuple[str, ...]
 ) -> list[dict[str, str]]:
   """Reads a CSV file with a header.
 
   Args:
     name: What to call the file in errors.
-    content: The file, UTF-8 with or without a byte order mark.
+    content: The file.
     required: Columns that must be there, with a value in every row.
-    either: Columns of which one must be there; each present one has a value in every
-      row.
 
   Returns:
     The rows, values by column, without surrounding blanks.
@@ -73,59 +78,169 @@ def read_table(
       missing, or there are no rows.
   """
   header, rows = rows_lib.read(name, content)
-  missing = [column for column in required if column not in header]
-  chosen = [column for column in either if column in header]
-  if either and not chosen:
+  _require(name, header, {column: column for column in header}, required)
+  _require_values(name, rows, {column: column for column in required})
+  return [row.cells for row in rows]
+
+
+def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Manifest:
+  """Reads a manifest: image, client_id or case_id[, label][, split][, mask].
+
+  Ids and labels are in one of the forms that look the same (`spellings.clean`), a
+  missing label is '', and two spellings that are certainly one thing become one.
+
+  Args:
+    name: What to call the manifest in errors.
+    content: The file.
+    own: The manifest's names of columns; see `columns.parse`.
+
+  Raises:
+    ValueError: The file is not such a manifest.
+  """
+  header, lines = rows_lib.read(name, content)
+  found = columns_lib.match(name, header, own)
+  _require(name, header, found.named, ('image',), _HOLDERS)
+  holders = {c: found.named[c] for c in _HOLDERS if c in found.named}
+  _require_values(name, lines, {'image': found.named['image'], **holders})
+  cells = {c: [row.cells[own] for row in lines] for c, own in found.named.items()}
+  if 'split' not in {*found.named, *(own or {})}:
+    _refuse_splits(name, found.unused, lines)
+  findings: list[intake.Finding] = []
+  if found.unused:
+    said = f'not used of {name}: {intake.many(len(found.unused), "column")}'
+    findings.append(intake.finding('unused columns', found.unused, said))
+  for column in (*_HOLDERS, 'label'):
+    if column in cells:
+      cells[column], said = spelled(name, column, cells[column])
+      findings += said
+  if 'split' in cells:
+    cells['split'], said = _splits(name, cells['split'], cells['image'])
+    findings += said
+  if 'mask' in cells:
+    cells['mask'] = ['' if c in spellings.MISSING else c for c in cells['mask']]
+  rows = [
+    Row(**dict(zip(cells, values, strict=True)))
+    for values in zip(*cells.values(), strict=True)
+  ]
+  return Manifest(rows, findings)
+
+
+def _require(
+  name: str,
+  header: Sequence[str],
+  named: Mapping[str, str],
+  required: Sequence[str],
+  either: Sequence[str] = (),
+) -> None:
+  """Raises ValueError if a column is missing, or all of `either` are."""
+  missing = [column for column in required if column not in named]
+  if either and not any(column in named for column in either):
     missing.append(' or '.join(either))
   if missing:
     raise ValueError(
       f'{name} lacks the column {", ".join(missing)}; it has '
       f'{", ".join(header) or "none"}.'
     )
+
+
+def _require_values(
+  name: str, rows: Sequence[rows_lib.Row], named: Mapping[str, str]
+) -> None:
+  """Raises ValueError if there are no rows, or one lacks the value of a column."""
   for row in rows:
-    empty = [column for column in (*required, *chosen) if not row.cells[column]]
-    if empty:
-      raise ValueError(f'{name}, line {row.line}, has no value for {", ".join(empty)}.')
+    for column, own in named.items():
+      if spellings.clean(cell := row.cells[own]) in _NO_VALUE:
+        written = f' but {cell!r}, which stands for none' if cell else ''
+        raise ValueError(
+          f'{name}, line {row.line}, has no value for {column}{written}.'
+        )
   if not rows:
     raise ValueError(f'{name} lists 0 images; it must list some.')
-  return [row.cells for row in rows]
 
 
-def parse(name: str, content: bytes, folder: str = '') -> list[Row]:
-  """Reads a manifest: image, client_id or case_id[, label][, split][, mask].
+def _refuse_splits(
+  name: str, unused: Sequence[str], rows: Sequence[rows_lib.Row]
+) -> None:
+  """Raises ValueError if a column that is not used holds splits, by its values."""
+  for column in unused:
+    values = {row.cells[column] for row in rows}
+    roles = {*map(layouts.role, values)}
+    if len(roles) > 1 and None not in roles:
+      raise ValueError(
+        f'{name} has no column split, but {column!r} with '
+        f'{intake.some(sorted(values))}; --columns=split={column} says that this is '
+        'it, and --columns=split= that none is.'
+      )
+
+
+def spelled(
+  name: str, column: str, cells: Sequence[str]
+) -> tuple[list[str], list[intake.Finding]]:
+  """Returns ids or labels, each thing in one spelling, and what to say of them.
 
   Args:
-    name: What to call the manifest in errors.
-    content: The file.
-    folder: Folder that names of images and masks are relative to.
+    name: What to call the table.
+    column: Name of the column.
+    cells: Its cells.
 
   Returns:
-    The rows.
-
-  Raises:
-    ValueError: The file is not such a manifest.
+    The spelling that stands for each cell, '' for no value; and findings.
   """
-
-  def place(cell: str) -> str:
-    return cell and posixpath.normpath(posixpath.join(folder, cell))
-
-  rows = []
-  for cells in read_table(name, content, ('image',), _HOLDERS):
-    row = Row(
-      image=place(cells['image']),
-      case_id=cells.get('case_id', ''),
-      client_id=cells.get('client_id', ''),
-      label=cells.get('label', ''),
-      split=cells.get('split', ''),
-      mask=place(cells.get('mask', '')),
+  values = spellings.merged(cells)
+  findings = of_values(column, values)
+  missing = sorted({cell for cell in cells if cell and cell not in values})
+  if missing:
+    count = sum(cell in missing for cell in cells)
+    findings.append(
+      intake.finding(
+        'missing labels', missing, f'{count:,} rows of {name} have no {column} but'
+      )
     )
-    if row.split not in SPLITS and 'split' in cells:
+  return [values.get(cell, '') for cell in cells], findings
+
+
+def of_values(column: str, values: Mapping[str, str]) -> list[intake.Finding]:
+  """Says which values of a column are one, and which may be.
+
+  Args:
+    column: Name of the column.
+    values: The spelling that stands for each value; see `spellings.merged`.
+  """
+  findings = []
+  spelled = collections.defaultdict(list)
+  for value, own in values.items():
+    spelled[own].append(value)
+  twice = sorted(sorted(group) for group in spelled.values() if len(group) > 1)
+  one = [' = '.join(map(_visible, group)) for group in twice]
+  if one:
+    said = f'taken as one {column} each'
+    findings.append(intake.finding('spellings', one, said))
+  by_difference = collections.defaultdict(list)
+  for group, difference in spellings.alike(spelled).items():
+    by_difference[difference].append(' and '.join(map(_visible, group)))
+  for difference, groups in by_difference.items():
+    said = f'warning: differ by {difference} alone, and are each a {column}'
+    findings.append(intake.finding('spellings', groups, said, costs=True))
+  return findings
+
+
+def _visible(value: str) -> str:
+  """Returns a value with escapes for what may look the same."""
+  return value if value.isascii() else ascii(value)[1:-1]
+
+
+def _splits(
+  name: str, cells: Sequence[str], images: Sequence[str]
+) -> tuple[list[str], list[intake.Finding]]:
+  """Returns the split that each cell says, one of `SPLITS`, and what to say."""
+  found, findings = layouts.roles(dict.fromkeys(cells))
+  for cell, image in zip(cells, images, strict=True):
+    if cell not in found:
       raise ValueError(
-        f'{name} gives image {cells["image"]} the split {row.split!r}; allowed are '
+        f'{name} gives image {image} the split {cell!r}; allowed are '
         f'{", ".join(SPLITS)}.'
       )
-    rows.append(row)
-  return rows
+  return [found[cell] for cell in cells], findings
 
 
 def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
@@ -153,7 +268,11 @@ def what_is_classified(name: str, rows: list[Row], wanted: str | None) -> str:
 
 
 def check(
-  name: str, rows: list[Row], files: Iterable[str], classify: str = CASE
+  name: str,
+  rows: list[Row],
+  files: Iterable[str],
+  classify: str = CASE,
+  aside: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
   """Checks the rows against each other and against the existing files.
 
@@ -162,6 +281,7 @@ def check(
     rows: The rows.
     files: Names of all files.
     classify: What is classified, one of `CLASSIFIED`.
+    aside: Files that are not read, by why; see `sources.Source`.
 
   Raises:
     ValueError: An image, a case or a client is in two splits, a case has two clients
@@ -172,7 +292,7 @@ def check(
     torn = _torn(rows, field, 'split')
     if torn:
       raise ValueError(
-        f'{name} has {_count([*torn], what)} in two splits: {some(torn)}.'
+        f'{name} has {_count([*torn], what)} in two splits: {intake.some(torn)}.'
       )
   _check_one(name, rows, 'client_id', 'client')
   if classify == CASE:
@@ -180,14 +300,19 @@ def check(
   listed = collections.Counter(row.image for row in rows)
   twice = [image for image, count in listed.items() if count > 1]
   if twice:
-    raise ValueError(f'{name} lists {_count(twice, "image")} twice: {some(twice)}.')
+    raise ValueError(
+      f'{name} lists {_count(twice, "image")} twice: {intake.some(twice)}.'
+    )
   known = set(files)
   masks = dict.fromkeys(row.mask for row in rows if row.mask)
   unknown = [file for file in (*listed, *masks) if file not in known]
   if unknown:
+    why = {file: kind for kind, names in (aside or {}).items() for file in names}
+    shown = [f'{file} ({why[file]})' if file in why else file for file in unknown]
     raise ValueError(
       f'{name} lists {_count(unknown, "file")} that cannot be found: '
-      f'{some(unknown)}; only regular files of the folder, and links to them, can be.'
+      f'{intake.some(shown)}; only regular files of the folder, and links to them, can '
+      'be, and with --follow_links what other links lead to.'
     )
 
 
@@ -208,11 +333,11 @@ def _check_one(name: str, rows: list[Row], field: str, what: str) -> None:
   """Checks that all images of a case that have a label (or client) have the same."""
   torn = _torn(rows, 'case_id', field)
   if torn:
-    shown = [f'{case} ({some(found)})' for case, found in torn.items()]
+    shown = [f'{case} ({intake.some(found)})' for case, found in torn.items()]
     advice = '; images can be classified one by one' if what == 'label' else ''
     raise ValueError(
       f'{name} has {_count(shown, "case")} with more than one {what}, but each must '
-      f'have exactly one: {some(shown)}{advice}.'
+      f'have exactly one: {intake.some(shown)}{advice}.'
     )
 
 

@@ -25,9 +25,9 @@ import numpy as np
 from PIL import Image
 
 from tasks import cache
-from tasks import cases
+from tasks import findings
 from tasks import images
-from tasks import manifest as manifest_lib
+from tasks import intake
 from tasks import mask_values
 from tasks import opening
 from tasks import sources
@@ -79,7 +79,7 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
       f'The images of the task {task.name!r} are not files, so masks cannot belong to '
       'them; those of ham10000, cases and folder are.'
     )
-  images_in = sources.open_source(files.path)
+  images_in = sources.open_source(files.path, files.follow_links)
   if mask_dir is not None:
     source = sources.open_source(pathlib.Path(mask_dir).expanduser())
     found = _matched(files.images, source.names, str(mask_dir))
@@ -87,7 +87,9 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
     source, found = images_in, dict(enumerate(files.masks))
   else:
     source = images_in
-    found = _matched(files.images, filter(cases.is_mask, source.names), str(files.path))
+    found = _matched(
+      files.images, filter(findings.is_mask, source.names), str(files.path)
+    )
   # Images that cannot be read are in no split.
   used = np.zeros([len(files.images)], bool)
   for examples in task.splits().values():
@@ -120,7 +122,7 @@ def _size(task: task_lib.Task) -> int:
   return height
 
 
-def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[int, str]:
+def _matched(names: Sequence[str], files: Iterable[str], where: str) -> dict[int, str]:
   """Returns the mask of each image that has one, by the image's number.
 
   Raises:
@@ -128,20 +130,20 @@ def _matched(images: Sequence[str], files: Iterable[str], where: str) -> dict[in
   """
   by_place, by_name = collections.defaultdict(list), collections.defaultdict(list)
   for file in files:
-    if file.lower().endswith(cases.IMAGE_SUFFIXES):
+    if file.lower().endswith(images.SUFFIXES):
       place = posixpath.splitext(file)[0].removesuffix(_MARK)
       by_place[place].append(file)
       by_name[posixpath.basename(place)].append(file)
-  count = collections.Counter(map(_stem, images))
+  count = collections.Counter(map(_stem, names))
   found = {}
-  for number, image in enumerate(images):
+  for number, image in enumerate(names):
     masks = by_place.get(posixpath.splitext(image)[0], [])
     # A name that several images share does not say whose mask it is.
     if not masks and count[_stem(image)] == 1:
       masks = by_name.get(_stem(image), [])
     if len(masks) > 1:
       raise ValueError(
-        f'{where} holds {len(masks)} masks of {image}: {manifest_lib.some(masks)}; '
+        f'{where} holds {len(masks)} masks of {image}: {intake.some(masks)}; '
         'an image can have only one.'
       )
     if masks:
@@ -275,7 +277,7 @@ def _report(
     if names:
       lines.append(
         f'warning: {len(names):,} of {len(shown):,} masks {what}: '
-        f'{manifest_lib.some(names)}'
+        f'{intake.some(names)}'
       )
   if wrong:
     lines.append(f'left out {len(wrong):,} masks that cannot be read:')

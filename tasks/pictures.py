@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks import cases
 from tasks import decoding
 from tasks import images as images_lib
 from tasks import sources
@@ -56,12 +55,12 @@ def load(
     )
   source = sources.open_source(pathlib.Path(path).expanduser())
   names = tuple(
-    name for name in source.names if name.lower().endswith(cases.IMAGE_SUFFIXES)
+    name for name in source.names if name.lower().endswith(images_lib.SUFFIXES)
   )
   if not names:
     raise ValueError(
       f'{path} holds no images; their names must end in '
-      f'{", ".join(cases.IMAGE_SUFFIXES)}.'
+      f'{", ".join(images_lib.SUFFIXES)}.'
     )
   decoded = decoding.decode_all(source, names, height, reading)
   images, unreadable = decoded.pixels, decoded.unreadable

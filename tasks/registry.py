@@ -1,6 +1,6 @@
 """Tasks by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import os
 
@@ -31,6 +31,8 @@ class _Request:
   classify: str | None
   folders: str | None
   reading: images.Reading
+  columns: Mapping[str, str] | None
+  follow_links: bool
 
 
 def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
@@ -55,32 +57,34 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'cifar10': _load_cifar('cifar10'),
   'cifar100': _load_cifar('cifar100'),
   'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
-  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed, r.reading),
+  'ham10000': lambda r: ham10000.load(
+    r.data_dir, r.image_size, r.seed, r.reading, r.follow_links
+  ),
   'ham10000_records': lambda r: ham10000.load_records(
-    r.data_dir, r.image_size, r.seed, r.reading
+    r.data_dir, r.image_size, r.seed, r.reading, r.follow_links
   ),
   'emoji': lambda r: emoji.load(r.data_dir, r.image_size, r.seed),
   'cases': lambda r: cases.load(
-    r.data_dir, r.image_size, r.seed, r.classify, r.reading
+    r.data_dir, r.image_size, r.seed, r.classify, r.reading, r.columns, r.follow_links
   ),
   'folder': lambda r: folders_lib.load(
-    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE, r.reading
+    r.data_dir,
+    r.image_size,
+    r.seed,
+    r.folders or folders_lib.NONE,
+    r.reading,
+    r.follow_links,
   ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
-  tables.FEATURES: lambda r: tables.load_file(r.data_dir),
+  tables.FEATURES: lambda r: tables.load_file(r.data_dir, r.columns),
   gld.NAME: lambda r: gld.load(r.data_dir, r.image_size, r.reading),
   tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size, r.reading),
 }
 TASKS = tuple(_LOADERS)
-# Tasks of picture files, which are read as one chooses; and all that read files.
-OF_PICTURES = (
-  'ham10000',
-  'ham10000_records',
-  'cases',
-  'folder',
-  gld.NAME,
-  tiny_imagenet.NAME,
-)
+# Tasks of folders of images, whose files are counted; all of picture files, which are
+# read as one chooses; and all that read files.
+OF_IMAGES = ('ham10000', 'ham10000_records', 'cases', 'folder')
+OF_PICTURES = (*OF_IMAGES, gld.NAME, tiny_imagenet.NAME)
 OF_FILES = (*OF_PICTURES, 'emoji', tables.FEATURES)
 
 
@@ -104,6 +108,8 @@ def outline(
   data_dir: str | os.PathLike[str] | None = None,
   classify: str | None = None,
   folders: str | None = None,
+  columns: Mapping[str, str] | None = None,
+  follow_links: bool = False,
 ) -> Outline:
   """Returns what headers and flags say about a task; the arguments are `load`'s.
 
@@ -116,18 +122,18 @@ def outline(
       has_labels=folders == folders_lib.CLASS,
     )
   if name == 'cases':
-    columns = cases.columns(data_dir)
-    has_cases = 'case_id' in columns and classify != manifest.IMAGE
+    named = cases.columns(data_dir, columns, follow_links)
+    has_cases = 'case_id' in named and classify != manifest.IMAGE
     return Outline(
       # If images are classified one by one, their cases are the clients.
-      has_clients='client_id' in columns or ('case_id' in columns and not has_cases),
+      has_clients='client_id' in named or ('case_id' in named and not has_cases),
       has_cases=has_cases,
-      has_labels='label' in columns,
+      has_labels='label' in named,
     )
   if name == gld.NAME:
     return Outline(has_clients=True)
   if name == tables.FEATURES:
-    return Outline(has_labels=tables.has_label(data_dir))
+    return Outline(has_labels=tables.has_label(data_dir, columns))
   return Outline()
 
 
@@ -140,6 +146,8 @@ def load(
   classify: str | None = None,
   folders: str | None = None,
   reading: images.Reading = images.AS_USUAL,
+  columns: Mapping[str, str] | None = None,
+  follow_links: bool = False,
 ) -> task_lib.Task:
   """Loads a task.
 
@@ -155,6 +163,10 @@ def load(
     classify: For cases, what is classified: see `cases.load`.
     folders: For folder, what folders mean: see `folders.load`; None: nothing.
     reading: How pictures are read, for `OF_PICTURES`.
+    columns: For cases and features, the table's own names of columns: see
+      `columns.parse`.
+    follow_links: For `OF_IMAGES`, whether links that lead out of the folder are
+      followed.
 
   Returns:
     The task.
@@ -168,13 +180,15 @@ def load(
     checks.at_least(1, image_size=image_size)
   if image_size is not None and name in TABLES:
     raise ValueError(f'image_size is {image_size}; the task {name} has no images.')
-  for what, value, taker in (
-    ('classify', classify, 'cases'),
-    ('folders', folders, 'folder'),
+  for what, value, takers in (
+    ('classify', classify, ('cases',)),
+    ('folders', folders, ('folder',)),
+    ('columns', columns, ('cases', tables.FEATURES)),
+    ('follow_links', follow_links or None, OF_IMAGES),
   ):
-    if value is not None and name != taker:
+    if value is not None and name not in takers:
       raise ValueError(
-        f'{what} is {value!r} with the task {name}; it is only for {taker}.'
+        f'{what} is {value!r} with the task {name}; it is only for {", ".join(takers)}.'
       )
   if reading != images.AS_USUAL and name not in OF_PICTURES:
     raise ValueError(
@@ -182,5 +196,15 @@ def load(
       f'{name}; they are only for {", ".join(OF_PICTURES)}.'
     )
   return _LOADERS[name](
-    _Request(data_dir, image_size, download, seed, classify, folders, reading)
+    _Request(
+      data_dir,
+      image_size,
+      download,
+      seed,
+      classify,
+      folders,
+      reading,
+      columns,
+      follow_links,
+    )
   )

@@ -1,9 +1,11 @@
 """Reads files by name from a folder or an uncompressed .tar.
 
 The data may come from strangers: only regular files inside the folder are read, of at
-most 1 GiB each.
+most 1 GiB each, unless the user says that links may be followed.
 """
 
+import collections
+from collections.abc import Mapping, Sequence
 import os
 import pathlib
 import tarfile
@@ -11,7 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tasks import aside as aside_lib
 from tasks import cache
+from tasks import tar_index
 
 
 class Source(Protocol):
@@ -19,12 +23,17 @@ class Source(Protocol):
 
   Attributes:
     path: The folder or .tar file.
-    names: Names of all files, in the best order for reading; folders are separated by
-      '/'.
+    names: Names of all files to read, in the best order for reading; folders are
+      separated by '/'.
+    aside: Names of all others by why they are not read (`aside.DEBRIS`, ...). Whatever
+      is no folder is a file here. Our own cache does not count.
+    empty: Names of the folders that have nothing in them.
   """
 
   path: pathlib.Path
   names: tuple[str, ...]
+  aside: Mapping[str, Sequence[str]]
+  empty: Sequence[str]
 
   def read(self, name: str) -> bytes:
     """The content of a file; safe to call from several threads."""
@@ -44,33 +53,110 @@ class FolderSource:
   file if it leads to one in this folder.
   """
 
-  def __init__(self, path: pathlib.Path) -> None:
+  def __init__(self, path: pathlib.Path, follow_links: bool = False) -> None:
+    """Lists the files.
+
+    Args:
+      path: The folder.
+      follow_links: Whether links to files and folders elsewhere count as these. No
+        folder is entered twice, so that links in a circle end.
+    """
     self.path = path
     self._root = os.path.realpath(path)
-    found: list[str] = []
-    self._list('', found)
-    self.names = tuple(found)
+    self._follow = follow_links
+    self._entered = {self._root}
+    self._linked: list[tuple[str, str]] = []
+    names: list[str] = []
+    aside: dict[str, list[str]] = collections.defaultdict(list)
+    empty: list[str] = []
+    self._list('', self._root, names, aside, empty)
+    # After all real folders, so that a link to one of these does not take its place.
+    for name, target in self._linked:
+      if target in self._entered:
+        aside[aside_lib.AGAIN].append(name)
+      else:
+        self._list(f'{name}/', target, names, aside, empty)
+    self.names = tuple(names)
+    self.aside: Mapping[str, Sequence[str]] = dict(aside)
+    self.empty: Sequence[str] = empty
 
-  def _list(self, start: str, found: list[str]) -> None:
-    """Adds the names of a folder's files, which begin with `start`, to those found."""
-    # Strings: for 200,000 files, path objects take seconds.
-    with os.scandir(f'{self.path}/{start}') as entries:
-      listed = sorted(entries, key=lambda entry: entry.name)
-    for entry in listed:
-      if entry.is_file(follow_symlinks=False) or (
-        entry.is_symlink() and self._leads_inside(entry)
-      ):
-        found.append(start + entry.name)
-    for entry in listed:
-      # Hidden folders hold no data; one of them is our cache.
-      if entry.is_dir(follow_symlinks=False) and not entry.name.startswith('.'):
-        self._list(f'{start}{entry.name}/', found)
+  def _list(
+    self,
+    start: str,
+    real: str,
+    names: list[str],
+    aside: dict[str, list[str]],
+    empty: list[str],
+  ) -> None:
+    """Adds what a folder holds, and the folders in it.
 
-  def _leads_inside(self, entry: os.DirEntry[str]) -> bool:
-    """Returns whether a link leads to a regular file in this folder."""
-    target = os.path.realpath(entry.path)
-    # Not the entry's own `is_file`, which raises if links lead in a circle.
-    return target.startswith(f'{self._root}/') and pathlib.Path(target).is_file()
+    Args:
+      start: Beginning of the names of what it holds.
+      real: Its path without links.
+      names: Files to read, to which is added; likewise below.
+      aside: Others, by why they are not read.
+      empty: Folders that have nothing in them.
+    """
+    folders = [(start, real, False)]
+    while folders:
+      start, real, is_debris = folders.pop()
+      self._entered.add(real)
+      inner = []
+      listed = self._entries(start, is_debris)
+      # Strings: for 200,000 files, path objects take seconds.
+      for entry in listed:
+        name = start + entry.name
+        if entry.is_dir(follow_symlinks=False):
+          place = f'{real}/{entry.name}'
+          if place in self._entered:
+            aside[aside_lib.AGAIN].append(name)
+          else:
+            debris = is_debris or aside_lib.is_debris_folder(entry.name)
+            inner.append((f'{name}/', place, debris))
+          continue
+        why = aside_lib.DEBRIS if is_debris else self._why_aside(entry, name)
+        if why is None:
+          names.append(name)
+        elif why:
+          aside[why].append(name)
+      if start and not listed and not is_debris:
+        empty.append(start.rstrip('/'))
+      # Those at the end are the next.
+      folders += reversed(inner)
+
+  def _entries(self, start: str, is_debris: bool) -> list[os.DirEntry[str]]:
+    """Returns what a folder holds, sorted by name."""
+    try:
+      with os.scandir(f'{self.path}/{start}') as entries:
+        # Our own cache is no part of the data.
+        listed = [entry for entry in entries if entry.name != cache.FOLDER]
+    except PermissionError:
+      if not is_debris:
+        raise
+      return []
+    return sorted(listed, key=lambda entry: entry.name)
+
+  def _why_aside(self, entry: os.DirEntry[str], name: str) -> str | None:
+    """Returns why an entry is not read; None if it is, '' if it is entered later."""
+    if aside_lib.is_debris_file(entry.name):
+      return aside_lib.DEBRIS
+    if not entry.is_symlink():
+      return None if entry.is_file(follow_symlinks=False) else aside_lib.SPECIAL
+    target = pathlib.Path(os.path.realpath(entry.path))
+    inside = f'{target}/'.startswith(f'{self._root}/')
+    # Not the entry's own methods, which raise if links lead in a circle.
+    if target.is_file():
+      return None if inside or self._follow else aside_lib.LINKED
+    if not target.is_dir():
+      return aside_lib.SPECIAL if target.exists() else aside_lib.BROKEN
+    if aside_lib.is_debris_folder(entry.name):
+      return aside_lib.DEBRIS
+    if inside:
+      return aside_lib.AGAIN
+    if not self._follow:
+      return aside_lib.LINKED
+    self._linked.append((name, str(target)))
+    return ''
 
   def read(self, name: str) -> bytes:
     """The content of a file.
@@ -101,29 +187,36 @@ class TarSource:
   def __init__(self, path: pathlib.Path) -> None:
     self.path = path
     stat = path.stat()
-    stamp = cache.fingerprint('index', stat.st_size, stat.st_mtime_ns)
+    stamp = cache.fingerprint('index of all', stat.st_size, stat.st_mtime_ns)
     entry = cache.fetch(
       cache.root_for(path), f'{path.name}-index-{stamp}', self._write_index
     )
-    self.names = tuple(entry.info['names'])
     pieces = entry.arrays['pieces'].tolist()
-    self._pieces = dict(zip(self.names, pieces, strict=True))
+    self._pieces = dict(zip(entry.info['names'], pieces, strict=True))
+    listed = {'': list(self._pieces), **entry.info['aside']}
+    own = {
+      why: [name for name in names if not aside_lib.is_debris(name)]
+      for why, names in listed.items()
+    }
+    self.names = tuple(own.pop(''))
+    debris = [n for names in listed.values() for n in names if aside_lib.is_debris(n)]
+    self.aside: Mapping[str, Sequence[str]] = {**own, aside_lib.DEBRIS: debris}
+    self.empty: Sequence[str] = entry.info['empty']
 
   def _write_index(self, folder: pathlib.Path) -> dict[str, Any]:
     """Writes where each file begins and how long it is, int64 [n, 2], in bytes."""
     try:
       # Compressed archives cannot be read at random, which decoding needs.
       with tarfile.open(self.path, 'r:') as tar:
-        members = [member for member in tar.getmembers() if member.isfile()]
+        members = tar.getmembers()
     except (tarfile.TarError, OSError) as error:
       raise ValueError(
         f'{self.path} is not a readable uncompressed .tar file: {error}.'
       ) from error
-    # Of files with the same name the last counts, as when they are unpacked.
-    pieces = {m.name.removeprefix('./'): (m.offset_data, m.size) for m in members}
+    pieces, aside, empty = tar_index.build(members)
     array = np.array(list(pieces.values()), np.int64).reshape(-1, 2)
     np.save(folder / 'pieces.npy', array)
-    return {'names': list(pieces)}
+    return {'names': list(pieces), 'aside': aside, 'empty': empty}
 
   def read(self, name: str) -> bytes:
     """The content of a file.
@@ -152,11 +245,14 @@ def _check_size(name: str, size: int) -> None:
     raise OSError(f'{name} has {size:,} bytes; at most {_MAX_BYTES:,} are read')
 
 
-def open_source(path: pathlib.Path) -> FolderSource | TarSource:
+def open_source(
+  path: pathlib.Path, follow_links: bool = False
+) -> FolderSource | TarSource:
   """Opens a folder or .tar file.
 
   Args:
     path: The folder or file.
+    follow_links: For a folder, whether links that lead out of it are followed.
 
   Returns:
     Its files.
@@ -165,8 +261,10 @@ def open_source(path: pathlib.Path) -> FolderSource | TarSource:
     ValueError: There is nothing at `path`, or it is neither.
   """
   if path.is_dir():
-    return FolderSource(path)
+    return FolderSource(path, follow_links)
   if path.is_file():
+    if (advice := aside_lib.what_to_do(path.name)) is not None:
+      raise ValueError(f'{path} must be a folder or .tar of images; {advice}.')
     return TarSource(path)
   raise ValueError(f'There is no folder or .tar file at {path}.')
 
@@ -181,7 +279,17 @@ def printable(name: str) -> str:
 
 
 def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:
-  """The file with one of these names that is in the fewest folders, or None."""
-  found = [name for name in source.names if name.rpartition('/')[2] in file_names]
-  found.sort(key=lambda name: (name.count('/'), name))
-  return found[0] if found else None
+  """The file with one of these names that is in the fewest folders, or None.
+
+  Args:
+    source: The files.
+    file_names: The names, the best one first; their case counts only among equals.
+  """
+  lower = [name.lower() for name in file_names]
+  found = []
+  for name in source.names:
+    last = name.rpartition('/')[2]
+    if last.lower() in lower:
+      exact = last in file_names
+      found.append((name.count('/'), lower.index(last.lower()), not exact, name))
+  return min(found)[-1] if found else None

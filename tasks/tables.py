@@ -1,10 +1,11 @@
 """Tabular data: examples with a vector of `features`, from a file or scikit-learn.
 
 A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] from 0,
--1: none) and, if the split is given, `test` (bool [n]). A .csv file has a header. If it
-has a column `label`, this holds the class (empty: none); if it has a column `split`,
-this holds `train` or `test`. All other columns are features, except an index that
-pandas wrote without a name. The same holds for a .parquet file. Without a split, a
+-1: none) and, if the split is given, `test` (bool [n]). A .csv file (see `rows`) has a
+header. If it has a column `label`, this holds the class (empty or NA: none); if it has
+a column `split`, this holds `train` or `test` (see `layouts`). All other columns are
+features, except an index that pandas wrote without a name. Columns may have other names
+(see `columns`). The same holds for a .parquet file. Without a split, a
 fifth of every class is the test split, the same in each run. Without a label, nothing
 is labelled.
 
@@ -22,6 +23,10 @@ from typing import Any
 from absl import logging
 import numpy as np
 
+from tasks import columns as columns_lib
+from tasks import intake
+from tasks import layouts
+from tasks import manifest as manifest_lib
 from tasks import rows as rows_lib
 from tasks import splits
 from tasks import task as task_lib
@@ -31,7 +36,9 @@ FEATURES = 'features'
 BUNDLED = ('wine', 'breast_cancer')
 _TEST_FRACTION = 0.2
 _SPLIT_SEED = 0
-_LABEL, _SPLIT = 'label', 'split'
+_LABEL, _SPLIT = columns_lib.LABEL, columns_lib.SPLIT
+_KNOWN = (_LABEL, _SPLIT)
+_DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
 # Columns that pandas makes of an index without a name: in CSV, in CSV that was read
 # and written again, and in Parquet.
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
@@ -54,19 +61,30 @@ def load_bundled(name: str) -> task_lib.Task:
   return build(name, table.data, table.target, [str(n) for n in table.target_names])
 
 
-def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
+def load_file(
+  path: str | os.PathLike[str] | None, own: Mapping[str, str] | None = None
+) -> task_lib.Task:
   """Loads a user's own table.
 
   Args:
     path: A .npz, .csv or .parquet file (see the module).
+    own: The table's own names of its columns label and split; see `columns.parse`.
 
   Raises:
     ValueError: There is no such file, or its content is not as it must be.
   """
   table = _found(path)
-  readers = {'.npz': _read_npz, '.csv': _read_csv, '.parquet': _read_parquet}
+  for column in {*(own or ())} - {*_KNOWN}:
+    raise ValueError(
+      f'columns has {column!r}; a table has only {" and ".join(_KNOWN)}.'
+    )
+  if own and table.suffix == '.npz':
+    raise ValueError(f'columns is given with {table}; the arrays of a .npz have names.')
   try:
-    return readers[table.suffix](table)
+    if table.suffix == '.npz':
+      return _read_npz(table)
+    columns, lines = (_read_csv if table.suffix == '.csv' else _read_parquet)(table)
+    return _of_columns(table, columns, lines, own)
   except ValueError as error:
     if str(table) in str(error):
       raise
@@ -86,23 +104,28 @@ def _found(path: str | os.PathLike[str] | None) -> pathlib.Path:
   return table
 
 
-def has_label(path: str | os.PathLike[str] | None) -> bool:
+def has_label(
+  path: str | os.PathLike[str] | None, own: Mapping[str, str] | None = None
+) -> bool:
   """Returns whether a table has labels; reads no row.
 
   Args:
     path: As in `load_file`.
+    own: Likewise.
 
   Raises:
     ValueError: As in `load_file`, as far as it shows without reading rows.
   """
   table = _found(path)
   if table.suffix == '.csv':
-    return _LABEL in rows_lib.header(str(table), table.read_bytes())
+    header = rows_lib.header(str(table), table.read_bytes())
+    return _LABEL in columns_lib.match(str(table), header, own, _KNOWN).named
   if table.suffix == '.npz':
     with _npz(table) as arrays:
       return _LABEL in arrays.files
   try:
-    return _LABEL in _parquet_columns(table)
+    header = _parquet_columns(table)
+    return _LABEL in columns_lib.match(str(table), header, own, _KNOWN).named
   except (ValueError, OSError) as error:
     raise ValueError(f'{table} cannot be read: {error}') from error
 
@@ -137,6 +160,7 @@ def build(
   label: np.ndarray,
   label_names: list[str],
   test: np.ndarray | None = None,
+  report: tuple[str, ...] = (),
 ) -> task_lib.Task:
   """Makes a task of a table.
 
@@ -146,6 +170,7 @@ def build(
     label: Integers [n], -1 for none.
     label_names: Names of the classes.
     test: bool [n], which rows are the test split; None: a fifth of every class.
+    report: What must be said of it.
 
   Raises:
     ValueError: The features are not finite numbers [n, d], or lengths differ.
@@ -196,6 +221,7 @@ def build(
     label_names=tuple(label_names),
     train=examples.take(np.flatnonzero(~test)),
     test=examples.take(np.flatnonzero(test)),
+    report=report,
     scaling=(mean, 1 / divisor),
   )
 
@@ -216,15 +242,17 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
   return build(FEATURES, held[FEATURES], label, [*map(str, classes)], held.get('test'))
 
 
-def _read_csv(path: pathlib.Path) -> task_lib.Task:
+def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
+  """Returns the cells by column, and the number of each row's line."""
   columns, rows = rows_lib.read(str(path), path.read_bytes())
   if not rows:
     raise ValueError(f'{path} must have a header and rows.')
-  by_name = {name: [row.cells[name] for row in rows] for name in columns}
-  return _of_columns(path, by_name, [row.line for row in rows])
+  cells = {name: [row.cells[name] for row in rows] for name in columns}
+  return cells, [row.line for row in rows]
 
 
-def _read_parquet(path: pathlib.Path) -> task_lib.Task:
+def _read_parquet(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
+  """Returns the cells by column, and the number of each row."""
   # Imported here: only this needs it.
   import pyarrow as pa
   from pyarrow import parquet
@@ -235,25 +263,26 @@ def _read_parquet(path: pathlib.Path) -> task_lib.Task:
     raise ValueError(f'{path} cannot be read as Parquet: {error}') from error
   if not columns or not any(columns.values()):
     raise ValueError(f'{path} must have columns and rows.')
-  for name in (_LABEL, _SPLIT):
-    if name in columns:
-      columns[name] = ['' if cell is None else str(cell) for cell in columns[name]]
-  count = len(next(iter(columns.values())))
-  return _of_columns(path, columns, range(1, count + 1))
+  return columns, range(1, len(next(iter(columns.values()))) + 1)
 
 
 def _of_columns(
-  path: pathlib.Path, columns: Mapping[str, Sequence[Any]], lines: Sequence[int]
+  path: pathlib.Path,
+  columns: Mapping[str, Sequence[Any]],
+  lines: Sequence[int],
+  own: Mapping[str, str] | None,
 ) -> task_lib.Task:
   """Makes a task of columns by name.
 
   Args:
     path: The file that they are from.
-    columns: Cells of label and split as text; other cells as numbers or their text.
+    columns: Cells of features are numbers or their text.
     lines: The number of each row, for errors.
+    own: See `load_file`.
   """
+  known = columns_lib.match(str(path), [*columns], own, _KNOWN).named
   count = len(lines)
-  others = [name for name in columns if name not in (_LABEL, _SPLIT)]
+  others = [name for name in columns if name not in known.values()]
   indices = [name for name in others if _INDEX.fullmatch(name)]
   if indices:
     others = [name for name in others if name not in indices]
@@ -265,24 +294,43 @@ def _of_columns(
     )
   features = np.zeros([count, len(others)])
   for place in range(count):
+    cells = [columns[name][place] for name in others]
     try:
-      features[place] = [float(columns[name][place]) for name in others]
+      features[place] = [float(cell) for cell in cells]
     except (TypeError, ValueError):
+      with_comma = [c for c in cells if _DECIMAL_COMMA.fullmatch(str(c))]
+      advice = f'; {with_comma[0]!r} needs a decimal point' if with_comma else ''
       raise ValueError(
         f'Line {lines[place]} of {path} has a cell that is not a number; only '
-        f'{_LABEL!r} and {_SPLIT!r} may.'
+        f'{_LABEL!r} and {_SPLIT!r} may{advice}.'
       ) from None
-  classes = columns.get(_LABEL, [''] * count)
-  names = sorted({name for name in classes if name})
-  numbers = {name: number for number, name in enumerate(names)}
-  label = np.array([numbers.get(name, -1) for name in classes])
-  test = None
-  if _SPLIT in columns:
-    found = set(columns[_SPLIT])
-    if not found <= {'train', 'test'}:
-      raise ValueError(
-        f'The column {_SPLIT!r} of {path} has {sorted(map(str, found))}; allowed are '
-        'train and test.'
-      )
-    test = np.array([split == 'test' for split in columns[_SPLIT]])
-  return build(FEATURES, features, label, names, test)
+  findings: list[intake.Finding] = []
+  label, names, test = np.full(count, -1), list[str](), None
+  if _LABEL in known:
+    cells = _texts(columns[known[_LABEL]])
+    classes, findings = manifest_lib.spelled(str(path), _LABEL, cells)
+    names = sorted({name for name in classes if name})
+    numbers = {name: number for number, name in enumerate(names)} | {'': -1}
+    label = np.array([numbers[name] for name in classes])
+  if _SPLIT in known:
+    found, said = _splits(path, _texts(columns[known[_SPLIT]]))
+    test, findings = found, [*findings, *said]
+  report = tuple(finding.sentence for finding in findings)
+  return build(FEATURES, features, label, names, test, report)
+
+
+def _texts(cells: Sequence[Any]) -> list[str]:
+  return ['' if cell is None else str(cell) for cell in cells]
+
+
+def _splits(
+  path: pathlib.Path, cells: Sequence[str]
+) -> tuple[np.ndarray, list[intake.Finding]]:
+  """Returns which rows are the test split, bool [n], and what must be said of it."""
+  found, findings = layouts.roles(dict.fromkeys(cells))
+  if not {*map(found.get, cells)} <= {layouts.TRAIN, layouts.TEST}:
+    raise ValueError(
+      f'The column {_SPLIT!r} of {path} has {sorted({*cells})}; allowed are train and '
+      'test.'
+    )
+  return np.array([found[cell] == layouts.TEST for cell in cells]), findings

@@ -7,6 +7,8 @@ import pathlib
 
 import numpy as np
 
+from tasks import intake as intake_lib
+
 # The name of the field that holds images.
 IMAGE = 'image'
 _SHOWN = 3
@@ -147,12 +149,14 @@ class Files:
     masks: Name of each image's mask, likewise, '' if it has none; empty if none is
       listed.
     fit: How images became squares, one of `images.FITS`; masks do likewise.
+    follow_links: Whether links were followed to them.
   """
 
   path: pathlib.Path
   images: tuple[str, ...]
   masks: tuple[str, ...] = ()
   fit: str = 'crop'
+  follow_links: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,6 +186,7 @@ class Task:
     validation: Examples to choose settings on, or None.
     case_level: Whether cases, rather than images, are classified.
     report: Lines that say what was left out.
+    intake: What became of its files, if the task is one of files; `report` says it.
     case_names: Names of the cases, in lexicographic order; empty if they have none.
     client_names: Names of the clients, likewise, if examples have clients.
     scaling: For a table: the mean that was subtracted from each feature, and the factor
@@ -199,6 +204,7 @@ class Task:
   validation: Examples | None = None
   case_level: bool = False
   report: tuple[str, ...] = ()
+  intake: intake_lib.Intake | None = None
   case_names: tuple[str, ...] = ()
   client_names: tuple[str, ...] = ()
   scaling: tuple[np.ndarray, np.ndarray] | None = None
@@ -307,7 +313,9 @@ class Task:
     return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
 
   def warnings(self) -> list[str]:
-    """Sentences on likely mistakes in the data."""
+    """Sentences on likely mistakes in the data, if `intake` does not say them."""
+    if self.intake is not None:
+      return []
     known, tested = (
       set(np.unique(examples.label[examples.label >= 0]).tolist())
       for examples in (self.train, self.test)

@@ -74,7 +74,7 @@ def _train(
   rows = []
   for name in source.names:
     parts = name.removeprefix(start).split('/')
-    is_image = name.lower().endswith(cases.IMAGE_SUFFIXES)
+    is_image = name.lower().endswith(images.SUFFIXES)
     if name.startswith(start) and len(parts) == 3 and is_image:
       rows.append(manifest_lib.Row(name, label=parts[0], split='train'))
   if not rows:

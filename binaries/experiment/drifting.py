@@ -30,7 +30,7 @@ from tff_ssl.runtime import run_config
 from tff_ssl.runtime import sampling
 
 _ALGORITHMS = ('fedavg', 'fedprox')
-_MAY_BE_GIVEN = ('data_dir', 'download')
+_MAY_BE_GIVEN = ('data_dir', 'download', 'follow_links')
 _STUDIED = 5
 # The paper's Figure 9 shows the global model and the models of sources 1 and 3.
 _MAPPED = (0, 2)

@@ -36,6 +36,7 @@ _LEVEL = 240
 MAY_BE_GIVEN = (
   'data_dir',
   'download',
+  'follow_links',
   'finetune_steps',
   'finetune_learning_rate',
 )

@@ -21,6 +21,7 @@ from binaries.flags import evaluation
 from binaries.flags import fitting
 from binaries.flags import hosts
 from binaries.flags import methods
+from binaries.flags import own_data
 from binaries.flags import privacy
 from binaries.flags import program
 from binaries.flags import tracking
@@ -273,6 +274,7 @@ def execute(prepared: Prepared) -> None:
     tracking.TRACKERS.value,
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
+    own_data.write_intake(prepared.task, folder.path)
     if (build_graph := prepared.chosen.algorithm.topology) is not None:
       graph.write(build_graph(prepared.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)

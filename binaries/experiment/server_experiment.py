@@ -15,6 +15,7 @@ from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import hosts
 from binaries.flags import methods
+from binaries.flags import own_data
 from binaries.flags import privacy
 from binaries.methods import choice
 from binaries.methods import server_algorithms
@@ -118,7 +119,8 @@ def _split(task: task_lib.Task) -> labels_at_server.Split:
     return labels_at_server.by_share(
       task, methods.SERVER_LABELS.value, common.SEED.value
     )
-  places = ham10000.hospitals(common.DATA_DIR.value)
+  follow_links = bool(own_data.FOLLOW_LINKS.value)
+  places = ham10000.hospitals(common.DATA_DIR.value, follow_links)
   if hospital not in places:
     raise ValueError(
       f'server_hospital is {hospital!r}; the hospitals are '

@@ -10,11 +10,10 @@ import sys
 from absl import flags
 
 from binaries.flags import dealing
+from binaries.flags import own_data
 from binaries.flags import paths
 from binaries.flags import program
 from binaries.flags import reading
-from tasks import folders
-from tasks import manifest
 from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.augment import multiview
@@ -33,19 +32,6 @@ DATA_DIR = paths.define(
   'Where the data are: the TFDS folder (cifar10, cifar100, stl10), the folder or .tar '
   'file (ham10000, ham10000_records, emoji, cases, folder, tiny_imagenet), the .npz, '
   ".csv or .parquet file (features), or TFF's cache folder (gld23k).",
-)
-CLASSIFY = flags.DEFINE_enum(
-  'classify',
-  None,
-  manifest.CLASSIFIED,
-  'What is classified: each image by itself, or the images of a case together; by '
-  'default cases if the manifest has the column case_id.',
-)
-FOLDERS = flags.DEFINE_enum(
-  'folders',
-  None,
-  folders.MEANINGS,
-  'For the task folder: what each folder of images is; by default nothing (none).',
 )
 DOWNLOAD = flags.DEFINE_bool(
   'download', True, 'Whether TFDS may download a data set that is not prepared.'
@@ -145,20 +131,29 @@ WORKER_ADDRESS = flags.DEFINE_string(
 DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 
 # Flags that may change when a run is resumed, because they do not change its numbers.
-MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
+MAY_DIFFER = (
+  'checkpoint_every',
+  'data_dir',
+  'download',
+  'run_dir',
+  'strict',
+  'worker_address',
+)
 
 # Flags that the configuration of a run includes only if they are given.
-WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'validation', *reading.NAMES)
+WHERE_GIVEN = (*own_data.TAKERS, *reading.NAMES, 'knn_every', 'validation')
 
-# Flags that a program never takes from a run that it reads: paths, which must be given
-# again on the command line, and flags that it does not need.
-GIVEN_AGAIN = ('data_dir', 'partition_encoder')
+# Flags that a program never takes from a run that it reads: paths and the leave to
+# follow links, which must be given again on the command line, and flags that it does
+# not need.
+GIVEN_AGAIN = ('data_dir', 'follow_links', 'partition_encoder')
 NOT_ADOPTED = (
   'alignment_run',
   'i_trust_this_network',
   'init_from',
   'run',
   'run_dir',
+  'strict',
   'transfer_data_dir',
   'worker_address',
   'worker_addresses',
@@ -206,10 +201,11 @@ def check_flags() -> None:
   """
   refuse_stray('data_dir', 'task', WITH_DATA_DIR)
   refuse_stray('download', 'task', DOWNLOADED)
-  refuse_stray('classify', 'task', ('cases',))
-  refuse_stray('folders', 'task', ('folder',))
+  for name, takers in own_data.TAKERS.items():
+    refuse_stray(name, 'task', takers)
   for name in reading.NAMES:
     refuse_stray(name, 'task', registry.OF_PICTURES)
+  own_data.arguments()
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
@@ -252,8 +248,8 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
     flag = flags.FLAGS[name]
     if name in GIVEN_AGAIN and stored[name] is not None and not flag.present:
       raise ValueError(
-        f'The run has --{name}={stored[name]}; no path is taken from the folder of a '
-        f'run: give --{name} on the command line.'
+        f'The run has --{name}={stored[name]}; no path, nor leave to follow links, is '
+        f'taken from the folder of a run: give --{name} on the command line.'
       )
     if name in (*GIVEN_AGAIN, *NOT_ADOPTED):
       continue
@@ -304,9 +300,7 @@ def of_task(known: Mapping[str, object]) -> dict[str, object]:
   if TASK.value in registry.VIEWS:
     values[AUGMENTATION.name] = registry.VIEWS[TASK.value]
   try:
-    outline = registry.outline(
-      TASK.value, DATA_DIR.value, CLASSIFY.value, FOLDERS.value
-    )
+    outline = registry.outline(TASK.value, DATA_DIR.value, **own_data.arguments())
   except (ValueError, OSError):
     # Raised again when the data are read, after the flags have been checked.
     return values
@@ -336,9 +330,8 @@ def load_task() -> task_lib.Task:
     reading.IMAGE_SIZE.value,
     DOWNLOAD.value,
     seed=0,
-    classify=CLASSIFY.value,
-    folders=FOLDERS.value,
     reading=reading.value(),
+    **own_data.arguments(),
   )
   task = dealing.hold_out(task)
   print(task.describe())
@@ -346,6 +339,7 @@ def load_task() -> task_lib.Task:
     print(f'  {line}')
   for warning in task.warnings():
     print(f'Warning: {warning}', file=sys.stderr, flush=True)
+  own_data.check_intake(task)
   return task
 
 

@@ -3,6 +3,7 @@
 from absl import flags
 import numpy as np
 
+from binaries.flags import own_data
 from binaries.flags import paths
 from tasks import ham10000
 from tasks import registry
@@ -144,7 +145,8 @@ def holders(
   """
   if PARTITION.value != HOSPITAL:
     return examples.holder, task.holder_names
-  places = ham10000.hospitals(flags.FLAGS['data_dir'].value)
+  follow_links = bool(own_data.FOLLOW_LINKS.value)
+  places = ham10000.hospitals(flags.FLAGS['data_dir'].value, follow_links)
   names, numbers = np.unique(places, return_inverse=True)
   return numbers[examples.example_id].astype(np.int64), tuple(names.tolist())
 

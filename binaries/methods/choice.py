@@ -12,6 +12,7 @@ from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import hosts
 from binaries.flags import methods
+from binaries.flags import own_data
 from binaries.flags import own_encoders
 from binaries.flags import privacy
 from binaries.flags import reading
@@ -30,7 +31,7 @@ MAY_DIFFER = (
   *tracking.MAY_DIFFER,
 )
 # The modules whose flags every run has, except those that only some methods take.
-_OF_EVERY_RUN = (common, dealing, evaluation, reading, tracking)
+_OF_EVERY_RUN = (common, dealing, evaluation, own_data, reading, tracking)
 
 
 @dataclasses.dataclass(frozen=True)

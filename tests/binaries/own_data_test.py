@@ -1,6 +1,7 @@
 """Data of one's own: clients with many labels, and images without any."""
 
 import csv
+import json
 
 import numpy as np
 from PIL import Image
@@ -12,6 +13,7 @@ from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.flags import common
 from binaries.flags import dealing
+from binaries.flags import own_data
 from binaries.methods import choice
 from tasks import registry
 from tasks import task as task_lib
@@ -109,6 +111,7 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
     (tmp_path / 'data' / name).mkdir(parents=True)
     for k in range(3):
       (tmp_path / 'data' / name / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
+  (tmp_path / 'data' / 'notes.txt').write_text('x')
   run = in_process.run(
     dcco,
     launch.APART,
@@ -126,6 +129,11 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   )
   assert run.status == 0, run.stderr
   assert 'has a label: probes and accuracies are skipped.\n' in run.stdout
+  # The files, on the screen and beside the numbers.
+  taken = registry.load('folder', tmp_path / 'data', 8, folders='client').intake
+  assert '\n'.join(f'  {line}' for line in taken.lines()) in run.stdout
+  assert json.loads((run.folder / 'intake.json').read_text()) == taken.as_json()
+  assert taken.files == {'images read': 24, 'of other kinds': 1}
   assert (run.folder / 'encoder.keras').is_file()
   with (run.folder / 'partition.csv').open(newline='') as file:
     rows = list(csv.DictReader(file))
@@ -142,6 +150,32 @@ def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path)
   with (run.folder / 'metrics.csv').open(newline='') as file:
     (row,) = csv.DictReader(file)
   assert float(row['client_work/clients']) == len(expected)
+
+
+def test_what_is_lost_is_an_error_where_the_user_says_so(tmp_path, capsys):
+  for k in range(6):
+    (tmp_path / f'{k}.jpg').write_bytes(fabricate.jpeg(30 * k))
+  (tmp_path / '2.jpg').write_bytes(b'')
+  line = ('--task=folder', f'--data_dir={tmp_path}', '--image_size=8')
+  in_process.call(partition, *line)
+  with pytest.raises(ValueError, match=r'lost in 1 way .*: left out 1 of 6 imag'):
+    in_process.call(partition, *line, '--strict')
+  # The screen says all of it first.
+  assert capsys.readouterr().out.count('left out 1 of 6 images') == 2
+
+
+def test_leave_to_follow_links_is_not_taken_from_a_run():
+  with (
+    in_process.parsed('--task=folder'),
+    pytest.raises(
+      ValueError, match='nor leave to follow links, is taken from the fold'
+    ),
+  ):
+    common.adopt({'task': 'folder', 'follow_links': True}, ())
+  with in_process.parsed('--task=folder', '--follow_links'):
+    common.adopt({'task': 'folder', 'follow_links': True, 'strict': True}, ())
+    assert own_data.arguments()['follow_links']
+    assert not own_data.STRICT.value
 
 
 def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
@@ -167,6 +201,18 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
     ('--folders=class', '--folders is given with --task=digits; it is for folder only'),
     ('--fit=pad', '--fit is given with --task=digits; it is for ham10000, '),
     ('--pixel_range=0,1', '--pixel_range is given with --task=digits; it is for ham1'),
+    (
+      '--columns=label=x',
+      '--columns is given with --task=digits; it is for cases, feat',
+    ),
+    (
+      '--follow_links',
+      '--follow_links is given with --task=digits; it is for ham10000',
+    ),
+    (
+      '--strict',
+      '--strict is given with --task=digits; it is for ham10000, ham10000_re',
+    ),
   ],
 )
 def test_flags_of_one_task_are_refused_with_others(flag, message):
@@ -223,6 +269,7 @@ def test_what_the_data_name_takes_the_place_of_the_default_of_a_program(tmp_path
   (tmp_path / 'manifest.csv').write_text('image, client_id,label\n')
   (tmp_path / 'old.csv').write_text('image,case_id,label\n')
   (tmp_path / 'bare.csv').write_text('image,case_id\n')
+  (tmp_path / 'own.csv').write_text('Photo;Patient;label\n')
   (tmp_path / 'table.csv').write_text('a,b\n')
   np.savez(tmp_path / 'table.npz', features=np.zeros([2, 2]), label=np.zeros(2))
   known = {'partition': 'classes:per_client=2,clients=5'}
@@ -234,9 +281,13 @@ def test_what_the_data_name_takes_the_place_of_the_default_of_a_program(tmp_path
     f'--task=cases --data_dir={tmp_path}': 'client',
     f'--task=cases --data_dir={tmp_path}/old.csv': None,
     f'--task=cases --data_dir={tmp_path}/old.csv --classify=image': 'client',
+    f'--task=cases --data_dir={tmp_path}/own.csv': None,
+    f'--task=cases --data_dir={tmp_path}/own.csv '
+    '--columns=image=Photo,client_id=Patient': 'client',
     f'--task=cases --data_dir={tmp_path}/bare.csv': 'case',
     f'--task=cases --data_dir={tmp_path}/none.csv': None,
     f'--task=features --data_dir={tmp_path}/table.csv': 'iid:clients=5',
+    f'--task=features --data_dir={tmp_path}/table.csv --columns=label=b': None,
     f'--task=features --data_dir={tmp_path}/table.npz': None,
   }
   found = {}

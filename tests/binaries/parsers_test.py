@@ -50,7 +50,7 @@ def _spec(text, path):
 
 def _manifest(text, path):
   del path
-  manifest.check('m', manifest.parse('m', text), ['a', 'b', 'c'])
+  manifest.check('m', manifest.read('m', text).rows, ['a', 'b', 'c'])
 
 
 def _of_file(read, name):

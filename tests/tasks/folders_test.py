@@ -22,7 +22,10 @@ def test_images_are_examples_and_folders_mean_nothing(tmp_path):
   assert not task.case_level
   assert not task.has_labels
   assert task.train.client is None
-  assert task.report == ()
+  assert task.report == (
+    '13 files: 12 images read, 1 of other kinds',
+    'not used: 1 other file (1 .txt): notes.txt',
+  )
   assert (len(task.train), len(task.test)) == (10, 2)
 
 

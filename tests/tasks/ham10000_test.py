@@ -19,7 +19,7 @@ def test_folder_as_published(tmp_path):
   task = ham10000.load(fabricate.ham_folder(tmp_path), image_size=8)
   assert task.label_names == ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
   assert task.case_level
-  assert task.report == ()
+  assert task.report == ('9 files: 8 images read, 1 manifest',)
   assert fabricate.is_mapped(task.train.image)
   assert fabricate.is_mapped(task.test.image)
   expected = {row.split(',')[1]: row.split(',')[0] for row in fabricate.HAM_ROWS}
@@ -46,7 +46,7 @@ def test_second_load_decodes_nothing(tmp_path, monkeypatch):
   monkeypatch.setattr('tasks.images.decode', None)
   second = ham10000.load(folder, image_size=8)
   np.testing.assert_array_equal(first.train.image, second.train.image)
-  assert second.report == ()
+  assert second.report == ('9 files: 8 images read, 1 manifest',)
 
 
 def test_default_size_and_seed(tmp_path):

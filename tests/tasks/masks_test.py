@@ -63,7 +63,7 @@ def test_masks_among_the_images_and_in_an_archive(tmp_path):
     _write(folder / 'lesions' / f'I{k:02d}_segmentation.png', _mask(k))
   for place in (folder, fabricate.tar_of(folder, tmp_path / 'ham.tar')):
     task = ham10000.load(place, image_size=8)
-    assert task.report == ()
+    assert task.report == ('17 files: 8 images read, 1 manifest, 8 masks',)
     _check(task, masks.load(task))
 
 
@@ -91,7 +91,8 @@ def test_column_of_a_manifest(tmp_path):
   task = cases.load(tmp_path, image_size=8)
   # The one mask that the manifest does not list is an image file like any other.
   assert task.report == (
-    'left out 1 image files that the manifest does not list: m/of_5.png',
+    '17 files: 8 images read, 1 manifest, 7 masks, 1 not listed',
+    'left out 1 image file that the manifest does not list: m/of_5.png',
   )
   _check(task, masks.load(task), [0, 1, 2, 3, 4, 6, 7])
   rows[0] = '0.jpg,p0,m/none.png'

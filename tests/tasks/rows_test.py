@@ -1,5 +1,8 @@
 """Rows of CSV files."""
 
+import csv
+import io
+
 import pytest
 
 from tasks import rows
@@ -25,10 +28,61 @@ def test_cells_by_column_and_line():
     (b'a,b\n1,2\n\n1,2,x\n', 'table.csv, line 4, has 3 cells; the header has 2: a, b'),
     (b'a,b\n1\n', 'table.csv, line 2, has 1 cells; the header has 2: a, b'),
     (b'a,b, a\n1,2,3\n', "table.csv has the column 'a' twice"),
-    (b'a,b\n1,\xff\n', 'table.csv is not a UTF-8 text file'),
+    (
+      b'a,b\n1,\xff\n',
+      'table.csv is not a UTF-8 text file: invalid start byte at line 2; save it as ',
+    ),
+    ('a,b\n1,2\n'.encode('utf-16-le'), 'table.csv is not a text file, it has NUL char'),
     (b'a,b\n1,' + 140_000 * b'x', 'table.csv, line 2: field larger than field limit'),
   ],
 )
 def test_what_is_no_such_table_is_named(content, message):
   with pytest.raises(ValueError, match=message):
     rows.read('table.csv', content)
+
+
+_TABLE = [['image', 'who, or what'], ['é.png', 'p;1'], ['b c.png', 'say "x"']]
+
+
+def _written(separator, end, quoting=csv.QUOTE_MINIMAL):
+  file = io.StringIO(newline='')
+  csv.writer(file, delimiter=separator, lineterminator=end, quoting=quoting).writerows(
+    [*_TABLE[:2], ['', ''], *_TABLE[2:], ['', '']]
+  )
+  return file.getvalue()
+
+
+@pytest.mark.parametrize('separator', [',', ';', '\t'])
+@pytest.mark.parametrize('end', ['\n', '\r\n', '\r'])
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16'])
+def test_what_a_spreadsheet_saves_is_read(separator, end, encoding):
+  """With rows that are blank but for their separators, also first and last."""
+  for text in (
+    _written(separator, end),
+    _written(separator, end, csv.QUOTE_ALL),
+    f'{separator}{end}{_written(separator, end)}',
+    f'sep={separator}{end}{_written(separator, end)}',
+  ):
+    columns, found = rows.read('table.csv', text.encode(encoding))
+    assert columns == _TABLE[0]
+    assert [list(row.cells.values()) for row in found] == _TABLE[1:]
+    assert rows.header('table.csv', text.encode(encoding)) == columns
+
+
+def test_lines_are_counted_from_the_first_of_the_file():
+  _, found = rows.read('t.csv', b'sep=;\r\na;b\r\n;\r\n1;2\r\n')
+  assert found == [(4, {'a': '1', 'b': '2'})]
+  with pytest.raises(
+    ValueError, match=r't\.csv, line 3, has 3 cells; the header has 2'
+  ):
+    rows.read('t.csv', b'sep=,\na,b\n1,2,3\n')
+
+
+def test_the_header_alone_decides_what_separates_cells():
+  assert rows.header('t.csv', b'a;b,c\n') == ['a;b', 'c']
+  assert rows.header('t.csv', b'a;b;c,d\n1,2;3,4;5,6\n') == ['a', 'b', 'c,d']
+  assert rows.header('t.csv', b'"a;b";"c;d"\n') == ['a;b', 'c;d']
+  # Columns without a name at the right end are none.
+  assert rows.read('t.csv', b'a;b;;\n1;2;;\n')[0] == ['a', 'b']
+  with pytest.raises(ValueError, match='has 3 cells; the header has 2'):
+    rows.read('t.csv', b'a,b,\n1,2,3\n')

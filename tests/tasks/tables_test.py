@@ -104,7 +104,12 @@ def test_a_wrong_npz_is_named(tmp_path, changed, message):
     ('a,label\n1,x,\n2,y,7\n', 'table.csv, line 3, has 3 cells; the header has 2'),
     ('a,label\n1,x\n2\n', 'table.csv, line 3, has 1 cells; the header has 2'),
     ('a,label\n1,x\ntwo,x\n', 'Line 3 of .* not a number'),
-    ('a,label,split\n1,x,dev\n', r"has \['dev'\]; allowed are train and test"),
+    ('a,label,split\n1,x,fold\n', r"has \['fold'\]; allowed are train and test"),
+    ('a;label\n1,5;x\n', "Line 2 of .* not a number; .*; '1,5' needs a decimal point"),
+    ('a;label\n1.234,5;x\n', "Line 2 of .*; '1.234,5' needs a decimal point"),
+    # Numbers that would be a feature, and tell the class.
+    ('a,target\n1,0\n2,1\n', "no column label, but 'target'; --columns=label=target"),
+    ('a,b,partition\n1,0,0\n', "no column split, but 'partition'; --columns=split="),
   ],
 )
 def test_a_wrong_csv_is_named(tmp_path, text, message):
@@ -112,6 +117,41 @@ def test_a_wrong_csv_is_named(tmp_path, text, message):
   path.write_text(text)
   with pytest.raises(ValueError, match=message):
     registry.load('features', path)
+
+
+@pytest.mark.parametrize(
+  ('columns', 'message'),
+  [
+    ({'label': 'x'}, r'label=x, and .*table\.csv has no such column; it has a, b'),
+    ({'image': 'a'}, "columns has 'image'; a table has only label and split"),
+  ],
+)
+def test_wrong_columns_are_named(tmp_path, columns, message):
+  path = tmp_path / 'table.csv'
+  path.write_text('a,b\n1,2\n')
+  with pytest.raises(ValueError, match=message):
+    registry.load('features', path, columns=columns)
+
+
+def test_a_table_of_a_spreadsheet_is_the_table(tmp_path):
+  """Semicolons, names of columns, splits, missing and floating-point labels."""
+  path = tmp_path / 'table.csv'
+  path.write_text('a,label,split\n1,0,train\n2,1,train\n4,,test\n8,1,test\n')
+  expected = registry.load('features', path)
+  lines = 'A;Klasse;Satz\r\n1;0.0;Training\r\n2;1;Training\r\n4;NA;VAL\r\n8;1.0;VAL\r\n'
+  path.write_bytes(('\ufeff' + lines).encode('utf-16'))
+  own = {'label': 'Klasse', 'split': 'Satz'}
+  task = registry.load('features', path, columns=own)
+  assert task.label_names == expected.label_names == ('0', '1')
+  for split, examples in task.splits().items():
+    own_split = expected.splits()[split]
+    np.testing.assert_array_equal(examples['features'], own_split['features'])
+    np.testing.assert_array_equal(examples.label, own_split.label)
+  assert task.report == (
+    'taken as one label each: 1 = 1.0',
+    f'1 rows of {path} have no label but: NA',
+    'there is no other test split than: VAL',
+  )
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -38,7 +38,7 @@ def test_its_validation_images_are_tested_on_with_the_classes_of_the_list(
   assert task.train.label.tolist() == [0, 0, 0, 1, 1, 1]
   assert task.test.label.tolist() == [0, 1, 1, 0]
   assert task.train.client is None
-  assert 'left out 1 image files' in task.report[-1]
+  assert 'left out 1 image file ' in task.report[1]
 
 
 def test_what_is_not_tiny_imagenet_is_named(tmp_path):

@@ -30,6 +30,7 @@ NEUTRAL = (
   'personal_methods',
   'run_dir',
   'runtime',
+  'strict',
   'supervised_steps',
   'trackers',
   'worker_address',

@@ -8,6 +8,7 @@ tensorboard/     the numbers of both tables, and the flags as hyperparameters; a
                  end, encodings to look at
 trackers.json    the ids of the run in other trackers, if it has any
 evaluation.json  the latest evaluation
+intake.json      what became of each file of the data, if these are files; with names
 checkpoints/     the states after the last saved rounds
 client_states.sqlite  the states of the clients, if the algorithm keeps them
 clients.csv      a row per round and client, if such clients report numbers, or per

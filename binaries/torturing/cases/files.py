@@ -4,6 +4,7 @@ import pathlib
 import tarfile
 
 import numpy as np
+from PIL import Image
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -29,6 +30,18 @@ def _as_folders(folder: pathlib.Path) -> None:
   for path in folder.glob('*.png'):
     path.unlink()
     path.mkdir()
+
+
+def _pictures(*folders: str) -> making.Make:
+  """Returns a function that makes two images in each of these folders of f."""
+
+  def make(folder: pathlib.Path) -> None:
+    for name in folders:
+      (folder / 'f' / name).mkdir(parents=True)
+      for k in range(2):
+        Image.new('L', (8, 8), 100 * k).save(folder / 'f' / name / f'{k}.png')
+
+  return make
 
 
 def _parquet(**columns: object) -> making.Make:
@@ -63,7 +76,12 @@ def _manifests() -> list[making.Case]:
   return [
     _of_cases(('line 2', 'case_id'), f'{_LABEL}0.png,,x\n'),
     _of_cases(('line 2', 'image'), f'{_LABEL},c,x\n'),
-    _of_cases(('split', 'dev'), 'image,case_id,split\n0.png,c,dev\n'),
+    _of_cases(('split', 'fold'), 'image,case_id,split\n0.png,c,fold\n'),
+    _of_cases(('split', 'Set'), 'image,case_id,Set\n0.png,c,train\n1.png,d,test\n'),
+    _of_cases(('label', 'Class'), 'image,case_id,Class\n0.png,c,x\n'),
+    _of_cases(('line 2', 'NA'), f'{_LABEL}0.png,NA,x\n'),
+    _of_cases(('columns', 'Photo'), everything, flags='--columns=image=Photo'),
+    _of_cases(('strict', '8.png'), everything, making.text('8.png', ''), '--strict'),
     _of_cases(('image',), 'picture,case_id\n0.png,c\n'),
     _of_cases(('manifest.csv',), 'image,image,case_id\n0.png,1.png,c\n'),
     _of_cases(('manifest.csv',), ''),
@@ -100,12 +118,6 @@ def _images() -> list[making.Case]:
       making.ALL,
       _as_folders,
     ),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',)),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f', 'a file')),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), lambda d: (d / 'f').mkdir()),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/notes.txt', 'no image')),
-    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/a/b.png', 'no image')),
-    making.Case('dcco', f'--task=folder {making.RUN}', ('data_dir',), making.nothing),
     *(
       making.Case(
         'dcco', f'--task=cases --data_dir={{d}}/a.tar {making.RUN}', words, make
@@ -141,6 +153,29 @@ def _images() -> list[making.Case]:
   ]
 
 
+def _folders() -> list[making.Case]:
+  return [
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',)),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f', 'a file')),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), lambda d: (d / 'f').mkdir()),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/notes.txt', 'no image')),
+    making.Case('dcco', _OF_FOLDER, ('{d}/f',), making.text('f/a/b.png', 'no image')),
+    making.Case(
+      'dcco', _OF_FOLDER, ('docs', 'train'), _pictures('train/a', 'test/a', 'docs')
+    ),
+    making.Case(
+      'dcco', _OF_FOLDER, ('train', 'in a'), _pictures('a/train', 'a/test', 'b')
+    ),
+    making.Case(
+      'dcco',
+      f'--task=folder --data_dir={{d}}/f.zip {making.RUN}',
+      ('f.zip', 'unpack'),
+      making.text('f.zip', 'PK'),
+    ),
+    making.Case('dcco', f'--task=folder {making.RUN}', ('data_dir',), making.nothing),
+  ]
+
+
 def _tables() -> list[making.Case]:
   def case(words: tuple[str, ...], make: making.Make) -> making.Case:
     return making.Case('dcco', _OF_PARQUET, words, make)
@@ -166,7 +201,7 @@ def _tables() -> list[making.Case]:
     csv(('t.csv',), 'a,a,label\n1,2,0\n3,4,1\n'),
     csv(('Line 3',), 'a,label\n1,0\n2,0,7\n'),
     csv(('t.csv',), 'label\n0\n1\n'),
-    csv(('t.csv',), 'a,label,split\n1,0,dev\n2,1,train\n'),
+    csv(('t.csv',), 'a,label,split\n1,0,fold\n2,1,train\n'),
     arrays(('features',), features=np.zeros(3), label=[0, 1, 2]),
     arrays(('features',), features=np.zeros([0, 3]), label=np.zeros(0, int)),
     arrays(('features',), features=np.zeros([3, 0]), label=[0, 1, 2]),
@@ -200,4 +235,4 @@ def _graphs() -> list[making.Case]:
 
 def cases() -> list[making.Case]:
   """Manifests, images, tables and graphs."""
-  return _manifests() + _images() + _tables() + _graphs()
+  return _manifests() + _images() + _folders() + _tables() + _graphs()

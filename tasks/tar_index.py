@@ -1,0 +1,69 @@
+"""Where the files of a .tar are, and what else it holds."""
+
+import collections
+from collections.abc import Iterator, Sequence
+import posixpath
+import tarfile
+
+from tasks import aside as aside_lib
+
+# Links that lead to links: more than this is a circle, as for Linux.
+_MOST_LINKS = 40
+
+
+def build(
+  members: Sequence[tarfile.TarInfo],
+) -> tuple[dict[str, tuple[int, int]], dict[str, list[str]], list[str]]:
+  """Returns where each file is, what else there is by why it is aside, empty folders.
+
+  A link stands for the file of the archive that it leads to.
+  """
+  pieces: dict[str, tuple[int, int]] = {}
+  links: dict[str, str] = {}
+  special: dict[str, None] = {}
+  aside: dict[str, list[str]] = collections.defaultdict(list)
+  folders = set()
+  for member in members:
+    name = member.name.removeprefix('./')
+    if member.isdir():
+      folders.add(name)
+      continue
+    if name in pieces or name in links or name in special:
+      # Of files with the same name the last counts, as when they are unpacked.
+      aside[aside_lib.REPLACED].append(name)
+    links.pop(name, None)
+    special.pop(name, None)
+    target = member.linkname.removeprefix('./')
+    if member.islnk() and target in pieces:
+      pieces[name] = pieces[target]
+      continue
+    # A sparse file is not one piece.
+    if member.isfile() and not member.issparse():
+      pieces[name] = member.offset_data, member.size
+      continue
+    pieces.pop(name, None)
+    if member.issym():
+      links[name] = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+    elif member.islnk():
+      links[name] = target
+    else:
+      special[name] = None
+  within = {folder for name in (*pieces, *links, *special) for folder in _around(name)}
+  for name in links:
+    target = name
+    for _ in range(_MOST_LINKS):
+      target = links.get(target, target)
+    if target in pieces:
+      pieces[name] = pieces[target]
+    else:
+      why = aside_lib.AGAIN if target in folders | within else aside_lib.BROKEN
+      aside[why].append(name)
+  aside[aside_lib.SPECIAL] = list(special)
+  inner = {posixpath.dirname(folder) for folder in folders}
+  return pieces, dict(aside), sorted(folders - within - inner - {'', '.'})
+
+
+def _around(name: str) -> Iterator[str]:
+  """Yields the folders around a file, from the innermost on."""
+  while name := posixpath.dirname(name.rstrip('/')):
+    yield name
