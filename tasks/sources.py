@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tasks import cache
+from tff_ssl.runtime import archives
 
 
 class Source(Protocol):
@@ -113,14 +114,13 @@ class TarSource:
     """Writes where each file begins and how long it is, int64 [n, 2], in bytes."""
     try:
       # Compressed archives cannot be read at random, which decoding needs.
-      with tarfile.open(self.path, 'r:') as tar:
-        members = [member for member in tar.getmembers() if member.isfile()]
-    except (tarfile.TarError, OSError) as error:
+      found = (m for m in archives.tar_members(self.path) if m.isfile())
+      # Of files with the same name the last counts, as when they are unpacked.
+      pieces = {m.name.removeprefix('./'): (m.offset_data, m.size) for m in found}
+    except (tarfile.TarError, OSError, ValueError) as error:
       raise ValueError(
         f'{self.path} is not a readable uncompressed .tar file: {error}.'
       ) from error
-    # Of files with the same name the last counts, as when they are unpacked.
-    pieces = {m.name.removeprefix('./'): (m.offset_data, m.size) for m in members}
     array = np.array(list(pieces.values()), np.int64).reshape(-1, 2)
     np.save(folder / 'pieces.npy', array)
     return {'names': list(pieces)}
