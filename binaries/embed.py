@@ -34,6 +34,7 @@ from binaries.flags import paths
 from binaries.flags import program
 from tasks import manifest
 from tasks import pictures
+from tff_ssl.computing import inert
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import stages
 from tff_ssl.reporting import model_card
@@ -162,7 +163,7 @@ def _write(path: pathlib.Path, names: tuple[str, ...], features: np.ndarray) -> 
       writer.writerow(['image', *columns])
       for name, row in zip(names, features, strict=True):
         # The fewest digits that distinguish a float32 from all others.
-        writer.writerow([name, *map(str, row)])
+        writer.writerow([inert.cell(name), *map(str, row)])
 
 
 def _draw(

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tasks import cache
+from tff_ssl.computing import inert
 from tff_ssl.runtime import archives
 
 
@@ -175,9 +176,9 @@ def printable(name: str) -> str:
   r"""Returns a file's name as text that can be printed and written.
 
   Args:
-    name: Name in a `Source`. Bytes that are not UTF-8 become escapes, as in '\udce4'.
+    name: Name in a `Source`; see `inert.line`.
   """
-  return name.encode('utf-8', 'backslashreplace').decode('utf-8')
+  return inert.line(name)
 
 
 def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:

@@ -12,6 +12,7 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
 from matplotlib import ticker
 
+from tff_ssl.computing import inert
 from tff_ssl.reporting import columns as columns_lib
 from tff_ssl.reporting import look
 from tff_ssl.runtime import table
@@ -52,10 +53,11 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
     raise ValueError(
       f'{path} has a different header; it must begin with {",".join(_KEYS)}.'
     )
-  names = lines[0][2:]
+  names = [*map(inert.of_cell, lines[0][2:])]
   for number, line in enumerate(lines[1:], start=2):
     try:
       round, client, *cells = line
+      client = inert.of_cell(client)
       for name, cell in zip(names, cells, strict=True):
         if cell:
           by_client = numbers.setdefault(name, {})

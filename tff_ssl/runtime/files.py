@@ -1,7 +1,7 @@
 """Files that are either complete or absent, whenever the process is killed."""
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import json
 import lzma
@@ -156,7 +156,9 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
     return file.read(most)
 
 
-def check_contained(folder: str | os.PathLike[str]) -> None:
+def check_contained(
+  folder: str | os.PathLike[str], except_in: Collection[str] = ()
+) -> None:
   """Refuses a folder with links that lead out of it, or with pipes or devices.
 
   The folder may come from a stranger. Whoever reads or writes its files by name would
@@ -164,6 +166,8 @@ def check_contained(folder: str | os.PathLike[str]) -> None:
 
   Args:
     folder: The folder; it may itself be a link, which the user has named.
+    except_in: Names of folders, at any depth, in which programs of ours neither read
+      nor write.
 
   Raises:
     ValueError: If it holds such a thing, which is named.
@@ -172,19 +176,27 @@ def check_contained(folder: str | os.PathLike[str]) -> None:
   waiting = [root]
   while waiting:
     # Strings: there may be a folder for each of many clients.
-    with os.scandir(waiting.pop()) as entries:
-      for entry in entries:
-        if entry.is_symlink():
-          target = os.path.realpath(entry.path)
-          if not target.startswith(f'{root}/'):
-            raise ValueError(
-              f'{entry.path} is a link to {target}, out of {folder}: links of a run '
-              'must stay in its folder'
-            )
-        elif entry.is_dir(follow_symlinks=False):
+    for entry in _entries(waiting.pop()):
+      if entry.is_symlink():
+        target = os.path.realpath(entry.path)
+        if not target.startswith(f'{root}/'):
+          raise ValueError(
+            f'{entry.path} is a link to {target}: links must not lead out of {folder}'
+          )
+      elif entry.is_dir(follow_symlinks=False):
+        if entry.name not in except_in:
           waiting.append(entry.path)
-        elif not entry.is_file(follow_symlinks=False):
-          raise ValueError(f'{entry.path} is a pipe or device: it must be a file')
+      elif not entry.is_file(follow_symlinks=False):
+        raise ValueError(f'{entry.path} is a pipe or device: it must be a file')
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+  """Returns what is in a folder; nothing if another process has removed it."""
+  try:
+    with os.scandir(folder) as entries:
+      return list(entries)
+  except FileNotFoundError:
+    return []
 
 
 def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> None:
