@@ -26,6 +26,7 @@ from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits as splits_lib
 from tasks import task as task_lib
+from tff_ssl.runtime import memory
 
 IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
@@ -79,7 +80,7 @@ def columns(data_dir: str | os.PathLike[str] | None) -> list[str]:
     top /= 'manifest.csv'
   if top.suffix == '.csv' and top.is_file() and not top.is_symlink():
     # No manifest can be nearer, so no files need to be listed.
-    return rows_lib.header(top.name, top.read_bytes())
+    return rows_lib.header(top.name, memory.read_csv(top))
   source, manifest = _open(data_dir)
   return rows_lib.header(manifest, source.read(manifest))
 

@@ -9,7 +9,6 @@ licences of their makers):
 
 import dataclasses
 import io
-import json
 import os
 import pathlib
 from typing import Any
@@ -20,6 +19,7 @@ from tasks import images as images_lib
 from tasks import sources
 from tasks import splits
 from tasks import task as task_lib
+from tff_ssl.runtime import files
 
 # Google's pictures: their set is complete.
 _SHEET = 'img/google/sheets/32.png'
@@ -147,10 +147,7 @@ def _open(data_dir: str | os.PathLike[str] | None) -> sources.Source:
 def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str]]]:
   """Returns the emoji that have a picture, and the descriptions of each category."""
   where = source.path / _LIST
-  try:
-    listed = json.loads(source.read(_LIST))
-  except (ValueError, RecursionError) as error:
-    raise ValueError(f'{where} is not JSON: {error}.') from error
+  listed = files.parse_json(source.read(_LIST), str(where))
   found: list[_Emoji] = []
   phrases: dict[str, list[str]] = {}
   try:
@@ -207,7 +204,9 @@ def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
 
   where = source.path / _SHEET
   try:
-    with Image.open(io.BytesIO(source.read(_SHEET))) as opened:
+    content = io.BytesIO(source.read(_SHEET))
+    # Of any other format Pillow may start a program, such as Ghostscript.
+    with Image.open(content, formats=('PNG',)) as opened:
       drawn = opened.convert('RGBA')
   except (OSError, ValueError, Image.DecompressionBombError) as error:
     raise ValueError(f'{where} is not a picture: {error}.') from error

@@ -4,6 +4,8 @@ import csv
 import io
 from typing import NamedTuple
 
+from tff_ssl.runtime import memory
+
 
 class Row(NamedTuple):
   """One row.
@@ -28,9 +30,11 @@ def read(name: str, content: bytes) -> tuple[list[str], list[Row]]:
     The columns, and the rows; lines without any text are skipped.
 
   Raises:
-    ValueError: The file is not UTF-8 or no CSV, two columns have the same name, or a
-      row does not have as many cells as the header, apart from empty ones at its end.
+    ValueError: The file does not fit into memory, is not UTF-8 or no CSV, two columns
+      have the same name, or a row does not have as many cells as the header, apart from
+      empty ones at its end.
   """
+  memory.check_csv(name, content)
   columns = header(name, content)
   reader = csv.reader(io.StringIO(_text(name, content), newline=''))
   rows = []

@@ -122,14 +122,30 @@ def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any
       names it.
     OSError: If it cannot be read.
   """
-  text = read_bytes(path, _MOST_JSON)
-  try:
-    value = json.loads(text, object_pairs_hook=collections.OrderedDict)
-  except (ValueError, RecursionError) as error:
-    raise ValueError(f'{path} is not JSON: {error}') from error
+  value = parse_json(read_bytes(path, _MOST_JSON), path)
   if not isinstance(value, collections.OrderedDict):
     raise ValueError(f'{path} holds a {type(value).__name__}: it must hold an object')
   return value
+
+
+def parse_json(content: bytes, name: str | os.PathLike[str]) -> Any:
+  """Returns the value of JSON that may come from a stranger.
+
+  Args:
+    content: The JSON.
+    name: What to call it in errors.
+
+  Raises:
+    ValueError: If it is too large or nested too deeply, or is not JSON.
+  """
+  if len(content) > _MOST_JSON:
+    raise ValueError(
+      f'{name} has {len(content):,} bytes: it must have at most {_MOST_JSON:,}'
+    )
+  try:
+    return json.loads(content, object_pairs_hook=collections.OrderedDict)
+  except (ValueError, RecursionError) as error:
+    raise ValueError(f'{name} is not JSON: {error}') from error
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
