@@ -41,6 +41,7 @@ from tff_ssl.reporting import model_card
 from tff_ssl.reporting import projection
 from tff_ssl.runtime import encoder_file
 from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
 
 _IMAGES = paths.define('images', None, 'For embed: folder or .tar file with images.')
 _BESIDE = paths.define(
@@ -138,6 +139,7 @@ def _encoders() -> dict[str, tf.keras.Model]:
       continue
     path = pathlib.Path(flag.value)
     if path.is_dir():
+      run_config.check_contained(path)
       path = path / model_card.ENCODER
     encoder = encoder_file.read(path)
     if len(encoder.input_shape) != 4:

@@ -15,6 +15,7 @@ from matplotlib import ticker
 from tff_ssl.computing import inert
 from tff_ssl.reporting import columns as columns_lib
 from tff_ssl.reporting import look
+from tff_ssl.runtime import memory
 from tff_ssl.runtime import table
 
 _KEYS = ('round', table.CLIENT)
@@ -44,7 +45,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
   if not path.is_file():
     return numbers
   try:
-    text = path.read_text(encoding='utf-8')
+    text = memory.read_csv(path).decode('utf-8')
     # The run may be writing its last line, or have been killed while writing it.
     lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
   except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tff_ssl.computing import inert
 from tff_ssl.runtime import files
+from tff_ssl.runtime import memory
 from tff_ssl.runtime import run_config
 
 
@@ -97,7 +98,7 @@ def _read_numbers(path: pathlib.Path) -> dict[str, float]:
 
 def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
   try:
-    text = path.read_text(encoding='utf-8')
+    text = memory.read_csv(path).decode('utf-8')
     # The run may be writing its last line, or have been killed while writing it.
     lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
   except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -17,6 +17,7 @@ from typing import TextIO
 
 from tff_ssl.computing import inert
 from tff_ssl.runtime import files
+from tff_ssl.runtime import memory
 
 # The table of numbers by client, and its second column.
 CLIENTS, CLIENT = 'clients.csv', 'client'
@@ -42,10 +43,13 @@ class Table:
       path: The file; it appears with the first row.
 
     Raises:
-      ValueError: If a line before an incomplete one is damaged; see `rows`.
+      ValueError: If a line before an incomplete one is damaged (see `rows`), or the
+        rows do not fit into memory.
     """
     self._path = pathlib.Path(path)
     if self._path.exists():
+      # It may come from a stranger, and be larger than the memory.
+      memory.read_csv(self._path)
       text = self._text()
       if not text.endswith('\n'):
         self._rewrite(self._parse(text[: text.rfind('\n') + 1]))
