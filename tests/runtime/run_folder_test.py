@@ -242,4 +242,6 @@ def test_nothing_is_read_or_written_out_of_a_run_folder(tmp_path, name):
   ):
     with pytest.raises(ValueError, match=f'run/{name} is a link to {victim}'):
       act()
-  assert {path.name: path.read_text() for path in victim.iterdir()} == dict.fromkeys(('.aside-1-x', 'round_00000001.npz', 'file'), 'theirs')
+  assert {path.name: path.read_text() for path in victim.iterdir()} == dict.fromkeys(
+    ('.aside-1-x', 'round_00000001.npz', 'file'), 'theirs'
+  )
