@@ -159,6 +159,8 @@ class Strangers(trials.Trials):
     said = (own / 'file').read_text()
     if status != (120 if gone else 0) or 'Traceback' in said:
       return f'without {"a reader" if gone else closed}: status {status}; {said}'
+    if gone:
+      return ''
     rows = (own / 'p.csv').read_text().splitlines()
     return '' if rows[0].startswith('client_id,') else f'p.csv begins with {rows[0]!r}'
 

@@ -5,6 +5,7 @@ from html import parser
 import json
 import unicodedata
 
+from matplotlib import cbook
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from tff_ssl.reporting import compare
 from tff_ssl.reporting import formats
 from tff_ssl.reporting import gallery
 from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import look
 from tff_ssl.reporting import model_card
 from tff_ssl.reporting import page
 from tff_ssl.reporting import runs as runs_lib
@@ -182,6 +184,15 @@ def test_a_card_is_inert(tmp_path, name):
   assert '](' not in text.replace(r'\]', '')
   titles = [line for line in card.splitlines() if line.startswith('#')]
   assert [title for title in titles[1:] if title[:3] == '## '] == titles[1:]
+
+
+@inert_test.over_names
+def test_no_name_is_a_formula_in_a_figure(name):
+  shown = look.plain(name)
+  # Matplotlib decides by the dollars that no backslash precedes.
+  assert not cbook.is_math_text(shown)
+  _check_lines(shown)
+  assert not shown.startswith('_')
 
 
 def test_what_programs_print_is_inert():

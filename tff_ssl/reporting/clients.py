@@ -125,7 +125,8 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
     for column, (name, by_client) in enumerate(numbers.items(), start=1):
       plot = row.add_subplot(1, columns, column)
       _draw_panel(plot, by_client, colors)
-      plot.set_title(columns_lib.title(name), loc='left', fontsize=10, color=look.INK)
+      title = look.plain(columns_lib.title(name))
+      plot.set_title(title, loc='left', fontsize=10, color=look.INK)
   return figure
 
 

@@ -12,7 +12,7 @@ import io
 import math
 import os
 import tarfile
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 import zipfile
 
 import numpy as np
@@ -171,11 +171,13 @@ class Arrays:
         start += len(block)
     if start != len(content):
       raise ValueError(f'{name!r} ends after {start:,} of {len(content):,} bytes')
-    order = 'F' if header.is_fortran else 'C'
-    return content.view(header.dtype).reshape(header.shape, order=order)
+    array = content.view(header.dtype)
+    if header.is_fortran:
+      return array.reshape(header.shape[::-1]).T
+    return array.reshape(header.shape)
 
 
-def _header(file: io.BufferedIOBase) -> Header:
+def _header(file: IO[bytes]) -> Header:
   """Reads the header of a `.npy` file.
 
   Raises:
@@ -225,6 +227,7 @@ def tar_members(path: str | os.PathLike[str]) -> Iterator[tarfile.TarInfo]:
   """
   last = -1
   try:
+    tar: Any
     with open_file(path) as file, tarfile.open(fileobj=file, mode='r:') as tar:
       while (member := tar.next()) is not None:
         # With a negative size, the next member would be one before it, without end.
