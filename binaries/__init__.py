@@ -5,6 +5,7 @@ import sys
 import warnings
 
 from binaries.flags import stopping
+from binaries.flags import streams
 
 # Set before anything imports TensorFlow, whose start-up lines would bury a program's
 # own output.
@@ -15,6 +16,7 @@ warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 # `python -m` sets this while it imports the packages that contain the program.
 if sys.argv[:1] == ['-m']:
   stopping.while_it_imports()
+  streams.fill()
   # sys.argv does not name the program yet; orig_argv does: ['binaries.dcco', ...].
   _given = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) :]
   _name = _given[0].removeprefix(f'{__name__}.') if _given else ''

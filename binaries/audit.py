@@ -15,6 +15,7 @@ import pathlib
 
 from absl import flags
 
+from binaries.flags import adopting
 from binaries.flags import common
 from binaries.flags import hosts
 from binaries.flags import outputs
@@ -40,7 +41,6 @@ _ADOPTED = (
   'packs',
   'participation',
   'rounds',
-  'runtime',
 )
 
 # What each flag names.
@@ -65,7 +65,7 @@ def main() -> None:
       f'a run with {privacy.PRIVATE} or {privacy.DISTRIBUTED}.'
     )
   known = {**common.DEFAULTS, **stored}
-  common.adopt({name: known[name] for name in _ADOPTED if name in known}, ())
+  adopting.adopt({name: known[name] for name in _ADOPTED if name in known}, ())
   if privacy.QUANTILE.value is not None:
     raise ValueError(
       f'{folder} is a run with --{privacy.QUANTILE.name}; an audit needs a run '

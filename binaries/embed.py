@@ -35,6 +35,7 @@ from binaries.flags import program
 from binaries.flags import reading
 from tasks import intake
 from tasks import pictures
+from tff_ssl.computing import inert
 from tff_ssl.evaluation import features as features_lib
 from tff_ssl.evaluation import stages
 from tff_ssl.reporting import model_card
@@ -151,6 +152,7 @@ def _encoders() -> dict[str, tf.keras.Model]:
       continue
     path = pathlib.Path(flag.value)
     if path.is_dir():
+      run_config.check_contained(path)
       path = path / model_card.ENCODER
     encoder = encoder_file.read(path)
     if len(encoder.input_shape) != 4:
@@ -176,7 +178,7 @@ def _write(path: pathlib.Path, names: tuple[str, ...], features: np.ndarray) -> 
       writer.writerow(['image', *columns])
       for name, row in zip(names, features, strict=True):
         # The fewest digits that distinguish a float32 from all others.
-        writer.writerow([name, *map(str, row)])
+        writer.writerow([inert.cell(name), *map(str, row)])
 
 
 def _draw(

@@ -9,9 +9,9 @@ r"""Evaluates the encoder of a run, finished or not.
 
 The task, the encoder and the evaluation settings are the run's; the parameters are from
 its newest checkpoint. Flags on the command line take precedence, but cannot change what
-the encoder is or what it was trained on. The paths --data_dir and --partition_encoder
-are not taken from the run folder, which may be a stranger's: they must be given again.
-Prints a table and adds to the run's `evaluation.json`.
+the encoder is or what it was trained on. No path is taken from the run folder, which
+may be a stranger's: --data_dir and --partition_encoder must be given again. Prints a
+table and adds to the run's `evaluation.json`.
 
 With --transfer_task the encoder is evaluated on a task other than its own: classifiers
 are trained and tested on that task's splits, resized to the encoder's input size. The
@@ -36,6 +36,7 @@ from binaries.experiment import masked
 from binaries.experiment import results
 from binaries.experiment import transfer
 from binaries.experiment import two_towers
+from binaries.flags import adopting
 from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import hosts
@@ -58,7 +59,7 @@ _MAY_BE_GIVEN = (
 )
 _OWN = ('run', *transfer.NAMES, *evaluation_clients.NAMES, *masked.NAMES)
 # The flags that --help lists.
-TAKEN = (*_OWN, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN)
+TAKEN = (*_OWN, *adopting.GIVEN_AGAIN, *_MAY_BE_GIVEN)
 # What each flag names.
 REQUIRED = {'run': 'the folder of a run'}
 _FEDBN = 'fedbn'
@@ -112,12 +113,12 @@ def main() -> None:
 def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
   """Adopts the flags of a run, and checks them together with the given flags."""
   for name in common.given():
-    if name not in (*stored, *common.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
+    if name not in (*stored, *adopting.GIVEN_AGAIN, *_MAY_BE_GIVEN, *_OWN):
       raise ValueError(
         f'--{name} is given, but {folder} has no such flag; binaries.evaluate takes '
         f'{", ".join((*_OWN, *_MAY_BE_GIVEN))}.'
       )
-  common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
+  adopting.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
   hosts.settle()
   hosts.check()

@@ -28,6 +28,7 @@ from binaries.experiment import drifting
 from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import program
+from tff_ssl.computing import inert
 from tff_ssl.reporting import table
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
@@ -95,7 +96,10 @@ def main() -> None:
   ):
     writer = csv.DictWriter(file, list(rows[0]))
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+      writer.writerow(
+        {k: inert.cell(v) if isinstance(v, str) else v for k, v in row.items()}
+      )
   drift.write(found, out / 'study.png')
   drift.write_map(found, out / 'map.png')
   print(f'Study: {out}')

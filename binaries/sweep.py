@@ -37,6 +37,7 @@ from binaries.flags import jobs
 from binaries.flags import outputs
 from binaries.flags import program
 from binaries.flags import varying
+from tff_ssl.runtime import run_config
 
 _OUT = 'runs/sweep'
 _COMPARISON = 'comparison'
@@ -88,6 +89,8 @@ def _check() -> None:
     raise ValueError('--over and --vary are both given; --vary decides what is drawn.')
   compare.check_flags()
   compare.check_out(_out())
+  if _out().is_dir():
+    run_config.check_contained(_out())
 
 
 def taken() -> set[str]:

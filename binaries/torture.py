@@ -14,6 +14,7 @@ The groups take turns, and so do the kinds of a group:
   ledger   kills private runs, whose ledger must count what was released
   audits   tries `binaries.audit` on sound and broken aggregations
   disk     runs on a small file system, where root may mount one
+  attacks  gives programs caches and names of strangers, and closes their streams
 
 A failure is printed with the name of its trial and added to failures.txt; the status is
 then 1. The same command continues with the counts in counts.json.
@@ -50,7 +51,7 @@ _ENOUGH = flags.DEFINE_list(
   [],
   'How much of a group is enough, as in kills=300,inputs=300; without it, only time '
   'ends the campaign. Counted are disturbances, inputs, folders, SIGKILLs of the '
-  'ledger, and audits.',
+  'ledger, audits, and attacks of strangers.',
 )
 _AGAIN = flags.DEFINE_string('again', None, 'Name of a single trial to repeat.')
 _FOLDER = paths.define(

@@ -3,16 +3,23 @@
 An entry is a folder of .npy files and `entry.json`, which lists them. It is written
 aside and then renamed. Its name ends with the fingerprint of what it was made from. It
 may be deleted at any time.
+
+The source may come from a stranger, with a cache in it. So `entry.mac` authenticates
+each entry by a key that only the user has, in the user's cache folder; entries of
+others are made again. Nothing is read or written through a link, and only files that
+this module writes are deleted.
 """
 
 from collections.abc import Callable
 import contextlib
 import dataclasses
 import hashlib
+import hmac
 import json
 import os
 import pathlib
-import shutil
+import secrets
+import stat
 import tempfile
 import time
 from typing import Any
@@ -26,6 +33,12 @@ FOLDER = '.tff_ssl_cache'
 # Part of every fingerprint: raise it when the same source gives other arrays.
 _FORMAT = 2
 _ABANDONED_SECONDS = 24 * 3600
+# The files of an entry, besides its arrays.
+_LIST, _MAC = 'entry.json', 'entry.mac'
+_KEY, _KEY_BYTES = 'key', 32
+# In place of a key that cannot be stored.
+_KEY_OF_PROCESS = secrets.token_bytes(_KEY_BYTES)
+_BLOCK = 2**20
 # What reading a damaged entry may raise: its JSON, and then its arrays.
 _DAMAGED = (KeyError, TypeError, AttributeError, RecursionError, *files.NPY_ERRORS)
 
@@ -55,15 +68,34 @@ def root_for(source: pathlib.Path) -> pathlib.Path:
     source: The folder or file that the data set is read from.
 
   Returns:
-    A folder next to the file or within the folder or, if that cannot be written, in the
-    user's cache folder ($XDG_CACHE_HOME, ~/.cache).
+    A folder next to the file or within the folder. If there is something else of its
+    name, such as a link or a folder of somebody else, or it cannot be written: one in
+    the user's cache folder ($XDG_CACHE_HOME, ~/.cache).
   """
   folder = source if source.is_dir() else source.parent
   near = folder / FOLDER
-  if os.access(near if near.exists() else folder, os.W_OK):
-    return near
+  is_near = _is_own_folder(near) if _is_there(near) else os.access(folder, os.W_OK)
+  return near if is_near else _home()
+
+
+def _home() -> pathlib.Path:
   home = os.environ.get('XDG_CACHE_HOME') or pathlib.Path('~/.cache').expanduser()
   return pathlib.Path(home) / 'tff_ssl'
+
+
+def _is_there(path: pathlib.Path) -> bool:
+  """Returns whether there is anything of this name, even a link that leads nowhere."""
+  return path.is_symlink() or path.exists()
+
+
+def _is_own_folder(path: pathlib.Path) -> bool:
+  """Returns whether it is a folder of this user, no link to one, that can be written.
+
+  Who owns a folder may exchange what is in it.
+  """
+  status = path.lstat()
+  own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+  return own and os.access(path, os.W_OK)
 
 
 def fetch(
@@ -94,41 +126,51 @@ def fetch(
     raise ValueError(f'The cache folder {root} cannot be written: {error}.') from error
   try:
     info = build(aside)
-    _finish(aside, info)
+    _finish(aside, name, info)
     if _open(entry) is None:
-      shutil.rmtree(entry, ignore_errors=True)
+      _remove(entry)
       # Another process may be faster; its entry is just as good.
       with contextlib.suppress(OSError):
         aside.rename(entry)
   except OSError as error:
     raise ValueError(f'The cache entry {entry} cannot be written: {error}.') from error
   finally:
-    shutil.rmtree(aside, ignore_errors=True)
+    _remove(aside)
   opened = _open(entry)
   if opened is None:
-    raise ValueError(f'The cache entry {entry} cannot be written or read again.')
+    raise ValueError(f'The cache entry {entry} cannot be written or read; remove it.')
   return opened
 
 
-def _finish(aside: pathlib.Path, info: dict[str, Any]) -> None:
+def _finish(aside: pathlib.Path, name: str, info: dict[str, Any]) -> None:
   arrays = {}
   for path in sorted(aside.glob('*.npy')):
-    array = np.load(path, mmap_mode='r')
+    array = np.lib.format.open_memmap(path, mode='r')
     arrays[path.stem] = [str(array.dtype), list(array.shape)]
   text = json.dumps({'arrays': arrays, 'info': info}, indent=2)
-  (aside / 'entry.json').write_text(text)
+  (aside / _LIST).write_text(text)
+  (aside / _MAC).write_text(_mac(aside / _LIST, name))
   # A temporary folder is private to its owner; data that are shared are not.
   aside.chmod(0o755)
 
 
 def _open(entry: pathlib.Path) -> Entry | None:
-  """The entry, or None if it is missing or damaged."""
+  """The entry, or None if it is missing, damaged, or made by somebody else."""
   try:
-    content = json.loads((entry / 'entry.json').read_text())
+    if not stat.S_ISDIR(entry.lstat().st_mode):
+      raise ValueError('it is not a folder')
+    for path in (entry / _LIST, entry / _MAC):
+      _check_file(path)
+    mac = files.read_bytes(entry / _MAC, 2 * hashlib.sha256().digest_size)
+    # Before it is parsed, which takes many times its size.
+    if not hmac.compare_digest(mac, _mac(entry / _LIST, entry.name).encode()):
+      raise ValueError(f'it was not made by this user ({_home() / _KEY})')
+    content = json.loads((entry / _LIST).read_text())
     arrays = {}
     for name, (dtype, shape) in content['arrays'].items():
+      _check_file(entry / f'{name}.npy')
       # Opening a truncated file as a memory map is an error.
-      array = np.asarray(np.load(entry / f'{name}.npy', mmap_mode='r'))
+      array = np.asarray(np.lib.format.open_memmap(entry / f'{name}.npy', mode='r'))
       if [str(array.dtype), list(array.shape)] != [dtype, shape]:
         raise ValueError(f'{name} is {array.dtype} of shape {array.shape}')
       arrays[name] = array
@@ -136,15 +178,74 @@ def _open(entry: pathlib.Path) -> Entry | None:
   except FileNotFoundError:
     return None
   except _DAMAGED as error:
-    logging.warning('The cache entry %s is damaged and is made again: %s', entry, error)
+    logging.warning(
+      'The cache entry %s is not used: %s; it is made again', entry, error
+    )
     return None
+
+
+def _check_file(path: pathlib.Path) -> None:
+  """Refuses a link, which may lead to anything, and a pipe, which may never end."""
+  if not stat.S_ISREG(path.lstat().st_mode):
+    raise ValueError(f'{path.name} is not a file')
+
+
+def _mac(path: pathlib.Path, name: str) -> str:
+  """Returns the code by which the user recognises the list of an entry.
+
+  Args:
+    path: The list.
+    name: Name of the entry.
+  """
+  code = hmac.new(_key(_home()), f'{name}\0'.encode(), 'sha256')
+  with path.open('rb') as file:
+    while block := file.read(_BLOCK):
+      code.update(block)
+  return code.hexdigest()
+
+
+def _key(home: pathlib.Path) -> bytes:
+  """Returns the user's key, made when it is first needed."""
+  path = home / _KEY
+  try:
+    if not path.exists():
+      home.mkdir(parents=True, exist_ok=True)
+      # Temporary files are private to their owner.
+      with tempfile.NamedTemporaryFile(dir=home) as file:
+        file.write(secrets.token_bytes(_KEY_BYTES))
+        file.flush()
+        # Another process may be faster.
+        with contextlib.suppress(FileExistsError):
+          path.hardlink_to(file.name)
+    if len(key := files.read_bytes(path, _KEY_BYTES)) == _KEY_BYTES:
+      return key
+    error: Exception = ValueError(f'{path} is damaged and must be removed')
+  except (OSError, ValueError) as failed:
+    error = failed
+  logging.warning('The next start makes its cache entries again: %s', error)
+  return _KEY_OF_PROCESS
+
+
+def _remove(folder: pathlib.Path) -> None:
+  """Removes an entry, complete or not, unless it holds what this module does not write.
+
+  A link is removed, and not what it leads to.
+  """
+  with contextlib.suppress(OSError):
+    if not stat.S_ISDIR(folder.lstat().st_mode):
+      folder.unlink()
+      return
+    for path in folder.iterdir():
+      if path.suffix == '.npy' or path.name in (_LIST, _MAC):
+        path.unlink()
+    folder.rmdir()
 
 
 def _remove_abandoned(root: pathlib.Path) -> None:
   """Removes what is left of processes that were killed while writing."""
   for path in root.glob('*.partial-*'):
-    try:
-      if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
-        shutil.rmtree(path, ignore_errors=True)
-    except FileNotFoundError:
-      continue
+    with contextlib.suppress(FileNotFoundError):
+      status = path.lstat()
+      is_old = time.time() - status.st_mtime > _ABANDONED_SECONDS
+      if stat.S_ISDIR(status.st_mode) and is_old:
+        _remove(path)

@@ -34,6 +34,7 @@ from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits as splits_lib
 from tasks import task as task_lib
+from tff_ssl.runtime import memory
 
 IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
@@ -103,7 +104,7 @@ def columns(
     top /= _NAMES[0]
   if top.suffix.lower() in _TABLES and top.is_file() and not top.is_symlink():
     # No manifest can be nearer, so no files need to be listed.
-    manifest, content = top.name, top.read_bytes()
+    manifest, content = top.name, memory.read_csv(top)
   else:
     source, manifest = _open(data_dir, follow_links)
     content = source.read(manifest)

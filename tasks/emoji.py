@@ -8,7 +8,6 @@ licences of their makers):
 """
 
 import dataclasses
-import json
 import os
 import pathlib
 from typing import Any
@@ -21,6 +20,7 @@ from tasks import opening
 from tasks import sources
 from tasks import splits
 from tasks import task as task_lib
+from tff_ssl.runtime import files
 
 # Google's pictures: their set is complete.
 _SHEET = 'img/google/sheets/32.png'
@@ -148,10 +148,7 @@ def _open(data_dir: str | os.PathLike[str] | None) -> sources.Source:
 def _read_list(source: sources.Source) -> tuple[list[_Emoji], dict[str, list[str]]]:
   """Returns the emoji that have a picture, and the descriptions of each category."""
   where = source.path / _LIST
-  try:
-    listed = json.loads(source.read(_LIST))
-  except (ValueError, RecursionError) as error:
-    raise ValueError(f'{where} is not JSON: {error}.') from error
+  listed = files.parse_json(source.read(_LIST), str(where))
   found: list[_Emoji] = []
   phrases: dict[str, list[str]] = {}
   try:

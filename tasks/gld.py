@@ -9,7 +9,7 @@ downloads it once: `gld23k/train/USER`, a TFRecord file for each photographer, a
 images belong to one client, `test`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import os
 import pathlib
 import struct
@@ -22,6 +22,7 @@ from tasks import cases
 from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import task as task_lib
+from tff_ssl.runtime import files
 
 NAME = 'gld23k'
 _TRAIN, _TEST = 'train', 'test.tfRecord'
@@ -29,6 +30,8 @@ _IMAGE, _CLASS = 'image/encoded_jpeg', 'class'
 # Bytes before the content of a record (its length, and a checksum of the length) and
 # after it (a checksum of the content).
 _HEADER, _FOOTER = 12, 4
+# Of a record; as of any other image (`sources`).
+_MOST_BYTES = 2**30
 # Images are named like files: the user or the test file, and the image's number there.
 _TEST_CLIENT = 'test'
 
@@ -110,6 +113,8 @@ class _Records:
   empty: Sequence[str] = ()
 
   def __init__(self, path: pathlib.Path) -> None:
+    # It may come from a stranger.
+    files.check_contained(path)
     self.path = path
     users = sorted(entry.name for entry in (path / _TRAIN).iterdir() if entry.is_file())
     self._files = {
@@ -154,25 +159,31 @@ class _Records:
     return {'names': names}
 
 
-def _records(path: pathlib.Path) -> list[tuple[int, bytes]]:
-  """Returns the records of a TFRecord file: where the content begins, and the content.
+def _records(path: pathlib.Path) -> Iterator[tuple[int, bytes]]:
+  """Yields the records of a TFRecord file: where the content begins, and the content.
 
   Raises:
     ValueError: The file is truncated, or is not a TFRecord file.
   """
-  whole, found, begin = path.read_bytes(), [], 0
-  while begin < len(whole):
-    header = whole[begin : begin + _HEADER]
-    size = struct.unpack('<Q', header[:8])[0] if len(header) == _HEADER else len(whole)
-    first = begin + _HEADER
-    if first + size + _FOOTER > len(whole):
-      raise ValueError(
-        f'{path} is not a complete TFRecord file: the record at byte {begin:,} of '
-        f'{len(whole):,} is cut off.'
-      )
-    found.append((first, whole[first : first + size]))
-    begin = first + size + _FOOTER
-  return found
+  with path.open('rb') as file:
+    whole, begin = os.fstat(file.fileno()).st_size, 0
+    while begin < whole:
+      file.seek(begin)
+      header = file.read(_HEADER)
+      size = struct.unpack('<Q', header[:8])[0] if len(header) == _HEADER else whole
+      first = begin + _HEADER
+      if first + size + _FOOTER > whole:
+        raise ValueError(
+          f'{path} is not a complete TFRecord file: the record at byte {begin:,} of '
+          f'{whole:,} is cut off.'
+        )
+      if size > _MOST_BYTES:
+        raise ValueError(
+          f'{path} has a record of {size:,} bytes; an image must have at most '
+          f'{_MOST_BYTES:,}.'
+        )
+      yield first, file.read(size)
+      begin = first + size + _FOOTER
 
 
 def _parsed(content: bytes, name: str) -> tuple[bytes, int]:

@@ -276,8 +276,7 @@ def _report(
   ):
     if names:
       lines.append(
-        f'warning: {len(names):,} of {len(shown):,} masks {what}: '
-        f'{intake.some(names)}'
+        f'warning: {len(names):,} of {len(shown):,} masks {what}: {intake.some(names)}'
       )
   if wrong:
     lines.append(f'left out {len(wrong):,} masks that cannot be read:')

@@ -11,6 +11,8 @@ import itertools
 import re
 from typing import NamedTuple
 
+from tff_ssl.runtime import memory
+
 _SEPARATORS = (',', ';', '\t')
 _NO_TEXT = ',;" \t'
 # The first line that Excel reads and writes where a separator is not the usual one.
@@ -41,9 +43,11 @@ def read(name: str, content: bytes) -> tuple[list[str], list[Row]]:
     The columns, and the rows; lines without any text are skipped.
 
   Raises:
-    ValueError: The file is no such text or no CSV, two columns have the same name, or a
-      row does not have as many cells as the header, apart from empty ones at its end.
+    ValueError: The file does not fit into memory, is no such text or no CSV, two
+      columns have the same name, or a row does not have as many cells as the header,
+      apart from empty ones at its end.
   """
+  memory.check_csv(name, content)
   found = _lines(name, content)
   columns = _columns(name, found)
   rows = []

@@ -16,6 +16,8 @@ import numpy as np
 from tasks import aside as aside_lib
 from tasks import cache
 from tasks import tar_index
+from tff_ssl.computing import inert
+from tff_ssl.runtime import archives
 
 
 class Source(Protocol):
@@ -207,13 +209,12 @@ class TarSource:
     """Writes where each file begins and how long it is, int64 [n, 2], in bytes."""
     try:
       # Compressed archives cannot be read at random, which decoding needs.
-      with tarfile.open(self.path, 'r:') as tar:
-        members = tar.getmembers()
-    except (tarfile.TarError, OSError) as error:
+      members = archives.tar_members(self.path)
+      pieces, aside, empty = tar_index.build(members)
+    except (tarfile.TarError, OSError, ValueError) as error:
       raise ValueError(
         f'{self.path} is not a readable uncompressed .tar file: {error}.'
       ) from error
-    pieces, aside, empty = tar_index.build(members)
     array = np.array(list(pieces.values()), np.int64).reshape(-1, 2)
     np.save(folder / 'pieces.npy', array)
     return {'names': list(pieces), 'aside': aside, 'empty': empty}
@@ -273,9 +274,9 @@ def printable(name: str) -> str:
   r"""Returns a file's name as text that can be printed and written.
 
   Args:
-    name: Name in a `Source`. Bytes that are not UTF-8 become escapes, as in '\udce4'.
+    name: Name in a `Source`; see `inert.line`.
   """
-  return name.encode('utf-8', 'backslashreplace').decode('utf-8')
+  return inert.line(name)
 
 
 def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:

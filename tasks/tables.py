@@ -15,10 +15,12 @@ is constant there becomes 0.
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
+import math
 import os
 import pathlib
 import re
 from typing import Any
+import zipfile
 
 from absl import logging
 import numpy as np
@@ -30,7 +32,9 @@ from tasks import manifest as manifest_lib
 from tasks import rows as rows_lib
 from tasks import splits
 from tasks import task as task_lib
+from tff_ssl.runtime import archives
 from tff_ssl.runtime import files
+from tff_ssl.runtime import memory
 
 FEATURES = 'features'
 BUNDLED = ('wine', 'breast_cancer')
@@ -39,6 +43,9 @@ _SPLIT_SEED = 0
 _LABEL, _SPLIT = columns_lib.LABEL, columns_lib.SPLIT
 _KNOWN = (_LABEL, _SPLIT)
 _DECIMAL_COMMA = re.compile(r'[+-]?[\d.]*,\d+')
+_LABEL, _SPLIT = 'label', 'split'
+# Bytes of copies that are made of a number, and of a cell of Parquet as an object.
+_COPIES, _A_CELL = 24, 64
 # Columns that pandas makes of an index without a name: in CSV, in CSV that was read
 # and written again, and in Parquet.
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
@@ -118,11 +125,11 @@ def has_label(
   """
   table = _found(path)
   if table.suffix == '.csv':
-    header = rows_lib.header(str(table), table.read_bytes())
+    header = rows_lib.header(str(table), memory.read_csv(table))
     return _LABEL in columns_lib.match(str(table), header, own, _KNOWN).named
   if table.suffix == '.npz':
     with _npz(table) as arrays:
-      return _LABEL in arrays.files
+      return _LABEL in arrays.headers
   try:
     header = _parquet_columns(table)
     return _LABEL in columns_lib.match(str(table), header, own, _KNOWN).named
@@ -131,13 +138,12 @@ def has_label(
 
 
 @contextlib.contextmanager
-def _npz(path: pathlib.Path) -> Iterator[np.lib.npyio.NpzFile]:
+def _npz(path: pathlib.Path) -> Iterator[archives.Arrays]:
   """Opens a .npz file; raises a ValueError with its path if it is damaged."""
   try:
-    opened = np.load(path, allow_pickle=False)
-    if isinstance(opened, np.ndarray):
-      raise ValueError('it holds a single array, as a .npy file does')
-    with opened as arrays:
+    if not zipfile.is_zipfile(path):
+      raise ValueError('it holds a single array, or is not a .npz file')
+    with archives.open_arrays(path, stored=False) as arrays:
       yield arrays
   except files.NPZ_ERRORS as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
@@ -228,7 +234,11 @@ def build(
 
 def _read_npz(path: pathlib.Path) -> task_lib.Task:
   with _npz(path) as arrays:
-    held = {name: arrays[name] for name in arrays.files}
+    # Compressed ones may be larger than any file. They are also taken as float64, and
+    # standardised.
+    headers = arrays.headers.values()
+    memory.check(sum(h.num_bytes + _COPIES * math.prod(h.shape) for h in headers), path)
+    held = {name: arrays.read(name) for name in arrays.headers}
   if FEATURES not in held:
     raise ValueError(
       f'{path} holds {", ".join(held) or "nothing"}; it must hold {FEATURES!r}.'
@@ -244,7 +254,7 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
 
 def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
   """Returns the cells by column, and the number of each row's line."""
-  columns, rows = rows_lib.read(str(path), path.read_bytes())
+  columns, rows = rows_lib.read(str(path), memory.read_csv(path))
   if not rows:
     raise ValueError(f'{path} must have a header and rows.')
   cells = {name: [row.cells[name] for row in rows] for name in columns}
@@ -258,6 +268,10 @@ def _read_parquet(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[in
   from pyarrow import parquet
 
   try:
+    held = parquet.read_metadata(path)
+    packed = [held.row_group(k).total_byte_size for k in range(held.num_row_groups)]
+    cells = held.num_rows * held.num_columns
+    memory.check(2 * sum(packed) + _A_CELL * cells, str(path))
     columns = parquet.read_table(path).to_pydict()
   except (pa.ArrowException, OSError) as error:
     raise ValueError(f'{path} cannot be read as Parquet: {error}') from error

@@ -16,6 +16,7 @@ from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
+from tff_ssl.runtime import memory
 
 NAME = 'tiny_imagenet'
 _ANNOTATIONS = 'val_annotations.txt'
@@ -85,7 +86,9 @@ def _train(
 def _test(source: sources.Source, annotations: str, val: str) -> list[manifest_lib.Row]:
   """Lists the images that the annotations name: file, class, and a box."""
   rows = []
-  text = source.read(annotations).decode('utf-8', errors='replace')
+  content = source.read(annotations)
+  memory.check_csv(annotations, content)
+  text = content.decode('utf-8', errors='replace')
   for number, line in enumerate(text.splitlines(), start=1):
     cells = line.split('\t')
     if len(cells) < 2 or not cells[1]:

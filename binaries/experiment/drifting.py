@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.experiment import results
+from binaries.flags import adopting
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
@@ -99,7 +100,7 @@ def _adopt(folder: pathlib.Path) -> Any:
       f'{folder} is a run with --{privacy.AGGREGATION.name}={found}; a study repeats '
       'rounds without clipping and noise, and would reach other models.'
     )
-  common.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
+  adopting.adopt({**common.DEFAULTS, **evaluation.DEFAULTS, **stored}, _MAY_BE_GIVEN)
   common.check_flags()
   return table.OBJECTIVES[stored['objective']]
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from binaries.experiment import results
+from binaries.flags import adopting
 from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import training
@@ -86,7 +87,7 @@ def load_task(folder: pathlib.Path) -> task_lib.Task:
     ValueError: If the data are missing, or differ from those of the run.
   """
   config = run_config.read(folder)
-  common.adopt(
+  adopting.adopt(
     {**common.DEFAULTS, **evaluation.DEFAULTS, **config['flags']},
     MAY_BE_GIVEN,
   )

@@ -20,6 +20,7 @@ from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import encoder_file
+from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 
 _STATISTICS = 'global_model_weights/non_trainable'
@@ -108,7 +109,7 @@ def _check_card(source: str, encoder: network.Network) -> None:
   """Refuses the file of another network; shapes alone do not show its norm."""
   card = pathlib.Path(source).with_suffix('.json')
   own = json.loads(json.dumps(registry.describe(encoder)))
-  if json.loads(card.read_text())[encoder_file.NETWORK] != own:
+  if files.read_json(card)[encoder_file.NETWORK] != own:
     raise ValueError(
       f'{source} is not the {encoder.name} of this run, as {card} says; a run '
       'must start from the weights of the same encoder.'

@@ -143,22 +143,6 @@ MAY_DIFFER = (
 # Flags that the configuration of a run includes only if they are given.
 WHERE_GIVEN = (*own_data.TAKERS, *reading.NAMES, 'knn_every', 'validation')
 
-# Flags that a program never takes from a run that it reads: paths and the leave to
-# follow links, which must be given again on the command line, and flags that it does
-# not need.
-GIVEN_AGAIN = ('data_dir', 'follow_links', 'partition_encoder')
-NOT_ADOPTED = (
-  'alignment_run',
-  'i_trust_this_network',
-  'init_from',
-  'run',
-  'run_dir',
-  'strict',
-  'transfer_data_dir',
-  'worker_address',
-  'worker_addresses',
-)
-
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
 WITH_DATA_DIR = (*DOWNLOADED, *registry.OF_FILES)
@@ -228,42 +212,6 @@ def cohort_size(num_clients: int) -> int:
   # Unless more clients than exist are asked for, a cohort then has all of them.
   given = flags.FLAGS[CLIENTS_PER_ROUND.name].present
   return wanted if given else min(wanted, num_clients)
-
-
-def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
-  """Sets the flags to those of a run, except those on the command line.
-
-  A run folder may be a stranger's, so no path and no address is taken from it.
-
-  Args:
-    stored: Value by name; names that this binary does not have are ignored.
-    may_be_given: Flags to which the command line may give another value.
-
-  Raises:
-    ValueError: If another flag's given value is not the run's, if a flag of
-      `GIVEN_AGAIN` that the run has is not given, or if a value of the run is invalid.
-  """
-  # Only our own flags: those of absl are not settings of a run.
-  for name in sorted(stored.keys() & flag_values().keys()):
-    flag = flags.FLAGS[name]
-    if name in GIVEN_AGAIN and stored[name] is not None and not flag.present:
-      raise ValueError(
-        f'The run has --{name}={stored[name]}; no path, nor leave to follow links, is '
-        f'taken from the folder of a run: give --{name} on the command line.'
-      )
-    if name in (*GIVEN_AGAIN, *NOT_ADOPTED):
-      continue
-    if not flag.present:
-      try:
-        value = stored[name]
-        flag.value = None if value is None else flag.parser.parse(value)
-      except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f'The run has --{name}={stored[name]}: {error}') from error
-    elif name not in may_be_given and flag.value != stored[name]:
-      raise ValueError(
-        f'--{name}={flag.value} is given, but the run has --{name}={stored[name]}; '
-        f'only {", ".join(may_be_given)} may differ.'
-      )
 
 
 def flag_values() -> dict[str, object]:

@@ -3,7 +3,6 @@
 import atexit
 from collections.abc import Callable, Collection, Mapping, Sequence
 import copy
-import io
 import logging as logging_lib
 import math
 import os
@@ -19,6 +18,7 @@ from absl import logging
 from binaries.flags import outline
 from binaries.flags import parsing
 from binaries.flags import stopping
+from binaries.flags import streams
 from tff_ssl.runtime import allocator
 from tff_ssl.runtime import failures
 
@@ -33,10 +33,6 @@ def run(main: Callable[[], None], taken: Collection[str] | None = None) -> None:
   if outline.asks_for_help(sys.argv[1:]):
     print(help_text(sys.argv[0], taken))
     sys.exit(0)
-  if isinstance(sys.stdout, io.TextIOWrapper):
-    # File names may have characters that a terminal's encoding lacks; stderr already
-    # escapes them.
-    sys.stdout.reconfigure(errors='backslashreplace')
   logging.get_absl_logger().addFilter(is_told)
   # TensorFlow may be imported by now, but has not started its threads.
   allocator.keep_freed_memory()
@@ -74,6 +70,8 @@ def start(
   Raises:
     SystemExit: At the end.
   """
+  streams.make_inert()
+  logging.get_absl_handler().python_handler.setStream(sys.stderr)
   own = (name for names in flags_by_module().values() for name in names)
   offered = [*own] if taken is None else [*taken]
   app.run(
@@ -93,13 +91,8 @@ def end(ended: SystemExit) -> None:
   if isinstance(code, str):
     sys.stderr.write(f'{code}\n')
   atexit._run_exitfuncs()
-  try:
-    sys.stdout.flush()
-    sys.stderr.flush()
-  except OSError:
-    # The reader of the output is gone. Python itself ends with this status then.
-    code = 120
-  os._exit(code if isinstance(code, int) else int(code is not None))
+  status = code if isinstance(code, int) else int(code is not None)
+  os._exit(streams.end() or status)
 
 
 def check_required(required: Mapping[str, str]) -> None:

@@ -25,6 +25,7 @@ from binaries.torturing import inputs
 from binaries.torturing import kills
 from binaries.torturing import ledgers
 from binaries.torturing import programs
+from binaries.torturing import strangers
 from binaries.torturing import trials
 from tff_ssl.runtime import files
 
@@ -35,6 +36,7 @@ _GROUPS: Mapping[str, type[trials.Trials]] = collections.OrderedDict(
   ledger=ledgers.Ledgers,
   audits=audits.Audits,
   disk=disk.Disk,
+  attacks=strangers.Strangers,
 )
 GROUPS = tuple(_GROUPS)
 _FAILURES, _COUNTS = 'failures.txt', 'counts.json'

@@ -16,6 +16,7 @@ from binaries.torturing.cases import making
 from binaries.torturing.cases import partitions
 from binaries.torturing.cases import programs as of_programs
 from binaries.torturing.cases import runs
+from binaries.torturing.cases import strangers
 from binaries.torturing.cases import tables
 from binaries.torturing.cases import values
 
@@ -26,7 +27,17 @@ _SECONDS = 180.0
 
 CASES = tuple(
   case
-  for table in (flags, values, partitions, images, files, tables, runs, of_programs)
+  for table in (
+    flags,
+    values,
+    partitions,
+    images,
+    files,
+    tables,
+    runs,
+    of_programs,
+    strangers,
+  )
   for case in table.cases()
 )
 # Shuffled, so that even a few of them are of all sorts.

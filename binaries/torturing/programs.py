@@ -157,6 +157,7 @@ class Process:
     temporary: pathlib.Path,
     forked_by: forks.Forks | None = None,
     hook: str | None = None,
+    environment: Mapping[str, str] = {},
   ) -> None:
     """Starts a program.
 
@@ -167,6 +168,7 @@ class Process:
       forked_by: The process that has already imported the library and forks it; None:
         it is `python -m binaries.PROGRAM`.
       hook: A change to a forked process before the program begins; see `hooks.apply`.
+      environment: Further variables of its environment.
     """
     temporary.mkdir(parents=True, exist_ok=True)
     # Files instead of pipes, which fill up while nobody reads them.
@@ -174,16 +176,16 @@ class Process:
     self._started = time.monotonic()
     self._forks = forked_by
     self._status: int | None = None
-    environment = {'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3'}
+    own = {'TMPDIR': str(temporary), 'TF_CPP_MIN_LOG_LEVEL': '3', **environment}
     if forked_by is not None:
       paths = [file.name for file in self._files]
       before = (*_APPLY, hook) if hook else ()
-      self.pid = forked_by.start(program, arguments, environment, paths, before)
+      self.pid = forked_by.start(program, arguments, own, paths, before)
       return
     self._process = subprocess.Popen(
       [sys.executable, '-m', f'binaries.{program}', *arguments],
       cwd=ROOT,
-      env={**os.environ, **environment},
+      env={**os.environ, **own},
       stdin=subprocess.DEVNULL,
       stdout=self._files[0],
       stderr=self._files[1],

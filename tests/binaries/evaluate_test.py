@@ -9,6 +9,7 @@ import pytest
 from binaries import evaluate
 from binaries.experiment import evaluating
 from binaries.experiment import results
+from binaries.flags import adopting
 from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
@@ -191,7 +192,7 @@ def test_flags_that_would_do_nothing_are_refused(run, monkeypatch, arguments, me
   [
     (
       {'partition': 'clusters:clients=2', 'partition_encoder': 'theirs.keras'},
-      'The run has --partition_encoder=theirs.keras; no path is taken from the folder',
+      'The run has --partition_encoder=theirs.keras',
     ),
     ({'task': 'cases', 'data_dir': '/theirs'}, 'give --data_dir on the command line'),
     ({'rounds': 'many'}, 'The run has --rounds=many: '),
@@ -214,7 +215,7 @@ def test_what_a_run_says_of_other_programs_and_places_is_not_followed():
     'log_dir': '/theirs',
   }
   with in_process.parsed():
-    evaluate.common.adopt(stored, ())
+    adopting.adopt(stored, ())
     values = flags.FLAGS.flag_values_dict()
   assert values['seed'] == 3
   assert '/theirs' not in values.values()
@@ -224,7 +225,7 @@ def test_what_a_run_says_of_other_programs_and_places_is_not_followed():
 def test_a_path_is_taken_from_the_command_line():
   stored = {'partition': 'clusters:clients=2', 'partition_encoder': 'theirs.keras'}
   with in_process.parsed('--partition_encoder=mine.keras'):
-    evaluate.common.adopt(stored, ())
+    adopting.adopt(stored, ())
     values = evaluate.common.flag_values()
   assert values['partition'] == 'clusters:clients=2'
   assert values['partition_encoder'] == 'mine.keras'

@@ -12,7 +12,7 @@ def test_markdown_escapes_and_marks_the_best():
     r'| group | linear 10% | a\|b\* |',
     '| --- | ---: | ---: |',
     '| fed_byol | **50.0 ± 1.0%** | - |',
-    '| a & {b}… | 7% | $1 #2 ~^\\ |',
+    r'| a &amp; {b}… | 7% | &#36;1 \#2 ~^\\ |',
   ]
 
 
@@ -23,7 +23,7 @@ def test_latex_escapes_and_marks_the_best():
   assert lines[1:] == [
     r'\begin{tabular}{lrr}',
     r'\toprule',
-    r'group & linear 10\% & a|b* \\',
+    r'group & linear 10\% & a|b{*} \\',
     r'\midrule',
     r'fed\_byol & \textbf{50.0 $\pm$ 1.0\%} & - \\',
     rf'a \& \{{b\}}\ldots{{}} & 7\% & {escaped} \\',

@@ -73,12 +73,12 @@ def test_privacy_is_what_the_encoder_s_card_promises(folder):
 def test_a_stranger_s_words_are_shown_as_they_are(folder):
   _add(folder / 'encoder.json', algorithm='<b>x</b>\n# [y](z)')
   first = model_card.build(folder, {}).splitlines()[0]
-  assert first == r'# conv2, trained by \<b\>x\</b\> \# \[y\](z)'
+  assert first == r'# conv2, trained by &lt;b&gt;x&lt;/b&gt; \# \[y\](z)'
 
 
 def test_without_an_encoder_there_is_no_card(folder):
   (folder / 'encoder.json').write_text('[]')
-  with pytest.raises(ValueError, match='holds a list; it must hold an object'):
+  with pytest.raises(ValueError, match='holds a list: it must hold an object'):
     model_card.write(folder)
   (folder / 'encoder.keras').unlink()
   assert model_card.write(folder) is None

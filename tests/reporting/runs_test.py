@@ -55,7 +55,7 @@ def test_run_before_its_first_evaluation_has_none(folder):
   [
     ('config.json', None, 'has no config.json'),
     ('metrics.csv', None, 'has no metrics.csv'),
-    ('config.json', '{"rounds": ', 'config.json cannot be read as JSON'),
+    ('config.json', '{"rounds": ', 'config.json is not JSON'),
     ('evaluation.json', '[1]', 'evaluation.json holds a list'),
     ('evaluation.json', '{"knn": "0.5"}', "knn is '0.5'; it must be a number"),
     ('evaluation.json', '{"knn": true}', 'knn is True; it must be a number'),
@@ -69,7 +69,7 @@ def test_run_before_its_first_evaluation_has_none(folder):
       'round\ninf\n',
       "line 2: round is 'inf'; it must be a whole number",
     ),
-    ('config.json', '[' * 100_000, 'config.json cannot be read as JSON'),
+    ('config.json', '[' * 100_000, 'config.json is not JSON'),
   ],
 )
 def test_errors_name_the_file(folder, name, content, message):

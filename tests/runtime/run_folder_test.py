@@ -1,5 +1,6 @@
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -8,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.runtime import counting
+from tff_ssl.runtime import run_config
 from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import table as table_lib
 
@@ -198,3 +200,48 @@ def test_numbers_of_clients_in_the_last_round_must_be_there(tmp_path, left):
       ValueError, match=r'clients\.csv has different numbers for rounds'
     ):
       counting.run(tmp_path, counting.Counting(), rounds=3)
+
+
+_FILES = (
+  'lock',
+  'config.json',
+  'metrics.csv',
+  'system.csv',
+  'clients.csv',
+  'client_states.sqlite',
+  'client_states.sqlite-journal',
+  'privacy_ledger.jsonl',
+  'trackers.json',
+  'evaluation.json',
+  'encoder.keras',
+  'encoder.json',
+  'worker.log',
+  'checkpoints/round_00000001.npz',
+  'clients/a/encoder.keras',
+)
+_FOLDERS = ('checkpoints', 'tensorboard', 'clients', 'clients/a')
+
+
+@pytest.mark.parametrize('name', [*_FILES, *_FOLDERS])
+def test_nothing_is_read_or_written_out_of_a_run_folder(tmp_path, name):
+  """Whatever a stranger links: the lock was emptied, and old checkpoints deleted."""
+  folder, victim = tmp_path / 'run', tmp_path / 'victim'
+  reopen(folder, FLAGS)
+  victim.mkdir()
+  for each in ('.aside-1-x', 'round_00000001.npz', 'file'):
+    (victim / each).write_text('theirs')
+  link = folder / name
+  link.parent.mkdir(parents=True, exist_ok=True)
+  if link.is_dir():
+    shutil.rmtree(link)
+  link.unlink(missing_ok=True)
+  link.symlink_to(victim if name in _FOLDERS else victim / 'file')
+  for act in (
+    lambda: reopen(folder, FLAGS),
+    lambda: run_config.read(folder),
+  ):
+    with pytest.raises(ValueError, match=f'run/{name} is a link to {victim}'):
+      act()
+  assert {path.name: path.read_text() for path in victim.iterdir()} == dict.fromkeys(
+    ('.aside-1-x', 'round_00000001.npz', 'file'), 'theirs'
+  )

@@ -1,11 +1,16 @@
 """Tests of the store of client states: rounds, pruning, broken files, and bytes."""
 
 import collections
+import pathlib
+import shutil
 import sqlite3
+import struct
+import tracemalloc
 
 import numpy as np
 import pytest
 
+from tff_ssl.runtime import state_layout
 from tff_ssl.runtime import state_store
 
 
@@ -213,7 +218,7 @@ def _execute(path, statement, *arguments):
     ("DELETE FROM meta WHERE name = 'format'", 'has format absent: it must be 2'),
     ("DELETE FROM meta WHERE name = 'round'", "its 'round' is 'absent'; it must be a"),
     ("UPDATE meta SET value = '[' WHERE name = 'rows'", "its 'rows' is '\\['; it must"),
-    ('DROP TABLE meta', 'no such table: meta'),
+    ('DROP TABLE meta', 'it has other tables than those'),
   ],
 )
 def test_rows_that_are_missing_or_changed_are_noticed(path, statement, message):
@@ -222,6 +227,95 @@ def test_rows_that_are_missing_or_changed_are_noticed(path, statement, message):
   with pytest.raises(ValueError, match=message) as error:
     _open(path, 5)
   assert str(path) in str(error.value)
+
+
+_TRIGGER = 'CREATE TRIGGER t AFTER INSERT ON states BEGIN DELETE FROM states; END'
+_VIEW = """
+CREATE VIEW endless AS WITH RECURSIVE n(x) AS (
+  SELECT 1 UNION ALL SELECT x + 1 FROM n
+) SELECT x FROM n
+"""
+
+
+@pytest.mark.parametrize(
+  'statements',
+  [
+    (_TRIGGER,),
+    (_VIEW,),
+    ('CREATE TABLE other (a)',),
+    ('ALTER TABLE states RENAME TO others', 'CREATE VIEW states AS SELECT 1'),
+    ('DROP INDEX by_round',),
+  ],
+)
+def test_tables_that_are_not_ours_are_refused(path, statements):
+  """What a stranger has put into the schema would run with our statements."""
+  _filled(path).close()
+  connection = sqlite3.connect(path)
+  for statement in statements:
+    connection.execute(statement)
+  connection.close()
+  with pytest.raises(ValueError, match='it has other tables than those of client'):
+    _open(path, 5)
+
+
+@pytest.mark.parametrize(
+  'statement',
+  [
+    'UPDATE states SET state = zeroblob(100000000) WHERE client = "b"',
+    'UPDATE states SET client = hex(zeroblob(50000000)) WHERE client = "b"',
+    'INSERT INTO meta VALUES ("x", hex(zeroblob(50000000)))',
+  ],
+)
+def test_a_value_that_is_larger_than_any_of_ours_takes_no_memory(path, statement):
+  _filled(path).close()
+  connection = sqlite3.connect(path)
+  connection.execute(statement)
+  connection.commit()
+  connection.close()
+  tracemalloc.start()
+  with pytest.raises(ValueError, match=r'string or blob too big|not the 7 rows'):
+    _numbers(_open(path, 5), 'b')
+  _, most = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert most < 2**24
+
+
+def _journal(path, victim):
+  """Leaves a transaction as a kill does, with a journal that names a file."""
+  copy = path.with_name('copy')
+  connection = sqlite3.connect(path, isolation_level=None)
+  connection.execute('PRAGMA cache_size = 1')
+  connection.execute('BEGIN')
+  connection.execute('INSERT INTO states VALUES ("x", 9, 0, zeroblob(1000000))')
+  journal = pathlib.Path(f'{path}-journal')
+  shutil.copy(path, copy)
+  content = journal.read_bytes()
+  connection.execute('ROLLBACK')
+  connection.close()
+  copy.replace(path)
+  name = str(victim).encode()
+  # https://www.sqlite.org/fileformat.html and `readSuperJournal` in pager.c: a page
+  # that does not exist, the name, its length, the sum of its bytes, and the mark.
+  end = struct.pack('>I', 2**30 // 16384 + 1) + name
+  end += struct.pack('>II', len(name), sum(name))
+  journal.write_bytes(content + end + bytes.fromhex('d9d505f920a163d7'))
+
+
+def test_a_journal_deletes_no_file_that_it_names(path, tmp_path):
+  victim = tmp_path / 'thesis.tex'
+  _filled(path).close()
+  before = path.read_bytes()
+  _journal(path, victim)
+  victim.write_text('x')
+  with pytest.raises(ValueError, match='journal is damaged: it names another file'):
+    _open(path, 5)
+  assert victim.exists()
+  # SQLite itself does, or the test would show nothing; it also undoes the transaction.
+  connection = sqlite3.connect(path)
+  connection.execute('SELECT count(*) FROM states').fetchall()
+  connection.close()
+  assert not victim.exists()
+  assert path.read_bytes() == before
 
 
 def test_rows_are_counted_over_pruning_and_resuming(path):
@@ -273,7 +367,7 @@ def _nest():
 
 def test_bytes_are_those_of_the_arrays_in_the_order_of_names():
   nest = _nest()
-  layout = state_store.StateLayout(nest)
+  layout = state_layout.StateLayout(nest)
   assert list(layout.spec.items()) == [
     ('state/number', ['int32', []]),
     ('state/rest/0/a', ['bool', []]),
@@ -287,7 +381,7 @@ def test_bytes_are_those_of_the_arrays_in_the_order_of_names():
 
 def test_what_is_decoded_is_what_was_encoded():
   nest = _nest()
-  layout = state_store.StateLayout(nest)
+  layout = state_layout.StateLayout(nest)
   decoded = layout.decode(layout.encode(nest))
   assert isinstance(decoded, _Pair)
   assert isinstance(decoded.number, np.int32)
@@ -299,7 +393,7 @@ def test_what_is_decoded_is_what_was_encoded():
 
 
 def test_a_nest_of_another_layout_is_refused():
-  layout = state_store.StateLayout(_nest())
+  layout = state_layout.StateLayout(_nest())
   other = _nest()._replace(number=np.int64(-7))
   with pytest.raises(ValueError, match=r"'state/number' is int64 .* int32"):
     layout.encode(other)

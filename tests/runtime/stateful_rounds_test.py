@@ -14,6 +14,7 @@ from tff_ssl.federated import packs
 from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import sampling
+from tff_ssl.runtime import state_layout
 from tff_ssl.runtime import state_store
 from tff_ssl.runtime import stateful_rounds
 from tff_ssl.runtime import table
@@ -22,7 +23,7 @@ from tff_ssl.runtime import table
 # it has done its work. Seven rounds, a checkpoint after each second.
 _STAGES = {
   'before the states': (state_store.ClientStates, 'save', 4, False),
-  'amid the states': (state_store.StateLayout, 'encode', 9, False),
+  'amid the states': (state_layout.StateLayout, 'encode', 9, False),
   'after the states': (state_store.ClientStates, 'save', 4, True),
   'before the metrics': (table.Table, 'append', 7, False),
   'between the tables': (table.Table, 'append', 7, True),

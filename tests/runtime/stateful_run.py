@@ -17,7 +17,7 @@ from tff_ssl.runtime import loop
 from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import sampling
 from tff_ssl.runtime import simulation
-from tff_ssl.runtime import state_store
+from tff_ssl.runtime import state_layout
 from tff_ssl.runtime import stateful_rounds
 
 ROUNDS = 7
@@ -124,7 +124,7 @@ def everything(state, stateful):
 
 
 if __name__ == '__main__':
-  encode = state_store.StateLayout.encode
+  encode = state_layout.StateLayout.encode
   calls = []
 
   def kill_amid_a_transaction(self, nest):
@@ -133,5 +133,5 @@ if __name__ == '__main__':
       os.kill(os.getpid(), signal.SIGKILL)
     return encode(self, nest)
 
-  state_store.StateLayout.encode = kill_amid_a_transaction
+  state_layout.StateLayout.encode = kill_amid_a_transaction
   run(sys.argv[1])

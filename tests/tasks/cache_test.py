@@ -1,6 +1,7 @@
-"""Entries are made once, atomically, and made again when damaged."""
+"""Entries are made once, atomically, and made again when damaged or a stranger's."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,14 @@ import pytest
 from tasks import cache
 
 _ARRAY = np.arange(1000, dtype=np.int32)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory, monkeypatch):
+  """The user's cache folder, with the user's key."""
+  path = tmp_path_factory.mktemp('home')
+  monkeypatch.setenv('XDG_CACHE_HOME', str(path))
+  return path / 'tff_ssl'
 
 
 class _Builder:
@@ -52,6 +61,7 @@ def _open_bracket(path):
     lambda entry: (entry / 'entry.json').write_text('[]'),
     lambda entry: (entry / 'entry.json').write_text('[' * 10**5),
     lambda entry: (entry / 'numbers.npy').unlink(),
+    lambda entry: (entry / 'entry.mac').write_text('0' * 10**6),
     lambda entry: np.save(entry / 'numbers.npy', _ARRAY[1:]),
   ],
   ids=[
@@ -62,6 +72,7 @@ def _open_bracket(path):
     'wrong list',
     'deep list',
     'no array',
+    'long code',
     'other array',
   ],
 )
@@ -117,3 +128,121 @@ def test_the_cache_lies_next_to_the_data_or_with_the_user(tmp_path, monkeypatch)
   monkeypatch.setattr(os, 'access', lambda *_: False)
   monkeypatch.setenv('XDG_CACHE_HOME', '/home/user/cache')
   assert str(cache.root_for(tmp_path)) == '/home/user/cache/tff_ssl'
+
+
+def test_a_folder_that_is_not_the_users_is_no_cache(tmp_path, home, monkeypatch):
+  """A link may lead anywhere, and a folder of somebody else may change at any time."""
+  near = tmp_path / '.tff_ssl_cache'
+  near.mkdir()
+  assert cache.root_for(tmp_path) == near
+  owner = os.geteuid()
+  monkeypatch.setattr(os, 'geteuid', lambda: owner + 1)
+  assert cache.root_for(tmp_path) == home
+  monkeypatch.undo()
+  monkeypatch.setenv('XDG_CACHE_HOME', str(home.parent))
+  near.rename(tmp_path / 'target')
+  for target in ('target', 'nowhere'):
+    near.symlink_to(tmp_path / target)
+    assert cache.root_for(tmp_path) == home
+    near.unlink()
+  near.write_text('a file')
+  assert cache.root_for(tmp_path) == home
+
+
+def _copied(entry, elsewhere):
+  """Leaves the entry as another user would have made it, with another key."""
+  del elsewhere
+  (entry / 'entry.mac').write_text('0' * 64)
+
+
+def _of_another_name(entry, elsewhere):
+  """Puts an entry of the user in the place of another."""
+  del elsewhere
+  shutil.copytree(entry.with_name('other'), entry, dirs_exist_ok=True)
+
+
+def _linked(name):
+  """Puts a link to an equal file elsewhere in the place of a file of the entry."""
+
+  def change(entry, elsewhere):
+    shutil.copytree(entry, elsewhere)
+    (entry / name).unlink()
+    (entry / name).symlink_to(elsewhere / name)
+
+  return change
+
+
+def _linked_folder(entry, elsewhere):
+  shutil.copytree(entry, elsewhere)
+  shutil.rmtree(entry)
+  entry.symlink_to(elsewhere)
+
+
+def _pipe(entry, elsewhere):
+  del elsewhere
+  (entry / 'numbers.npy').unlink()
+  os.mkfifo(entry / 'numbers.npy')
+
+
+@pytest.mark.parametrize(
+  'change',
+  [
+    _copied,
+    _of_another_name,
+    _linked('entry.json'),
+    _linked('entry.mac'),
+    _linked('numbers.npy'),
+    _linked_folder,
+    _pipe,
+  ],
+)
+def test_an_entry_that_the_user_did_not_make_is_made_again(tmp_path, change):
+  root, elsewhere = tmp_path / 'cache', tmp_path / 'elsewhere'
+  cache.fetch(root, 'other', _Builder())
+  build = _Builder()
+  cache.fetch(root, 'entry', build)
+  change(root / 'entry', elsewhere)
+  kept = sorted(elsewhere.rglob('*'))
+  opened = cache.fetch(root, 'entry', build)
+  assert build.calls == 2
+  np.testing.assert_array_equal(opened.arrays['numbers'], _ARRAY)
+  assert not (root / 'entry').is_symlink()
+  assert sorted(elsewhere.rglob('*')) == kept
+
+
+def test_only_what_a_cache_writes_is_deleted(tmp_path):
+  """What lies where entries are made, and is not of their kind, stays."""
+  root = tmp_path / 'cache'
+  thesis = root / 'thesis.partial-2024'
+  thesis.mkdir(parents=True)
+  (thesis / 'chapter.tex').write_text('x')
+  (tmp_path / 'victim').mkdir()
+  (tmp_path / 'victim' / 'a.npy').write_text('x')
+  (root / 'link.partial-x').symlink_to(tmp_path / 'victim')
+  (root / 'note.partial-x').write_text('x')
+  (root / 'entry' / 'mine').mkdir(parents=True)
+  (root / 'entry' / 'mine' / 'a.npy').write_text('x')
+  for path in (*root.iterdir(), tmp_path / 'victim'):
+    os.utime(path, (0, 0), follow_symlinks=False)
+  before = {path for path in tmp_path.rglob('*') if not path.is_symlink()}
+  with pytest.raises(ValueError, match='entry cannot be written or read; remove it'):
+    cache.fetch(root, 'entry', _Builder())
+  assert {path for path in tmp_path.rglob('*') if not path.is_symlink()} == before
+
+
+def test_the_key_is_the_users_alone(tmp_path, home):
+  cache.fetch(tmp_path / 'cache', 'entry', _Builder())
+  assert (home / 'key').stat().st_mode & 0o777 == 0o600
+  assert [path.name for path in home.iterdir()] == ['key']
+
+
+def test_without_a_place_for_the_key_a_process_still_has_a_cache(tmp_path, monkeypatch):
+  (tmp_path / 'file').write_text('')
+  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'file'))
+  build = _Builder()
+  for _ in range(2):
+    cache.fetch(tmp_path / 'cache', 'entry', build)
+  assert build.calls == 1
+  monkeypatch.setattr(cache, '_KEY_OF_PROCESS', bytes(32))
+  cache.fetch(tmp_path / 'cache', 'entry', build)
+  assert build.calls == 2

@@ -1,5 +1,7 @@
 """Tabular tasks: scikit-learn's, and files of one's own."""
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
@@ -7,6 +9,7 @@ import pytest
 
 from tasks import registry
 from tasks import tables
+from tff_ssl.runtime import memory
 
 _FEATURES = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0], [9.0, 7.0]])
 _LABEL = np.array([0, 1, -1, 1])
@@ -233,3 +236,23 @@ def test_without_a_label_nothing_is_labelled(tmp_path):
     assert not task.has_labels
     assert task.num_classes == 0
     assert (len(task.train), len(task.test)) == (3, 1)
+
+
+@pytest.mark.parametrize('kind', ['npz', 'csv', 'parquet'])
+def test_a_table_that_does_not_fit_into_memory_is_not_read(tmp_path, kind, monkeypatch):
+  """A file of some kB may hold more than the memory."""
+  path, count = tmp_path / f'table.{kind}', 10**6
+  if kind == 'npz':
+    np.savez_compressed(path, features=np.zeros([count, 4], np.uint8))
+  elif kind == 'parquet':
+    parquet.write_table(pa.table({'a': np.zeros(count), 'b': np.zeros(count)}), path)
+  else:
+    path.write_text('a\n' + '0\n' * count)
+  assert path.stat().st_size < 2**22
+  monkeypatch.setattr(memory, 'free', lambda: 2**25)
+  tracemalloc.start()
+  with pytest.raises(ValueError, match=r'table.* takes up to 0\.\d GiB of memory'):
+    registry.load('features', path)
+  _, most = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert most < 2**23

@@ -9,6 +9,7 @@ import tempfile
 
 import numpy as np
 
+from tff_ssl.computing import inert
 from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import flat
 
@@ -81,6 +82,8 @@ class PartitionReport:
   def write_csv(self, path: str | os.PathLike[str]) -> None:
     """Writes one row per client: client_id, size, label_0, label_1, ...
 
+    Ids are written as cells (`inert.cell`), of which `inert.of_cell` makes ids again.
+
     Args:
       path: The file, replaced at once when it is complete.
     """
@@ -100,7 +103,7 @@ class PartitionReport:
             self.histograms[rows].tolist(),
             strict=True,
           ):
-            writer.writerow([client, size, *counts])
+            writer.writerow([inert.cell(client), size, *counts])
       except BaseException:
         pathlib.Path(file.name).unlink()
         raise

@@ -12,8 +12,10 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines as lines_lib
 from matplotlib import ticker
 
+from tff_ssl.computing import inert
 from tff_ssl.reporting import columns as columns_lib
 from tff_ssl.reporting import look
+from tff_ssl.runtime import memory
 from tff_ssl.runtime import table
 
 _KEYS = ('round', table.CLIENT)
@@ -43,7 +45,7 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
   if not path.is_file():
     return numbers
   try:
-    text = path.read_text(encoding='utf-8')
+    text = memory.read_csv(path).decode('utf-8')
     # The run may be writing its last line, or have been killed while writing it.
     lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
   except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -52,10 +54,11 @@ def read(folder: str | os.PathLike[str]) -> Numbers:
     raise ValueError(
       f'{path} has a different header; it must begin with {",".join(_KEYS)}.'
     )
-  names = lines[0][2:]
+  names = [*map(inert.of_cell, lines[0][2:])]
   for number, line in enumerate(lines[1:], start=2):
     try:
       round, client, *cells = line
+      client = inert.of_cell(client)
       for name, cell in zip(names, cells, strict=True):
         if cell:
           by_client = numbers.setdefault(name, {})
@@ -122,7 +125,8 @@ def draw(runs: Mapping[str, Numbers]) -> figure_lib.Figure:
     for column, (name, by_client) in enumerate(numbers.items(), start=1):
       plot = row.add_subplot(1, columns, column)
       _draw_panel(plot, by_client, colors)
-      plot.set_title(columns_lib.title(name), loc='left', fontsize=10, color=look.INK)
+      title = look.plain(columns_lib.title(name))
+      plot.set_title(title, loc='left', fontsize=10, color=look.INK)
   return figure
 
 

@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+from tff_ssl.computing import inert
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
 from tff_ssl.runtime import files
@@ -164,7 +165,8 @@ def write_csv(
           cells = (
             '' if math.isnan(x) else repr(x) for x in (each.mean, each.deviation)
           )
-          writer.writerow([row.name, name, *cells, each.count])
+          texts = map(inert.cell, (row.name, name))
+          writer.writerow([*texts, *cells, each.count])
 
 
 def _note(group: groups_lib.Group) -> str:

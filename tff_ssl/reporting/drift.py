@@ -180,7 +180,7 @@ def draw_map(studies: Sequence[Study]) -> figure_lib.Figure:
         lw=0,
         marker=_MARKERS[place % len(_MARKERS)],
         color=_COLORS[place % len(_COLORS)],
-        label=model,
+        label=look.plain(model),
       )
     plot.set_title(look.plain(f'{study.name}, round {study.last}'), **_TITLE)
     plot.legend(**_LEGEND)

@@ -96,8 +96,8 @@ def draw_over(
       plot.errorbar(
         places, line.mean, yerr=line.deviation, marker=marker, capsize=3, **style
       )
-    plot.set_title(title, loc='left', fontsize=10.5, color=look.INK)
-    plot.set_xlabel(flag, color=look.INK, fontsize=9)
+    plot.set_title(look.plain(title), loc='left', fontsize=10.5, color=look.INK)
+    plot.set_xlabel(look.plain(flag), color=look.INK, fontsize=9)
     plot.set_xticks(range(len(ticks)), [*map(look.plain, ticks)])
     if is_crowded:
       for label in plot.get_xticklabels():
@@ -187,7 +187,7 @@ def _draw_series(plot: axes_lib.Axes, one: curves.Series, index: int) -> None:
 def _label_axes(
   plot: axes_lib.Axes, quantity: curves.Quantity, means: np.ndarray, last: int
 ) -> None:
-  plot.set_title(quantity.title, loc='left', fontsize=10.5, color=look.INK)
+  plot.set_title(look.plain(quantity.title), loc='left', fontsize=10.5, color=look.INK)
   plot.set_xlabel('round', color=look.INK, fontsize=9)
   plot.set_xlim(0, _MARGIN * last)
   plot.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))

@@ -2,21 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-# Characters that mean something else in LaTeX.
-_LATEX = {
-  '\\': r'\textbackslash{}',
-  '{': r'\{',
-  '}': r'\}',
-  '%': r'\%',
-  '&': r'\&',
-  '#': r'\#',
-  '$': r'\$',
-  '_': r'\_',
-  '~': r'\textasciitilde{}',
-  '^': r'\textasciicircum{}',
-  '±': r'$\pm$',
-  '…': r'\ldots{}',
-}
+from tff_ssl.computing import inert
+
 _FIRST = '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds.'
 
 Cells = Sequence[Mapping[str, str]]
@@ -32,10 +19,12 @@ def markdown(rows: Cells, best: Best = ()) -> str:
     best: From `columns.best`.
   """
   names = list(rows[0])
-  lines = [list(map(_markdown, names)), ['---', *('---:' for _ in names[1:])]]
+  lines = [list(map(inert.markdown, names)), ['---', *('---:' for _ in names[1:])]]
   lines += [
     [
-      f'**{_markdown(row[name])}**' if (k, name) in best else _markdown(row[name])
+      f'**{inert.markdown(row[name])}**'
+      if (k, name) in best
+      else inert.markdown(row[name])
       for name in names
     ]
     for k, row in enumerate(rows)
@@ -48,7 +37,9 @@ def latex(rows: Cells, best: Best = ()) -> str:
   names = list(rows[0])
   lines = [
     ' & '.join(
-      rf'\textbf{{{_latex(row[name])}}}' if (k, name) in best else _latex(row[name])
+      rf'\textbf{{{inert.latex(row[name])}}}'
+      if (k, name) in best
+      else inert.latex(row[name])
       for name in names
     )
     for k, row in enumerate(rows)
@@ -57,18 +48,10 @@ def latex(rows: Cells, best: Best = ()) -> str:
     _FIRST,
     rf'\begin{{tabular}}{{l{"r" * (len(names) - 1)}}}',
     r'\toprule',
-    rf'{" & ".join(map(_latex, names))} \\',
+    rf'{" & ".join(map(inert.latex, names))} \\',
     r'\midrule',
     *(rf'{line} \\' for line in lines),
     r'\bottomrule',
     r'\end{tabular}',
   ]
   return '\n'.join(parts) + '\n'
-
-
-def _markdown(text: str) -> str:
-  return text.replace('|', r'\|').replace('*', r'\*')
-
-
-def _latex(text: str) -> str:
-  return ''.join(_LATEX.get(letter, letter) for letter in text)

@@ -9,7 +9,6 @@ evaluation.
 
 import base64
 from collections.abc import Sequence
-import html
 import json
 import os
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from sklearn import manifold
 import tensorflow as tf
 import threadpoolctl
 
+from tff_ssl.computing import inert
 from tff_ssl.reporting import gallery_page
 from tff_ssl.reporting import look
 from tff_ssl.reporting import projection
@@ -135,12 +135,12 @@ def build_page(
   tiles = projection.make_tiles(images, _TILE)
   sprite = tf.io.encode_png(projection.make_sprite(tiles)).numpy()
   data = {
-    'names': list(names),
+    'names': [inert.line(name) for name in names],
     'tile': [int(tiles.shape[2]), int(tiles.shape[1])],
     'sprite': 'data:image/png;base64,' + base64.b64encode(sprite).decode('ascii'),
     'panels': [
       {
-        'title': each.title,
+        'title': inert.line(each.title),
         'places': np.round(each.places, _DIGITS).tolist(),
         'neighbours': each.neighbours.tolist(),
       }
@@ -150,7 +150,7 @@ def build_page(
   # Names may come from strangers: without any `<`, they cannot end the script.
   text = json.dumps(data).replace('<', '\\u003c')
   return gallery_page.fill(
-    html.escape(f'{len(names):,} images by their features'), html.escape(note), text
+    inert.html(f'{len(names):,} images by their features'), inert.html(note), text
   )
 
 

@@ -5,6 +5,7 @@ import os
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 
+from tff_ssl.computing import inert
 from tff_ssl.runtime import files
 
 INK = '#333333'
@@ -36,7 +37,7 @@ def plain(name: str) -> str:
   Matplotlib reads `$...$` as a formula, which it may not be. It also leaves a line out
   of the legend if its label begins with an underscore.
   """
-  escaped = name.replace('$', r'\$')
+  escaped = inert.line(name).replace('$', r'\$')
   return f'\u200b{escaped}' if escaped.startswith('_') else escaped
 
 

@@ -6,12 +6,12 @@ knows it: data, method, command, results, privacy, limits, and digests of the fi
 
 from collections.abc import Iterable, Mapping
 import hashlib
-import json
 import os
 import pathlib
 import shlex
 from typing import Any
 
+from tff_ssl.computing import inert
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 
@@ -82,11 +82,14 @@ def build(
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
   privacy = known.get('privacy')
-  size = _plain(known.get('parameters'))
+  named = {
+    name: inert.markdown(known.get(name))
+    for name in ('encoder', 'algorithm', 'input', 'output', 'parameters')
+  }
   parts = [
-    f'# {_plain(known.get("encoder"))}, trained by {_plain(known.get("algorithm"))}',
-    f'Takes {_plain(known.get("input"))}; returns {_plain(known.get("output"))}.',
-    f'{size} parameters.',
+    f'# {named["encoder"]}, trained by {named["algorithm"]}',
+    f'Takes {named["input"]}; returns {named["output"]}.',
+    f'{named["parameters"]} parameters.',
     *_notes(notes),
     '## Data',
     _list(_data(known, config)),
@@ -118,35 +121,33 @@ def sha256(path: pathlib.Path) -> str:
 def _read(path: pathlib.Path) -> dict[str, Any]:
   if not path.is_file():
     raise ValueError(f'{path} is missing; the model card is written from it')
-  try:
-    value = json.loads(path.read_text(encoding='utf-8'))
-  except (ValueError, RecursionError) as error:
-    raise ValueError(f'{path} cannot be read as JSON: {error}') from error
-  if not isinstance(value, dict):
-    raise ValueError(f'{path} holds a {type(value).__name__}; it must hold an object.')
-  return value
+  return files.read_json(path)
 
 
 def _data(known: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
-  lines = [f'Task: {_plain(known.get("data", known.get("task")))}']
+  lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
   flags = config['flags']
   for name, title in (('partition', 'Clients'), ('image_size', 'Size of the images')):
     if flags.get(name) is not None:
-      lines.append(f'{title}: {_plain(flags[name])}')
-  lines.append(f'Fingerprint of the examples: {_plain(config.get("task"))}')
+      lines.append(f'{title}: {inert.markdown(flags[name])}')
+  lines.append(f'Fingerprint of the examples: {inert.markdown(config.get("task"))}')
   return lines
 
 
 def _method(known: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
-  lines = [f'{_plain(known.get("algorithm"))}, {_plain(known.get("rounds"))} rounds']
+  rounds = inert.markdown(known.get('rounds'))
+  lines = [f'{inert.markdown(known.get("algorithm"))}, {rounds} rounds']
   for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', 'seed'):
     value = config['flags'].get(name)
     if value is not None:
-      lines.append(f'{name}: {_plain(value)}')
+      lines.append(f'{name}: {inert.markdown(value)}')
   versions = config.get('versions')
   if isinstance(versions, Mapping):
     lines.append(
-      'Versions: ' + ', '.join(f'{_plain(k)} {_plain(v)}' for k, v in versions.items())
+      'Versions: '
+      + ', '.join(
+        f'{inert.markdown(k)} {inert.markdown(v)}' for k, v in versions.items()
+      )
     )
   return lines
 
@@ -154,7 +155,7 @@ def _method(known: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
 def _command(config: Mapping[str, Any]) -> str:
   command = config.get('command')
   if isinstance(command, list) and command:
-    return shlex.join(['python', '-m', *map(str, command)])
+    return inert.line(shlex.join(['python', '-m', *map(str, command)]))
   return 'not recorded'
 
 
@@ -165,11 +166,11 @@ def _results(numbers: Mapping[str, Any]) -> str:
     # Names with more parts belong to baselines, clients or other tasks.
     is_own = name.count('/') <= 2 and not name.startswith(_VALIDATION)
     if is_own and name.rpartition('/')[2] in _SCORES:
-      shown = f'{value:.1%}' if isinstance(value, float) else _plain(value)
-      rows.append(f'| {_plain(name)} | {shown} |')
+      shown = f'{value:.1%}' if isinstance(value, float) else inert.markdown(value)
+      rows.append(f'| {inert.markdown(name)} | {shown} |')
   if not rows:
     return 'It has not been evaluated.'
-  after = f'After round {_plain(numbers.get("round"))}, on the test examples.'
+  after = f'After round {inert.markdown(numbers.get("round"))}, on the test examples.'
   return '\n'.join([after, '', '| Number | Value |', '| --- | --- |', *rows])
 
 
@@ -179,7 +180,8 @@ def _limits(known: Mapping[str, Any]) -> list[str]:
 
 
 def _hashes(hashed: Mapping[str, pathlib.Path]) -> str:
-  return _block('\n'.join(f'{sha256(path)}  {name}' for name, path in hashed.items()))
+  digests = (f'{sha256(path)}  {inert.line(name)}' for name, path in hashed.items())
+  return _block('\n'.join(digests))
 
 
 def _flat(values: Mapping[str, Any]) -> list[str]:
@@ -189,7 +191,9 @@ def _flat(values: Mapping[str, Any]) -> list[str]:
       value = ', '.join(f'{k} {v}' for k, v in value.items())
     elif isinstance(value, list | tuple):
       value = '; '.join(map(str, value))
-    lines.append(f'{_plain(name)}: {_plain("none" if value is None else value)}')
+    lines.append(
+      f'{inert.markdown(name)}: {inert.markdown("none" if value is None else value)}'
+    )
   return lines
 
 
@@ -205,11 +209,3 @@ def _list(lines: Iterable[str]) -> str:
 def _block(text: str) -> str:
   # Indented: the text could close a fence.
   return '\n'.join(f'    {line}' for line in text.splitlines())
-
-
-def _plain(value: object) -> str:
-  """Returns a value as text that Markdown shows as it is: it may come from anybody."""
-  text = ' '.join(str(value).split())
-  for mark in '\\`*_[]<>|#':
-    text = text.replace(mark, f'\\{mark}')
-  return text

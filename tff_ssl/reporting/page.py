@@ -2,9 +2,9 @@
 
 import base64
 from collections.abc import Collection, Iterable, Mapping, Sequence
-import html
 import shlex
 
+from tff_ssl.computing import inert
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
 
@@ -62,7 +62,7 @@ def build(
   heading = f'Comparison of {count} run{"s" if count != 1 else ""}'
   parts = [f'<h1>{heading}</h1>']
   if caveats:
-    items = ''.join(f'<li>{_escape(caveat)}</li>' for caveat in caveats)
+    items = ''.join(f'<li>{inert.html(caveat)}</li>' for caveat in caveats)
     parts.append(f'<ul class="caveats">{items}</ul>')
   parts += ['<h2>Results</h2>', _note(_MEANS), _table(table, best=best)]
   if curves_png:
@@ -115,7 +115,7 @@ def _run(group: groups_lib.Group, run: runs_lib.Run) -> str:
   left_out = ', left out' if run in group.left_out else ''
   state = f'{groups_lib.state_of(run)}{left_out}'
   text = f'{run.folder}: {group.name}, seed {groups_lib.seed_of(run)}, {state}'
-  return f'<p>{_escape(text)}</p>\n<pre>{_escape(command(run))}</pre>'
+  return f'<p>{inert.html(text)}</p>\n<pre>{inert.html(command(run))}</pre>'
 
 
 def _table(
@@ -124,17 +124,17 @@ def _table(
   best: Collection[tuple[int, str]] = (),
 ) -> str:
   """Returns a table whose first column names the rows."""
-  head = ''.join(f'<th scope="col">{_escape(name)}</th>' for name in rows[0])
+  head = ''.join(f'<th scope="col">{inert.html(name)}</th>' for name in rows[0])
   lines = [f'<thead><tr>{head}</tr></thead>', '<tbody>']
   for index, row in enumerate(rows):
     (_, name), *others = row.items()
     cells = ''.join(
-      f'<td><b>{_escape(value)}</b></td>'
+      f'<td><b>{inert.html(value)}</b></td>'
       if (index, column) in best
-      else f'<td>{_escape(value)}</td>'
+      else f'<td>{inert.html(value)}</td>'
       for column, value in others
     )
-    lines.append(f'<tr><th scope="row">{_escape(name)}</th>{cells}</tr>')
+    lines.append(f'<tr><th scope="row">{inert.html(name)}</th>{cells}</tr>')
   lines.append('</tbody>')
   body = '\n'.join(lines)
   return f'<div class="wide"><table class="{kind}">\n{body}\n</table></div>'
@@ -147,8 +147,4 @@ def _image(png: bytes) -> str:
 
 
 def _note(text: str) -> str:
-  return f'<p class="note">{_escape(text)}</p>'
-
-
-def _escape(text: str) -> str:
-  return html.escape(text, quote=True)
+  return f'<p class="note">{inert.html(text)}</p>'

@@ -13,6 +13,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.computing import inert
 from tff_ssl.runtime import files
 
 CONFIG = 'projector_config.pbtxt'
@@ -90,7 +91,9 @@ def write(
   lines = ('\t'.join(f'{x:.{_DIGITS}g}' for x in row) for row in encodings)
   _write(folder / 'projector' / 'encodings.tsv', _lines(lines))
   table = [list(examples), *zip(*examples.values(), strict=True)]
-  lines = ('\t'.join(' '.join(cell.split()) for cell in row) for row in table)
+  lines = (
+    '\t'.join(inert.line(' '.join(cell.split())) for cell in row) for row in table
+  )
   _write(folder / 'projector' / 'examples.tsv', _lines(lines))
   _write(folder / CONFIG, config.encode())
 

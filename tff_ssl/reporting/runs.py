@@ -2,10 +2,14 @@
 
 import csv
 import dataclasses
-import json
 import os
 import pathlib
 from typing import Any
+
+from tff_ssl.computing import inert
+from tff_ssl.runtime import files
+from tff_ssl.runtime import memory
+from tff_ssl.runtime import run_config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +70,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
   for name in ('config.json', 'metrics.csv'):
     if not (folder / name).is_file():
       raise ValueError(f'{folder} is not a run folder: it has no {name}.')
+  run_config.check_contained(folder)
   evaluation, system = folder / 'evaluation.json', folder / 'system.csv'
   return Run(
     folder=folder,
@@ -78,12 +83,9 @@ def read(folder: str | os.PathLike[str]) -> Run:
 
 def _read_json(path: pathlib.Path) -> dict[str, Any]:
   try:
-    value = json.loads(path.read_text(encoding='utf-8'))
-  except (OSError, ValueError, RecursionError) as error:
-    raise ValueError(f'{path} cannot be read as JSON: {error}.') from error
-  if not isinstance(value, dict):
-    raise ValueError(f'{path} holds a {type(value).__name__}; it must hold an object.')
-  return value
+    return files.read_json(path)
+  except OSError as error:
+    raise ValueError(f'{path} cannot be read: {error}.') from error
 
 
 def _read_numbers(path: pathlib.Path) -> dict[str, float]:
@@ -96,14 +98,14 @@ def _read_numbers(path: pathlib.Path) -> dict[str, float]:
 
 def _read_metrics(path: pathlib.Path) -> list[dict[str, float]]:
   try:
-    text = path.read_text(encoding='utf-8')
+    text = memory.read_csv(path).decode('utf-8')
     # The run may be writing its last line, or have been killed while writing it.
     lines = list(csv.reader(text[: text.rfind('\n') + 1].splitlines()))
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{path} cannot be read as CSV: {error}.') from error
   if not lines or lines[0][:1] != ['round']:
     raise ValueError(f'{path} has no header; its first column must be round.')
-  header = lines[0]
+  header = [*map(inert.of_cell, lines[0])]
   rows = []
   for number, line in enumerate(lines[1:], start=2):
     if len(line) != len(header):

@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 
+from tff_ssl.computing import inert
 from tff_ssl.reporting import columns
 from tff_ssl.reporting import compare
 from tff_ssl.reporting import groups as groups_lib
@@ -203,11 +204,14 @@ def write_csv(
   """
   with files.atomic(path) as aside, aside.open('w', newline='') as file:
     writer = csv.writer(file, lineterminator='\n')
-    writer.writerow([axis.title, _METHOD, 'number', 'mean', 'deviation', 'runs'])
+    writer.writerow(
+      [inert.cell(axis.title), _METHOD, 'number', 'mean', 'deviation', 'runs']
+    )
     for number, found in panels.items():
       for line in found:
         for k, value in enumerate(line.values):
           count = int(line.count[k])
           deviation = repr(float(line.deviation[k])) if count > 1 else ''
           mean = repr(float(line.mean[k]))
-          writer.writerow([value, line.name, number, mean, deviation, count])
+          texts = map(inert.cell, (value, line.name, number))
+          writer.writerow([*texts, mean, deviation, count])

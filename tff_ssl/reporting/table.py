@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 import math
 import numbers
 
+from tff_ssl.computing import inert
+
 # What an empty cell shows: a value that is missing or not a number.
 _EMPTY = '-'
 
@@ -68,7 +70,7 @@ def _format(value: object, percent: bool) -> str:
   if value is None:
     return _EMPTY
   if isinstance(value, bool) or not isinstance(value, numbers.Real):
-    return str(value)
+    return inert.line(value)
   if math.isnan(value):
     return _EMPTY
   if percent:

@@ -7,18 +7,19 @@ An `.npz` file took 37 ms, can be read without TensorFlow, and names its arrays.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import json
 import os
 import pathlib
 import re
 from typing import Any
-import zipfile
 
 import numpy as np
 import tensorflow as tf
 import tree
 
+from tff_ssl.runtime import archives
 from tff_ssl.runtime import files
 
 _NAME = re.compile(r'round_(\d+)\.npz')
@@ -27,6 +28,8 @@ _KEEP = 2
 _ROOT = 'state'
 # The entry with JSON about the state, and the round in it.
 _ABOUT, _ROUND = 'about', 'round'
+# Bytes that this JSON may have; it names the columns of tables.
+_MOST_ABOUT = 2**24
 
 
 class Checkpoints:
@@ -77,23 +80,13 @@ class Checkpoints:
     """
     path = self._path(round)
     expected = named_leaves(template)
-    arrays = _read(path)
-    arrays.pop(_ABOUT, None)
-    if arrays.keys() != expected.keys():
-      name = sorted(arrays.keys() ^ expected.keys())[0]
-      where = 'the checkpoint' if name in arrays else 'the algorithm'
-      raise ValueError(
-        f"{path} does not fit the algorithm: '{name}' is only in {where}"
-      )
-    leaves = []
-    for name, leaf in expected.items():
-      array, like = arrays[name], np.asarray(leaf)
-      if (array.shape, array.dtype) != (like.shape, like.dtype):
-        raise ValueError(
-          f"{path} does not fit the algorithm: '{name}' is {array.dtype} "
-          f'{list(array.shape)} there and {like.dtype} {list(like.shape)} here'
-        )
-      leaves.append(_like(leaf, array))
+    with _opened(path) as arrays:
+      misfit = _misfit(arrays.headers, expected)
+      # Nothing is read of a state that does not fit.
+      stored = {} if misfit else {name: arrays.read(name) for name in expected}
+    if misfit:
+      raise ValueError(f'{path} does not fit the algorithm: {misfit}')
+    leaves = [_like(leaf, stored[name]) for name, leaf in expected.items()]
     return tree.unflatten_as(template, leaves)
 
   def about(self, round: int) -> dict[str, Any]:
@@ -109,9 +102,12 @@ class Checkpoints:
       ValueError: If the file is unreadable, or belongs to another round.
     """
     path = self._path(round)
-    stored = _read(path, _ABOUT).get(_ABOUT)
-    if stored is None:
-      return {}
+    with _opened(path, _ABOUT) as arrays:
+      if _ABOUT not in arrays.headers:
+        return {}
+      if arrays.headers[_ABOUT].num_bytes > _MOST_ABOUT:
+        raise ValueError(f"'{_ABOUT}' has more than {_MOST_ABOUT:,} bytes")
+      stored = arrays.read(_ABOUT)
     try:
       about = json.loads(stored.tobytes())
       saved = about[_ROUND]
@@ -149,9 +145,10 @@ def read_newest(
   if not rounds:
     raise ValueError(f'{folder} has no checkpoint')
   path, start = _path(folder, rounds[-1]), f'{_ROOT}/{prefix}/'
-  arrays = collections.OrderedDict(
-    (name.removeprefix(start), array) for name, array in _read(path, start).items()
-  )
+  with _opened(path, start) as stored:
+    arrays = collections.OrderedDict(
+      (name.removeprefix(start), stored.read(name)) for name in stored.headers
+    )
   if not arrays:
     raise ValueError(f"the checkpoint {path} has no array below '{prefix}'")
   return rounds[-1], arrays
@@ -166,15 +163,34 @@ def _rounds(folder: pathlib.Path) -> list[int]:
   return sorted(int(name.group(1)) for name in names if name)
 
 
-def _read(path: pathlib.Path, start: str = '') -> dict[str, np.ndarray]:
-  """Returns the arrays whose names begin with `start`, in the order of the file."""
+@contextlib.contextmanager
+def _opened(path: pathlib.Path, start: str = '') -> Iterator[archives.Arrays]:
+  """Opens the arrays whose names begin with `start`; errors name the checkpoint.
+
+  It may come from a stranger: its arrays take no more memory than the file has bytes.
+  """
   try:
-    # `zipfile` first: `np.load` also takes other kinds of files, and this one may come
-    # from a stranger.
-    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
-      return {name: archive[name] for name in archive.files if name.startswith(start)}
+    with archives.open_arrays(path, stored=True, start=start) as arrays:
+      yield arrays
   except files.NPZ_ERRORS as error:
     raise ValueError(f'cannot read the checkpoint {path}: {error}') from error
+
+
+def _misfit(headers: Mapping[str, archives.Header], expected: Mapping[str, Any]) -> str:
+  """Returns the first difference of stored arrays from a state's; empty without one."""
+  differing = (headers.keys() - {_ABOUT}) ^ expected.keys()
+  if differing:
+    name = min(differing)
+    where = 'the checkpoint' if name in headers else 'the algorithm'
+    return f"'{name}' is only in {where}"
+  for name, leaf in expected.items():
+    header, like = headers[name], np.asarray(leaf)
+    if (header.shape, header.dtype) != (like.shape, like.dtype):
+      return (
+        f"'{name}' is {header.dtype} {list(header.shape)} there and {like.dtype} "
+        f'{list(like.shape)} here'
+      )
+  return ''
 
 
 def named_leaves(state: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.encoders import registry
+from tff_ssl.runtime import archives
 from tff_ssl.runtime import files
 
 # The entry of the card from which the network is rebuilt.
@@ -28,7 +29,7 @@ NETWORK = 'network'
 _LAYERS, _WEIGHTS = 'config.json', 'model.weights.h5'
 _SHAPES = dict[str, tuple[int, ...]]
 # Bytes that HDF5 and JSON need besides the arrays: a few million for the deepest
-# network. Without a limit a small archive may unpack to more than the memory.
+# network.
 _MOST_BESIDE = 2**26
 
 
@@ -49,9 +50,12 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
     raise ValueError(f'{path} is not a .keras archive: it is not a zip file')
   network = _rebuild(path.with_suffix('.json'))
   try:
-    with zipfile.ZipFile(path) as archive:
-      _check_sizes(archive, network)
-      layers, weights = json.loads(archive.read(_LAYERS)), archive.read(_WEIGHTS)
+    # Keras compresses nothing, so that no file takes more memory than the archive.
+    with archives.open_zip(path, stored=True) as archive:
+      layers = json.loads(archives.read_member(archive, _LAYERS, _MOST_BESIDE))
+      # Twice the bytes of the parameters: statistics, and what HDF5 leaves unused.
+      most = 8 * network.num_parameters + _MOST_BESIDE
+      weights = archives.read_member(archive, _WEIGHTS, most)
   except (KeyError, RecursionError, *files.ZIP_ERRORS) as error:
     raise ValueError(f'{path} is not a .keras archive: {error}') from error
   if 4 * network.num_parameters > len(weights):
@@ -68,25 +72,13 @@ def read(path: str | os.PathLike[str]) -> tf.keras.Model:
   return model
 
 
-def _check_sizes(archive: zipfile.ZipFile, network: network_lib.Network) -> None:
-  """Refuses entries larger than the network can have, before they are unpacked."""
-  for name, arrays in ((_LAYERS, 0), (_WEIGHTS, network.num_parameters)):
-    # Twice the bytes of the parameters: statistics, and space that HDF5 leaves unused.
-    size, most = archive.getinfo(name).file_size, 8 * arrays + _MOST_BESIDE
-    if size > most:
-      raise ValueError(
-        f'{name} unpacks to {size} bytes; for the network of its card it must have '
-        f'at most {most}'
-      )
-
-
 def _rebuild(card: pathlib.Path) -> network_lib.Network:
   """Returns the network that a card describes."""
   if not card.is_file():
     raise ValueError(f'{card} is missing; the network is rebuilt from it')
   try:
-    description = json.loads(card.read_text())[NETWORK]
-  except (KeyError, TypeError, ValueError, RecursionError) as error:
+    description = files.read_json(card)[NETWORK]
+  except (KeyError, ValueError) as error:
     raise ValueError(
       f"{card} has no '{NETWORK}', from which the network is rebuilt; repeat the "
       'command of the finished run to write it again'

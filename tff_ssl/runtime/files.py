@@ -1,13 +1,14 @@
 """Files that are either complete or absent, whenever the process is killed."""
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import json
 import lzma
 import os
 import pathlib
 import shutil
+import stat
 import tempfile
 import tokenize
 from typing import Any
@@ -15,6 +16,9 @@ import zipfile
 import zlib
 
 _ASIDE = '.aside-'
+# Bytes of the largest JSON file that is read: those of a run have some thousand. A file
+# takes up to twenty times its size once it is parsed.
+_MOST_JSON = 2**24
 # What Python's `zipfile` raises while it reads a damaged archive: NotImplementedError
 # for a wrong version or method, RuntimeError for a file that says it is encrypted.
 ZIP_ERRORS = (
@@ -114,17 +118,101 @@ def read_json(path: str | os.PathLike[str]) -> 'collections.OrderedDict[str, Any
     Its values by name, in the order of the file.
 
   Raises:
-    ValueError: If the file is not JSON or holds no object; the message names it.
+    ValueError: If the file is too large, is not JSON or holds no object; the message
+      names it.
     OSError: If it cannot be read.
   """
-  text = pathlib.Path(path).read_bytes()
-  try:
-    value = json.loads(text, object_pairs_hook=collections.OrderedDict)
-  except (ValueError, RecursionError) as error:
-    raise ValueError(f'{path} is not JSON: {error}') from error
+  value = parse_json(read_bytes(path, _MOST_JSON), path)
   if not isinstance(value, collections.OrderedDict):
     raise ValueError(f'{path} holds a {type(value).__name__}: it must hold an object')
   return value
+
+
+def parse_json(content: bytes, name: str | os.PathLike[str]) -> Any:
+  """Returns the value of JSON that may come from a stranger.
+
+  Args:
+    content: The JSON.
+    name: What to call it in errors.
+
+  Raises:
+    ValueError: If it is too large or nested too deeply, or is not JSON.
+  """
+  if len(content) > _MOST_JSON:
+    raise ValueError(
+      f'{name} has {len(content):,} bytes: it must have at most {_MOST_JSON:,}'
+    )
+  try:
+    return json.loads(content, object_pairs_hook=collections.OrderedDict)
+  except (ValueError, RecursionError) as error:
+    raise ValueError(f'{name} is not JSON: {error}') from error
+
+
+def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
+  """Reads a file that may come from a stranger.
+
+  Args:
+    path: The file; a pipe, which may never end, is refused, and so is a device.
+    most: Bytes that it may have.
+
+  Raises:
+    ValueError: If it is no regular file, or is larger.
+    OSError: If it cannot be read.
+  """
+  # A pipe blocks until somebody writes to it, unless it is opened like this.
+  with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 'rb') as file:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+      raise ValueError(f'{path} is a folder, pipe or device: it must be a file')
+    if status.st_size > most:
+      raise ValueError(
+        f'{path} has {status.st_size:,} bytes: it must have at most {most:,}'
+      )
+    # Files of the kernel have no size, and no end.
+    return file.read(most)
+
+
+def check_contained(
+  folder: str | os.PathLike[str], except_in: Collection[str] = ()
+) -> None:
+  """Refuses a folder with links that lead out of it, or with pipes or devices.
+
+  The folder may come from a stranger. Whoever reads or writes its files by name would
+  follow such links.
+
+  Args:
+    folder: The folder; it may itself be a link, which the user has named.
+    except_in: Names of folders, at any depth, in which programs of ours neither read
+      nor write.
+
+  Raises:
+    ValueError: If it holds such a thing, which is named.
+  """
+  root = os.path.realpath(folder)
+  waiting = [root]
+  while waiting:
+    # Strings: there may be a folder for each of many clients.
+    for entry in _entries(waiting.pop()):
+      if entry.is_symlink():
+        target = os.path.realpath(entry.path)
+        if not target.startswith(f'{root}/'):
+          raise ValueError(
+            f'{entry.path} is a link to {target}: links must not lead out of {folder}'
+          )
+      elif entry.is_dir(follow_symlinks=False):
+        if entry.name not in except_in:
+          waiting.append(entry.path)
+      elif not entry.is_file(follow_symlinks=False):
+        raise ValueError(f'{entry.path} is a pipe or device: it must be a file')
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+  """Returns what is in a folder; nothing if another process has removed it."""
+  try:
+    with os.scandir(folder) as entries:
+      return list(entries)
+  except FileNotFoundError:
+    return []
 
 
 def write_json(path: str | os.PathLike[str], value: Mapping[str, object]) -> None:

@@ -17,6 +17,8 @@ NAME = 'config.json'
 # The file that is locked by the process writing to the folder.
 LOCK = 'lock'
 _IDENTITY = 'identity'
+# Its folder holds links to the logs of wandb itself.
+_OF_TRACKERS = ('wandb',)
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 
 
@@ -59,11 +61,22 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     folder: The run folder.
 
   Raises:
-    ValueError: If there is no such folder, or it is not a run folder.
+    ValueError: If there is no such folder, it is not a run folder, or a link leads out
+      of it.
   """
   folder = pathlib.Path(folder)
   if not folder.is_dir():
     raise ValueError(f'{folder} is not a run: there is no such folder')
+  check_contained(folder)
+  return _read(folder)
+
+
+def check_contained(folder: str | os.PathLike[str]) -> None:
+  """Refuses a run folder that is not all within itself; see `files.check_contained`."""
+  files.check_contained(folder, _OF_TRACKERS)
+
+
+def _read(folder: pathlib.Path) -> dict[str, Any]:
   path = folder / NAME
   if not path.is_file():
     raise ValueError(f'{folder} is not a run: it has no {NAME}')
@@ -82,9 +95,10 @@ def identity(folder: str | os.PathLike[str]) -> str:
   Returns:
     The digest; '' if there is no configuration, as in programs without one.
   """
-  if not (pathlib.Path(folder) / NAME).is_file():
+  folder = pathlib.Path(folder)
+  if not (folder / NAME).is_file():
     return ''
-  return str(read(folder).get(_IDENTITY, ''))
+  return str(_read(folder).get(_IDENTITY, ''))
 
 
 def as_grown(

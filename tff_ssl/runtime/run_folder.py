@@ -64,14 +64,15 @@ class RunFolder:
       trackers: Where the numbers are also shown (`trackers.NAMES`).
 
     Raises:
-      ValueError: If a tracker is not available, or the folder is in use, holds
-        something else, or belongs to a run with other settings; the first difference is
-        named.
+      ValueError: If a tracker is not available, or the folder is in use, has a link
+        that leads out of it, holds something else, or belongs to a run with other
+        settings; the first difference is named.
     """
     self.path = pathlib.Path(path)
     # Checked before anything is made.
     trackers_lib.check(trackers)
     self.path.mkdir(parents=True, exist_ok=True)
+    run_config.check_contained(self.path)
     self._lock = _lock(self.path)
     try:
       files.remove_asides(self.path)

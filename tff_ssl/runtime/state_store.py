@@ -11,17 +11,19 @@ state for each client that has taken part, and the rounds since the older checkp
 The rollback journal instead of the write-ahead log: nobody reads while a round is
 written, each byte is written only once, and between rounds there is one file to copy.
 
-A state is a nest of arrays. Its row holds only their bytes, one array after another.
-Names, types and shapes are the same for all clients and are stored once in the file.
+A row holds only the bytes of a state (`state_layout`), and the file its layout.
 
 The file also holds the number of its rows, sums over them, and the identity of its run:
-a client whose row is missing would silently begin again.
+a client whose row is missing would silently begin again. It may come from a stranger:
+SQLite opens no database with other tables, views or triggers than ours, no value that
+is larger than any of ours, and no journal that names another file.
 """
 
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import errno
+import functools
 import json
 import os
 import pathlib
@@ -29,10 +31,7 @@ import sqlite3
 from typing import Any
 import zlib
 
-import numpy as np
-import tree
-
-from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import state_layout
 
 NAME = 'client_states.sqlite'
 # 'tffs', in SQLite's header: distinguishes the file from other databases.
@@ -70,6 +69,14 @@ _BY_ROUND = """
 SELECT count(*), coalesce(sum(round), 0), coalesce(sum(checksum), 0)
 FROM states INDEXED BY by_round
 """
+_TABLES = (
+  'SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name'
+)
+# Bytes of the largest value that is no state: the layout, a name.
+_MOST_BESIDE = 2**24
+# The end of a journal that names a super-journal, which SQLite deletes. It is for
+# transactions over several databases: ours have none.
+_OF_SUPER_JOURNAL = bytes.fromhex('d9d505f920a163d7')
 # Errors of the disk, not of the file.
 _DISK = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
 # What `meta` holds, besides the format.
@@ -97,7 +104,7 @@ class ClientStates:
     """
     self._path = pathlib.Path(path)
     self._blank = blank
-    self._layout = StateLayout(blank)
+    self._layout = state_layout.StateLayout(blank)
     if self._layout.num_bytes > _MAX_STATE_BYTES:
       raise ValueError(
         f"a client's state takes {self._layout.num_bytes} bytes: the store takes at "
@@ -124,9 +131,14 @@ class ClientStates:
         f'{self._path} is missing or empty: it must hold the states that the clients '
         f'had after round {round}, from which this run resumes'
       )
+    _check_journal(self._path)
     with self._errors():
       connection = sqlite3.connect(self._path, isolation_level=None)
       try:
+        connection.execute('PRAGMA trusted_schema = OFF')
+        connection.setlimit(
+          sqlite3.SQLITE_LIMIT_LENGTH, self._layout.num_bytes + _MOST_BESIDE
+        )
         self._check_kind(connection)
         connection.execute(f'PRAGMA page_size = {_PAGE_BYTES}')
         with _transaction(connection):
@@ -207,12 +219,15 @@ class ClientStates:
     is_new = not connection.execute('PRAGMA page_count').fetchone()[0]
     if kind != _APPLICATION_ID and not is_new:
       raise ValueError(f'{self._path} is not a database of client states')
+    if not is_new and _tables(connection) != _own_tables():
+      raise ValueError(
+        f'{self._path} is damaged: it has other tables than those of client states'
+      )
 
   def _create_if_new(self, connection: sqlite3.Connection, run: str) -> None:
     if connection.execute('SELECT count(*) FROM sqlite_master').fetchone()[0]:
       return
-    for statement in _SCHEMA.split(';'):
-      connection.execute(statement)
+    _create_tables(connection)
     connection.execute(f'PRAGMA application_id = {_APPLICATION_ID}')
     _set(connection, format=_FORMAT, layout=self._layout.spec, round=0, oldest=0)
     _set(connection, rows=_NO_ROW, run=run)
@@ -274,6 +289,39 @@ class ClientStates:
       raise ValueError(f'cannot use the client states {self._path}: {error}') from error
 
 
+def _check_journal(path: pathlib.Path) -> None:
+  """Refuses a journal that names a file: SQLite would delete that, wherever it is.
+
+  Args:
+    path: The database.
+  """
+  journal = path.with_name(f'{path.name}-journal')
+  if not journal.exists():
+    return
+  with journal.open('rb') as file:
+    file.seek(-min(len(_OF_SUPER_JOURNAL), journal.stat().st_size), os.SEEK_END)
+    if file.read() == _OF_SUPER_JOURNAL:
+      raise ValueError(f'{journal} is damaged: it names another file')
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+  for statement in _SCHEMA.split(';'):
+    connection.execute(statement)
+
+
+def _tables(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+  """Returns what a database has, with the statements that made it."""
+  found = connection.execute(_TABLES)
+  return [(kind, name, ' '.join(sql.split())) for kind, name, sql in found]
+
+
+@functools.cache
+def _own_tables() -> list[tuple[str, ...]]:
+  with contextlib.closing(sqlite3.connect(':memory:')) as connection:
+    _create_tables(connection)
+    return _tables(connection)
+
+
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
   """A transaction: everything written inside is kept, durably, or nothing."""
@@ -330,71 +378,3 @@ def _summed(
 
 def _checksum(client_id: str, round: int, blob: bytes) -> int:
   return zlib.crc32(blob, zlib.crc32(f'{round} {client_id}'.encode()))
-
-
-class StateLayout:
-  """Names, types and shapes of a nest of arrays, whose bytes are in that order.
-
-  Attributes:
-    spec: Type and shape by name, as JSON values.
-    num_bytes: Size of every nest of this layout.
-  """
-
-  def __init__(self, like: Any):
-    """Takes the layout of a nest.
-
-    Args:
-      like: A nest of tuples, named tuples, lists and mappings of arrays.
-    """
-    leaves = checkpoints.named_leaves(like)
-    self._nest = like
-    self._like = [np.asarray(leaf) for leaf in leaves.values()]
-    self.spec = {
-      name: [leaf.dtype.name, list(leaf.shape)]
-      for name, leaf in zip(leaves, self._like, strict=True)
-    }
-    self.num_bytes = sum(leaf.nbytes for leaf in self._like)
-
-  def difference(self, spec: Mapping[str, Sequence[Any]]) -> str:
-    """Returns the first difference from another layout, in words; empty without one.
-
-    Args:
-      spec: Of the other layout, as read from a file.
-    """
-    for name in [*spec, *self.spec]:
-      there, here = spec.get(name), self.spec.get(name)
-      if there != here:
-        return f"'{name}' is {_describe(there)} there and {_describe(here)} here"
-    return ''
-
-  def encode(self, nest: Any) -> bytes:
-    """Returns the bytes of a nest.
-
-    Args:
-      nest: Of this layout.
-
-    Raises:
-      ValueError: If an array is missing, or has another type or shape.
-    """
-    other = StateLayout(nest)
-    if difference := self.difference(other.spec):
-      raise ValueError(f'the state does not match the initial one: {difference}')
-    return b''.join(leaf.tobytes() for leaf in other._like)
-
-  def decode(self, data: bytes) -> Any:
-    """Returns the nest that was encoded; its arrays cannot be written to.
-
-    Args:
-      data: `num_bytes` bytes.
-    """
-    leaves, start = [], 0
-    for like in self._like:
-      leaf = np.frombuffer(data, like.dtype, like.size, start).reshape(like.shape)
-      # An array of rank 0 becomes a scalar.
-      leaves.append(leaf[()])
-      start += like.nbytes
-    return tree.unflatten_as(self._nest, leaves)
-
-
-def _describe(kind: Sequence[Any] | None) -> str:
-  return 'absent' if kind is None else f'{kind[0]} {kind[1]}'

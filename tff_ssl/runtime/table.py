@@ -6,15 +6,18 @@ rewrites, each round costs as much as all before it.
 """
 
 import collections
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import csv
 import errno
 import hashlib
 import io
 import os
 import pathlib
+from typing import TextIO
 
+from tff_ssl.computing import inert
 from tff_ssl.runtime import files
+from tff_ssl.runtime import memory
 
 # The table of numbers by client, and its second column.
 CLIENTS, CLIENT = 'clients.csv', 'client'
@@ -28,7 +31,9 @@ class Table:
 
   The columns are the names in the order of their first appearance; a row without a
   value for a name has a blank there. Two equal sequences of rows give equal files, byte
-  for byte: floats are written so that they are read back exactly.
+  for byte: floats are written so that they are read back exactly. Names and text may
+  come from strangers: they are lines (`inert.line`), and in the file they are cells
+  that no spreadsheet evaluates (`inert.cell`).
   """
 
   def __init__(self, path: str | os.PathLike[str]):
@@ -38,10 +43,13 @@ class Table:
       path: The file; it appears with the first row.
 
     Raises:
-      ValueError: If a line before an incomplete one is damaged; see `rows`.
+      ValueError: If a line before an incomplete one is damaged (see `rows`), or the
+        rows do not fit into memory.
     """
     self._path = pathlib.Path(path)
     if self._path.exists():
+      # It may come from a stranger, and be larger than the memory.
+      memory.read_csv(self._path)
       text = self._text()
       if not text.endswith('\n'):
         self._rewrite(self._parse(text[: text.rfind('\n') + 1]))
@@ -137,13 +145,13 @@ class Table:
       raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")
     return {
       _KEY: str(round),
-      **{name: cell_text(cell) for name, cell in values.items()},
+      **{inert.line(name): cell_text(cell) for name, cell in values.items()},
     }
 
   def _parse(self, text: str) -> list[dict[str, str]]:
     """Returns the rows in the columns' order, blanks left out."""
     try:
-      columns, *lines = csv.reader(io.StringIO(text)) if text else [[_KEY]]
+      columns, *lines = _cells(io.StringIO(text)) if text else [[_KEY]]
     except (csv.Error, ValueError) as error:
       raise ValueError(f'{self._path} is damaged: {error}') from error
     if columns[:1] != [_KEY] or len(set(columns)) < len(columns):
@@ -173,7 +181,7 @@ class Table:
     if not self._path.exists():
       return []
     with self._path.open(newline='') as file:
-      return next(csv.reader(file), [])
+      return next(_cells(file), [])
 
   def _rewrite(self, rows: list[dict[str, str]]) -> None:
     if not rows:
@@ -218,8 +226,14 @@ def _append(path: pathlib.Path, content: bytes) -> None:
 
 def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
   buffer = io.StringIO()
-  csv.DictWriter(buffer, columns, lineterminator='\n').writerows(rows)
+  writer = csv.writer(buffer, lineterminator='\n')
+  for row in rows:
+    writer.writerow([inert.cell(row.get(name, '')) for name in columns])
   return buffer.getvalue()
+
+
+def _cells(file: TextIO) -> Iterator[list[str]]:
+  return ([inert.of_cell(cell) for cell in line] for line in csv.reader(file))
 
 
 def digest(
@@ -246,4 +260,6 @@ def cell_text(value: Cell) -> str:
   """Returns a cell as it is written."""
   if value is None:
     return ''
-  return str(value) if isinstance(value, int | str) else repr(float(value))
+  if isinstance(value, str):
+    return inert.line(value)
+  return str(value) if isinstance(value, int) else repr(float(value))

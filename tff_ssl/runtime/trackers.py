@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 import functools
 import importlib
 import importlib.util
-import json
 import pathlib
 from typing import Any, Protocol
 
@@ -243,11 +242,8 @@ def _plain(settings: Mapping[str, object]) -> dict[str, bool | int | float | str
 def _read_ids(folder: pathlib.Path) -> dict[str, str]:
   """Returns the ids of a run in other trackers, by tracker."""
   try:
-    known = json.loads((folder / _IDS).read_text())
+    known = files.read_json(folder / _IDS)
   except (OSError, ValueError):
-    return {}
-  # The folder may come from a stranger.
-  if not isinstance(known, dict):
     return {}
   return {name: value for name, value in known.items() if isinstance(value, str)}
 

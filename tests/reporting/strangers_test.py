@@ -1,0 +1,207 @@
+"""Everything that is written of strangers' names is inert, whoever writes it."""
+
+import csv
+from html import parser
+import json
+import unicodedata
+
+from matplotlib import cbook
+import numpy as np
+import pytest
+
+from binaries import embed
+from binaries import partition
+from tests.computing import inert_test
+from tests.reporting import fabricate
+from tff_ssl.computing import inert
+from tff_ssl.partition import describe
+from tff_ssl.reporting import clients
+from tff_ssl.reporting import columns
+from tff_ssl.reporting import compare
+from tff_ssl.reporting import formats
+from tff_ssl.reporting import gallery
+from tff_ssl.reporting import groups as groups_lib
+from tff_ssl.reporting import look
+from tff_ssl.reporting import model_card
+from tff_ssl.reporting import page
+from tff_ssl.reporting import runs as runs_lib
+from tff_ssl.reporting import table as text_table
+from tff_ssl.runtime import table
+
+# Each once, and none that is empty where blanks are trimmed.
+_NAMES = inert_test.NASTY
+_LINES = [inert.line(name) for name in _NAMES]
+
+
+def _cells(path):
+  """The cells of a CSV file, which must be lines that a terminal may show."""
+  content = path.read_text(encoding='utf-8')
+  _check_lines(content)
+  rows = list(csv.reader(content.splitlines()))
+  for row in rows:
+    assert len(row) == len(rows[0])
+    for cell in row:
+      start = unicodedata.normalize('NFKC', cell.strip())[:1]
+      if start and start in '=+-@':
+        float(cell)
+  return rows
+
+
+def _check_lines(text):
+  assert not any(map(inert_test._gives_orders, text.replace('\n', '')))
+
+
+@pytest.fixture(scope='module')
+def compared(tmp_path_factory):
+  """Groups of runs whose flags and metrics have nasty names and values."""
+  folder = tmp_path_factory.mktemp('runs')
+  for number, name in enumerate(_NAMES):
+    fabricate.run(
+      folder / str(number),
+      # What is not UTF-8 cannot be in JSON.
+      {'note': inert.line(name) if '\udce4' in name else name},
+      evaluation={f'knn/10%/recall/{inert.line(n)}': 0.5 for n in _NAMES},
+      command=['binaries.dcco', f'--note={_LINES[number]}', name.replace('\udce4', '')],
+    )
+  found = [runs_lib.read(folder / str(number)) for number in range(len(_NAMES))]
+  return groups_lib.group(found, label=groups_lib.flag_label(found, ['note']))
+
+
+def test_tables_of_rounds_and_clients_are_inert_and_read_again(tmp_path):
+  written = table.Table(tmp_path / table.CLIENTS)
+  rows = [{table.CLIENT: name, 'loss': -1.5, f'of {name}': -2} for name in _NAMES]
+  written.extend(1, rows)
+  written.extend(2, rows)
+  before = (tmp_path / table.CLIENTS).read_bytes()
+  _cells(tmp_path / table.CLIENTS)
+  # As a resumed run does: what is read and written again is the same.
+  again = table.Table(tmp_path / table.CLIENTS)
+  assert [row[table.CLIENT] for row in again.rows()] == 2 * _LINES
+  again.replace(2, rows)
+  assert (tmp_path / table.CLIENTS).read_bytes() == before
+  assert list(clients.read(tmp_path)['loss']) == _LINES
+
+
+def test_a_name_and_what_is_read_of_it_are_one_column(tmp_path):
+  """The evaluation of a round is added to what was read of its row."""
+  written = table.Table(tmp_path / 'metrics.csv')
+  written.append(1, {'recall/\x1b[2J': 0.5})
+  (row,) = written.rows()
+  row.pop('round')
+  written.replace(1, [{**row, 'recall/\x1b[2J': 0.25}])
+  assert written.rows() == [{'round': '1', r'recall/\x1b[2J': '0.25'}]
+  runs_lib._read_metrics(tmp_path / 'metrics.csv')
+
+
+def test_the_clients_of_a_partition_are_inert_and_read_again(tmp_path):
+  size = np.arange(len(_NAMES))
+  report = describe.PartitionReport(_NAMES, size, size[:, None], size[:1], 9)
+  report.write_csv(tmp_path / 'partition.csv')
+  _, *rows = _cells(tmp_path / 'partition.csv')
+  assert [inert.of_cell(row[0]) for row in rows] == _LINES
+
+
+def test_features_are_inert(tmp_path):
+  embed._write(tmp_path / 'a.csv', _NAMES, -np.ones([len(_NAMES), 2], np.float32))
+  _, *rows = _cells(tmp_path / 'a.csv')
+  assert [inert.of_cell(row[0]) for row in rows] == _LINES
+  assert rows[0][1:] == ['-1.0', '-1.0']
+
+
+def test_a_comparison_is_inert(compared, tmp_path):
+  rows = compare.rows(compared)
+  compare.write_csv(tmp_path / 'a.csv', rows, columns.available(rows))
+  assert {inert.of_cell(row[0]) for row in _cells(tmp_path / 'a.csv')[1:]} >= {
+    inert.line(row.name) for row in rows
+  }
+  cells = columns.cells(rows, columns.available(rows))
+  _check_lines(text_table.text(cells))
+  for text in (formats.markdown(cells), formats.latex(cells)):
+    _check_lines(text)
+  assert len(formats.markdown(cells).splitlines()) == 2 + len(cells)
+  assert '<' not in formats.markdown(cells)
+  assert r'\input' not in formats.latex(cells)
+
+
+class _Tags(parser.HTMLParser):
+  """Notes the tags of a page, with what could run or be loaded."""
+
+  def __init__(self, text):
+    super().__init__()
+    self.tags, self.active = set(), []
+    self.feed(text)
+    self.close()
+
+  def handle_starttag(self, tag, attributes):
+    self.tags.add(tag)
+    self.active += [
+      (name, value)
+      for name, value in attributes
+      if name.startswith('on') or (name in ('src', 'href') and value[:5] != 'data:')
+    ]
+
+
+def test_pages_have_only_their_own_tags(compared):
+  rows = compare.rows(compared)
+  cells = columns.cells(rows, columns.available(rows))
+  caveats = [f'{name} is not finished.' for name in _NAMES]
+  compared_page = page.build(compared, cells, caveats, b'')
+  count = len(_NAMES)
+  panel = gallery.Panel(_NAMES[1], np.zeros([count, 2]), np.zeros([count, 1], int))
+  images = np.zeros([count, 4, 4, 3], np.uint8)
+  map_page = gallery.build_page([panel], _NAMES, images, f'of {_NAMES[1]}')
+  for text in (compared_page, map_page):
+    _check_lines(text)
+    tags = _Tags(text)
+    assert not tags.active
+    assert not tags.tags & {'a', 'iframe', 'object', 'form', 'base', 'link'}
+  assert 'img' not in _Tags(compared_page).tags
+  assert map_page.count('<script') == 2
+  (data,) = [line for line in map_page.splitlines() if 'id="data"' in line]
+  assert json.loads(data.partition('>')[2].partition('<')[0])['names'] == _LINES
+
+
+@pytest.mark.parametrize('name', [name for name in _NAMES if '\udce4' not in name])
+def test_a_card_is_inert(tmp_path, name):
+  known = dict.fromkeys(('encoder', 'algorithm', 'data', 'rounds', 'input'), name)
+  known |= {'output': name, 'parameters': name, 'privacy': {name: {name: name}}}
+  config = {
+    'flags': {'partition': name, 'objective': name, 'seed': name},
+    'task': name,
+    'versions': {name: name},
+    'command': [name, name],
+  }
+  for file, value in (('encoder', known), ('config', config)):
+    (tmp_path / f'{file}.json').write_text(json.dumps(value))
+  (tmp_path / 'evaluation.json').write_text(json.dumps({f'{name}/accuracy': name}))
+  (tmp_path / 'file').write_text('x')
+  card = model_card.build(tmp_path, {name: tmp_path / 'file'})
+  _check_lines(card)
+  # Lines of code are indented, and show what they hold.
+  text = '\n'.join(line for line in card.splitlines() if line[:4] != '    ')
+  assert not set('<>$') & set(text)
+  assert '://' not in text
+  assert '](' not in text.replace(r'\]', '')
+  titles = [line for line in card.splitlines() if line.startswith('#')]
+  assert [title for title in titles[1:] if title[:3] == '## '] == titles[1:]
+
+
+@inert_test.over_names
+def test_no_name_is_a_formula_in_a_figure(name):
+  shown = look.plain(name)
+  # Matplotlib decides by the dollars that no backslash precedes.
+  assert not cbook.is_math_text(shown)
+  _check_lines(shown)
+  assert not shown.startswith('_')
+
+
+def test_what_programs_print_is_inert():
+  class Task:
+    label_names = _NAMES
+
+  size = np.arange(1, len(_NAMES) + 1)
+  one = np.eye(len(_NAMES), dtype=int)
+  report = describe.PartitionReport(_NAMES, size, one, size, 9)
+  _check_lines(partition._table(report, Task()))
+  shown = text_table.text([{'name': name} for name in _NAMES])
+  assert len(shown.splitlines()) == 2 + len(_NAMES)

@@ -1,0 +1,76 @@
+"""No file starts a program: what could do that is not called, or says what it may do.
+
+The tests of each reader show what becomes of a file. This one finds a new reader.
+"""
+
+import ast
+import pathlib
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[1]
+# Where files of strangers are read.
+_PACKAGES = ('tff_ssl', 'tasks')
+# Each is a program in another language, or may run one.
+_FORBIDDEN = {
+  'eval',
+  'exec',
+  'os.popen',
+  'os.system',
+  'pickle.load',
+  'pickle.loads',
+  'np.fromfile',
+  'np.load',
+  'np.memmap',
+  'yaml.load',
+  'tarfile.open',
+  'zipfile.ZipFile',
+}
+# What may, with the reason.
+_ALLOWED = {
+  # Our own worker, by the name of its file in our environment.
+  ('tff_ssl/runtime/worker.py', 'subprocess.Popen'),
+  # Archives are opened in one place, which measures them first.
+  ('tff_ssl/runtime/archives.py', 'tarfile.open'),
+  ('tff_ssl/runtime/archives.py', 'zipfile.ZipFile'),
+  # What the program itself has just written.
+  ('tff_ssl/runtime/exports.py', 'tf.keras.models.load_model'),
+  ('tff_ssl/runtime/exports.py', 'tf.saved_model.load'),
+}
+
+
+def _calls(path):
+  """Yields the dotted names of what a file calls, with the call."""
+  for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+    if isinstance(node, ast.Call):
+      yield ast.unparse(node.func), node
+
+
+def _may_run(name):
+  last = name.rpartition('.')[2]
+  return (
+    name in _FORBIDDEN
+    or name.startswith('subprocess.')
+    or last in ('load_model', 'decode_image')
+    or name.endswith('saved_model.load')
+  )
+
+
+@pytest.mark.parametrize('package', _PACKAGES)
+def test_no_reader_runs_what_it_reads(package):
+  count = 0
+  for path in (_ROOT / package).rglob('*.py'):
+    where = str(path.relative_to(_ROOT))
+    for name, call in _calls(path):
+      count += 1
+      assert not _may_run(name) or (where, name) in _ALLOWED, (where, name)
+      named = {keyword.arg for keyword in call.keywords}
+      if name == 'Image.open' and where not in ('tasks/images.py', 'tasks/masks.py'):
+        assert 'formats' in named, f'{where}: Pillow may start programs'
+      assert 'allow_pickle' not in named or ast.unparse(call).endswith('=False)'), where
+  assert count > 300
+
+
+def test_what_may_run_is_still_there():
+  for where, name in _ALLOWED:
+    assert name in [called for called, _ in _calls(_ROOT / where)], (where, name)
