@@ -92,13 +92,13 @@ class Numbers:
     ends = self.slope * np.array(measured(self.values), np.float64) + self.intercept
     return Summary(self.key, float(min(ends)), float(max(ends)))
 
-  def scaled(self, top: int, bottom: int, wanted: Range) -> tuple[np.ndarray, int]:
+  def scaled(self, top: int, bottom: int, ends: Range) -> tuple[np.ndarray, int]:
     """Returns rows as brightness, and how many pixels are outside of the range.
 
     Args:
       top: The first row.
       bottom: The row after the last one.
-      wanted: What is black and what is white.
+      ends: What is black and what is white.
 
     Returns:
       uint8, of the shape of the rows; and a number.
@@ -106,7 +106,7 @@ class Numbers:
     Raises:
       PictureError: A number is not finite.
     """
-    low, high = wanted
+    low, high = ends
     # One band of rows: whole pictures would take eight bytes a number.
     rows = self.values[top:bottom]
     colours = rows[..., :-1] if has_opacity(rows) else rows
