@@ -7,11 +7,11 @@ number has the same brightness in each.
 
 A measured range does not depend on a few pixels. Of each file, the thousandth of the
 pixels that is brightest and the one that is darkest are ignored, and so is a burnt-in
-marker: a single number of at most 2 % of the pixels, more than twice as bright as all
-others. Of 100 files, one is ignored at each end. The range is then the least usual one
-that holds the rest, with a tolerance of 1 %: 8, 10, 12, 14, 16, 24 or 32 bits; for
-floating-point numbers 0..1, 0..255 or 0..65535, beyond that from 0 to the largest. If
-numbers are negative, as in CT, it is the range of the rest itself.
+marker: at most 2 % of the pixels, most of them of one number, more than twice as bright
+as all others. Of 100 files, one is ignored at each end. The range is then the least
+usual one that holds the rest, with a tolerance of 1 %: 8, 10, 12, 14, 16, 24 or 32
+bits; for floating-point numbers 0..1, 0..255 or 0..65535, beyond that from 0 to the
+largest. If numbers are negative, as in CT, it is the range of the rest itself.
 """
 
 from collections.abc import Sequence
@@ -92,13 +92,13 @@ class Numbers:
     ends = self.slope * np.array(measured(self.values), np.float64) + self.intercept
     return Summary(self.key, float(min(ends)), float(max(ends)))
 
-  def scaled(self, top: int, bottom: int, wanted: Range) -> tuple[np.ndarray, int]:
+  def scaled(self, top: int, bottom: int, ends: Range) -> tuple[np.ndarray, int]:
     """Returns rows as brightness, and how many pixels are outside of the range.
 
     Args:
       top: The first row.
       bottom: The row after the last one.
-      wanted: What is black and what is white.
+      ends: What is black and what is white.
 
     Returns:
       uint8, of the shape of the rows; and a number.
@@ -106,7 +106,7 @@ class Numbers:
     Raises:
       PictureError: A number is not finite.
     """
-    low, high = wanted
+    low, high = ends
     # One band of rows: whole pictures would take eight bytes a number.
     rows = self.values[top:bottom]
     colours = rows[..., :-1] if has_opacity(rows) else rows
@@ -134,7 +134,7 @@ def measured(values: np.ndarray) -> Range:
   Raises:
     PictureError: A number is not finite.
   """
-  # One number is not finite if it is not.
+  # What is not finite is the smallest or the largest.
   _check_finite(np.array([np.min(values), np.max(values)], np.float64))
   step = max(1, int(np.ceil(np.sqrt(values.shape[0] * values.shape[1] / _SAMPLE))))
   sample = values[::step, ::step]
@@ -142,22 +142,35 @@ def measured(values: np.ndarray) -> Range:
     # What nobody sees does not matter.
     sample = sample[sample[..., -1] > 0][..., :-1]
   ordered = np.sort(sample, axis=None)
-  count = len(ordered)
-  if not count:
+  if not len(ordered):
     return 0.0, 0.0
-  ordered = ordered[count // _PIXELS : count - count // _PIXELS]
-  low, high = float(ordered[0]), float(ordered[-1])
-  below = ordered[: np.searchsorted(ordered, ordered[-1])]
-  above = ordered[np.searchsorted(ordered, ordered[0], 'right') :]
-  if len(below) >= (1 - _MARKER) * len(ordered):
-    second = float(below[-1])
-    if second < (min(low, 0.0) + high) / 2:
-      high = second
+  ordered = _without_marker(ordered)
+  low, high = _ends(ordered)
+  above = ordered[np.searchsorted(ordered, low, 'right') :]
   if len(above) >= (1 - _UNFILLED) * len(ordered):
     second = float(above[0])
     if (low + high) / 2 < second < high:
       low = second
   return low, high
+
+
+def _ends(ordered: np.ndarray) -> Range:
+  """Returns the ends of sorted numbers, without a few."""
+  few = len(ordered) // _PIXELS
+  return float(ordered[few]), float(ordered[-1 - few])
+
+
+def _without_marker(ordered: np.ndarray) -> np.ndarray:
+  """Returns sorted numbers without those of a burnt-in marker.
+
+  Its edges may have numbers in between, so most of it has to have one number.
+  """
+  low, high = _ends(ordered)
+  count = np.searchsorted(ordered, (min(low, 0.0) + high) / 2, 'right')
+  bright = ordered[count:]
+  is_marker = len(bright) <= _MARKER * len(ordered)
+  is_marker &= 2 * np.count_nonzero(bright == high) >= len(bright)
+  return ordered[:count] if count and is_marker else ordered
 
 
 def has_opacity(values: np.ndarray) -> bool:

@@ -23,7 +23,7 @@ PLAIN = 'have a single colour'
 # How the note of a range begins that depends on all files; the range follows.
 MEASURED_RANGE = 'have more than 8 bits, scaled from the range of all such images'
 # Share of the pixels, lost by the crop, from which it is said: that of 4:3.
-_FAR = 0.25
+_CROPPED = 0.25
 
 
 class Decoded(NamedTuple):
@@ -100,7 +100,8 @@ class _Decoding:
     self._shape = (len(names), image_size, image_size, 3)
     self._reading = reading
     self._unreadable: dict[str, str] = {}
-    self._notes: dict[str, list[str]] = collections.defaultdict(list)
+    # By name: threads share no entry.
+    self._notes: dict[str, tuple[str, ...]] = {}
     self._digests: dict[str, str] = {}
     self._lost: dict[str, float] = {}
     self._summaries: dict[str, brightness.Summary] = {}
@@ -120,8 +121,10 @@ class _Decoding:
     ordered = [name for name in self._source.names if name in places]
     self._pass(pixels, places, ordered, 'decoding', lambda _: None)
     ranges = brightness.of_data_set([*self._summaries.values()])
-    again = [name for name in ordered if name in self._summaries]
-    self._pass(pixels, places, again, 'scaling', lambda numbers: ranges[numbers.key])
+    of_ranges = [name for name in ordered if name in self._summaries]
+    self._pass(
+      pixels, places, of_ranges, 'scaling', lambda numbers: ranges[numbers.key]
+    )
     _close_gaps(
       pixels, np.array([name not in self._unreadable for name in self._names])
     )
@@ -162,8 +165,7 @@ class _Decoding:
       self._digests[name] = hashlib.sha256(content).hexdigest()[:32]
       self._lost[name] = picture.lost
       plain = np.all(picture.pixels == picture.pixels[0, 0])
-      for note in (*picture.notes, *([PLAIN] if plain else [])):
-        self._notes[note].append(name)
+      self._notes[name] = (*picture.notes, PLAIN) if plain else picture.notes
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
       progress = tqdm.tqdm(
@@ -179,17 +181,22 @@ class _Decoding:
 
   def _all_notes(self, ranges: dict[str, brightness.Range]) -> dict[str, list[str]]:
     """Returns the notes, also of the ranges and of what is lost by the crop."""
-    notes = dict(self._notes)
+    notes = collections.defaultdict(list)
+    for name, of_file in self._notes.items():
+      for note in of_file:
+        notes[note].append(name)
     for key in brightness.MEASURED:
       names = [n for n, each in self._summaries.items() if each.key == key]
       names = [name for name in names if name not in self._unreadable]
       if names:
         low, high = ranges[key]
         notes[f'{MEASURED_RANGE} ({low:g}..{high:g})'] = names
-    far = [name for name, share in self._lost.items() if share >= _FAR]
-    if far:
-      share = np.mean([self._lost[name] for name in far])
-      notes[f'lose {share:.0%} of their pixels by the crop; --fit=pad keeps them'] = far
+    cropped = [name for name, share in self._lost.items() if share >= _CROPPED]
+    if cropped:
+      share = np.mean([self._lost[name] for name in cropped])
+      notes[f'lose {share:.0%} of their pixels by the crop; --fit=pad keeps them'] = (
+        cropped
+      )
     return {note: sorted(notes[note]) for note in sorted(notes)}
 
 

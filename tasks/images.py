@@ -174,28 +174,28 @@ def read(
       result has no pixels, and a summary.
   """
   with _opened(content, image_size) as source:
-    wanted, said = None, source.notes
+    ends, notes = None, source.notes
     cut_on_purpose = False
     if isinstance(source.pixels, brightness.Numbers):
-      wanted = reading.pixel_range or range_of(source.pixels)
-      if wanted is None:
+      ends = reading.pixel_range or range_of(source.pixels)
+      if ends is None:
         return Picture(None, source.pixels.summary(), (), 0.0)
-      said += () if reading.pixel_range else source.pixels.notes
+      notes += () if reading.pixel_range else source.pixels.notes
       # As by a window.
       cut_on_purpose = not reading.pixel_range and source.pixels.stated is not None
     width, height = source.size
     factor = 1
     if width * height > opening.COPIED:
       factor = min(_MOST_FACTOR, max(1, min(width, height) // (2 * image_size)))
-    picture, notes, outside = _to_rgb(source, wanted, factor)
-    said += notes + ((REDUCED,) if factor > 1 else ())
+    picture, of_colours, outside = _to_rgb(source, ends, factor)
+    notes += of_colours + ((REDUCED,) if factor > 1 else ())
     if outside > _OUTSIDE and not cut_on_purpose:
-      said += (OUTSIDE,)
+      notes += (OUTSIDE,)
     picture = turned(picture, source.orientation)
     square = fitted(picture, image_size, reading.fit, Image.Resampling.BICUBIC)
     lost = 1 - min(width, height) / max(width, height)
     pixels = np.asarray(square, np.uint8)
-    return Picture(pixels, None, said, lost if reading.fit == CROP else 0.0)
+    return Picture(pixels, None, notes, lost if reading.fit == CROP else 0.0)
 
 
 @contextlib.contextmanager
@@ -206,18 +206,18 @@ def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
       yield _Source(pixels, 1, profile, notes)
     return
   with opening.opened(content, image_size) as image:
-    said = ((PAGES,) if has_pages(image) else ()) + deep.notes(content, image)
+    notes = ((PAGES,) if has_pages(image) else ()) + deep.notes(content, image)
     profile = image.info.get('icc_profile')
     if deep.is_deep(image):
       numbers = deep.numbers(content, image)
       # Pillow has turned a TIFF by itself.
       turn = 1 if image.format == 'TIFF' else orientation(image)
-      yield _Source(numbers, turn, profile, said)
+      yield _Source(numbers, turn, profile, notes)
       return
     image.load()
     turn = orientation(image)
     shown = image.convert('RGB') if deep.has_unknown_channel(image) else image
-    yield _Source(shown, turn, profile, said)
+    yield _Source(shown, turn, profile, notes)
 
 
 def size_of(content: bytes) -> tuple[int, int]:
@@ -250,13 +250,13 @@ def has_pages(image: Image.Image) -> bool:
 
 
 def _to_rgb(
-  source: _Source, wanted: brightness.Range | None, factor: int
+  source: _Source, ends: brightness.Range | None, factor: int
 ) -> tuple[Image.Image, tuple[str, ...], float]:
   """Converts a picture to RGB, in bands of rows.
 
   Args:
     source: The picture.
-    wanted: The range of its numbers, if it has more than 8 bits.
+    ends: The range of its numbers, if it has more than 8 bits.
     factor: Side of the squares of pixels that become one pixel.
 
   Returns:
@@ -278,13 +278,13 @@ def _to_rgb(
       band = source.pixels
       band = band.crop((0, top, width, bottom)) if canvas else band
     else:
-      assert wanted is not None
-      bright, count = source.pixels.scaled(top, bottom, wanted)
+      assert ends is not None
+      bright, count = source.pixels.scaled(top, bottom, ends)
       outside += count
       # Pillow takes a single channel without an axis.
       band = Image.fromarray(bright[..., 0] if bright.shape[2] == 1 else bright)
-    part, said = colour.to_rgb(band, source.profile)
-    notes.update(dict.fromkeys(said))
+    part, of_band = colour.to_rgb(band, source.profile)
+    notes.update(dict.fromkeys(of_band))
     if canvas:
       canvas.paste(part.reduce(factor) if factor > 1 else part, (0, top // factor))
   return canvas or part, tuple(notes), outside / (width * height)

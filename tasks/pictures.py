@@ -70,8 +70,8 @@ def load(
     first = next(iter(unreadable.items()))
     raise ValueError(f'No image of {path} can be read; {first[0]}: {first[1]}.')
   notes = {
-    what: [sources.printable(name) for name in said]
-    for what, said in decoded.notes.items()
+    what: [sources.printable(name) for name in noted]
+    for what, noted in decoded.notes.items()
   }
   return Pictures(readable, to_channels(images, channels), unreadable, notes)
 

@@ -71,6 +71,21 @@ def test_burnt_in_marker_of_at_most_two_percent(side, expected):
   assert _range(values) == (0, expected)
 
 
+def test_edges_of_a_marker_belong_to_it():
+  values = np.random.default_rng(0).integers(100, 4000, (200, 200)).astype(np.uint16)
+  values[10:30, 10:30] = 65535
+  values[9, 10:30] = values[10:30, 9] = 50_000
+  values[30, 10:20] = 9000
+  assert _range(values) == (0, 4095)
+
+
+def test_what_varies_is_no_marker():
+  # Few stars on a dark sky are what the picture is of.
+  values = np.full((200, 200), 300, np.uint16)
+  values[::20, ::20] = np.linspace(30_000, 65_000, 100).reshape(10, 10)
+  assert _range(values) == (0, 65535)
+
+
 def test_pixels_that_no_scanner_filled_do_not_count():
   values = np.random.default_rng(0).integers(-1000, 2000, (100, 100)).astype(np.int16)
   expected = np.quantile(values, [0.001, 0.999])

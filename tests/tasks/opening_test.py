@@ -1,8 +1,10 @@
 """Formats that Pillow may try, and the memory that pictures share."""
 
+import ast
 import concurrent.futures
 import io
 import os
+import pathlib
 import threading
 
 import numpy as np
@@ -116,3 +118,18 @@ def test_memory_of_a_container_counts(tmp_path, monkeypatch):
   for text, expected in (('1048576\n', 2**20), ('max\n', whole)):
     limit.write_text(text)
     assert opening.memory() == min(expected, whole)
+
+
+def test_nothing_is_opened_without_naming_formats():
+  root = pathlib.Path(opening.__file__).parent.parent
+  calls = [
+    (path.name, call)
+    for top in ('tasks', 'binaries', 'tff_ssl', 'docs')
+    for path in (root / top).rglob('*.py')
+    if 'Image.open' in (text := path.read_text(encoding='utf-8'))
+    for call in ast.walk(ast.parse(text))
+    if isinstance(call, ast.Call) and ast.unparse(call.func) == 'Image.open'
+  ]
+  assert calls
+  for name, call in calls:
+    assert [word.arg for word in call.keywords] == ['formats'], name
