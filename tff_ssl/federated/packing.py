@@ -52,7 +52,13 @@ Visit = Callable[
 class PackedClients:
   """One value, many clients: see `cohorts.Cohort`."""
 
-  def __init__(self, spec: packs.PackSpec, aggregation: aggregation_lib.Aggregation):
+  def __init__(
+    self,
+    spec: packs.PackSpec,
+    aggregation: aggregation_lib.Aggregation,
+    objective: Any = None,
+    keeps_order: bool = False,
+  ):
     """Builds what reads a pack; see `cohorts.build_cohort`."""
     if aggregation.packs is None:
       raise ValueError(
@@ -63,9 +69,14 @@ class PackedClients:
     self.aggregation = aggregation.packs.aggregation
     self.data_type = tff.SequenceType(tff.types.tensorflow_to_type(spec.pack_spec))
 
+    # Without some of their examples, clients that keep their order may be in any order
+    # of sizes.
+    self._by_size = not keeps_order or base.entering(objective) is None
+
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
-      return dataset.take(1).get_single_element()
+      pack = dataset.take(1).get_single_element()
+      return packs.in_loss(objective, pack, self._by_size)
 
     self.read = read
 
@@ -132,7 +143,7 @@ class PackedClients:
     }
     # Clipping needs each client's own value.
     choose = computed_apart if clip_norms else computed_together
-    together = choose(function, protocol)
+    together = choose(function, protocol) if self._by_size else None
 
     def run(shared, states, pack):
       zero = sums_of_none(protocol, sent)
