@@ -4,134 +4,33 @@ Expected numbers are of NumPy in float64, or those of the same round on data fro
 the examples without a label were removed by hand.
 """
 
-import collections
-import dataclasses
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import labels
-from tests.algorithms import with_states
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tests.algorithms import unlabelled
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
-from tff_ssl.algorithms import fed_ssl
-from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import scaffold
-from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.federated import packs
 from tff_ssl.objectives import base
 from tff_ssl.objectives import linear
 from tff_ssl.objectives import maml
-from tff_ssl.optimization import local
-
-_FEATURES, _CLASSES, _RATE = 3, 2, 0.5
-_ELEMENT = collections.OrderedDict(
-  features=tf.TensorSpec([_FEATURES], tf.float32),
-  example_id=tf.TensorSpec([], tf.int64),
-  label=tf.TensorSpec([], tf.int32),
-)
-_OBJECTIVE = linear.LinearObjective(_FEATURES, _CLASSES)
-_SGD = optimizers.OptimizerConfig('sgd', 1.0)
-# All labelled; some; none; none at all; one of many, so that sizes change their order.
-_LABELS = [
-  [0, 1],
-  [-1, 1, 0],
-  [-1, -1, -1, -1],
-  [],
-  [-1, -1, -1, 0, -1],
-  [1, 1, -1, 0, 0],
-]
-_ONE_STEP = fedavg.FedAvgConfig(client_learning_rate=_RATE)
-# Momentum and the decay of weights would move a model without a gradient.
-_EPOCHS = fedavg.FedAvgConfig(
-  local_training.LocalPlan(
-    epochs=2,
-    batch_size=2,
-    optimizer=local.LocalOptimizer(momentum=0.5, weight_decay=0.1),
-  ),
-  _RATE,
-)
-
-
-def _clients(of_clients=_LABELS):
-  """Returns the examples of each client as arrays."""
-  generator, result, first = np.random.default_rng(7), [], 0
-  for own in of_clients:
-    result.append(
-      collections.OrderedDict(
-        features=generator.normal(size=(len(own), _FEATURES)).astype(np.float32),
-        example_id=np.arange(first, first + len(own)),
-        label=np.array(own, np.int32),
-      )
-    )
-    first += len(own)
-  return result
-
-
-def _labelled(client):
-  return collections.OrderedDict(
-    (name, value[client['label'] >= 0]) for name, value in client.items()
-  )
-
-
-def _cohort(clients, packed):
-  if not packed:
-    return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
-  sizes = [len(client['label']) for client in clients]
-  return [
-    packs.pack_dataset(
-      collections.OrderedDict(
-        (name, np.concatenate([clients[k][name] for k in pack])) for name in _ELEMENT
-      ),
-      [sizes[k] for k in pack],
-    )
-    for pack in packs.deal(sizes, 2, bytes_per_example=1)
-  ]
-
-
-@functools.cache
-def _build(form, config=_ONE_STEP, objective=_OBJECTIVE):
-  """Returns a process, and whether its clients are packed."""
-  packed = 'packed' in form
-  build = {
-    'stateful': fed_ssl.build_fed_ssl,
-    'scaffold': scaffold.build_scaffold,
-  }.get(form.split()[0], fedavg.build_fedavg)
-  if build is scaffold.build_scaffold:
-    # Its clients take plain steps.
-    plan = dataclasses.replace(config.local, optimizer=local.LocalOptimizer())
-    config = dataclasses.replace(config, local=plan)
-    config = scaffold.ScaffoldConfig(len(_LABELS), config)
-  process = build(
-    objective,
-    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
-    optimizers.build_optimizer(_SGD),
-    config,
-    # Hardly any noise, and norms that clip nothing: each client's own values are taken.
-    aggregation_lib.private(1e-12, 1e3, 1e3, 1e3) if 'private' in form else None,
-  )
-  if build is fedavg.build_fedavg:
-    return process, packed
-  return with_states.WithStates(process, packed), packed
 
 
 def _step(weights, client):
   """Returns a client's weights after a step of cross-entropy, its loss, accuracy, n."""
-  own = _labelled(client)
+  own = unlabelled.labelled(client)
   x = np.c_[own['features'].astype(np.float64), np.ones(len(own['label']))]
   logits = x @ weights
   exponents = np.exp(logits)
   p = exponents / exponents.sum(1, keepdims=True)
-  truth = np.eye(_CLASSES)[own['label']]
+  truth = np.eye(unlabelled.CLASSES)[own['label']]
   n = len(x)
   loss = -np.sum(np.log(p) * truth) / n
   accuracy = np.mean(logits.argmax(1) == own['label'])
-  return weights - _RATE * x.T @ (p - truth) / n, loss, accuracy, n
+  return weights - unlabelled.RATE * x.T @ (p - truth) / n, loss, accuracy, n
 
 
 _FORMS = ('apart', 'packed', 'private packed', 'stateful', 'stateful packed')
@@ -139,11 +38,11 @@ _FORMS = ('apart', 'packed', 'private packed', 'stateful', 'stateful packed')
 
 @pytest.mark.parametrize('form', _FORMS)
 def test_clients_weigh_with_their_labelled_examples(tff_context, form):
-  process, packed = _build(form)
-  clients = _clients()
-  states, metrics = harness.rounds_of(process, [_cohort(clients, packed)] * 2)
+  process, packed = unlabelled.build(form)
+  clients = unlabelled.clients()
+  states, metrics = harness.rounds_of(process, [unlabelled.cohort(clients, packed)] * 2)
 
-  weights = np.zeros([_FEATURES + 1, _CLASSES])
+  weights = np.zeros([unlabelled.FEATURES + 1, unlabelled.CLASSES])
   for state, reported in zip(states[1:], metrics, strict=True):
     ends, losses, accuracies, sizes = zip(
       *(_step(weights, c) for c in clients if np.any(c['label'] >= 0)), strict=True
@@ -161,12 +60,12 @@ def test_clients_weigh_with_their_labelled_examples(tff_context, form):
 
 @pytest.mark.parametrize('form', ['packed', 'stateful packed', 'scaffold'])
 def test_batches_are_of_labelled_examples(tff_context, form):
-  process, packed = _build(form, _EPOCHS)
-  clients = _clients()
+  process, packed = unlabelled.build(form, unlabelled.EPOCHS)
+  clients = unlabelled.clients()
   expected, _ = harness.rounds_of(
-    process, [_cohort([*map(_labelled, clients)], packed)] * 2
+    process, [unlabelled.cohort([*map(unlabelled.labelled, clients)], packed)] * 2
   )
-  found, _ = harness.rounds_of(process, [_cohort(clients, packed)] * 2)
+  found, _ = harness.rounds_of(process, [unlabelled.cohort(clients, packed)] * 2)
   for a, b in zip(found, expected, strict=True):
     np.testing.assert_allclose(
       harness.weights(process, a), harness.weights(process, b), rtol=1e-6, atol=1e-7
@@ -175,10 +74,11 @@ def test_batches_are_of_labelled_examples(tff_context, form):
 
 @pytest.mark.parametrize('form', ['packed', 'stateful packed'])
 def test_a_cohort_without_labels_measures_and_changes_nothing(tff_context, form):
-  process, packed = _build(form, _EPOCHS)
-  clients = _clients([[0, 1, -1], [-1, -1], [-1]])
+  process, packed = unlabelled.build(form, unlabelled.EPOCHS)
+  clients = unlabelled.clients([[0, 1, -1], [-1, -1], [-1]])
   states, metrics = harness.rounds_of(
-    process, [_cohort(clients[:1], packed), _cohort(clients[1:], packed)]
+    process,
+    [unlabelled.cohort(clients[:1], packed), unlabelled.cohort(clients[1:], packed)],
   )
   work = metrics[1]['client_work']
   assert np.isnan(work['loss']) and np.isnan(work['accuracy'])
@@ -196,11 +96,16 @@ class _OfAll(linear.LinearObjective):
 
 @pytest.mark.parametrize('form', ['packed', 'stateful packed'])
 def test_nothing_differs_where_all_are_labelled(tff_context, form):
-  clients = _clients([[0, 1], [1, 1, 0], [0], [], [1, 0]])
+  clients = unlabelled.clients([[0, 1], [1, 1, 0], [0], [], [1, 0]])
   got = []
-  for objective in (_OBJECTIVE, _OfAll(_FEATURES, _CLASSES)):
-    process, packed = _build(form, _EPOCHS, objective)
-    states, metrics = harness.rounds_of(process, [_cohort(clients, packed)] * 2)
+  for objective in (
+    unlabelled.OBJECTIVE,
+    _OfAll(unlabelled.FEATURES, unlabelled.CLASSES),
+  ):
+    process, packed = unlabelled.build(form, unlabelled.EPOCHS, objective)
+    states, metrics = harness.rounds_of(
+      process, [unlabelled.cohort(clients, packed)] * 2
+    )
     got.append([harness.weights(process, states[-1]), harness.flat(metrics)])
   for a, b in zip(*got, strict=True):
     np.testing.assert_array_equal(a, b)
@@ -208,25 +113,29 @@ def test_nothing_differs_where_all_are_labelled(tff_context, form):
 
 @pytest.mark.parametrize('kind', ['one step', 'epochs'])
 def test_centralized_training_takes_labelled_examples(kind):
-  clients = _clients()
+  clients = unlabelled.clients()
   if kind == 'epochs':
     process = centralized_training.CentralizedTraining(
-      _OBJECTIVE, _EPOCHS.local, _EPOCHS.rate
+      unlabelled.OBJECTIVE, unlabelled.EPOCHS.local, unlabelled.EPOCHS.rate
     )
   else:
     process = centralized.Centralized(
-      _OBJECTIVE, optimizers.build_optimizer(harness.ADAM)
+      unlabelled.OBJECTIVE, optimizers.build_optimizer(harness.ADAM)
     )
   (_, expected), metrics = harness.rounds_of(
-    process, [_cohort([*map(_labelled, clients)], False)]
+    process, [unlabelled.cohort([*map(unlabelled.labelled, clients)], False)]
   )
-  (start, found), metrics_of_all = harness.rounds_of(process, [_cohort(clients, False)])
+  (start, found), metrics_of_all = harness.rounds_of(
+    process, [unlabelled.cohort(clients, False)]
+  )
   np.testing.assert_allclose(
     harness.weights(process, found), harness.weights(process, expected), rtol=1e-6
   )
   assert metrics_of_all == metrics
   # Without a label nothing is measured.
-  state, (metrics,) = harness.rounds_of(process, [_cohort(clients[2:4], False)])
+  state, (metrics,) = harness.rounds_of(
+    process, [unlabelled.cohort(clients[2:4], False)]
+  )
   assert np.isnan(metrics['client_work']['loss'])
   assert metrics['client_work']['examples'] == 0
   np.testing.assert_array_equal(

@@ -16,6 +16,8 @@ from tff_ssl.objectives import base
 
 # More than any client holds; the batch takes only what is there.
 _EVERYTHING = 2**31 - 1
+# Of the l2 norm of what a client adds to a sum: 2^63.
+_LARGEST_SQUARE = 2.0**126
 
 
 def check_element(element_spec: Any) -> None:
@@ -89,6 +91,36 @@ def is_finite(value: Any) -> tf.Tensor:
   # if any entry is not (a sum that overflows is as useless to the server).
   sums = [tf.cast(tf.reduce_sum(x), tf.float64) for x in tf.nest.flatten(value)]
   return tf.math.is_finite(tf.add_n(sums)) if sums else tf.constant(True)
+
+
+def is_usable(value: Any, weight: tf.Tensor) -> tf.Tensor:
+  """Returns whether a client's weighted values can be added to those of others.
+
+  They cannot if an entry is not finite, or the l2 norm of weight times all of them is
+  above 2^63. The square of a norm twice as large is infinite in float32: clipping would
+  make NaN of it, and the sum over clients, of which one can drown all others, might be
+  infinite.
+
+  Args:
+    value: A structure of floating tensors.
+    weight: float32, the client's, or the sum over the clients whose mean `value` is.
+  """
+  # As cheap as a sum. An entry that is not finite makes it inf or NaN.
+  halves = [tf.cast(tf.nn.l2_loss(x), tf.float64) for x in tf.nest.flatten(value)]
+  if not halves:
+    return tf.constant(True)
+  return can_be_added(2 * tf.add_n(halves), weight)
+
+
+def can_be_added(squared: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+  """Returns whether weight times values of a squared norm is short enough.
+
+  Args:
+    squared: Floating, of any shape; see `is_usable`.
+    weight: float32, of the same shape.
+  """
+  square = tf.square(tf.cast(weight, tf.float64)) * tf.cast(squared, tf.float64)
+  return square <= _LARGEST_SQUARE
 
 
 def choose(condition: tf.Tensor, value: Any, other: Any) -> Any:

@@ -329,11 +329,16 @@ class ClientLoop:
   def _sum_of_each(self, together, first, after) -> Sums:
     """Returns the sums over clients of equal size, with each one clipped."""
     sent = together.of_each(self._shared, self._take(first, after), after - first)
-    finite = clipping.finite_rows(sent)
     sizes = self._sizes[first:after]
-    weights = tf.where(finite, together.weigh(sizes), 0.0)
+    squares = {name: clipping.squares_of_rows(value) for name, value in sent.items()}
+    weights = together.weigh(sizes)
+    finite = clients.can_be_added(tf.add_n([*squares.values()]), weights)
+    weights = tf.where(finite, weights, 0.0)
     means = collections.OrderedDict(
-      (name, clipping.sum_of_rows(value, weights, self._clip_norms.get(name)))
+      (
+        name,
+        clipping.sum_of_rows(value, weights, self._clip_norms.get(name), squares[name]),
+      )
       for name, value in sent.items()
     )
     counted = clients.counts(sizes, tf.constant(True))
@@ -350,14 +355,16 @@ class ClientLoop:
     """
     after = tf.minimum(self._chunk_end(together, first, not together.additive), end)
     sizes = self._sizes[first:after]
-    means, finite = self._mean(together, self._take(first, after), after - first)
+    weight = tf.reduce_sum(together.weigh(sizes))
+    means = self._mean(together, self._take(first, after), after - first)
     totals = collections.OrderedDict(
       (name, clients.counts(sizes, tf.constant(True))) for name in self._zero.totals
     )
-    weight = tf.reduce_sum(together.weigh(sizes))
     total = sums(client_functions.ClientResult(means, weight, totals))
     part = tf.cond(
-      finite, lambda: total, lambda: self._loop(first, after, self._one, arrays)[0]
+      clients.is_usable(means, weight),
+      lambda: total,
+      lambda: self._loop(first, after, self._one, arrays)[0],
     )
     return after, part, arrays
 
@@ -371,18 +378,15 @@ class ClientLoop:
     return tf.maximum(after, first + 1)
 
   def _mean(self, together, examples, num_clients):
-    """Returns the mean over the clients of a chunk, and whether it is finite."""
-    num_examples = base.example_count(examples)
+    """Returns the mean over the clients of a chunk."""
     if together.additive:
-      means = together.each(self._shared, examples)
-      return means, clients.is_finite(means)
+      return together.each(self._shared, examples)
     of_equal_clients = together.of_equal_clients
-    means = tf.cond(
-      num_examples > 0,
+    return tf.cond(
+      base.example_count(examples) > 0,
       lambda: of_equal_clients(self._shared, examples, num_clients),
       lambda: self._zero.means,
     )
-    return means, clients.is_finite(means)
 
   def _take(self, first, after):
     """Returns the examples of clients `first` to `after`, at least one client."""
