@@ -27,13 +27,20 @@ def check_element(element_spec: Any) -> None:
     element_spec: `tf.TensorSpec`s of one example, with at least `example_id`.
 
   Raises:
-    ValueError: If there is no scalar `example_id`, as when elements are batches.
+    ValueError: If there is no int64 scalar `example_id`, as when elements are batches,
+      or `label` is not an int32 scalar.
   """
   spec = element_spec.get('example_id') if hasattr(element_spec, 'get') else None
-  if spec is None or spec.shape.rank != 0:
+  if spec is None or spec.shape.rank != 0 or spec.dtype != tf.int64:
     raise ValueError(
       f'The elements of the client data are {element_spec}; they must be single '
       'examples (not batches) with an int64 scalar `example_id`.'
+    )
+  label = element_spec.get('label')
+  if label is not None and (label.shape.rank != 0 or label.dtype != tf.int32):
+    raise ValueError(
+      f'`label` of an example is {label.dtype.name} of shape {label.shape}; it must be '
+      'an int32 scalar, -1 where there is none.'
     )
 
 

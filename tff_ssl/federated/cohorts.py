@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
+from tff_ssl.federated import elements
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
@@ -84,6 +85,7 @@ def of_algorithm(
       aggregation does not fit.
   """
   clients.check_numbers(element_spec, algorithm.client_numbers)
+  elements.check_fields(element_spec, algorithm.objective)
   if algorithm.keeps_table:
     clients.check_not_noised(aggregation)
   return build_cohort(
@@ -135,7 +137,8 @@ class SeparateClients:
 
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
-      return base.in_loss(objective, clients.all_examples(dataset))
+      examples = elements.in_range(clients.all_examples(dataset), objective)
+      return base.in_loss(objective, examples)
 
     self.read = read
 

@@ -34,9 +34,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import secure_values
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import clipping
+from tff_ssl.federated import elements
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
 
@@ -69,13 +71,13 @@ class PackedClients:
     self.aggregation = aggregation.packs.aggregation
     self.data_type = tff.SequenceType(tff.types.tensorflow_to_type(spec.pack_spec))
 
-    # Without some of their examples, clients that keep their order may be in any order
-    # of sizes.
+    # Clients that keep their order, without some examples, are not ordered by size.
     self._by_size = not keeps_order or base.entering(objective) is None
 
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
-      pack = dataset.take(1).get_single_element()
+      pack = collections.OrderedDict(dataset.take(1).get_single_element())
+      pack[packs.EXAMPLES] = elements.in_range(pack[packs.EXAMPLES], objective)
       return packs.in_loss(objective, pack, self._by_size)
 
     self.read = read
@@ -145,7 +147,11 @@ class PackedClients:
     choose = computed_apart if clip_norms else computed_together
     together = choose(function, protocol) if self._by_size else None
 
+    most = self._packs.most_examples
+
     def run(shared, states, pack):
+      if most is not None:
+        pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
       zero = sums_of_none(protocol, sent)
       loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero)
       total, states = loop.total()

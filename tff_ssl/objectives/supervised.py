@@ -111,7 +111,16 @@ def infer(
 
 
 def has_label(examples: base.Examples) -> tf.Tensor:
-  """Returns which of n examples have a label, bool [n]."""
+  """Returns which of n examples have a label, bool [n].
+
+  Raises:
+    ValueError: If they have no field for it.
+  """
+  if 'label' not in examples:
+    raise ValueError(
+      f'The examples have the fields {", ".join(examples)}; they must have a `label`, '
+      'which the loss needs.'
+    )
   return examples['label'] >= 0
 
 
