@@ -20,7 +20,7 @@ for chosen in (secure, private, distributed):
   process = chosen.statistics.create(tff.TensorType(np.float32, [3]), weight)
   with context.in_process():
     output = process.next(process.initialize(), means, sizes)
-  # Sums of n_k times means: of secure ones within 64, of the others within 10 and noise.
+  # Secure sums are of n_k times means, clipped; the others have noise.
   total = sum(np.clip(4 * mean, -64, 64) for mean in means)
   if chosen is secure:
     np.testing.assert_allclose(output.result['statistics'], total / 64, rtol=1e-5)

@@ -51,7 +51,7 @@ def test_fields_that_the_encoder_cannot_read_are_named(packed, image, said):
     ({'label': tf.TensorSpec([], tf.int64)}, '`label` of an example is int64'),
     (
       {'label': tf.TensorSpec([3], tf.int32)},
-      '`label` of an example is int32 of shape',
+      'is int32 of shape',
     ),
   ],
 )

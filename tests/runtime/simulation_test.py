@@ -213,7 +213,7 @@ def test_batches_and_foreign_aggregations_are_refused(num_packs):
   batched = tff.simulation.datasets.TestClientData(
     {'a': collections.OrderedDict(tiny.arrays())}
   ).preprocess(lambda dataset: dataset.batch(2))
-  with pytest.raises(ValueError, match='single examples .not batches. with an int64'):
+  with pytest.raises(ValueError, match='must be single examples'):
     simulation.Clients(batched, num_packs=num_packs)
   with pytest.raises(ValueError, match='aggregation is a SumFactory; it must be'):
     simulation.Clients(_uneven(), tff.aggregators.SumFactory(), num_packs)
