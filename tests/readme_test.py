@@ -15,6 +15,22 @@ _FOUND = """
 assert features.shape == (64, encoder.output_dim)
 np.testing.assert_allclose(found['statistics'], images.mean((0, 1, 2)), rtol=1e-5)
 assert found['num_examples'] == 64
+weight = tff.TensorType(np.float32)
+for chosen in (secure, private, distributed):
+  process = chosen.statistics.create(tff.TensorType(np.float32, [3]), weight)
+  with context.in_process():
+    output = process.next(process.initialize(), means, sizes)
+  # Secure sums are of n_k times means, clipped; the others have noise.
+  total = sum(np.clip(4 * mean, -64, 64) for mean in means)
+  if chosen is secure:
+    np.testing.assert_allclose(output.result['statistics'], total / 64, rtol=1e-5)
+  assert output.result['num_examples'] == 64
+numbered = [
+  int(example['example_id'])
+  for name in strangers.ids
+  for example in with_ids(anonymous).create_tf_dataset_for_client(name)
+]
+assert numbered == [2**20 * k + j for k in range(16) for j in range(4)]
 import tensorflow as tf
 kept = tf.keras.models.load_model('encoder.keras', compile=False)
 np.testing.assert_allclose(
@@ -28,18 +44,19 @@ def test_the_python_example_of_a_process_trains(tmp_path, monkeypatch, capsys):
   blocks = [re.search(r'```python\n(import numpy.*?)```', _README, re.DOTALL).group(1)]
   page = (_ROOT / 'docs' / 'embedding.md').read_text(encoding='utf-8')
   blocks += re.findall(r'^```python\n(.*?)^```', page, re.MULTILINE | re.DOTALL)
-  assert len(blocks) == 3
+  assert len(blocks) == 5
   # A notebook that trains DCCO has graphs optimized, which takes as long again here.
   for name, opened in quick.contexts().items():
     monkeypatch.setattr(context, name, opened)
   monkeypatch.chdir(tmp_path)
   program = compile('\n'.join([*blocks, _FOUND]), 'README.md', 'exec')
   exec(program, {'__name__': '__main__'})
-  *told, colour = capsys.readouterr().out.splitlines()
+  *told, counted, colour = capsys.readouterr().out.splitlines()
   losses = [float(line) for line in told]
   # 128 dimensions of independent noise: C is near 0, so the loss is above 128 / 2.
   assert len(losses) == 3
   assert all(64 < loss < 10_000 for loss in losses)
+  assert counted == '64'
   assert colour.endswith('64.0')
 
 

@@ -161,7 +161,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
     data = data.numbered(context_lib.CLIENT)
-  sizes = report.client_sizes.tolist()
+  sizes = telling.sizes_in_loss(chosen, report)
   clients = simulation.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)
   spec = clients.element_spec if algorithm.federated else data.element_type_structure
@@ -353,10 +353,11 @@ def _batch_of_all(sizes: Sequence[int]) -> int:
 
 
 def _build_alarms(objective: Any) -> list[alarm.Alarm]:
-  """Builds the alarms that watch the encodings, for objectives that can collapse."""
-  if not isinstance(objective, base.Watched):
-    return []
-  return [alarm.CollapseAlarm(objective.collapsed_below)]
+  """Builds the alarms of any run, and those of objectives that can collapse."""
+  alarms: list[alarm.Alarm] = [alarm.NothingAlarm()]
+  if isinstance(objective, base.Watched):
+    alarms.append(alarm.CollapseAlarm(objective.collapsed_below))
+  return alarms
 
 
 def _open_context(

@@ -79,7 +79,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     cohorts if algorithm.has_clients else None,
   )
   encoder = common.build_encoder(task)
-  sizes = report.client_sizes.tolist()
+  sizes = telling.sizes_in_loss(chosen, report)
   problem = server_algorithms.Problem(
     encoder,
     task.num_classes,

@@ -5,6 +5,8 @@ import contextlib
 import sys
 from typing import Any
 
+import numpy as np
+
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import privacy
@@ -13,6 +15,7 @@ from binaries.methods import choice
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import population
+from tff_ssl.partition import describe
 from tff_ssl.runtime import failures
 from tff_ssl.runtime import run_folder
 
@@ -68,6 +71,27 @@ def tell_of_whole_cohorts(clients: int) -> None:
       f'each round has all {clients:,} clients; the default of '
       f'--clients_per_round is {wanted:,}'
     )
+
+
+def sizes_in_loss(chosen: choice.Choice, report: describe.PartitionReport) -> list[int]:
+  """Returns each client's number of examples that enter the loss.
+
+  Prints how many do not, if it takes examples with a label alone.
+
+  Args:
+    chosen: The method.
+    report: Describes the clients.
+  """
+  if not chosen.objective.labelled:
+    return report.client_sizes.tolist()
+  sizes = report.labelled_sizes
+  if missing := report.examples - int(np.sum(sizes)):
+    print(
+      f'{missing:,} of {report.examples:,} examples of clients have no label and do '
+      f'not enter the loss; {np.count_nonzero(sizes == 0):,} of {report.clients:,} '
+      'clients have none that does'
+    )
+  return sizes.tolist()
 
 
 def warn_of_batches(

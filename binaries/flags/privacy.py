@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
-import tensorflow as tf
 
 from binaries.flags import common
 from binaries.flags import hosts
@@ -276,8 +275,6 @@ def build(
   if is_secure() or is_distributed():
     _check_clients(sizes)
   if is_secure():
-    # TFF traces assertions without using them; TensorFlow logs ten lines for each.
-    tf.get_logger().addFilter(lambda line: 'never used' not in line.getMessage())
     return aggregation_lib.secure(SECURE_BOUND.value, SECURE_EXAMPLES.value)
   if is_private():
     cohort = common.cohort_size(len(sizes))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import types
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import cnn
+from tff_ssl.partition import describe
 from tff_ssl.runtime import checkpoints
 
 _CLIENTS = ('--partition=classes:per_client=2,clients=5', '--participation=1')
@@ -237,6 +239,26 @@ def test_batches_that_are_too_small_or_too_few_are_told(capsys, flags, said):
   told = capsys.readouterr().err
   assert bool(told) == bool(said)
   assert said in told
+
+
+@pytest.mark.parametrize(
+  ('labelled', 'sizes', 'said'),
+  [
+    (False, [3, 2, 1], ''),
+    (True, [3, 1, 0], '2 of 6 examples of clients have no label'),
+  ],
+)
+def test_examples_without_a_label_are_counted_where_the_loss_needs_one(
+  capsys, labelled, sizes, said
+):
+  partition = {'a': np.arange(3), 'b': np.arange(3, 5), 'c': np.arange(5, 6)}
+  report = describe.describe(partition, np.array([0, 0, 1, 1, -1, -1]), 2)
+  chosen = types.SimpleNamespace(objective=types.SimpleNamespace(labelled=labelled))
+  assert telling.sizes_in_loss(chosen, report) == sizes
+  told = capsys.readouterr().out
+  assert bool(told) == bool(said)
+  assert said in told
+  assert not said or '1 of 3 clients have none that does' in told
 
 
 def test_a_supervised_bound_sees_only_what_clients_hold():

@@ -55,6 +55,30 @@ def test_is_finite_is_not_deceived_by_infinities_that_cancel():
   assert not bool(clients.is_finite([tf.constant(np.inf), tf.constant(-np.inf)]))
 
 
+@pytest.mark.parametrize(
+  ('value', 'weight', 'usable'),
+  [
+    # The l2 norm of 3 and 4 is 5; the bound is 2^63, some 9.2e18.
+    ([3e18, 4e18], 1.0, True),
+    ([6e18, 8e18], 1.0, False),
+    ([3e18, -4e18], 2.0, False),
+    ([3e18, -4e18], 0.5, True),
+    ([1e30, 0.0], 1.0, False),
+    ([0.0, 0.0], 1e30, True),
+    ([np.nan, 0.0], 0.0, False),
+    ([np.inf, -np.inf], 1.0, False),
+  ],
+)
+def test_a_value_is_usable_if_sums_can_hold_it(value, weight, usable):
+  one, other = (tf.constant([x], tf.float32) for x in value)
+  found = clients.is_usable({'a': one, 'b': [other]}, tf.constant(weight))
+  assert bool(found) == usable
+
+
+def test_nothing_is_usable():
+  assert bool(clients.is_usable({}, tf.constant(1.0)))
+
+
 def test_choose_and_keep_if_take_whole_structures():
   value = {'a': tf.constant([1.0, np.nan]), 'b': tf.constant(3, tf.int32)}
   other = {'a': tf.constant([5.0, 6.0]), 'b': tf.constant(7, tf.int32)}

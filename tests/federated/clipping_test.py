@@ -29,11 +29,11 @@ def test_each_row_is_clipped_over_the_whole_structure(norm):
     np.testing.assert_allclose(found[name], value, rtol=1e-6)
 
 
-def test_a_row_is_finite_where_all_of_its_numbers_are():
-  a, b = np.zeros([4, 2, 2]), np.zeros([4, 3])
+def test_the_squares_of_rows_tell_what_is_not_finite():
+  a, b = np.full([4, 2, 2], 0.5), np.full([4, 3], 2.0)
   a[1, 0, 1], b[3, 2] = np.nan, np.inf
-  found = clipping.finite_rows([tf.constant(a), tf.constant(b)])
-  np.testing.assert_array_equal(found, [True, False, True, False])
+  found = clipping.squares_of_rows([tf.constant(a), tf.constant(b)])
+  np.testing.assert_array_equal(found, [13, np.nan, 13, np.inf])
 
 
 @pytest.mark.parametrize('length', [2.0, 5.0, 1e30])

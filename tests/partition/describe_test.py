@@ -38,6 +38,7 @@ def test_clients_count_alike_and_the_unlabelled_do_not():
   report = describe.describe(_partition([0, 1, 2], [3, 4], [5], []), labels, 2)
   assert report.mean_emd == pytest.approx(1.0)
   np.testing.assert_array_equal(report.client_sizes, [3, 2, 1, 0])
+  np.testing.assert_array_equal(report.labelled_sizes, [3, 1, 0, 0])
   np.testing.assert_array_equal(report.histograms, [[3, 0], [0, 1], [0, 0], [0, 0]])
 
 

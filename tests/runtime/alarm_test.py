@@ -75,3 +75,23 @@ def test_a_run_that_kept_nothing_is_told_at_its_end():
   assert _mixing([(0.0, 0.0), (0.0, 1.0)]) == ([], ['warning: none was kept'])
   assert _mixing([(0.0, 0.0), (0.0, 1.0), (0.1, 1.0)]) == ([], [])
   assert _mixing([]) == ([], [])
+
+
+def _nothing(rows):
+  stream = io.StringIO()
+  watch = alarm.NothingAlarm(stream)
+  for round, row in enumerate(rows, start=1):
+    watch.update(round, {f'client_work/{name}': n for name, n in row.items()})
+  return stream.getvalue().splitlines()
+
+
+def test_the_first_round_that_learns_nothing_is_told_with_its_reasons():
+  nothing = {'examples': 0, 'empty_clients': 3, 'nonfinite_clients': 2}
+  (line,) = _nothing([{'examples': 5, 'empty_clients': 3}, nothing, nothing])
+  assert 'round 2' in line
+  assert '3 without an example that enters the loss' in line
+  assert '2 with something that is not finite' in line
+
+
+def test_rounds_that_learn_something_are_not_told():
+  assert not _nothing([{'examples': 1, 'empty_clients': 3}, {'loss': 0.5}])

@@ -90,7 +90,7 @@ def test_leaving_the_block_ends_worker_and_context():
   def use():
     with context.local(concurrency=1) as execution:
       assert two_dependent_sums()([1, 2]) == 9
-    with pytest.raises(RuntimeError, match='No default context'):
+    with pytest.raises(RuntimeError, match='No execution context is open'):
       two_dependent_sums()([1, 2])
     return execution
 

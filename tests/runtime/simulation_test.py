@@ -188,3 +188,32 @@ def test_a_client_too_large_for_a_message_is_lent_as_files(monkeypatch, num_pack
     assert got.element_spec == wanted.element_spec
     for a, b in zip(got, wanted, strict=True):
       tf.nest.map_structure(np.testing.assert_array_equal, a, b)
+
+
+@pytest.mark.parametrize(
+  'ids', [[[0, 1, 1], [2]], [[0, 1], [2, 1]]], ids=['of a client', 'of two clients']
+)
+def test_two_examples_of_a_cohort_with_one_id_are_an_error(ids):
+  data = tff.simulation.datasets.TestClientData(
+    {
+      str(k): collections.OrderedDict(
+        image=np.zeros([len(own), 8, 8, 1], np.uint8), example_id=np.array(own)
+      )
+      for k, own in enumerate(ids)
+    }
+  )
+  clients = simulation.Clients(data, num_packs=2)
+  with pytest.raises(ValueError, match='example_id is 1 for 2 examples of a cohort'):
+    clients.cohort(['0', '1'])
+  assert clients.cohort(['1'])
+
+
+@pytest.mark.parametrize('num_packs', [0, 2])
+def test_batches_and_foreign_aggregations_are_refused(num_packs):
+  batched = tff.simulation.datasets.TestClientData(
+    {'a': collections.OrderedDict(tiny.arrays())}
+  ).preprocess(lambda dataset: dataset.batch(2))
+  with pytest.raises(ValueError, match='must be single examples'):
+    simulation.Clients(batched, num_packs=num_packs)
+  with pytest.raises(ValueError, match='aggregation is a SumFactory; it must be'):
+    simulation.Clients(_uneven(), tff.aggregators.SumFactory(), num_packs)

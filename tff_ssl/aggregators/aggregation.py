@@ -18,6 +18,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.aggregators import secure_counts
+from tff_ssl.aggregators import secure_values
 from tff_ssl.aggregators import skellam
 from tff_ssl.aggregators import statistics as statistics_lib
 from tff_ssl.aggregators import withheld
@@ -77,6 +78,7 @@ class Packs:
     clip_norms: By the name of what a client sends ('update', 'statistics', 'metrics'),
       the l2 norm to which n_k times each client's value is clipped before the pack is
       summed. Values that are not named are not clipped.
+    most_examples: Bound of n_k, above which a client is an error; None: none.
     unmasked: Whether packs are summed in the clear although clients would mask what
       they send. Only a simulation may do this.
   """
@@ -84,6 +86,7 @@ class Packs:
   aggregation: Aggregation
   clip_norms: Mapping[str, float] = dataclasses.field(default_factory=dict)
   unmasked: bool = False
+  most_examples: int | None = None
 
 
 def plain() -> Aggregation:
@@ -106,7 +109,7 @@ def secure(
   Args:
     value_bound: Every entry of n_k times a client's update, statistics or metrics is
       clipped to [-value_bound, value_bound] and quantised within it.
-    max_examples_per_client: Bound of n_k.
+    max_examples_per_client: Bound of n_k; a client with more is an error.
     max_count: Bound of a client's counts (int32).
 
   Returns:
@@ -121,8 +124,8 @@ def secure(
     max_examples_per_client=max_examples_per_client,
     max_count=max_count,
   )
-  values = tff.aggregators.SecureSumFactory(float(value_bound), -float(value_bound))
-  weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
+  values = secure_values.SecureSumFactory(float(value_bound), -float(value_bound))
+  weights = secure_values.SecureWeightFactory(max_examples_per_client)
 
   def mean():
     return tff.aggregators.MeanFactory(values, weights, no_nan_division=True)
@@ -267,7 +270,7 @@ def distributed(
     statistics_clip: For statistics.
     metrics_clip: For metrics; None: they do not leave the client.
     clients_per_round: K, all of which add noise.
-    max_examples_per_client: Bound of n_k.
+    max_examples_per_client: Bound of n_k; a client with more is an error.
     max_count: Bound of a client's counts (int32).
   """
   checks.positive(max_examples_per_client=max_examples_per_client, max_count=max_count)
@@ -278,7 +281,7 @@ def distributed(
     name: skellam.SkellamSumFactory(noise_multiplier, norm, clients_per_round)
     for name, norm in clip_norms.items()
   }
-  weights = tff.aggregators.SecureSumFactory(float(max_examples_per_client), 0.0)
+  weights = secure_values.SecureWeightFactory(max_examples_per_client)
   counts = secure_counts.SecureCountFactory(max_count)
   made = _noised(noise_multiplier, sums, weights, counts)
   of_packs = _noised(
@@ -289,7 +292,10 @@ def distributed(
     },
   )
   packs = Packs(
-    dataclasses.replace(of_packs, is_gaussian=False), clip_norms, unmasked=True
+    dataclasses.replace(of_packs, is_gaussian=False),
+    clip_norms,
+    unmasked=True,
+    most_examples=max_examples_per_client,
   )
   return dataclasses.replace(made, packs=packs, is_gaussian=False)
 

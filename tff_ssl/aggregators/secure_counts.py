@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow_federated as tff
 import tree
 
+from tff_ssl.aggregators import secure_values
+
 # More parameters than any model has; the sum over 2^20 clients still fits int64.
 _MOST_NUMBERS = 2**40
 
@@ -32,4 +34,4 @@ class SecureCountFactory(tff.aggregators.UnweightedAggregationFactory):
     types = tff.types.structure_from_tensor_type_tree(lambda t: t.dtype, value_type)
     is_wide = all(dtype == np.int64 for dtype in tree.flatten(types))
     most = _MOST_NUMBERS if is_wide else self._max_count
-    return tff.aggregators.SecureSumFactory(most, 0).create(value_type)
+    return secure_values.SecureSumFactory(most, 0).create(value_type)

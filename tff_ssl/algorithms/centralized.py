@@ -118,11 +118,13 @@ class UnionProcess(abc.ABC):
     reported = collections.OrderedDict(averaged)
     metrics = collections.OrderedDict(loss=reported.pop('loss'))
     metrics.update(self._objective.summarize(reported))
-    metrics.update(
-      examples=tf.where(finite, num_examples, 0),
-      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+    return clients.with_counts(
+      metrics,
+      collections.OrderedDict(
+        examples=tf.where(finite, num_examples, 0),
+        nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+      ),
     )
-    return metrics
 
 
 class Centralized(UnionProcess):
@@ -166,7 +168,7 @@ class Centralized(UnionProcess):
 
   @tf.function(reduce_retracing=True, autograph=False)
   def _round(self, state, dataset):
-    examples = clients.all_examples(dataset)
+    examples = base.in_loss(self._objective, clients.all_examples(dataset))
     params = state.global_model_weights.trainable
     current = base.at_round(self._objective, state.round, self._total_rounds)
     with tf.GradientTape() as tape:

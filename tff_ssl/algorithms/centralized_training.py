@@ -76,7 +76,7 @@ class CentralizedTraining(centralized.UnionProcess):
 
   @tf.function(reduce_retracing=True, autograph=False)
   def _round(self, state, dataset):
-    examples = clients.all_examples(dataset)
+    examples = base.in_loss(self._objective, clients.all_examples(dataset))
     trained = local_training.train(
       base.at_round(self._objective, state.round, self._total_rounds),
       self._plan,

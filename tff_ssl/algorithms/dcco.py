@@ -250,7 +250,9 @@ def describe(
 
   if config.stale_statistics:
     return phases.Algorithm(
-      initial, [_stale_exchange(objective, server_optimizer, config)]
+      initial,
+      [_stale_exchange(objective, server_optimizer, config)],
+      objective=objective,
     )
   return phases.Algorithm(
     initial,
@@ -272,6 +274,7 @@ def describe(
         trained,
       ),
     ],
+    objective=objective,
   )
 
 

@@ -244,7 +244,11 @@ def describe(
     'train', tell, client_function(objective, config), kinds, receive, traffic
   )
   return phases.Algorithm(
-    initial, [train], client_numbers=[context_lib.CLIENT], keeps_table=True
+    initial,
+    [train],
+    client_numbers=[context_lib.CLIENT],
+    keeps_table=True,
+    objective=objective,
   )
 
 

@@ -358,7 +358,7 @@ def describe(
     kinds,
     receive(objective, server_optimizer, config),
   )
-  return phases.Algorithm(initial, [train])
+  return phases.Algorithm(initial, [train], objective=objective)
 
 
 def build_featarc(

@@ -95,7 +95,7 @@ def describe(
     fedavg.sent_kinds(objective),
     server_optimizer,
     config,
-    objective.summarize,
+    objective,
   )
 
 

@@ -202,7 +202,7 @@ def describe(
     sent_kinds(objective),
     server.averaging(server_optimizer, objective.summarize),
   )
-  return phases.Algorithm(initial, [train])
+  return phases.Algorithm(initial, [train], objective=objective)
 
 
 def with_states(
@@ -211,7 +211,8 @@ def with_states(
   kinds: Mapping[str, combine.Kind],
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
-  summarize: Callable[[base.Metrics], base.Metrics],
+  objective: base.Objective | base.Stateful,
+  summarize: Callable[[base.Metrics], base.Metrics] | None = None,
 ) -> phases.Algorithm:
   """Returns an algorithm that averages the updates of stateful clients.
 
@@ -221,15 +222,16 @@ def with_states(
     kinds: How the values that it sends are combined.
     server_optimizer: Applied to the averaged update.
     config: Only its rate is used.
-    summarize: Turns averaged metrics into what a round reports.
+    objective: What clients minimise.
+    summarize: Turns averaged metrics into what a round reports; None: the objective's.
   """
 
   def broadcast(state):
     return phases.model(state, rate=config.rate(state.round), round=state.round)
 
-  receive = server.averaging(server_optimizer, summarize)
+  receive = server.averaging(server_optimizer, summarize or objective.summarize)
   train = phases.Exchange('train', broadcast, function, kinds, receive)
-  return phases.Algorithm(initial, [train])
+  return phases.Algorithm(initial, [train], objective=objective)
 
 
 def build_fedavg(

@@ -164,7 +164,7 @@ def describe(
     server.sent_kinds(),
     server_optimizer,
     config,
-    objective.summarize,
+    objective,
   )
 
 

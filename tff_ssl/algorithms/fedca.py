@@ -265,7 +265,11 @@ def describe(
     'train', broadcast, client_function(objective, config), kinds, receive, traffic
   )
   return phases.Algorithm(
-    initial, [train], client_numbers=[context_lib.CLIENT], keeps_table=True
+    initial,
+    [train],
+    client_numbers=[context_lib.CLIENT],
+    keeps_table=True,
+    objective=objective,
   )
 
 

@@ -334,6 +334,7 @@ def describe(
     ],
     client_numbers=[context_lib.CLIENT],
     keeps_table=True,
+    objective=objective,
   )
 
 

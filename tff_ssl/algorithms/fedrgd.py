@@ -93,6 +93,7 @@ def describe(
       *server_training.statistics_phases(server_objective, server_spec),
     ],
     config.grouping.client_numbers,
+    objective=objective,
   )
 
 

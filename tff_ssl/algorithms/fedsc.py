@@ -181,7 +181,7 @@ def describe(
     },
     receive,
   )
-  return phases.Algorithm(initial, [exchange])
+  return phases.Algorithm(initial, [exchange], objective=objective)
 
 
 def build_fedsc(

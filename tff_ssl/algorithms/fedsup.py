@@ -158,6 +158,7 @@ def describe(
       *server_training.statistics_phases(teacher, server_spec),
     ],
     config.grouping.client_numbers,
+    objective=student,
   )
 
 

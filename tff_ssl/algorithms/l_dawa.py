@@ -105,7 +105,7 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
   weighed = dataclasses.replace(client, each=each, of_equal_clients=None, of_each=None)
   sent = {**train.sent, 'cosines': combine.STATISTICS}
   exchange = phases.Exchange('train', train.broadcast, weighed, sent, receive)
-  return phases.Algorithm(plain.initial, [exchange])
+  return dataclasses.replace(plain, phases=[exchange])
 
 
 def build_l_dawa(

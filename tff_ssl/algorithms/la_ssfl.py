@@ -86,6 +86,7 @@ def build_adapt(
 
   @tf.function(reduce_retracing=True, autograph=False)
   def adapt(params: base.Params, examples: base.Examples) -> base.Params:
+    examples = base.in_loss(objective, examples)
     trained = local_training.train(
       objective,
       plan,

@@ -268,6 +268,7 @@ def describe(
     fedavg.sent_kinds(objective),
     server_optimizer,
     training,
+    objective,
     summarize(objective, update),
   )
   if update.quantile is not None:

@@ -119,6 +119,7 @@ def describe(
     fedavg.sent_kinds(objective),
     server_optimizer,
     config.training,
+    objective,
     lambda metrics: two_models.summarize(objective, metrics),
   )
 

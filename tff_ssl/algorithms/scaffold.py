@@ -125,7 +125,7 @@ def describe(
   )
   sent = {**train.sent, _CONTROL: combine.UPDATE}
   exchange = phases.Exchange('train', broadcast, client, sent, receive)
-  return phases.Algorithm(initial, [exchange])
+  return dataclasses.replace(plain, initial=initial, phases=[exchange])
 
 
 def build_scaffold(

@@ -97,10 +97,7 @@ class Graph:
     self.tells_again = tells_again
     self.cohort: Any = None
     if algorithm.exchanges:
-      clients.check_numbers(element_spec, algorithm.client_numbers)
-      if algorithm.keeps_table:
-        clients.check_not_noised(aggregation)
-      self.cohort = cohorts.build_cohort(element_spec, aggregation)
+      self.cohort = cohorts.of_algorithm(algorithm, element_spec, aggregation)
     initial = tff.tensorflow.computation(algorithm.initial)
     self._server_type = initial.type_signature.result
     self.weights_type = self._server_type.global_model_weights

@@ -235,9 +235,10 @@ def _result(
   means = collections.OrderedDict(
     (name, value) for name, value in sent.items() if not protocol.totals(name)
   )
-  finite = clients.is_finite((means, others))
+  weight = function.weigh(num_examples)
+  finite = clients.is_usable(means, weight) & clients.is_finite(others)
   counts = finite & (num_examples > 0)
-  weight = tf.where(counts, function.weigh(num_examples), 0.0)
+  weight = tf.where(counts, weight, 0.0)
   for name in means:
     if protocol.sums(name):
       # The mean of these is weighted; the server multiplies by the sum of weights.

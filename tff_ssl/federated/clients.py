@@ -16,6 +16,8 @@ from tff_ssl.objectives import base
 
 # More than any client holds; the batch takes only what is there.
 _EVERYTHING = 2**31 - 1
+# Of the l2 norm of what a client adds to a sum: 2^63.
+_LARGEST_SQUARE = 2.0**126
 
 
 def check_element(element_spec: Any) -> None:
@@ -25,13 +27,20 @@ def check_element(element_spec: Any) -> None:
     element_spec: `tf.TensorSpec`s of one example, with at least `example_id`.
 
   Raises:
-    ValueError: If there is no scalar `example_id`, as when elements are batches.
+    ValueError: If there is no int64 scalar `example_id`, as when elements are batches,
+      or `label` is not an int32 scalar.
   """
   spec = element_spec.get('example_id') if hasattr(element_spec, 'get') else None
-  if spec is None or spec.shape.rank != 0:
+  if spec is None or spec.shape.rank != 0 or spec.dtype != tf.int64:
     raise ValueError(
       f'The elements of the client data are {element_spec}; they must be single '
       'examples (not batches) with an int64 scalar `example_id`.'
+    )
+  label = element_spec.get('label')
+  if label is not None and (label.shape.rank != 0 or label.dtype != tf.int32):
+    raise ValueError(
+      f'`label` of an example is {label.dtype.name} of shape {label.shape}; it must be '
+      'an int32 scalar, -1 where there is none.'
     )
 
 
@@ -89,6 +98,36 @@ def is_finite(value: Any) -> tf.Tensor:
   # if any entry is not (a sum that overflows is as useless to the server).
   sums = [tf.cast(tf.reduce_sum(x), tf.float64) for x in tf.nest.flatten(value)]
   return tf.math.is_finite(tf.add_n(sums)) if sums else tf.constant(True)
+
+
+def is_usable(value: Any, weight: tf.Tensor) -> tf.Tensor:
+  """Returns whether a client's weighted values can be added to those of others.
+
+  They cannot if an entry is not finite, or the l2 norm of weight times all of them is
+  above 2^63. The square of a norm twice as large is infinite in float32: clipping would
+  make NaN of it, and the sum over clients, of which one can drown all others, might be
+  infinite.
+
+  Args:
+    value: A structure of floating tensors.
+    weight: float32, the client's, or the sum over the clients whose mean `value` is.
+  """
+  # As cheap as a sum. An entry that is not finite makes it inf or NaN.
+  halves = [tf.cast(tf.nn.l2_loss(x), tf.float64) for x in tf.nest.flatten(value)]
+  if not halves:
+    return tf.constant(True)
+  return can_be_added(2 * tf.add_n(halves), weight)
+
+
+def can_be_added(squared: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+  """Returns whether weight times values of a squared norm is short enough.
+
+  Args:
+    squared: Floating, of any shape; see `is_usable`.
+    weight: float32, of the same shape.
+  """
+  square = tf.square(tf.cast(weight, tf.float64)) * tf.cast(squared, tf.float64)
+  return square <= _LARGEST_SQUARE
 
 
 def choose(condition: tf.Tensor, value: Any, other: Any) -> Any:

@@ -5,18 +5,22 @@ from typing import Any
 import tensorflow as tf
 
 
-def finite_rows(values: Any) -> tf.Tensor:
-  """Returns, for each client, whether all that it sends is finite, bool [K].
+def squares_of_rows(values: Any) -> tf.Tensor:
+  """Returns the squared l2 norm of what each client sends, float32 [K].
 
   Args:
     values: A structure of floating tensors [K, ...], a row for each client.
   """
-  # As `clients.is_finite`: a sum is cheaper than a test of each entry.
-  sums = [tf.cast(_row_sums(x), tf.float64) for x in tf.nest.flatten(values)]
-  return tf.math.is_finite(tf.add_n(sums))
+  squares = [_row_sums(tf.square(x)) for x in tf.nest.flatten(values)]
+  return tf.add_n([tf.cast(s, tf.float32) for s in squares])
 
 
-def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> Any:
+def sum_of_rows(
+  values: Any,
+  weights: tf.Tensor,
+  norm: float | None = None,
+  squares: tf.Tensor | None = None,
+) -> Any:
   """Returns the sum over clients of weight times value, each product clipped first.
 
   Args:
@@ -24,6 +28,7 @@ def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> A
     weights: float32 [K]; a client of weight 0 adds nothing, whatever its values.
     norm: The l2 norm, over the whole structure, to which each client's product is
       clipped; None: it is not.
+    squares: As of `squares_of_rows`, if known.
 
   Returns:
     The structure of tensors [...].
@@ -31,10 +36,10 @@ def sum_of_rows(values: Any, weights: tf.Tensor, norm: float | None = None) -> A
   kept = tf.nest.map_structure(lambda x: _kept(x, weights), values)
   factors = weights
   if norm is not None:
-    squares = [_row_sums(tf.square(x)) for x in tf.nest.flatten(kept)]
-    lengths = weights * tf.sqrt(tf.add_n([tf.cast(s, tf.float32) for s in squares]))
+    squares = squares_of_rows(values) if squares is None else squares
+    lengths = weights * tf.sqrt(squares)
     factors = weights * tf.minimum(1.0, tf.math.divide_no_nan(norm, lengths))
-    # A product of length 0 needs no clipping.
+    # A product of length 0, or of weight 0, needs no clipping.
     factors = tf.where(lengths > 0, factors, weights)
   return tf.nest.map_structure(
     lambda x: tf.tensordot(tf.cast(factors, x.dtype), x, axes=1), kept

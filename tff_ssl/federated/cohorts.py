@@ -15,8 +15,11 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
+from tff_ssl.federated import elements
 from tff_ssl.federated import packing
 from tff_ssl.federated import packs
+from tff_ssl.federated import phases
+from tff_ssl.objectives import base
 
 
 class Cohort(Protocol):
@@ -65,13 +68,46 @@ class Cohort(Protocol):
     """
 
 
-def build_cohort(element_spec: Any, aggregation: aggregation_lib.Aggregation) -> Cohort:
+def of_algorithm(
+  algorithm: phases.Algorithm,
+  element_spec: Any,
+  aggregation: aggregation_lib.Aggregation,
+) -> Cohort:
+  """Builds the layout of an algorithm's clients; see `build_cohort`.
+
+  Args:
+    algorithm: What is built.
+    element_spec: Of one example.
+    aggregation: Applied to everything that leaves a client.
+
+  Raises:
+    ValueError: If the elements are not examples that the algorithm can read, or the
+      aggregation does not fit.
+  """
+  clients.check_numbers(element_spec, algorithm.client_numbers)
+  elements.check_fields(element_spec, algorithm.objective)
+  if algorithm.keeps_table:
+    clients.check_not_noised(aggregation)
+  return build_cohort(
+    element_spec, aggregation, algorithm.objective, algorithm.is_stateful
+  )
+
+
+def build_cohort(
+  element_spec: Any,
+  aggregation: aggregation_lib.Aggregation,
+  objective: Any = None,
+  keeps_order: bool = False,
+) -> Cohort:
   """Builds the layout that the type of the client data asks for.
 
   Args:
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets, with at
       least `example_id`; or the `packs.PackSpec` of them.
     aggregation: Applied to everything that leaves a client.
+    objective: What clients minimise; `read` leaves out what its loss leaves out.
+    keeps_order: Whether the clients of a pack must stay in their order, as those must
+      that keep a state.
 
   Returns:
     The cohort.
@@ -81,14 +117,19 @@ def build_cohort(element_spec: Any, aggregation: aggregation_lib.Aggregation) ->
       or packs are asked for and the aggregation needs to see each client.
   """
   if isinstance(element_spec, packs.PackSpec):
-    return packing.PackedClients(element_spec, aggregation)
-  return SeparateClients(element_spec, aggregation)
+    return packing.PackedClients(element_spec, aggregation, objective, keeps_order)
+  return SeparateClients(element_spec, aggregation, objective)
 
 
 class SeparateClients:
   """One value, one client: its data set of examples."""
 
-  def __init__(self, element_spec: Any, aggregation: aggregation_lib.Aggregation):
+  def __init__(
+    self,
+    element_spec: Any,
+    aggregation: aggregation_lib.Aggregation,
+    objective: Any = None,
+  ):
     """Builds what reads a client's data; see `build_cohort`."""
     clients.check_element(element_spec)
     self.data_type = tff.SequenceType(tff.types.tensorflow_to_type(element_spec))
@@ -96,7 +137,8 @@ class SeparateClients:
 
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
-      return clients.all_examples(dataset)
+      examples = elements.in_range(clients.all_examples(dataset), objective)
+      return base.in_loss(objective, examples)
 
     self.read = read
 

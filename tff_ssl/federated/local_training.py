@@ -51,7 +51,7 @@ class LocalPlan:
       it has fewer than a quarter of B; 'always': if it is incomplete, with any network;
       'never'. A client with fewer than B examples trains on what it has. Each epoch
       draws a new order, and so leaves out other examples. A client's weight in a mean
-      is still n_k, the examples that it holds.
+      is still n_k, its examples that enter the loss.
   """
 
   epochs: int = 1

@@ -34,9 +34,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import secure_values
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import clipping
+from tff_ssl.federated import elements
 from tff_ssl.federated import packs
 from tff_ssl.objectives import base
 
@@ -52,7 +54,13 @@ Visit = Callable[
 class PackedClients:
   """One value, many clients: see `cohorts.Cohort`."""
 
-  def __init__(self, spec: packs.PackSpec, aggregation: aggregation_lib.Aggregation):
+  def __init__(
+    self,
+    spec: packs.PackSpec,
+    aggregation: aggregation_lib.Aggregation,
+    objective: Any = None,
+    keeps_order: bool = False,
+  ):
     """Builds what reads a pack; see `cohorts.build_cohort`."""
     if aggregation.packs is None:
       raise ValueError(
@@ -63,9 +71,14 @@ class PackedClients:
     self.aggregation = aggregation.packs.aggregation
     self.data_type = tff.SequenceType(tff.types.tensorflow_to_type(spec.pack_spec))
 
+    # Clients that keep their order, without some examples, are not ordered by size.
+    self._by_size = not keeps_order or base.entering(objective) is None
+
     @tff.tensorflow.computation(self.data_type)
     def read(dataset):
-      return dataset.take(1).get_single_element()
+      pack = collections.OrderedDict(dataset.take(1).get_single_element())
+      pack[packs.EXAMPLES] = elements.in_range(pack[packs.EXAMPLES], objective)
+      return packs.in_loss(objective, pack, self._by_size)
 
     self.read = read
 
@@ -132,9 +145,13 @@ class PackedClients:
     }
     # Clipping needs each client's own value.
     choose = computed_apart if clip_norms else computed_together
-    together = choose(function, protocol)
+    together = choose(function, protocol) if self._by_size else None
+
+    most = self._packs.most_examples
 
     def run(shared, states, pack):
+      if most is not None:
+        pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
       zero = sums_of_none(protocol, sent)
       loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero)
       total, states = loop.total()
@@ -318,11 +335,16 @@ class ClientLoop:
   def _sum_of_each(self, together, first, after) -> Sums:
     """Returns the sums over clients of equal size, with each one clipped."""
     sent = together.of_each(self._shared, self._take(first, after), after - first)
-    finite = clipping.finite_rows(sent)
     sizes = self._sizes[first:after]
-    weights = tf.where(finite, together.weigh(sizes), 0.0)
+    squares = {name: clipping.squares_of_rows(value) for name, value in sent.items()}
+    weights = together.weigh(sizes)
+    finite = clients.can_be_added(tf.add_n([*squares.values()]), weights)
+    weights = tf.where(finite, weights, 0.0)
     means = collections.OrderedDict(
-      (name, clipping.sum_of_rows(value, weights, self._clip_norms.get(name)))
+      (
+        name,
+        clipping.sum_of_rows(value, weights, self._clip_norms.get(name), squares[name]),
+      )
       for name, value in sent.items()
     )
     counted = clients.counts(sizes, tf.constant(True))
@@ -339,14 +361,16 @@ class ClientLoop:
     """
     after = tf.minimum(self._chunk_end(together, first, not together.additive), end)
     sizes = self._sizes[first:after]
-    means, finite = self._mean(together, self._take(first, after), after - first)
+    weight = tf.reduce_sum(together.weigh(sizes))
+    means = self._mean(together, self._take(first, after), after - first)
     totals = collections.OrderedDict(
       (name, clients.counts(sizes, tf.constant(True))) for name in self._zero.totals
     )
-    weight = tf.reduce_sum(together.weigh(sizes))
     total = sums(client_functions.ClientResult(means, weight, totals))
     part = tf.cond(
-      finite, lambda: total, lambda: self._loop(first, after, self._one, arrays)[0]
+      clients.is_usable(means, weight),
+      lambda: total,
+      lambda: self._loop(first, after, self._one, arrays)[0],
     )
     return after, part, arrays
 
@@ -360,18 +384,15 @@ class ClientLoop:
     return tf.maximum(after, first + 1)
 
   def _mean(self, together, examples, num_clients):
-    """Returns the mean over the clients of a chunk, and whether it is finite."""
-    num_examples = base.example_count(examples)
+    """Returns the mean over the clients of a chunk."""
     if together.additive:
-      means = together.each(self._shared, examples)
-      return means, clients.is_finite(means)
+      return together.each(self._shared, examples)
     of_equal_clients = together.of_equal_clients
-    means = tf.cond(
-      num_examples > 0,
+    return tf.cond(
+      base.example_count(examples) > 0,
       lambda: of_equal_clients(self._shared, examples, num_clients),
       lambda: self._zero.means,
     )
-    return means, clients.is_finite(means)
 
   def _take(self, first, after):
     """Returns the examples of clients `first` to `after`, at least one client."""

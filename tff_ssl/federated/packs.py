@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.federated import clients
+from tff_ssl.objectives import base
 
 EXAMPLES = 'examples'
 SIZES = 'sizes'
@@ -134,6 +135,38 @@ def pack_dataset(
     sizes: Examples of each client.
   """
   return tf.data.Dataset.from_tensors(content(examples, sizes))
+
+
+def in_loss(
+  objective: Any, pack: Mapping[str, Any], by_size: bool
+) -> Mapping[str, Any]:
+  """Returns a pack without the examples that an objective's loss leaves out.
+
+  Args:
+    objective: What clients minimise; one that is not `base.Selective` takes all.
+    pack: The only element of a pack's data set, see `PackSpec.pack_spec`.
+    by_size: Whether the clients are put in increasing order of the sizes that are left.
+  """
+  enters = base.entering(objective)
+  if enters is None:
+    return pack
+  mask = enters(pack[EXAMPLES])
+
+  def selected():
+    count = tf.size(pack[SIZES])
+    rows = tf.where(mask)[:, 0]
+    owners = tf.gather(tf.repeat(tf.range(count), pack[SIZES]), rows)
+    sizes = tf.math.unsorted_segment_sum(tf.ones_like(owners), owners, count)
+    if by_size:
+      order = tf.argsort(sizes, stable=True)
+      places = tf.gather(tf.argsort(order), owners)
+      rows = tf.gather(rows, tf.argsort(places, stable=True))
+      sizes = tf.gather(sizes, order)
+    examples = tf.nest.map_structure(lambda x: tf.gather(x, rows), pack[EXAMPLES])
+    return collections.OrderedDict([(EXAMPLES, examples), (SIZES, sizes)])
+
+  # Usually all examples enter, and nothing has to be copied.
+  return tf.cond(tf.reduce_all(mask), lambda: collections.OrderedDict(pack), selected)
 
 
 def stack(states: Sequence[Any]) -> Any:

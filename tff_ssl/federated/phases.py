@@ -124,12 +124,16 @@ class Algorithm:
       client's place in the population, or its group in this round.
     keeps_table: Whether the server keeps a table of what each client sent, so that an
       aggregation that adds noise must be refused.
+    objective: What clients minimise. Those of their examples that its loss leaves out
+      are no part of the round (`base.Selective`): n_k is the number of the others, and
+      a client without any is empty. None: all examples take part.
   """
 
   initial: Callable[[], ServerState]
   phases: Sequence[Exchange | AtServer]
   client_numbers: Sequence[str] = ()
   keeps_table: bool = False
+  objective: Any = None
 
   @property
   def exchanges(self) -> tuple[Exchange, ...]:

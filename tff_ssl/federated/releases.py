@@ -4,6 +4,8 @@ Each value that clients send and the server combines is one release. Differentia
 privacy has to count all of them, and none may be in the clear.
 """
 
+from typing import Any
+
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import phases
@@ -53,6 +55,25 @@ def is_metrics(kind: combine.Kind) -> bool:
   return isinstance(kind, combine.Mean) and kind.factory == 'metrics'
 
 
+def checked(aggregation: Any) -> aggregation_lib.Aggregation:
+  """Returns an aggregation; a plain one for None.
+
+  Args:
+    aggregation: As the user gives it.
+
+  Raises:
+    ValueError: If it is anything else.
+  """
+  if aggregation is None:
+    return aggregation_lib.plain()
+  if not isinstance(aggregation, aggregation_lib.Aggregation):
+    raise ValueError(
+      f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
+      '`aggregation.plain`, `secure`, `private` and `distributed` return it.'
+    )
+  return aggregation
+
+
 def settled(
   aggregation: aggregation_lib.Aggregation | None, algorithm: phases.Algorithm
 ) -> aggregation_lib.Aggregation:
@@ -64,10 +85,9 @@ def settled(
     algorithm: Its phases.
 
   Raises:
-    ValueError: See `of_round`, if noise is to be divided.
+    ValueError: See `of_round`, if noise is to be divided, and `checked`.
   """
-  if aggregation is None:
-    return aggregation_lib.plain()
+  aggregation = checked(aggregation)
   if aggregation.divided is None or not algorithm.exchanges:
     return aggregation
   return aggregation.divided(max(1, len(of_round(algorithm, aggregation))))

@@ -96,6 +96,7 @@ class Replay:
   def _visit(self, state: phases.ServerState, examples: base.Examples) -> Any:
     """Returns a client's model, and its part of the sums."""
     shared = self._exchange.broadcast(state)
+    examples = base.in_loss(self._algorithm.objective, examples)
     result, _ = client_functions.visit(
       self._exchange.client, self._protocol, shared, (), examples
     )

@@ -123,13 +123,14 @@ class Labelled:
     Args:
       params: By name; at least `names`.
       state: With the optimizer's state, the round and its seed.
-      examples: n >= 0 labelled examples.
+      examples: n >= 0 examples; those without a label do not count.
       context: Of a contextual objective.
 
     Returns:
       All parameters after, the optimizer's state, and metrics.
     """
     own = self.own(params)
+    examples = base.in_loss(self._objective, examples)
     trained = local_training.train(
       context_lib.given(self._objective, context or {}),
       self._plan.local,
@@ -145,9 +146,12 @@ class Labelled:
     metrics = server.report(
       clients.keep_if(finite, trained.metrics), self._objective.summarize
     )
-    metrics.update(
-      examples=tf.where(finite, num_examples, 0),
-      nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+    metrics = clients.with_counts(
+      metrics,
+      collections.OrderedDict(
+        examples=tf.where(finite, num_examples, 0),
+        nonfinite_batches=tf.cast(tf.logical_not(finite), tf.int32),
+      ),
     )
     everything = collections.OrderedDict(params)
     everything.update(clients.choose(usable, trained.params, own))
@@ -170,10 +174,11 @@ def statistics(
   Args:
     objective: What the server minimises, with the encoder whose statistics these are.
     params: Of the model, after training.
-    examples: n >= 0 labelled examples.
+    examples: n >= 0 examples; those without a label do not count.
     before: The statistics that are kept if there is no example, or a new one is not
       finite; empty without batch norm.
   """
+  examples = base.in_loss(objective, examples)
   found = population.compute(objective, params, examples)
   usable = clients.is_finite(found) & (base.example_count(examples) > 0)
   return clients.choose(usable, found, before) if found else before

@@ -9,7 +9,7 @@ randomness derived from the round's seed and each example's id.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import tensorflow as tf
@@ -140,6 +140,22 @@ class Prepared(Protocol):
 
   def prepare(self, examples: Examples, seed: tf.Tensor) -> Examples:
     """Returns all examples of a client, in their order, with other fields."""
+
+
+@runtime_checkable
+class Selective(Protocol):
+  """An objective whose loss leaves out some examples, such as those without a label.
+
+  They are left out before anything is computed (`in_loss`), and so belong to no batch,
+  to no mean and to no client's n_k: a client with nothing else has no examples.
+
+  Losses that a paper divides by the whole batch are another matter: a consistency loss
+  of few confident examples (FixMatch, Eq. 4) is the mean over all of them.
+  """
+
+  @property
+  def enters(self) -> Callable[[Examples], tf.Tensor] | None:
+    """The function from n examples to which of them enter, bool [n]; None: all do."""
 
 
 @runtime_checkable
@@ -275,12 +291,43 @@ def at_round(objective: Any, round: Any, total: int | None = None) -> Any:
   return objective.at(tf.convert_to_tensor(round, tf.int32), total)
 
 
+def entering(objective: Any) -> Callable[[Examples], tf.Tensor] | None:
+  """Returns the function from examples to which enter the loss; None: all do.
+
+  Args:
+    objective: What is minimised, perhaps `Selective`.
+  """
+  return objective.enters if isinstance(objective, Selective) else None
+
+
+def in_loss(objective: Any, examples: Examples) -> Examples:
+  """Returns the examples that enter an objective's loss, in their order.
+
+  Args:
+    objective: What is minimised; one that is not `Selective` takes all of them.
+    examples: n >= 0 examples.
+  """
+  enters = entering(objective)
+  if enters is None:
+    return examples
+  mask = enters(examples)
+  # Usually all of them do, and nothing has to be copied.
+  return tf.cond(
+    tf.reduce_all(mask),
+    lambda: collections.OrderedDict(examples),
+    lambda: collections.OrderedDict(
+      (name, tf.boolean_mask(value, mask)) for name, value in examples.items()
+    ),
+  )
+
+
 class _WithoutState:
   """An `Objective` as a `Stateful` one."""
 
   def __init__(self, objective: Objective):
     self._objective: Any = objective
     self.networks = objective.networks if isinstance(objective, Networked) else {}
+    self.enters = entering(objective)
     self.init = objective.init
     self.summarize = objective.summarize
 

@@ -62,6 +62,10 @@ class LabelledObjective:
     """Returns initial parameters of theta for a seed, int32 [2]."""
     return self.supervised.init(seed, dtype)
 
+  def enters(self, examples: base.Examples) -> tf.Tensor:
+    """Returns which examples have a label (see `base.Selective`)."""
+    return self.supervised.enters(examples)
+
   def loss_in_context(
     self,
     params: base.Params,

@@ -79,6 +79,10 @@ class TeacherObjective:
     """Returns initial parameters: encoder and head are those of `supervised` alone."""
     return dual_encoder.init_networks(seed, dtype, self.networks)
 
+  def enters(self, examples: base.Examples) -> tf.Tensor:
+    """Returns which examples have a label (see `base.Selective`)."""
+    return self.supervised.enters(examples)
+
   def loss(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:

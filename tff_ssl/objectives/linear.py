@@ -48,6 +48,10 @@ class LinearObjective(base.LossOfEncodings, base.SharesAll):
       ]
     )
 
+  def enters(self, examples: base.Examples) -> tf.Tensor:
+    """Returns which examples have a label (see `base.Selective`)."""
+    return supervised.has_label(examples)
+
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> base.Encodings:

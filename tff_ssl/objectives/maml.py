@@ -16,7 +16,7 @@ D, in other views.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 
 import tensorflow as tf
@@ -64,6 +64,11 @@ class MamlObjective:
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns the objective's initial parameters for a seed, int32 [2]."""
     return self.objective.init(seed, dtype)
+
+  @property
+  def enters(self) -> Callable[[base.Examples], tf.Tensor] | None:
+    """Which examples enter the objective's loss (see `base.Selective`)."""
+    return base.entering(self.objective)
 
   def prepare(self, examples: base.Examples, seed: tf.Tensor) -> base.Examples:
     """Returns n examples with a partner for each (see `base.Prepared`)."""

@@ -47,6 +47,10 @@ class SupervisedObjective(base.LossOfEncodings, base.SharesAll):
     own = logits(self.encoder, self.head, params, view)
     return collections.OrderedDict(logits=own)
 
+  def enters(self, examples: base.Examples) -> tf.Tensor:
+    """Returns which examples have a label (see `base.Selective`)."""
+    return has_label(examples)
+
   def view(self, examples: base.Examples, seed: tf.Tensor) -> tf.Tensor:
     """Returns the augmented view of n examples; of images, [n, H, W, C] in [0, 1]."""
     inputs = examples[self.encoder.field]
@@ -104,6 +108,20 @@ def infer(
   """
   features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)
   return head.infer(network.select(params, HEAD), features)
+
+
+def has_label(examples: base.Examples) -> tf.Tensor:
+  """Returns which of n examples have a label, bool [n].
+
+  Raises:
+    ValueError: If they have no field for it.
+  """
+  if 'label' not in examples:
+    raise ValueError(
+      f'The examples have the fields {", ".join(examples)}; they must have a `label`, '
+      'which the loss needs.'
+    )
+  return examples['label'] >= 0
 
 
 def cross_entropy(

@@ -47,6 +47,11 @@ class PartitionReport:
     return int(np.sum(self.client_sizes))
 
   @property
+  def labelled_sizes(self) -> np.ndarray:
+    """Examples of each client that have a label, int64 [clients]."""
+    return np.sum(self.histograms, axis=1)
+
+  @property
   def mean_emd(self) -> float:
     """Mean earth-mover distance of the clients' labels to the global labels.
 
@@ -57,7 +62,7 @@ class PartitionReport:
 
     Source: Zhao et al., "Federated Learning with Non-IID Data" (2018), Section 3.
     """
-    labelled = np.flatnonzero(np.sum(self.histograms, axis=1) > 0)
+    labelled = np.flatnonzero(self.labelled_sizes)
     if not len(labelled):
       return float('nan')
     overall = self.global_histogram / np.sum(self.global_histogram)

@@ -33,6 +33,38 @@ class Alarms:
       alarm.update(round, metrics)
 
 
+class NothingAlarm:
+  """Warns in the first round without an example that enters the loss."""
+
+  def __init__(self, stream: TextIO | None = None):
+    """Watches nothing yet.
+
+    Args:
+      stream: Where to warn; None: stderr.
+    """
+    self._stream = stream or sys.stderr
+    self._warned = False
+
+  def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
+    """Looks at a round's flat metrics."""
+    if self._warned or metrics_lib.find(metrics, _EXAMPLES) != 0:
+      return
+    self._warned = True
+    counts = (
+      (metrics_lib.find(metrics, f'{kind}_clients') or 0, why)
+      for kind, why in (
+        ('empty', 'without an example that enters the loss'),
+        ('nonfinite', 'with something that is not finite'),
+      )
+    )
+    why = ', '.join(f'{count:g} {reason}' for count, reason in counts if count)
+    tqdm.tqdm.write(
+      f'warning: in round {round} nothing was learnt, and the loss is NaN, because no '
+      f'client counts{f": {why}" if why else ""}',
+      file=self._stream,
+    )
+
+
 class MixingAlarm:
   """Warns when clients keep all of their own networks, or none in an entire run.
 

@@ -18,8 +18,6 @@ worker is gone: a computation called by mistake fails instead of starting anothe
 from collections.abc import Sequence
 import os
 
-import tensorflow_federated as tff
-
 from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.runtime import contexts
@@ -177,4 +175,4 @@ def remove_default() -> None:
   For programs that may end without having opened one of our contexts: TFF's own context
   would leave a worker behind, and complains when the interpreter deletes it at exit.
   """
-  tff.test.set_no_default_context()
+  contexts.remove_default()

@@ -16,6 +16,7 @@ from typing import Any, Self
 import grpc
 import tensorflow_federated as tff
 
+from tff_ssl.computing import assertions
 from tff_ssl.runtime import executors
 from tff_ssl.runtime import health
 from tff_ssl.runtime import hosts as hosts_lib
@@ -285,7 +286,26 @@ class _Guarded(tff.framework.SyncContext):
         self._check()
       except worker_lib.LostError as lost:
         raise lost from error
+      if sentence := assertions.sentence_of(error):
+        raise ValueError(sentence) from error
       raise
+
+
+class _Closed(tff.framework.SyncContext):
+  """The default context after ours: it refuses every call."""
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    """Raises RuntimeError."""
+    del comp, arg
+    raise RuntimeError(
+      'No execution context is open; a computation must be called inside one, as in '
+      '`with context.in_process():`.'
+    )
+
+
+def remove_default() -> None:
+  """Makes every call outside of a context an error."""
+  tff.framework.set_default_context(_Closed())
 
 
 def _enter(execution: Context) -> None:
@@ -312,7 +332,7 @@ def _leave(execution: Context) -> None:
     if outer:
       tff.framework.set_default_context(outer[-1].tff_context)
     elif _threads.before is _OF_IMPORT:
-      tff.test.set_no_default_context()
+      remove_default()
     else:
       tff.framework.set_default_context(_threads.before)
 

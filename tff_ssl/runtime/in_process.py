@@ -14,6 +14,7 @@ import weakref
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.computing import assertions
 from tff_ssl.computing import sessions
 from tff_ssl.runtime import client_threads
 from tff_ssl.runtime import internals
@@ -153,6 +154,10 @@ class InProcess(tff.framework.SyncContext):
         # Another thread computes: in this one a signal would have to wait for the
         # session.
         return call.result()
+      except tf.errors.InvalidArgumentError as error:
+        if sentence := assertions.sentence_of(error):
+          raise ValueError(sentence) from error
+        raise
       except BaseException:
         if not call.is_done:
           self._abandon(call)

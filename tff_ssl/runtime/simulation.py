@@ -26,6 +26,7 @@ from tff_ssl.computing import checks
 from tff_ssl.computing import sessions
 from tff_ssl.federated import clients as clients_lib
 from tff_ssl.federated import packs
+from tff_ssl.federated import releases
 from tff_ssl.partition import ids as ids_lib
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import spill
@@ -63,12 +64,15 @@ class Clients:
         packs rounds differently.
 
     Raises:
-      ValueError: If `num_packs` is negative, or elements are not single examples.
+      ValueError: If `num_packs` is negative, elements are not single examples, or
+        `aggregation` is not one.
     """
+    aggregation = releases.checked(aggregation)
+    clients_lib.check_element(data.element_type_structure)
     if num_packs is None:
       num_packs = sessions.cores()
     checks.at_least(0, num_packs=num_packs)
-    if num_packs and aggregation is not None and aggregation.packs is None:
+    if num_packs and aggregation.packs is None:
       logging.warning(
         'Clients are not packed: the aggregation acts on each of them. Rounds are '
         'slower, but their results are the same.'
@@ -93,7 +97,8 @@ class Clients:
       client_ids: The clients of the round.
 
     Raises:
-      ValueError: If there is no client, or a client does not exist.
+      ValueError: If there is no client, or a client does not exist. Of client data
+        that must be read to be packed, also if two examples have the same id.
     """
     return self.cohort_with_members(client_ids).data
 
@@ -189,6 +194,7 @@ def _of_datasets(
     clients_lib.all_examples(data.create_tf_dataset_for_client(client_id))
     for client_id in ids
   ]
+  _check_ids(np.concatenate([own['example_id'] for own in examples]))
 
   def take(members: Sequence[int]) -> Mapping[str, np.ndarray]:
     return collections.OrderedDict(
@@ -197,6 +203,16 @@ def _of_datasets(
     )
 
   return [int(of_client['example_id'].shape[0]) for of_client in examples], take
+
+
+def _check_ids(example_id: np.ndarray) -> None:
+  """Raises ValueError if two examples of a cohort have the same id."""
+  ids, counts = np.unique(example_id, return_counts=True)
+  if len(ids) < len(example_id):
+    raise ValueError(
+      f'example_id is {ids[np.argmax(counts)]} for {np.max(counts)} examples of a '
+      'cohort; it must be unique among the examples of all clients.'
+    )
 
 
 def _pack(examples: Mapping[str, np.ndarray], sizes: list[int]) -> tf.data.Dataset:

@@ -1,0 +1,114 @@
+"""A linear classifier of features, of clients with and without labels."""
+
+import collections
+import dataclasses
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from tests.algorithms import with_states
+from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.algorithms import fed_ssl
+from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms import scaffold
+from tff_ssl.federated import local_training
+from tff_ssl.federated import optimizers
+from tff_ssl.federated import packs
+from tff_ssl.objectives import linear
+from tff_ssl.optimization import local
+
+FEATURES, CLASSES, RATE = 3, 2, 0.5
+_ELEMENT = collections.OrderedDict(
+  features=tf.TensorSpec([FEATURES], tf.float32),
+  example_id=tf.TensorSpec([], tf.int64),
+  label=tf.TensorSpec([], tf.int32),
+)
+OBJECTIVE = linear.LinearObjective(FEATURES, CLASSES)
+_SGD = optimizers.OptimizerConfig('sgd', 1.0)
+# All labelled; some; none; none at all; one of many, so that sizes change their order.
+LABELS = [
+  [0, 1],
+  [-1, 1, 0],
+  [-1, -1, -1, -1],
+  [],
+  [-1, -1, -1, 0, -1],
+  [1, 1, -1, 0, 0],
+]
+ONE_STEP = fedavg.FedAvgConfig(client_learning_rate=RATE)
+# Momentum and the decay of weights would move a model without a gradient.
+EPOCHS = fedavg.FedAvgConfig(
+  local_training.LocalPlan(
+    epochs=2,
+    batch_size=2,
+    optimizer=local.LocalOptimizer(momentum=0.5, weight_decay=0.1),
+  ),
+  RATE,
+)
+
+_AGGREGATIONS = {
+  'secure': aggregation_lib.secure(8.0, 4),
+  # Hardly any noise, and norms that clip nothing: each client's own values are taken.
+  'private': aggregation_lib.private(1e-12, 1e3, 1e3, 1e3),
+}
+
+
+def clients(of_clients=LABELS):
+  """Returns the examples of each client as arrays."""
+  generator, result, first = np.random.default_rng(7), [], 0
+  for own in of_clients:
+    result.append(
+      collections.OrderedDict(
+        features=generator.normal(size=(len(own), FEATURES)).astype(np.float32),
+        example_id=np.arange(first, first + len(own)),
+        label=np.array(own, np.int32),
+      )
+    )
+    first += len(own)
+  return result
+
+
+def labelled(client):
+  return collections.OrderedDict(
+    (name, value[client['label'] >= 0]) for name, value in client.items()
+  )
+
+
+def cohort(clients, packed):
+  if not packed:
+    return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
+  sizes = [len(client['label']) for client in clients]
+  return [
+    packs.pack_dataset(
+      collections.OrderedDict(
+        (name, np.concatenate([clients[k][name] for k in pack])) for name in _ELEMENT
+      ),
+      [sizes[k] for k in pack],
+    )
+    for pack in packs.deal(sizes, 2, bytes_per_example=1)
+  ]
+
+
+@functools.cache
+def build(form, config=ONE_STEP, objective=OBJECTIVE):
+  """Returns a process, and whether its clients are packed."""
+  packed = 'packed' in form
+  build = {
+    'stateful': fed_ssl.build_fed_ssl,
+    'scaffold': scaffold.build_scaffold,
+  }.get(form.split()[0], fedavg.build_fedavg)
+  if build is scaffold.build_scaffold:
+    # Its clients take plain steps.
+    plan = dataclasses.replace(config.local, optimizer=local.LocalOptimizer())
+    config = dataclasses.replace(config, local=plan)
+    config = scaffold.ScaffoldConfig(len(LABELS), config)
+  process = build(
+    objective,
+    packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
+    optimizers.build_optimizer(_SGD),
+    config,
+    next((made for name, made in _AGGREGATIONS.items() if name in form), None),
+  )
+  if build is fedavg.build_fedavg:
+    return process, packed
+  return with_states.WithStates(process, packed), packed
