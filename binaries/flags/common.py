@@ -378,11 +378,16 @@ def build_encoder_of_shape(
 
 
 def build_siamese(
-  encoder: network.Network, default_projector: Sequence[int] = ()
+  encoder: network.Network,
+  default_projector: Sequence[int] = (),
+  output_bias: bool = True,
 ) -> dual_encoder.Siamese:
   """Builds the dual encoder for two views of one image."""
   return dual_encoder.build_siamese(
-    encoder, projector_widths(default_projector), multiview.by_name(AUGMENTATION.value)
+    encoder,
+    projector_widths(default_projector),
+    multiview.by_name(AUGMENTATION.value),
+    output_bias,
   )
 
 
