@@ -35,6 +35,11 @@ from tff_ssl.objectives import swav
 from tff_ssl.objectives import uniformity
 
 
+def _never(two_towers: bool) -> bool:
+  del two_towers
+  return False
+
+
 @dataclasses.dataclass(frozen=True)
 class Objective:
   """An objective, which clients minimise.
@@ -48,9 +53,9 @@ class Objective:
     labelled: Whether it reads labels.
     two_towers: Whether it works for two modalities.
     scheduled: Whether a part of it changes over all rounds (`base.Scheduled`).
-    ignores_shift: Whether the loss that the flags name ignores a shift of the encodings
-      of one network (False) or of one of two (True). The projectors then have no bias
-      in their last layer.
+    ignores_shift: Whether there are two towers -> whether the loss that the flags name
+      ignores a shift of the encodings by one network, or by one of the two. The
+      projectors then have no bias in their last layer, as its gradient would be zero.
   """
 
   build: Callable[..., Any]
@@ -59,7 +64,7 @@ class Objective:
   labelled: bool = False
   two_towers: bool = False
   scheduled: bool = False
-  ignores_shift: Callable[[bool], bool] = lambda two_towers: False
+  ignores_shift: Callable[[bool], bool] = _never
 
   def of_task(self, encoder: network.Network, task: task_lib.Task) -> Any:
     """Builds the objective for a task.
