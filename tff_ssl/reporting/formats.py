@@ -17,7 +17,10 @@ _LATEX = {
   '±': r'$\pm$',
   '…': r'\ldots{}',
 }
-_FIRST = '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds.'
+_FIRST = (
+  '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds; of one run, '
+  'over draws of few labels.'
+)
 
 Cells = Sequence[Mapping[str, str]]
 # The bold cells: position of the row, and name of the column.
