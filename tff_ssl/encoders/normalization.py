@@ -75,12 +75,12 @@ def group_norm(x: Any, gamma: Any, beta: Any, groups: int) -> tf.Tensor:
 
   The mean and the mean square of a group then become one scale and one shift for each
   example and channel. The feature maps, which take most of the time, are never
-  reshaped: on CPU this takes a sixth less time than `tf.nn.moments` on grouped maps.
-  The derivative is written out for the same reason and for another: the derivative that
-  TensorFlow derives computes shapes at run time, with hundreds of small operations in a
-  ResNet-8, which take most of the time on a client with one image. The derivative
-  written here can itself be differentiated, as MAML needs; `tf.nn.moments` stops a
-  gradient inside.
+  reshaped: with the gradient, this takes half the time of `tf.nn.moments` on grouped
+  maps on CPU. The derivative is written out for the same reason and for another: the
+  derivative that TensorFlow derives computes shapes at run time, with hundreds of small
+  operations in a ResNet-8, which take most of the time on a client with one image. The
+  derivative written here can itself be differentiated, as MAML needs; `tf.nn.moments`
+  stops a gradient inside.
 
   Args:
     x: [n, ..., channels].
