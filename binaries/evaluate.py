@@ -81,7 +81,12 @@ def main() -> None:
   encoder = common.build_encoder(task)
   model = None
   if encoder.field == dual_encoder.LEFT:
-    model = towers.build(encoder, task)
+    # A run's projectors have a last bias if its loss does not ignore it.
+    _, head = checkpoints.read_newest(
+      folder / 'checkpoints', f'{results.TRAINABLE}/{dual_encoder.LEFT_PROJECTOR}'
+    )
+    last = f'dense{len(common.projector_widths()) - 1}/bias'
+    model = towers.build(encoder, task, last in head)
   round, params = _read(folder, encoder, model)
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from binaries.experiment import from_scratch
 from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import evaluation
@@ -222,38 +223,15 @@ class Evaluator:
     return initial_params(self._encoder, self._task.num_classes)
 
   def _supervised(self, params: network.Params) -> results.Numbers:
-    """Trains from `params` with only the labels of each fraction.
-
-    Returns:
-      `finetune/...` of the classifiers that are trained end to end, and the other
-      methods of the flags on the encoders trained this way.
-    """
-    methods = evaluation.of_encoders()
+    """Trains from `params` with only the labels of each fraction."""
     steps = evaluation.SCRATCH_STEPS.value
-    train = self._build_finetune(
-      dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps)
+    return from_scratch.evaluate(
+      self._evaluate,
+      self._build_finetune(dataclasses.replace(finetune.FROM_SCRATCH, num_steps=steps)),
+      (params, population.trained(self._encoder, params)),
+      [method for method in evaluation.of_encoders() if method != 'finetune'],
+      self._fractions,
     )
-    frozen = [method for method in methods if method != 'finetune']
-    numbers: results.Numbers = collections.OrderedDict()
-    for fraction in self._fractions:
-      trained: list[finetune.Finetuned] = []
-      numbers.update(
-        self._evaluate(
-          params,
-          ['finetune'],
-          [fraction],
-          _keeping(
-            functools.partial(train, population.trained(self._encoder, params)), trained
-          ),
-        )
-      )
-      if frozen:
-        numbers.update(
-          self._evaluate(
-            trained[-1].params, frozen, [fraction], tested=trained[-1].features
-          )
-        )
-    return numbers
 
   def _build_finetune(
     self,
@@ -277,8 +255,18 @@ class Evaluator:
     fractions: Sequence[float],
     finetune_fn: Callable[..., finetune.Finetuned] | None = None,
     tested: np.ndarray | None = None,
+    draw: int | None = None,
   ) -> results.Numbers:
-    """Evaluates; `tested` are the tested examples' encodings, if already known."""
+    """Evaluates with the flags' seed.
+
+    Args:
+      params: Parameters of the encoder.
+      methods: Methods of `suite`.
+      fractions: Shares of the labels.
+      finetune_fn: For the method finetune.
+      tested: The tested examples' encodings, if already known.
+      draw: The only draw of few labels; None: those of `suite.evaluate`.
+    """
     if not methods:
       return collections.OrderedDict()
     encode: Callable[[np.ndarray], np.ndarray]
@@ -304,6 +292,7 @@ class Evaluator:
         field=self._encoder.field,
         knn_config=evaluation.knn_config(),
         validation=self.validation,
+        draws=None if draw is None else [draw],
       )
 
 
@@ -317,18 +306,6 @@ def _of_several(model: str, name: str) -> str:
   # Names of a validation split's numbers begin with it.
   split = suite.VALIDATION if name.startswith(suite.VALIDATION) else ''
   return f'{split}{_CLUSTERS}/{model}/{name.removeprefix(split)}'
-
-
-def _keeping(
-  train: Callable[..., finetune.Finetuned], trained: list[finetune.Finetuned]
-) -> Callable[..., finetune.Finetuned]:
-  """Returns `train`, made to append each of its results to a list."""
-
-  def keep(*args: Any, **kwargs: Any) -> finetune.Finetuned:
-    trained.append(train(*args, **kwargs))
-    return trained[-1]
-
-  return keep
 
 
 def _imbalanced(labels: np.ndarray) -> bool:
@@ -384,6 +361,8 @@ def report(
     found[results.SCRATCH] = scratch
   if evaluation.of_encoders():
     print(results.table(found, evaluator.balanced))
+    if (line := results.of_draws(found, name)) is not None:
+      print(line)
   if right := results.of_right_tower(found):
     print(f'The right tower:\n{results.table(right, evaluator.balanced)}')
   if results.has_retrieval(found[name]):

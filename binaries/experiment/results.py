@@ -8,6 +8,7 @@ follow, under `random_encoder/...` and `supervised_from_scratch/...`.
 
 import collections
 from collections.abc import Mapping
+import math
 import os
 import pathlib
 
@@ -15,9 +16,11 @@ from binaries.methods import algorithms
 from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
+from tff_ssl.evaluation import draws
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
+from tff_ssl.reporting import columns
 from tff_ssl.reporting import projection
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import files
@@ -127,14 +130,15 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
     balanced: Whether balanced accuracy is also shown, in separate rows.
 
   Returns:
-    For each share of the labels a row per encoder, with a column per method.
+    For each share of the labels a row per encoder, with a column per method. Means over
+    draws of the labels have their deviation.
   """
   rows = []
   for share in _shares(results):
     for score in SCORES if balanced else ('accuracy',):
       for encoder, numbers in results.items():
         found = {
-          title: numbers[f'{prefix}/{share}/{score}']
+          title: _with_deviation(numbers, f'{prefix}/{share}/{score}')
           for prefix, title in COLUMNS.items()
           if f'{prefix}/{share}/{score}' in numbers
         }
@@ -145,7 +149,32 @@ def table(results: Mapping[str, Numbers], balanced: bool) -> str:
           )
   methods = [title for title in COLUMNS.values() if any(title in row for row in rows)]
   names = ['encoder', 'labels', *(['score'] if balanced else []), *methods]
-  return table_lib.text(rows, names, percent=methods)
+  return table_lib.text(rows, names, right=methods)
+
+
+def _with_deviation(numbers: Numbers, name: str) -> str:
+  """Writes an accuracy, with its deviation if it is a mean over draws of labels."""
+  deviation = numbers.get(f'{name}/{draws.DEVIATION}', math.nan)
+  return columns.number(name, numbers[name], deviation)
+
+
+def of_draws(results: Mapping[str, Numbers], own: str) -> str | None:
+  """Returns a line on the draws behind a table's deviations; None if it has none.
+
+  Args:
+    results: Numbers by the name of the encoder, as in `table`.
+    own: The name of the run's encoder.
+  """
+  counts: dict[str, int] = {}
+  for encoder, numbers in results.items():
+    for share in _shares(results):
+      if (name := f'{draws.NUMBER}/{share}') in numbers:
+        counts[encoder] = int(numbers[name])
+  if own not in counts:
+    return None
+  others = {encoder: count for encoder, count in counts.items() if count != counts[own]}
+  more = ''.join(f', of {encoder} {count}' for encoder, count in others.items())
+  return f'±: deviation over {counts[own]} draws of the labels{more}; without it, one'
 
 
 def of_right_tower(results: Mapping[str, Numbers]) -> dict[str, Numbers]:

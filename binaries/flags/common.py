@@ -321,11 +321,12 @@ def build_encoder_of_shape(
 
 
 def build_siamese(
-  encoder: network.Network, default_projector: Sequence[int] = ()
+  encoder: network.Network, default: Sequence[int] = (), output_bias: bool = True
 ) -> dual_encoder.Siamese:
   """Builds the dual encoder for two views of one image."""
+  views = multiview.by_name(AUGMENTATION.value)
   return dual_encoder.build_siamese(
-    encoder, projector_widths(default_projector), multiview.by_name(AUGMENTATION.value)
+    encoder, projector_widths(default), views, output_bias
   )
 
 

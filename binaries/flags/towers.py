@@ -8,12 +8,15 @@ from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
 
 
-def build(left: network.Network, task: task_lib.Task) -> dual_encoder.TwoTower:
+def build(
+  left: network.Network, task: task_lib.Task, output_bias: bool = True
+) -> dual_encoder.TwoTower:
   """Builds the dual encoder for a task's two modalities.
 
   Args:
     left: The encoder that `common.build_encoder` builds for the task.
     task: A task with the fields `left` and `right`.
+    output_bias: Whether the projectors' last layers have a bias.
   """
   shape, field = task.shapes[dual_encoder.RIGHT], dual_encoder.RIGHT
   if len(shape) > 1:
@@ -23,4 +26,6 @@ def build(left: network.Network, task: task_lib.Task) -> dual_encoder.TwoTower:
     right = registry.build_encoder(
       mlp.NAMES[0], shape, common.WIDTH.value, None, None, common.NORM.value, field
     ).with_precision(common.PRECISION.value)
-  return dual_encoder.build_two_towers(left, right, common.projector_widths())
+  return dual_encoder.build_two_towers(
+    left, right, common.projector_widths(), output_bias
+  )

@@ -35,6 +35,11 @@ from tff_ssl.objectives import swav
 from tff_ssl.objectives import uniformity
 
 
+def _never(two_towers: bool) -> bool:
+  del two_towers
+  return False
+
+
 @dataclasses.dataclass(frozen=True)
 class Objective:
   """An objective, which clients minimise.
@@ -48,6 +53,9 @@ class Objective:
     labelled: Whether it reads labels.
     two_towers: Whether it works for two modalities.
     scheduled: Whether a part of it changes over all rounds (`base.Scheduled`).
+    ignores_shift: Whether there are two towers -> whether the loss that the flags name
+      ignores a shift of the encodings by one network, or by one of the two. The
+      projectors then have no bias in their last layer, as its gradient would be zero.
   """
 
   build: Callable[..., Any]
@@ -56,6 +64,7 @@ class Objective:
   labelled: bool = False
   two_towers: bool = False
   scheduled: bool = False
+  ignores_shift: Callable[[bool], bool] = _never
 
   def of_task(self, encoder: network.Network, task: task_lib.Task) -> Any:
     """Builds the objective for a task.
@@ -81,7 +90,7 @@ class Objective:
         f'--augmentation is given with --task={task.name}, whose two modalities are '
         'the two views.'
       )
-    towers = towers_lib.build(encoder, task)
+    towers = towers_lib.build(encoder, task, not self.ignores_shift(True))
     return self.build(encoder, task.num_classes, towers)
 
 
@@ -192,6 +201,12 @@ def _swav(encoder: network.Network, _: int) -> Any:
   )
 
 
+def _ignores_shift(two_towers: bool) -> bool:
+  """Returns whether the loss of encoding statistics does (see `Objective`)."""
+  ignoring = statistics.IGNORE_EACH_SHIFT if two_towers else statistics.IGNORE_SHIFT
+  return methods.LOSS.value in ignoring
+
+
 def _statistics(
   encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
@@ -203,7 +218,7 @@ def _statistics(
       )
     return _spectral(encoder, 0)
   return statistics.StatisticsObjective(
-    towers or common.build_siamese(encoder),
+    towers or common.build_siamese(encoder, output_bias=not _ignores_shift(False)),
     methods.LOSS.value,
     methods.OFF_DIAGONAL.value,
     methods.ENCODING_NORM.value,
@@ -310,12 +325,14 @@ OBJECTIVES: Mapping[str, Objective] = {
     (*_VIEWS, 'off_diagonal_weight', 'encoding_norm'),
     {**_WIDE, 'loss': 'cco'},
     two_towers=True,
+    ignores_shift=_ignores_shift,
   ),
   'vicreg': Objective(
     _statistics,
     (*_VIEWS, 'encoding_norm'),
     {**_WIDE, 'loss': 'vicreg'},
     two_towers=True,
+    ignores_shift=_ignores_shift,
   ),
   'spectral': Objective(_spectral, (*_VIEWS, 'spectral_mu'), _WIDE),
   'dino': Objective(

@@ -39,9 +39,13 @@ def test_adds_a_method_to_the_numbers_of_the_run(run, capsys):
   added = set(after) - set(before)
   assert 'lars/10%/accuracy' in added
   assert all(name.startswith('lars/10%/') for name in added)
-  row = shown.splitlines()[-1].split()
-  assert row[0] == 'dcco'
-  assert row[-1] == f'{100 * after["lars/10%/accuracy"]:.1f}%'
+  row, draws = shown.splitlines()[-2:]
+  assert row.startswith('dcco ')
+  mean, deviation = (
+    100 * after[f'lars/10%/accuracy{end}'] for end in ('', '/deviation')
+  )
+  assert row.endswith(f'{mean:.1f} ± {deviation:.1f}%')
+  assert draws == '±: deviation over 8 draws of the labels; without it, one'
   assert not list(run.glob('.aside-*'))
 
 
@@ -55,7 +59,8 @@ def test_baselines_have_numbers_of_their_own(run, capsys):
   before = read(run)
   flags = ('--baselines', '--supervised_steps=2', '--evaluation_methods=knn')
   in_process.call(evaluate, f'--run={run}', *flags)
-  rows = capsys.readouterr().out.splitlines()[-3:]
+  *rows, draws = capsys.readouterr().out.splitlines()[-4:]
+  assert 'over 8 draws of the labels, of supervised from scratch 3;' in draws
   names = ['random encoder', 'dcco', 'supervised from scratch']
   assert [row[: len(name)] for row, name in zip(rows, names, strict=True)] == names
   after = read(run)

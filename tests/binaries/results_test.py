@@ -33,6 +33,22 @@ def test_table_compares_encoders_at_each_share_of_the_labels():
   )
 
 
+def test_means_over_draws_have_a_deviation_and_say_how_many_there_are():
+  of_draws = {'labels/1%': 12.0, 'draws/1%': 8.0, 'knn/1%/accuracy': 0.25}
+  of_draws |= {'knn/1%/accuracy/deviation': 0.0312, 'finetune/1%/accuracy': 0.5}
+  dcco = collections.OrderedDict(of_draws)
+  scratch = collections.OrderedDict(of_draws, **{'draws/1%': 3.0})
+  found = {'random encoder': dcco, 'dcco': dcco, 'scratch': scratch}
+  assert results.table(found, balanced=False).splitlines()[-2:] == [
+    'dcco            1% (12)  25.0 ± 3.1%       50.0%',
+    'scratch         1% (12)  25.0 ± 3.1%       50.0%',
+  ]
+  assert results.of_draws(found, 'dcco') == (
+    '±: deviation over 8 draws of the labels, of scratch 3; without it, one'
+  )
+  assert results.of_draws({'dcco': NUMBERS}, 'dcco') is None
+
+
 def test_balanced_accuracy_has_rows_of_its_own():
   assert results.table({'dcco': NUMBERS}, balanced=True) == (
     'encoder  labels        score       kNN  linear\n'

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_ssl.encoders import network
 from tff_ssl.encoders import normalization
 
 
@@ -43,16 +44,34 @@ def _directional_second_difference(gradient, x, direction, step=1e-5):
     (37, 64, 32, 1),  # a prime
     (64, 1, 32, 8),  # at least 8 values in a group
     (16, 4, 32, 8),
-    (4, 1, 32, 1),
+    (8, 1, 32, 1),
+    (2, 4, 32, 1),
   ],
 )
 def test_num_groups(channels, positions, groups, expected):
   assert normalization.num_groups(channels, positions, groups) == expected
 
 
-def test_num_groups_refuses_a_single_value():
-  with pytest.raises(ValueError, match='at least 2 values'):
-    normalization.num_groups(1, 1, 32)
+@pytest.mark.parametrize(('channels', 'positions'), [(1, 1), (7, 1), (1, 7), (2, 3)])
+def test_few_values_are_refused(channels, positions):
+  """Of one value nothing is left but 0, of two their order, whatever they are."""
+  message = f'norm would .* {channels * positions} values .*; they must be at least 8'
+  with pytest.raises(ValueError, match=message):
+    normalization.num_groups(channels, positions, 32, 'norm')
+  one = normalization.group_norm(tf.constant([[2.0], [-7.0]]), [1.0], [0.5], 1)
+  np.testing.assert_array_equal(one, [[0.5], [0.5]])
+
+
+@pytest.mark.parametrize('kind', ['group', 'layer'])
+def test_a_network_names_its_layer_with_few_values(kind):
+  def forward(ops, x):
+    with ops.scope('block'):
+      if kind == 'group':
+        return ops.group_norm(x, 'norm', groups=1)
+      return ops.layer_norm(x, 'norm')
+
+  with pytest.raises(ValueError, match='block/norm would normalize 7 values'):
+    network.Network('narrow', (7,), forward).specs  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -81,6 +100,73 @@ def test_layer_norm_is_numpys(shape):
   mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
   expected = (x - mean) / np.sqrt(variance + 1e-5) * gamma + beta
   np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
+
+
+def _numpy_norm(x, dy, gamma, beta, axes):
+  """The definition over axes of equal statistics, and the derivatives by x and gamma.
+
+  Args:
+    x: float64, in any shape that `axes` suit.
+    dy: Like `x`.
+    gamma: Broadcasts to `x`, like `beta`.
+    beta: See `gamma`.
+    axes: What is averaged.
+  """
+  std = np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+  unit = (x - x.mean(axes, keepdims=True)) / std
+  scaled = dy * gamma
+  along = (scaled * unit).mean(axes, keepdims=True)
+  dx = (scaled - scaled.mean(axes, keepdims=True) - unit * along) / std
+  return unit * gamma + beta, dx, dy * unit
+
+
+@pytest.mark.parametrize('deviations', [0.0, 10.0, -1e3, 1e5])
+@pytest.mark.parametrize(
+  ('kind', 'shape'),
+  [
+    ('group', (2, 16, 16, 8)),
+    ('group', (2, 7, 9, 64)),  # wide
+    ('group', (3, 1, 1, 16)),  # one pixel
+    ('group', (3, 64)),
+    ('layer', (2, 5, 32)),
+    ('batch', (4, 7, 5, 8)),
+    ('batch', (32, 16)),
+  ],
+)
+def test_no_digit_is_lost_far_from_zero(kind, shape, deviations):
+  """In float32 as in float64, with the derivatives, whatever the mean."""
+  rng = np.random.default_rng(0)
+  dy, channels = rng.normal(size=shape).astype('float32'), shape[-1]
+  x = rng.normal(deviations, 1.0, shape).astype('float32')
+  # Each channel at a level of its own: groups share the level of none.
+  x += np.linspace(0, 2, channels, dtype='float32')
+  gamma, beta = rng.normal(size=(2, channels)).astype('float32')
+  groups = {'group': normalization.num_groups(channels, x[0].size // channels, 4)}
+  inputs = [tf.constant(value) for value in (x, gamma, beta)]
+  norm = {
+    'group': lambda *given: normalization.group_norm(*given, groups['group']),
+    'layer': normalization.layer_norm,
+    'batch': lambda *given: normalization.batch_norm(*given)[0],
+  }[kind]
+  with tf.GradientTape() as tape:
+    tape.watch(inputs)
+    y = norm(*inputs)
+  dx, dgamma, dbeta = tape.gradient(y, inputs, output_gradients=tf.constant(dy))
+  split = (*shape[:-1], groups.get(kind, 1), -1)
+  axes = {
+    'group': (*range(1, x.ndim - 1), x.ndim),
+    'layer': (x.ndim - 1, x.ndim),
+    'batch': tuple(range(x.ndim - 1)),
+  }[kind]
+  wide = (value.astype('float64').reshape(split) for value in (x, dy))
+  of_channels = (value.astype('float64').reshape(split[-2:]) for value in (gamma, beta))
+  expected = _numpy_norm(*wide, *of_channels, axes)
+  rows = tuple(range(x.ndim - 1))
+  for got, right in zip((y, dx), expected, strict=False):
+    np.testing.assert_allclose(got, right.reshape(shape), rtol=1e-4, atol=1e-4)
+  along = expected[2].reshape(shape).sum(rows)
+  np.testing.assert_allclose(dgamma, along, rtol=1e-4, atol=1e-3)
+  np.testing.assert_allclose(dbeta, dy.astype('float64').sum(rows), 1e-4, 1e-4)
 
 
 def _check_derivatives(loss, arrays, direction):
@@ -122,13 +208,19 @@ def test_group_norm_derivatives_are_finite_differences(narrow, monkeypatch):
   _check_derivatives(loss, (x, gamma, beta), direction)
 
 
-def test_group_norm_of_equal_values_is_beta_with_finite_gradient():
-  x = tf.fill([2, 4, 4, 8], 0.7)
+@pytest.mark.parametrize('value', [0.0, 0.7, -1e5 / 3])
+def test_group_norm_of_equal_values_is_beta(value):
+  x = tf.fill([2, 7, 5, 8], value)
+  dy = np.random.default_rng(0).normal(size=x.shape).astype('float32')
   with tf.GradientTape() as tape:
     tape.watch(x)
     y = normalization.group_norm(x, tf.ones([8]), tf.fill([8], 3.0), 4)
-  np.testing.assert_allclose(y, 3.0, atol=1e-3)
-  assert np.isfinite(tape.gradient(y, x)).all()
+  np.testing.assert_array_equal(y, np.full(x.shape, 3.0))
+  # Without variance only the epsilon is left, and the mean of dy is taken away.
+  grouped = dy.astype('float64').reshape(2, 7, 5, 4, 2)
+  expected = (grouped - grouped.mean((1, 2, 4), keepdims=True)) / np.sqrt(1e-5)
+  dx = tape.gradient(y, x, output_gradients=tf.constant(dy))
+  np.testing.assert_allclose(dx, expected.reshape(x.shape), rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize('shape', [(3, 3, 2, 4), (5, 3)])

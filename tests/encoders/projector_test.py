@@ -41,6 +41,18 @@ def test_the_papers_projector_has_its_layers_and_count():
   assert net.output_dim == 1024
 
 
+def test_the_last_bias_can_be_left_out():
+  with_bias = projector.build_projector(6, (16, 5))
+  net = projector.build_projector(6, (16, 5), output_bias=False)
+  assert list(with_bias.specs) == [*net.specs, 'dense1/bias']
+  params = with_bias.init([0, 1], tf.float64)
+  x = np.random.default_rng(0).normal(size=(4, 6))
+  without = {name: params[name] for name in net.specs}
+  # The bias is 0 at first, so that nothing else may differ.
+  np.testing.assert_array_equal(net.apply(without, x), with_bias.apply(params, x))
+  np.testing.assert_allclose(net.to_keras(without)(x), net.apply(without, x), 1e-9)
+
+
 def test_without_normalization_all_layers_have_a_bias():
   net = projector.build_projector(4, (3, 2), normalization='none')
   assert list(net.specs) == [
@@ -78,8 +90,8 @@ def test_linear_is_a_matrix_and_a_bias():
     ),
     (lambda: projector.build_projector(4, groups=0), 'groups must be at least 1'),
     (
-      lambda: projector.build_projector(4, (1, 4)),
-      'group_norm needs at least 2 values',
+      lambda: projector.build_projector(4, (7, 4)),
+      'norm0 would normalize 7 values per example .*; they must be at least 8',
     ),
     (
       lambda: projector.build_projector(1, (8, 4)),

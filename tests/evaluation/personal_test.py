@@ -6,6 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tff_ssl.evaluation import draws
+from tff_ssl.evaluation import knn
+from tff_ssl.evaluation import labels
 from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import personal
 
@@ -71,6 +74,36 @@ def test_each_client_is_tested_by_its_own_encoder(method):
     assert found[start] == 0.75
     assert found[f'{start}/std'] == 0.25
     assert found[f'{start}/worst_decile'] == 0.5
+
+
+def test_of_few_labels_accuracies_are_means_over_draws():
+  """Of the nearest by angle, in NumPy; draws without an own example do not count."""
+  train, test = _examples(30, 0), _examples(12, 1)
+  train.image = np.random.default_rng(2).integers(1, 256, train.image.shape)
+  unit = [
+    _right(x.image) / np.linalg.norm(_right(x.image), axis=1)[:, np.newaxis]
+    for x in (train, test)
+  ]
+
+  def accuracies(client_id, own):
+    for draw in range(draws.PROBES):
+      kept = labels.label_fraction(train.label, 0.1, 0, draw=draw)
+      if own:
+        kept = np.intersect1d(kept, _HELD[client_id])
+      if kept.size:
+        tested = _TESTED[client_id]
+        nearest = kept[np.argmax(unit[1][tested] @ unit[0][kept].T, axis=1)]
+        yield np.mean(train.label[nearest] == test.label[tested])
+
+  evaluation = personal.PersonalEvaluation(
+    train, test, _HELD, _TESTED, num_classes=2, knn_config=knn.KnnConfig(1)
+  )
+  found = evaluation.evaluate(lambda _: _right, ['knn', 'local_knn'])
+  for name in ('knn', 'local_knn'):
+    for client_id, accuracy in found[f'{name}/10%'].items():
+      right = list(accuracies(client_id, name == 'local_knn'))
+      assert len(set(right)) > 1
+      assert accuracy == pytest.approx(np.mean(right))
 
 
 def test_encoders_are_made_one_at_a_time():

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import itertools
 import types
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tff_ssl.evaluation import closed_form
+from tff_ssl.evaluation import draws
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import finetune
 from tff_ssl.evaluation import knn
@@ -59,19 +61,25 @@ def test_names_and_numbers_of_a_solved_task():
   expected = []
   for percent in ('10%', '100%'):
     expected.append(f'labels/{percent}')
-    expected.extend(f'knn/{percent}/{score}' for score in scores)
+    of_draws = scores
+    if percent == '10%':
+      expected.append('draws/10%')
+      deviations = [(score, f'{score}/deviation') for score in scores[:2]]
+      of_draws = [*itertools.chain(*deviations), *scores[2:]]
+    expected.extend(f'knn/{percent}/{score}' for score in of_draws)
     expected.append(f'linear/{percent}/converged')
     for prefix in ('linear', 'lars', 'lda', 'ridge', 'finetune'):
       strength = {'lda': 'shrinkage', 'ridge': 'penalty'}.get(prefix)
       if strength:
         expected.append(f'{prefix}/{percent}/{strength}')
-      expected.extend(f'{prefix}/{percent}/{score}' for score in scores)
+      used = scores if prefix == 'finetune' else of_draws
+      expected.extend(f'{prefix}/{percent}/{score}' for score in used)
   assert list(results) == expected
   assert results['labels/10%'] == 6.0 and results['labels/100%'] == 60.0
-  others = ('labels/10%', 'labels/100%')
+  others = ('labels/10%', 'draws/10%', 'labels/100%')
   strengths = ('shrinkage', 'penalty')
   solved = [n for n in results if n not in others and not n.endswith(strengths)]
-  assert all(results[name] == 1.0 for name in solved)
+  assert all(results[n] == (0 if n.endswith('deviation') else 1) for n in solved)
   assert all(type(value) is float for value in results.values())
 
 
@@ -102,11 +110,16 @@ def test_data_are_encoded_once(case_level):
   train, test = _examples(40, 2, seed=0), _examples(20, 3, seed=1)
   results = suite.evaluate(encode, train, test, num_classes=3, case_level=case_level)
   assert counts == [80, 60]
-  # Of few labels no other training example is encoded, and the numbers are the same.
+  # Of few labels, only examples of their draws are encoded; the numbers are the same.
   few = suite.evaluate(
     encode, train, test, num_classes=3, case_level=case_level, fractions=(0.01, 0.1)
   )
-  assert counts[2:] == [6, 60]
+  units = train.label
+  if case_level:
+    units = units[np.unique(train.case, return_index=True)[1]]
+  cases = None if case_level else train.case
+  drawn = np.unique(np.concatenate(draws.subsets(units, 0.1, 0, cases)))
+  assert counts[2:] == [len(drawn) * (2 if case_level else 1), 60]
   assert few == {name: results[name] for name in few}
   assert any(name.startswith('linear/10%/') for name in few)
   # The classes have 14, 13 and 13 cases: 10 % of each is one case, of two images.

@@ -13,9 +13,10 @@ from tff_ssl.objectives import dual_encoder
 SHAPE = (2, 2, 3)
 
 
-def encoder() -> network.Network:
+def encoder(channels: int = 3) -> network.Network:
   """Returns the mean of each channel, without parameters."""
-  return network.Network('encoder', SHAPE, lambda ops, x: ops.global_average_pool(x))
+  shape = (*SHAPE[:2], channels)
+  return network.Network('encoder', shape, lambda ops, x: ops.global_average_pool(x))
 
 
 def siamese(augmentation: str = 'none') -> dual_encoder.Siamese:

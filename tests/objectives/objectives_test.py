@@ -323,5 +323,6 @@ def test_constructors_name_what_is_wrong():
 )
 def test_views_are_made_as_the_caller_says_or_as_the_paper(build):
   views = multiview.by_name('flip')
-  assert build(networks.encoder(), views).model.augmentation is views
-  assert build(networks.encoder()).model.augmentation not in (views, None)
+  encoder = networks.encoder(channels=8)
+  assert build(encoder, views).model.augmentation is views
+  assert build(encoder).model.augmentation not in (views, None)

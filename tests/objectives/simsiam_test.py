@@ -131,8 +131,8 @@ def test_the_paper_s_heads():
   assert kernels == [(3, 2048), (2048, 2048), (2048, 2048)]
   assert objective.predictor.specs['dense0/kernel'].shape == (2048, 512)
   assert objective.model.augmentation.blur_probability == (0.5, 0.5)
-  small = simsiam.build_simsiam(networks.encoder(), projector_widths=(16, 8))
-  assert small.predictor.specs['dense0/kernel'].shape == (8, 2)
+  small = simsiam.build_simsiam(networks.encoder(), projector_widths=(16, 32))
+  assert small.predictor.specs['dense0/kernel'].shape == (32, 8)
 
 
 def test_a_predictor_of_another_size_is_refused():

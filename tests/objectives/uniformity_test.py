@@ -55,7 +55,7 @@ def test_it_is_separable_shared_and_watched():
 
 
 def test_the_paper_s_head():
-  objective = uniformity.build_uniformity(networks.encoder())
+  objective = uniformity.build_uniformity(networks.encoder(channels=8))
   assert objective.model.projector.output_dim == 128
   assert objective.weight == 1.0 and objective.t == 2.0
 

@@ -116,6 +116,14 @@ def test_cells_say_what_is_missing_and_what_not_all_runs_have():
   ]
 
 
+def test_a_deviation_over_draws_is_no_accuracy():
+  name, deviation = 'knn/2%/accuracy', 'knn/2%/accuracy/deviation'
+  rows = [row(**{name: 0.5, deviation: 0.1}), row(**{name: 0.4, deviation: 0.2})]
+  assert columns.choose(rows) == columns.choose(rows, ['knn/*']) == [name]
+  assert columns.choose(rows, ['*deviation']) == [deviation]
+  assert columns.best(rows, [name, deviation]) == {(0, 'knn 2%')}
+
+
 @pytest.mark.parametrize(
   ('name', 'title'),
   [

@@ -122,6 +122,19 @@ def test_rows_are_means_and_deviations_over_seeds(seeds):
   assert not any(name.startswith('random') for name in dcco.numbers)
 
 
+def test_the_deviation_of_one_run_is_over_its_draws_of_labels(tmp_path):
+  name = 'knn/1%/accuracy'
+  own = {name: 0.25, f'{name}/deviation': 0.125}
+  own |= {f'random_encoder/{key}': value / 2 for key, value in own.items()}
+  (one, random) = rows(fabricate.run(tmp_path / 'a', evaluation=own))
+  assert one.numbers[name] == compare.Statistic(0.25, 0.125, 1)
+  assert random.numbers[name] == compare.Statistic(0.125, 0.0625, 1)
+  other = {name: 0.75, f'{name}/deviation': 0.5}
+  fabricate.run(tmp_path / 'b', {'seed': 1}, evaluation=other)
+  several, _ = rows(tmp_path / 'a', tmp_path / 'b')
+  assert several.numbers[name].deviation == pytest.approx(math.sqrt(0.125))
+
+
 def test_a_number_is_taken_over_the_runs_that_have_it(tmp_path):
   (row,) = rows(
     fabricate.run(tmp_path / 'a', evaluation={'knn/1%/accuracy': 0.25}),

@@ -217,8 +217,10 @@ class Operations(Primitives):
   def group_norm(self, x: Any, name: str, *, groups: int) -> Any:
     """Normalizes in `normalization.num_groups` groups, at most `groups`."""
     *positions, channels = self.shape(x)
-    used = normalization.num_groups(channels, math.prod(positions), groups)
     with self.scope(name):
+      used = normalization.num_groups(
+        channels, math.prod(positions), groups, self.path()
+      )
       gamma = self.parameter('gamma', (channels,), parameters.Constant(1.0))
       beta = self.parameter('beta', (channels,), parameters.Constant(0.0))
       return self._group_norm(x, gamma, beta, used)
@@ -251,6 +253,7 @@ class Operations(Primitives):
     """Normalizes the last axis by itself, with a scale and a shift."""
     units = self.shape(x)[-1]
     with self.scope(name):
+      normalization.num_groups(units, 1, 1, self.path())
       gamma = self.parameter('gamma', (units,), parameters.Constant(1.0))
       beta = self.parameter('beta', (units,), parameters.Constant(0.0))
       return self._layer_norm(x, gamma, beta)

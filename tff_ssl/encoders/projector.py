@@ -25,12 +25,15 @@ class ProjectorConfig:
     groups: groups of a group norm where the units allow it.
     weight_standardization: whether all layers but the last use standardized kernels;
       with batch norm they never do.
+    output_bias: whether the last layer has a bias. Before a loss that ignores a shift
+      of its encodings, the bias has a gradient of zero, and rounding alone moves it.
   """
 
   widths: tuple[int, ...] = (1024, 1024, 1024)
   normalization: str = 'group'
   groups: int = 32
   weight_standardization: bool = True
+  output_bias: bool = True
 
   def __post_init__(self) -> None:
     """Checks the fields."""
@@ -48,6 +51,7 @@ def build_projector(
   groups: int = 32,
   weight_standardization: bool = True,
   name: str = 'projector',
+  output_bias: bool = True,
 ) -> network.Network:
   """Builds dense layers, normalized and with relu in all but the last.
 
@@ -61,6 +65,7 @@ def build_projector(
     groups: groups of a group norm.
     weight_standardization: whether kernels are standardized.
     name: name of the network.
+    output_bias: whether the last layer has a bias.
 
   Returns:
     A network [n, input_dim] -> [n, widths[-1]].
@@ -70,7 +75,9 @@ def build_projector(
   """
   if input_dim < 1:
     raise ValueError(f'input_dim of {name} must be at least 1, got {input_dim!r}')
-  config = ProjectorConfig(tuple(widths), normalization, groups, weight_standardization)
+  config = ProjectorConfig(
+    tuple(widths), normalization, groups, weight_standardization, output_bias
+  )
   projector = network.Network(name, (input_dim,), functools.partial(_forward, config))
   projector.specs  # noqa: B018  A layer that can not be built is an error here.
   return projector
@@ -139,5 +146,11 @@ def _forward(config: ProjectorConfig, ops: ops_lib.Operations, x: Any) -> Any:
     )
     x = ops.relu(ops.norm(x, f'norm{index}', config.normalization, config.groups))
   for units in config.widths[-1:]:
-    x = ops.dense(x, f'dense{len(config.widths) - 1}', units=units, gain=1.0)
+    x = ops.dense(
+      x,
+      f'dense{len(config.widths) - 1}',
+      units=units,
+      use_bias=config.output_bias,
+      gain=1.0,
+    )
   return x

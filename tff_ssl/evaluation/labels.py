@@ -10,11 +10,13 @@ def label_fraction(
   fraction: float,
   seed: int,
   groups: np.ndarray | None = None,
+  draw: int = 0,
 ) -> np.ndarray:
   """Draws a stratified subset of the labelled examples.
 
   Of each class, `fraction` of the labelled examples is drawn, rounded half up, but at
-  least one. With the same seed, subsets are nested: 10 % contain the examples of 1 %.
+  least one. With the same seed and draw, subsets are nested: 10 % contain the examples
+  of 1 %.
 
   With groups (cases), whole groups are drawn. A group counts for the class of most of
   its labelled examples (the lowest class on a tie). Of a class that leads in no group,
@@ -25,18 +27,19 @@ def label_fraction(
     fraction: Share of the labelled examples (or groups) of each class, in (0, 1].
     seed: Non-negative integer; the same seed gives the same subset.
     groups: int [N] group of each example, or None for each example by itself.
+    draw: Number of the draw: 0, 1, ... are independent draws with one seed.
 
   Returns:
     Positions of the drawn examples, int64, increasing.
 
   Raises:
-    ValueError: `fraction` or `seed` is out of range, `groups` has another length than
-      `labels`, or no example has a label.
+    ValueError: `fraction`, `seed` or `draw` is out of range, `groups` has another
+      length than `labels`, or no example has a label.
   """
   labels = np.asarray(labels)
   if not 0 < fraction <= 1:
     raise ValueError(f'fraction is {fraction}; it must be in (0, 1].')
-  checks.at_least(0, seed=seed)
+  checks.at_least(0, seed=seed, draw=draw)
   if groups is not None and len(groups) != len(labels):
     raise ValueError(
       f'There are {len(groups)} groups for {len(labels)} labels; each label needs one.'
@@ -53,7 +56,7 @@ def label_fraction(
   chosen = np.zeros([leading.size], bool)
   for c, name in enumerate(classes):
     # One stream per class: its draw does not depend on the size of other classes.
-    random = np.random.default_rng([seed, int(name)])
+    random = np.random.default_rng([seed, int(name), *([draw] if draw else [])])
     order = random.permutation(np.unique(unit[class_index == c]))
     # Subsets are nested because all are prefixes of one order.
     led = order[leading[order] == c]

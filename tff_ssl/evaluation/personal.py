@@ -18,8 +18,10 @@ Names of the numbers, over the clients that have test examples (see `fairness`):
 and likewise for `personal/local_knn`, `personal/linear`, `personal/lars` and
 `personal/federated_linear`.
 
-Each image is classified by itself, even if it belongs to a case. A client takes part in
-`local_knn` only if the label of one of its own examples is used.
+Of few labels, a client's accuracy is the mean over several `draws` of them; all clients
+have the same draws, and federated_linear has one. Each image is classified by itself,
+even if it belongs to a case. A client takes part in `local_knn` only with draws that
+use the label of one of its own examples.
 
 Deviations: the paper does not say what its kNN indicator searches. Its figures, which
 are above those of the linear classifier, are nearer to `local_knn`, which has to tell
@@ -28,13 +30,14 @@ apart only what the client holds.
 
 import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import itertools
 
 import numpy as np
 
+from tff_ssl.evaluation import draws
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import fairness
 from tff_ssl.evaluation import knn
-from tff_ssl.evaluation import labels as labels_lib
 from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import suite
@@ -89,7 +92,7 @@ class PersonalEvaluation:
     self._knn_config = knn_config
     self._inputs, self._test_inputs = train[field], test[field]
     self._kept = {
-      f'{100 * fraction:g}%': labels_lib.label_fraction(train.label, fraction, seed)
+      f'{100 * fraction:g}%': draws.subsets(train.label, fraction, seed)
       for fraction in fractions
     }
 
@@ -157,7 +160,7 @@ class PersonalEvaluation:
     if {LOCAL_KNN, suite.FEDERATED_LINEAR} & set(methods):
       parts.append(self._held[client_id])
     if set(methods) - {LOCAL_KNN, suite.FEDERATED_LINEAR}:
-      parts.extend(self._kept.values())
+      parts.extend(itertools.chain(*self._kept.values()))
     return np.unique(np.concatenate(parts)).astype(np.int64)
 
   def _of_client(
@@ -170,16 +173,21 @@ class PersonalEvaluation:
   ) -> Iterator[tuple[str, float]]:
     """Yields a client's accuracies by the names of methods and shares of labels."""
     truth = self._test.label[self._tested[client_id]]
-    for share, kept in self._kept.items():
+    for share, subsets in self._kept.items():
       for method in methods:
-        used = kept
-        if method == LOCAL_KNN:
-          used = np.intersect1d(kept, self._held[client_id])
-        if method == suite.FEDERATED_LINEAR or not used.size:
+        if method == suite.FEDERATED_LINEAR:
           continue
-        bank = features[np.searchsorted(rows, used)]
-        predictions = self._predict(method, bank, self._train.label[used], queries)
-        yield f'{prefix(method)}/{share}', float(np.mean(predictions == truth))
+        of_draws = []
+        for kept in subsets:
+          used = kept
+          if method == LOCAL_KNN:
+            used = np.intersect1d(kept, self._held[client_id])
+          if used.size:
+            bank = features[np.searchsorted(rows, used)]
+            predictions = self._predict(method, bank, self._train.label[used], queries)
+            of_draws.append(np.mean(predictions == truth))
+        if of_draws:
+          yield f'{prefix(method)}/{share}', float(np.mean(of_draws))
 
   def _predict(
     self, method: str, features: np.ndarray, labels: np.ndarray, queries: np.ndarray
@@ -196,7 +204,7 @@ class PersonalEvaluation:
     """Returns the accuracies of the single classifier for all clients."""
     assert self._federated is not None
     scores: Accuracies = collections.OrderedDict()
-    for share, kept in self._kept.items():
+    for share, (kept, *_) in self._kept.items():
       fitted = self._federated(features, self._train.label, kept)
       predictions = fitted.predict(queries)
       scores[f'{suite.FEDERATED_LINEAR}/{share}'] = fairness.client_accuracies(

@@ -2,6 +2,7 @@
 
 Names of the numbers (fractions are written in per cent):
   labels/1%                     labelled images (or cases) that were trained on
+  draws/1%                      draws of these labels, if there are several
   knn/1%/accuracy               weighted kNN (Wu et al., 2018)
   linear/1%/balanced_accuracy   linear probe by logistic regression
   linear/1%/converged           1, or 0 where the regression ran out of iterations
@@ -17,7 +18,10 @@ Names of the numbers (fractions are written in per cent):
   finetune/1%/validated         labels that were held out; 0: too few, the rate is fixed
   classifier/accuracy           the model's own classifier, tested directly
 Each method has accuracy, balanced_accuracy, and recall/CLASS for the classes that the
-test labels hold. If test examples are dealt to clients, also (see `fairness`):
+test labels hold. Of few labels (`draws`), numbers are means over several draws, with
+  knn/1%/accuracy/deviation     the sample deviation over the draws
+for both accuracies; federated_linear and finetune have a single draw. If test examples
+are dealt to clients, also (see `fairness`):
   fairness/clients                             clients that have test examples
   fairness/linear/1%/accuracy/mean             mean of their accuracies
   fairness/linear/1%/accuracy/std              their standard deviation
@@ -29,19 +33,23 @@ are for reporting what was chosen.
 
 import collections
 from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+import functools
+import itertools
 from typing import Protocol
 
 import numpy as np
 
 from tff_ssl.evaluation import closed_form
+from tff_ssl.evaluation import draws as draws_lib
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import finetune as finetune_lib
 from tff_ssl.evaluation import knn
-from tff_ssl.evaluation import labels as labels_lib
 from tff_ssl.evaluation import linear
 from tff_ssl.evaluation import linear_lars
 from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
+from tff_ssl.evaluation import tested as tested_lib
 
 # Methods that have all labels together, and the one whose labels stay on clients.
 METHODS = ('knn', 'logistic', 'lars', 'one_round', 'finetune')
@@ -49,8 +57,10 @@ FEDERATED_LINEAR = 'federated_linear'
 # Not a method: what the encoder was trained with, tested directly.
 CLASSIFIER = 'classifier'
 _ALL_METHODS = (*METHODS, FEDERATED_LINEAR)
-# Prefix of the names of a validation split's numbers.
-VALIDATION = 'validation/'
+# Methods that train for long, or send something for every draw: few labels are drawn
+# once for them.
+_ONCE = ('finetune', FEDERATED_LINEAR)
+VALIDATION = tested_lib.VALIDATION
 # Two heads in closed form, from sums that clients send in one round: the solver of
 # each, and the name of its strength.
 ONE_ROUND = 'one_round'
@@ -103,6 +113,7 @@ def evaluate(
   field: str = encoded.IMAGE,
   knn_config: knn.KnnConfig | None = None,
   validation: encoded.Examples | None = None,
+  draws: Sequence[int] | None = None,
 ) -> collections.OrderedDict[str, float]:
   """Evaluates an encoder; all methods but fine-tuning share one encoding of the data.
 
@@ -129,6 +140,8 @@ def evaluate(
     field: Name of the field that the encoder reads.
     knn_config: For method 'knn'; None: its defaults.
     validation: Examples that each method is tested on too; None: nothing.
+    draws: Numbers of the draws of few labels, for all methods; None: as many as
+      `draws.PROBES`, but one for methods that train for long.
 
   Returns:
     Numbers by name, in the order of fractions, then methods.
@@ -141,52 +154,42 @@ def evaluate(
   if set(methods) == {'finetune'}:
     encode = _first_only(encode)
   labels, cases = encoded.units(train, case_level)
-  kept_by_fraction = {
-    fraction: labels_lib.label_fraction(labels, fraction, seed, groups=cases)
+  numbered = range(draws_lib.PROBES) if draws is None else draws
+  once = {*_ONCE, *(() if collect is None else (ONE_ROUND,))} if draws is None else ()
+  if set(methods) <= set(once):
+    numbered = numbered[:1]
+  by_fraction = {
+    fraction: draws_lib.subsets(labels, fraction, seed, cases, numbered)
     for fraction in fractions
   }
   wanted = None
   # Clients encode all that they have, whether its label is used or not.
   if FEDERATED_LINEAR not in methods and collect is None:
-    wanted = np.unique(np.concatenate([*kept_by_fraction.values()]))
+    wanted = np.unique(np.concatenate([*itertools.chain(*by_fraction.values())]))
   train_set = encoded.encode_set('training', encode, train, case_level, field, wanted)
-  tested = _Tested(encode, test, validation, num_classes, case_level, deal, field)
+  tested = tested_lib.Tested(
+    encode, test, validation, num_classes, case_level, deal, field
+  )
+  one_draw = _OneDraw(
+    train_set, tested, num_classes, seed, federated, collect, knn_config
+  )
+  tune = functools.partial(_finetuned, finetune, train, train_set, tested, seed, field)
   results = tested.about_clients()
-  for fraction, kept in kept_by_fraction.items():
+  for fraction, subsets in by_fraction.items():
     percent = f'{100 * fraction:g}%'
-    results[f'labels/{percent}'] = float(kept.size)
+    results[f'labels/{percent}'] = float(np.mean([kept.size for kept in subsets]))
+    if len(subsets) > 1:
+      results[f'{draws_lib.NUMBER}/{percent}'] = float(len(subsets))
     for method in methods:
-      prefix = f'{_PREFIXES.get(method, method)}/{percent}'
-      stages.begin(f'{method} with {kept.size:,} labels')
-      if method == ONE_ROUND:
-        for head, predictions, numbers in _heads(
-          train_set, kept, tested.features, num_classes, collect
-        ):
-          for name, value in numbers.items():
-            results[f'{head}/{percent}/{name}'] = value
-          results.update(tested.score(f'{head}/{percent}', predictions))
-        continue
-      if method == 'finetune':
-        assert finetune is not None
-        tuned = _finetuned(finetune, train, train_set, kept, tested, seed, field)
-        predictions = tested.of_finetuned(tuned.predictions)
-        if tuned.chosen is not None:
-          for name, value in tuned.chosen._asdict().items():
-            results[f'{prefix}/{name}'] = float(value)
-      else:
-        predictions, converged = _frozen(
-          method,
-          train_set,
-          kept,
-          tested.features,
-          num_classes,
-          seed,
-          federated,
-          knn_config,
-        )
-        if method == 'logistic':
-          results[f'{prefix}/converged'] = float(converged)
-      results.update(tested.score(prefix, predictions))
+      stages.begin(f'{method} with {subsets[0].size:,} labels')
+      used = subsets[:1] if method in once else subsets
+      of_draws = [
+        _of_finetuned(tune(kept), f'finetune/{percent}', tested)
+        if method == 'finetune'
+        else one_draw.numbers(method, percent, kept)
+        for kept in used
+      ]
+      results.update(draws_lib.mean(of_draws))
   return results
 
 
@@ -218,76 +221,10 @@ def evaluate_classifier(
   Raises:
     ValueError: No test example has a label, or logits are not finite.
   """
-  tested = _Tested(classify, test, validation, num_classes, case_level, deal, field)
+  tested = tested_lib.Tested(
+    classify, test, validation, num_classes, case_level, deal, field
+  )
   return tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
-
-
-class _Tested:
-  """What classifiers are tested on: the test split, followed by the validation split.
-
-  Attributes:
-    features: [M, d], the encodings of both.
-    inputs: [N, ...], what the encoder reads of both.
-    cases: int [N], the case of each input; None if each is classified by itself.
-  """
-
-  def __init__(
-    self,
-    encode: Callable[[np.ndarray], np.ndarray],
-    test: encoded.Examples,
-    validation: encoded.Examples | None,
-    num_classes: int,
-    case_level: bool,
-    deal: scores.Deal | None,
-    field: str,
-  ):
-    """Encodes; the arguments are those of `evaluate`."""
-    splits = {'': test} if validation is None else {'': test, VALIDATION: validation}
-    self._sets = [
-      encoded.encode_set(name.rstrip('/') or 'test', encode, split, case_level, field)
-      for name, split in splits.items()
-    ]
-    self._scorers = {
-      name: scores.Scorer(found, num_classes, None if name else deal)
-      for name, found in zip(splits, self._sets, strict=True)
-    }
-    self._case_level = case_level
-    self.features = _joined([found.features for found in self._sets])
-    self.inputs = _joined([split[field] for split in splits.values()])
-    cases = [np.asarray(split.case) for split in splits.values()]
-    self.cases = _joined(cases) if case_level else None
-
-  def about_clients(self) -> collections.OrderedDict[str, float]:
-    """Returns how many clients have test examples, if they are dealt to clients."""
-    return self._scorers[''].about_clients()
-
-  def of_finetuned(self, predictions: np.ndarray) -> np.ndarray:
-    """Returns predictions of all cases by increasing id in the order of `features`."""
-    if not self._case_level:
-      return predictions
-    cases = np.concatenate([found.cases for found in self._sets])
-    return predictions[np.searchsorted(np.sort(cases), cases)]
-
-  def score(
-    self, prefix: str, predictions: np.ndarray
-  ) -> collections.OrderedDict[str, float]:
-    """Returns every metric by name, of both splits.
-
-    Args:
-      prefix: Names the method.
-      predictions: int [M], in the order of `features`.
-    """
-    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
-    ends = np.cumsum([len(found.labels) for found in self._sets])
-    parts = np.split(predictions, ends[:-1])
-    for (name, score), part in zip(self._scorers.items(), parts, strict=True):
-      numbers.update((name + key, value) for key, value in score(prefix, part).items())
-    return numbers
-
-
-def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
-  """Concatenates arrays; returns a single one as it is: it may be memory-mapped."""
-  return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _first_only(
@@ -305,30 +242,64 @@ def _first_only(
   return encode_first
 
 
-def _frozen(
-  method: str,
-  train_set: encoded.EncodedSet,
-  kept: np.ndarray,
-  test_features: np.ndarray,
-  num_classes: int,
-  seed: int,
-  federated: Federated | None,
-  knn_config: knn.KnnConfig | None,
-) -> tuple[np.ndarray, bool]:
-  """Returns a method's predictions from frozen features, and whether it converged."""
-  if method == FEDERATED_LINEAR:
-    assert federated is not None
-    classifier = federated(train_set.features, train_set.labels, kept)
-    return classifier.predict(test_features), classifier.converged
-  features, labels = train_set.features[kept], train_set.labels[kept]
-  if method == 'knn':
-    found = knn.predict(features, labels, test_features, num_classes, knn_config)
-    return found, True
-  if method == 'lars':
-    classifier = linear_lars.fit(features, labels, num_classes, seed)
-  else:
-    classifier = linear.fit_logistic(features, labels, num_classes)
-  return classifier.predict(test_features), classifier.converged
+@dataclasses.dataclass(frozen=True)
+class _OneDraw:
+  """Evaluates methods on frozen features with one draw of labels.
+
+  The attributes are the arguments of `evaluate`, encoded.
+  """
+
+  train_set: encoded.EncodedSet
+  tested: tested_lib.Tested
+  num_classes: int
+  seed: int
+  federated: Federated | None
+  collect: Collect | None
+  knn_config: knn.KnnConfig | None
+
+  def numbers(
+    self, method: str, percent: str, kept: np.ndarray
+  ) -> collections.OrderedDict[str, float]:
+    """Returns a method's numbers by name.
+
+    Args:
+      method: The method.
+      percent: The share of the labels, in names.
+      kept: Positions of the labels.
+    """
+    numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+    if method == ONE_ROUND:
+      for head, predictions, own in _heads(
+        self.train_set, kept, self.tested.features, self.num_classes, self.collect
+      ):
+        for name, value in own.items():
+          numbers[f'{head}/{percent}/{name}'] = value
+        numbers.update(self.tested.score(f'{head}/{percent}', predictions))
+      return numbers
+    prefix = f'{_PREFIXES.get(method, method)}/{percent}'
+    predictions, converged = self._predict(method, kept)
+    if method == 'logistic':
+      numbers[f'{prefix}/converged'] = float(converged)
+    numbers.update(self.tested.score(prefix, predictions))
+    return numbers
+
+  def _predict(self, method: str, kept: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Returns a method's predictions, and whether its classifier converged."""
+    if method == FEDERATED_LINEAR:
+      assert self.federated is not None
+      classifier = self.federated(self.train_set.features, self.train_set.labels, kept)
+      return classifier.predict(self.tested.features), classifier.converged
+    features, labels = self.train_set.features[kept], self.train_set.labels[kept]
+    if method == 'knn':
+      voted = knn.predict(
+        features, labels, self.tested.features, self.num_classes, self.knn_config
+      )
+      return voted, True
+    if method == 'lars':
+      classifier = linear_lars.fit(features, labels, self.num_classes, self.seed)
+    else:
+      classifier = linear.fit_logistic(features, labels, self.num_classes)
+    return classifier.predict(self.tested.features), classifier.converged
 
 
 def _heads(
@@ -349,16 +320,29 @@ def _heads(
     yield name, head.classifier.predict(test_features), {strength: head.strength}
 
 
+def _of_finetuned(
+  tuned: finetune_lib.Finetuned, prefix: str, tested: tested_lib.Tested
+) -> collections.OrderedDict[str, float]:
+  """Returns the numbers of fine-tuning by name, with those that were chosen."""
+  numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+  if tuned.chosen is not None:
+    for name, value in tuned.chosen._asdict().items():
+      numbers[f'{prefix}/{name}'] = float(value)
+  numbers.update(tested.score(prefix, tested.of_finetuned(tuned.predictions)))
+  return numbers
+
+
 def _finetuned(
-  finetune: Callable[..., finetune_lib.Finetuned],
+  finetune: Callable[..., finetune_lib.Finetuned] | None,
   train: encoded.Examples,
   train_set: encoded.EncodedSet,
-  kept: np.ndarray,
-  tested: _Tested,
+  tested: tested_lib.Tested,
   seed: int,
   field: str,
+  kept: np.ndarray,
 ) -> finetune_lib.Finetuned:
   """Returns the result of fine-tuning on the images of what was kept."""
+  assert finetune is not None
   inputs, test_inputs = train[field], tested.inputs
   if not train_set.case_level:
     return finetune(inputs[kept], train.label[kept], test_inputs, seed=seed)

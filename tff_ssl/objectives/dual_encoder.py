@@ -236,6 +236,7 @@ def build_siamese(
   encoder: network.Network,
   projector_widths: Sequence[int],
   augmentation: multiview.Config,
+  output_bias: bool = True,
 ) -> Siamese:
   """Builds a model whose projector normalizes all its layers but the last.
 
@@ -243,15 +244,23 @@ def build_siamese(
     encoder: From its inputs to features; if it has batch norm, so has the projector.
     projector_widths: Units of the projector's layers.
     augmentation: How the views are made.
+    output_bias: Whether the projector's last layer has a bias; False for a loss that
+      ignores a shift of the encodings.
   """
   head = projector.build_projector(
-    encoder.output_dim, projector_widths, projector.like(encoder)
+    encoder.output_dim,
+    projector_widths,
+    projector.like(encoder),
+    output_bias=output_bias,
   )
   return Siamese(encoder, head, augmentation)
 
 
 def build_two_towers(
-  left: network.Network, right: network.Network, projector_widths: Sequence[int]
+  left: network.Network,
+  right: network.Network,
+  projector_widths: Sequence[int],
+  output_bias: bool = True,
 ) -> TwoTower:
   """Builds a model of two modalities with a projector behind each encoder.
 
@@ -259,6 +268,7 @@ def build_two_towers(
     left: Encoder that reads the field `left`.
     right: Encoder that reads the field `right`.
     projector_widths: Units of the layers of both projectors.
+    output_bias: As in `build_siamese`.
 
   Raises:
     ValueError: If an encoder reads another field.
@@ -270,7 +280,11 @@ def build_two_towers(
       )
   heads = (
     projector.build_projector(
-      encoder.output_dim, projector_widths, projector.like(encoder), name=name
+      encoder.output_dim,
+      projector_widths,
+      projector.like(encoder),
+      name=name,
+      output_bias=output_bias,
     )
     for encoder, name in ((left, LEFT_PROJECTOR), (right, RIGHT_PROJECTOR))
   )

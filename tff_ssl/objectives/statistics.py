@@ -34,6 +34,9 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 
 LOSSES = ('cco', 'vicreg')
+# Losses that ignore a shift of the encodings by one network, and by one of two: VICReg
+# compares the views, and so ignores only a shift of both.
+IGNORE_SHIFT, IGNORE_EACH_SHIFT = LOSSES, ('cco',)
 Statistics = collections.OrderedDict[str, tf.Tensor]
 # What moments are taken around: `f` [d], `g` [d].
 Reference = collections.OrderedDict[str, tf.Tensor]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import fnmatch
 import math
 
+from tff_ssl.evaluation import draws
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import compare
 
@@ -36,8 +37,9 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
     rows: From `compare.rows`.
     patterns: Names, or shell patterns such as 'linear/*'; without any, all accuracies
       (balanced ones if they differ from plain ones), recall at 1 of retrieval, and the
-      cost of training. Recalls of classes, numbers of single clusters, and numbers of a
-      validation split are shown only if a pattern names them.
+      cost of training. Recalls of classes, deviations over draws of labels, numbers of
+      single clusters, and numbers of a validation split are shown only if a pattern
+      names them.
 
   Returns:
     Names: evaluation first, in its own order.
@@ -60,6 +62,7 @@ def choose(rows: Sequence[compare.Row], patterns: Sequence[str] = ()) -> list[st
       for name in names
       if fnmatch.fnmatchcase(name, pattern)
       and (_RECALL in pattern or not _is_recall(name))
+      and (draws.DEVIATION in pattern or not name.endswith(f'/{draws.DEVIATION}'))
       and (
         best_round.is_of_validation(pattern) or not best_round.is_of_validation(name)
       )
@@ -102,7 +105,7 @@ def cells(rows: Iterable[compare.Row], names: Sequence[str]) -> list[dict[str, s
 
   Returns:
     For each row the group, the number of runs, and the numbers as mean ± deviation;
-    the deviation is left out if there is only one run.
+    the deviation of a single run is over its draws of few labels, or left out.
   """
   return [
     {
@@ -173,8 +176,8 @@ def ordered(rows: Sequence[compare.Row], name: str) -> list[str]:
 def _sign(name: str) -> int:
   """Returns 1 if more is better, -1 if less is, 0 if that is not known."""
   if any(part in _SHARES for part in name.split('/')):
-    # The name of their spread over clients is an accuracy's name with a suffix.
-    return 0 if name.endswith('/std') else 1
+    # The name of their spread over clients or draws is an accuracy's with a suffix.
+    return 0 if name.endswith(('/std', f'/{draws.DEVIATION}')) else 1
   return -1 if name in (compare.BYTES, compare.SECONDS) else 0
 
 

@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 from tff_ssl.computing import inert
+from tff_ssl.evaluation import draws
 from tff_ssl.reporting import groups as groups_lib
 from tff_ssl.reporting import runs as runs_lib
 from tff_ssl.runtime import files
@@ -32,8 +33,8 @@ class Statistic:
 
   Attributes:
     mean: Arithmetic mean; NaN if a run's number is NaN.
-    deviation: Sample standard deviation (divisor count - 1); NaN for one run, and if a
-      number is infinite.
+    deviation: Sample standard deviation (divisor count - 1); of one run, that over its
+      draws of few labels; NaN if there is none, and if a number is infinite.
     count: Number of runs.
   """
 
@@ -180,10 +181,15 @@ def _statistics(
 ) -> collections.OrderedDict[str, Statistic]:
   """Returns each number's statistic over the runs that have it."""
   names = dict.fromkeys(name for numbers in runs for name in numbers)
-  return collections.OrderedDict(
+  statistics = collections.OrderedDict(
     (name, statistic(numbers[name] for numbers in runs if name in numbers))
     for name in names
   )
+  for name, each in statistics.items():
+    of_draws = statistics.get(f'{name}/{draws.DEVIATION}')
+    if each.count == 1 and of_draws is not None:
+      statistics[name] = dataclasses.replace(each, deviation=of_draws.mean)
+  return statistics
 
 
 def _below(start: str, numbers: Mapping[str, float]) -> Numbers:

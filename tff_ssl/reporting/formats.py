@@ -4,7 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tff_ssl.computing import inert
 
-_FIRST = '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds.'
+_FIRST = (
+  '% Needs \\usepackage{booktabs}. Mean and sample deviation over seeds; of one run, '
+  'over draws of few labels.'
+)
 
 Cells = Sequence[Mapping[str, str]]
 # The bold cells: position of the row, and name of the column.

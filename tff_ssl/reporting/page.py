@@ -34,7 +34,8 @@ pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px
 """
 _MEANS = (
   'Mean ± sample standard deviation over the runs of a group, which differ only in '
-  'their seed; a group of one run has its number. Bold: the best mean of a column.'
+  'their seed; of one run, over its draws of few labels. Bold: the best mean of a '
+  'column.'
 )
 _CURVES = 'Line: mean over the runs of a group. Band, or bar: standard deviation.'
 

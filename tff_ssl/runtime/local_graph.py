@@ -2,8 +2,9 @@
 
 TFF's worker executes each TensorFlow part of a computation in a separate session, with
 the threads of its environment. So does this module: with the same graph and the same
-number of threads per operation, the numbers equal the worker's to the bit, whatever
-threads TensorFlow uses for everything else in this process.
+number of threads per operation, the numbers are the same whatever threads TensorFlow
+uses for everything else in this process. They equal the worker's up to rounding, as the
+worker's TensorFlow was compiled differently.
 """
 
 from collections.abc import Callable

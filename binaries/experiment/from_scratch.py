@@ -1,0 +1,68 @@
+"""Training from scratch on few labels alone, over draws of these labels."""
+
+import collections
+from collections.abc import Callable, Sequence
+import functools
+from typing import Any
+
+from binaries.experiment import results
+from tff_ssl.encoders import network
+from tff_ssl.evaluation import draws
+from tff_ssl.evaluation import finetune
+
+# Trains, as `finetune.build_finetune` returns it.
+_Train = Callable[..., finetune.Finetuned]
+
+
+def evaluate(
+  evaluate_draw: Callable[..., results.Numbers],
+  train: _Train,
+  initial: tuple[network.Params, network.Params],
+  frozen: Sequence[str],
+  fractions: Sequence[float],
+) -> results.Numbers:
+  """Trains from initial parameters with only the labels of each fraction.
+
+  Args:
+    evaluate_draw: (parameters, methods, [fraction], `finetune_fn`, `tested`, draw) ->
+      the numbers of one draw of labels.
+    train: Trains all of an encoder's parameters.
+    initial: All parameters of the encoder, and those that are trained.
+    frozen: The methods that also evaluate the encoders trained this way.
+    fractions: Shares of the labels.
+
+  Returns:
+    `finetune/...` of the classifiers that are trained end to end, and the numbers of
+    the other methods. Of few labels, these are means over fewer draws than probes have,
+    because the encoder is trained for each.
+  """
+  numbers: results.Numbers = collections.OrderedDict()
+  whole, trainable = initial
+  for fraction in fractions:
+    share = f'{100 * fraction:g}%'
+    of_draws: list[results.Numbers] = []
+    for draw in range(draws.FROM_SCRATCH):
+      trained: list[finetune.Finetuned] = []
+      keep = _keeping(functools.partial(train, trainable), trained)
+      of_draw = evaluate_draw(whole, ['finetune'], [fraction], keep, None, draw)
+      (tuned,) = trained
+      of_draw.update(
+        evaluate_draw(tuned.params, frozen, [fraction], None, tuned.features, draw)
+      )
+      of_draws.append(of_draw)
+      if not draws.are_few(of_draw[f'labels/{share}'], fraction):
+        break
+    numbers.update(draws.mean(of_draws))
+    if len(of_draws) > 1:
+      numbers[f'{draws.NUMBER}/{share}'] = float(len(of_draws))
+  return numbers
+
+
+def _keeping(train: _Train, trained: list[finetune.Finetuned]) -> _Train:
+  """Returns `train`, made to append each of its results to a list."""
+
+  def keep(*args: Any, **kwargs: Any) -> finetune.Finetuned:
+    trained.append(train(*args, **kwargs))
+    return trained[-1]
+
+  return keep
