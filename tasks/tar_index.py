@@ -1,7 +1,7 @@
 """Where the files of a .tar are, and what else it holds."""
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 import posixpath
 import tarfile
 
@@ -12,11 +12,14 @@ _MOST_LINKS = 40
 
 
 def build(
-  members: Sequence[tarfile.TarInfo],
+  members: Iterable[tarfile.TarInfo],
 ) -> tuple[dict[str, tuple[int, int]], dict[str, list[str]], list[str]]:
   """Returns where each file is, what else there is by why it is aside, empty folders.
 
   A link stands for the file of the archive that it leads to.
+
+  Args:
+    members: What the archive holds, in its order.
   """
   pieces: dict[str, tuple[int, int]] = {}
   links: dict[str, str] = {}
