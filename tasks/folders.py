@@ -108,7 +108,8 @@ def _rows(
     raise ValueError(
       f'{path} holds {len(loose):,} images outside folders: '
       f'{intake.some(loose)}; if each folder is a {folders}, '
-      'every image must be in a folder, and there must be at least two folders.'
+      'every image must be in a folder, and there must be at least two folders'
+      f'{_linked(source)}.'
     )
   field, what = {CLASS: ('label', 'class'), CLIENT: ('client_id', 'client')}[folders]
   written = [sources.printable(own.partition('/')[0]) for own in inside]
@@ -127,8 +128,13 @@ def _instead(source: sources.Source) -> str:
   counts = [(why, len(names)) for why, names in source.aside.items() if names]
   counts += [('other files', len(source.names))] * bool(source.names)
   shown = ', '.join(f'{count:,} {what}' for what, count in counts)
-  linked = ' (--follow_links follows links)' if source.aside.get(aside.LINKED) else ''
-  return f'; it holds {shown}{linked}' if shown else ''
+  return f'; it holds {shown}{_linked(source)}' if shown else ''
+
+
+def _linked(source: sources.Source) -> str:
+  """Says how to read what links lead to, if any lead out of the folder."""
+  names = source.aside.get(aside.LINKED)
+  return f'; --follow_links follows links: {intake.some(names)}' if names else ''
 
 
 def _without(

@@ -27,8 +27,9 @@ from tasks import sources
 from tasks import task as task_lib
 
 DIAGNOSES = ('akiec', 'bcc', 'bkl', 'df', 'mel', 'nv', 'vasc')
-# The name in the ISIC archive and at Kaggle, and the name at Dataverse.
-_METADATA = ('HAM10000_metadata.csv', 'HAM10000_metadata')
+# The name at Dataverse, where there are more columns, and that in the ISIC archive and
+# at Kaggle.
+_METADATA = ('HAM10000_metadata', 'HAM10000_metadata.csv')
 # The columns of a record, and the values of two of them. Ages are known to five years.
 _AGE, _SEX, _PLACE = 'age', 'sex', 'localization'
 _UNKNOWN = 'unknown'

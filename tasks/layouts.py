@@ -6,6 +6,7 @@ import posixpath
 import re
 
 from tasks import intake
+from tasks import sources
 
 TRAIN, VALIDATION, TEST = 'train', 'validation', 'test'
 SPLITS = (TRAIN, VALIDATION, TEST)
@@ -101,6 +102,6 @@ def _refuse_within(path: str, within: Mapping[str, Collection[str]]) -> None:
     found = sorted(name for name in inner if role(name))
     if len({role(name) for name in found}) >= _SEVERAL:
       raise ValueError(
-        f'{path} holds the splits {", ".join(found)} in {folder}; splits must be the '
-        'outermost folders, around all images.'
+        f'{path} holds the splits {", ".join(found)} in {sources.printable(folder)}; '
+        'splits must be the outermost folders, around all images.'
       )

@@ -102,13 +102,14 @@ def read(name: str, content: bytes, own: Mapping[str, str] | None = None) -> Man
   _require(name, header, found.named, ('image',), _HOLDERS)
   holders = {c: found.named[c] for c in _HOLDERS if c in found.named}
   _require_values(name, lines, {'image': found.named['image'], **holders})
-  cells = {c: [row.cells[own] for row in lines] for c, own in found.named.items()}
+  cells = {c: [row.cells[their] for row in lines] for c, their in found.named.items()}
   if 'split' not in {*found.named, *(own or {})}:
     _refuse_splits(name, found.unused, lines)
   findings: list[intake.Finding] = []
   if found.unused:
-    said = f'not used of {name}: {intake.many(len(found.unused), "column")}'
-    findings.append(intake.finding('unused columns', found.unused, said))
+    count = intake.many(len(found.unused), 'column')
+    what = f'not used of {name}: {count}'
+    findings.append(intake.finding('unused columns', found.unused, what))
   for column in (*_HOLDERS, 'label'):
     if column in cells:
       cells[column], said = spelled(name, column, cells[column])

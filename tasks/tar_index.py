@@ -17,6 +17,9 @@ def build(
   """Returns where each file is, what else there is by why it is aside, empty folders.
 
   A link stands for the file of the archive that it leads to.
+
+  Args:
+    members: What the archive holds, in its order.
   """
   pieces: dict[str, tuple[int, int]] = {}
   links: dict[str, str] = {}

@@ -80,3 +80,19 @@ def test_wrong_folders_are_named(tmp_path):
     folders.load(one, folders='class')
   with pytest.raises(ValueError, match="folders is 'case'; allowed are none, class"):
     folders.load(folder, folders='case')
+
+
+def test_links_in_place_of_folders_are_named(tmp_path):
+  folder = _folder(tmp_path / 'data', _TREE[:4])
+  (folder / 'other').symlink_to(_folder(tmp_path / 'elsewhere'))
+  message = 'at least two folders; --follow_links follows links: other'
+  with pytest.raises(ValueError, match=message):
+    folders.load(folder, 8, folders='client')
+  for path in folder.glob('C101/*'):
+    path.unlink()
+  with pytest.raises(
+    ValueError, match='1 links that lead out, 1 other files; --follow'
+  ):
+    folders.load(folder, 8, folders='client')
+  task = folders.load(folder, 8, folders='none', follow_links=True)
+  assert len(task.train) + len(task.test) == len(_TREE)
