@@ -8,9 +8,9 @@ have the columns `image,case_id[,label][,split]`: each case is then a client. If
 
 The manifest is `manifest.csv`, or any CSV file whose path is given. Images are named
 relative to it, and so are their masks, in a column `mask` (see `masks`). Without a
-column `split`, a fifth of the clients (or cases) of every label is the test split; a
-client counts for its most frequent label. Images become squares of one size (see
-`images.decode`); unreadable ones are counted, named and left out.
+column `split`, about a fifth of the clients (or cases) is the test split, by their
+names alone: further ones move nobody (`splits.hold_out_named`). Images become squares
+of one size (see `images.decode`); unreadable ones are counted, named and left out.
 """
 
 from collections.abc import Sequence
@@ -69,6 +69,7 @@ def load(
     image_size=image_size or IMAGE_SIZE,
     seed=seed,
     classify=manifest_lib.what_is_classified(manifest, rows, classify),
+    grows=True,
   )
 
 
@@ -115,6 +116,7 @@ def build_task(
   seed: int,
   label_names: tuple[str, ...] | None = None,
   classify: str = manifest_lib.CASE,
+  grows: bool = False,
 ) -> task_lib.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
@@ -130,6 +132,7 @@ def build_task(
     seed: Seed of the split, if the list gives none.
     label_names: The classes; None for the listed ones, sorted.
     classify: What is classified, one of `manifest.CLASSIFIED`.
+    grows: Whether the list is a user's and may grow; see `Task.grows`.
 
   Returns:
     The task.
@@ -147,7 +150,12 @@ def build_task(
   split = np.array([row.split for row in rows])
   if not rows[0].split:
     try:
-      held_out = _hold_out(belonging, label, seed)
+      if grows:
+        held_out = _hold_out(rows, belonging, seed)
+      else:
+        held_out = splits_lib.hold_out_cases(
+          belonging.case, label, _TEST_FRACTION, seed
+        )
     except ValueError as error:
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
@@ -168,6 +176,9 @@ def build_task(
     case_names=belonging.case_names,
     client_names=belonging.client_names,
     files=task_lib.Files(source.path, names, _masks(rows)),
+    digests=tuple(decoded.digests.get(name, '') for name in names),
+    grows=grows,
+    split_by_name=grows and not rows[0].split,
   )
 
 
@@ -258,21 +269,15 @@ def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
   return numbers.astype(np.int64), tuple(found.tolist())
 
 
-def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray:
-  """Returns whether each image is in the test split, as are all of its client's."""
-  if belonging.client is None:
-    what = 'cases' if belonging.case_names else 'images'
-    return splits_lib.hold_out_cases(belonging.case, label, _TEST_FRACTION, seed, what)
-  try:
-    return splits_lib.hold_out_cases(
-      belonging.client, label, _TEST_FRACTION, seed, 'clients'
-    )
-  except ValueError:
-    # No label is the most frequent one of two clients: labels are ignored.
-    none = np.full_like(label, -1)
-    return splits_lib.hold_out_cases(
-      belonging.client, none, _TEST_FRACTION, seed, 'clients'
-    )
+def _hold_out(
+  rows: Sequence[manifest_lib.Row], belonging: _Belonging, seed: int
+) -> np.ndarray:
+  """Returns whether each image is in the test split, as are all of its holder's."""
+  what = 'images' if not rows[0].holder else 'cases'
+  if belonging.client is not None:
+    what = 'clients'
+  names = [row.holder or row.image for row in rows]
+  return splits_lib.hold_out_named(names, _TEST_FRACTION, seed, what)
 
 
 def _report(

@@ -2,9 +2,10 @@
 
 Folders in it mean nothing (`none`: each image is an example), or each is a class
 (`class`), or a client (`client`: a patient, a hospital). If its outermost folders are
-`train` and `test`, and perhaps `validation`, these are the splits. Otherwise a fifth of
-the images, of every class, or of the clients is the test split. Without classes nothing
-is labelled. Files that end with `_segmentation.png` are masks (see `masks`).
+`train` and `test`, and perhaps `validation`, these are the splits. Otherwise about a
+fifth of the images, or of the clients, is the test split, by their names alone: further
+ones move none (`splits.hold_out_named`). Without classes nothing is labelled. Files
+that end with `_segmentation.png` are masks (see `masks`).
 """
 
 import os
@@ -57,6 +58,7 @@ def load(
     image_size=image_size or cases.IMAGE_SIZE,
     seed=seed,
     classify=manifest_lib.IMAGE,
+    grows=True,
   )
 
 

@@ -1,4 +1,13 @@
-"""Train and test splits that never cut a case in two."""
+"""Train and test splits that never cut a case in two.
+
+Published data sets are split by label, once and for all (`hold_out_cases`). A user's
+own data grow: who is added, or gets a label, must move nobody. There (`hold_out_named`)
+a split is a function of names alone.
+"""
+
+from collections.abc import Sequence
+import hashlib
+import unicodedata
 
 import numpy as np
 
@@ -48,3 +57,56 @@ def hold_out_cases(
       f'must have two {what}.'
     )
   return held_out[case_of]
+
+
+def hold_out_named(
+  names: Sequence[str],
+  fraction: float,
+  seed: int,
+  what: str,
+  into: tuple[str, str] = ('train', 'test'),
+) -> np.ndarray:
+  """Chooses those to hold out by their names, so that no addition moves the others.
+
+  A name has a fixed place between 0 and 1; whoever is below `fraction` is held out. So
+  the size of the split varies like a binomial variable. If nobody is below, the lowest
+  is held out: who trains in a population is never held out in a larger one.
+
+  If all are below, nobody can train: to be held out in a larger population, a name must
+  be held out in each smaller one (and beside each other name), so that a rule with two
+  splits of any population would hold out one name of any number.
+
+  Args:
+    names: The name of the holder of each example.
+    fraction: Expected share of the names to hold out, between 0 and 1.
+    seed: Same seed, same places.
+    what: What names are of, in the errors.
+    into: What to call the two splits; each pair of splits has places of its own.
+
+  Returns:
+    bool [n], whether an example is held out.
+
+  Raises:
+    ValueError: There are fewer than two names, or all of them are held out.
+  """
+  places = {name: _place(name, f'{into[1]} {seed}') for name in dict.fromkeys(names)}
+  if len(places) < 2:
+    raise ValueError(
+      f'The {len(places)} {what} cannot be split into {into[0]} and {into[1]}: there '
+      'must be at least two.'
+    )
+  below = max(fraction, min(places.values()))
+  held_out = {name for name, place in places.items() if place <= below}
+  if len(held_out) == len(places):
+    raise ValueError(
+      f'The {len(places)} {what} cannot be split into {into[0]} and {into[1]}: by '
+      f'their names all of them are {into[1]} {what}; add others, or give each a split.'
+    )
+  return np.array([name in held_out for name in names])
+
+
+def _place(name: str, key: str) -> float:
+  """Returns the place of a name, uniform in [0, 1); equal texts have the same place."""
+  text = unicodedata.normalize('NFC', name).encode('utf-8', 'surrogatepass')
+  digest = hashlib.blake2b(text, digest_size=6, key=key.encode()).digest()
+  return int.from_bytes(digest, 'big') / 2**48

@@ -4,9 +4,10 @@ A .npz file holds `features` (numbers [n, d]), optionally `label` (integers [n] 
 -1: none) and, if the split is given, `test` (bool [n]). A .csv file has a header. If it
 has a column `label`, this holds the class (empty: none); if it has a column `split`,
 this holds `train` or `test`. All other columns are features, except an index that
-pandas wrote without a name. The same holds for a .parquet file. Without a split, a
-fifth of every class is the test split, the same in each run. Without a label, nothing
-is labelled.
+pandas wrote without a name. The same holds for a .parquet file. Without a split, about
+a fifth of the rows is the test split, the same in each run. Rows have no names: their
+places choose, so that rows which are added at the end move no other. Without a label,
+nothing is labelled.
 
 Features are standardised by mean and deviation of the training examples; a feature that
 is constant there becomes 0.
@@ -14,6 +15,7 @@ is constant there becomes 0.
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
+import hashlib
 import os
 import pathlib
 import re
@@ -145,7 +147,8 @@ def build(
     features: Numbers [n, d].
     label: Integers [n], -1 for none.
     label_names: Names of the classes.
-    test: bool [n], which rows are the test split; None: a fifth of every class.
+    test: bool [n], which rows are the test split; None: a fifth of every class, or of a
+      user's own table about a fifth, by place.
 
   Raises:
     ValueError: The features are not finite numbers [n, d], or lengths differ.
@@ -174,7 +177,11 @@ def build(
     )
   ids = np.arange(len(features), dtype=np.int64)
   label = label.astype(np.int32)
-  if test is None:
+  grows, split_is_given = name == FEATURES, test is not None
+  if test is None and grows:
+    places = [str(place) for place in ids]
+    test = splits.hold_out_named(places, _TEST_FRACTION, _SPLIT_SEED, 'rows')
+  elif test is None:
     test = splits.hold_out_cases(ids, label, _TEST_FRACTION, _SPLIT_SEED, 'rows')
   test = test.astype(bool)
   known = features[~test].astype(np.float64)
@@ -197,7 +204,16 @@ def build(
     train=examples.take(np.flatnonzero(~test)),
     test=examples.take(np.flatnonzero(test)),
     scaling=(mean, 1 / divisor),
+    digests=_digests(features) if grows else (),
+    grows=grows,
+    split_by_name=grows and not split_is_given,
   )
+
+
+def _digests(features: np.ndarray) -> tuple[str, ...]:
+  """Returns a digest of each row as it is in the file, before it is standardised."""
+  rows = np.ascontiguousarray(features, np.float64)
+  return tuple(hashlib.blake2b(row.data, digest_size=8).hexdigest() for row in rows)
 
 
 def _read_npz(path: pathlib.Path) -> task_lib.Task:

@@ -186,6 +186,11 @@ class Task:
       by which it was then multiplied, 0 for a constant one; None if nothing was scaled.
     described: Descriptions of the classes in one of two modalities, if there are any.
     files: Where the images come from, if they are files.
+    digests: A digest of each example's content by example_id, '' where it could not be
+      read; empty for published data that are always the same.
+    grows: Whether the data are a user's own, to which more may be added; then no split
+      moves (`splits.hold_out_named`).
+    split_by_name: Whether names alone choose the test split.
   """
 
   name: str
@@ -200,6 +205,9 @@ class Task:
   scaling: tuple[np.ndarray, np.ndarray] | None = None
   described: Described | None = None
   files: Files | None = None
+  digests: tuple[str, ...] = ()
+  grows: bool = False
+  split_by_name: bool = False
 
   def __post_init__(self) -> None:
     splits = self.splits()
@@ -282,6 +290,27 @@ class Task:
     """Names of the holders of examples: see `Examples.holder`."""
     return self.case_names if self.train.client is None else self.client_names
 
+  def names(self, examples: Examples) -> list[str]:
+    """Names of examples: those of their files, or their places (`row 1` and so on).
+
+    Args:
+      examples: Examples of one of the splits, n.
+    """
+    ids = examples.example_id.tolist()
+    if self.files is None:
+      return [f'row {example_id + 1}' for example_id in ids]
+    return [self.files.images[example_id] for example_id in ids]
+
+  def names_of_holders(self, examples: Examples) -> list[str]:
+    """Names of the holders of examples; an example without a holder is its own.
+
+    Args:
+      examples: Examples of one of the splits, n.
+    """
+    if not self.holder_names:
+      return self.names(examples)
+    return [self.holder_names[holder] for holder in examples.holder.tolist()]
+
   def describe(self) -> str:
     """The task in one line."""
     parts = []
@@ -299,7 +328,10 @@ class Task:
       ('' if name == IMAGE else f'{name} ') + 'x'.join(str(size) for size in shape)
       for name, shape in self.shapes.items()
     )
-    return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
+    line = f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
+    if self.split_by_name:
+      line += '; the split is by name: a fifth on average, and additions move none'
+    return line
 
   def warnings(self) -> list[str]:
     """Sentences on likely mistakes in the data."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from binaries.experiment import evaluating
+from binaries.experiment import membership
 from binaries.experiment import personal
 from binaries.experiment import private
 from binaries.experiment import results
@@ -229,9 +230,9 @@ def execute(prepared: Prepared) -> None:
   Args:
     prepared: The experiment.
   """
-  path, rounds = common.RUN_DIR.value, common.ROUNDS.value
+  path, rounds, own = common.RUN_DIR.value, common.ROUNDS.value, prepared.own
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
-  own = prepared.own
+  starting.check_data(path, prepared.task)
   start = starting.build(prepared.encoder)
   alarms, mixing = _build_alarms(prepared.objective), None
   if prepared.chosen.algorithm.mixing is not None:
@@ -273,6 +274,7 @@ def execute(prepared: Prepared) -> None:
     tracking.TRACKERS.value,
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
+    membership.write(folder.path, prepared.task)
     if (build_graph := prepared.chosen.algorithm.topology) is not None:
       graph.write(build_graph(prepared.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)

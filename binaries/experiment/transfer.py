@@ -53,7 +53,17 @@ def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
       f'The encoder takes images of {height} x {width}; --transfer_task resizes to '
       'squares only.'
     )
-  task = registry.load(TASK.value, _DATA_DIR.value, height, _DOWNLOAD.value, seed=0)
+  # Data that have grown since a run are read as the run read them.
+  is_own = TASK.value == common.TASK.value
+  task = registry.load(
+    TASK.value,
+    _DATA_DIR.value,
+    height,
+    _DOWNLOAD.value,
+    seed=0,
+    classify=common.CLASSIFY.value if is_own else None,
+    folders=common.FOLDERS.value if is_own else None,
+  )
   task = fit(task, image_shape)
   print(f'transfer to {task.describe()}')
   for line in task.report:

@@ -45,11 +45,11 @@ def test_folder_without_splits(tmp_path):
   assert task.case_level
   assert task.validation is None
   assert task.image_shape == (8, 8, 3)
-  assert (len(task.train), len(task.test), task.report) == (4, 4, ())
+  assert (len(task.train) + len(task.test), task.report) == (8, ())
   both = _ids_by_case(task.train) | _ids_by_case(task.test)
   assert both == {0: [0, 1], 1: [2, 3], 2: [4, 5], 3: [6, 7]}
   for examples in (task.train, task.test):
-    # A case of each label, and each image where its id says.
+    # Whole cases, and each image where its id says.
     np.testing.assert_array_equal(examples.label, examples.example_id // 4)
     _check_images(examples)
 
