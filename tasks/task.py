@@ -285,6 +285,19 @@ class Task:
     """Whether an example of any split has a label."""
     return any(np.any(examples.label >= 0) for examples in self.splits().values())
 
+  def why_unlabelled(self) -> str | None:
+    """Why labels cannot be used, or None: nothing has one, or nothing in a split.
+
+    Only of splits by name, which may put few labels into one split. A list that gives
+    such splits is wrong.
+    """
+    parts = {'': self.has_labels}
+    if self.split_by_name:
+      splits = {'train ': self.train, 'test ': self.test}
+      parts |= {split: bool(np.any(own.label >= 0)) for split, own in splits.items()}
+    bare = [part for part, has_labels in parts.items() if not has_labels]
+    return f'No {bare[0]}example of {self.name} has a label' if bare else None
+
   @property
   def holder_names(self) -> tuple[str, ...]:
     """Names of the holders of examples: see `Examples.holder`."""
