@@ -31,8 +31,8 @@ _SIZE = 16
 _SAME = 24
 AS_MEANT, SAID, REFUSED, SILENT = 'as meant', 'said', 'refused', 'SILENT'
 _ROOM = 150
-# Counts of files and formats say nothing of what is odd.
-_COUNTS = re.compile(r'[\d,]+ files?: |images read: ')
+# Counts of files, of formats and of classes that are tested say nothing of what is odd.
+_COUNTS = re.compile(r'[\d,]+ files?: |images read: |.* not in the test split')
 
 
 @dataclasses.dataclass(frozen=True)

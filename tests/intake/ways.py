@@ -357,6 +357,13 @@ def beside_splits(data: whole.Folder) -> None:
 
 
 @_folder
+def train_beside_classes(data: whole.Folder) -> None:
+  """A folder train with some photographs beside those of the classes."""
+  for k in (0, 2, 4, 6):
+    data.move(k, f'train/{data.names[k].rpartition("/")[2]}')
+
+
+@_folder
 def val_only(data: whole.Folder) -> None:
   """A single folder val, with the classes in it."""
   for k in range(len(data.names)):
