@@ -19,6 +19,7 @@ import pathlib
 from binaries.flags import dealing
 from tasks import manifest
 from tasks import registry
+from tasks import sources
 from tasks import task as task_lib
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
@@ -29,7 +30,7 @@ _COLUMNS = ('name', 'holder', 'label', 'digest')
 _TEST, _TRAIN = 'test', 'train'
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Example:
   """An example as a run knows it.
 
@@ -154,7 +155,7 @@ def _examples(task: task_lib.Task) -> Iterable[_Example]:
     for place, label in enumerate(examples.label.tolist()):
       yield _Example(
         split,
-        names[place],
+        sources.printable(names[place]),
         holders[place],
         task.label_names[label] if label >= 0 else '',
         task.digests[int(examples.example_id[place])],

@@ -74,7 +74,7 @@ def test_own_pictures(tmp_path, graphs_as_traced):
   )
 
   task, nearest = names['task'], names['nearest']
-  assert (len(task.train), len(task.test)) == (70, 10)
+  assert (len(task.train), len(task.test)) == (60, 20)
   # What was saved, read by Keras alone, finds the same neighbours.
   model = tf.keras.models.load_model(tmp_path / 'encoder.keras')
   train, shown = (

@@ -20,8 +20,8 @@ def _folder(path, header='image,case_id,label', rows=(), files=8):
   return path
 
 
-# Four cases of two images; two labels, each with a case whose name is in the test split.
-_ROWS = [f'a/{k}.jpg,cell{k // 2},{"xy"[k // 4]}' for k in range(8)]
+# Four cases of two images; two labels.
+_ROWS = [f'a/{k}.jpg,case{k // 2},{"xy"[k // 4]}' for k in range(8)]
 
 
 def _ids_by_case(examples):
@@ -332,7 +332,7 @@ def test_cases_of_clients_are_classified_and_can_be_images(tmp_path):
   assert together.train.client is None
   alone = cases.load(folder, image_size=8, classify='image')
   assert _of(alone) == _of(together)
-  assert alone.holder_names == ('cell0', 'cell1', 'cell2', 'cell3')
+  assert alone.holder_names == ('case0', 'case1', 'case2', 'case3')
 
 
 def test_clients_of_one_leading_label_each_are_split_all_the_same(tmp_path):

@@ -23,7 +23,7 @@ def test_images_are_examples_and_folders_mean_nothing(tmp_path):
   assert not task.has_labels
   assert task.train.client is None
   assert task.report == ()
-  assert (len(task.train), len(task.test)) == (10, 2)
+  assert (len(task.train), len(task.test)) == (11, 1)
 
 
 def test_a_folder_is_a_client(tmp_path):

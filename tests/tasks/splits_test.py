@@ -112,9 +112,17 @@ def test_nobody_who_trained_is_held_out_when_data_grow(before, added, random):
         assert not of_old['train'] & of_new['validation']
 
 
-def test_the_share_held_out_by_name_is_that_of_a_binomial():
+def _unlike(count):
+  """Makes names without numbers that have nothing in common."""
+  letters = str.maketrans('0123456789', 'ghijklmnop')
+  return [
+    hashlib.sha256(str(k).encode()).hexdigest().translate(letters) for k in range(count)
+  ]
+
+
+def test_the_share_held_out_by_unlike_names_is_that_of_a_binomial():
   """Of 20,000 names, within five deviations; and validation is chosen for itself."""
-  names = [f'patient {k}' for k in range(20_000)]
+  names = _unlike(20_000)
   test = splits.hold_out_named(names, 0.2, 0, 'clients')
   other = splits.hold_out_named(names, 0.2, 0, 'clients', ('train', 'validation'))
   deviation = np.sqrt(20_000 * 0.2 * 0.8)
@@ -127,6 +135,18 @@ def test_the_share_held_out_by_name_is_that_of_a_binomial():
   assert not np.array_equal(test, splits.hold_out_named(names, 0.2, 1, 'clients'))
 
 
+@pytest.mark.parametrize('form', ['P{:03d}', 'cat/{}.jpg', 'ISIC_{:07d}.jpg', '{}'])
+@pytest.mark.parametrize('first', [0, 1, 24_306, 20_240_101])
+def test_numbered_names_are_shared_out_evenly(form, first):
+  """Of any hundred in a row, within two; and a tenth of the others validates."""
+  names = [form.format(first + k) for k in range(1000)]
+  test = splits.hold_out_named(names, 0.2, 0, 'clients')
+  assert np.all(np.abs(np.add.reduceat(test, np.arange(0, 1000, 100)) - 20) <= 2)
+  rest = [name for name, held_out in zip(names, test, strict=True) if not held_out]
+  chosen = splits.hold_out_named(rest, 0.1, 0, 'clients', ('train', 'validation'))
+  assert abs(np.sum(chosen) - 80) <= 8
+
+
 def test_names_that_are_written_alike_are_one_name():
   # An umlaut as one sign, and as two.
   names = ['M\u00fcller', 'Mu\u0308ller', *map(str, range(9))]
@@ -137,9 +157,8 @@ def test_names_that_are_written_alike_are_one_name():
 def test_what_names_cannot_split_is_a_sentence():
   with pytest.raises(ValueError, match='there must be at least two'):
     splits.hold_out_named(['a', 'a'], 0.2, 0, 'clients')
-  pairs = [[f'a{k}', f'b{k}'] for k in range(200)]
   refused = 0
-  for names in pairs:
+  for names in zip(_unlike(200), reversed(_unlike(400)), strict=False):
     try:
       assert np.sum(splits.hold_out_named(names, 0.2, 0, 'clients')) == 1
     except ValueError as error:
