@@ -14,7 +14,8 @@ may be a stranger's: --data_dir and --partition_encoder must be given again. Pri
 table and adds to the run's `evaluation.json`.
 
 With --transfer_task the encoder is evaluated on a task other than its own: classifiers
-are trained and tested on that task's splits, resized to the encoder's input size. The
+are trained and tested on that task's splits, resized to the encoder's input size. What
+the run was trained on may not be in the test split (docs/own_data.md). The
 method federated_linear is a linear probe trained by FedAvg over the clients of the
 run's partition. one_round has LDA and ridge regression in closed form, computed from
 sums that these clients send once. --fairness shows how evenly accuracies are spread
@@ -33,6 +34,7 @@ from typing import Any
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.experiment import masked
+from binaries.experiment import membership
 from binaries.experiment import results
 from binaries.experiment import transfer
 from binaries.experiment import two_towers
@@ -43,6 +45,7 @@ from binaries.flags import hosts
 from binaries.flags import outputs
 from binaries.flags import program
 from binaries.flags import towers
+from tasks import task as task_lib
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import dense
 from tff_ssl.evaluation import suite
@@ -73,11 +76,8 @@ def main() -> None:
   config = run_config.read(folder)
   _adopt(folder, config['flags'])
   task = common.load_task()
-  if task.fingerprint() != config.get('task'):
-    raise ValueError(
-      f'The examples of the task {task.name!r} have changed since {folder} was made; '
-      'the encoder must be evaluated on examples that it was not trained on.'
-    )
+  if not transfer.TASK.value:
+    membership.check_same(folder, task, _why_same(task))
   encoder = common.build_encoder(task)
   model = None
   if encoder.field == dual_encoder.LEFT:
@@ -90,6 +90,7 @@ def main() -> None:
   round, params = _read(folder, encoder, model)
   if transfer.TASK.value:
     task = transfer.load(task.image_shape)
+    membership.check_unseen(folder, task)
   print(f'{folder}: the encoder after round {round} of {common.ROUNDS.value}')
   known = config['flags']
   name = str(known.get('algorithm', known.get('method', 'encoder')))
@@ -136,6 +137,15 @@ def _adopt(folder: pathlib.Path, stored: Mapping[str, Any]) -> None:
       f'{folder} is a run of fedbn: its checkpoints have no batch norm, which stays '
       'with the clients; evaluation.json has the evaluation of its last encoder.'
     )
+
+
+def _why_same(task: task_lib.Task) -> str:
+  """Returns what to do if the run had other examples; see `membership.check_same`."""
+  why = 'the numbers of a run are of the test split that it held out'
+  if task.field != task_lib.IMAGE:
+    return why
+  own = f'--transfer_task={task.name} --transfer_data_dir={common.DATA_DIR.value}'
+  return f'{why}; give {own} as well for numbers of the new one, under transfer/'
 
 
 def _read(

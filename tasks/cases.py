@@ -9,9 +9,9 @@ have the columns `image,case_id[,label][,split]`: each case is then a client. If
 The manifest is `manifest.csv`, or any CSV file whose path is given (see `rows`, and
 `columns` for other names of columns). Images are named relative to it (see `matching`),
 and so are their masks, in a column `mask` (see `masks`). Without a
-column `split`, a fifth of the clients (or cases) of every label is the test split; a
-client counts for its most frequent label. Images become squares of one size (see
-`images.decode`); unreadable ones are counted, named and left out.
+column `split`, about a fifth of the clients (or cases) is the test split, by their
+names alone: further ones move nobody (`splits.hold_out_named`). Images become squares
+of one size (see `images.decode`); unreadable ones are counted, named and left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -90,6 +90,7 @@ def load(
     reading=reading,
     findings=[*findings, *matched.findings()],
     follow_links=follow_links,
+    grows=True,
   )
 
 
@@ -157,6 +158,7 @@ def build_task(
   reading: images.Reading = images.AS_USUAL,
   findings: Sequence[intake.Finding] = (),
   follow_links: bool = False,
+  grows: bool = False,
 ) -> task_lib.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
@@ -175,6 +177,7 @@ def build_task(
     reading: How images are read.
     findings: What is known to be odd about the list.
     follow_links: Whether the source follows links.
+    grows: Whether the list is a user's and may grow; see `Task.grows`.
 
   Returns:
     The task.
@@ -192,7 +195,12 @@ def build_task(
   split = np.array([row.split for row in rows])
   if not rows[0].split:
     try:
-      held_out = _hold_out(belonging, label, seed)
+      if grows:
+        held_out = _hold_out(rows, belonging, seed)
+      else:
+        held_out = splits_lib.hold_out_cases(
+          belonging.case, label, _TEST_FRACTION, seed
+        )
     except ValueError as error:
       raise ValueError(f'{manifest}: {error}') from error
     split = np.where(held_out, 'test', 'train')
@@ -216,6 +224,9 @@ def build_task(
     client_names=belonging.client_names,
     files=task_lib.Files(source.path, names, _masks(rows), reading.fit, follow_links),
     measured_ranges=decoded.measured,
+    digests=tuple(decoded.digests.get(name, '') for name in names),
+    grows=grows,
+    split_by_name=grows and not rows[0].split,
   )
 
 
@@ -301,18 +312,12 @@ def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
   return numbers.astype(np.int64), tuple(found.tolist())
 
 
-def _hold_out(belonging: _Belonging, label: np.ndarray, seed: int) -> np.ndarray:
-  """Returns whether each image is in the test split, as are all of its client's."""
-  if belonging.client is None:
-    what = 'cases' if belonging.case_names else 'images'
-    return splits_lib.hold_out_cases(belonging.case, label, _TEST_FRACTION, seed, what)
-  try:
-    return splits_lib.hold_out_cases(
-      belonging.client, label, _TEST_FRACTION, seed, 'clients'
-    )
-  except ValueError:
-    # No label is the most frequent one of two clients: labels are ignored.
-    none = np.full_like(label, -1)
-    return splits_lib.hold_out_cases(
-      belonging.client, none, _TEST_FRACTION, seed, 'clients'
-    )
+def _hold_out(
+  rows: Sequence[manifest_lib.Row], belonging: _Belonging, seed: int
+) -> np.ndarray:
+  """Returns whether each image is in the test split, as are all of its holder's."""
+  what = 'images' if not rows[0].holder else 'cases'
+  if belonging.client is not None:
+    what = 'clients'
+  names = [row.holder or row.image for row in rows]
+  return splits_lib.hold_out_named(names, _TEST_FRACTION, seed, what)

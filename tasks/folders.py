@@ -3,9 +3,9 @@
 Folders in it mean nothing (`none`: each image is an example), or each is a class
 (`class`), or a client (`client`: a patient, a hospital). If its outermost folders are
 called `train` and `test`, or similarly (see `layouts`), these are the splits. Otherwise
-a fifth of the images, of every class, or of the clients is the test split. Without
-classes nothing is labelled. Files that end with `_segmentation.png` are masks (see
-`masks`).
+about a fifth of the images, or of the clients, is the test split, by their names alone:
+further ones move none (`splits.hold_out_named`). Without classes nothing is labelled.
+Files that end with `_segmentation.png` are masks (see `masks`).
 """
 
 from collections.abc import Collection, Mapping
@@ -72,6 +72,7 @@ def load(
     reading=reading,
     findings=findings,
     follow_links=follow_links,
+    grows=True,
   )
 
 

@@ -15,6 +15,7 @@ is constant there becomes 0.
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
+import hashlib
 import math
 import os
 import pathlib
@@ -175,7 +176,8 @@ def build(
     features: Numbers [n, d].
     label: Integers [n], -1 for none.
     label_names: Names of the classes.
-    test: bool [n], which rows are the test split; None: a fifth of every class.
+    test: bool [n], which rows are the test split; None: a fifth of every class, or of a
+      user's own table about a fifth, by place.
     report: What must be said of it.
 
   Raises:
@@ -205,7 +207,11 @@ def build(
     )
   ids = np.arange(len(features), dtype=np.int64)
   label = label.astype(np.int32)
-  if test is None:
+  grows, split_is_given = name == FEATURES, test is not None
+  if test is None and grows:
+    places = [str(place) for place in ids]
+    test = splits.hold_out_named(places, _TEST_FRACTION, _SPLIT_SEED, 'rows')
+  elif test is None:
     test = splits.hold_out_cases(ids, label, _TEST_FRACTION, _SPLIT_SEED, 'rows')
   test = test.astype(bool)
   known = features[~test].astype(np.float64)
@@ -229,7 +235,16 @@ def build(
     test=examples.take(np.flatnonzero(test)),
     report=report,
     scaling=(mean, 1 / divisor),
+    digests=_digests(features) if grows else (),
+    grows=grows,
+    split_by_name=grows and not split_is_given,
   )
+
+
+def _digests(features: np.ndarray) -> tuple[str, ...]:
+  """Returns a digest of each row as it is in the file, before it is standardised."""
+  rows = np.ascontiguousarray(features, np.float64)
+  return tuple(hashlib.blake2b(row.data, digest_size=8).hexdigest() for row in rows)
 
 
 def _read_npz(path: pathlib.Path) -> task_lib.Task:

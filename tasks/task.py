@@ -195,6 +195,11 @@ class Task:
     files: Where the images come from, if they are files.
     measured_ranges: The ranges of numbers, from black to white, that were measured over
       all images; empty if they are stated, or all images have 8 bits.
+    digests: A digest of each example's content by example_id, '' where it could not be
+      read; empty for published data that are always the same.
+    grows: Whether the data are a user's own, to which more may be added; then no split
+      moves (`splits.hold_out_named`).
+    split_by_name: Whether names alone choose the test split.
   """
 
   name: str
@@ -211,6 +216,9 @@ class Task:
   described: Described | None = None
   files: Files | None = None
   measured_ranges: tuple[tuple[float, float], ...] = ()
+  digests: tuple[str, ...] = ()
+  grows: bool = False
+  split_by_name: bool = False
 
   def __post_init__(self) -> None:
     splits = self.splits()
@@ -288,10 +296,44 @@ class Task:
     """Whether an example of any split has a label."""
     return any(np.any(examples.label >= 0) for examples in self.splits().values())
 
+  def why_unlabelled(self) -> str | None:
+    """Why labels cannot be used, or None: nothing has one, or nothing in a split.
+
+    Only of splits by name, which may put few labels into one split. A list that gives
+    such splits is wrong.
+    """
+    parts = {'': self.has_labels}
+    if self.split_by_name:
+      splits = {'train ': self.train, 'test ': self.test}
+      parts |= {split: bool(np.any(own.label >= 0)) for split, own in splits.items()}
+    bare = [part for part, has_labels in parts.items() if not has_labels]
+    return f'No {bare[0]}example of {self.name} has a label' if bare else None
+
   @property
   def holder_names(self) -> tuple[str, ...]:
     """Names of the holders of examples: see `Examples.holder`."""
     return self.case_names if self.train.client is None else self.client_names
+
+  def names(self, examples: Examples) -> list[str]:
+    """Names of examples: those of their files, or their places (`row 1` and so on).
+
+    Args:
+      examples: Examples of one of the splits, n.
+    """
+    ids = examples.example_id.tolist()
+    if self.files is None:
+      return [f'row {example_id + 1}' for example_id in ids]
+    return [self.files.images[example_id] for example_id in ids]
+
+  def names_of_holders(self, examples: Examples) -> list[str]:
+    """Names of the holders of examples; an example without a holder is its own.
+
+    Args:
+      examples: Examples of one of the splits, n.
+    """
+    if not self.holder_names:
+      return self.names(examples)
+    return [self.holder_names[holder] for holder in examples.holder.tolist()]
 
   def describe(self) -> str:
     """The task in one line."""
@@ -310,7 +352,10 @@ class Task:
       ('' if name == IMAGE else f'{name} ') + 'x'.join(str(size) for size in shape)
       for name, shape in self.shapes.items()
     )
-    return f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
+    line = f'{self.name}: {", ".join(parts)}, {self.num_classes} classes, {shapes}'
+    if self.split_by_name:
+      line += '; the split is by name: a fifth on average, and additions move none'
+    return line
 
   def warnings(self) -> list[str]:
     """Sentences on likely mistakes in the data, if `intake` does not say them."""

@@ -1,8 +1,11 @@
 """A validation split held out of the training examples, to choose rounds and settings.
 
-It has whole cases, or whole clients if the data name these (`Examples.holder`), with
-the same share of every label. Like the test split, it is the same in each run of a
-task: it does not depend on a run's seed.
+It has whole cases, or whole clients if the data name these (`Examples.holder`). Like
+the test split, it is the same in each run of a task: it does not depend on a run's
+seed. Published data give the same share of every label. A user's own data may grow
+(`Task.grows`): there names alone choose, whether labelled or not, so that nobody moves
+from training to validation, or from validation to test, because others are added or get
+a label.
 """
 
 import dataclasses
@@ -14,12 +17,13 @@ from tasks import task as task_lib
 
 
 def hold_out(task: task_lib.Task, share: float, seed: int = 0) -> task_lib.Task:
-  """Moves a share of the labelled training examples to a validation split.
+  """Moves a share of the training examples to a validation split.
 
   Args:
     task: A task without a validation split.
     share: Share of the cases (or clients, or single examples) of every label, in
-      (0, 1). A label with one case keeps it in training.
+      (0, 1). A label with one case keeps it in training. Of data that grow: the
+      expected share of all.
     seed: Same seed, same split.
 
   Returns:
@@ -47,16 +51,28 @@ def hold_out(task: task_lib.Task, share: float, seed: int = 0) -> task_lib.Task:
       f'validation is {share}, but the task {task.name!r} has no train labels; '
       'evaluation on a validation split needs labels.'
     )
-  chosen = splits.hold_out_cases(
-    train.holder[labelled],
-    train.label[labelled],
-    share,
-    seed,
-    'cases' if train.client is None else 'clients',
-    'train and validation',
-  )
-  # Unlabelled examples go with the labelled ones of their holder.
-  held_out = np.isin(train.holder, train.holder[labelled[chosen]])
+  what = 'cases' if train.client is None else 'clients'
+  if task.grows:
+    names = task.names_of_holders(train)
+    into = ('train', 'validation')
+    held_out = splits.hold_out_named(names, share, seed, what, into)
+    if not np.any(held_out[labelled]):
+      raise ValueError(
+        f'validation is {share}, which by their names holds out {np.sum(held_out):,} '
+        f'train examples without a label of {task.name!r}; evaluation on a validation '
+        'split needs labels: take a larger share, or label more.'
+      )
+  else:
+    chosen = splits.hold_out_cases(
+      train.holder[labelled],
+      train.label[labelled],
+      share,
+      seed,
+      what,
+      'train and validation',
+    )
+    # Unlabelled examples go with the labelled ones of their holder.
+    held_out = np.isin(train.holder, train.holder[labelled[chosen]])
   return dataclasses.replace(
     task,
     train=train.take(np.flatnonzero(~held_out)),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from binaries.experiment import membership
 from binaries.experiment import results
 from binaries.flags import adopting
 from binaries.flags import common
@@ -108,11 +109,7 @@ def _adopt(folder: pathlib.Path) -> Any:
 def _data(folder: pathlib.Path, chosen: Any) -> tuple[task_lib.Task, Any, Any]:
   """Returns the task of a run, its cohorts by round, and its clients' data."""
   task = common.load_task()
-  if task.fingerprint() != run_config.read(folder).get('task'):
-    raise ValueError(
-      f'The examples of the task {task.name!r} have changed since {folder} was made; '
-      'its rounds cannot be repeated.'
-    )
+  membership.check_same(folder, task, 'its rounds cannot be repeated')
   partition = common.build_partition(task)
   data = dealing.build_client_data(task, partition, labelled=chosen.labelled)
   size = common.cohort_size(len(partition))

@@ -42,9 +42,8 @@ def skipped(task: task_lib.Task) -> str | None:
   Args:
     task: Any task.
   """
-  if task.has_labels:
-    return None
-  return f'No example of {task.name} has a label: probes and accuracies are skipped.'
+  why = task.why_unlabelled()
+  return why and f'{why}: probes and accuracies are skipped.'
 
 
 class Evaluator:
@@ -73,7 +72,7 @@ class Evaluator:
       collect: For the method one_round; None: its sums are over all examples.
 
     Raises:
-      ValueError: If only one split has labels, or a flag is out of range.
+      ValueError: If only one given split has labels, or a flag is out of range.
     """
     self.skipped = skipped(task)
     for split, labels in (('train', task.train.label), ('test', task.test.label)):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from binaries.experiment import membership
 from binaries.experiment import results
 from binaries.flags import adopting
 from binaries.flags import common
@@ -93,11 +94,7 @@ def load_task(folder: pathlib.Path) -> task_lib.Task:
   )
   common.check_flags()
   task = common.load_task()
-  if task.fingerprint() != config.get('task'):
-    raise ValueError(
-      f'The examples of the task {task.name!r} have changed since {folder} was made; '
-      'an export needs the examples of the run.'
-    )
+  membership.check_same(folder, task, 'an export needs the examples of the run')
   return task
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from binaries.experiment import evaluating
+from binaries.experiment import membership
 from binaries.experiment import personal
 from binaries.experiment import private
 from binaries.experiment import results
@@ -230,11 +231,11 @@ def execute(prepared: Prepared) -> None:
   Args:
     prepared: The experiment.
   """
-  path, rounds = common.RUN_DIR.value, common.ROUNDS.value
+  path, rounds, own = common.RUN_DIR.value, common.ROUNDS.value, prepared.own
   evaluator, evaluate_every = prepared.evaluator, prepared.evaluate_every
-  own = prepared.own
+  starting.check_data(path, prepared.task)
   start = starting.build(prepared.encoder)
-  alarms, mixing = _build_alarms(prepared.objective), None
+  alarms, mixing = alarm.of_objective(prepared.objective), None
   if prepared.chosen.algorithm.mixing is not None:
     mixing = prepared.chosen.algorithm.mixing()
     alarms.append(mixing)
@@ -275,6 +276,7 @@ def execute(prepared: Prepared) -> None:
   ) as folder:
     prepared.partition.write_csv(folder.path / 'partition.csv')
     own_data.write_intake(prepared.task, folder.path)
+    membership.write(folder.path, prepared.task)
     if (build_graph := prepared.chosen.algorithm.topology) is not None:
       graph.write(build_graph(prepared.partition.clients), folder.path)
     done = max(folder.checkpoints.rounds(), default=0)
@@ -350,14 +352,6 @@ def _batch_of_all(sizes: Sequence[int]) -> int:
   """Returns the number of examples in a round of centralized training."""
   # As many as the federated algorithms see on average.
   return max(1, round(common.cohort_size(len(sizes)) * float(np.mean(sizes))))
-
-
-def _build_alarms(objective: Any) -> list[alarm.Alarm]:
-  """Builds the alarms of any run, and those of objectives that can collapse."""
-  alarms: list[alarm.Alarm] = [alarm.NothingAlarm()]
-  if isinstance(objective, base.Watched):
-    alarms.append(alarm.CollapseAlarm(objective.collapsed_below))
-  return alarms
 
 
 def _open_context(

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from binaries.experiment import membership
 from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.methods import choice
+from tasks import task as task_lib
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
@@ -68,6 +70,24 @@ def check(folder: str | os.PathLike[str], chosen: choice.Choice) -> None:
         f'{flag.value}; it must start from the weights of the same encoder.'
       )
   checkpoints.read_newest(pathlib.Path(source) / _CHECKPOINTS, results.TRAINABLE)
+
+
+def check_data(folder: str | os.PathLike[str], task: task_lib.Task) -> None:
+  """Checks the examples of a resumed run, and those that a new one is tested on.
+
+  Args:
+    folder: The run folder; it need not exist.
+    task: The task of the run.
+
+  Raises:
+    ValueError: If the examples have changed since the run began, or if the run whose
+      weights it starts from was trained on what is held out here.
+  """
+  if (pathlib.Path(folder) / run_config.NAME).exists():
+    why = 'resume it with the examples as they were, or name another folder'
+    membership.check_same(folder, task, why)
+  elif methods.INIT_FROM.value:
+    membership.check_unseen(methods.INIT_FROM.value, task)
 
 
 def build(encoder: network.Network) -> Callable[[Any], Any] | None:

@@ -6,6 +6,7 @@ from absl import flags
 import numpy as np
 
 from binaries.flags import common
+from binaries.flags import own_data
 from binaries.flags import paths
 from binaries.flags import reading
 from tasks import images
@@ -55,7 +56,9 @@ def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
       f'The encoder takes images of {height} x {width}; --transfer_task resizes to '
       'squares only.'
     )
-  # As the encoder knows pictures.
+  # Data that have grown since a run are read as the run read them, and any pictures as
+  # its encoder knows them.
+  own = own_data.arguments() if TASK.value == common.TASK.value else {}
   usual = TASK.value not in registry.OF_PICTURES
   task = registry.load(
     TASK.value,
@@ -64,6 +67,7 @@ def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
     _DOWNLOAD.value,
     seed=0,
     reading=images.AS_USUAL if usual else reading.value(),
+    **own,
   )
   task = fit(task, image_shape)
   print(f'transfer to {task.describe()}')

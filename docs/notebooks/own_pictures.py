@@ -62,7 +62,8 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 # %% [markdown]
 # ## Read it
 #
-# A fifth of the holders is held out as the test split, which nobody trains on.
+# About a fifth of the holders is held out, by their names, as the test split, which
+# nobody trains on.
 
 # %%
 import numpy as np

@@ -1,6 +1,7 @@
 """Data of one's own: clients with many labels, and images without any."""
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
@@ -104,6 +105,23 @@ def test_without_labels_clients_are_iid_and_nothing_is_evaluated(cells, capsys):
   assert capsys.readouterr().out == (
     'No example of flat has a label: probes and accuracies are skipped.\n'
   )
+
+
+@pytest.mark.parametrize('split', ['train', 'test'])
+def test_few_labels_that_names_put_into_one_split_only_skip_the_evaluation(
+  cells, split
+):
+  own = cells.splits()[split]
+  bare = dataclasses.replace(own, label=np.full(len(own), -1, np.int32))
+  task = dataclasses.replace(cells, **{split: bare})
+  encoder = cnn.build_encoder('conv2', (8, 8, 3), 0.125)
+  with in_process.parsed('--evaluation_methods=knn', '--label_fractions=1'):
+    by_name = dataclasses.replace(task, grows=True, split_by_name=True)
+    evaluator = evaluating.Evaluator(by_name, encoder)
+    assert evaluator.evaluate({}) == {}
+    assert evaluator.skipped.startswith(f'No {split} example of cells has a label')
+    with pytest.raises(ValueError, match=f"'cells' has no {split} labels"):
+      evaluating.Evaluator(task, encoder)
 
 
 def test_a_folder_a_client_without_labels_trains_and_leaves_an_encoder(tmp_path):

@@ -51,9 +51,8 @@ def test_a_folder_is_a_class(tmp_path):
   task = folders.load(_folder(tmp_path), image_size=8, folders='class')
   assert task.label_names == ('C101', 'C7', 'C8')
   assert task.train.client is None
-  for examples, each in ((task.train, 3), (task.test, 1)):
+  for examples in (task.train, task.test):
     assert examples.label.tolist() == (examples.example_id // 4).tolist()
-    assert examples.label.tolist().count(1) == each
 
 
 def test_an_archive_with_one_folder_around_splits(tmp_path):

@@ -71,12 +71,19 @@ def test_a_feature_of_equal_numbers_is_constant_although_their_mean_is_rounded()
   assert task.scaling[1][1] == 0
 
 
-def test_without_a_split_a_fifth_of_every_class_is_held_out(tmp_path):
-  features = np.random.default_rng(0).normal(size=(50, 3))
-  label = np.arange(50) % 2
-  path = _npz(tmp_path / 'table.npz', features=features, label=label, test=None)
-  task = registry.load('features', path)
-  np.testing.assert_array_equal(np.bincount(task.test.label), [5, 5])
+def test_rows_that_are_appended_move_no_other(tmp_path):
+  features = np.random.default_rng(0).normal(size=(200, 3))
+  before, after = (
+    registry.load('features', _npz(tmp_path / f'{n}.npz', features=features[:n],
+                                   label=np.arange(n) // shift % 2, test=None))
+    for n, shift in ((100, 1), (200, 3))
+  )  # fmt: skip
+  of_old = after.test.example_id[after.test.example_id < 100]
+  np.testing.assert_array_equal(of_old, before.test.example_id)
+  assert abs(len(after.test) - 40) < 5 * np.sqrt(200 * 0.2 * 0.8)
+  assert after.describe().endswith('a fifth on average, and additions move none')
+  # Features are scaled otherwise now, but the rows are the same.
+  assert after.digests[:100] == before.digests
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 import sys
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import tqdm
 
+from tff_ssl.objectives import base
 from tff_ssl.runtime import metrics as metrics_lib
 
 _METRIC = 'encoding_std'
@@ -140,3 +141,15 @@ class CollapseAlarm:
         file=self._stream,
       )
     self._collapsed = collapsed
+
+
+def of_objective(objective: Any) -> list[Alarm]:
+  """Builds the alarms of any run, and those of objectives that can collapse.
+
+  Args:
+    objective: What clients minimise.
+  """
+  alarms: list[Alarm] = [NothingAlarm()]
+  if isinstance(objective, base.Watched):
+    alarms.append(CollapseAlarm(objective.collapsed_below))
+  return alarms

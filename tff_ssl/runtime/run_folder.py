@@ -2,6 +2,9 @@
 
 config.json      flags, versions, the task's fingerprint (made once, then compared),
                  and the command
+partition.csv    the clients: names, sizes, counts of labels
+examples.json    which examples each split has, if they have names: to compare with
+                 other data and other runs; it names people's data, and stays here
 metrics.csv      a row per round; deterministic numbers only: equal runs, equal bytes
 system.csv       seconds and memory per round
 tensorboard/     the numbers of both tables, and the flags as hyperparameters; at the

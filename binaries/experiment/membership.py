@@ -1,0 +1,295 @@
+"""Which examples a run trained on: `examples.json` in its folder.
+
+Runs of images in files, and of users' tables, write this file. It says of each example
+of each split the name of its file (or its place in the table), its holder, its label,
+and a digest of its content as it was read. It names clients, so it stays in the run
+folder. With it
+- a run that starts from another's weights is refused if it would be tested on what the
+  other trained on (`check_unseen`);
+- a run whose data have changed says what has changed (`check_same`).
+"""
+
+import collections
+from collections.abc import Collection, Iterable, Mapping
+import csv
+import dataclasses
+import os
+import pathlib
+
+from binaries.flags import dealing
+from tasks import manifest
+from tasks import registry
+from tasks import sources
+from tasks import task as task_lib
+from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
+
+NAME = 'examples.json'
+_PARTITION = 'partition.csv'
+_COLUMNS = ('name', 'holder', 'label', 'digest')
+_TEST, _TRAIN = 'test', 'train'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Example:
+  """An example as a run knows it.
+
+  Attributes:
+    split: The name of its split.
+    name: The name of its file, or its place in the table.
+    holder: The name of its client or case, '' if it has none.
+    label: The name of its class, '' if it has none.
+    digest: Of its content as it was read.
+  """
+
+  split: str
+  name: str
+  holder: str
+  label: str
+  digest: str
+
+
+def write(folder: str | os.PathLike[str], task: task_lib.Task) -> None:
+  """Writes the file of a run, if its task has digests and the file does not exist.
+
+  Args:
+    folder: The run folder.
+    task: The run's task.
+  """
+  path = pathlib.Path(folder) / NAME
+  if not task.digests or path.exists():
+    return
+  columns: dict[str, dict[str, list[str]]] = {}
+  for example in _examples(task):
+    of_split = columns.setdefault(example.split, {name: [] for name in _COLUMNS})
+    for name in _COLUMNS:
+      of_split[name].append(getattr(example, name))
+  files.write_json(path, columns)
+
+
+def check_same(folder: str | os.PathLike[str], task: task_lib.Task, why: str) -> None:
+  """Refuses examples that are not those of a run.
+
+  Args:
+    folder: The run folder.
+    task: The task as it is now.
+    why: Why they must be the same, or what else can be done; the end of a sentence.
+
+  Raises:
+    ValueError: They have changed; the message counts and names what was added, removed
+      or changed.
+  """
+  if task.fingerprint() == run_config.read(folder).get('task'):
+    return
+  known = _read(folder)
+  changes = 'what has changed is not known' if known is None else _changes(known, task)
+  raise ValueError(
+    f'The examples of the task {task.name!r} have changed since {folder} was made: '
+    f'{changes}; {why}.'
+  )
+
+
+def check_unseen(source: str | os.PathLike[str], task: task_lib.Task) -> None:
+  """Refuses to test, or to choose settings, on what a run trained on.
+
+  Copies of a picture within a data set do not count: only what was not held out there
+  and is held out here. Holders count by their names if the two data sets have an
+  example in common; otherwise equal names are taken for others', which is printed.
+
+  Args:
+    source: A run folder, or an encoder file in one.
+    task: The examples to test on.
+
+  Raises:
+    ValueError: The run trained on some of them.
+  """
+  path = pathlib.Path(source)
+  folder = path.parent if path.suffix == '.keras' else path
+  config = run_config.read(folder) if (folder / run_config.NAME).is_file() else {}
+  stored = config.get('flags', {})
+  held_out = {
+    split: examples for split, examples in task.splits().items() if split != _TRAIN
+  }
+  if not task.digests:
+    _check_validation(source, stored, task)
+    return
+  known = _read(folder)
+  if known is None:
+    if stored.get('task') not in (None, *registry.OF_FILES):
+      return
+    clients = _of_partition(folder, stored)
+    how = 'only by the names of clients' if clients else 'with nothing'
+    print(
+      f'{folder} has no {NAME}: what is held out here is compared {how} that {source} '
+      'was trained on',
+      flush=True,
+    )
+    for split in held_out:
+      _refuse(source, task, split, clients & set(_holders(task, split)))
+    return
+  own = list(_examples(task))
+  is_related = {each.digest for each in known} & {each.digest for each in own}
+  trained = {each.holder for each in known if each.split == _TRAIN and each.holder}
+  for split in held_out:
+    moved = _moved(known, own, split)
+    holders = set(_holders(task, split))
+    if not holders:
+      _refuse(source, task, split, {each.name for each in moved})
+    elif is_related:
+      leaked = {each.holder for each in moved} | (holders & trained)
+      _refuse(source, task, split, leaked)
+    elif both := sorted(holders & trained):
+      print(
+        f'{len(both):,} {split} {_unit(task)} have names of those that {source} was '
+        f'trained on ({manifest.some(both)}), but it knows no example of these data: '
+        'they are taken for others',
+        flush=True,
+      )
+
+
+def _examples(task: task_lib.Task) -> Iterable[_Example]:
+  """Yields the examples of all splits."""
+  for split, examples in task.splits().items():
+    names = task.names(examples)
+    holders = _holders(task, split) or [''] * len(names)
+    for place, label in enumerate(examples.label.tolist()):
+      yield _Example(
+        split,
+        sources.printable(names[place]),
+        holders[place],
+        task.label_names[label] if label >= 0 else '',
+        task.digests[int(examples.example_id[place])],
+      )
+
+
+def _holders(task: task_lib.Task, split: str) -> list[str]:
+  """Returns the names of the holders of a split, none if nobody holds anything."""
+  if not task.holder_names:
+    return []
+  return task.names_of_holders(task.splits()[split])
+
+
+def _unit(task: task_lib.Task) -> str:
+  """Returns what is held out as a whole."""
+  if task.holder_names:
+    return 'cases' if task.train.client is None else 'clients'
+  return 'images' if task.files else 'rows'
+
+
+def _read(folder: str | os.PathLike[str]) -> list[_Example] | None:
+  """Returns what a run knows; None if it is one of an earlier version.
+
+  Raises:
+    ValueError: If the file is not as `write` writes it.
+  """
+  path = pathlib.Path(folder) / NAME
+  if not path.is_file():
+    return None
+  held = files.read_json(path)
+  try:
+    return [
+      _Example(split, *map(str, cells))
+      for split, columns in held.items()
+      for cells in zip(*(columns[name] for name in _COLUMNS), strict=True)
+    ]
+  except (KeyError, TypeError, ValueError) as error:
+    raise ValueError(
+      f'{path} must hold {", ".join(_COLUMNS)} of each split, of equal lengths: {error}'
+    ) from error
+
+
+def _changes(known: list[_Example], task: task_lib.Task) -> str:
+  """Counts and names the examples that differ from those of a run."""
+  before = {each.name: each for each in known}
+  now = {each.name: each for each in _examples(task)}
+  both = [name for name in before if name in now]
+
+  def differ(attribute: str) -> list[str]:
+    return [
+      name
+      for name in both
+      if getattr(before[name], attribute) != getattr(now[name], attribute)
+    ]
+
+  unit = 'images' if task.files else 'rows'
+  holder = 'case' if task.train.client is None else 'client'
+  changes = {
+    'added': [name for name in now if name not in before],
+    'removed': [name for name in before if name not in now],
+    'with other content': differ('digest'),
+    'with another label': differ('label'),
+    f'with another {holder}': differ('holder'),
+    'in another split': differ('split'),
+  }
+  told = [
+    f'{unit} {what}: {len(names):,} ({manifest.some(names)})'
+    for what, names in changes.items()
+    if names
+  ]
+  return '; '.join(told) or (
+    f'the same {unit} with the same content and labels, but read otherwise: by another '
+    'version of this program, or scaled otherwise'
+  )
+
+
+def _moved(known: list[_Example], own: list[_Example], split: str) -> list[_Example]:
+  """Returns examples of a split that a run trained on, by content.
+
+  Of equal examples those count that are more in the held-out splits here than in those
+  there, and are no further copies.
+  """
+  trained = {e.digest for e in known if e.split == _TRAIN}
+  there = collections.Counter(e.digest for e in known)
+  here = collections.Counter(e.digest for e in own)
+  # Further copies, and those that were held out there.
+  free = here - there
+  free.update(e.digest for e in known if e.split != _TRAIN)
+  names = {e.name for e in known if e.split != _TRAIN}
+  moved = []
+  # Those first that have the names of examples that were held out.
+  for each in sorted(own, key=lambda each: each.name not in names):
+    if each.split == _TRAIN or each.digest not in trained:
+      continue
+    free[each.digest] -= 1
+    if free[each.digest] < 0 and each.split == split:
+      moved.append(each)
+  return moved
+
+
+def _of_partition(folder: pathlib.Path, stored: Mapping[str, object]) -> set[str]:
+  """Returns the clients of a run of an earlier version, if the data named them."""
+  path = folder / _PARTITION
+  if stored.get('partition') not in ('client', 'case') or not path.exists():
+    return set()
+  with path.open(newline='', encoding='utf-8') as file:
+    return {row.get('client_id', '') for row in csv.DictReader(file)}
+
+
+def _check_validation(
+  source: str | os.PathLike[str], stored: Mapping[str, object], task: task_lib.Task
+) -> None:
+  """Refuses another validation share of published data, whose test split is fixed."""
+  share, before = dealing.VALIDATION.value, stored.get('validation')
+  if stored.get('task') == task.name and share is not None and share != before:
+    raise ValueError(
+      f'{source} was trained with --validation={before} on the task {task.name!r}, and '
+      f'this run has --validation={share}: it would choose by examples that the other '
+      'was trained on; give the same value.'
+    )
+
+
+def _refuse(
+  source: str | os.PathLike[str],
+  task: task_lib.Task,
+  split: str,
+  leaked: Collection[str],
+) -> None:
+  """Raises a ValueError if anything leaked."""
+  if not leaked:
+    return
+  total = len(set(_holders(task, split)) or task.splits()[split].label)
+  raise ValueError(
+    f'{source} was trained on {len(leaked):,} of the {total:,} {split} {_unit(task)} '
+    f'({manifest.some(sorted(leaked))}); they must be new to the encoder: give them '
+    'the split train, or take weights that were not trained on them.'
+  )

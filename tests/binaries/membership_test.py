@@ -1,0 +1,187 @@
+"""What a run trained on is not held out by a run from its weights, under any name."""
+
+import json
+
+import numpy as np
+import pytest
+
+from binaries import evaluate
+from binaries.experiment import membership
+from binaries.experiment import starting
+from tasks import registry
+from tasks import task as task_lib
+from tests.binaries import in_process
+from tests.tasks import fabricate
+from tff_ssl.runtime import run_config
+
+
+def _task(rows, name='cases', with_clients=True):
+  """Makes a task of rows: name, client, label, split, content (one letter each)."""
+  rows = sorted(rows)
+  clients = sorted({row[1] for row in rows})
+  examples = task_lib.Examples(
+    {'image': np.array([ord(row[4]) for row in rows], np.uint8).reshape(-1, 1, 1, 1)},
+    np.array(['ab-'.index(row[2]) % 2 - (row[2] == '-') for row in rows], np.int32),
+    np.arange(len(rows)),
+    np.arange(len(rows)),
+    np.array([clients.index(row[1]) for row in rows]) if with_clients else None,
+  )
+  split = np.array([row[3] for row in rows])
+  return task_lib.Task(
+    name,
+    ('a', 'b'),
+    examples.take(np.flatnonzero(split == 't')),
+    examples.take(np.flatnonzero(split == 'x')),
+    examples.take(np.flatnonzero(split == 'v')) if 'v' in split else None,
+    client_names=tuple(clients) if with_clients else (),
+    files=task_lib.Files('data', tuple(row[0] for row in rows)),
+    digests=tuple(row[4] for row in rows),
+    grows=True,
+  )
+
+
+# Pictures 1 to 6, of clients P, Q, R.
+_OLD = ['1PatA', '2PbtB', '3QatC', '4QbtD', '5RaxE', '6RbxF']
+
+
+def _run(folder, task, **flags):
+  """Makes what is read of the folder of a run."""
+  folder.mkdir()
+  config = run_config.build({'task': task.name, **flags}, task.fingerprint())
+  (folder / 'config.json').write_text(json.dumps(config))
+  membership.write(folder, task)
+  return folder
+
+
+def _said(source, task):
+  try:
+    membership.check_unseen(source, task)
+  except ValueError as error:
+    return str(error)
+  return ''
+
+
+@pytest.mark.parametrize(
+  ('rows', 'said'),
+  [
+    (_OLD, ''),
+    # R may train now; S is new.
+    (['1PatA', '5RatE', '6RbtF', '7SaxG'], ''),
+    (['1PatA', '3QaxC', '4QbxD'], '1 of the 1 test clients (Q)'),
+    (['1PatA', '3QaxC', '5RaxE', '7SaxG'], '1 of the 3 test clients (Q)'),
+    (['1PavA', '3QatC', '5RaxE'], '1 of the 1 validation clients (P)'),
+    # Under another name, and another client's.
+    (['1PatA', '9TaxC', '5RaxE'], '1 of the 2 test clients (T)'),
+    # Q has another picture, among pictures of the same data.
+    (['1PatA', '9QaxH', '5RaxE'], '1 of the 2 test clients (Q)'),
+    # A further copy of a picture that is still trained on says nothing of Q.
+    (['1PatA', '2PbtB', '9TaxA'], ''),
+  ],
+)
+def test_what_a_run_trained_on_is_not_held_out(tmp_path, rows, said):
+  run = _run(tmp_path / 'run', _task(_OLD))
+  for source in (run, run / 'encoder.keras'):
+    answer = _said(source, _task(rows))
+    assert said in answer
+    assert bool(answer) == bool(said)
+  if said:
+    assert answer.startswith(f'{run}/encoder.keras was trained on {said}; they must be')
+  # Without clients images count.
+  alone = _run(tmp_path / 'alone', _task(_OLD, with_clients=False))
+  moved = _said(alone, _task(['1-atA', '3-axC', '5-axE'], with_clients=False))
+  assert 'was trained on 1 of the 2 test images (3); ' in moved
+
+
+def test_equal_names_in_other_data_are_others_and_this_is_said(tmp_path, capsys):
+  run = _run(tmp_path / 'run', _task(_OLD))
+  assert not _said(run, _task(['1PaxX', '2QaxY', '3SatZ']))
+  assert '2 test clients have names of those that' in capsys.readouterr().out
+
+
+def test_a_run_without_the_file_is_compared_by_its_partition(tmp_path, capsys):
+  run = _run(tmp_path / 'run', _task(_OLD), partition='client')
+  (run / membership.NAME).unlink()
+  assert not _said(run, _task(_OLD))
+  assert 'is compared with nothing' in capsys.readouterr().out
+  (run / 'partition.csv').write_text('client_id,size\nP,2\nQ,2\n')
+  assert not _said(run, _task(_OLD))
+  assert 'is compared only by the names of clients' in capsys.readouterr().out
+  assert '1 of the 1 test clients (Q)' in _said(run, _task(['1PatA', '3QaxC']))
+
+
+def test_published_data_are_refused_only_with_another_validation_share(tmp_path):
+  task = registry.load('digits')
+  run = _run(tmp_path / 'run', task, validation=None)
+  assert not (run / membership.NAME).exists()
+  with in_process.parsed():
+    assert not _said(run, task)
+  with in_process.parsed('--validation=0.1'):
+    assert 'trained with --validation=None on' in _said(run, task)
+
+
+def test_a_file_that_is_not_ours_is_a_sentence(tmp_path):
+  run = _run(tmp_path / 'run', _task(_OLD))
+  for content in ('{"train": 1}', '{"train": {}}', '{"train": {"name": ["a"]}}', '['):
+    (run / membership.NAME).write_text(content)
+    assert membership.NAME in _said(run, _task(_OLD))
+
+
+@pytest.mark.parametrize(
+  ('rows', 'said'),
+  [
+    ([*_OLD, '7SaxG', '8SbxH'], 'made: images added: 2 (7, 8); '),
+    (_OLD[1:], 'made: images removed: 1 (1); '),
+    (
+      ['1PatA', '2PatB', '3QatX', '4TbtD', '5RaxE', '6RbxF', '8SavG'],
+      (
+        'made: images added: 1 (8); images with other content: 1 (3); images with '
+        'another label: 1 (2); images with another client: 1 (4); '
+      ),
+    ),
+    (
+      ['1PatA', '2PbtB', '3QavC', '4QbvD', '5RaxE', '6RbxF'],
+      'made: images in another split: 2 (3, 4); ',
+    ),
+  ],
+)
+def test_changed_data_are_told_by_what_has_changed(tmp_path, rows, said):
+  run = _run(tmp_path / 'run', _task(_OLD))
+  membership.check_same(run, _task(_OLD), 'why')
+  with pytest.raises(ValueError, match='have changed since') as error:
+    membership.check_same(run, _task(rows), 'that is why')
+  assert str(error.value).endswith(said + 'that is why.')
+  (run / membership.NAME).unlink()
+  with pytest.raises(ValueError, match='what has changed is not known'):
+    membership.check_same(run, _task(rows), 'that is why')
+
+
+def test_programs_say_what_was_added_to_the_data_of_a_run(tmp_path):
+  def grow(numbers):
+    for k in numbers:
+      path = tmp_path / 'data' / f'P{k // 2:02d}' / f'{k}.jpg'
+      path.parent.mkdir(exist_ok=True, parents=True)
+      path.write_bytes(fabricate.jpeg(5 * k))
+
+  grow(range(20))
+  flags = ('--task=folder', '--folders=client', '--image_size=8')
+  stored = {'folders': 'client', 'image_size': 8, 'rounds': 1}
+
+  def load():
+    return registry.load('folder', tmp_path / 'data', 8, folders='client')
+
+  before = load()
+  run = _run(tmp_path / 'run', before, **stored)
+  grow(range(20, 44))
+  added = r'images added: 24 \(P'
+  with pytest.raises(ValueError, match=added) as error:
+    in_process.call(evaluate, f'--run={run}', f'--data_dir={tmp_path / "data"}')
+  assert f'--transfer_task=folder --transfer_data_dir={tmp_path}' in str(error.value)
+  with (
+    in_process.parsed(*flags, f'--data_dir={tmp_path / "data"}'),
+    pytest.raises(ValueError, match=f'{added}.*name another folder'),
+  ):
+    starting.check_data(run, load())
+  # Nobody who trained is in the grown test split: a new run may start from the old.
+  with in_process.parsed(*flags, f'--init_from={run}'):
+    starting.check_data(tmp_path / 'new', load())
+  assert len(load().test) > len(before.test)
