@@ -36,6 +36,7 @@ TAKEN = (
   'seed',
   'partition',
   'partition_encoder',
+  'scaling',
   'examples_per_client_at_most',
   'plot',
   'csv',

@@ -57,6 +57,7 @@ TAKEN = (
   'data_dir',
   'download',
   'partition_encoder',
+  'scaling',
 )
 # What each flag names.
 REQUIRED = {'runs': 'run folders of FedAvg'}

@@ -29,6 +29,7 @@ class _Request:
   seed: int
   classify: str | None
   folders: str | None
+  scaling: str | None
 
 
 def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
@@ -36,7 +37,7 @@ def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
 
 
 def _load_bundled(name: str) -> Callable[[_Request], task_lib.Task]:
-  return lambda _: tables.load_bundled(name)
+  return lambda r: tables.load_bundled(name, r.scaling)
 
 
 # Tasks of two modalities, `left` and `right`.
@@ -61,7 +62,7 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
     r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE
   ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
-  tables.FEATURES: lambda r: tables.load_file(r.data_dir),
+  tables.FEATURES: lambda r: tables.load_file(r.data_dir, r.scaling),
   gld.NAME: lambda r: gld.load(r.data_dir, r.image_size),
   tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size),
 }
@@ -134,6 +135,7 @@ def load(
   seed: int = 0,
   classify: str | None = None,
   folders: str | None = None,
+  scaling: str | None = None,
 ) -> task_lib.Task:
   """Loads a task.
 
@@ -148,6 +150,8 @@ def load(
     seed: Seed of the split into train and test cases, if none is published.
     classify: For cases, what is classified: see `cases.load`.
     folders: For folder, what folders mean: see `folders.load`; None: nothing.
+    scaling: For `TABLES`, how columns are scaled: see `tables.load_file`; None: by the
+      training examples.
 
   Returns:
     The task.
@@ -161,14 +165,15 @@ def load(
     checks.at_least(1, image_size=image_size)
   if image_size is not None and name in TABLES:
     raise ValueError(f'image_size is {image_size}; the task {name} has no images.')
-  for what, value, taker in (
-    ('classify', classify, 'cases'),
-    ('folders', folders, 'folder'),
+  for what, value, takers in (
+    ('classify', classify, ('cases',)),
+    ('folders', folders, ('folder',)),
+    ('scaling', scaling, TABLES),
   ):
-    if value is not None and name != taker:
+    if value is not None and name not in takers:
       raise ValueError(
-        f'{what} is {value!r} with the task {name}; it is only for {taker}.'
+        f'{what} is {value!r} with the task {name}; it is only for {", ".join(takers)}.'
       )
   return _LOADERS[name](
-    _Request(data_dir, image_size, download, seed, classify, folders)
+    _Request(data_dir, image_size, download, seed, classify, folders, scaling)
   )

@@ -9,7 +9,8 @@ fifth of every class is the test split, the same in each run. Without a label, n
 is labelled.
 
 Features are standardised by mean and deviation of the training examples; a feature that
-is constant there becomes 0.
+is constant there becomes 0. They are scaled by stated numbers, or left as they are, if
+`scaling` says so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from absl import logging
 import numpy as np
 
 from tasks import rows as rows_lib
+from tasks import scaling as scaling_lib
 from tasks import splits
 from tasks import task as task_lib
 from tff_ssl.runtime import files
@@ -37,12 +39,13 @@ _LABEL, _SPLIT = 'label', 'split'
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
 
 
-def load_bundled(name: str) -> task_lib.Task:
+def load_bundled(name: str, scaling: str | None = None) -> task_lib.Task:
   """Loads one of scikit-learn's bundled tables, without a download.
 
   Args:
     name: One of `BUNDLED`: 178 wines of 3 growers with 13 measurements, or 569 tumours,
       benign or malignant, with 30.
+    scaling: See `load_file`.
   """
   # Imported here: it takes seconds, for which the other tasks need not wait.
   from sklearn import datasets
@@ -51,14 +54,25 @@ def load_bundled(name: str) -> task_lib.Task:
     'wine': datasets.load_wine,
     'breast_cancer': datasets.load_breast_cancer,
   }[name]()
-  return build(name, table.data, table.target, [str(n) for n in table.target_names])
+  return build(
+    name,
+    table.data,
+    table.target,
+    [str(n) for n in table.target_names],
+    columns=list(map(str, table.feature_names)),
+    scaling=scaling,
+  )
 
 
-def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
+def load_file(
+  path: str | os.PathLike[str] | None, scaling: str | None = None
+) -> task_lib.Task:
   """Loads a user's own table.
 
   Args:
     path: A .npz, .csv or .parquet file (see the module).
+    scaling: File of a stated scaling (see `scaling`), or 'none': features stay as they
+      are; None: they are standardised by the training examples.
 
   Raises:
     ValueError: There is no such file, or its content is not as it must be.
@@ -66,9 +80,9 @@ def load_file(path: str | os.PathLike[str] | None) -> task_lib.Task:
   table = _found(path)
   readers = {'.npz': _read_npz, '.csv': _read_csv, '.parquet': _read_parquet}
   try:
-    return readers[table.suffix](table)
+    return readers[table.suffix](table, scaling)
   except ValueError as error:
-    if str(table) in str(error):
+    if str(table) in str(error) or (scaling and scaling in str(error)):
       raise
     raise ValueError(f'{table}: {error}') from error
 
@@ -137,6 +151,8 @@ def build(
   label: np.ndarray,
   label_names: list[str],
   test: np.ndarray | None = None,
+  columns: Sequence[str] | None = None,
+  scaling: str | None = None,
 ) -> task_lib.Task:
   """Makes a task of a table.
 
@@ -146,9 +162,12 @@ def build(
     label: Integers [n], -1 for none.
     label_names: Names of the classes.
     test: bool [n], which rows are the test split; None: a fifth of every class.
+    columns: Names of the d features; by default their numbers from 0.
+    scaling: See `load_file`.
 
   Raises:
-    ValueError: The features are not finite numbers [n, d], or lengths differ.
+    ValueError: The features are not finite numbers [n, d], lengths differ, or the
+      scaling does not fit.
   """
   features, label = np.asarray(features), np.asarray(label)
   if features.ndim != 2 or features.dtype.kind not in 'fiub' or not features.size:
@@ -183,24 +202,55 @@ def build(
       f'{name} has {len(known)} training rows of {len(features)}; both splits need '
       'some.'
     )
-  mean, deviation = known.mean(axis=0), known.std(axis=0)
-  # By its range: the mean of equal numbers is rounded, so that their deviation may
-  # be above 0.
-  divisor = np.where(np.ptp(known, axis=0) > 0, deviation, np.inf)
-  scaled = (features - mean) / divisor
-  examples = task_lib.Examples(
-    {FEATURES: scaled.astype(np.float32)}, label, ids, case=ids
-  )
+  if columns is None:
+    columns = list(map(str, range(features.shape[1])))
+  scaled, used = _scaled(name, features, known, columns, scaling)
+  examples = task_lib.Examples({FEATURES: scaled}, label, ids, case=ids)
   return task_lib.Task(
     name=name,
     label_names=tuple(label_names),
     train=examples.take(np.flatnonzero(~test)),
     test=examples.take(np.flatnonzero(test)),
-    scaling=(mean, 1 / divisor),
+    scaling=used,
+    measured=(scaling_lib.MEASURED,) if scaling is None else (),
   )
 
 
-def _read_npz(path: pathlib.Path) -> task_lib.Task:
+def _scaled(
+  name: str,
+  features: np.ndarray,
+  known: np.ndarray,
+  columns: Sequence[str],
+  scaling: str | None,
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+  """Returns the scaled features, float32, and `Task.scaling`.
+
+  Args:
+    name: Of the task, for errors.
+    features: [n, d], of all rows.
+    known: float64 [m, d], of the training rows.
+    columns: Names of the d features.
+    scaling: See `load_file`.
+  """
+  scaled, used = features, None
+  if scaling != scaling_lib.NONE:
+    center, scale = (
+      scaling_lib.measured(known)
+      if scaling is None
+      else scaling_lib.stated(scaling, columns)
+    )
+    scaled, used = (features - center) / scale, (center, 1 / scale)
+  with np.errstate(over='ignore'):
+    inputs = scaled.astype(np.float32)
+  if not np.all(np.isfinite(inputs)):
+    raise ValueError(
+      f'The features of {name} reach {np.max(np.abs(scaled)):.3g} with the scaling '
+      f'{scaling}; they must stay within {np.finfo(np.float32).max:.3g}.'
+    )
+  return inputs, used
+
+
+def _read_npz(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
   with _npz(path) as arrays:
     held = {name: arrays[name] for name in arrays.files}
   if FEATURES not in held:
@@ -213,18 +263,21 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
   # `build` rejects labels of a wrong type or range; no names are made for these.
   most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
   classes = range(min(most + 1, len(label)))
-  return build(FEATURES, held[FEATURES], label, [*map(str, classes)], held.get('test'))
+  names = [*map(str, classes)]
+  return build(
+    FEATURES, held[FEATURES], label, names, held.get('test'), scaling=scaling
+  )
 
 
-def _read_csv(path: pathlib.Path) -> task_lib.Task:
+def _read_csv(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
   columns, rows = rows_lib.read(str(path), path.read_bytes())
   if not rows:
     raise ValueError(f'{path} must have a header and rows.')
   by_name = {name: [row.cells[name] for row in rows] for name in columns}
-  return _of_columns(path, by_name, [row.line for row in rows])
+  return _of_columns(path, by_name, [row.line for row in rows], scaling)
 
 
-def _read_parquet(path: pathlib.Path) -> task_lib.Task:
+def _read_parquet(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
   # Imported here: only this needs it.
   import pyarrow as pa
   from pyarrow import parquet
@@ -239,11 +292,14 @@ def _read_parquet(path: pathlib.Path) -> task_lib.Task:
     if name in columns:
       columns[name] = ['' if cell is None else str(cell) for cell in columns[name]]
   count = len(next(iter(columns.values())))
-  return _of_columns(path, columns, range(1, count + 1))
+  return _of_columns(path, columns, range(1, count + 1), scaling)
 
 
 def _of_columns(
-  path: pathlib.Path, columns: Mapping[str, Sequence[Any]], lines: Sequence[int]
+  path: pathlib.Path,
+  columns: Mapping[str, Sequence[Any]],
+  lines: Sequence[int],
+  scaling: str | None,
 ) -> task_lib.Task:
   """Makes a task of columns by name.
 
@@ -251,6 +307,7 @@ def _of_columns(
     path: The file that they are from.
     columns: Cells of label and split as text; other cells as numbers or their text.
     lines: The number of each row, for errors.
+    scaling: See `load_file`.
   """
   count = len(lines)
   others = [name for name in columns if name not in (_LABEL, _SPLIT)]
@@ -285,4 +342,4 @@ def _of_columns(
         'train and test.'
       )
     test = np.array([split == 'test' for split in columns[_SPLIT]])
-  return build(FEATURES, features, label, names, test)
+  return build(FEATURES, features, label, names, test, others, scaling)

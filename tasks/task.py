@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import dataclasses
 import hashlib
 import pathlib
+from typing import NamedTuple
 
 import numpy as np
 
@@ -153,6 +154,20 @@ class Files:
   masks: tuple[str, ...] = ()
 
 
+class Measured(NamedTuple):
+  """Something that enters the inputs and was measured on all examples together.
+
+  So each example changes the inputs made of all others, which a private run refuses.
+
+  Attributes:
+    what: What was measured, as 'the mean and deviation of each column'.
+    instead: The flag that states it in place of the measurement.
+  """
+
+  what: str
+  instead: str
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Described:
   """Descriptions of the classes in one of two modalities, such as their names.
@@ -182,8 +197,11 @@ class Task:
     report: Lines that say what was left out.
     case_names: Names of the cases, in lexicographic order; empty if they have none.
     client_names: Names of the clients, likewise, if examples have clients.
-    scaling: For a table: the mean that was subtracted from each feature, and the factor
-      by which it was then multiplied, 0 for a constant one; None if nothing was scaled.
+    scaling: For a table: the number that was subtracted from each feature, and the
+      factor by which it was then multiplied, 0 for a constant one; None if nothing was
+      scaled.
+    measured: What of the inputs was measured on all examples together; empty if each
+      input depends on its own example alone.
     described: Descriptions of the classes in one of two modalities, if there are any.
     files: Where the images come from, if they are files.
   """
@@ -198,6 +216,7 @@ class Task:
   case_names: tuple[str, ...] = ()
   client_names: tuple[str, ...] = ()
   scaling: tuple[np.ndarray, np.ndarray] | None = None
+  measured: tuple[Measured, ...] = ()
   described: Described | None = None
   files: Files | None = None
 

@@ -98,6 +98,10 @@ def card(
   units = 'pixels in [0, 1]'
   if len(encoder.input_shape) == 1:
     units = 'standardised by the training examples'
+    if task.scaling is None:
+      units = 'as they are'
+    elif not task.measured:
+      units = 'scaled as the run was told (--scaling)'
   if encoder.field != network.IMAGE:
     units += f', the field {encoder.field}'
   return collections.OrderedDict(

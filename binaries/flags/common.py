@@ -150,11 +150,11 @@ DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
 # Flags that the configuration of a run includes only if they are given.
-WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'validation')
+WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'scaling', 'validation')
 
 # Flags that a program never takes from a run that it reads: paths, which must be given
 # again on the command line, and flags that it does not need.
-GIVEN_AGAIN = ('data_dir', 'partition_encoder')
+GIVEN_AGAIN = ('data_dir', 'partition_encoder', 'scaling')
 NOT_ADOPTED = (
   'alignment_run',
   'i_trust_this_network',
@@ -250,12 +250,13 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
   # Only our own flags: those of absl are not settings of a run.
   for name in sorted(stored.keys() & flag_values().keys()):
     flag = flags.FLAGS[name]
-    if name in GIVEN_AGAIN and stored[name] is not None and not flag.present:
+    is_path = name in GIVEN_AGAIN and stored[name] != dealing.UNSCALED
+    if is_path and stored[name] is not None and not flag.present:
       raise ValueError(
         f'The run has --{name}={stored[name]}; no path is taken from the folder of a '
         f'run: give --{name} on the command line.'
       )
-    if name in (*GIVEN_AGAIN, *NOT_ADOPTED):
+    if is_path or name in NOT_ADOPTED:
       continue
     if not flag.present:
       try:
@@ -335,9 +336,9 @@ def load_task() -> task_lib.Task:
     DATA_DIR.value,
     IMAGE_SIZE.value,
     DOWNLOAD.value,
-    seed=0,
     classify=CLASSIFY.value,
     folders=FOLDERS.value,
+    scaling=dealing.SCALING.value,
   )
   task = dealing.hold_out(task)
   print(task.describe())

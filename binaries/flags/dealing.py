@@ -1,4 +1,4 @@
-"""How training examples are dealt to clients: the flags, and what they build."""
+"""How training examples are scaled and dealt to clients: flags, and what they build."""
 
 from absl import flags
 import numpy as np
@@ -6,6 +6,7 @@ import numpy as np
 from binaries.flags import paths
 from tasks import ham10000
 from tasks import registry
+from tasks import scaling
 from tasks import task as task_lib
 from tasks import validation
 from tff_ssl.evaluation import features
@@ -40,6 +41,15 @@ ENCODER = paths.define(
   'features.',
 )
 
+# The value of --scaling that is no path.
+UNSCALED = scaling.NONE
+SCALING = paths.define(
+  'scaling',
+  None,
+  'For tables: a CSV of column,center,scale by which features are scaled, or none: '
+  'they stay as they are. By default they are standardised by the training examples, '
+  'which a private run refuses.',
+)
 MOST = flags.DEFINE_integer(
   'examples_per_client_at_most',
   None,
