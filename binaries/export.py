@@ -115,7 +115,7 @@ def main() -> None:
   if task is not None and _TRAINING in wanted:
     step = exporting.local_step(folder, task)
   out.mkdir(parents=True, exist_ok=True)
-  written = _write(out, formats, task, made, notes)
+  written = _write(out, formats, task, made, notes, giving.is_private(folder))
   if made.fitted is not None and task is not None:
     with files.atomic(out / _LABELS) as aside:
       aside.write_text(json.dumps(task.label_names, indent=2) + '\n')
@@ -275,9 +275,11 @@ def _write(
   task: task_lib.Task | None,
   made: _Made,
   notes: list[str],
+  is_private: bool,
 ) -> list[pathlib.Path]:
   """Writes the formats, and compares each with the encoder that is evaluated."""
-  own = exporting.compared(task, made.encoder, 'image' if task is None else task.field)
+  field = 'image' if task is None else task.field
+  own = exporting.compared(task, made.encoder, field, is_private)
   expected = exporting.expected(made.encode, made.fitted, own.scaled)
   scaling = exporting.scaling(task, made.encoder)
   model = exports.with_preprocessing(made.encoder, scaling, made.fitted)

@@ -171,7 +171,7 @@ def scaling(
 
 
 def compared(
-  task: task_lib.Task | None, encoder: tf.keras.Model, field: str
+  task: task_lib.Task | None, encoder: tf.keras.Model, field: str, generated: bool
 ) -> Compared:
   """Returns inputs for a comparison: test examples, or generated ones without a task.
 
@@ -179,9 +179,11 @@ def compared(
     task: The run's task, if it was loaded.
     encoder: The run's encoder.
     field: The field that the encoder reads.
+    generated: Whether they are generated although there is a task: nothing is then told
+      of its examples.
   """
-  if task is None:
-    generator = np.random.default_rng(0)
+  generator = np.random.default_rng(0)
+  if task is None or (generated and len(encoder.input_shape) == 4):
     shape = (_COMPARED, *encoder.input_shape[1:])
     noise = generator.integers(0, 256, shape)
     # From dark to noise to bright: a wrong scale shows at the ends. Never one uniform
@@ -191,14 +193,17 @@ def compared(
     level = np.linspace(-_LEVEL, _LEVEL, _COMPARED).reshape(-1, *[1] * (len(shape) - 1))
     images = np.clip(noise + level, 0, 255).astype(np.uint8)
     return Compared(images, images, 'generated images')
+  what = 'generated' if generated else 'test'
   scaled = task.test[field][:_COMPARED]
+  if generated:
+    scaled = generator.normal(size=(_COMPARED, *scaled.shape[1:])).astype(np.float32)
   if scaled.dtype == np.uint8:
-    return Compared(scaled, scaled, 'test images')
+    return Compared(scaled, scaled, f'{what} images')
   if task.scaling is None:
-    return Compared(scaled, scaled, 'test rows')
+    return Compared(scaled, scaled, f'{what} rows')
   mean, factor = task.scaling
   width = np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0)
-  return Compared((scaled * width + mean).astype(np.float32), scaled, 'test rows')
+  return Compared((scaled * width + mean).astype(np.float32), scaled, f'{what} rows')
 
 
 def classifier(

@@ -194,9 +194,12 @@ def check_task(task: task_lib.Task) -> None:
       f'training examples without noise; with {given} there must be {each.instead}.'
     )
   source = methods.INIT_FROM.value
-  if not source or not (pathlib.Path(source) / run_config.NAME).is_file():
+  folder = pathlib.Path(source or '.')
+  # An encoder.keras lies in the folder of its run.
+  folder = folder if folder.is_dir() else folder.parent
+  if not source or not (folder / run_config.NAME).is_file():
     return
-  if run_config.read(source).get('task') == task.fingerprint():
+  if run_config.read(folder).get('task') == task.fingerprint():
     raise ValueError(
       f'--{methods.INIT_FROM.name}={source} is given with {given}, and is a run on the '
       f'same examples; {disclosure.SAME_EXAMPLES.why}, so it must be a run on others.'

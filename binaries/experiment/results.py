@@ -101,10 +101,10 @@ def card(
     if task.scaling is None:
       units = 'as they are'
     elif not task.measured:
-      units = 'scaled as the run was told (--scaling)'
+      units = '(x - center) / scale'
   if encoder.field != network.IMAGE:
     units += f', the field {encoder.field}'
-  return collections.OrderedDict(
+  known = collections.OrderedDict[str, object](
     encoder=encoder.name,
     algorithm=algorithm,
     task=task.name,
@@ -117,6 +117,10 @@ def card(
     network=registry.describe(encoder),
     load="tf.keras.models.load_model('encoder.keras')",
   )
+  if task.scaling is not None and not task.measured:
+    center, factor = task.scaling
+    known['scaling'] = {'center': center.tolist(), 'scale': (1 / factor).tolist()}
+  return known
 
 
 def _label(task: task_lib.Task, label: int) -> str:

@@ -250,13 +250,12 @@ def adopt(stored: Mapping[str, object], may_be_given: Collection[str]) -> None:
   # Only our own flags: those of absl are not settings of a run.
   for name in sorted(stored.keys() & flag_values().keys()):
     flag = flags.FLAGS[name]
-    is_path = name in GIVEN_AGAIN and stored[name] != dealing.UNSCALED
-    if is_path and stored[name] is not None and not flag.present:
+    if name in GIVEN_AGAIN and stored[name] is not None and not flag.present:
       raise ValueError(
         f'The run has --{name}={stored[name]}; no path is taken from the folder of a '
         f'run: give --{name} on the command line.'
       )
-    if is_path or name in NOT_ADOPTED:
+    if name in (*GIVEN_AGAIN, *NOT_ADOPTED):
       continue
     if not flag.present:
       try:

@@ -6,7 +6,6 @@ import numpy as np
 from binaries.flags import paths
 from tasks import ham10000
 from tasks import registry
-from tasks import scaling
 from tasks import task as task_lib
 from tasks import validation
 from tff_ssl.evaluation import features
@@ -41,8 +40,6 @@ ENCODER = paths.define(
   'features.',
 )
 
-# The value of --scaling that is no path.
-UNSCALED = scaling.NONE
 SCALING = paths.define(
   'scaling',
   None,

@@ -6,18 +6,21 @@ import json
 import shutil
 import types
 
+import numpy as np
 import pytest
 
 from binaries import dcco
 from binaries import export
 from binaries import fedema
 from binaries.experiment import private
+from binaries.experiment import results
 from binaries.flags import common
 from binaries.methods import choice
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.binaries import take_away
+from tff_ssl.encoders import registry as encoders
 from tff_ssl.reporting import giving
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import stateful_rounds
@@ -135,9 +138,11 @@ def test_what_is_given_away_is_what_was_released(run, shared):
   assert set(names) < set(_names(run / 'metrics.csv'))
   assert {'round', 'client_work/loss', 'privacy/epsilon'} <= set(names)
   assert any(name.endswith('/clip') for name in names)
-  for part in ('examples', 'nonfinite', 'knn', 'labels'):
+  for part in ('client_work/examples', 'online_knn', 'labels'):
     assert not any(part in name for name in names), part
-    assert 'left out of metrics.csv: ' in said
+    assert f'left out of metrics.csv: {part}' in said
+  # Nobody is told who was discarded.
+  assert 'client_work/nonfinite_clients' not in _names(run / 'metrics.csv')
   assert 'encoder.keras: released, ' in said
   for name in ('config.json', 'partition.csv', 'evaluation.json', 'checkpoints/*'):
     assert f'left with the run: {name}: ' in said
@@ -233,17 +238,35 @@ def test_inputs_that_were_measured_on_all_examples_are_refused():
     private.check_task(registry.load('digits'))
 
 
+def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_path):
+  scales = tmp_path / 'scales.csv'
+  scales.write_text('column,center,scale\n0,3,0.5\n1,5,4\n')
+  table = tmp_path / 'table.npz'
+  np.savez(table, features=np.eye(2)[[0, 1, 0, 1]], test=np.arange(4) > 2)
+  for scaling, units, entry in (
+    (None, 'standardised by the training examples', None),
+    ('none', 'as they are', None),
+    (str(scales), '(x - center) / scale', {'center': [3, 5], 'scale': [0.5, 4]}),
+  ):
+    task = registry.load('features', table, scaling=scaling)
+    encoder = encoders.build_encoder('mlp', (2,), 0.25, None, None, 'group', 'features')
+    card = results.card(task, encoder, 'dcco', 1)
+    assert card['input'] == f'float32 [n, 2], {units}, the field features'
+    assert card.get('scaling') == entry
+
+
 def test_a_start_from_the_same_examples_is_refused(tmp_path):
   task = registry.load('wine', scaling='none')
   for fingerprint, refused in ((task.fingerprint(), True), ('another', False)):
     config = collections.OrderedDict(flags={}, task=fingerprint)
     (tmp_path / run_config.NAME).write_text(json.dumps(config))
-    with in_process.parsed(*_PRIVATE, f'--init_from={tmp_path}'):
-      if not refused:
-        private.check_task(task)
-        continue
-      with pytest.raises(ValueError, match='is a run on the same examples'):
-        private.check_task(task)
+    for source in (tmp_path, tmp_path / 'encoder.keras'):
+      with in_process.parsed(*_PRIVATE, f'--init_from={source}'):
+        if not refused:
+          private.check_task(task)
+          continue
+        with pytest.raises(ValueError, match='is a run on the same examples'):
+          private.check_task(task)
 
 
 def test_a_private_run_of_an_earlier_version_is_not_given_away(run, tmp_path):

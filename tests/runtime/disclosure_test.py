@@ -63,7 +63,7 @@ def test_what_is_counted_without_noise_is_not_given():
   for name in clients.no_counts():
     rule = disclosure.of_metric(f'client_work/{name}')
     assert rule.is_named, name
-    # The number of clients alone is that of the flags, which the rounds check.
+    # The number of clients is that of the flags, which the rounds check.
     assert rule.is_given == (name == 'clients')
 
 

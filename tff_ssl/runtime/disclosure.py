@@ -102,7 +102,12 @@ METRICS = (
   Rule('client_work/bytes_*', Kind.STATED, 'that size, times the bytes of the model'),
   *(
     Rule(f'client_work/{name}', Kind.KEPT, _COUNTED)
-    for name in ('examples', 'empty_clients', 'nonfinite_clients')
+    for name in ('examples', 'empty_clients')
+  ),
+  Rule(
+    'client_work/nonfinite_clients',
+    Kind.REFUSED,
+    'nobody is told who was discarded, and sums are divided as if nobody were',
   ),
   *(
     Rule(f'client_work/{name}', Kind.COMPUTED, 'of noised sums')
@@ -163,6 +168,7 @@ ENTRIES = (
       'parameters',
       'network',
       'load',
+      'scaling',
     )
   ),
   Rule('data', Kind.STATED, 'numbers of examples and classes, which are not protected'),

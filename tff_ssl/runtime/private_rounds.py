@@ -153,10 +153,11 @@ class PrivateRounds:
     if self._terms.sampling == accounting.PASSES:
       spent['participations'] = counted
     metrics = collections.OrderedDict(output.metrics)
-    if self._withholds and phases.CLIENT_WORK in metrics:
-      work = metrics[phases.CLIENT_WORK]
+    if phases.CLIENT_WORK in metrics:
       metrics[phases.CLIENT_WORK] = collections.OrderedDict(
-        (name, value) for name, value in work.items() if self._is_told(name)
+        (name, value)
+        for name, value in metrics[phases.CLIENT_WORK].items()
+        if self._is_told(name)
       )
     return Output(output.state, collections.OrderedDict(metrics, privacy=spent))
 
@@ -167,11 +168,13 @@ class PrivateRounds:
     return self._ledger
 
   def _is_told(self, name: str) -> bool:
-    """Returns whether a metric of the clients is known if no metrics leave them."""
-    # Counts are known without noise; whether they may be given away is not said here.
+    """Returns whether a metric of the clients is reported."""
     rule = disclosure.of_metric(f'{phases.CLIENT_WORK}/{name}')
-    is_count = rule.kind is not disclosure.Kind.COMPUTED and rule.is_named
-    return is_count or name in self._of_releases
+    if rule.kind is disclosure.Kind.REFUSED:
+      return False
+    # Counts are known without noise, and may then not be given away.
+    is_count = rule.is_named and rule.kind is not disclosure.Kind.COMPUTED
+    return not self._withholds or is_count or name in self._of_releases
 
   def _check_budget(self, state: Any) -> None:
     if self._budget is None:
