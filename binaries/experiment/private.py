@@ -12,6 +12,7 @@ from typing import Any
 from binaries.flags import common
 from binaries.flags import methods
 from binaries.flags import privacy
+from binaries.methods import choice
 from tasks import task as task_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
@@ -29,8 +30,11 @@ _TO_SERVER = (
   'what the server sees: it is trusted with the clipped values of each client'
 )
 _SECRET = (
-  'nobody knows who was in which cohort; --seed reveals it, so nobody can guess it '
-  'either, and sizes of cohorts may'
+  'nobody knows who was in which cohort; --seed tells it, and must not be guessed, and '
+  'sizes of cohorts may tell it'
+)
+_GUESSED = (
+  'who was in which cohort: the seed of this run is so small that it can be guessed'
 )
 _ALL = 'how many clients and examples there are'
 _COUNTS = 'the numbers n_k of examples, and how many clients and examples a round had'
@@ -262,6 +266,8 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
     told += [_ALL] + [_MOST] * (privacy.BY_CONSTRUCTION in clip_norms)
   if not terms.amplified:
     hidden.append(_SECRET)
+  elif choice.is_guessed(common.SEED.value):
+    told.append(_GUESSED)
   if not methods.INIT_FROM.value:
     hidden.append(_START)
   return {

@@ -32,10 +32,8 @@ MAY_DIFFER = (
   *own_encoders.MAY_DIFFER,
   *tracking.MAY_DIFFER,
 )
-# Of a seed that nobody may guess: as many as an int64 has beside its sign.
-_SECRET_BITS = 63
-# Seeds below this can be tried one after the other.
-_GUESSED_BELOW = 2**48
+# Seeds up to the first can be tried; those drawn are int64 above the second.
+_GUESSED_BELOW, _DRAWN_ABOVE = 2**48, 2**62
 # The modules whose flags every run has, except those that only some methods take.
 _OF_EVERY_RUN = (common, dealing, evaluation, tracking)
 
@@ -162,8 +160,8 @@ def _settle_seed() -> None:
     known = run_config.read(folder)['flags']
     common.fill({name: known[name] for name in (common.SEED.name,) if name in known})
   elif not seed.present:
-    seed.value = secrets.randbits(_SECRET_BITS)
-  elif seed.value < _GUESSED_BELOW:
+    seed.value = _DRAWN_ABOVE + secrets.randbelow(_DRAWN_ABOVE)
+  elif is_guessed(seed.value):
     print(
       f'Warning: --seed={seed.value} can be guessed, and tells who was in which '
       'cohort; epsilon holds only where nobody does: leave --seed out, and one is '
@@ -171,6 +169,11 @@ def _settle_seed() -> None:
       file=sys.stderr,
       flush=True,
     )
+
+
+def is_guessed(seed: int) -> bool:
+  """Returns whether all seeds up to this one can be tried, one after the other."""
+  return seed < _GUESSED_BELOW
 
 
 def flags_of(program: str) -> set[str]:

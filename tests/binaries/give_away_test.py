@@ -152,7 +152,7 @@ def test_nothing_given_away_has_the_seed_or_anything_made_of_raw_examples(run, s
   config = run_config.read(run)
   seed = config['flags']['seed']
   # Drawn, because everybody knows the default.
-  assert seed >= 2**32
+  assert 2**62 <= seed < 2**63
   scores = json.loads((run / 'evaluation.json').read_text())
   hidden = [str(seed), config['task'], config['identity'], 'client_0', str(run)]
   hidden += [f'{scores["knn/10%/accuracy"]:.1%}', str(scores['knn/10%/accuracy'])]
@@ -171,6 +171,7 @@ def test_the_card_says_what_may_be_given_away(run):
   assert promised['protected'].startswith('encoder.keras')
   for name in ('config.json', 'evaluation.json', 'checkpoints/*', 'clients.csv'):
     assert any(name in each for each in promised['not_protected']), name
+  assert not any('guessed' in each for each in promised['not_protected'])
 
 
 def test_a_run_resumes_with_the_seed_that_was_drawn_for_it(run):

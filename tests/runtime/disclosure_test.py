@@ -16,6 +16,7 @@ _TABLES = {
   'column of `metrics.csv`': disclosure.METRICS,
   'entry of `encoder.json`': disclosure.ENTRIES,
   'refused': disclosure.REFUSED,
+  'made by `binaries.`': disclosure.OUTPUTS,
 }
 
 

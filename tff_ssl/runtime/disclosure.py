@@ -198,6 +198,17 @@ FITTED = Rule(
 )
 REFUSED = (MEASURED, OF_STATES, SAME_EXAMPLES, FITTED)
 
+# What other programs make of a private run.
+OUTPUTS = (
+  Rule('export --give_away', Kind.RELEASED, 'the files above that may be given away'),
+  Rule('export', Kind.COMPUTED, 'the encoder in other formats, and stated scalings'),
+  Rule('export --unprotected', Kind.KEPT, FITTED.why),
+  Rule('evaluate', Kind.KEPT, _OF_EXAMPLES),
+  Rule('embed', Kind.KEPT, 'has the pictures it was given, names and features'),
+  Rule('compare', Kind.KEPT, 'has the numbers of run folders'),
+  Rule('audit', Kind.STATED, 'about clients of its own, which hold no data'),
+)
+
 
 def of_file(name: str) -> Rule:
   """Returns the rule for a file, given its path in the run folder."""
