@@ -43,6 +43,7 @@ from binaries.flags import common
 from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import outputs
+from binaries.flags import reading
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.runtime import context
 
@@ -92,7 +93,7 @@ def _build_model() -> dual_encoder.Siamese:
 
 
 def _image_size() -> int:
-  return common.IMAGE_SIZE.value or _IMAGE_SIZE
+  return reading.IMAGE_SIZE.value or _IMAGE_SIZE
 
 
 def _measure(

@@ -6,8 +6,8 @@ r"""Embeds a folder of images: features of each image, and a map to explore them
 
 The encoder comes from a run, or from a file encoder.keras with its card encoder.json
 next to it. The images come from a folder or .tar and its subfolders. They are made
-squares of the encoder's size; unreadable ones are named and left out. The folder --out
-has
+squares of the encoder's size, by --fit and --pixel_range of the run or of the command
+line; unreadable ones are named and left out. The folder --out has
 
   features.parquet, features.csv   a row per image: its file's name, and the features
   map.html                         a map with thumbnails; on a click the most similar
@@ -32,6 +32,7 @@ from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import paths
 from binaries.flags import program
+from binaries.flags import reading
 from tasks import manifest
 from tasks import pictures
 from tff_ssl.evaluation import features as features_lib
@@ -40,6 +41,7 @@ from tff_ssl.reporting import model_card
 from tff_ssl.reporting import projection
 from tff_ssl.runtime import encoder_file
 from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
 
 _IMAGES = paths.define('images', None, 'For embed: folder or .tar file with images.')
 _BESIDE = paths.define(
@@ -55,7 +57,7 @@ _MAP_IMAGES = flags.DEFINE_integer(
 _PARQUET, _CSV = 'parquet', 'csv'
 _FORMATS = (_PARQUET, _CSV)
 # The flags that --help lists.
-TAKEN = ('run', 'beside', 'images', 'out', 'to', 'map_images')
+TAKEN = ('run', 'beside', 'images', 'out', 'to', 'map_images', *reading.NAMES)
 
 # What each flag names.
 REQUIRED = {
@@ -76,6 +78,7 @@ def main() -> None:
   formats = _formats()
   program.check_required(REQUIRED)
   out = outputs.new_folder()
+  _adopt()
   # Both are read before the first one encodes anything.
   encoders = _encoders()
   with stages.telling(stages.Lines(what='embedding')):
@@ -88,7 +91,7 @@ def _embed(
   """Encodes the images with each encoder, and writes features and map."""
   found = {}
   for title, encoder in encoders.items():
-    loaded = pictures.load(_IMAGES.value, encoder.input_shape[1:])
+    loaded = pictures.load(_IMAGES.value, encoder.input_shape[1:], reading.value())
     stages.begin(f'encoding {len(loaded.images):,} images with {title}')
     features = features_lib.encode(encoder, loaded.images)
     if not np.all(np.isfinite(features)):
@@ -100,6 +103,8 @@ def _embed(
       f'left out {len(first.unreadable):,} images that cannot be read: '
       f'{manifest.some(f"{k} ({v})" for k, v in first.unreadable.items())}'
     )
+  for what, names in first.notes.items():
+    print(f'{len(names):,} of {len(first.names):,} images {what}')
   out.mkdir(parents=True, exist_ok=True)
   for number, (title, (loaded, features)) in enumerate(found.items(), 1):
     start = 'features' if len(found) == 1 else f'features_{number}'
@@ -123,6 +128,15 @@ def _formats() -> list[str]:
     if name not in _FORMATS:
       raise ValueError(f'to has {name!r}; allowed are {", ".join(_FORMATS)}.')
   return wanted
+
+
+def _adopt() -> None:
+  """Reads pictures as the run did, unless the command line says otherwise."""
+  folder = pathlib.Path(outputs.RUN.value)
+  if (folder / run_config.NAME).is_file():
+    stored = run_config.read(folder)['flags']
+    known = {name: stored[name] for name in reading.NAMES if name in stored}
+    common.adopt(known, reading.NAMES)
 
 
 def _encoders() -> dict[str, tf.keras.Model]:

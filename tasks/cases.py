@@ -21,6 +21,7 @@ import pathlib
 import numpy as np
 
 from tasks import decoding
+from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import rows as rows_lib
 from tasks import sources
@@ -30,7 +31,7 @@ from tasks import task as task_lib
 IMAGE_SIZE = 64
 _COLUMNS = 'image,client_id[,case_id][,label][,split][,mask]'
 _TEST_FRACTION = 0.2
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.tif', '.tiff', '.bmp', '.webp')
+IMAGE_SUFFIXES = images.SUFFIXES
 # Ending of the name of a mask among images; before it comes the image's name.
 MASK_SUFFIX = '_segmentation.png'
 
@@ -40,6 +41,7 @@ def load(
   image_size: int | None = None,
   seed: int = 0,
   classify: str | None = None,
+  reading: images.Reading = images.AS_USUAL,
 ) -> task_lib.Task:
   """Loads a folder of images with a manifest.
 
@@ -50,6 +52,7 @@ def load(
     seed: Seed of the split, if the manifest gives none.
     classify: 'image' or 'case', what is classified; None: cases if the manifest has
       them.
+    reading: How images are read.
 
   Returns:
     The task.
@@ -69,6 +72,7 @@ def load(
     image_size=image_size or IMAGE_SIZE,
     seed=seed,
     classify=manifest_lib.what_is_classified(manifest, rows, classify),
+    reading=reading,
   )
 
 
@@ -115,6 +119,7 @@ def build_task(
   seed: int,
   label_names: tuple[str, ...] | None = None,
   classify: str = manifest_lib.CASE,
+  reading: images.Reading = images.AS_USUAL,
 ) -> task_lib.Task:
   """Makes a task of images whose clients, cases, labels and splits are listed.
 
@@ -130,6 +135,7 @@ def build_task(
     seed: Seed of the split, if the list gives none.
     label_names: The classes; None for the listed ones, sorted.
     classify: What is classified, one of `manifest.CLASSIFIED`.
+    reading: How images are read.
 
   Returns:
     The task.
@@ -154,7 +160,7 @@ def build_task(
   # Split by split, so that each split is one piece of the memory-mapped cache.
   order = np.concatenate([np.flatnonzero(split == p) for p in manifest_lib.SPLITS])
   ordered = tuple(names[place] for place in order)
-  decoded = decoding.decode_all(source, ordered, image_size)
+  decoded = decoding.decode_all(source, ordered, image_size, reading)
   kept = order[np.array([image not in decoded.unreadable for image in ordered])]
   examples = _by_split(manifest, decoded.pixels, kept, split, label, belonging)
   return task_lib.Task(
@@ -167,7 +173,16 @@ def build_task(
     report=_report(source, rows, decoded),
     case_names=belonging.case_names,
     client_names=belonging.client_names,
-    files=task_lib.Files(source.path, names, _masks(rows)),
+    files=task_lib.Files(source.path, names, _masks(rows), reading.fit),
+    measured=tuple(map(_measured, decoded.measured)),
+  )
+
+
+def _measured(ends: tuple[float, float]) -> task_lib.Measured:
+  low, high = ends
+  return task_lib.Measured(
+    f'the range of numbers that is black to white, {low:g} to {high:g}',
+    '--pixel_range=LOW,HIGH, known without these pictures',
   )
 
 
@@ -230,9 +245,9 @@ def _by_split(
     ids = kept[split[kept] == part].astype(np.int64)
     if not len(ids) and part != 'validation':
       raise ValueError(f'{manifest} leaves 0 readable {part} images; it needs some.')
-    images = pixels[start : start + len(ids)]
+    of_part = pixels[start : start + len(ids)]
     examples[part] = task_lib.Examples(
-      {task_lib.IMAGE: images}, label[ids], ids, *belonging.of(ids)
+      {task_lib.IMAGE: of_part}, label[ids], ids, *belonging.of(ids)
     )
     start += len(ids)
   return examples

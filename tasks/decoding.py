@@ -1,6 +1,9 @@
 """Decodes all images of a data set once, with threads, into the cache."""
 
+import collections
+from collections.abc import Callable
 import concurrent.futures
+import dataclasses
 import hashlib
 import os
 import pathlib
@@ -10,12 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import tqdm
 
+from tasks import brightness
 from tasks import cache
 from tasks import images
 from tasks import sources
 
 # What `Decoded.notes` says of a file.
 PLAIN = 'have a single colour'
+# How the note of a range begins that depends on all files; the range follows.
+MEASURED_RANGE = 'have more than 8 bits, scaled from the range of all such images'
+# Share of the pixels, lost by the crop, from which it is said: that of 4:3.
+_FAR = 0.25
 
 
 class Decoded(NamedTuple):
@@ -28,16 +36,23 @@ class Decoded(NamedTuple):
     notes: What must be said about files that were read: by what is true of them
       (`PLAIN`, ...), their names, sorted.
     digests: By the name of each readable file, a digest of its content.
+    measured: The ranges that were measured over all files, one for whole numbers of
+      more than 8 bits and one for floating-point numbers, if there were any. A range
+      that files or the user state is not among them.
   """
 
   pixels: np.ndarray
   unreadable: dict[str, str]
   notes: dict[str, list[str]]
   digests: dict[str, str]
+  measured: tuple[brightness.Range, ...] = ()
 
 
 def decode_all(
-  source: sources.Source, names: tuple[str, ...], image_size: int
+  source: sources.Source,
+  names: tuple[str, ...],
+  image_size: int,
+  reading: images.Reading = images.AS_USUAL,
 ) -> Decoded:
   """Decodes images, or finds them in the cache.
 
@@ -45,6 +60,7 @@ def decode_all(
     source: Where the images are.
     names: The images' files.
     image_size: Height and width of the result, in pixels.
+    reading: How they are read.
 
   Raises:
     ValueError: There is no space for the result.
@@ -53,66 +69,128 @@ def decode_all(
   images.check_fits(os.cpu_count() or 1, image_size)
 
   def build(folder: pathlib.Path) -> dict[str, Any]:
-    return _decode_into(folder / 'image.npy', source, names, image_size)
+    decoding = _Decoding(source, names, image_size, reading)
+    return decoding.write(folder / 'image.npy')
 
-  stamp = cache.fingerprint('noted', names, source.stamp(names), image_size)
+  stamp = cache.fingerprint(
+    'of one range', names, source.stamp(names), image_size, dataclasses.astuple(reading)
+  )
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-{image_size}-{stamp}', build
   )
-  unreadable = entry.info['unreadable']
+  info = entry.info
+  unreadable = info['unreadable']
   pixels = entry.arrays['image'][: len(names) - len(unreadable)]
-  return Decoded(pixels, unreadable, entry.info['notes'], entry.info['digests'])
+  measured = tuple((low, high) for low, high in info['measured'])
+  return Decoded(pixels, unreadable, info['notes'], info['digests'], measured)
 
 
-def _decode_into(
-  path: pathlib.Path, source: sources.Source, names: tuple[str, ...], image_size: int
-) -> dict[str, Any]:
-  """Writes the pixels into a .npy file, and returns all else that `Decoded` has."""
-  shape = (len(names), image_size, image_size, 3)
-  # Writing to a memory map on a full disk would end the process by a signal.
-  if shutil.disk_usage(path.parent).free <= np.prod(shape):
-    raise ValueError(
-      f'{path.parent.parent} lacks space for {len(names):,} decoded images, '
-      f'{np.prod(shape) / 2**20:,.0f} MiB.'
+class _Decoding:
+  """Decodes files with threads: first those of 8 bits, then those that need a range."""
+
+  def __init__(
+    self,
+    source: sources.Source,
+    names: tuple[str, ...],
+    image_size: int,
+    reading: images.Reading,
+  ) -> None:
+    self._source = source
+    self._names = names
+    self._shape = (len(names), image_size, image_size, 3)
+    self._reading = reading
+    self._unreadable: dict[str, str] = {}
+    self._notes: dict[str, list[str]] = collections.defaultdict(list)
+    self._digests: dict[str, str] = {}
+    self._lost: dict[str, float] = {}
+    self._summaries: dict[str, brightness.Summary] = {}
+
+  def write(self, path: pathlib.Path) -> dict[str, Any]:
+    """Writes the pixels into a .npy file, and returns all else that `Decoded` has."""
+    size = np.prod(self._shape)
+    # Writing to a memory map on a full disk would end the process by a signal.
+    if shutil.disk_usage(path.parent).free <= size:
+      raise ValueError(
+        f'{path.parent.parent} lacks space for {len(self._names):,} decoded images, '
+        f'{size / 2**20:,.0f} MiB.'
+      )
+    pixels = np.lib.format.open_memmap(path, 'w+', np.uint8, self._shape)
+    places = {name: place for place, name in enumerate(self._names)}
+    # In the order in which the source is read fastest.
+    ordered = [name for name in self._source.names if name in places]
+    self._pass(pixels, places, ordered, 'decoding', lambda _: None)
+    ranges = brightness.of_data_set([*self._summaries.values()])
+    again = [name for name in ordered if name in self._summaries]
+    self._pass(pixels, places, again, 'scaling', lambda numbers: ranges[numbers.key])
+    _close_gaps(
+      pixels, np.array([name not in self._unreadable for name in self._names])
     )
-  pixels = np.lib.format.open_memmap(path, 'w+', np.uint8, shape)
-  # In the order in which the source is read fastest.
-  places = {name: place for place, name in enumerate(names)}
-  ordered = [name for name in source.names if name in places]
-  plain: list[str] = []
-  digests: dict[str, str] = {}
+    pixels.flush()
+    measured = [r for key, r in ranges.items() if key in brightness.MEASURED]
+    return {
+      'unreadable': dict(sorted(self._unreadable.items())),
+      'notes': self._all_notes(ranges),
+      'digests': self._digests,
+      'measured': measured,
+    }
 
-  def decode_one(name: str) -> str | None:
-    try:
-      content = source.read(name)
-      image = images.decode(content, image_size)
-    except MemoryError:
-      raise
-    # Decoders may raise anything for a damaged file; it is counted and named.
-    except Exception as error:
-      return images.why_unreadable(error)
-    pixels[places[name]] = image
-    digests[name] = hashlib.sha256(content).hexdigest()[:32]
-    if np.all(image == image[0, 0]):
-      plain.append(name)
-    return None
+  def _pass(
+    self,
+    pixels: np.ndarray,
+    places: dict[str, int],
+    ordered: list[str],
+    what: str,
+    range_of: Callable[[brightness.Numbers], brightness.Range | None],
+  ) -> None:
+    """Reads some files; those whose range is not known are summarized."""
 
-  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    progress = tqdm.tqdm(
-      pool.map(decode_one, ordered),
-      desc=f'decoding {source.path.name}',
-      total=len(ordered),
-      unit='image',
-      delay=1,
-      # Only on a terminal.
-      disable=None,
-    )
-    reasons = dict(zip(ordered, progress, strict=True))
-  unreadable = {name: reason for name, reason in sorted(reasons.items()) if reason}
-  _close_gaps(pixels, np.array([name not in unreadable for name in names]))
-  pixels.flush()
-  notes = {PLAIN: sorted(plain)} if plain else {}
-  return {'unreadable': unreadable, 'notes': notes, 'digests': digests}
+    def read_one(name: str) -> None:
+      try:
+        content = self._source.read(name)
+        picture = images.read(content, self._shape[1], self._reading, range_of)
+      except MemoryError:
+        raise
+      # Decoders may raise anything for a damaged file; it is counted and named.
+      except Exception as error:
+        self._unreadable[name] = images.why_unreadable(error)
+        return
+      if picture.pixels is None:
+        assert picture.summary is not None
+        self._summaries[name] = picture.summary
+        return
+      pixels[places[name]] = picture.pixels
+      self._digests[name] = hashlib.sha256(content).hexdigest()[:32]
+      self._lost[name] = picture.lost
+      plain = np.all(picture.pixels == picture.pixels[0, 0])
+      for note in (*picture.notes, *([PLAIN] if plain else [])):
+        self._notes[note].append(name)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+      progress = tqdm.tqdm(
+        pool.map(read_one, ordered),
+        desc=f'{what} {self._source.path.name}',
+        total=len(ordered),
+        unit='image',
+        delay=1,
+        # Only on a terminal.
+        disable=None,
+      )
+      collections.deque(progress, maxlen=0)
+
+  def _all_notes(self, ranges: dict[str, brightness.Range]) -> dict[str, list[str]]:
+    """Returns the notes, also of the ranges and of what is lost by the crop."""
+    notes = dict(self._notes)
+    for key in brightness.MEASURED:
+      names = [n for n, each in self._summaries.items() if each.key == key]
+      names = [name for name in names if name not in self._unreadable]
+      if names:
+        low, high = ranges[key]
+        notes[f'{MEASURED_RANGE} ({low:g}..{high:g})'] = names
+    far = [name for name, share in self._lost.items() if share >= _FAR]
+    if far:
+      share = np.mean([self._lost[name] for name in far])
+      notes[f'lose {share:.0%} of their pixels by the crop; --fit=pad keeps them'] = far
+    return {note: sorted(notes[note]) for note in sorted(notes)}
 
 
 def _close_gaps(pixels: np.ndarray, kept: np.ndarray) -> None:

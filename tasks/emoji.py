@@ -8,15 +8,16 @@ licences of their makers):
 """
 
 import dataclasses
-import io
 import json
 import os
 import pathlib
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from tasks import images as images_lib
+from tasks import opening
 from tasks import sources
 from tasks import splits
 from tasks import task as task_lib
@@ -203,13 +204,11 @@ def _words(text: str) -> str:
 
 def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
   """Returns the pictures out of the sheet, on white, uint8 [n, 32, 32, 3]."""
-  from PIL import Image
-
   where = source.path / _SHEET
   try:
-    with Image.open(io.BytesIO(source.read(_SHEET))) as opened:
+    with opening.opened(source.read(_SHEET)) as opened:
       drawn = opened.convert('RGBA')
-  except (OSError, ValueError, Image.DecompressionBombError) as error:
+  except (OSError, ValueError) as error:
     raise ValueError(f'{where} is not a picture: {error}.') from error
   white = Image.new('RGBA', drawn.size, 'white')
   sheet = np.asarray(Image.alpha_composite(white, drawn))[..., :3]

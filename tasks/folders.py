@@ -12,6 +12,7 @@ import pathlib
 import posixpath
 
 from tasks import cases
+from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
@@ -25,6 +26,7 @@ def load(
   image_size: int | None = None,
   seed: int = 0,
   folders: str = NONE,
+  reading: images.Reading = images.AS_USUAL,
 ) -> task_lib.Task:
   """Loads a folder of images.
 
@@ -34,6 +36,7 @@ def load(
     seed: Seed of the split, if folders give none.
     folders: What a folder means, one of `MEANINGS`; the outermost folders count, or the
       outermost in the splits.
+    reading: How images are read.
 
   Returns:
     The task; images are classified, each by itself.
@@ -57,6 +60,7 @@ def load(
     image_size=image_size or cases.IMAGE_SIZE,
     seed=seed,
     classify=manifest_lib.IMAGE,
+    reading=reading,
   )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tasks import cache
 from tasks import cases
+from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import task as task_lib
 
@@ -32,13 +33,16 @@ _TEST_CLIENT = 'test'
 
 
 def load(
-  data_dir: str | os.PathLike[str] | None, image_size: int | None = None
+  data_dir: str | os.PathLike[str] | None,
+  image_size: int | None = None,
+  reading: images.Reading = images.AS_USUAL,
 ) -> task_lib.Task:
   """Loads GLD-23k.
 
   Args:
     data_dir: TFF's cache folder, or the folder `gld23k` in it.
     image_size: Height and width, in pixels; None for 64.
+    reading: How images are read.
 
   Returns:
     The task; each image is classified by itself.
@@ -86,6 +90,7 @@ def load(
     seed=0,
     label_names=tuple(map(str, range(count))),
     classify=manifest_lib.IMAGE,
+    reading=reading,
   )
 
 

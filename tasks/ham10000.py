@@ -21,6 +21,7 @@ import pathlib
 import numpy as np
 
 from tasks import cases
+from tasks import images as images_lib
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
@@ -65,6 +66,7 @@ def load(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   seed: int = 0,
+  reading: images_lib.Reading = images_lib.AS_USUAL,
 ) -> task_lib.Task:
   """Loads HAM10000.
 
@@ -72,6 +74,7 @@ def load(
     data_dir: The folder, or .tar file, that holds HAM10000_metadata.csv and images.
     image_size: Height and width, in pixels; None for 64.
     seed: Seed of the split into train and test lesions.
+    reading: How images are read.
 
   Returns:
     The task; lesions are classified.
@@ -88,6 +91,7 @@ def load(
     image_size=image_size or cases.IMAGE_SIZE,
     seed=seed,
     label_names=DIAGNOSES,
+    reading=reading,
   )
 
 
@@ -95,6 +99,7 @@ def load_records(
   data_dir: str | os.PathLike[str] | None,
   image_size: int | None = None,
   seed: int = 0,
+  reading: images_lib.Reading = images_lib.AS_USUAL,
 ) -> task_lib.Task:
   """Loads HAM10000 as two modalities: photographs are `left`, records are `right`.
 
@@ -102,6 +107,7 @@ def load_records(
     data_dir: As in `load`, like all arguments below.
     image_size: Height and width, in pixels; None for 64.
     seed: Seed of the split into train and test lesions.
+    reading: How images are read.
 
   Returns:
     The task; `right` is float32 [n, 20], as `RECORD` says: (age - 50 years) / 20 years,
@@ -110,7 +116,7 @@ def load_records(
   Raises:
     ValueError: The data are missing or not HAM10000's.
   """
-  images = load(data_dir, image_size, seed)
+  images = load(data_dir, image_size, seed, reading)
   source, metadata = _open(data_dir)
   listed = _by_example(source, metadata, ('image_id', _SEX, _PLACE))
   if _AGE not in listed[0]:

@@ -1,50 +1,311 @@
-"""Decoding and resizing of image files and arrays with Pillow."""
+"""Pictures of any kind become squares of one size, RGB of 8 bits.
 
+Whatever kind of file it is, one rule holds:
+
+- The picture is turned upright (EXIF). Of several pages or frames the first counts.
+- Numbers of more than 8 bits are scaled from one range (see `brightness`); floating
+  point, 16 bits per colour and negative numbers likewise. 8 bits stay as they are.
+- Colours are converted to sRGB, and what is transparent is white (see `colour`).
+- The square is the centre of the picture, or all of it (see `Reading`), resized with an
+  antialiasing bicubic filter. Of more than 67 million pixels, means of squares of
+  pixels are taken first, which leave at least twice the size of the result.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import dataclasses
 import io
+import math
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 from PIL import ImageOps
 from PIL import UnidentifiedImageError
-import psutil
 
-# Bits of the whole numbers in an image file, and white in files of floating-point
-# numbers.
-_BITS = (8, 10, 12, 14, 16, 24, 32)
-_FULL = (1.0, 255.0, 65535.0)
+from tasks import brightness
+from tasks import colour
+from tasks import deep
+from tasks import dicom
+from tasks import opening
+
+# How names of pictures end.
+SUFFIXES = (
+  '.jpg',
+  '.jpeg',
+  '.jpe',
+  '.jfif',
+  '.png',
+  '.tif',
+  '.tiff',
+  '.bmp',
+  '.webp',
+  '.gif',
+  '.dcm',
+)
+CROP, PAD, STRETCH = 'crop', 'pad', 'stretch'
+FITS = (CROP, PAD, STRETCH)
+
+PAGES = 'have more than one page or frame, of which the first is read'
+REDUCED = (
+  f'have more than {opening.COPIED // 10**6} million pixels, and were reduced while '
+  'they were read'
+)
+OUTSIDE = (
+  'have numbers outside of their range, cut off, in more than 1 % of their pixels'
+)
+_OUTSIDE = 0.01
+# Means of larger squares are too dark: Pillow divides by a number of 24 bits.
+_MOST_FACTOR = 32
+# Pixels of the bands in which a large picture or one of many bits is converted.
+_BAND = 2**20
+# The tag of EXIF, and its least value of a picture that lies on its side.
+_ORIENTATION, _ASIDE = 0x0112, 5
+_TURNS = {
+  2: Image.Transpose.FLIP_LEFT_RIGHT,
+  3: Image.Transpose.ROTATE_180,
+  4: Image.Transpose.FLIP_TOP_BOTTOM,
+  5: Image.Transpose.TRANSPOSE,
+  6: Image.Transpose.ROTATE_270,
+  7: Image.Transpose.TRANSVERSE,
+  8: Image.Transpose.ROTATE_90,
+}
 
 
-def decode(content: bytes, image_size: int) -> np.ndarray:
-  """Decodes an image file to a square RGB image.
+@dataclasses.dataclass(frozen=True)
+class Reading:
+  """How pictures are read, the same for all of a data set.
 
-  The image is turned upright (EXIF), cropped to its central square, and resized with
-  an antialiasing bicubic filter. Greyscale is repeated over the channels, transparency
-  is dropped. Whole numbers of more than 8 bits are scaled from as many bits as the
-  file's largest number needs (8, 10, 12, 14, 16, 24 or 32: cameras leave 12 bits in
-  16), and keep the upper 8. Floating-point numbers are scaled from 0..1, 0..255 or
-  0..65535, whichever is the smallest range that holds them; larger ones from 0 to the
-  file's largest number.
+  Attributes:
+    fit: How a picture becomes a square: `crop` keeps its central square, `pad` adds
+      black bars, `stretch` changes its proportions.
+    pixel_range: The numbers that are black and white in pictures of more than 8 bits;
+      None: what the files state, or what is measured over all of them.
+  """
+
+  fit: str = CROP
+  pixel_range: brightness.Range | None = None
+
+  def __post_init__(self) -> None:
+    if self.fit not in FITS:
+      raise ValueError(f'fit is {self.fit!r}; allowed are {", ".join(FITS)}.')
+    if self.pixel_range is not None:
+      low, high = self.pixel_range
+      if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(
+          f'pixel_range is {low:g},{high:g}; it must be two finite numbers, the first '
+          'one smaller.'
+        )
+
+
+AS_USUAL = Reading()
+
+
+class Picture(NamedTuple):
+  """A picture that was read.
+
+  Attributes:
+    pixels: uint8 [size, size, 3], or None: its range is not known yet.
+    summary: The range of its numbers, if it has more than 8 bits.
+    notes: What must be said of it, as in `decoding.Decoded`.
+    lost: Share of its pixels that the crop leaves out.
+  """
+
+  pixels: np.ndarray | None
+  summary: brightness.Summary | None
+  notes: tuple[str, ...]
+  lost: float
+
+
+class _Source(NamedTuple):
+  """A file's picture, the turns and the profile that it still needs, and notes."""
+
+  pixels: Image.Image | brightness.Numbers
+  orientation: int
+  profile: bytes | None
+  notes: tuple[str, ...]
+
+  @property
+  def size(self) -> tuple[int, int]:
+    """Width and height, before turns."""
+    if isinstance(self.pixels, Image.Image):
+      return self.pixels.size
+    height, width = self.pixels.values.shape[:2]
+    return width, height
+
+
+def decode(content: bytes, image_size: int, reading: Reading = AS_USUAL) -> np.ndarray:
+  """Decodes an image file by itself to a square RGB image.
 
   Args:
-    content: The file, of any format that Pillow reads.
+    content: The file, of any format of `opening.FORMATS`, or DICOM.
     image_size: Height and width of the result, in pixels.
+    reading: How it is read; without a range, numbers are scaled by the file's own.
 
   Returns:
     uint8 [image_size, image_size, 3].
 
   Raises:
-    ValueError: Floating-point numbers, or whole ones of more than 8 bits, are negative
-      or not finite.
+    PictureError: There is no memory for it, or its numbers are not finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
-  with Image.open(io.BytesIO(content)) as image:
-    # A JPEG may be decoded at a fraction of its size; twice the result keeps detail.
-    image.draft('RGB', (2 * image_size, 2 * image_size))
-    upright = ImageOps.exif_transpose(image)
-    square = ImageOps.fit(
-      _to_rgb(upright), (image_size, image_size), Image.Resampling.BICUBIC
-    )
-  return np.asarray(square, np.uint8)
+  pixels = read(content, image_size, reading, _own_range).pixels
+  assert pixels is not None
+  return pixels
+
+
+def _own_range(numbers: brightness.Numbers) -> brightness.Range:
+  return brightness.of_data_set([numbers.summary()])[numbers.key]
+
+
+def read(
+  content: bytes,
+  image_size: int,
+  reading: Reading,
+  range_of: Callable[[brightness.Numbers], brightness.Range | None],
+) -> Picture:
+  """Reads a file as one of a data set.
+
+  Args:
+    content: As in `decode`, as are the errors.
+    image_size: Likewise.
+    reading: How it is read.
+    range_of: The range of numbers if `reading` has none; None: not known yet. Then the
+      result has no pixels, and a summary.
+  """
+  with _opened(content, image_size) as source:
+    wanted, said = None, source.notes
+    cut_on_purpose = False
+    if isinstance(source.pixels, brightness.Numbers):
+      wanted = reading.pixel_range or range_of(source.pixels)
+      if wanted is None:
+        return Picture(None, source.pixels.summary(), (), 0.0)
+      said += () if reading.pixel_range else source.pixels.notes
+      # As by a window.
+      cut_on_purpose = not reading.pixel_range and source.pixels.stated is not None
+    width, height = source.size
+    factor = 1
+    if width * height > opening.COPIED:
+      factor = min(_MOST_FACTOR, max(1, min(width, height) // (2 * image_size)))
+    picture, notes, outside = _to_rgb(source, wanted, factor)
+    said += notes + ((REDUCED,) if factor > 1 else ())
+    if outside > _OUTSIDE and not cut_on_purpose:
+      said += (OUTSIDE,)
+    picture = turned(picture, source.orientation)
+    square = fitted(picture, image_size, reading.fit, Image.Resampling.BICUBIC)
+    lost = 1 - min(width, height) / max(width, height)
+    pixels = np.asarray(square, np.uint8)
+    return Picture(pixels, None, said, lost if reading.fit == CROP else 0.0)
+
+
+@contextlib.contextmanager
+def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
+  """Opens a file; there is memory for its picture until it is closed."""
+  if dicom.is_dicom(content):
+    with dicom.opened(content) as (pixels, profile, notes):
+      yield _Source(pixels, 1, profile, notes)
+    return
+  with opening.opened(content, image_size) as image:
+    said = ((PAGES,) if has_pages(image) else ()) + deep.notes(content, image)
+    profile = image.info.get('icc_profile')
+    if deep.is_deep(image):
+      numbers = deep.numbers(content, image)
+      # Pillow has turned a TIFF by itself.
+      turn = 1 if image.format == 'TIFF' else orientation(image)
+      yield _Source(numbers, turn, profile, said)
+      return
+    image.load()
+    turn = orientation(image)
+    shown = image.convert('RGB') if deep.has_unknown_channel(image) else image
+    yield _Source(shown, turn, profile, said)
+
+
+def size_of(content: bytes) -> tuple[int, int]:
+  """Returns width and height of a file's picture, upright, without its pixels."""
+  if dicom.is_dicom(content):
+    return dicom.size_of(content)
+  with Image.open(io.BytesIO(content), formats=opening.FORMATS) as image:
+    width, height = image.size
+    # Pillow gives a TIFF the size that it has when it is turned.
+    turn = 1 if image.format == 'TIFF' else orientation(image)
+  return (height, width) if turn >= _ASIDE else (width, height)
+
+
+def orientation(image: Image.Image) -> int:
+  """Returns how a picture must be turned (EXIF), 1: not at all."""
+  turn = image.getexif().get(_ORIENTATION, 1)
+  # A file may hold anything there.
+  return turn if isinstance(turn, int) else 1
+
+
+def turned(image: Image.Image, turn: int) -> Image.Image:
+  """Returns a picture upright; `turn` is of `orientation`."""
+  return image.transpose(_TURNS[turn]) if turn in _TURNS else image
+
+
+def has_pages(image: Image.Image) -> bool:
+  """Returns whether a file has several pages or frames; call it before loading."""
+  # The other pictures of an MPO, as telephones write it, are previews of the first.
+  return image.format != 'MPO' and getattr(image, 'is_animated', False)
+
+
+def _to_rgb(
+  source: _Source, wanted: brightness.Range | None, factor: int
+) -> tuple[Image.Image, tuple[str, ...], float]:
+  """Converts a picture to RGB, in bands of rows.
+
+  Args:
+    source: The picture.
+    wanted: The range of its numbers, if it has more than 8 bits.
+    factor: Side of the squares of pixels that become one pixel.
+
+  Returns:
+    The picture, what must be said of its colours, and the share of its pixels that
+    are outside of the range.
+  """
+  width, height = source.size
+  rows = max(1, _BAND // (width * factor)) * factor
+  if factor == 1 and isinstance(source.pixels, Image.Image):
+    rows = height
+  canvas = None
+  if factor > 1 or rows < height:
+    canvas = Image.new('RGB', (-(-width // factor), -(-height // factor)))
+  notes: dict[str, None] = {}
+  outside = 0
+  for top in range(0, height, rows):
+    bottom = min(height, top + rows)
+    if isinstance(source.pixels, Image.Image):
+      band = source.pixels
+      band = band.crop((0, top, width, bottom)) if canvas else band
+    else:
+      assert wanted is not None
+      bright, count = source.pixels.scaled(top, bottom, wanted)
+      outside += count
+      # Pillow takes a single channel without an axis.
+      band = Image.fromarray(bright[..., 0] if bright.shape[2] == 1 else bright)
+    part, said = colour.to_rgb(band, source.profile)
+    notes.update(dict.fromkeys(said))
+    if canvas:
+      canvas.paste(part.reduce(factor) if factor > 1 else part, (0, top // factor))
+  return canvas or part, tuple(notes), outside / (width * height)
+
+
+def fitted(
+  image: Image.Image, size: int, fit: str, method: Image.Resampling
+) -> Image.Image:
+  """Returns a picture as a square.
+
+  Args:
+    image: The picture, upright.
+    size: Height and width of the result, in pixels.
+    fit: One of `FITS`.
+    method: The filter.
+  """
+  if fit == CROP:
+    return ImageOps.fit(image, (size, size), method)
+  if fit == PAD:
+    return ImageOps.pad(image, (size, size), method, color=0)
+  return image.resize((size, size), method)
 
 
 def why_unreadable(error: Exception) -> str:
@@ -53,39 +314,13 @@ def why_unreadable(error: Exception) -> str:
   Args:
     error: Whatever its decoder raised.
   """
+  if isinstance(error, opening.PictureError):
+    return str(error)
   text = str(error)
   if isinstance(error, UnidentifiedImageError):
     # Pillow's own text has the address of a buffer, which differs from run to run.
     text = 'not in a format that Pillow knows'
   return ' '.join(f'{type(error).__name__}: {text}'.split())
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-  # Pillow would clip all of these at 255 instead of scaling them.
-  if image.mode.startswith('I') or image.mode == 'F':
-    image = Image.fromarray(_to_bytes(np.asarray(image, np.float64), image.mode))
-  return image.convert('RGB')
-
-
-def _to_bytes(values: np.ndarray, mode: str) -> np.ndarray:
-  """Scales numbers to uint8, from the least range that holds them.
-
-  Args:
-    values: float64 [height, width].
-    mode: Pillow's mode: 'F', or one of whole numbers.
-  """
-  least, most = float(np.min(values)), float(np.max(values))
-  # Also true of NaN.
-  if not (least >= 0 and np.isfinite(most)):
-    raise ValueError(
-      f'the numbers of a {mode} image range from {least:g} to {most:g}; they must be '
-      'finite and not negative'
-    )
-  if mode != 'F':
-    bits = next(bits for bits in _BITS if most < 2**bits)
-    return (values.astype(np.int64) >> (bits - 8)).astype(np.uint8)
-  full = next((full for full in _FULL if most <= full), most)
-  return np.rint(values * (255 / full)).astype(np.uint8)
 
 
 def check_fits(count: int, image_size: int, channels: int = 3) -> None:
@@ -99,7 +334,7 @@ def check_fits(count: int, image_size: int, channels: int = 3) -> None:
   Raises:
     ValueError: The images would not fit.
   """
-  needed, there = count * channels * image_size**2, psutil.virtual_memory().total
+  needed, there = count * channels * image_size**2, opening.memory()
   if needed > there:
     raise ValueError(
       f'image_size is {image_size}: {count:,} images of that size take '

@@ -1,8 +1,8 @@
 """The masks of a task's images: which pixels show the object, such as a lesion.
 
-A mask is an image file of its image's size or proportions, in which the object is
-bright: its pixels are those above half of the file's largest number. Masks are cropped
-like images. They are found in one of three ways:
+A mask is an image file of its image's size or proportions; `mask_values` says which of
+its pixels show the object. Masks are cropped, or otherwise become squares, as their
+images do. They are found in one of three ways:
 
 - In a folder of masks, by the image's name with any suffix, with or without
   `_segmentation` after it (HAM10000: ISIC_0024306.jpg and
@@ -16,7 +16,6 @@ import collections
 from collections.abc import Iterable, Sequence
 import concurrent.futures
 import dataclasses
-import io
 import os
 import pathlib
 import posixpath
@@ -24,12 +23,13 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from PIL import ImageOps
 
 from tasks import cache
 from tasks import cases
 from tasks import images
 from tasks import manifest as manifest_lib
+from tasks import mask_values
+from tasks import opening
 from tasks import sources
 from tasks import task as task_lib
 
@@ -99,7 +99,9 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
       f'{where} holds no mask of an image of {task.name!r}; its name must be the '
       "image's, with or without _segmentation, as in ISIC_0024306_segmentation.png."
     )
-  pixels, reasons = _decode_all(images_in, source, files.images, found, _size(task))
+  pixels, reasons = _decode_all(
+    images_in, source, files.images, found, _size(task), files.fit
+  )
   readable = [k for k, why in zip(found, reasons, strict=True) if why is None]
   rows = np.full([len(files.images)], -1, np.int64)
   rows[readable] = np.arange(len(readable))
@@ -108,7 +110,8 @@ def load(task: task_lib.Task, mask_dir: str | os.PathLike[str] | None = None) ->
   for split, examples in task.splits().items():
     if not np.any(rows[examples.example_id] >= 0):
       raise ValueError(f'{where} has no mask of a {split} image of {task.name!r}.')
-  return Masks(pixels, rows, _report(task, rows, wrong))
+  shown = {mask: pixels[rows[k]] for k, mask in found.items() if rows[k] >= 0}
+  return Masks(pixels, rows, _report(task, rows, wrong, shown))
 
 
 def _size(task: task_lib.Task) -> int:
@@ -156,6 +159,7 @@ def _decode_all(
   names: Sequence[str],
   found: dict[int, str],
   size: int,
+  fit: str,
 ) -> tuple[np.ndarray, list[str | None]]:
   """Decodes masks, or finds them in the cache.
 
@@ -165,6 +169,7 @@ def _decode_all(
     names: The images' files, by number.
     found: The file of each mask, by the number of its image.
     size: Height and width of the result, in pixels.
+    fit: How images become squares, one of `images.FITS`.
 
   Returns:
     The masks that can be read, bool [m, size, size], in the order of `found`; and for
@@ -177,9 +182,8 @@ def _decode_all(
   def decode_one(pair: tuple[int, str]) -> np.ndarray | str:
     number, mask = pair
     try:
-      shape, pixels = decode(source.read(mask), size)
-      with Image.open(io.BytesIO(images_in.read(names[number]))) as image:
-        own = ImageOps.exif_transpose(image).size if _turned(image) else image.size
+      shape, pixels = decode(source.read(mask), size, fit)
+      own = images.size_of(images_in.read(names[number]))
     except MemoryError:
       raise
     # As with images: decoders may raise anything for a damaged file.
@@ -203,7 +207,14 @@ def _decode_all(
   masks = tuple(found.values())
   pairs = tuple(names[number] for number in found)
   stamp = cache.fingerprint(
-    'masks', 'reasons', masks, source.stamp(masks), pairs, images_in.stamp(pairs), size
+    'masks',
+    'by kind of file',
+    masks,
+    source.stamp(masks),
+    pairs,
+    images_in.stamp(pairs),
+    size,
+    fit,
   )
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-masks-{size}-{stamp}', build
@@ -211,45 +222,61 @@ def _decode_all(
   return entry.arrays['mask'], entry.info['reasons']
 
 
-def _turned(image: Image.Image) -> bool:
-  """Returns whether the file says that the image must be turned (EXIF)."""
-  return image.getexif().get(0x0112, 1) != 1
-
-
-def decode(content: bytes, size: int) -> tuple[tuple[int, int], np.ndarray]:
+def decode(
+  content: bytes, size: int, fit: str = images.CROP
+) -> tuple[tuple[int, int], np.ndarray]:
   """Decodes the file of a mask.
 
   Args:
-    content: The file, of any format that Pillow reads.
+    content: The file, of any format that images have, apart from DICOM.
     size: Height and width of the result, in pixels.
+    fit: How it becomes a square, one of `images.FITS`.
 
   Returns:
     Width and height of the file's image, upright; and bool [size, size]: the pixels of
-    its central square at least half of which shows the object.
+    the square at least half of which shows the object.
 
   Raises:
+    PictureError: There is no memory for it, or its numbers are not finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
-  with Image.open(io.BytesIO(content)) as image:
-    upright = ImageOps.exif_transpose(image)
-    # One number per pixel is kept as it is: conversion would cut more than 8 bits.
-    whole = upright.mode in ('L', '1', 'F') or upright.mode.startswith('I')
-    values = np.asarray(upright if whole else upright.convert('RGB').convert('L'))
-    numbers = values.astype(np.float64)
-    bright = (numbers > np.max(numbers) / 2).astype(np.uint8) * 255
-    square = ImageOps.fit(Image.fromarray(bright), (size, size), Image.Resampling.BOX)
+  with opening.opened(content, copies=mask_values.COPIES) as image:
+    shown = mask_values.of_object(content, image)
+    # Pillow has turned a TIFF by itself.
+    turn = 1 if image.format == 'TIFF' else images.orientation(image)
+  upright = images.turned(Image.fromarray(shown.astype(np.uint8) * 255), turn)
+  square = images.fitted(upright, size, fit, Image.Resampling.BOX)
   return upright.size, np.asarray(square) >= 128
 
 
 def _report(
-  task: task_lib.Task, rows: np.ndarray, wrong: dict[str, str]
+  task: task_lib.Task,
+  rows: np.ndarray,
+  wrong: dict[str, str],
+  shown: dict[str, np.ndarray],
 ) -> tuple[str, ...]:
-  """Says how many images have a mask, and which files cannot be read."""
+  """Says how many images have a mask, and which files show nothing or all, or neither.
+
+  Args:
+    task: The task.
+    rows: The row of each image's mask.
+    wrong: Why each file that cannot be read cannot.
+    shown: The pixels of each other file.
+  """
   parts = []
   for split, examples in task.splits().items():
     known = int(np.sum(rows[examples.example_id] >= 0))
     parts.append(f'{split} {known:,} of {len(examples):,} images')
   lines = [f'masks: {", ".join(parts)}']
+  for what, names in (
+    ('are empty', [mask for mask, each in shown.items() if not np.any(each)]),
+    ('cover all of the image', [mask for mask, each in shown.items() if np.all(each)]),
+  ):
+    if names:
+      lines.append(
+        f'warning: {len(names):,} of {len(shown):,} masks {what}: '
+        f'{manifest_lib.some(names)}'
+      )
   if wrong:
     lines.append(f'left out {len(wrong):,} masks that cannot be read:')
     lines += [f'  {mask} ({reason})' for mask, reason in wrong.items()]

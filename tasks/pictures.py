@@ -8,6 +8,7 @@ import numpy as np
 
 from tasks import cases
 from tasks import decoding
+from tasks import images as images_lib
 from tasks import sources
 
 # Weights of red, green and blue in the brightness (ITU-R BT.601, as in Pillow).
@@ -21,20 +22,27 @@ class Pictures(NamedTuple):
     names: Names of the files, relative to the folder, as of `sources.printable`.
     images: uint8 [n, height, width, channels].
     unreadable: The reason for each file that is left out.
+    notes: What must be said of some of the files: see `decoding.Decoded`.
   """
 
   names: tuple[str, ...]
   images: np.ndarray
   unreadable: dict[str, str]
+  notes: dict[str, list[str]]
 
 
-def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pictures:
+def load(
+  path: str | os.PathLike[str],
+  image_shape: tuple[int, int, int],
+  reading: images_lib.Reading = images_lib.AS_USUAL,
+) -> Pictures:
   """Loads all images of a folder or .tar, and of the folders within it.
 
   Args:
     path: The folder or .tar file. Files without the suffix of an image are skipped.
-    image_shape: Height, width and channels that an encoder takes: pictures are cropped
-      to squares, and a single channel holds their brightness.
+    image_shape: Height, width and channels that an encoder takes: pictures become
+      squares, and a single channel holds their brightness.
+    reading: How they are read.
 
   Raises:
     ValueError: There are no images, none can be read, or the shape is not that of
@@ -55,14 +63,18 @@ def load(path: str | os.PathLike[str], image_shape: tuple[int, int, int]) -> Pic
       f'{path} holds no images; their names must end in '
       f'{", ".join(cases.IMAGE_SUFFIXES)}.'
     )
-  decoded = decoding.decode_all(source, names, height)
+  decoded = decoding.decode_all(source, names, height, reading)
   images, unreadable = decoded.pixels, decoded.unreadable
   readable = tuple(sources.printable(name) for name in names if name not in unreadable)
   unreadable = {sources.printable(name): why for name, why in unreadable.items()}
   if not readable:
     first = next(iter(unreadable.items()))
     raise ValueError(f'No image of {path} can be read; {first[0]}: {first[1]}.')
-  return Pictures(readable, to_channels(images, channels), unreadable)
+  notes = {
+    what: [sources.printable(name) for name in said]
+    for what, said in decoded.notes.items()
+  }
+  return Pictures(readable, to_channels(images, channels), unreadable, notes)
 
 
 def to_channels(images: np.ndarray, channels: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from tasks import emoji
 from tasks import folders as folders_lib
 from tasks import gld
 from tasks import ham10000
+from tasks import images
 from tasks import manifest
 from tasks import stl10
 from tasks import tables
@@ -30,6 +31,7 @@ class _Request:
   classify: str | None
   folders: str | None
   scaling: str | None
+  reading: images.Reading
 
 
 def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
@@ -54,30 +56,33 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
   'cifar10': _load_cifar('cifar10'),
   'cifar100': _load_cifar('cifar100'),
   'stl10': lambda r: stl10.load(r.data_dir, r.image_size, r.download),
-  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed),
-  'ham10000_records': lambda r: ham10000.load_records(r.data_dir, r.image_size, r.seed),
+  'ham10000': lambda r: ham10000.load(r.data_dir, r.image_size, r.seed, r.reading),
+  'ham10000_records': lambda r: ham10000.load_records(
+    r.data_dir, r.image_size, r.seed, r.reading
+  ),
   'emoji': lambda r: emoji.load(r.data_dir, r.image_size, r.seed),
-  'cases': lambda r: cases.load(r.data_dir, r.image_size, r.seed, r.classify),
+  'cases': lambda r: cases.load(
+    r.data_dir, r.image_size, r.seed, r.classify, r.reading
+  ),
   'folder': lambda r: folders_lib.load(
-    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE
+    r.data_dir, r.image_size, r.seed, r.folders or folders_lib.NONE, r.reading
   ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
   tables.FEATURES: lambda r: tables.load_file(r.data_dir, r.scaling),
-  gld.NAME: lambda r: gld.load(r.data_dir, r.image_size),
-  tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size),
+  gld.NAME: lambda r: gld.load(r.data_dir, r.image_size, r.reading),
+  tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size, r.reading),
 }
 TASKS = tuple(_LOADERS)
-# Tasks that read the user's own files.
-OF_FILES = (
+# Tasks of picture files, which are read as one chooses; and all that read files.
+OF_PICTURES = (
   'ham10000',
   'ham10000_records',
-  'emoji',
   'cases',
   'folder',
-  tables.FEATURES,
   gld.NAME,
   tiny_imagenet.NAME,
 )
+OF_FILES = (*OF_PICTURES, 'emoji', tables.FEATURES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +141,7 @@ def load(
   classify: str | None = None,
   folders: str | None = None,
   scaling: str | None = None,
+  reading: images.Reading = images.AS_USUAL,
 ) -> task_lib.Task:
   """Loads a task.
 
@@ -152,6 +158,7 @@ def load(
     folders: For folder, what folders mean: see `folders.load`; None: nothing.
     scaling: For `TABLES`, how columns are scaled: see `tables.load_file`; None: by the
       training examples.
+    reading: How pictures are read, for `OF_PICTURES`.
 
   Returns:
     The task.
@@ -174,6 +181,11 @@ def load(
       raise ValueError(
         f'{what} is {value!r} with the task {name}; it is only for {", ".join(takers)}.'
       )
+  if reading != images.AS_USUAL and name not in OF_PICTURES:
+    raise ValueError(
+      f'fit is {reading.fit!r} and pixel_range is {reading.pixel_range} with the task '
+      f'{name}; they are only for {", ".join(OF_PICTURES)}.'
+    )
   return _LOADERS[name](
-    _Request(data_dir, image_size, download, seed, classify, folders, scaling)
+    _Request(data_dir, image_size, download, seed, classify, folders, scaling, reading)
   )

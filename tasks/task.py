@@ -147,11 +147,13 @@ class Files:
     images: Name of each image in it, by example_id.
     masks: Name of each image's mask, likewise, '' if it has none; empty if none is
       listed.
+    fit: How images became squares, one of `images.FITS`; masks do likewise.
   """
 
   path: pathlib.Path
   images: tuple[str, ...]
   masks: tuple[str, ...] = ()
+  fit: str = 'crop'
 
 
 class Measured(NamedTuple):

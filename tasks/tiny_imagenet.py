@@ -12,6 +12,7 @@ import os
 import pathlib
 
 from tasks import cases
+from tasks import images
 from tasks import manifest as manifest_lib
 from tasks import sources
 from tasks import task as task_lib
@@ -21,13 +22,16 @@ _ANNOTATIONS = 'val_annotations.txt'
 
 
 def load(
-  data_dir: str | os.PathLike[str] | None, image_size: int | None = None
+  data_dir: str | os.PathLike[str] | None,
+  image_size: int | None = None,
+  reading: images.Reading = images.AS_USUAL,
 ) -> task_lib.Task:
   """Loads Tiny-ImageNet.
 
   Args:
     data_dir: The folder tiny-imagenet-200, one around it, or a .tar of it.
     image_size: Height and width, in pixels; None for 64.
+    reading: How images are read.
 
   Returns:
     The task; each image is classified by itself, and classes have WordNet's ids.
@@ -58,6 +62,7 @@ def load(
     image_size=image_size or cases.IMAGE_SIZE,
     seed=0,
     classify=manifest_lib.IMAGE,
+    reading=reading,
   )
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from binaries.flags import common
 from binaries.flags import paths
+from binaries.flags import reading
+from tasks import images
 from tasks import registry
 from tasks import task as task_lib
 
@@ -53,7 +55,16 @@ def load(image_shape: tuple[int, int, int]) -> task_lib.Task:
       f'The encoder takes images of {height} x {width}; --transfer_task resizes to '
       'squares only.'
     )
-  task = registry.load(TASK.value, _DATA_DIR.value, height, _DOWNLOAD.value, seed=0)
+  # As the encoder knows pictures.
+  usual = TASK.value not in registry.OF_PICTURES
+  task = registry.load(
+    TASK.value,
+    _DATA_DIR.value,
+    height,
+    _DOWNLOAD.value,
+    seed=0,
+    reading=images.AS_USUAL if usual else reading.value(),
+  )
   task = fit(task, image_shape)
   print(f'transfer to {task.describe()}')
   for line in task.report:

@@ -12,6 +12,7 @@ from absl import flags
 from binaries.flags import dealing
 from binaries.flags import paths
 from binaries.flags import program
+from binaries.flags import reading
 from tasks import folders
 from tasks import manifest
 from tasks import registry
@@ -48,9 +49,6 @@ FOLDERS = flags.DEFINE_enum(
 )
 DOWNLOAD = flags.DEFINE_bool(
   'download', True, 'Whether TFDS may download a data set that is not prepared.'
-)
-IMAGE_SIZE = flags.DEFINE_integer(
-  'image_size', None, "Height and width of the images; by default the task's own."
 )
 ENCODER = flags.DEFINE_enum(
   'encoder', 'resnet8', encoders.NAMES, 'Encoder; for tabular tasks mlp by default.'
@@ -150,7 +148,7 @@ DEFAULTS = {'rounds': 100, 'clients_per_round': 64}
 MAY_DIFFER = ('checkpoint_every', 'data_dir', 'download', 'run_dir', 'worker_address')
 
 # Flags that the configuration of a run includes only if they are given.
-WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'scaling', 'validation')
+WHERE_GIVEN = ('classify', 'folders', 'knn_every', 'validation', *reading.WHERE_GIVEN)
 
 # Flags that a program never takes from a run that it reads: paths, which must be given
 # again on the command line, and flags that it does not need.
@@ -210,6 +208,8 @@ def check_flags() -> None:
   refuse_stray('download', 'task', DOWNLOADED)
   refuse_stray('classify', 'task', ('cases',))
   refuse_stray('folders', 'task', ('folder',))
+  for name in reading.NAMES:
+    refuse_stray(name, 'task', registry.OF_PICTURES)
   refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
   refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)
   refuse_stray('encoder_patch', 'encoder', vit.NAMES)
@@ -333,11 +333,12 @@ def load_task() -> task_lib.Task:
   task = registry.load(
     TASK.value,
     DATA_DIR.value,
-    IMAGE_SIZE.value,
+    reading.IMAGE_SIZE.value,
     DOWNLOAD.value,
     classify=CLASSIFY.value,
     folders=FOLDERS.value,
-    scaling=dealing.SCALING.value,
+    scaling=reading.SCALING.value,
+    reading=reading.value(),
   )
   task = dealing.hold_out(task)
   print(task.describe())

@@ -1,4 +1,4 @@
-"""How training examples are scaled and dealt to clients: flags, and what they build."""
+"""How training examples are dealt to clients: the flags, and what they build."""
 
 from absl import flags
 import numpy as np
@@ -40,13 +40,6 @@ ENCODER = paths.define(
   'features.',
 )
 
-SCALING = paths.define(
-  'scaling',
-  None,
-  'For tables: a CSV of column,center,scale by which features are scaled, or none: '
-  'they stay as they are. By default they are standardised by the training examples, '
-  'which a private run refuses.',
-)
 MOST = flags.DEFINE_integer(
   'examples_per_client_at_most',
   None,

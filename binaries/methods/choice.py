@@ -16,6 +16,7 @@ from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import own_encoders
 from binaries.flags import privacy
+from binaries.flags import reading
 from binaries.flags import tracking
 from binaries.flags import training
 from binaries.methods import algorithms
@@ -35,7 +36,7 @@ MAY_DIFFER = (
 # Seeds up to the first can be tried; those drawn are int64 above the second.
 _GUESSED_BELOW, _DRAWN_ABOVE = 2**48, 2**62
 # The modules whose flags every run has, except those that only some methods take.
-_OF_EVERY_RUN = (common, dealing, evaluation, tracking)
+_OF_EVERY_RUN = (common, dealing, evaluation, reading, tracking)
 
 
 @dataclasses.dataclass(frozen=True)

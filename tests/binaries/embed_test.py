@@ -1,6 +1,7 @@
 import csv
 import json
 import re
+import shutil
 
 import numpy as np
 from PIL import Image
@@ -8,6 +9,8 @@ from pyarrow import parquet
 import pytest
 
 from binaries import embed
+from tasks import images
+from tasks import pictures
 from tests.binaries import in_process
 from tests.binaries import take_away
 from tff_ssl.encoders import cnn
@@ -93,6 +96,35 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
   assert set(data['names']) <= set(images)
   assert data['panels'][0]['places'] == data['panels'][1]['places']
   assert '5 of the 9 images' in page
+
+
+@pytest.mark.parametrize(
+  ('given', 'expected'),
+  [
+    ([], images.Reading(images.PAD, (0.0, 1000.0))),
+    (['--fit=stretch'], images.Reading(images.STRETCH, (0.0, 1000.0))),
+    (['--pixel_range=-5,5'], images.Reading(images.PAD, (-5.0, 5.0))),
+  ],
+)
+def test_pictures_are_read_as_the_run_read_them(
+  run, photos, tmp_path, monkeypatch, given, expected
+):
+  folder = tmp_path / 'run'
+  shutil.copytree(run[0], folder)
+  config = json.loads((folder / 'config.json').read_text())
+  config['flags'] |= {'fit': 'pad', 'pixel_range': ['0', '1000']}
+  (folder / 'config.json').write_text(json.dumps(config))
+  readings = []
+
+  def load(path, shape, reading):
+    readings.append(reading)
+    raise ValueError('enough')
+
+  monkeypatch.setattr(pictures, 'load', load)
+  start = [f'--run={folder}', f'--images={photos[0]}', f'--out={tmp_path / "out"}']
+  with pytest.raises(ValueError, match='enough'):
+    in_process.call(embed, *start, *given)
+  assert readings == [expected]
 
 
 def test_bad_flags_are_one_sentence(run, photos, tmp_path):

@@ -2,6 +2,7 @@
 
 import collections
 import csv
+import dataclasses
 import json
 import shutil
 import types
@@ -17,6 +18,7 @@ from binaries.experiment import results
 from binaries.flags import common
 from binaries.methods import choice
 from tasks import registry
+from tasks import task as task_lib
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.binaries import take_away
@@ -236,7 +238,11 @@ def test_inputs_that_were_measured_on_all_examples_are_refused():
     with pytest.raises(ValueError, match='the mean and deviation of each column, meas'):
       private.check_task(task)
     private.check_task(registry.load('wine', scaling='none'))
-    private.check_task(registry.load('digits'))
+    digits = registry.load('digits')
+    private.check_task(digits)
+    measured = task_lib.Measured('a range', '--pixel_range=LOW,HIGH')
+    with pytest.raises(ValueError, match=r'have a range, .* be --pixel_range=LOW'):
+      private.check_task(dataclasses.replace(digits, measured=(measured,)))
 
 
 def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_path):

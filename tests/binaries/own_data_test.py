@@ -3,13 +3,16 @@
 import csv
 
 import numpy as np
+from PIL import Image
 import pytest
 
 from binaries import dcco
+from binaries import partition
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
 from binaries.flags import common
 from binaries.flags import dealing
+from binaries.methods import choice
 from tasks import registry
 from tasks import task as task_lib
 from tests.binaries import in_process
@@ -162,6 +165,8 @@ def test_supervised_training_without_labels_is_refused_before_round_1(tmp_path):
       '--classify is given with --task=digits; it is for cases only',
     ),
     ('--folders=class', '--folders is given with --task=digits; it is for folder only'),
+    ('--fit=pad', '--fit is given with --task=digits; it is for ham10000, '),
+    ('--pixel_range=0,1', '--pixel_range is given with --task=digits; it is for ham1'),
   ],
 )
 def test_flags_of_one_task_are_refused_with_others(flag, message):
@@ -170,6 +175,47 @@ def test_flags_of_one_task_are_refused_with_others(flag, message):
     pytest.raises(ValueError, match=message),
   ):
     common.check_flags()
+
+
+@pytest.mark.parametrize(
+  ('ends', 'message'),
+  [
+    ('1', "pixel_range is '1'; it must be two numbers, as in -1000,400"),
+    ('1,2,3', "pixel_range is '1,2,3'; it must be two numbers"),
+    ('a,b', "pixel_range is 'a,b'; it must be two numbers"),
+    ('400,-1000', 'pixel_range is 400,-1000; it must be two finite numbers, the first'),
+    ('0,inf', 'pixel_range is 0,inf; it must be two finite numbers'),
+  ],
+)
+def test_pixel_range_must_be_two_numbers(tmp_path, ends, message):
+  with pytest.raises(ValueError, match=message):
+    in_process.call(
+      partition, '--task=folder', f'--data_dir={tmp_path}', f'--pixel_range={ends}'
+    )
+
+
+def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys):
+  for k in range(5):
+    values = np.full((4, 8), 1000 * k, np.uint16)
+    Image.fromarray(values).save(tmp_path / f'{k}.png')
+  start = ['--task=folder', f'--data_dir={tmp_path}', '--partition=iid:clients=2']
+  start.append('--image_size=8')
+  in_process.call(partition, *start)
+  said = capsys.readouterr().out
+  assert '5 of 5 images have more than 8 bits, scaled from the range of all' in said
+  assert '(0..4095)' in said
+  assert '5 of 5 images lose 50% of their pixels by the crop; --fit=pad keeps' in said
+  in_process.call(partition, *start, '--fit=pad', '--pixel_range=0,2000')
+  said = capsys.readouterr().out
+  assert '(0..4095)' not in said
+  assert 'lose' not in said
+  assert '2 of 5 images have numbers outside of their range' in said
+  with in_process.parsed(*start):
+    usual = choice.read('dcco').values()
+  with in_process.parsed(*start, '--fit=pad', '--pixel_range=0,2000'):
+    changed = choice.read('dcco').values()
+  # Runs of older versions, which have neither, can be resumed.
+  assert changed == {**usual, 'fit': 'pad', 'pixel_range': ['0', '2000']}
 
 
 def test_what_the_data_name_takes_the_place_of_the_default_of_a_program(tmp_path):

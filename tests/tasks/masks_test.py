@@ -186,3 +186,14 @@ def test_all_forms_of_a_mask_are_one():
   for pixels in decoded[1:]:
     np.testing.assert_array_equal(pixels, decoded[0])
   assert 0 < decoded[0].sum() < 64
+
+
+def test_empty_and_full_masks_are_counted(tmp_path):
+  _of_manifest(tmp_path, [f'm{k}.png' for k in range(8)])
+  for name, number in (('m1.png', 0), ('m2.png', 0), ('m5.png', 255)):
+    _write(tmp_path / name, np.full([_HEIGHT, _WIDTH], number, np.uint8))
+  found = masks.load(cases.load(tmp_path, image_size=8))
+  assert found.report[1:] == (
+    'warning: 2 of 8 masks are empty: m1.png, m2.png',
+    'warning: 1 of 8 masks cover all of the image: m5.png',
+  )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tasks import images
 from tasks import registry
 from tests.tasks import fabricate
 
@@ -64,5 +65,9 @@ def test_errors():
     registry.load('digits', classify='case')
   with pytest.raises(ValueError, match="folders is 'class' with the task cases; it is"):
     registry.load('cases', folders='class')
+  with pytest.raises(
+    ValueError, match=r"fit is 'pad' and pixel_range is None with the task digits; they"
+  ):
+    registry.load('digits', reading=images.Reading(images.PAD))
   with pytest.raises(ValueError, match='image_size is 0; it must be at least 1'):
     registry.load('digits', image_size=0)

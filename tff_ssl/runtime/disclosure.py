@@ -79,6 +79,7 @@ FILES = (
     'has the seed, which tells cohorts, and a digest of all examples',
   ),
   Rule('evaluation.json', Kind.KEPT, _OF_EXAMPLES),
+  Rule('intake.json', Kind.KEPT, 'has names of files'),
   Rule('partition.csv', Kind.KEPT, 'has the clients, their sizes and their classes'),
   Rule('clients.csv', Kind.KEPT, _OF_CLIENTS),
   Rule('client_states.sqlite', Kind.KEPT, _OF_CLIENTS),

@@ -20,6 +20,23 @@ def _linked(target: str) -> Callable[[pathlib.Path], object]:
   )
 
 
+def _all(content: Callable[[], bytes]) -> Callable[[pathlib.Path], object]:
+  """Returns a function that makes a folder whose eight images are all the same file."""
+  return making.cases(
+    making.ALL, lambda d: [p.write_bytes(content()) for p in d.glob('*.png')]
+  )
+
+
+def _postscript() -> bytes:
+  """Returns a program that Ghostscript would run."""
+  return b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n'
+
+
+def _huge() -> bytes:
+  """Returns a picture of 35 TB, of which there is only the header."""
+  return b'P6 3400000 3400000 255\n'
+
+
 def _manifests() -> list[making.Case]:
   return [
     making.Case('dcco', f'--task=cases {making.RUN}', ('data_dir',)),
@@ -105,6 +122,8 @@ def _strangers() -> list[making.Case]:
       ('0 readable',),
       making.cases(making.ALL, lambda d: [p.write_bytes(b'') for p in d.glob('*.png')]),
     ),
+    making.Case('dcco', making.OF_CASES, ('0 readable',), _all(_postscript)),
+    making.Case('dcco', making.OF_CASES, ('0 readable',), _all(_huge)),
     making.Case(
       'dcco',
       f'{making.OF_CASES} --image_size=1000000',

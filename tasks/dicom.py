@@ -1,0 +1,346 @@
+"""Reads the pictures of DICOM files with pydicom.
+
+A file of several frames is one picture: its middle frame. Brightness has one range for
+all files of a series, the first of these that there is:
+
+1. `--pixel_range`, in the units after rescaling (of CT, Hounsfield units);
+2. the first window (WindowCenter, WindowWidth); if it differs between the files of a
+   series, its median;
+3. the table VOILUTSequence;
+4. where RescaleSlope or RescaleIntercept say what numbers mean, or there are at most 8
+   bits: all numbers that BitsStored bits can hold;
+5. what is measured over the data set, as for other pictures (`brightness`).
+
+MONOCHROME1 is inverted; palettes and YBR become RGB. Tags that could identify somebody
+are not read, apart from the patient's id, of which only a digest leaves this module.
+"""
+
+from collections.abc import Iterator, Sequence
+import contextlib
+import functools
+import hashlib
+import io
+import logging
+import math
+from typing import TYPE_CHECKING, Any
+import warnings
+
+import numpy as np
+from PIL import Image
+
+from tasks import brightness
+from tasks import opening
+
+if TYPE_CHECKING:
+  import pydicom
+
+FRAMES = 'have several frames, of which the middle one is read'
+WINDOW = 'were scaled by the window or table of their series (DICOM)'
+RESCALED = 'were scaled from all that their bits can hold (DICOM)'
+
+_TAGS = (
+  'SamplesPerPixel',
+  'PhotometricInterpretation',
+  'NumberOfFrames',
+  'Rows',
+  'Columns',
+  'BitsAllocated',
+  'BitsStored',
+  'HighBit',
+  'PixelRepresentation',
+  'PlanarConfiguration',
+  'PixelData',
+  'FloatPixelData',
+  'DoubleFloatPixelData',
+  'ExtendedOffsetTable',
+  'ExtendedOffsetTableLengths',
+  'RescaleSlope',
+  'RescaleIntercept',
+  'ModalityLUTSequence',
+  'WindowCenter',
+  'WindowWidth',
+  'VOILUTFunction',
+  'VOILUTSequence',
+  'SharedFunctionalGroupsSequence',
+  'PerFrameFunctionalGroupsSequence',
+  'ICCProfile',
+  'SeriesInstanceUID',
+  *(
+    f'{channel}PaletteColorLookupTable{what}'
+    for channel in ('Red', 'Green', 'Blue')
+    for what in ('Descriptor', 'Data')
+  ),
+  *(
+    f'Segmented{channel}PaletteColorLookupTableData'
+    for channel in ('Red', 'Green', 'Blue')
+  ),
+)
+# Its files unpack to any size before their header is known.
+_DEFLATED = b'1.2.840.10008.1.2.1.99'
+# Those whose frames are files that Pillow opens.
+_OF_PILLOW = ('JPEG', 'JPEG2000')
+# Bytes of a pixel while a frame is decoded, of each channel.
+_BYTES = 16
+
+
+def is_dicom(content: bytes) -> bool:
+  """Returns whether a file is DICOM."""
+  return content[128:132] == b'DICM'
+
+
+def patient(content: bytes) -> str:
+  """Returns a name for the patient of a file, '' if it does not say whose it is.
+
+  It is a digest: the same for the same PatientID, in any data set and at any time, and
+  no other tag is read. Whoever can guess an id can check the guess, at some cost; if
+  that matters, a manifest has to name the clients.
+
+  Args:
+    content: The file, DICOM.
+
+  Raises:
+    PictureError: The file cannot be read.
+  """
+  number = str(_read(content, ('PatientID',)).get('PatientID') or '').strip()
+  return _digest(number) if number else ''
+
+
+@functools.cache
+def _digest(number: str) -> str:
+  # Slow on purpose, as ids are short.
+  digest = hashlib.scrypt(number.encode(), salt=b'tff_ssl', n=2**11, r=8, p=1, dklen=8)
+  return f'patient-{digest.hex()}'
+
+
+@contextlib.contextmanager
+def opened(
+  content: bytes,
+) -> Iterator[tuple[Image.Image | brightness.Numbers, bytes | None, tuple[str, ...]]]:
+  """Reads the picture of a file; there is memory for it until it is closed.
+
+  Args:
+    content: The file, DICOM.
+
+  Yields:
+    The picture in colours of 8 bits, or the numbers of one of more bits or of
+    greyscale; its colour profile; and what must be said of it.
+
+  Raises:
+    PictureError: It has no picture, or one that cannot be decoded or needs more memory
+      than there is.
+  """
+  data = _read(content, _TAGS)
+  pixels = ('PixelData', 'FloatPixelData', 'DoubleFloatPixelData')
+  if not any(name in data for name in pixels) or not data.get('Rows'):
+    raise opening.PictureError('a DICOM file without a picture, or cut off before it')
+  width, height = int(data.get('Columns') or 0), int(data.Rows)
+  count = width * height * int(data.get('SamplesPerPixel') or 1)
+  amount = 2 * len(content) + _BYTES * count
+  with opening.room().take(amount, f'{width:,} x {height:,} pixels'):
+    with _in_a_sentence():
+      read = _picture(data, width, height)
+    yield read
+
+
+def size_of(content: bytes) -> tuple[int, int]:
+  """Returns width and height of a file's picture; errors are those of `opened`."""
+  data = _read(content, ('Rows', 'Columns'))
+  return int(data.get('Columns') or 0), int(data.get('Rows') or 0)
+
+
+@contextlib.contextmanager
+def _in_a_sentence() -> Iterator[None]:
+  """Turns all that pydicom may raise into an error that repeats no tag of the file."""
+  try:
+    yield
+  except (opening.PictureError, MemoryError):
+    raise
+  except ImportError:
+    raise opening.PictureError('a DICOM file, which needs pydicom') from None
+  except Exception as error:
+    raise opening.PictureError(
+      f'a DICOM file that pydicom cannot decode ({type(error).__name__})'
+    ) from None
+
+
+def _read(content: bytes, tags: tuple[str, ...]) -> 'pydicom.Dataset':
+  """Returns some tags of a file.
+
+  Raises:
+    PictureError: It cannot be read.
+  """
+  if not is_dicom(content):
+    raise opening.PictureError('not a DICOM file')
+  if _DEFLATED in content:
+    raise opening.PictureError(
+      'a deflated DICOM file, which is not read; convert it to uncompressed DICOM'
+    )
+  with _in_a_sentence():
+    pydicom = _library()
+    with_pixels = 'PixelData' in tags
+    return pydicom.dcmread(
+      io.BytesIO(content), stop_before_pixels=not with_pixels, specific_tags=list(tags)
+    )
+
+
+@functools.cache
+def _library() -> Any:
+  """Returns pydicom, which says nothing of the files that it reads."""
+  # Imported here: it takes most of a second, and few data sets need it.
+  import pydicom
+  import pydicom.pixels
+
+  # Warnings of values that are not as they should be repeat them.
+  pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
+  logging.getLogger('pydicom').setLevel(logging.CRITICAL)
+  warnings.filterwarnings('ignore', module='pydicom')
+  return pydicom
+
+
+def _picture(
+  data: 'pydicom.Dataset', width: int, height: int
+) -> tuple[Image.Image | brightness.Numbers, bytes | None, tuple[str, ...]]:
+  """Decodes the middle frame."""
+  pixels = _library().pixels
+  frames = int(data.get('NumberOfFrames') or 1)
+  frame = frames // 2
+  notes = (FRAMES,) if frames > 1 else ()
+  _check_compression(data, frame, frames, (width, height))
+  values = pixels.pixel_array(data, index=frame)
+  kind = str(data.get('PhotometricInterpretation', ''))
+  bits = int(data.get('BitsStored') or 16)
+  if kind == 'PALETTE COLOR':
+    values = pixels.apply_color_lut(values, data)
+    bits = 8 * values.dtype.itemsize
+  if values.ndim == 2:
+    return _of_one_channel(data, frame, values, kind, bits), None, notes
+  profile = data.get('ICCProfile')
+  if values.dtype == np.uint8 and bits == 8:
+    return Image.fromarray(np.ascontiguousarray(values)), profile, notes
+  stated = 0.0, 2.0**bits - 1
+  key = f'colours of {bits} bits'
+  numbers = brightness.Numbers(values, key, stated=stated, notes=(RESCALED,))
+  return numbers, profile, notes
+
+
+def _of_one_channel(
+  data: 'pydicom.Dataset',
+  frame: int,
+  values: np.ndarray,
+  kind: str,
+  bits: int,
+) -> brightness.Numbers:
+  """Returns the numbers of a frame of greyscale, and the range that the file states."""
+  pixels = _library().pixels
+  signed = bool(data.get('PixelRepresentation'))
+  slope = intercept = None
+  if 'ModalityLUTSequence' in data:
+    values = pixels.apply_modality_lut(values, data)
+  else:
+    transformation = 'PixelValueTransformationSequence'
+    slope = _number(_of_frame(data, frame, transformation, 'RescaleSlope'))
+    intercept = _number(_of_frame(data, frame, transformation, 'RescaleIntercept'))
+  slope = slope or 1.0
+  intercept = 0.0 if intercept is None else intercept
+  stated, how = _window(data, frame), WINDOW
+  floating = np.issubdtype(values.dtype, np.floating)
+  if stated is None and 'VOILUTSequence' in data:
+    rescaled = (values * slope + intercept).astype(np.int32)
+    values, slope, intercept = pixels.apply_voi(rescaled, data), 1.0, 0.0
+    stated = 0.0, 2.0 ** int(data.VOILUTSequence[0].LUTDescriptor[2]) - 1
+  elif stated is None and not floating and (bits <= 8 or (slope, intercept) != (1, 0)):
+    ends = (
+      (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if signed else (0, 2.0**bits - 1)
+    )
+    low, high = (slope * end + intercept for end in ends)
+    stated, how = (min(low, high), max(low, high)), RESCALED
+  key = brightness.key_of(values)
+  if stated is not None:
+    series = str(data.get('SeriesInstanceUID') or '')
+    key = f'{how} {hashlib.sha256(series.encode()).hexdigest()}'
+  return brightness.Numbers(
+    values[..., np.newaxis],
+    key,
+    slope,
+    intercept,
+    stated,
+    inverted=kind == 'MONOCHROME1',
+    notes=() if stated is None or bits <= 8 else (how,),
+  )
+
+
+def _window(data: 'pydicom.Dataset', frame: int) -> brightness.Range | None:
+  """Returns the ends of the first window, in units after rescaling."""
+  sequence = 'FrameVOILUTSequence'
+  center = _number(_of_frame(data, frame, sequence, 'WindowCenter'))
+  width = _number(_of_frame(data, frame, sequence, 'WindowWidth'))
+  if center is None or width is None or width < 1:
+    return None
+  # PS3.3 C.11.2.1.2: by default a width of w covers w - 1, around half a unit less.
+  if str(data.get('VOILUTFunction') or 'LINEAR') == 'LINEAR':
+    center, width = center - 0.5, width - 1
+  return center - width / 2, center + width / 2
+
+
+def _of_frame(data: 'pydicom.Dataset', frame: int, sequence: str, name: str) -> Any:
+  """Returns a tag of a frame, of all frames or of the file; None if none has it."""
+  per_frame = data.get('PerFrameFunctionalGroupsSequence') or ()
+  groups = [
+    *per_frame[frame : frame + 1],
+    *(data.get('SharedFunctionalGroupsSequence') or ()),
+  ]
+  for group in groups:
+    for item in group.get(sequence) or ():
+      if item.get(name) is not None:
+        return item.get(name)
+  return data.get(name)
+
+
+def _number(value: Any) -> float | None:
+  """Returns the first number of a tag; None if there is none."""
+  try:
+    number = float(
+      value[0] if isinstance(value, Sequence) and not isinstance(value, str) else value
+    )
+  except (TypeError, ValueError, IndexError):
+    return None
+  return number if math.isfinite(number) else None
+
+
+def _check_compression(
+  data: 'pydicom.Dataset', frame: int, frames: int, size: tuple[int, int]
+) -> None:
+  """Checks that a frame can be decoded, and has the size that the file states.
+
+  Raises:
+    PictureError: It cannot, or has not.
+  """
+  pydicom = _library()
+  syntax = data.file_meta.TransferSyntaxUID
+  if not syntax.is_encapsulated:
+    return
+  try:
+    known = pydicom.pixels.get_decoder(syntax).is_available
+  except NotImplementedError:
+    known = False
+  if not known:
+    # The names of a dictionary, not of the file.
+    name = syntax.name if syntax in pydicom.uid.UID_dictionary else 'an unknown method'
+    raise opening.PictureError(
+      f'a DICOM file compressed by {name}, for which pydicom has no decoder here '
+      '(pylibjpeg has most); or convert it to uncompressed DICOM'
+    )
+  if syntax == pydicom.uid.RLELossless:
+    return
+  content = pydicom.encaps.get_frame(data.PixelData, frame, number_of_frames=frames)
+  try:
+    with Image.open(io.BytesIO(content), formats=_OF_PILLOW) as image:
+      own = image.size
+  except OSError:
+    # JPEG-LS and the like, by decoders of their own.
+    return
+  if own != size:
+    raise opening.PictureError(
+      f'a DICOM file of {size[0]} x {size[1]} pixels with a frame of '
+      f'{own[0]} x {own[1]}'
+    )

@@ -1,0 +1,144 @@
+"""The range from black to white: usual ranges, few pixels, and few files."""
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from tasks import brightness
+from tasks import images
+from tests.tasks import picture_files
+
+_SETTINGS = hypothesis.settings(
+  max_examples=60, derandomize=True, deadline=None, database=None
+)
+
+
+def _numbers(values, **known):
+  values = np.asarray(values)[..., np.newaxis]
+  return brightness.Numbers(values, brightness.key_of(values), **known)
+
+
+def _range(*files):
+  summaries = [_numbers(values).summary() for values in files]
+  (ends,) = brightness.of_data_set(summaries).values()
+  return ends
+
+
+@pytest.mark.parametrize(
+  ('dtype', 'low', 'high', 'expected'),
+  [
+    (np.uint16, 0, 200, (0, 255)),
+    (np.uint16, 3, 1023, (0, 1023)),
+    (np.uint16, 0, 4095, (0, 4095)),
+    # One and 40 more than 12 bits hold are within a hundredth.
+    (np.uint16, 0, 4096, (0, 4095)),
+    (np.uint16, 0, 4135, (0, 4095)),
+    (np.uint16, 0, 4137, (0, 16383)),
+    (np.uint16, 0, 65535, (0, 65535)),
+    (np.int32, 0, 2**24 - 1, (0, 2**24 - 1)),
+    (np.int16, -1024, 3071, (-1024, 3071)),
+    (np.float32, 0, 1, (0, 1)),
+    (np.float32, -0.003, 1.003, (0, 1)),
+    (np.float32, 0, 2, (0, 255)),
+    (np.float32, 0, 256, (0, 255)),
+    (np.float32, 0, 65535, (0, 65535)),
+    (np.float32, 0, 1e6, (0, 1e6)),
+    (np.float32, -1, 1, (-1, 1)),
+    (np.float32, -5, -5, (-5, -4)),
+  ],
+)
+def test_least_usual_range_that_holds_the_numbers(dtype, low, high, expected):
+  np.testing.assert_allclose(_range(np.array([[low, high]], dtype)), expected)
+
+
+@_SETTINGS
+@hypothesis.given(
+  strategies.integers(0, 9), strategies.sampled_from([0, 4096, 30000, 65535])
+)
+def test_few_pixels_change_nothing(count, hot):
+  draw = np.random.default_rng(count)
+  values = draw.integers(100, 4000, (100, 100)).astype(np.uint16)
+  values.ravel()[draw.choice(10_000, count, replace=False)] = hot
+  assert _range(values) == (0, 4095)
+
+
+@pytest.mark.parametrize(('side', 'expected'), [(14, 4095), (20, 65535)])
+def test_burnt_in_marker_of_at_most_two_percent(side, expected):
+  # By hand: 14 x 14 of 10,000 pixels are 1.96 %, 20 x 20 are 4 %.
+  values = np.random.default_rng(0).integers(100, 4000, (100, 100)).astype(np.uint16)
+  values[:side, :side] = 65535
+  assert _range(values) == (0, expected)
+
+
+def test_pixels_that_no_scanner_filled_do_not_count():
+  values = np.random.default_rng(0).integers(-1000, 2000, (100, 100)).astype(np.int16)
+  expected = np.quantile(values, [0.001, 0.999])
+  values[:40] = -30000
+  np.testing.assert_allclose(_range(values), expected, atol=10)
+
+
+def test_one_file_of_a_hundred_does_not_decide():
+  usual = [np.full((2, 2), 3000 + k, np.uint16) for k in range(100)]
+  assert _range(*usual, np.full((2, 2), 60000, np.uint16)) == (0, 4095)
+  assert _range(*usual[:50], np.full((2, 2), 60000, np.uint16)) == (0, 65535)
+
+
+def test_whole_and_floating_numbers_have_ranges_of_their_own():
+  summaries = [
+    _numbers(np.array([[0, 4000]], np.uint16)).summary(),
+    _numbers(np.array([[0, 0.9]], np.float32)).summary(),
+  ]
+  assert brightness.of_data_set(summaries) == {
+    brightness.WHOLE: (0, 4095),
+    brightness.FLOATING: (0, 1),
+  }
+
+
+def test_stated_ranges_have_their_median_whatever_the_pixels():
+  summaries = [
+    brightness.Numbers(np.zeros((1, 1, 1)), 'series', stated=ends).summary()
+    for ends in ((-160, 240), (-150, 250), (-1000, 2000))
+  ]
+  assert brightness.of_data_set(summaries) == {'series': (-160, 250)}
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(bad):
+  values = np.float32([[0.5, bad], [0.1, 1.0]])
+  content = picture_files.tiff(values[..., np.newaxis])
+  for ends in (None, (0.0, 1.0)):
+    with pytest.raises(ValueError, match=r'infinite or not a number \(NaN\)'):
+      images.decode(content, 2, images.Reading(pixel_range=ends))
+
+
+_DTYPES = (np.int8, np.uint16, np.int16, np.int32, np.uint32, np.float32)
+
+
+@_SETTINGS
+@hypothesis.given(
+  strategies.sampled_from(_DTYPES),
+  strategies.floats(-1e5, 1e5),
+  strategies.floats(0.01, 1e5),
+  strategies.booleans(),
+)
+def test_stated_range_maps_all_types_as_numpy_would(dtype, low, width, inverted):
+  draw = np.random.default_rng(0)
+  raw = draw.uniform(low - width, low + 2 * width, (6, 6))
+  if np.issubdtype(dtype, np.integer):
+    raw = np.clip(raw, np.iinfo(dtype).min, np.iinfo(dtype).max)
+  values = raw.astype(dtype)
+  content = picture_files.tiff(values[..., np.newaxis])
+  decoded = images.decode(content, 6, images.Reading(pixel_range=(low, low + width)))
+  share = (values.astype(np.float64) - low) / width
+  expected = np.rint(255 * np.clip(share, 0, 1))
+  np.testing.assert_allclose(decoded[..., 0].astype(float), expected, atol=1e-6)
+  np.testing.assert_array_equal(decoded[..., 0], decoded[..., 2])
+  rows, _ = _numbers(values, inverted=inverted).scaled(0, 6, (low, low + width))
+  np.testing.assert_array_equal(rows[..., 0], 255 - expected if inverted else expected)
+
+
+@pytest.mark.parametrize('ends', [(1.0, 1.0), (2.0, 1.0), (0.0, np.inf), (np.nan, 1.0)])
+def test_stated_range_must_be_one(ends):
+  with pytest.raises(ValueError, match='two finite numbers, the first one smaller'):
+    images.Reading(pixel_range=ends)

@@ -1,0 +1,186 @@
+"""One range for a data set, what is said of its files, and the cache."""
+
+import numpy as np
+from PIL import Image
+import pytest
+
+from tasks import cases
+from tasks import colour
+from tasks import decoding
+from tasks import folders
+from tasks import images
+from tasks import masks
+from tasks import sources
+from tests.tasks import fabricate
+from tests.tasks import picture_files
+
+
+def _decode(folder, reading=images.AS_USUAL, size=4):
+  source = sources.open_source(folder)
+  names = tuple(sorted(name for name in source.names if '/' not in name))
+  return names, decoding.decode_all(source, names, size, reading)
+
+
+def _write(folder, **files):
+  for name, values in files.items():
+    values = np.asarray(values)
+    channels = values if values.ndim == 3 else values[..., np.newaxis]
+    (folder / f'{name}.tif').write_bytes(picture_files.tiff(channels))
+
+
+def _phantom(hot):
+  values = np.full((64, 64), 2000, np.uint16)
+  values[0, 0] = hot
+  return values
+
+
+@pytest.mark.parametrize('hot', [4095, 4096, 65535])
+def test_a_hot_pixel_or_a_marker_does_not_change_brightness(tmp_path, hot):
+  marked = _phantom(2000)
+  marked[:8, :8] = hot
+  _write(tmp_path, a=_phantom(2000), b=_phantom(hot), c=marked, d=_phantom(0))
+  _, decoded = _decode(tmp_path, size=64)
+  # By hand: 2000 needs 11 bits, of which the least usual range has 12.
+  np.testing.assert_array_equal(decoded.pixels[:, 32, 32], round(2000 * 255 / 4095))
+  assert decoded.measured == ((0, 4095),)
+
+
+def test_the_same_number_is_as_bright_in_every_file(tmp_path):
+  # Alone, the first would be scaled from 8 bits, and the second from 12.
+  dark, bright = np.full((4, 4), 200, np.uint16), np.full((4, 4), 60_000, np.uint16)
+  middle = np.full((4, 4), 4000, np.uint16)
+  _write(tmp_path, a=dark, b=middle, c=bright)
+  Image.new('L', (4, 4), 77).save(tmp_path / 'd.png')
+  names, decoded = _decode(tmp_path)
+  expected = [round(v * 255 / 65535) for v in (200, 4000, 60_000)]
+  # A picture of 8 bits stays as it is.
+  np.testing.assert_array_equal(decoded.pixels[:, 0, 0, 0], [*expected, 77])
+  assert decoded.measured == ((0, 65535),)
+  note = f'{decoding.MEASURED_RANGE} (0..65535)'
+  assert decoded.notes[note] == list(names[:3])
+
+
+def test_hounsfield_units_have_their_own_range_or_a_stated_one(tmp_path):
+  values = np.linspace(-1000, 2000, 40_000).astype(np.int16).reshape(200, 200)
+  _write(tmp_path, a=values, b=np.maximum(values, -200))
+  _, decoded = _decode(tmp_path, size=200)
+  ((low, high),) = decoded.measured
+  # A thousandth of the pixels is ignored at each end.
+  np.testing.assert_allclose((low, high), (-997, 1997), atol=1)
+  expected = np.clip((values - low) / (high - low), 0, 1) * 255
+  np.testing.assert_allclose(decoded.pixels[0, ..., 0], expected, atol=0.51)
+  stated = images.Reading(pixel_range=(-160.0, 240.0))
+  names, decoded = _decode(tmp_path, stated, size=200)
+  expected = np.clip((values + 160) / 400, 0, 1) * 255
+  np.testing.assert_allclose(decoded.pixels[0, ..., 0], expected, atol=0.51)
+  assert decoded.measured == ()
+  assert decoded.notes[images.OUTSIDE] == list(names)
+
+
+def test_numbers_around_0_and_1_are_shares(tmp_path):
+  values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+  _write(tmp_path, a=values, b=values * np.float32(1.0003), c=values - np.float32(1e-4))
+  _, decoded = _decode(tmp_path, size=8)
+  assert decoded.measured == ((0, 1),)
+  np.testing.assert_allclose(
+    decoded.pixels[..., 0], np.stack([values * 255] * 3), atol=1
+  )
+
+
+def test_files_that_cannot_be_scaled_are_left_out_with_a_reason(tmp_path):
+  good = np.full((4, 4), 0.5, np.float32)
+  bad = good.copy()
+  bad[1, 2] = np.nan
+  _write(tmp_path, a=good, b=bad)
+  (tmp_path / 'c.tif').write_bytes(b'no picture')
+  _, decoded = _decode(tmp_path)
+  assert decoded.unreadable == {
+    'b.tif': 'a number is infinite or not a number (NaN)',
+    'c.tif': 'UnidentifiedImageError: not in a format that Pillow knows',
+  }
+  assert list(decoded.digests) == ['a.tif']
+  np.testing.assert_array_equal(decoded.pixels, 128)
+
+
+def test_eight_bits_are_read_once(tmp_path, monkeypatch):
+  Image.new('L', (4, 4), 77).save(tmp_path / 'a.png')
+  _write(tmp_path, b=_phantom(1))
+  read = []
+  source = sources.open_source(tmp_path)
+  content_of = source.read
+  monkeypatch.setattr(
+    source, 'read', lambda name: read.append(name) or content_of(name)
+  )
+  decoding.decode_all(source, ('a.png', 'b.tif'), 4)
+  assert sorted(read) == ['a.png', 'b.tif', 'b.tif']
+
+
+def test_the_cache_knows_how_pictures_were_read(tmp_path):
+  values = np.linspace(0, 999, 128, dtype=np.uint16).reshape(8, 16)
+  _write(tmp_path, a=values)
+  readings = [
+    images.Reading(fit, ends)
+    for fit in images.FITS
+    for ends in (None, (0.0, 999.0), (0.0, 500.0))
+  ]
+  first = [_decode(tmp_path, each)[1].pixels.copy() for each in readings]
+  for k, pixels in enumerate(first):
+    assert all(not np.array_equal(pixels, other) for other in first[:k])
+  # From the cache it is the same.
+  for each, pixels in zip(readings, first, strict=True):
+    np.testing.assert_array_equal(_decode(tmp_path, each)[1].pixels, pixels)
+
+
+def test_what_is_said_of_files(tmp_path):
+  draw = np.random.default_rng(0)
+  noise = draw.integers(0, 256, (16, 16, 4)).astype(np.uint8)
+  Image.fromarray(noise).save(tmp_path / 'alpha.png')
+  Image.fromarray(noise[..., :3]).save(tmp_path / 'usual.png')
+  Image.fromarray(noise[:4, :, :3]).save(tmp_path / 'wide.png')
+  Image.fromarray(noise[:12, :, :3]).save(tmp_path / 'four_to_three.png')
+  Image.fromarray(noise[:13, :, :3]).save(tmp_path / 'nearly_square.png')
+  Image.new('L', (8, 8)).save(tmp_path / 'black.png')
+  _, decoded = _decode(tmp_path)
+  assert decoded.notes == {
+    colour.TRANSPARENT: ['alpha.png'],
+    decoding.PLAIN: ['black.png'],
+    # By hand: the mean of 3/4 and 1/4.
+    'lose 50% of their pixels by the crop; --fit=pad keeps them': [
+      'four_to_three.png',
+      'wide.png',
+    ],
+  }
+  _, padded = _decode(tmp_path, images.Reading(images.PAD))
+  assert list(padded.notes) == [colour.TRANSPARENT, decoding.PLAIN]
+
+
+def test_a_task_says_which_range_was_measured(tmp_path):
+  for k in range(6):
+    _write(tmp_path, **{f'{k}': np.full((4, 8), 500 * k, np.uint16)})
+  task = folders.load(tmp_path, image_size=4)
+  (measured,) = task.measured
+  assert measured.what.endswith('black to white, 0 to 4095')
+  assert measured.instead.startswith('--pixel_range=')
+  assert task.files.fit == images.CROP
+  stated = images.Reading(images.PAD, (0.0, 4095.0))
+  padded = folders.load(tmp_path, image_size=4, reading=stated)
+  assert padded.measured == ()
+  assert padded.files.fit == images.PAD
+  assert task.fingerprint() != padded.fingerprint()
+
+
+def test_masks_become_squares_as_their_images_do(tmp_path):
+  rows = []
+  for k in range(5):
+    Image.new('L', (32, 16), 50 * k + 10).save(tmp_path / f'{k}.png')
+    mask = np.zeros((16, 32), np.uint8)
+    mask[:, :8] = 255
+    Image.fromarray(mask).save(tmp_path / f'm{k}.png')
+    rows.append(f'{k}.png,p{k},m{k}.png')
+  fabricate.write_csv(tmp_path / 'manifest.csv', 'image,client_id,mask', rows)
+  shares = {}
+  for fit in images.FITS:
+    task = cases.load(tmp_path, image_size=16, reading=images.Reading(fit))
+    shares[fit] = float(np.mean(masks.load(task).pixels))
+  # By hand: the crop cuts the object off; bars take half of the square.
+  assert shares == {'crop': 0.0, 'pad': 0.125, 'stretch': 0.25}

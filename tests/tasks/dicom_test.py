@@ -1,0 +1,329 @@
+"""DICOM: ranges, photometric interpretations, frames, compression, and privacy."""
+
+import io
+import logging
+import pathlib
+import warnings
+
+import numpy as np
+from PIL import Image
+import pydicom
+from pydicom import encaps
+from pydicom import uid
+from pydicom.dataset import Dataset
+from pydicom.sequence import Sequence
+import pytest
+
+from tasks import decoding
+from tasks import dicom
+from tasks import images
+from tasks import masks
+from tasks import opening
+from tasks import sources
+from tests.tasks import picture_files
+
+# Whatever could identify somebody; none of it may be written or printed.
+_SECRET = {
+  'PatientID': 'PID-4711',
+  'PatientName': 'Doe^Jane',
+  'PatientBirthDate': '19700101',
+  'InstitutionName': 'Hospital of Nowhere',
+  'AccessionNumber': 'ACC-99',
+  'StudyInstanceUID': '1.2.3.4711.1',
+  'SOPInstanceUID': '1.2.3.4711.3',
+}
+_SERIES = '1.2.3.4711.2'
+
+
+def _file(values, syntax=uid.ExplicitVRLittleEndian, pixels=None, **tags):
+  """A file of [height, width], [height, width, 3] or [frames, height, width]."""
+  values = np.asarray(values)
+  colours = values.ndim == 3 and values.shape[2] == 3
+  data = Dataset()
+  data.SeriesInstanceUID = _SERIES
+  data.SOPClassUID = uid.SecondaryCaptureImageStorage
+  for name, value in _SECRET.items():
+    setattr(data, name, value)
+  data.Rows, data.Columns = values.shape[:2] if colours else values.shape[-2:]
+  if values.ndim == 3 and not colours:
+    data.NumberOfFrames = len(values)
+  data.SamplesPerPixel = 3 if colours else 1
+  data.PhotometricInterpretation = 'RGB' if colours else 'MONOCHROME2'
+  data.BitsAllocated = 8 * values.dtype.itemsize
+  data.BitsStored = data.BitsAllocated
+  data.PixelRepresentation = int(values.dtype.kind == 'i')
+  if colours:
+    data.PlanarConfiguration = 0
+  for name, value in tags.items():
+    setattr(data, name, value)
+  data.HighBit = data.BitsStored - 1
+  data.PixelData = values.tobytes() if pixels is None else pixels
+  data['PixelData'].VR = 'OB' if data.BitsAllocated == 8 or pixels else 'OW'
+  data.file_meta = pydicom.dataset.FileMetaDataset()
+  data.file_meta.TransferSyntaxUID = syntax
+  data.file_meta.MediaStorageSOPClassUID = data.SOPClassUID
+  data.file_meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
+  buffer = io.BytesIO()
+  data.save_as(buffer, enforce_file_format=True)
+  return buffer.getvalue()
+
+
+def _decoded(content, size, **known):
+  return images.decode(content, size, images.Reading(**known))[..., 0].astype(float)
+
+
+def _scaled(values, low, high):
+  """NumPy's own: the linear map from a range to brightness."""
+  return np.clip((np.asarray(values, float) - low) / (high - low), 0, 1) * 255
+
+
+_CT = np.linspace(0, 4095, 64).astype(np.uint16).reshape(8, 8)
+_HU = {'RescaleSlope': 1, 'RescaleIntercept': -1024}
+
+
+def test_window_is_the_range_in_units_after_rescaling():
+  content = _file(_CT, WindowCenter=40, WindowWidth=400, **_HU)
+  # PS3.3 C.11.2.1.2.1, Table: from 40 - 0.5 - 399/2 to 40 - 0.5 + 399/2.
+  expected = _scaled(_CT.astype(int) - 1024, -160, 239)
+  np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.51)
+  picture = images.read(content, 8, images.AS_USUAL, lambda numbers: numbers.stated)
+  assert picture.notes == (dicom.WINDOW,)
+
+
+@pytest.mark.parametrize('function', ['LINEAR', 'LINEAR_EXACT'])
+def test_window_is_what_pydicom_makes_of_it(function):
+  content = _file(
+    _CT, WindowCenter=[100, 7], WindowWidth=[900, 9], VOILUTFunction=function, **_HU
+  )
+  data = pydicom.dcmread(io.BytesIO(content))
+  rescaled = pydicom.pixels.apply_rescale(data.pixel_array, data)
+  windowed = pydicom.pixels.apply_windowing(rescaled, data, index=0)
+  expected = _scaled(windowed, windowed.min(), windowed.max())
+  np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.6)
+
+
+@pytest.mark.parametrize(
+  'tags', [{'WindowCenter': 40, 'WindowWidth': 0}, {'WindowCenter': 40}, {}]
+)
+@pytest.mark.parametrize('dtype', [np.uint16, np.int16])
+def test_rescale_tags_say_the_range_without_a_window(tags, dtype):
+  values = (_CT.astype(int) - (2048 if dtype == np.int16 else 0)).astype(dtype)
+  known = {'RescaleSlope': 0.5, 'RescaleIntercept': -100}
+  content = _file(values, BitsStored=12, **known, **tags)
+  lowest, highest = (-2048, 2047) if dtype == np.int16 else (0, 4095)
+  expected = _scaled(values, lowest, highest)
+  np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.51)
+
+
+def test_stated_range_comes_first_and_is_in_rescaled_units():
+  content = _file(_CT, WindowCenter=40, WindowWidth=400, **_HU)
+  expected = _scaled(_CT.astype(int) - 1024, -1000, 1000)
+  found = _decoded(content, 8, pixel_range=(-1000.0, 1000.0))
+  np.testing.assert_allclose(found, expected, atol=0.51)
+
+
+def test_without_tags_the_numbers_are_measured():
+  found = _decoded(_file(_CT), 8)
+  np.testing.assert_allclose(found, _scaled(_CT, 0, 4095), atol=0.51)
+
+
+def test_table_of_values():
+  table = Dataset()
+  table.LUTDescriptor = [256, 0, 16]
+  table.LUTData = (np.arange(256) ** 2).astype(np.uint16).tobytes()
+  values = np.linspace(0, 255, 64).astype(np.uint16).reshape(8, 8)
+  content = _file(values, VOILUTSequence=Sequence([table]))
+  expected = _scaled(values.astype(float) ** 2, 0, 65535)
+  np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.51)
+
+
+@pytest.mark.parametrize('dtype', [np.uint8, np.uint16])
+def test_monochrome1_is_inverted(dtype):
+  values = (np.arange(64).reshape(8, 8) * (4 if dtype == np.uint8 else 65)).astype(
+    dtype
+  )
+  plain = _file(values)
+  inverted = _file(values, PhotometricInterpretation='MONOCHROME1')
+  np.testing.assert_array_equal(_decoded(inverted, 8), 255 - _decoded(plain, 8))
+
+
+_RGB = np.random.default_rng(0).integers(0, 256, (8, 8, 3)).astype(np.uint8)
+
+
+def test_colours():
+  np.testing.assert_array_equal(images.decode(_file(_RGB), 8), _RGB)
+  planes = np.ascontiguousarray(_RGB.transpose(2, 0, 1))
+  by_plane = _file(_RGB, pixels=planes.tobytes(), PlanarConfiguration=1)
+  np.testing.assert_array_equal(images.decode(by_plane, 8), _RGB)
+
+
+def test_ybr_is_converted_to_rgb():
+  flat = np.full((8, 8, 3), (200, 60, 90), np.uint8)
+  # PS3.3 C.7.6.3.1.2, by hand.
+  red, green, blue = (int(v) for v in flat[0, 0])
+  y = 0.299 * red + 0.587 * green + 0.114 * blue
+  cb = -0.1687 * red - 0.3313 * green + 0.5 * blue + 128
+  cr = 0.5 * red - 0.4187 * green - 0.0813 * blue + 128
+  ybr = np.full((8, 8, 3), np.rint([y, cb, cr]), np.uint8)
+  content = _file(ybr, PhotometricInterpretation='YBR_FULL')
+  np.testing.assert_allclose(images.decode(content, 8).astype(int), flat, atol=2)
+
+
+def test_palette():
+  indices = (np.arange(64) % 4).astype(np.uint8).reshape(8, 8)
+  colours = np.array([[0, 0, 0], [200, 10, 20], [30, 250, 40], [50, 60, 255]], np.uint8)
+  tags = {}
+  for k, name in enumerate(('Red', 'Green', 'Blue')):
+    tags[f'{name}PaletteColorLookupTableDescriptor'] = [4, 0, 8]
+    tags[f'{name}PaletteColorLookupTableData'] = colours[:, k].tobytes()
+  content = _file(indices, PhotometricInterpretation='PALETTE COLOR', **tags)
+  np.testing.assert_array_equal(images.decode(content, 8), colours[indices])
+
+
+@pytest.mark.parametrize(('frames', 'middle'), [(3, 1), (4, 2)])
+def test_of_several_frames_the_middle_one(frames, middle):
+  values = np.stack([np.full((8, 8), 40 * k + 40, np.uint8) for k in range(frames)])
+  content = _file(values)
+  picture = images.read(content, 8, images.AS_USUAL, lambda n: n.stated)
+  np.testing.assert_array_equal(picture.pixels, 40 * middle + 40)
+  assert picture.notes == (dicom.FRAMES,)
+
+
+def test_tags_of_a_frame_come_before_those_of_all():
+  def group(low, high):
+    window, rescale, whole = Dataset(), Dataset(), Dataset()
+    window.WindowCenter, window.WindowWidth = (low + high) / 2 + 0.5, high - low + 1
+    rescale.RescaleSlope, rescale.RescaleIntercept = 2, -10
+    whole.FrameVOILUTSequence = Sequence([window])
+    whole.PixelValueTransformationSequence = Sequence([rescale])
+    return whole
+
+  values = np.stack([_CT, _CT, _CT])
+  content = _file(
+    values,
+    PerFrameFunctionalGroupsSequence=Sequence([group(0, 9), group(50, 950), Dataset()]),
+    SharedFunctionalGroupsSequence=Sequence([group(0, 99)]),
+  )
+  expected = _scaled(2 * _CT.astype(int) - 10, 50, 950)
+  np.testing.assert_allclose(_decoded(content, 8), expected, atol=0.51)
+
+
+def test_a_series_has_one_range(tmp_path):
+  for k, center in enumerate((40, 60, 900)):
+    window = {'WindowCenter': center, 'WindowWidth': 401}
+    (tmp_path / f'{k}.dcm').write_bytes(_file(_CT, **window, **_HU))
+  other = {'WindowCenter': 500, 'WindowWidth': 1001, 'SeriesInstanceUID': '1.2.9'}
+  (tmp_path / '3.dcm').write_bytes(_file(_CT, **other, **_HU))
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8)
+  units = _CT.astype(int) - 1024
+  for row in decoded.pixels[:3, ..., 0].astype(float):
+    # The middle window, 60 +- 200, less the half unit.
+    np.testing.assert_allclose(row, _scaled(units, -140.5, 259.5), atol=0.51)
+  np.testing.assert_allclose(
+    decoded.pixels[3, ..., 0].astype(float), _scaled(units, -0.5, 999.5), atol=0.51
+  )
+  assert decoded.measured == ()
+  assert decoded.notes == {dicom.WINDOW: ['0.dcm', '1.dcm', '2.dcm', '3.dcm']}
+
+
+def test_compressed_files():
+  data = pydicom.dcmread(io.BytesIO(_file(_CT, WindowCenter=2000, WindowWidth=4000)))
+  data.compress(uid.RLELossless)
+  buffer = io.BytesIO()
+  data.save_as(buffer, enforce_file_format=True)
+  plain = _file(_CT, WindowCenter=2000, WindowWidth=4000)
+  np.testing.assert_array_equal(_decoded(buffer.getvalue(), 8), _decoded(plain, 8))
+  flat = Image.new('L', (8, 8), 90)
+  frame = encaps.encapsulate([picture_files.of(flat, 'JPEG', quality=95)])
+  jpeg = _file(np.zeros((8, 8), np.uint8), uid.JPEGBaseline8Bit, frame)
+  np.testing.assert_allclose(_decoded(jpeg, 8), 90, atol=1)
+  red = Image.new('RGB', (8, 8), (200, 60, 90))
+  frame = encaps.encapsulate([picture_files.of(red, 'JPEG', quality=95)])
+  known = {'PhotometricInterpretation': 'YBR_FULL_422'}
+  jpeg = _file(np.zeros((8, 8, 3), np.uint8), uid.JPEGBaseline8Bit, frame, **known)
+  found = images.decode(jpeg, 8).astype(int)
+  np.testing.assert_allclose(found, np.full((8, 8, 3), (200, 60, 90)), atol=3)
+
+
+def _cannot(content):
+  with pytest.raises(opening.PictureError) as error:
+    images.decode(content, 8)
+  text = images.why_unreadable(error.value)
+  assert not any(secret in text for secret in (*_SECRET.values(), _SERIES))
+  return text
+
+
+def test_what_cannot_be_read_is_said_in_a_sentence_without_tags():
+  small = np.zeros((8, 8), np.uint8)
+  frame = encaps.encapsulate([b'\0' * 16])
+  lossless = _file(small, uid.JPEGLosslessSV1, frame)
+  assert 'compressed by JPEG Lossless' in _cannot(lossless)
+  # A frame that unpacks to more than the file says.
+  large = encaps.encapsulate([picture_files.of(Image.new('L', (4000, 4000)), 'JPEG')])
+  bomb = _file(small, uid.JPEGBaseline8Bit, large)
+  assert '8 x 8 pixels with a frame of 4000 x 4000' in _cannot(bomb)
+  assert 'deflated' in _cannot(_file(small, uid.DeflatedExplicitVRLittleEndian))
+  assert 'cannot decode' in _cannot(_file(small, pixels=b'\0' * 10))
+  without = pydicom.dcmread(io.BytesIO(_file(small)))
+  del without.PixelData
+  buffer = io.BytesIO()
+  without.save_as(buffer)
+  assert 'without a picture' in _cannot(buffer.getvalue())
+  assert 'cut off before it' in _cannot(_file(small)[:200])
+
+
+def test_a_frame_of_postscript_starts_no_program(monkeypatch):
+  monkeypatch.setattr('subprocess.Popen', None)
+  frame = encaps.encapsulate([b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n'])
+  content = _file(np.zeros((8, 8), np.uint8), uid.JPEGBaseline8Bit, frame)
+  assert 'cannot decode' in _cannot(content)
+
+
+def test_what_never_has_room_is_refused(monkeypatch):
+  monkeypatch.setattr(opening, 'room', lambda: opening.Room(10_000))
+  content = _file(np.zeros((60, 60), np.uint8))
+  assert _cannot(content).startswith('60 x 60 pixels take')
+
+
+def test_no_tag_that_identifies_is_written_or_printed(tmp_path, capfd, caplog):
+  caplog.set_level(logging.DEBUG)
+  # Values that pydicom warns of.
+  odd = {'WindowCenter': 40, 'WindowWidth': 400, 'PatientAge': 'old'}
+  for k in range(3):
+    (tmp_path / f'{k}.dcm').write_bytes(_file(_CT + np.uint16(k), **odd, **_HU))
+  (tmp_path / 'x.dcm').write_bytes(_file(_CT, pixels=b'\0'))
+  source = sources.open_source(tmp_path)
+  with warnings.catch_warnings(record=True) as caught:
+    decoding.decode_all(source, source.names, 8)
+    for name in source.names:
+      dicom.patient(source.read(name))
+  written = [
+    path.read_bytes()
+    for path in pathlib.Path(tmp_path).rglob('*')
+    if path.is_file() and path.suffix != '.dcm'
+  ]
+  assert written
+  printed = ''.join(capfd.readouterr()) + caplog.text + str([w.message for w in caught])
+  for secret in (*_SECRET.values(), _SERIES):
+    assert secret not in printed
+    assert not any(secret.encode() in content for content in written)
+
+
+def test_patients_have_stable_names_that_are_digests():
+  content = _file(_CT)
+  name = dicom.patient(content)
+  assert name == dicom.patient(_file(_CT, PatientName='Other^Name', **_HU))
+  assert name == dicom.patient(_file(_CT, PatientID=' PID-4711 '))
+  assert name != dicom.patient(_file(_CT, PatientID='PID-4712'))
+  # Of this version and all later ones: a run may be resumed years later.
+  assert name == 'patient-a277e2e678157f9e'
+  assert dicom.patient(_file(_CT, PatientID='')) == ''
+  with pytest.raises(opening.PictureError, match='not a DICOM file'):
+    dicom.patient(picture_files.of(Image.new('L', (8, 8))))
+
+
+def test_size_without_pixels():
+  assert images.size_of(_file(np.zeros((8, 12), np.uint8))) == (12, 8)
+  with pytest.raises(Image.UnidentifiedImageError):
+    masks.decode(_file(_CT), 8)

@@ -1,0 +1,118 @@
+"""Formats that Pillow may try, and the memory that pictures share."""
+
+import concurrent.futures
+import io
+import os
+import threading
+
+import numpy as np
+from PIL import Image
+import pytest
+
+from tasks import images
+from tasks import masks
+from tasks import opening
+from tests.tasks import picture_files
+
+_POSTSCRIPT = (
+  b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n'
+  b'0 0 8 8 rectfill\nshowpage\n%%EOF\n'
+)
+
+
+@pytest.mark.parametrize(
+  'read', [lambda c: images.decode(c, 8), lambda c: masks.decode(c, 8), images.size_of]
+)
+def test_postscript_starts_no_program(tmp_path, monkeypatch, read):
+  program = tmp_path / 'gs'
+  program.write_text(f'#!/bin/sh\ntouch {tmp_path}/started\necho 10.0\n')
+  program.chmod(0o755)
+  monkeypatch.setenv('PATH', f'{tmp_path}:{os.environ["PATH"]}')
+  monkeypatch.setattr('PIL.EpsImagePlugin.gs_binary', None)
+  with pytest.raises(Image.UnidentifiedImageError):
+    read(_POSTSCRIPT)
+  assert not (tmp_path / 'started').exists()
+  # The program would have been started.
+  with Image.open(io.BytesIO(_POSTSCRIPT)) as image, pytest.raises(OSError):
+    image.load()
+  assert (tmp_path / 'started').exists()
+
+
+@pytest.mark.parametrize('kind', ['PDF', 'ICNS', 'TGA', 'PCX', 'IM', 'DDS'])
+def test_other_formats_are_not_tried(kind):
+  content = picture_files.of(Image.new('RGB', (16, 16)), kind)
+  with pytest.raises(Image.UnidentifiedImageError):
+    images.decode(content, 8)
+
+
+def test_pictures_larger_than_pillow_reads_are_read():
+  # Pillow's own limit is 179 million pixels. Of this one there is only the header, so
+  # that what fails is reading it, not its size.
+  header = b'P4 20000 9000\n'
+  assert images.size_of(header) == (20_000, 9000)
+  with pytest.raises(OSError, match=r'truncated|Unable to read'):
+    images.decode(header, 8)
+
+
+def test_what_never_has_room_is_refused_by_its_size(monkeypatch):
+  monkeypatch.setattr(opening, 'room', lambda: opening.Room(2**20))
+  content = picture_files.of(Image.new('RGB', (1000, 800)))
+  with pytest.raises(ValueError, match=r'1,000 x 800 pixels take .* 0\.0 GiB') as error:
+    images.decode(content, 8)
+  assert images.why_unreadable(error.value) == str(error.value)
+  # A JPEG is decoded at a fraction of its size.
+  jpeg = picture_files.of(Image.new('RGB', (1000, 800), 'white'), 'JPEG')
+  np.testing.assert_array_equal(images.decode(jpeg, 8), 255)
+
+
+@pytest.mark.parametrize('mode', ['1', 'L', 'RGB', 'I;16', 'F'])
+def test_a_picture_s_memory_is_not_underrated(monkeypatch, mode):
+  amounts = []
+
+  class Room(opening.Room):
+    def take(self, amount, what):
+      amounts.append(amount)
+      return super().take(amount, what)
+
+  monkeypatch.setattr(opening, 'room', lambda: Room(2**30))
+  content = picture_files.of(Image.new(mode, (300, 200)), 'TIFF')
+  images.decode(content, 8)
+  # By hand: the bytes of Pillow's pixels, and those of the picture in RGB.
+  least = {'1': 1, 'L': 1, 'RGB': 4, 'I;16': 2, 'F': 4}[mode] + 4
+  assert amounts[0] >= 300 * 200 * least
+
+
+def test_room_is_shared_and_never_exceeded():
+  room = opening.Room(100)
+  used, most, lock = 0, 0, threading.Lock()
+  started = threading.Barrier(8)
+
+  def work(amount):
+    nonlocal used, most
+    started.wait()
+    for _ in range(20):
+      with room.take(amount, 'pixels'):
+        with lock:
+          used += amount
+          most = max(most, used)
+        with lock:
+          used -= amount
+
+  amounts = [100, 60, 50, 40, 30, 10, 5, 1]
+  with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    list(pool.map(work, amounts))
+  assert 0 < most <= 100
+  # All of it was given back.
+  with room.take(100, 'pixels'):
+    pass
+  with pytest.raises(opening.PictureError), room.take(101, 'pixels'):
+    pass
+
+
+def test_memory_of_a_container_counts(tmp_path, monkeypatch):
+  whole = opening.memory()
+  limit = tmp_path / 'memory.max'
+  monkeypatch.setattr(opening, '_LIMITS', (str(limit), str(tmp_path / 'none')))
+  for text, expected in (('1048576\n', 2**20), ('max\n', whole)):
+    limit.write_text(text)
+    assert opening.memory() == min(expected, whole)
