@@ -5,6 +5,7 @@ r"""Exports the encoder of a run to Keras, SavedModel, TFLite and ONNX.
       --to=keras,tflite --classifier
   python -m binaries.export --run=runs/digits --out=digits_model --finetuned
   python -m binaries.export --run=runs/fedavg --out=on_device --to=tflite_training
+  python -m binaries.export --run=runs/private --out=for_others --give_away
 
 The exported model takes images as bytes, or unscaled rows of a table, and returns
 `features`. With --classifier it also returns `probabilities` of a linear classifier,
@@ -14,6 +15,11 @@ file is read back and compared with the encoder that is evaluated. `tflite_train
 one local step of the run's objective, for training on a device, with signatures train,
 infer, save and restore. The folder --out also has `encoder.md`, the model card, with
 digests of all files. docs/take_away.md says how to use the files.
+
+--give_away makes a folder with just what may be given away of a run: the encoder, its
+card and the numbers that were released (docs/give_away.md). A classifier and a
+fine-tuned encoder are fitted on raw examples and labels, so that of a private run they
+are exported only with --unprotected, and the card then promises nothing.
 """
 
 from collections.abc import Callable
@@ -34,7 +40,9 @@ from binaries.flags import program
 from tasks import task as task_lib
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import linear
+from tff_ssl.reporting import giving
 from tff_ssl.reporting import model_card
+from tff_ssl.runtime import disclosure
 from tff_ssl.runtime import encoder_file
 from tff_ssl.runtime import exports
 from tff_ssl.runtime import files
@@ -51,15 +59,27 @@ _FINETUNED = flags.DEFINE_bool(
   "For export: train the encoder and a linear classifier end to end on the task's "
   'training labels (--finetune_steps, --finetune_learning_rate), and export both.',
 )
+_GIVE_AWAY = flags.DEFINE_bool(
+  'give_away',
+  False,
+  'For export: write what may be given away of a run, and nothing else: its encoder, '
+  'the card, and the numbers that a private run has released.',
+)
+_UNPROTECTED = flags.DEFINE_bool(
+  'unprotected',
+  False,
+  'For export: allow --classifier and --finetuned for a private run, although its '
+  'privacy does not hold for what they fit; the card then promises none.',
+)
 _TRAINING = 'tflite_training'
 _DEFAULT = (exports.KERAS, exports.SAVED_MODEL, exports.TFLITE)
 _STEP = 'training.tflite'
 _LABELS = 'labels.json'
 # Relative to the largest compared number, if that is above 1.
 _TOLERANCE = 1e-4
-_OWN = ('run', 'to', 'out', 'classifier', 'finetuned')
+_OWN = ('run', 'to', 'out', 'classifier', 'finetuned', 'unprotected', 'give_away')
 # The flags that --help lists.
-TAKEN = (*_OWN, *exporting.MAY_BE_GIVEN, 'partition_encoder')
+TAKEN = (*_OWN, *exporting.MAY_BE_GIVEN, 'partition_encoder', 'scaling')
 
 # What each flag names.
 REQUIRED = {'run': 'the folder of a run', 'out': 'a folder'}
@@ -77,8 +97,13 @@ def main() -> None:
   formats = [name for name in wanted if name != _TRAINING]
   run_config.read(folder)
   encoder = encoder_file.read(folder / model_card.ENCODER)
+  exporting.check_promise(folder)
+  if _GIVE_AWAY.value:
+    _give_away(folder, out)
+    return
   task = None
   fits = _CLASSIFIER.value or _FINETUNED.value
+  unprotected = exporting.unprotected(folder, fits, _UNPROTECTED.value)
   is_table = len(encoder.input_shape) == 2
   if fits or is_table or _TRAINING in wanted:
     task = exporting.load_task(folder)
@@ -90,7 +115,7 @@ def main() -> None:
   if task is not None and _TRAINING in wanted:
     step = exporting.local_step(folder, task)
   out.mkdir(parents=True, exist_ok=True)
-  written = _write(out, formats, task, made, notes)
+  written = _write(out, formats, task, made, notes, giving.is_private(folder))
   if made.fitted is not None and task is not None:
     with files.atomic(out / _LABELS) as aside:
       aside.write_text(json.dumps(task.label_names, indent=2) + '\n')
@@ -101,8 +126,29 @@ def main() -> None:
     written.append(out / _STEP)
     notes.append(f'{_STEP}: one local step; signatures train, infer, save, restore')
     print(notes[-1])
-  _write_card(folder, out, written, notes)
+  _write_card(folder, out, written, notes, unprotected)
   print(f'Exported: {out}')
+
+
+def _give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
+  """Writes what may be given away, and says of each file of the run what it is."""
+  found = giving.give(folder, out)
+  if not giving.is_private(folder):
+    print(
+      f'{folder} is no private run: nothing is guaranteed, of the encoder and the '
+      'numbers either.'
+    )
+  for name, rule in found.given.items():
+    print(f'{name}: {rule.kind.value}, {rule.why}')
+  for what, rules in (
+    (f'left out of {disclosure.NUMBERS}', giving.columns_of(folder).kept),
+    ('left with the run', found.kept),
+  ):
+    # Files in a folder have one rule.
+    named = {rule.name: rule.why for rule in rules.values()}
+    for name, why in named.items():
+      print(f'{what}: {name}: {why}')
+  print(f'To give away: {out}')
 
 
 class _Made(NamedTuple):
@@ -165,7 +211,11 @@ def _check_given() -> None:
 
 
 def _write_card(
-  folder: pathlib.Path, out: pathlib.Path, written: list[pathlib.Path], notes: list[str]
+  folder: pathlib.Path,
+  out: pathlib.Path,
+  written: list[pathlib.Path],
+  notes: list[str],
+  unprotected: str | None,
 ) -> None:
   """Writes the model card, with digests of all files, including those in folders."""
   found = {
@@ -176,7 +226,8 @@ def _write_card(
   }
   hashed = {model_card.ENCODER: folder / model_card.ENCODER, **found}
   with files.atomic(out / model_card.NAME) as aside:
-    aside.write_text(model_card.build(folder, hashed, notes), encoding='utf-8')
+    text = model_card.build(folder, hashed, notes, unprotected)
+    aside.write_text(text, encoding='utf-8')
 
 
 def _formats() -> list[str]:
@@ -193,6 +244,18 @@ def _formats() -> list[str]:
       )
   if wanted != [_TRAINING]:
     exports.check([name for name in wanted if name != _TRAINING])
+  if _GIVE_AWAY.value:
+    for flag in (outputs.TO, _CLASSIFIER, _FINETUNED, _UNPROTECTED):
+      if flag.value:
+        raise ValueError(
+          f'--{flag.name} is given with --{_GIVE_AWAY.name}, which copies files of the '
+          'run and makes none.'
+        )
+  if _UNPROTECTED.value and not (_CLASSIFIER.value or _FINETUNED.value):
+    raise ValueError(
+      f'--{_UNPROTECTED.name} is given without --{_CLASSIFIER.name} or '
+      f'--{_FINETUNED.name}; it is for them only.'
+    )
   for flag in (_CLASSIFIER, _FINETUNED):
     if flag.value and wanted == [_TRAINING]:
       raise ValueError(
@@ -212,9 +275,11 @@ def _write(
   task: task_lib.Task | None,
   made: _Made,
   notes: list[str],
+  is_private: bool,
 ) -> list[pathlib.Path]:
   """Writes the formats, and compares each with the encoder that is evaluated."""
-  own = exporting.compared(task, made.encoder, 'image' if task is None else task.field)
+  field = 'image' if task is None else task.field
+  own = exporting.compared(task, made.encoder, field, is_private)
   expected = exporting.expected(made.encode, made.fitted, own.scaled)
   scaling = exporting.scaling(task, made.encoder)
   model = exports.with_preprocessing(made.encoder, scaling, made.fitted)

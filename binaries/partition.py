@@ -41,6 +41,7 @@ TAKEN = (
   'seed',
   'partition',
   'partition_encoder',
+  'scaling',
   'examples_per_client_at_most',
   'plot',
   'csv',

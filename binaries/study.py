@@ -59,6 +59,7 @@ TAKEN = (
   'download',
   'follow_links',
   'partition_encoder',
+  'scaling',
 )
 # What each flag names.
 REQUIRED = {'runs': 'run folders of FedAvg'}

@@ -223,10 +223,18 @@ def build_task(
     case_names=belonging.case_names,
     client_names=belonging.client_names,
     files=task_lib.Files(source.path, names, _masks(rows), reading.fit, follow_links),
-    measured_ranges=decoded.measured,
     digests=tuple(decoded.digests.get(name, '') for name in names),
     grows=grows,
     split_by_name=grows and not rows[0].split,
+    measured=tuple(map(_measured, decoded.measured)),
+  )
+
+
+def _measured(ends: tuple[float, float]) -> task_lib.Measured:
+  low, high = ends
+  return task_lib.Measured(
+    f'the range of numbers that is black to white, {low:g} to {high:g}',
+    '--pixel_range=LOW,HIGH, known without these pictures',
   )
 
 

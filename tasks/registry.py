@@ -30,6 +30,7 @@ class _Request:
   seed: int
   classify: str | None
   folders: str | None
+  scaling: str | None
   reading: images.Reading
   columns: Mapping[str, str] | None
   follow_links: bool
@@ -40,7 +41,7 @@ def _load_cifar(name: str) -> Callable[[_Request], task_lib.Task]:
 
 
 def _load_bundled(name: str) -> Callable[[_Request], task_lib.Task]:
-  return lambda _: tables.load_bundled(name)
+  return lambda r: tables.load_bundled(name, r.scaling)
 
 
 # Tasks of two modalities, `left` and `right`.
@@ -76,7 +77,7 @@ _LOADERS: dict[str, Callable[[_Request], task_lib.Task]] = {
     r.follow_links,
   ),
   **{name: _load_bundled(name) for name in tables.BUNDLED},
-  tables.FEATURES: lambda r: tables.load_file(r.data_dir, r.columns),
+  tables.FEATURES: lambda r: tables.load_file(r.data_dir, r.columns, r.scaling),
   gld.NAME: lambda r: gld.load(r.data_dir, r.image_size, r.reading),
   tiny_imagenet.NAME: lambda r: tiny_imagenet.load(r.data_dir, r.image_size, r.reading),
 }
@@ -145,6 +146,7 @@ def load(
   seed: int = 0,
   classify: str | None = None,
   folders: str | None = None,
+  scaling: str | None = None,
   reading: images.Reading = images.AS_USUAL,
   columns: Mapping[str, str] | None = None,
   follow_links: bool = False,
@@ -162,6 +164,8 @@ def load(
     seed: Seed of the split into train and test cases, if none is published.
     classify: For cases, what is classified: see `cases.load`.
     folders: For folder, what folders mean: see `folders.load`; None: nothing.
+    scaling: For `TABLES`, how columns are scaled: see `tables.load_file`; None: by the
+      training examples.
     reading: How pictures are read, for `OF_PICTURES`.
     columns: For cases and features, the table's own names of columns: see
       `columns.parse`.
@@ -185,6 +189,7 @@ def load(
     ('folders', folders, ('folder',)),
     ('columns', columns, ('cases', tables.FEATURES)),
     ('follow_links', follow_links or None, OF_IMAGES),
+    ('scaling', scaling, TABLES),
   ):
     if value is not None and name not in takers:
       raise ValueError(
@@ -203,6 +208,7 @@ def load(
       seed,
       classify,
       folders,
+      scaling,
       reading,
       columns,
       follow_links,

@@ -10,7 +10,8 @@ fifth of every class is the test split, the same in each run. Without a label, n
 is labelled.
 
 Features are standardised by mean and deviation of the training examples; a feature that
-is constant there becomes 0.
+is constant there becomes 0. They are scaled by stated numbers, or left as they are, if
+`scaling` says so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from tasks import intake
 from tasks import layouts
 from tasks import manifest as manifest_lib
 from tasks import rows as rows_lib
+from tasks import scaling as scaling_lib
 from tasks import splits
 from tasks import task as task_lib
 from tff_ssl.runtime import archives
@@ -52,12 +54,13 @@ _COPIES, _A_CELL = 24, 64
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
 
 
-def load_bundled(name: str) -> task_lib.Task:
+def load_bundled(name: str, scaling: str | None = None) -> task_lib.Task:
   """Loads one of scikit-learn's bundled tables, without a download.
 
   Args:
     name: One of `BUNDLED`: 178 wines of 3 growers with 13 measurements, or 569 tumours,
       benign or malignant, with 30.
+    scaling: See `load_file`.
   """
   # Imported here: it takes seconds, for which the other tasks need not wait.
   from sklearn import datasets
@@ -66,17 +69,28 @@ def load_bundled(name: str) -> task_lib.Task:
     'wine': datasets.load_wine,
     'breast_cancer': datasets.load_breast_cancer,
   }[name]()
-  return build(name, table.data, table.target, [str(n) for n in table.target_names])
+  return build(
+    name,
+    table.data,
+    table.target,
+    [str(n) for n in table.target_names],
+    columns=list(map(str, table.feature_names)),
+    scaling=scaling,
+  )
 
 
 def load_file(
-  path: str | os.PathLike[str] | None, own: Mapping[str, str] | None = None
+  path: str | os.PathLike[str] | None,
+  own: Mapping[str, str] | None = None,
+  scaling: str | None = None,
 ) -> task_lib.Task:
   """Loads a user's own table.
 
   Args:
     path: A .npz, .csv or .parquet file (see the module).
     own: The table's own names of its columns label and split; see `columns.parse`.
+    scaling: File of a stated scaling (see `scaling`), or 'none': features stay as they
+      are; None: they are standardised by the training examples.
 
   Raises:
     ValueError: There is no such file, or its content is not as it must be.
@@ -90,11 +104,11 @@ def load_file(
     raise ValueError(f'columns is given with {table}; the arrays of a .npz have names.')
   try:
     if table.suffix == '.npz':
-      return _read_npz(table)
+      return _read_npz(table, scaling)
     columns, lines = (_read_csv if table.suffix == '.csv' else _read_parquet)(table)
-    return _of_columns(table, columns, lines, own)
+    return _of_columns(table, columns, lines, own, scaling)
   except ValueError as error:
-    if str(table) in str(error):
+    if str(table) in str(error) or (scaling and scaling in str(error)):
       raise
     raise ValueError(f'{table}: {error}') from error
 
@@ -168,6 +182,8 @@ def build(
   label_names: list[str],
   test: np.ndarray | None = None,
   report: tuple[str, ...] = (),
+  columns: Sequence[str] | None = None,
+  scaling: str | None = None,
 ) -> task_lib.Task:
   """Makes a task of a table.
 
@@ -179,9 +195,12 @@ def build(
     test: bool [n], which rows are the test split; None: a fifth of every class, or of a
       user's own table about a fifth, by place.
     report: What must be said of it.
+    columns: Names of the d features; by default their numbers from 0.
+    scaling: See `load_file`.
 
   Raises:
-    ValueError: The features are not finite numbers [n, d], or lengths differ.
+    ValueError: The features are not finite numbers [n, d], lengths differ, or the
+      scaling does not fit.
   """
   features, label = np.asarray(features), np.asarray(label)
   if features.ndim != 2 or features.dtype.kind not in 'fiub' or not features.size:
@@ -220,21 +239,18 @@ def build(
       f'{name} has {len(known)} training rows of {len(features)}; both splits need '
       'some.'
     )
-  mean, deviation = known.mean(axis=0), known.std(axis=0)
-  # By its range: the mean of equal numbers is rounded, so that their deviation may
-  # be above 0.
-  divisor = np.where(np.ptp(known, axis=0) > 0, deviation, np.inf)
-  scaled = (features - mean) / divisor
-  examples = task_lib.Examples(
-    {FEATURES: scaled.astype(np.float32)}, label, ids, case=ids
-  )
+  if columns is None:
+    columns = list(map(str, range(features.shape[1])))
+  scaled, used = scaling_lib.scale(name, features, known, columns, scaling)
+  examples = task_lib.Examples({FEATURES: scaled}, label, ids, case=ids)
   return task_lib.Task(
     name=name,
     label_names=tuple(label_names),
     train=examples.take(np.flatnonzero(~test)),
     test=examples.take(np.flatnonzero(test)),
     report=report,
-    scaling=(mean, 1 / divisor),
+    scaling=used,
+    measured=(scaling_lib.MEASURED,) if scaling is None else (),
     digests=_digests(features) if grows else (),
     grows=grows,
     split_by_name=grows and not split_is_given,
@@ -247,7 +263,7 @@ def _digests(features: np.ndarray) -> tuple[str, ...]:
   return tuple(hashlib.blake2b(row.data, digest_size=8).hexdigest() for row in rows)
 
 
-def _read_npz(path: pathlib.Path) -> task_lib.Task:
+def _read_npz(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
   with _npz(path) as arrays:
     # Compressed ones may be larger than any file. They are also taken as float64, and
     # standardised.
@@ -264,7 +280,10 @@ def _read_npz(path: pathlib.Path) -> task_lib.Task:
   # `build` rejects labels of a wrong type or range; no names are made for these.
   most = int(np.max(label, initial=-1)) if label.dtype.kind in 'iu' else -1
   classes = range(min(most + 1, len(label)))
-  return build(FEATURES, held[FEATURES], label, [*map(str, classes)], held.get('test'))
+  names = [*map(str, classes)]
+  return build(
+    FEATURES, held[FEATURES], label, names, held.get('test'), scaling=scaling
+  )
 
 
 def _read_csv(path: pathlib.Path) -> tuple[dict[str, list[Any]], Sequence[int]]:
@@ -300,6 +319,7 @@ def _of_columns(
   columns: Mapping[str, Sequence[Any]],
   lines: Sequence[int],
   own: Mapping[str, str] | None,
+  scaling: str | None,
 ) -> task_lib.Task:
   """Makes a task of columns by name.
 
@@ -308,6 +328,7 @@ def _of_columns(
     columns: Cells of features are numbers or their text.
     lines: The number of each row, for errors.
     own: See `load_file`.
+    scaling: See `load_file`.
   """
   known = columns_lib.match(str(path), [*columns], own, _KNOWN).named
   count = len(lines)
@@ -345,7 +366,7 @@ def _of_columns(
     found, said = _splits(path, _texts(columns[known[_SPLIT]]))
     test, findings = found, [*findings, *said]
   report = tuple(finding.sentence for finding in findings)
-  return build(FEATURES, features, label, names, test, report)
+  return build(FEATURES, features, label, names, test, report, others, scaling)
 
 
 def _texts(cells: Sequence[Any]) -> list[str]:

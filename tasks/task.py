@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import dataclasses
 import hashlib
 import pathlib
+from typing import NamedTuple
 
 import numpy as np
 
@@ -159,6 +160,20 @@ class Files:
   follow_links: bool = False
 
 
+class Measured(NamedTuple):
+  """Something that enters the inputs and was measured on all examples together.
+
+  So each example changes the inputs made of all others, which a private run refuses.
+
+  Attributes:
+    what: What was measured, as 'the mean and deviation of each column'.
+    instead: The flag that states it in place of the measurement.
+  """
+
+  what: str
+  instead: str
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Described:
   """Descriptions of the classes in one of two modalities, such as their names.
@@ -189,12 +204,13 @@ class Task:
     intake: What became of its files, if the task is one of files; `report` says it.
     case_names: Names of the cases, in lexicographic order; empty if they have none.
     client_names: Names of the clients, likewise, if examples have clients.
-    scaling: For a table: the mean that was subtracted from each feature, and the factor
-      by which it was then multiplied, 0 for a constant one; None if nothing was scaled.
+    scaling: For a table: the number that was subtracted from each feature, and the
+      factor by which it was then multiplied, 0 for a constant one; None if nothing was
+      scaled.
+    measured: What of the inputs was measured on all examples together; empty if each
+      input depends on its own example alone.
     described: Descriptions of the classes in one of two modalities, if there are any.
     files: Where the images come from, if they are files.
-    measured_ranges: The ranges of numbers, from black to white, that were measured over
-      all images; empty if they are stated, or all images have 8 bits.
     digests: A digest of each example's content by example_id, '' where it could not be
       read; empty for published data that are always the same.
     grows: Whether the data are a user's own, to which more may be added; then no split
@@ -213,9 +229,9 @@ class Task:
   case_names: tuple[str, ...] = ()
   client_names: tuple[str, ...] = ()
   scaling: tuple[np.ndarray, np.ndarray] | None = None
+  measured: tuple[Measured, ...] = ()
   described: Described | None = None
   files: Files | None = None
-  measured_ranges: tuple[tuple[float, float], ...] = ()
   digests: tuple[str, ...] = ()
   grows: bool = False
   split_by_name: bool = False

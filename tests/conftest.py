@@ -56,6 +56,7 @@ _LONG = (
   'tests/federated/parts_test.py',
   'tests/encoders/precision_test.py',
   'tests/binaries/privacy_test.py',
+  'tests/binaries/give_away_test.py',
   'tests/algorithms/dcco_test.py',
   'tests/binaries/more_rounds_test.py',
   'tests/federated/packing_test.py',

@@ -15,6 +15,7 @@ from binaries.flags import common
 from binaries.flags import evaluation
 from binaries.flags import training
 from binaries.methods import table
+from tasks import registry
 from tasks import task as task_lib
 from tff_ssl.encoders import keras_import
 from tff_ssl.encoders import network
@@ -26,7 +27,9 @@ from tff_ssl.evaluation import population
 from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.reporting import giving
 from tff_ssl.runtime import checkpoints
+from tff_ssl.runtime import disclosure
 from tff_ssl.runtime import exports
 from tff_ssl.runtime import on_device
 from tff_ssl.runtime import run_config
@@ -44,6 +47,8 @@ MAY_BE_GIVEN = (
 )
 # Algorithms whose clients minimise the objective without an additional term.
 _LOCAL = ('fedavg', 'fedbn', 'l_dawa')
+# The algorithm whose encoder has what clients keep.
+_OF_STATES = 'fedbn'
 _STATISTICS = 'global_model_weights/non_trainable'
 
 
@@ -98,6 +103,58 @@ def load_task(folder: pathlib.Path) -> task_lib.Task:
   return task
 
 
+def check_promise(folder: pathlib.Path) -> None:
+  """Refuses a private run of an earlier version, which today would not be made.
+
+  Args:
+    folder: The run folder, with an encoder.
+
+  Raises:
+    ValueError: If its inputs were scaled by all examples, or its encoder has what
+      clients keep, so that its card promises too much.
+  """
+  if not giving.is_private(folder):
+    return
+  stored = run_config.read(folder)['flags']
+  broken = None
+  if stored.get('algorithm') == _OF_STATES:
+    broken = disclosure.OF_STATES
+  if stored.get('task') in registry.TABLES and stored.get('scaling') is None:
+    broken = disclosure.MEASURED
+  if broken is not None:
+    raise ValueError(
+      f'{folder} is a private run with {broken.name}: {broken.why}; its promise of '
+      'privacy does not hold, and a new run is needed.'
+    )
+
+
+def unprotected(folder: pathlib.Path, fits: bool, is_allowed: bool) -> str | None:
+  """Returns why a run's promise does not hold for what is fitted; None: it holds.
+
+  Args:
+    folder: The run folder, with an encoder.
+    fits: Whether a classifier or an encoder is fitted on the examples.
+    is_allowed: Whether this may be done with those of a private run.
+
+  Raises:
+    ValueError: If it may not.
+  """
+  if not (fits and giving.is_private(folder)):
+    return None
+  if is_allowed:
+    return (
+      'No privacy is guaranteed: the classifier, or the whole model if it was '
+      'fine-tuned, was fitted on the raw examples and labels of all clients. Epsilon '
+      'of the run holds for its own encoder.keras alone. Do not give this folder away.'
+    )
+  raise ValueError(
+    f'{folder} is a private run, and --classifier and --finetuned would fit on the raw '
+    'examples and labels of all clients, which epsilon does not cover; fit a '
+    'classifier on features of labelled examples that may be known, or give '
+    '--unprotected, if what is exported stays with you.'
+  )
+
+
 def scaling(
   task: task_lib.Task | None, encoder: tf.keras.Model
 ) -> exports.Scaling | None:
@@ -113,7 +170,7 @@ def scaling(
 
 
 def compared(
-  task: task_lib.Task | None, encoder: tf.keras.Model, field: str
+  task: task_lib.Task | None, encoder: tf.keras.Model, field: str, generated: bool
 ) -> Compared:
   """Returns inputs for a comparison: test examples, or generated ones without a task.
 
@@ -121,9 +178,11 @@ def compared(
     task: The run's task, if it was loaded.
     encoder: The run's encoder.
     field: The field that the encoder reads.
+    generated: Whether they are generated although there is a task: nothing is then told
+      of its examples.
   """
-  if task is None:
-    generator = np.random.default_rng(0)
+  generator = np.random.default_rng(0)
+  if task is None or (generated and len(encoder.input_shape) == 4):
     shape = (_COMPARED, *encoder.input_shape[1:])
     noise = generator.integers(0, 256, shape)
     # From dark to noise to bright: a wrong scale shows at the ends. Never one uniform
@@ -133,14 +192,17 @@ def compared(
     level = np.linspace(-_LEVEL, _LEVEL, _COMPARED).reshape(-1, *[1] * (len(shape) - 1))
     images = np.clip(noise + level, 0, 255).astype(np.uint8)
     return Compared(images, images, 'generated images')
+  what = 'generated' if generated else 'test'
   scaled = task.test[field][:_COMPARED]
+  if generated:
+    scaled = generator.normal(size=(_COMPARED, *scaled.shape[1:])).astype(np.float32)
   if scaled.dtype == np.uint8:
-    return Compared(scaled, scaled, 'test images')
+    return Compared(scaled, scaled, f'{what} images')
   if task.scaling is None:
-    return Compared(scaled, scaled, 'test rows')
+    return Compared(scaled, scaled, f'{what} rows')
   mean, factor = task.scaling
   width = np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0)
-  return Compared((scaled * width + mean).astype(np.float32), scaled, 'test rows')
+  return Compared((scaled * width + mean).astype(np.float32), scaled, f'{what} rows')
 
 
 def classifier(

@@ -21,6 +21,7 @@ from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import evaluation
 from binaries.flags import own_encoders
+from binaries.flags import privacy
 from tasks import task as task_lib
 from tff_ssl.algorithms import federated_linear
 from tff_ssl.encoders import network
@@ -36,6 +37,10 @@ from tff_ssl.runtime import run_folder
 from tff_ssl.runtime import table as csv_lib
 
 _ACCURACY = '/accuracy'
+_NOT_PRIVATE = (
+  'none: this encoder is what its client keeps, to which no noise was added; it must '
+  'stay with the client'
+)
 _TITLES = {**results.COLUMNS, personal.LOCAL_KNN: 'local kNN'}
 # Streams of a run's seed: for dealing test examples to clients, for choosing the
 # clients to evaluate, and for assigning sources to test examples.
@@ -186,6 +191,8 @@ class Personal:
     params = self._encoders.params(weights, client_id)
     card = results.card(self._parts.task, encoder, name, rounds)
     card['client'] = client_id
+    if privacy.is_private():
+      card['privacy'] = {'promise': _NOT_PRIVATE}
     path = folder.save_encoder(encoder.to_keras(params), card, client_id)
     print(f'Encoder of {client_id}: {path}')
 

@@ -1,45 +1,63 @@
-"""Privacy of a run: its cohorts, rounds with a ledger, and the encoder's card."""
+"""Privacy of a run: what it refuses, cohorts, rounds with a ledger, the encoder's card.
+
+`runtime.disclosure` says of every file and number what of it may be given away.
+"""
 
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
+import pathlib
 from typing import Any
 
 from binaries.flags import common
+from binaries.flags import methods
 from binaries.flags import privacy
+from binaries.methods import choice
+from tasks import task as task_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import builder
 from tff_ssl.federated import releases
 from tff_ssl.runtime import accounting
+from tff_ssl.runtime import disclosure
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import private_rounds
+from tff_ssl.runtime import run_config
 from tff_ssl.runtime import sampling
+from tff_ssl.runtime import stateful_rounds
 
 # docs/privacy.md says the same, with reasons.
-_PROTECTED = (
-  'encoder.keras, and what metrics.csv has from noised sums: loss, encodings, clip '
-  'norms'
-)
 _TO_SERVER = (
   'what the server sees: it is trusted with the clipped values of each client'
 )
 _SECRET = (
-  'nobody knows who was in which cohort; --seed reveals it, and sizes of cohorts may'
+  'nobody knows who was in which cohort; --seed tells it, and must not be guessed, and '
+  'sizes of cohorts may tell it'
 )
+_GUESSED = (
+  'who was in which cohort: the seed of this run is so small that it can be guessed'
+)
+_ALL = 'how many clients and examples there are'
 _COUNTS = 'the numbers n_k of examples, and how many clients and examples a round had'
 _NOT_PROTECTED = (
   _COUNTS,
   _TO_SERVER,
-  'what else the simulation writes: partition.csv, clients.csv, evaluation.json',
+  disclosure.kept(),
 )
 _ASSUMED = (
   _SECRET,
+  'clients, classes and the split are known, not computed from what is protected',
   'the folder was not copied and continued twice: each ledger counts only its own',
   'noise is in floating point, from a generator that is not cryptographic',
 )
 _MOST = (
   'the number of examples of the largest client, which the clip norm of statistics '
   'reveals'
+)
+_KEPT_BY_CLIENTS = (
+  'the mean of what some clients keep (batch norm), which only a simulation can see'
+)
+_START = (
+  'the weights that the run started from (--init_from) hold nothing of its clients'
 )
 _NEIGHBOURS = {
   accounting.FIXED: 'one client, with all of its examples, replaced by another with as '
@@ -94,6 +112,7 @@ def counted(
   """
   if not privacy.is_private() or graph is None:
     return process
+  _check_states(process)
   _check_statistics(graph, 'statistics' in clip_norms)
   if privacy.is_poisson() and isinstance(process, loop.KeepsFiles):
     raise ValueError(
@@ -144,6 +163,53 @@ def _participations(terms: accounting.Terms, rounds: int) -> str:
   return f', of which a client is in at most {terms.counted_once(rounds)}'
 
 
+def _takes_states(process: Any) -> bool:
+  """Returns whether the encoder takes values that clients keep."""
+  if isinstance(process, stateful_rounds.StatefulRounds):
+    return process.evaluates_states
+  return False
+
+
+def _check_states(process: Any) -> None:
+  if _takes_states(process):
+    raise ValueError(
+      f'{privacy.AGGREGATION.name} is {privacy.AGGREGATION.value} for a method with '
+      f'{disclosure.OF_STATES.name}, {disclosure.OF_STATES.why}; it must be '
+      f'{privacy.PLAIN} or {privacy.SECURE}.'
+    )
+
+
+def check_task(task: task_lib.Task) -> None:
+  """Checks that a private run's inputs, and its start, hold nothing of all examples.
+
+  Args:
+    task: What it would run on.
+
+  Raises:
+    ValueError: If something was measured on all examples, or the run would start from a
+      run on the same examples.
+  """
+  if not privacy.is_private():
+    return
+  given = f'--{privacy.AGGREGATION.name}={privacy.AGGREGATION.value}'
+  for each in task.measured:
+    raise ValueError(
+      f'The inputs of the task {task.name!r} have {each.what}, measured on all '
+      f'training examples without noise; with {given} there must be {each.instead}.'
+    )
+  source = methods.INIT_FROM.value
+  folder = pathlib.Path(source or '.')
+  # An encoder.keras lies in the folder of its run.
+  folder = folder if folder.is_dir() else folder.parent
+  if not source or not (folder / run_config.NAME).is_file():
+    return
+  if run_config.read(folder).get('task') == task.fingerprint():
+    raise ValueError(
+      f'--{methods.INIT_FROM.name}={source} is given with {given}, and is a run on the '
+      f'same examples; {disclosure.SAME_EXAMPLES.why}, so it must be a run on others.'
+    )
+
+
 def _check_statistics(graph: builder.Graph, clipped: bool) -> None:
   kinds = [
     kind for exchange in graph.algorithm.exchanges for kind in exchange.sent.values()
@@ -176,13 +242,17 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
     clip_norms: Clip norms of the aggregation, by name.
   """
   if privacy.is_secure():
+    promise = (
+      'the server learns only sums over clients, not one client; what follows from the '
+      'sums is not protected, and the encoder is not differentially private'
+    )
+    if _takes_states(algorithm):
+      promise += f'; it has {_KEPT_BY_CLIENTS}'
     return {
       'privacy': collections.OrderedDict(
         aggregation='secure sums, simulated in one process',
         epsilon=None,
-        promise='the server learns only sums over clients, not one client; what '
-        'follows from the sums is not protected, and the encoder is not '
-        'differentially private',
+        promise=promise,
       )
     }
   if not isinstance(algorithm, private_rounds.PrivateRounds):
@@ -193,7 +263,13 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
     hidden.append(_TO_SERVER)
   if terms.sampling == accounting.POISSON:
     hidden.append(_COUNTS)
-    told += [_MOST] * (privacy.BY_CONSTRUCTION in clip_norms)
+    told += [_ALL] + [_MOST] * (privacy.BY_CONSTRUCTION in clip_norms)
+  if not terms.amplified:
+    hidden.append(_SECRET)
+  elif choice.is_guessed(common.SEED.value):
+    told.append(_GUESSED)
+  if not methods.INIT_FROM.value:
+    hidden.append(_START)
   return {
     'privacy': collections.OrderedDict(
       aggregation='distributed differential privacy, Skellam noise of the clients '
@@ -213,9 +289,9 @@ def promised(algorithm: Any, clip_norms: Mapping[str, object]) -> Mapping[str, o
       f'{_SAMPLING[terms.sampling]}; '
       f'amplification {"counted" if terms.amplified else "not counted"}',
       accountant=accounting.NAME,
-      protected=_PROTECTED,
+      protected=disclosure.protected(),
       not_protected=[*(each for each in _NOT_PROTECTED if each not in hidden), *told],
-      assumed=[each for each in _ASSUMED if each != _SECRET or terms.amplified],
+      assumed=[each for each in (*_ASSUMED, _START) if each not in hidden],
     )
   }
 

@@ -101,9 +101,13 @@ def card(
   units = 'pixels in [0, 1]'
   if len(encoder.input_shape) == 1:
     units = 'standardised by the training examples'
+    if task.scaling is None:
+      units = 'as they are'
+    elif not task.measured:
+      units = '(x - center) / scale'
   if encoder.field != network.IMAGE:
     units += f', the field {encoder.field}'
-  return collections.OrderedDict(
+  known = collections.OrderedDict[str, object](
     encoder=encoder.name,
     algorithm=algorithm,
     task=task.name,
@@ -116,6 +120,10 @@ def card(
     network=registry.describe(encoder),
     load="tf.keras.models.load_model('encoder.keras')",
   )
+  if task.scaling is not None and not task.measured:
+    center, factor = task.scaling
+    known['scaling'] = {'center': center.tolist(), 'scale': (1 / factor).tolist()}
+  return known
 
 
 def _label(task: task_lib.Task, label: int) -> str:

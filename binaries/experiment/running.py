@@ -151,6 +151,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   """
   algorithm, share = chosen.algorithm, chosen.label_share
   task = common.load_task()
+  private.check_task(task)
   if chosen.objective.labelled and not np.any(task.train.label >= 0):
     raise ValueError(
       f'The task {task.name!r} has no train labels; {chosen.title} learns from them.'

@@ -45,7 +45,7 @@ ADOPTED = frozenset(
 
 # Paths that an encoder's evaluation depends on, and the leave to follow links: they
 # must be given again.
-GIVEN_AGAIN = ('data_dir', 'follow_links', 'partition_encoder', 'mask_dir')
+GIVEN_AGAIN = ('data_dir', 'follow_links', 'partition_encoder', 'mask_dir', 'scaling')
 
 # Flags of runs that evaluation does not need: where a run was, what it started from,
 # and who computed it or was told of it.

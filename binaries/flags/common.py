@@ -141,7 +141,7 @@ MAY_DIFFER = (
 )
 
 # Flags that the configuration of a run includes only if they are given.
-WHERE_GIVEN = (*own_data.TAKERS, *reading.NAMES, 'knn_every', 'validation')
+WHERE_GIVEN = (*own_data.TAKERS, *reading.WHERE_GIVEN, 'knn_every', 'validation')
 
 # Tasks that take --data_dir, and those that take --download.
 DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
@@ -278,6 +278,7 @@ def load_task() -> task_lib.Task:
     reading.IMAGE_SIZE.value,
     DOWNLOAD.value,
     seed=0,
+    scaling=reading.SCALING.value,
     reading=reading.value(),
     **own_data.arguments(),
   )

@@ -1,7 +1,8 @@
-"""The flags of how pictures are read."""
+"""The flags of how pictures and tables are read."""
 
 from absl import flags
 
+from binaries.flags import paths
 from tasks import images
 
 IMAGE_SIZE = flags.DEFINE_integer(
@@ -20,8 +21,16 @@ _PIXEL_RANGE = flags.DEFINE_list(
   'Numbers that are black and white in pictures of more than 8 bits, as in -1000,400; '
   'by default what DICOM files state, or what is measured over all pictures.',
 )
+SCALING = paths.define(
+  'scaling',
+  None,
+  'For tables: a CSV of column,center,scale by which features are scaled, or none: '
+  'they stay as they are. By default they are standardised by the training examples, '
+  'which a private run refuses.',
+)
 # Those that only tasks of picture files take.
 NAMES = (_FIT.name, _PIXEL_RANGE.name)
+WHERE_GIVEN = (*NAMES, SCALING.name)
 
 
 def value() -> images.Reading:

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Mapping
 import dataclasses
+import pathlib
+import secrets
 import sys
 from typing import Any
 
@@ -21,6 +23,8 @@ from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
 from binaries.methods import table
+from tff_ssl.runtime import accounting
+from tff_ssl.runtime import run_config
 
 # Flags that may change when a run is resumed.
 MAY_DIFFER = (
@@ -30,6 +34,8 @@ MAY_DIFFER = (
   *own_encoders.MAY_DIFFER,
   *tracking.MAY_DIFFER,
 )
+# Seeds up to the first can be tried; those drawn are int64 above the second.
+_GUESSED_BELOW, _DRAWN_ABOVE = 2**48, 2**62
 # The modules whose flags every run has, except those that only some methods take.
 _OF_EVERY_RUN = (common, dealing, evaluation, own_data, reading, tracking)
 
@@ -130,6 +136,7 @@ def read(program: str) -> Choice:
   common.fill({**values, **common.of_task(values)})
   training.settle()
   privacy.settle()
+  _settle_seed()
   hosts.settle()
   if chosen.method.alias:
     print(f'{chosen.name} is {chosen.method.alias}', flush=True)
@@ -140,6 +147,35 @@ def read(program: str) -> Choice:
     own_encoders.check()
   tracking.check()
   return chosen
+
+
+def _settle_seed() -> None:
+  """Draws the seed where cohorts must be secret, unless it is given or the run's.
+
+  Everybody knows the default, and with it all cohorts.
+  """
+  if not (privacy.is_private() and privacy.is_amplified()):
+    return
+  seed = flags.FLAGS[common.SEED.name]
+  folder = pathlib.Path(common.RUN_DIR.value or '.')
+  if common.RUN_DIR.value and (folder / run_config.NAME).is_file():
+    known = run_config.read(folder)['flags']
+    common.fill({name: known[name] for name in (common.SEED.name,) if name in known})
+  elif not seed.present:
+    seed.value = _DRAWN_ABOVE + secrets.randbelow(_DRAWN_ABOVE)
+  elif is_guessed(seed.value):
+    print(
+      f'Warning: --seed={seed.value} can be guessed, and tells who was in which '
+      'cohort; epsilon holds only where nobody does: leave --seed out, and one is '
+      f'drawn, or take --{privacy.COHORTS.name}={accounting.PASSES}.',
+      file=sys.stderr,
+      flush=True,
+    )
+
+
+def is_guessed(seed: int) -> bool:
+  """Returns whether all seeds up to this one can be tried, one after the other."""
+  return seed < _GUESSED_BELOW
 
 
 def flags_of(program: str) -> set[str]:

@@ -78,6 +78,30 @@ def test_clipped_sums_are_those_of_clients_apart(
   assert 0 < step <= 6 * _CLIP / metrics[0]['client_work']['examples'] * 1.001
 
 
+@pytest.mark.parametrize('packed', [False, True], ids=['apart', 'packed'])
+def test_noise_does_not_tell_who_was_discarded(tff_context, packed):
+  """Noise is divided by the sum of weights, which would tell without any noise."""
+  del tff_context
+  sizes = [2, 2, 2]
+  told = []
+  for value in (0.5, np.nan):
+    examples, members = harness.arrays(sum(sizes)), harness.split(sizes)
+    examples['image'][members[1][0]] = value
+    cohort = (
+      harness.packed_cohort(members, examples, 1)
+      if packed
+      else harness.cohort(members, examples)
+    )
+    process = _build('fedavg', packed)
+    states, (metrics,) = harness.rounds_of(process, [cohort])
+    work = metrics['client_work']
+    told.append([int(work[k]) for k in ('clients', 'examples', 'nonfinite_clients')])
+  assert told == [[3, 6, 0], [3, 6, 0]]
+  # Each of the two others is clipped to the same norm, and divided by all six examples.
+  before, after = (harness.weights(process, state) for state in states)
+  assert 0 < np.linalg.norm(after - before) <= 2 * _CLIP / 6 * 1.001
+
+
 def test_each_client_of_fedavg_sends_what_it_sends_alone():
   """Three clients of two examples, whose values are kept apart for the clipping."""
   objective = contrastive.ContrastiveObjective(harness.model())

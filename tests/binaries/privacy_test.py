@@ -208,6 +208,9 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   assert card['neighbours'].startswith('one client more or less')
   assert 'each independently at random; amplification counted' in card['sampling']
   assert not any('n_k' in each for each in card['not_protected'])
+  # The seed 3 is no secret.
+  assert any('can be guessed' in each for each in card['not_protected'])
+  assert '--seed=3 can be guessed' in ended.stderr
   # Four examples a client, each of R sqrt(2 + 3 R^2).
   assert card['clip_norms']['statistics'] == pytest.approx(4 * 5**0.5)
   assert 'nothing is clipped' in card['clip_norms'][privacy.BY_CONSTRUCTION]

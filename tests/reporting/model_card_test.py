@@ -70,6 +70,27 @@ def test_privacy_is_what_the_encoder_s_card_promises(folder):
   assert 'No privacy is guaranteed' not in text
 
 
+def test_what_only_the_folder_of_a_private_run_may_have_is_not_on_its_card(folder):
+  hidden = ('abc', 'seed: 4', 'my runs', '25.0%')
+  plain = model_card.build(folder, {})
+  assert all(each in plain for each in hidden)
+  given = model_card.build(folder, {}, is_given=True)
+  _add(folder / 'encoder.json', privacy={'epsilon': 2.5})
+  for text in (given, model_card.build(folder, {})):
+    assert not any(each in text for each in hidden)
+    assert '- Clients: iid:clients=3\n' in text
+  # Secure sums promise nothing of the encoder.
+  _add(folder / 'encoder.json', privacy={'epsilon': None, 'promise': 'sums'})
+  assert all(each in model_card.build(folder, {}) for each in hidden)
+
+
+def test_what_is_not_protected_is_said_in_place_of_the_promise(folder):
+  _add(folder / 'encoder.json', privacy={'epsilon': 2.5})
+  text = model_card.build(folder, {}, unprotected='It was fitted on labels.')
+  assert '## Privacy\n\nIt was fitted on labels.\n' in text
+  assert 'epsilon' not in text
+
+
 def test_a_stranger_s_words_are_shown_as_they_are(folder):
   _add(folder / 'encoder.json', algorithm='<b>x</b>\n# [y](z)')
   first = model_card.build(folder, {}).splitlines()[0]

@@ -158,11 +158,13 @@ def test_a_task_says_which_range_was_measured(tmp_path):
   for k in range(6):
     _write(tmp_path, **{f'{k}': np.full((4, 8), 500 * k, np.uint16)})
   task = folders.load(tmp_path, image_size=4)
-  assert task.measured_ranges == ((0, 4095),)
+  (measured,) = task.measured
+  assert measured.what.endswith('black to white, 0 to 4095')
+  assert measured.instead.startswith('--pixel_range=')
   assert task.files.fit == images.CROP
   stated = images.Reading(images.PAD, (0.0, 4095.0))
   padded = folders.load(tmp_path, image_size=4, reading=stated)
-  assert padded.measured_ranges == ()
+  assert padded.measured == ()
   assert padded.files.fit == images.PAD
   assert task.fingerprint() != padded.fingerprint()
 

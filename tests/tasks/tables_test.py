@@ -86,6 +86,71 @@ def test_rows_that_are_appended_move_no_other(tmp_path):
   assert after.digests[:100] == before.digests
 
 
+_SCALES = 'column,scale,center\nheight,2,4\nwidth,0.5,1\n'
+
+
+def test_a_stated_scaling_is_applied_by_the_names_of_the_columns(tmp_path):
+  csv, scales = tmp_path / 'table.csv', tmp_path / 'scales.csv'
+  csv.write_text('width,label,height,split\n1,0,5,train\n3,1,5,train\n9,1,7,test\n')
+  scales.write_text(_SCALES)
+  task = registry.load('features', csv, scaling=str(scales))
+  # By hand: (1 - 1) / 0.5, (5 - 4) / 2, and so on.
+  np.testing.assert_array_equal(task.train['features'], [[0, 0.5], [4, 0.5]])
+  np.testing.assert_array_equal(task.test['features'], [[16, 1.5]])
+  np.testing.assert_array_equal(task.scaling, [[1, 4], [2, 0.5]])
+  assert task.measured == ()
+  # Without names the columns of a .npz are numbered.
+  scales.write_text('column,center,scale\n0,1,0.5\n1,4,2\n')
+  numbered = registry.load('features', _npz(tmp_path / 't.npz'), scaling=str(scales))
+  np.testing.assert_array_equal(numbered.train['features'][:2], [[0, 0.5], [4, 0.5]])
+
+
+def test_only_a_measured_scaling_lets_a_row_change_the_inputs_of_others(tmp_path):
+  scales = tmp_path / 'scales.csv'
+  scales.write_text('column,center,scale\n0,1,0.5\n1,4,2\n')
+  changed = _FEATURES.copy()
+  changed[1] = 123456.0
+  for scaling in (None, 'none', str(scales)):
+    before, after = (
+      registry.load('features', _npz(tmp_path / 't.npz', features=x), scaling=scaling)
+      for x in (_FEATURES, changed)
+    )
+    unchanged = np.array_equal(
+      after.train['features'][[0, 2]], before.train['features'][[0, 2]]
+    ) and np.array_equal(after.test['features'], before.test['features'])
+    # What is measured is named, and only that.
+    assert unchanged == (not before.measured) == (scaling is not None)
+  np.testing.assert_array_equal(
+    registry.load('features', tmp_path / 't.npz', scaling='none').train['features'],
+    changed[:3],
+  )
+
+
+@pytest.mark.parametrize(
+  ('text', 'message'),
+  [
+    ('column,center\na,1\n', 'has the columns column, center; it must have column, c'),
+    ('column,center,scale\n0,1,2\n', "lacks the column '1'; it must have a row for"),
+    ('column,center,scale\n0,1,2\n1,1,2\n2,0,1\n', "has the column '2'; it must have"),
+    ('column,center,scale\n0,1,2\n0,1,2\n', 'has a column twice; each must have one'),
+    ('column,center,scale\n0,1,0\n1,0,1\n', "Line 2 .* and the scale '0'; they must"),
+    ('column,center,scale\n0,x,1\n1,0,1\n', "has the center 'x' and the scale '1'"),
+    ('column,center,scale\n0,1,nan\n1,0,1\n', "the scale 'nan'; they must be numbers"),
+    ('column,center,scale\n0,0,1e-44\n1,0,1\n', 'reach 9e.44 with the scaling'),
+  ],
+)
+def test_a_wrong_scaling_is_named(tmp_path, text, message):
+  scales = tmp_path / 'scales.csv'
+  scales.write_text(text)
+  with pytest.raises(ValueError, match=message) as raised:
+    registry.load('features', _npz(tmp_path / 't.npz'), scaling=str(scales))
+  assert str(scales) in str(raised.value)
+  with pytest.raises(ValueError, match=r"no\.csv'; it must be a CSV file, or none"):
+    registry.load('features', tmp_path / 't.npz', scaling=str(tmp_path / 'no.csv'))
+  with pytest.raises(ValueError, match="'none' with the task digits; it is only for w"):
+    registry.load('digits', scaling='none')
+
+
 @pytest.mark.parametrize(
   ('changed', 'message'),
   [

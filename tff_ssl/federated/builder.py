@@ -272,7 +272,7 @@ class Step:
       tff.structure.iter_elements(self._share.type_signature.result)
     )
     self._told = self._all_told(earlier)
-    self._build_client(cohort, client_functions.Protocol(exchange.sent, is_last))
+    self._build_client(cohort, is_last)
     through = cohort.aggregation
     self.aggregators: Mapping[str, Any] = collections.OrderedDict(
       (name, kind.create(through, self.sent_type[name]))
@@ -354,11 +354,10 @@ class Step:
       )
     return {**told, **self.told_types}
 
-  def _build_client(
-    self, cohort: cohorts.Cohort, protocol: client_functions.Protocol
-  ) -> None:
+  def _build_client(self, cohort: cohorts.Cohort, is_last: bool) -> None:
     shared_type = tff.types.to_type(collections.OrderedDict(self._told))
-    function = self.exchange.client
+    function, noised = self.exchange.client, cohort.aggregation.noised
+    protocol = client_functions.Protocol(self.exchange.sent, is_last, noised)
     self.client_state_type = self.states_type = None
     if isinstance(function, client_functions.ClientFunction):
       self._client = cohort.map(function, protocol, shared_type)

@@ -153,7 +153,7 @@ class ClientResult(NamedTuple):
     means: Floating structures by name. The server needs their mean over clients,
       weighted by `weight`.
     weight: float32 scalar, usually n_k, the client's examples; 0 if the client is
-      discarded, and all of `means` is then 0.
+      discarded (unless that is hidden), and all of `means` is then 0.
     totals: Structures of integers by name that the server sums.
   """
 
@@ -169,10 +169,14 @@ class Protocol:
   Attributes:
     kinds: How each value is combined.
     counted: Whether clients and examples are counted in this exchange.
+    hides_discarded: Whether a discarded client weighs and counts as if it were not: it
+      sends zeros, but nobody is told. For noised sums, which are divided by the sum of
+      weights: without noise that would tell who was discarded.
   """
 
   kinds: Mapping[str, combine.Kind]
   counted: bool
+  hides_discarded: bool = False
 
   def sums(self, name: str) -> bool:
     """Returns whether a value is summed, whatever the weights."""
@@ -238,7 +242,8 @@ def _result(
   weight = function.weigh(num_examples)
   finite = clients.is_usable(means, weight) & clients.is_finite(others)
   counts = finite & (num_examples > 0)
-  weight = tf.where(counts, weight, 0.0)
+  told = tf.constant(True) if protocol.hides_discarded else finite
+  weight = tf.where(told & (num_examples > 0), weight, 0.0)
   for name in means:
     if protocol.sums(name):
       # The mean of these is weighted; the server multiplies by the sum of weights.
@@ -252,7 +257,7 @@ def _result(
     if protocol.totals(name)
   )
   if protocol.counted:
-    totals['counts'] = clients.counts(num_examples, finite)
+    totals['counts'] = clients.counts(num_examples, told)
   return ClientResult(clients.keep_if(counts, means), weight, totals), counts
 
 

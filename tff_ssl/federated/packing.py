@@ -153,7 +153,8 @@ class PackedClients:
       if most is not None:
         pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
       zero = sums_of_none(protocol, sent)
-      loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero)
+      hides = protocol.hides_discarded
+      loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero, hides)
       total, states = loop.total()
       means = tf.nest.map_structure(
         lambda x: tf.math.divide_no_nan(x, tf.cast(total.weight, x.dtype)), total.means
@@ -243,6 +244,7 @@ class ClientLoop:
     states: Any,
     pack: Mapping[str, Any],
     zero: Sums,
+    hides_discarded: bool = False,
   ):
     """Takes what the loop needs; `total` runs it.
 
@@ -254,10 +256,12 @@ class ClientLoop:
       states: Of the clients, stacked; the empty tuple if they keep nothing.
       pack: The clients' examples and sizes (see `packs`).
       zero: Sums over no client.
+      hides_discarded: See `client_functions.Protocol`.
     """
     self._visit = visit
     self._together = together
     self._clip_norms = clip_norms
+    self._hides_discarded = hides_discarded
     self._shared = shared
     self._states = states
     self._examples = pack[packs.EXAMPLES]
@@ -348,9 +352,12 @@ class ClientLoop:
       for name, value in sent.items()
     )
     counted = clients.counts(sizes, tf.constant(True))
-    discarded = tf.reduce_sum(tf.cast(~finite, tf.int32))
-    counted['examples'] -= discarded * sizes[0]
-    counted['nonfinite_clients'] += discarded
+    if self._hides_discarded:
+      weights = together.weigh(sizes)
+    else:
+      discarded = tf.reduce_sum(tf.cast(~finite, tf.int32))
+      counted['examples'] -= discarded * sizes[0]
+      counted['nonfinite_clients'] += discarded
     totals = collections.OrderedDict((name, counted) for name in self._zero.totals)
     return Sums(means, tf.reduce_sum(weights), totals)
 

@@ -1,7 +1,8 @@
 """A model card: what an encoder is, in Markdown, for whoever receives it.
 
 After Mitchell et al., Model Cards for Model Reporting (FAT* 2019), as far as a run
-knows it: data, method, command, results, privacy, limits, and digests of the files.
+knows it: data, method, command, results, privacy, limits, and digests of the files. The
+card of a private run leaves out what only its folder may have (`runtime.disclosure`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,11 +13,12 @@ import shlex
 from typing import Any
 
 from tff_ssl.computing import inert
+from tff_ssl.runtime import disclosure
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 
-NAME = 'encoder.md'
-ENCODER, _CARD, _EVALUATION = 'encoder.keras', 'encoder.json', 'evaluation.json'
+NAME = disclosure.TEXT
+ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
@@ -38,6 +40,8 @@ _NO_PRIVACY = (
   'No privacy is guaranteed: no noise was added to what clients sent, and the '
   'parameters may reveal something about single examples.'
 )
+_LEFT_OUT = 'Not on this card: it is kept in {} of the run.'
+_SEED = 'seed'
 
 
 def write(folder: str | os.PathLike[str]) -> pathlib.Path | None:
@@ -65,6 +69,8 @@ def build(
   folder: str | os.PathLike[str],
   hashed: Mapping[str, pathlib.Path],
   notes: Iterable[str] = (),
+  unprotected: str | None = None,
+  is_given: bool = False,
 ) -> str:
   """Returns the card of a run's encoder.
 
@@ -72,6 +78,10 @@ def build(
     folder: The run folder.
     hashed: Files whose digests are listed, by the names to show.
     notes: Lines about what was made from the encoder.
+    unprotected: Why the run's promise of privacy does not hold for the files of this
+      card; None: it does.
+    is_given: Whether the card has only what may be given away, as that of a private run
+      always has.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
@@ -81,7 +91,7 @@ def build(
   config = run_config.read(folder)
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
-  privacy = known.get('privacy')
+  is_given = is_given or is_private(known)
   named = {
     name: inert.markdown(known.get(name))
     for name in ('encoder', 'algorithm', 'input', 'output', 'parameters')
@@ -92,21 +102,33 @@ def build(
     f'{named["parameters"]} parameters.',
     *_notes(notes),
     '## Data',
-    _list(_data(known, config)),
+    _list(_data(known, config, is_given)),
     '## Method',
-    _list(_method(known, config)),
+    _list(_method(known, config, is_given)),
     '## Command',
-    _block(_command(config)),
+    _LEFT_OUT.format(run_config.NAME) if is_given else _block(_command(config)),
     '## Results',
-    _results(numbers),
+    _LEFT_OUT.format(_EVALUATION) if is_given else _results(numbers),
     '## Privacy',
-    _list(_flat(privacy)) if isinstance(privacy, Mapping) else _NO_PRIVACY,
+    _privacy(known.get('privacy'))
+    if unprotected is None
+    else inert.markdown(unprotected),
     '## Limits',
     _list(_limits(known)),
     '## Hashes',
     _hashes(hashed),
   ]
   return '\n\n'.join(parts) + '\n'
+
+
+def is_private(card: Mapping[str, Any]) -> bool:
+  """Returns whether an encoder's card, `encoder.json`, promises differential privacy.
+
+  Args:
+    card: Its entries.
+  """
+  privacy = card.get('privacy')
+  return isinstance(privacy, Mapping) and privacy.get('epsilon') is not None
 
 
 def sha256(path: pathlib.Path) -> str:
@@ -124,22 +146,27 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
   return files.read_json(path)
 
 
-def _data(known: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+def _data(
+  known: Mapping[str, Any], config: Mapping[str, Any], is_given: bool
+) -> list[str]:
   lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
   flags = config['flags']
   for name, title in (('partition', 'Clients'), ('image_size', 'Size of the images')):
     if flags.get(name) is not None:
       lines.append(f'{title}: {inert.markdown(flags[name])}')
-  lines.append(f'Fingerprint of the examples: {inert.markdown(config.get("task"))}')
+  if not is_given:
+    lines.append(f'Fingerprint of the examples: {inert.markdown(config.get("task"))}')
   return lines
 
 
-def _method(known: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
-  rounds = inert.markdown(known.get('rounds'))
-  lines = [f'{inert.markdown(known.get("algorithm"))}, {rounds} rounds']
-  for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', 'seed'):
+def _method(
+  known: Mapping[str, Any], config: Mapping[str, Any], is_given: bool
+) -> list[str]:
+  algorithm, rounds = (inert.markdown(known.get(n)) for n in ('algorithm', 'rounds'))
+  lines = [f'{algorithm}, {rounds} rounds']
+  for name in ('objective', 'augmentation', 'local_epochs', 'batch_size', _SEED):
     value = config['flags'].get(name)
-    if value is not None:
+    if value is not None and not (is_given and name == _SEED):
       lines.append(f'{name}: {inert.markdown(value)}')
   versions = config.get('versions')
   if isinstance(versions, Mapping):
@@ -172,6 +199,10 @@ def _results(numbers: Mapping[str, Any]) -> str:
     return 'It has not been evaluated.'
   after = f'After round {inert.markdown(numbers.get("round"))}, on the test examples.'
   return '\n'.join([after, '', '| Number | Value |', '| --- | --- |', *rows])
+
+
+def _privacy(promised: object) -> str:
+  return _list(_flat(promised)) if isinstance(promised, Mapping) else _NO_PRIVACY
 
 
 def _limits(known: Mapping[str, Any]) -> list[str]:

@@ -13,18 +13,9 @@ from typing import Any, NamedTuple
 
 from tff_ssl.federated import phases
 from tff_ssl.runtime import accounting
+from tff_ssl.runtime import disclosure
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import privacy_ledger
-
-# The metrics of clients that are known without their examples, or are counts.
-_COUNTS = (
-  'clients',
-  'examples',
-  'empty_clients',
-  'nonfinite_clients',
-  'bytes_down',
-  'bytes_up',
-)
 
 
 class BudgetSpentError(ValueError):
@@ -78,7 +69,7 @@ class PrivateRounds:
     self._accountant = accounting.Accountant(terms)
     self._budget = epsilon
     self._withholds = withholds_metrics
-    self._told = {*_COUNTS, *of_releases}
+    self._of_releases = {*of_releases}
     self._ledger: privacy_ledger.Ledger | None = None
     self._round = 0
 
@@ -162,10 +153,11 @@ class PrivateRounds:
     if self._terms.sampling == accounting.PASSES:
       spent['participations'] = counted
     metrics = collections.OrderedDict(output.metrics)
-    if self._withholds and phases.CLIENT_WORK in metrics:
-      work = metrics[phases.CLIENT_WORK]
+    if phases.CLIENT_WORK in metrics:
       metrics[phases.CLIENT_WORK] = collections.OrderedDict(
-        (name, value) for name, value in work.items() if name in self._told
+        (name, value)
+        for name, value in metrics[phases.CLIENT_WORK].items()
+        if self._is_told(name)
       )
     return Output(output.state, collections.OrderedDict(metrics, privacy=spent))
 
@@ -174,6 +166,15 @@ class PrivateRounds:
     if self._ledger is None:
       raise RuntimeError('`resume` must be called first: it opens the ledger')
     return self._ledger
+
+  def _is_told(self, name: str) -> bool:
+    """Returns whether a metric of the clients is reported."""
+    rule = disclosure.of_metric(f'{phases.CLIENT_WORK}/{name}')
+    if rule.kind is disclosure.Kind.REFUSED:
+      return False
+    # Counts are known without noise, and may then not be given away.
+    is_count = rule.is_named and rule.kind is not disclosure.Kind.COMPUTED
+    return not self._withholds or is_count or name in self._of_releases
 
   def _check_budget(self, state: Any) -> None:
     if self._budget is None:

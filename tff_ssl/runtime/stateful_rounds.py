@@ -65,6 +65,11 @@ class StatefulRounds:
     self._round = 0
     self._bytes_per_client = sum(x.nbytes for x in tf.nest.flatten(self._blank))
 
+  @property
+  def evaluates_states(self) -> bool:
+    """Whether the evaluated model takes what clients keep, which nothing protects."""
+    return self._process.evaluated is not None
+
   def cohort(self, client_ids: Iterable[str]) -> simulation.Cohort:
     """Returns a cohort without its states, which the previous round may still change.
 

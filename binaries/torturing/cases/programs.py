@@ -64,6 +64,8 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     '--run={d}/no': ('--out is not given',),
     '--run={d}/no --out={d}/o --to=docx': ('to has', 'docx'),
     '--run={d}/no --out={d}/o --to=tflite_training --classifier': ('--classifier',),
+    '--run={d}/no --out={d}/o --give_away --classifier': ('--classifier',),
+    '--run={d}/no --out={d}/o --unprotected': ('--unprotected',),
     '--run={d}/no --out={d}/o --task=digits': ('--task',),
   },
   'embed': {

@@ -171,6 +171,10 @@ _OF_PRIVACY = {
   '--privacy_delta=1e-3': ('--privacy_delta', 'plain'),
   '--privacy_cohorts=poisson': ('--privacy_cohorts', 'plain'),
   '--aggregation=private --algorithm=centralized_cco': ('--aggregation',),
+  '--aggregation=private --privacy_epsilon=8 --privacy_update_clip=1 '
+  '--privacy_statistics_clip=1 --task=wine': ('--aggregation=private', '--scaling'),
+  '--scaling=none': ("scaling is 'none'", 'digits'),
+  '--task=wine --scaling={d}/nothing.csv': ('{d}/nothing.csv',),
 }
 # For other programs that train.
 _OF_OTHERS = {
@@ -179,6 +183,8 @@ _OF_OTHERS = {
     '--algorithm=fedprox': ('proximal_weight', 'fedprox'),
     '--algorithm=fedprox --proximal_weight=-1': ('proximal_weight', '-1'),
     '--algorithm=fedbn --encoder_norm=group': ('--algorithm=fedbn', 'batch'),
+    '--algorithm=fedbn --aggregation=private --privacy_epsilon=8 '
+    '--privacy_update_clip=1': ('aggregation is private', 'what clients keep'),
     '--objective=byol --target_momentum=2': ('target_momentum', '2'),
     '--objective=moco_v2 --queue_size=0': ('--queue_size=0',),
     '--objective=swav --prototypes=0': ('--prototypes=0',),

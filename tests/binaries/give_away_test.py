@@ -1,0 +1,301 @@
+"""What private runs write, and what of it --give_away hands over."""
+
+import collections
+import csv
+import dataclasses
+import json
+import shutil
+import types
+
+import numpy as np
+import pytest
+
+from binaries import dcco
+from binaries import export
+from binaries import fedema
+from binaries.experiment import private
+from binaries.experiment import results
+from binaries.flags import common
+from binaries.methods import choice
+from tasks import registry
+from tasks import task as task_lib
+from tests.binaries import in_process
+from tests.binaries import launch
+from tests.binaries import take_away
+from tff_ssl.encoders import registry as encoders
+from tff_ssl.reporting import giving
+from tff_ssl.runtime import run_config
+from tff_ssl.runtime import stateful_rounds
+
+_PRIVATE = (
+  '--aggregation=private',
+  '--privacy_noise_multiplier=3',
+  '--privacy_delta=1e-3',
+  '--privacy_update_clip=1',
+  '--privacy_statistics_clip=2',
+  '--privacy_metrics_clip=1',
+)
+_SHORT = (
+  *launch.SMALL,
+  launch.APART,
+  '--projector=8,8',
+  '--rounds=1',
+  '--evaluation_methods=knn',
+)
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  """A private run with all that such a run may tell: adaptive clip norms, metrics."""
+  folder = tmp_path_factory.mktemp('give') / 'run'
+  flags = (*_SHORT, *_PRIVATE, '--privacy_clip_quantile=0.5', f'--run_dir={folder}')
+  ended = in_process.run(dcco, *flags, folder=folder)
+  assert ended.status == 0, ended.stderr
+  return folder
+
+
+@pytest.fixture(scope='module')
+def shared(run, tmp_path_factory):
+  """What is given away of it, and what is printed."""
+  out = tmp_path_factory.mktemp('given') / 'out'
+  ended = in_process.run(export, f'--run={run}', f'--out={out}', '--give_away')
+  assert ended.status == 0, ended.stderr
+  return out, ended.stdout
+
+
+def _unnamed(folder):
+  """What of a run folder no rule names."""
+  return [
+    name
+    for found in (giving.files_of, giving.columns_of, giving.entries_of)
+    for name in found(folder).unnamed
+  ]
+
+
+def _names(path):
+  return next(csv.reader(path.open()))
+
+
+def test_each_file_column_and_entry_of_a_private_run_has_a_rule(run):
+  assert _unnamed(run) == []
+
+
+def test_with_clients_that_keep_a_state_too(tmp_path):
+  folder = tmp_path / 'run'
+  ended = in_process.run(
+    fedema,
+    '--method=fedu',
+    '--partition=iid:clients=6',
+    '--examples_per_client_at_most=4',
+    '--batch_size=4',
+    '--local_epochs=1',
+    '--predictor_width=8',
+    '--personal_methods=logistic',
+    '--export_clients=client_1',
+    '--encoder_norm=group',
+    *(flag for flag in _PRIVATE if 'statistics' not in flag),
+    *_SHORT,
+    f'--run_dir={folder}',
+    folder=folder,
+  )
+  assert ended.status == 0, ended.stderr
+  assert _unnamed(folder) == []
+  kept = giving.files_of(folder).kept
+  assert {
+    'client_states.sqlite',
+    'clients.csv',
+    'clients/client_1/encoder.keras',
+  } <= kept.keys()
+  card = json.loads((folder / 'clients/client_1/encoder.json').read_text())
+  assert card['privacy']['promise'].startswith('none: ')
+
+
+def test_a_new_file_column_or_entry_without_a_rule_is_noticed_and_kept(run, tmp_path):
+  folder = tmp_path / 'run'
+  shutil.copytree(run, folder)
+  (folder / 'faces.csv').write_text('a\n')
+  header, *rows = (folder / 'metrics.csv').read_text().splitlines()
+  (folder / 'metrics.csv').write_text(
+    '\n'.join([f'{header},client_work/faces', *(f'{row},7' for row in rows)]) + '\n'
+  )
+  card = json.loads((folder / 'encoder.json').read_text())
+  (folder / 'encoder.json').write_text(json.dumps({**card, 'faces': 7}))
+  assert _unnamed(folder) == ['faces.csv', 'client_work/faces', 'faces']
+  giving.give(folder, tmp_path / 'out')
+  for path in (tmp_path / 'out').iterdir():
+    assert b'faces' not in path.read_bytes(), path
+
+
+def test_what_is_given_away_is_what_was_released(run, shared):
+  out, said = shared
+  assert {path.name for path in out.rglob('*')} == {
+    'encoder.keras',
+    'encoder.json',
+    'encoder.md',
+    'metrics.csv',
+  }
+  assert (out / 'encoder.keras').read_bytes() == (run / 'encoder.keras').read_bytes()
+  assert (out / 'encoder.json').read_bytes() == (run / 'encoder.json').read_bytes()
+  names = _names(out / 'metrics.csv')
+  assert set(names) < set(_names(run / 'metrics.csv'))
+  assert {'round', 'client_work/loss', 'privacy/epsilon'} <= set(names)
+  assert any(name.endswith('/clip') for name in names)
+  for part in ('client_work/examples', 'online_knn', 'labels'):
+    assert not any(part in name for name in names), part
+    assert f'left out of metrics.csv: {part}' in said
+  # Nobody is told who was discarded.
+  assert 'client_work/nonfinite_clients' not in _names(run / 'metrics.csv')
+  assert 'encoder.keras: released, ' in said
+  for name in ('config.json', 'partition.csv', 'evaluation.json', 'checkpoints/*'):
+    assert f'left with the run: {name}: ' in said
+
+
+def test_nothing_given_away_has_the_seed_or_anything_made_of_raw_examples(run, shared):
+  config = run_config.read(run)
+  seed = config['flags']['seed']
+  # Drawn, because everybody knows the default.
+  assert 2**62 <= seed < 2**63
+  scores = json.loads((run / 'evaluation.json').read_text())
+  hidden = [str(seed), config['task'], config['identity'], 'client_0', str(run)]
+  hidden += [f'{scores["knn/10%/accuracy"]:.1%}', str(scores['knn/10%/accuracy'])]
+  for folder in (shared[0], run):
+    for name in ('encoder.json', 'encoder.md'):
+      text = (folder / name).read_text()
+      assert not [each for each in hidden if each in text], name
+  for name in ('encoder.keras', 'metrics.csv'):
+    content = (shared[0] / name).read_bytes()
+    # A score of zero digits might be a number of training.
+    assert not [each for each in hidden[:-2] if each.encode() in content], name
+
+
+def test_the_card_says_what_may_be_given_away(run):
+  promised = json.loads((run / 'encoder.json').read_text())['privacy']
+  assert promised['protected'].startswith('encoder.keras')
+  for name in ('config.json', 'evaluation.json', 'checkpoints/*', 'clients.csv'):
+    assert any(name in each for each in promised['not_protected']), name
+  assert not any('guessed' in each for each in promised['not_protected'])
+
+
+def test_a_run_resumes_with_the_seed_that_was_drawn_for_it(run):
+  with in_process.parsed(*_PRIVATE, f'--run_dir={run}'):
+    choice.read('dcco')
+    assert common.SEED.value == run_config.read(run)['flags']['seed']
+  with in_process.parsed(*_PRIVATE, '--run_dir=/nowhere/run'):
+    choice.read('dcco')
+    assert common.SEED.value != run_config.read(run)['flags']['seed']
+
+
+def test_a_classifier_of_a_private_run_is_refused_or_its_card_promises_nothing(
+  run, tmp_path
+):
+  out = tmp_path / 'out'
+  line = f'--run={run} --out={out} --to=keras --classifier'
+  assert 'which epsilon does not cover' in in_process.said(export, [line])[line]
+  assert not out.exists()
+  in_process.call(export, *line.split(), '--unprotected')
+  card = (out / 'encoder.md').read_text()
+  privacy = card.partition('## Privacy')[2].partition('## Limits')[0]
+  assert 'No privacy is guaranteed: the classifier' in privacy
+  assert 'epsilon:' not in privacy
+
+
+def test_of_a_plain_run_the_same_is_given_and_nothing_promised(tmp_path):
+  folder, out = tmp_path / 'run', tmp_path / 'out'
+  take_away.make(folder, '--objective=simclr', '--projector=8,8')
+  ended = in_process.run(export, f'--run={folder}', f'--out={out}', '--give_away')
+  assert ended.status == 0, ended.stderr
+  assert 'is no private run: nothing is guaranteed' in ended.stdout
+  card = (out / 'encoder.md').read_text()
+  assert 'No privacy is guaranteed: no noise was added' in card
+  assert run_config.read(folder)['task'] not in card
+  (said,) = in_process.said(
+    export, [f'--run={folder} --out={out} --give_away']
+  ).values()
+  assert 'it must be empty or new, because all of it will be given away.' in said
+
+
+def test_an_encoder_of_what_clients_keep_is_refused():
+  process = types.SimpleNamespace(client_state_type=None, evaluated=lambda *_: None)
+  rounds = object.__new__(stateful_rounds.StatefulRounds)
+  rounds._process = process
+  with in_process.parsed(*_PRIVATE):
+    with pytest.raises(ValueError, match='an encoder that has what clients keep'):
+      private.counted(rounds, object(), 6, {})
+    promised = private.promised
+  with in_process.parsed('--aggregation=secure'):
+    assert (
+      'the mean of what some clients keep' in promised(rounds, {})['privacy']['promise']
+    )
+    process.evaluated = None
+    assert 'clients keep' not in promised(rounds, {})['privacy']['promise']
+
+
+def test_inputs_that_were_measured_on_all_examples_are_refused():
+  task = registry.load('wine')
+  with in_process.parsed('--aggregation=plain'):
+    private.check_task(task)
+  with in_process.parsed(*_PRIVATE):
+    with pytest.raises(ValueError, match='the mean and deviation of each column, meas'):
+      private.check_task(task)
+    private.check_task(registry.load('wine', scaling='none'))
+    digits = registry.load('digits')
+    private.check_task(digits)
+    measured = task_lib.Measured('a range', '--pixel_range=LOW,HIGH')
+    with pytest.raises(ValueError, match=r'have a range, .* be --pixel_range=LOW'):
+      private.check_task(dataclasses.replace(digits, measured=(measured,)))
+
+
+def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_path):
+  scales = tmp_path / 'scales.csv'
+  scales.write_text('column,center,scale\n0,3,0.5\n1,5,4\n')
+  table = tmp_path / 'table.npz'
+  np.savez(table, features=np.eye(2)[[0, 1, 0, 1]], test=np.arange(4) > 2)
+  for scaling, units, entry in (
+    (None, 'standardised by the training examples', None),
+    ('none', 'as they are', None),
+    (str(scales), '(x - center) / scale', {'center': [3, 5], 'scale': [0.5, 4]}),
+  ):
+    task = registry.load('features', table, scaling=scaling)
+    encoder = encoders.build_encoder('mlp', (2,), 0.25, None, None, 'group', 'features')
+    card = results.card(task, encoder, 'dcco', 1)
+    assert card['input'] == f'float32 [n, 2], {units}, the field features'
+    assert card.get('scaling') == entry
+
+
+def test_a_start_from_the_same_examples_is_refused(tmp_path):
+  task = registry.load('wine', scaling='none')
+  for fingerprint, refused in ((task.fingerprint(), True), ('another', False)):
+    config = collections.OrderedDict(flags={}, task=fingerprint)
+    (tmp_path / run_config.NAME).write_text(json.dumps(config))
+    for source in (tmp_path, tmp_path / 'encoder.keras'):
+      with in_process.parsed(*_PRIVATE, f'--init_from={source}'):
+        if not refused:
+          private.check_task(task)
+          continue
+        with pytest.raises(ValueError, match='is a run on the same examples'):
+          private.check_task(task)
+
+
+def test_a_private_run_of_an_earlier_version_is_not_given_away(run, tmp_path):
+  folder = tmp_path / 'run'
+  shutil.copytree(run, folder)
+  config = json.loads((folder / 'config.json').read_text())
+  for changed, why in (
+    ({'task': 'wine'}, 'inputs scaled by all examples'),
+    ({'algorithm': 'fedbn'}, 'an encoder that has what clients keep'),
+  ):
+    flags = {**config['flags'], **changed}
+    (folder / 'config.json').write_text(json.dumps({**config, 'flags': flags}))
+    line = f'--run={folder} --out={tmp_path / "out"} --give_away'
+    assert f'is a private run with {why}' in in_process.said(export, [line])[line]
+
+
+def test_flags_that_do_not_fit_are_refused(run):
+  line = f'--run={run} --out=/nowhere/out'
+  expected = {
+    f'{line} --give_away --to=keras': 'which copies files of the run and makes none',
+    f'{line} --give_away --classifier': 'which copies files of the run and makes none',
+    f'{line} --unprotected': 'is given without --classifier or --finetuned',
+  }
+  for name, said in in_process.said(export, expected).items():
+    assert expected[name] in said, name

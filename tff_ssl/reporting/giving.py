@@ -1,0 +1,124 @@
+"""A folder with what may be given away of a run: the encoder, its card, some numbers.
+
+`runtime.disclosure` has the rules, which are those of a private run. Of any other run
+the same is given, and the card says that nothing is guaranteed.
+"""
+
+from collections.abc import Iterable
+import csv
+import pathlib
+import shutil
+from typing import NamedTuple
+
+from tff_ssl.reporting import model_card
+from tff_ssl.runtime import disclosure
+from tff_ssl.runtime import files
+
+
+class Sorted(NamedTuple):
+  """The files of a run, the columns of metrics.csv or the entries of encoder.json.
+
+  Attributes:
+    given: The rule of each that may be given away, by name, in order.
+    kept: The rule of each other one, likewise.
+  """
+
+  given: dict[str, disclosure.Rule]
+  kept: dict[str, disclosure.Rule]
+
+  @property
+  def unnamed(self) -> list[str]:
+    """Names that no rule names; they are kept."""
+    return [name for name, rule in self.kept.items() if not rule.is_named]
+
+
+def files_of(folder: pathlib.Path) -> Sorted:
+  """Sorts the files of a run folder; those in folders by their relative paths."""
+  names = (
+    path.relative_to(folder).as_posix()
+    for path in sorted(folder.rglob('*'))
+    if not path.is_dir()
+  )
+  return _sorted((name, disclosure.of_file(name)) for name in names)
+
+
+def columns_of(folder: pathlib.Path) -> Sorted:
+  """Sorts the columns of metrics.csv of a run; none if it has no such file."""
+  names: list[str] = []
+  if (folder / disclosure.NUMBERS).is_file():
+    with (folder / disclosure.NUMBERS).open(newline='') as file:
+      names = next(csv.reader(file), [])
+  return _sorted((name, disclosure.of_metric(name)) for name in names)
+
+
+def entries_of(folder: pathlib.Path) -> Sorted:
+  """Sorts the entries of encoder.json of a run."""
+  names = files.read_json(folder / disclosure.CARD)
+  return _sorted((name, disclosure.of_entry(name)) for name in names)
+
+
+def is_private(folder: pathlib.Path) -> bool:
+  """Returns whether the card of a run's encoder promises differential privacy."""
+  return model_card.is_private(files.read_json(folder / disclosure.CARD))
+
+
+def give(folder: pathlib.Path, out: pathlib.Path) -> Sorted:
+  """Writes what may be given away of a run into a folder.
+
+  Args:
+    folder: The run folder, with an encoder and its card.
+    out: A folder that does not exist or is empty.
+
+  Returns:
+    The files that were written, and those of the run that were kept.
+
+  Raises:
+    ValueError: If `out` has files, or one of the run is damaged.
+  """
+  if out.exists() and any(out.iterdir()):
+    raise ValueError(
+      f'out is {str(out)!r}, which has files; it must be empty or new, because all of '
+      'it will be given away.'
+    )
+  found = files_of(folder)
+  out.mkdir(parents=True, exist_ok=True)
+  with files.atomic(out / disclosure.ENCODER) as aside:
+    shutil.copyfile(folder / disclosure.ENCODER, aside)
+  known = files.read_json(folder / disclosure.CARD)
+  entries = entries_of(folder).given
+  files.write_json(
+    out / disclosure.CARD, {name: known[name] for name in known if name in entries}
+  )
+  given = [disclosure.ENCODER, disclosure.CARD]
+  if disclosure.NUMBERS in found.given:
+    _write_numbers(folder, out / disclosure.NUMBERS)
+    given.append(disclosure.NUMBERS)
+  hashed = {name: out / name for name in given}
+  with files.atomic(out / disclosure.TEXT) as aside:
+    text = model_card.build(folder, hashed, is_given=True)
+    aside.write_text(text, encoding='utf-8')
+  return found
+
+
+def _write_numbers(folder: pathlib.Path, path: pathlib.Path) -> None:
+  """Writes the columns of a run's metrics.csv that may be given away."""
+  columns = list(columns_of(folder).given)
+  with (
+    (folder / disclosure.NUMBERS).open(newline='') as file,
+    files.atomic(path) as new,
+  ):
+    rows = csv.DictReader(file)
+    with new.open('w', newline='') as aside:
+      writer = csv.DictWriter(
+        aside, columns, extrasaction='ignore', lineterminator='\n'
+      )
+      writer.writeheader()
+      writer.writerows(rows)
+
+
+def _sorted(rules: Iterable[tuple[str, disclosure.Rule]]) -> Sorted:
+  given: dict[str, disclosure.Rule] = {}
+  kept: dict[str, disclosure.Rule] = {}
+  for name, rule in rules:
+    (given if rule.is_given else kept)[name] = rule
+  return Sorted(given, kept)
