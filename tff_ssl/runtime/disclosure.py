@@ -65,9 +65,9 @@ _COUNTED = 'counted without noise'
 
 FILES = (
   Rule(ENCODER, Kind.RELEASED, 'averages of noised sums'),
-  Rule(CARD, Kind.COMPUTED, 'in parts: see its entries'),
+  Rule(CARD, Kind.COMPUTED, 'what was asked for, and what is promised'),
   Rule(TEXT, Kind.COMPUTED, 'the same for people, and flags without the seed'),
-  Rule(NUMBERS, Kind.COMPUTED, 'in parts: see its columns'),
+  Rule(NUMBERS, Kind.COMPUTED, 'only the columns that may be given away'),
   Rule(
     'privacy_ledger.jsonl',
     Kind.KEPT,
