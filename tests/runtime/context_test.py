@@ -86,11 +86,20 @@ def test_no_worker_is_left(ended, ending, expected):
   assert status == expected
 
 
+def test_a_call_outside_of_any_context_says_what_is_missing():
+  def use():
+    context.remove_default()
+    with pytest.raises(RuntimeError, match='No execution context is open'):
+      two_dependent_sums()([1, 2])
+
+  in_thread(use)
+
+
 def test_leaving_the_block_ends_worker_and_context():
   def use():
     with context.local(concurrency=1) as execution:
       assert two_dependent_sums()([1, 2]) == 9
-    with pytest.raises(RuntimeError, match='No execution context is open'):
+    with pytest.raises(RuntimeError, match='No default context'):
       two_dependent_sums()([1, 2])
     return execution
 
