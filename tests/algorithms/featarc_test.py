@@ -69,7 +69,7 @@ def _examples(positions):
 
 
 def _simsiam():
-  head = predictor.build_predictor(harness.DIMENSION, 3)
+  head = predictor.build_predictor(harness.DIMENSION, 8)
   return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
 
 

@@ -116,7 +116,7 @@ def test_a_round_weighs_each_layer_by_its_cosine(tff_context, weighting):
 def test_weighing_all_layers_by_1_is_fedavg(tff_context):
   """To the bit, with a server's Adam and population statistics."""
   objective = simsiam.SimSiamObjective(
-    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 3)
+    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
   )
   training = fedavg.FedAvgConfig(local_training.LocalPlan(2, 2), 0.1, seed=harness.SEED)
   optimizer = optimizers.build_optimizer(harness.ADAM)

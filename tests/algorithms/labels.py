@@ -57,7 +57,7 @@ def labelled() -> supervised.SupervisedObjective:
 
 def student(**options) -> fedsup.FedSupObjective:
   return fedsup.FedSupObjective(
-    harness.model('mild'), predictor.build_predictor(harness.DIMENSION, 3), **options
+    harness.model('mild'), predictor.build_predictor(harness.DIMENSION, 8), **options
   )
 
 

@@ -25,7 +25,7 @@ from tff_ssl.objectives import simsiam
 _CONFIG = fedavg.FedAvgConfig(
   local_training.LocalPlan(epochs=2, batch_size=3), 0.1, seed=harness.SEED
 )
-_HEADS = harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 3)
+_HEADS = harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
 _SIMSIAM = simsiam.SimSiamObjective(*_HEADS)
 _BYOL = byol.ByolObjective(*_HEADS)
 _PERSONAL = {

@@ -35,7 +35,7 @@ def _private(metrics_clip=_CLIPS['metrics'], **others):
 def _graph():
   """Returns FedAvg with batch norm: it releases one of each."""
   objective = simsiam.SimSiamObjective(
-    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 3)
+    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
   )
   algorithm = fedavg.describe(
     objective, optimizers.build_optimizer(harness.SGD), fedavg.FedAvgConfig()

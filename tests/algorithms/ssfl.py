@@ -29,7 +29,7 @@ ROUNDS = [[0, 1], [2, 0], [1, 3, 2]]
 @functools.cache
 def objective() -> simsiam.SimSiamObjective:
   return simsiam.SimSiamObjective(
-    harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
+    harness.model(), predictor.build_predictor(harness.DIMENSION, 8)
   )
 
 

@@ -52,13 +52,13 @@ def _nt_xent():
 def _simsiam(batch_norm=False):
   return simsiam.SimSiamObjective(
     harness.model(batch_norm=batch_norm),
-    predictor.build_predictor(harness.DIMENSION, 3),
+    predictor.build_predictor(harness.DIMENSION, 8),
   )
 
 
 def _byol():
   return byol_lib.ByolObjective(
-    harness.model(), predictor.build_predictor(harness.DIMENSION, 3)
+    harness.model(), predictor.build_predictor(harness.DIMENSION, 8)
   )
 
 

@@ -46,7 +46,7 @@ _STEP = fedavg.FedAvgConfig(client_learning_rate=0.1, rounds=10)
 
 
 def _predictor():
-  return predictor.build_predictor(harness.DIMENSION, 3)
+  return predictor.build_predictor(harness.DIMENSION, 8)
 
 
 def _dino():
