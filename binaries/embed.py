@@ -28,6 +28,7 @@ import pyarrow as pa
 from pyarrow import parquet
 import tensorflow as tf
 
+from binaries.flags import adopting
 from binaries.flags import common
 from binaries.flags import outputs
 from binaries.flags import paths
@@ -137,7 +138,7 @@ def _adopt() -> None:
   if (folder / run_config.NAME).is_file():
     stored = run_config.read(folder)['flags']
     known = {name: stored[name] for name in reading.NAMES if name in stored}
-    common.adopt(known, reading.NAMES)
+    adopting.adopt(known, reading.NAMES)
 
 
 def _encoders() -> dict[str, tf.keras.Model]:

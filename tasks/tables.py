@@ -268,7 +268,8 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
     # Compressed ones may be larger than any file. They are also taken as float64, and
     # standardised.
     headers = arrays.headers.values()
-    memory.check(sum(h.num_bytes + _COPIES * math.prod(h.shape) for h in headers), path)
+    most = sum(h.num_bytes + _COPIES * math.prod(h.shape) for h in headers)
+    memory.check(most, str(path))
     held = {name: arrays.read(name) for name in arrays.headers}
   if FEATURES not in held:
     raise ValueError(

@@ -17,7 +17,7 @@ import os
 import pathlib
 
 from binaries.flags import dealing
-from tasks import manifest
+from tasks import intake
 from tasks import registry
 from tasks import sources
 from tasks import task as task_lib
@@ -141,7 +141,7 @@ def check_unseen(source: str | os.PathLike[str], task: task_lib.Task) -> None:
     elif both := sorted(holders & trained):
       print(
         f'{len(both):,} {split} {_unit(task)} have names of those that {source} was '
-        f'trained on ({manifest.some(both)}), but it knows no example of these data: '
+        f'trained on ({intake.some(both)}), but it knows no example of these data: '
         'they are taken for others',
         flush=True,
       )
@@ -222,7 +222,7 @@ def _changes(known: list[_Example], task: task_lib.Task) -> str:
     'in another split': differ('split'),
   }
   told = [
-    f'{unit} {what}: {len(names):,} ({manifest.some(names)})'
+    f'{unit} {what}: {len(names):,} ({intake.some(names)})'
     for what, names in changes.items()
     if names
   ]
@@ -290,6 +290,6 @@ def _refuse(
   total = len(set(_holders(task, split)) or task.splits()[split].label)
   raise ValueError(
     f'{source} was trained on {len(leaked):,} of the {total:,} {split} {_unit(task)} '
-    f'({manifest.some(sorted(leaked))}); they must be new to the encoder: give them '
+    f'({intake.some(sorted(leaked))}); they must be new to the encoder: give them '
     'the split train, or take weights that were not trained on them.'
   )

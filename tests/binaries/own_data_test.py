@@ -12,6 +12,7 @@ from binaries import dcco
 from binaries import partition
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
+from binaries.flags import adopting
 from binaries.flags import common
 from binaries.flags import dealing
 from binaries.flags import own_data
@@ -186,12 +187,13 @@ def test_leave_to_follow_links_is_not_taken_from_a_run():
   with (
     in_process.parsed('--task=folder'),
     pytest.raises(
-      ValueError, match='nor leave to follow links, is taken from the fold'
+      ValueError,
+      match='which is not taken from the folder of a run: give --follow_links',
     ),
   ):
-    common.adopt({'task': 'folder', 'follow_links': True}, ())
+    adopting.adopt({'task': 'folder', 'follow_links': True}, ())
   with in_process.parsed('--task=folder', '--follow_links'):
-    common.adopt({'task': 'folder', 'follow_links': True, 'strict': True}, ())
+    adopting.adopt({'task': 'folder', 'follow_links': True, 'strict': True}, ())
     assert own_data.arguments()['follow_links']
     assert not own_data.STRICT.value
 
