@@ -146,7 +146,7 @@ class Strangers(trials.Trials):
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       stderr=(own / 'file').open('w'),
-      preexec_fn=None if gone else lambda: [os.close(number) for number in closed],
+      preexec_fn=None if gone else lambda: [*map(os.close, closed)],
     )
     if process.stdin is None or process.stdout is None:
       raise RuntimeError('there are no pipes')
