@@ -28,6 +28,7 @@ from binaries.flags import jobs
 from binaries.flags import outputs
 from binaries.flags import program
 from tff_ssl.runtime import files
+from tff_ssl.runtime import run_config
 
 _BUDGET = flags.DEFINE_enum(
   'budget',
@@ -99,6 +100,9 @@ def _wanted(chosen: list[claim_lib.Claim], data: Mapping[str, str]) -> list[runn
   if len(names) != 1:
     raise ValueError(f'runs is {",".join(names)!r}; it must be one folder.')
   folder = pathlib.Path(names[0]).expanduser() / _BUDGET.value
+  # Runs and their logs are written into it, and it may be a stranger's.
+  if folder.is_dir():
+    run_config.check_contained(folder)
   # Every claim gets its first seed before any claim gets a second.
   return [
     runner.job(folder, run, seed, data)

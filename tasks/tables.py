@@ -267,9 +267,11 @@ def _read_npz(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
   with _npz(path) as arrays:
     # Compressed ones may be larger than any file. They are also taken as float64, and
     # standardised.
-    headers = arrays.headers.values()
-    most = sum(h.num_bytes + _COPIES * math.prod(h.shape) for h in headers)
-    memory.check(most, str(path))
+    taken = sum(
+      header.num_bytes + _COPIES * math.prod(header.shape)
+      for header in arrays.headers.values()
+    )
+    memory.check(taken, str(path))
     held = {name: arrays.read(name) for name in arrays.headers}
   if FEATURES not in held:
     raise ValueError(

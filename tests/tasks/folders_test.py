@@ -26,7 +26,7 @@ def test_images_are_examples_and_folders_mean_nothing(tmp_path):
     '13 files: 12 images read, 1 of other kinds',
     'not used: 1 other file (1 .txt): notes.txt',
   )
-  assert (len(task.train), len(task.test)) == (10, 2)
+  assert (len(task.train), len(task.test)) == (11, 1)
 
 
 def test_a_folder_is_a_client(tmp_path):
