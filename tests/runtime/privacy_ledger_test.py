@@ -65,8 +65,8 @@ def test_each_round_is_one_release_with_what_it_cost(tmp_path):
   accountant = accounting.Accountant(_TERMS)
   assert [row['privacy/releases'] for row in rows] == list('123456')
   for n, row in enumerate(rows, start=1):
-    assert float(row['privacy/epsilon']) == accountant.epsilon(n)
-  assert algorithm.epsilon == accountant.epsilon(6)
+    assert float(row['privacy/epsilon']) == accountant.epsilon_after(n)
+  assert algorithm.epsilon == accountant.epsilon_after(6)
   assert algorithm.terms is _TERMS
   # A finished run that is started again releases nothing.
   process = _Process()
@@ -125,11 +125,13 @@ def test_killed_while_writing_nothing_is_released_uncounted(tmp_path, call, torn
   else:
     with mock.patch.object(os, 'fsync', side_effect=_Killed), pytest.raises(_Killed):
       ledger.spend(3)
+    assert ledger.releases == 3
+  ledger = privacy_ledger.Ledger(tmp_path, _TERMS.as_json())
   before = ledger.releases
   # Anything of a line is a release; nothing of it is none, for none was made.
   assert before == (2 if torn == 0 else 3)
   ledger.spend(3)
-  assert ledger.releases == before + 1
+  assert ledger.releases == before + 1 == privacy_ledger.count(tmp_path)
   assert path.read_bytes().endswith(b'\n')
 
 
@@ -157,7 +159,7 @@ def test_a_checkpoint_takes_nothing_back(tmp_path):
 
 
 def test_it_ends_before_the_budget_is_exceeded(tmp_path):
-  budget = accounting.Accountant(_TERMS).epsilon(4) + 1e-6
+  budget = accounting.Accountant(_TERMS).epsilon_after(4) + 1e-6
   for _ in range(2):
     process = _Process()
     with pytest.raises(
@@ -172,12 +174,15 @@ def test_it_ends_before_the_budget_is_exceeded(tmp_path):
 
 
 def test_a_repeated_round_shortens_what_the_budget_pays_for(tmp_path):
-  budget = accounting.Accountant(_TERMS).epsilon(6) + 1e-6
+  budget = accounting.Accountant(_TERMS).epsilon_after(6) + 1e-6
   process = _Process()
   process.kill_at = 3
   with pytest.raises(_Killed):
     _run(tmp_path, process, epsilon=budget)
-  with pytest.raises(private_rounds.BudgetSpentError, match='6 releases in 5 rounds'):
+  with pytest.raises(
+    private_rounds.BudgetSpentError,
+    match=r'6 releases in 5 rounds \(1 of them is a repetition after an interruption',
+  ):
     _run(tmp_path, _Process(), epsilon=budget)
 
 
@@ -225,13 +230,16 @@ def test_in_passes_a_repeated_round_counts_for_the_clients_of_its_cohort(tmp_pat
   assert [row['privacy/participations'] for row in rows] == list('112344')
   accountant = accounting.Accountant(terms)
   assert (
-    algorithm.epsilon == accountant.epsilon(4) == float(rows[-1]['privacy/epsilon'])
+    algorithm.epsilon
+    == accountant.epsilon(terms.counted([1, 3, 5, 7]))
+    == float(rows[-1]['privacy/epsilon'])
   )
   # A torn line may be a release of any client.
   with (path / privacy_ledger.NAME).open('ab') as file:
     file.write(b'{"release": 8, "rou')
-  assert privacy_ledger.rounds(path)[-1] is None
-  assert algorithm.counted == 5
+  rounds = privacy_ledger.rounds(path)
+  assert rounds[-1] is None
+  assert terms.counted(rounds).releases == 5
 
 
 def test_metrics_that_do_not_leave_the_clients_are_not_told(tmp_path):
