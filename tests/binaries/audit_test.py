@@ -91,7 +91,7 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
   [
     ({'aggregation': 'secure'}, 'with --aggregation=secure; an audit needs a run'),
     ({'privacy_clip_quantile': 0.5}, 'whose clip norms are fixed'),
-    ({'privacy_update_clip': -1.0}, 'update_clip is -1.0; it must be positive'),
+    ({'privacy_update_clip': -1.0}, 'update_clip is -1.0; it must be between'),
     ({'privacy_update_clip': None}, 'without --privacy_update_clip; it must be'),
   ],
 )

@@ -39,7 +39,7 @@ _REFUSED = {
       'must be at least 2, because a sum over one client'
     ),
     f'--secure_rows_of_one_client {_SECURE}': 'it is for FedCA and FedMatch only',
-    f'--secure_bound=0 {_SECURE}': 'value_bound is 0.0; it must be positive',
+    f'--secure_bound=0 {_SECURE}': 'value_bound is 0.0; it must be between',
     _PRIVATE: 'without --privacy_epsilon or --privacy_noise_multiplier',
     f'--privacy_epsilon=-1 {_PRIVATE}': 'privacy_epsilon is -1.0; it must be positive',
     f'--privacy_noise_multiplier=nan {_PRIVATE}': 'noise_multiplier is nan; it must be',

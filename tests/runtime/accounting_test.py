@@ -140,6 +140,45 @@ def test_the_noise_of_a_budget_spends_it(budget, kind):
   assert 0.99 * epsilon <= accountant.epsilon_after(rounds) <= epsilon
 
 
+@pytest.mark.parametrize('kind', _KINDS)
+@pytest.mark.parametrize('epsilon', [0.01, 0.1, 50.0])
+@pytest.mark.parametrize('delta', [1e-3, 1e-12])
+def test_small_and_large_budgets_are_spent_too(kind, epsilon, delta):
+  z = accounting.solve(900, 9, 3, epsilon, delta, **_KINDS[kind])
+  terms = accounting.Terms(900, 9, {'x': z}, delta, **_KINDS[kind])
+  assert 0.95 * epsilon <= accounting.Accountant(terms).epsilon_after(3) <= epsilon
+  assert not accounting.why_unspent(terms, 3, epsilon)
+  if kind in ('passes', 'distributed'):
+    # The exact loss, of a client in one round or in all three, is more than half.
+    moved = 1.0 if kind == 'passes' else 2 * 3**0.5
+    assert _gaussian_delta(moved / z, 0.5 * epsilon) > delta
+  else:
+    assert z < accounting.solve(900, 9, 3, epsilon, delta, **_KINDS['distributed'])
+
+
+def _gaussian_delta(mu, epsilon):
+  """Balle and Wang, theorem 8: delta of two Gaussians mu deviations apart."""
+  near, far = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+  return stats.norm.cdf(near) - np.exp(epsilon + stats.norm.logcdf(far))
+
+
+def test_noise_that_leaves_a_budget_says_why():
+  terms = accounting.Terms(1000, 10, {'x': 0.01}, 1e-5, sampling=accounting.POISSON)
+  assert accounting.why_unspent(terms, 1, 1e6).endswith(
+    '% of the budget, because no less noise than 0.01 clip norms is chosen'
+  )
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+def test_a_budget_that_cannot_be_shown_says_the_least(kind):
+  with pytest.raises(
+    ValueError, match=r'epsilon is 1e-08 with delta 1e-12; it must be at least \d'
+  ) as raised:
+    accounting.solve(1000, 10, 100, 1e-8, 1e-12, **_KINDS[kind])
+  least = float(str(raised.value).split('at least ')[1].split(',')[0])
+  assert 1e-5 < least < 0.01
+
+
 def _of_passes(population, cohort, z=1.0, delta=1e-3, **others):
   return accounting.Terms(
     population, cohort, {'x': z}, delta, False, accounting.PASSES, **others

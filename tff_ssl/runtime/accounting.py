@@ -39,6 +39,7 @@ from typing import Any
 import dp_accounting
 import numpy as np
 
+from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
 from tff_ssl.runtime import divergences
 from tff_ssl.runtime import release_history
@@ -63,8 +64,10 @@ _WHOLE_ORDERS = (*range(2, 64), *_HIGH_ORDERS)
 _FEW_ORDERS = (1.1, 1.2, 1.5, 1.8, *range(2, 33), 40, 50, 63, *_HIGH_ORDERS)
 # What of a divergence rounding may hide; a smaller one counts as this.
 _ROUNDED = 1e-11
+# Up to so many lines of a ledger may be torn, to be counted tightly.
+_FEW_TORN = 3
 # The search looks between these noise multipliers of a round.
-LEAST_NOISE, MOST_NOISE = 1e-2, 1e6
+_LEAST, _MOST = 1e-2, 1e6
 # The share of a budget that the search may leave unspent, and at most how often it
 # chooses new orders to get there.
 _LEFT, _REFINED = 0.005, 5
@@ -135,10 +138,10 @@ class Terms:
     if not self.multipliers:
       raise ValueError('multipliers is empty; a round must release something.')
     for name, value in self.multipliers.items():
-      if not 0 < value <= MOST_NOISE:
+      if not 0 < value <= bounds.MOST_NOISE:
         raise ValueError(
           f'The noise multiplier of {name!r} is {value}; it must be above 0 and at '
-          f'most {MOST_NOISE:g}.'
+          f'most {bounds.MOST_NOISE:g}.'
         )
 
   @property
@@ -182,11 +185,19 @@ class Terms:
       orders: alpha, above 1.
       times: How often the round was released: each time about the same cohort.
     """
-    z = self.of_round / _SENSITIVITY[self.sampling] / math.sqrt(times)
     if not self.amplified or self.cohort == self.population:
-      return divergences.of_gaussian(z, orders)
+      return times * self.unsampled(orders)
+    z = self.of_round / _SENSITIVITY[self.sampling] / math.sqrt(times)
     of = divergences.of_poisson if self.sampling == POISSON else divergences.of_fixed
     return of(self.cohort / self.population, z, orders)
+
+  def unsampled(self, orders: Sequence[float]) -> np.ndarray:
+    """Returns the divergences of one release that a client is known to be in.
+
+    Args:
+      orders: alpha, above 1.
+    """
+    return divergences.of_gaussian(self.of_round / _SENSITIVITY[self.sampling], orders)
 
   @classmethod
   def from_json(cls, stored: Mapping[str, Any]) -> 'Terms':
@@ -266,7 +277,10 @@ class Accountant:
     spent = np.zeros(len(self._orders))
     for times, rounds in counts.rounds.items():
       spent = spent + rounds * self._of_round(times)
-    if counts.torn:
+    if counts.torn > _FEW_TORN:
+      # Whatever they are of: no release costs more than one without sampling.
+      spent = spent + counts.torn * self._terms.unsampled(self._orders)
+    elif counts.torn:
       # Whichever rounds they are of: each is one more of a round that was released less
       # often than this, and adds at most the largest step up to there.
       most = max(counts.rounds, default=0) + counts.torn
@@ -348,15 +362,15 @@ def solve(
     return high
 
   few = _useful(_FEW_ORDERS if gaussian else _WHOLE_ORDERS, epsilon, delta)
-  low, high = LEAST_NOISE, 1.0
+  low, high = _LEAST, 1.0
   while accountant(high, few).epsilon_after(rounds) > epsilon:
     low, high = high, 2.0 * high
-    if high > MOST_NOISE:
-      least_epsilon = accountant(MOST_NOISE, None).epsilon_after(rounds)
+    if high > _MOST:
+      least_epsilon = accountant(_MOST, None).epsilon_after(rounds)
       raise ValueError(
         f'epsilon is {epsilon:g} with delta {delta:g}; it must be at least '
         f'{least_epsilon:.3g}, which is what can be shown of {rounds} rounds with '
-        f'noise of {MOST_NOISE:g} clip norms.'
+        f'noise of {_MOST:g} clip norms.'
       )
   z, step = least(few, low, high, 1.01), 5e-4
   for _ in range(_REFINED):
@@ -368,7 +382,7 @@ def solve(
     near = full.orders_near_best(rounds)
     low = z / 1.1
     if accountant(low, near).epsilon_after(rounds) <= epsilon:
-      low = LEAST_NOISE
+      low = _LEAST
     z, step = least(near, low, z, 1 + step), step / 10
   return z
 
@@ -383,8 +397,8 @@ def _useful(orders: Sequence[float], epsilon: float, delta: float) -> Sequence[f
     if math.log1p(-1 / a) - math.log(delta * a) / (a - 1) <= epsilon
     and a <= 10 * (1 - math.log(delta) / epsilon)
   ]
-  # If there is none, the last shows the least.
-  return kept or orders[-1:]
+  # The first also shows when the total variation is below delta.
+  return sorted({orders[0], *kept})
 
 
 def why_unspent(terms: Terms, rounds: int, epsilon: float) -> str:
@@ -401,8 +415,8 @@ def why_unspent(terms: Terms, rounds: int, epsilon: float) -> str:
   spent = Accountant(terms).epsilon_after(rounds)
   if spent >= _ENOUGH * epsilon:
     return ''
-  if terms.of_round <= 1.01 * LEAST_NOISE:
-    reason = f'no less noise than {LEAST_NOISE:g} clip norms is chosen'
+  if terms.of_round <= 1.01 * _LEAST:
+    reason = f'no less noise than {_LEAST:g} clip norms is chosen'
   else:
     reason = 'with less noise, more than the budget could be shown'
   return f'{spent / epsilon:.0%} of the budget, because {reason}'
