@@ -43,6 +43,7 @@ from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
 from tff_ssl.runtime import divergences
 from tff_ssl.runtime import release_history
+from tff_ssl.runtime import renyi_orders
 from tff_ssl.runtime import sampling as sampling_lib
 
 # The accounting library and its version, for readers who check the numbers.
@@ -51,17 +52,6 @@ NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
 FIXED, POISSON, PASSES = 'fixed', 'poisson', 'passes'
 # By how many clip norms a client that is replaced, added or zeroed moves a sum.
 _SENSITIVITY = {FIXED: 2.0, POISSON: 1.0, PASSES: 1.0}
-# Renyi orders alpha. A small epsilon is shown by high ones: the best is about
-# 2 log(1 / delta) / epsilon. Above 63 they are a factor of 2^(1/2) apart: with those
-# between, epsilon would be at most 1.5 % smaller.
-_HIGH_ORDERS = tuple(
-  order for k in range(6, 14) for order in (round(2 ** (k + 0.5)), 2 ** (k + 1))
-)
-_ORDERS = (*(1 + k / 10 for k in range(1, 100)), *range(11, 64), *_HIGH_ORDERS)
-# For noise that is not Gaussian: the divergence is known for whole orders alone.
-_WHOLE_ORDERS = (*range(2, 64), *_HIGH_ORDERS)
-# Some of `_ORDERS`, with which the search for noise begins, in a tenth of the time.
-_FEW_ORDERS = (1.1, 1.2, 1.5, 1.8, *range(2, 33), 40, 50, 63, *_HIGH_ORDERS)
 # What of a divergence rounding may hide; a smaller one counts as this.
 _ROUNDED = 1e-11
 # Up to so many lines of a ledger may be torn, to be counted tightly.
@@ -240,7 +230,7 @@ class Accountant:
         better one. None: orders that are good at any epsilon above 0.01.
     """
     self._terms = terms
-    self._orders = orders or (_ORDERS if terms.gaussian else _WHOLE_ORDERS)
+    self._orders = orders or renyi_orders.of(terms.gaussian)
     # By how often a round was released: its divergences.
     self._of_times: dict[int, np.ndarray] = {}
 
@@ -361,7 +351,7 @@ def solve(
       low, high = (low, middle) if is_enough else (middle, high)
     return high
 
-  few = _useful(_FEW_ORDERS if gaussian else _WHOLE_ORDERS, epsilon, delta)
+  few = renyi_orders.useful(renyi_orders.of(gaussian, few=True), epsilon, delta)
   low, high = _LEAST, 1.0
   while accountant(high, few).epsilon_after(rounds) > epsilon:
     low, high = high, 2.0 * high
@@ -385,20 +375,6 @@ def solve(
       low = _LEAST
     z, step = least(near, low, z, 1 + step), step / 10
   return z
-
-
-def _useful(orders: Sequence[float], epsilon: float, delta: float) -> Sequence[float]:
-  """Returns the orders among which the best for a budget can be."""
-  kept = [
-    a
-    for a in orders
-    # What they show if there is no divergence at all; the best is about twice the least
-    # of them.
-    if math.log1p(-1 / a) - math.log(delta * a) / (a - 1) <= epsilon
-    and a <= 10 * (1 - math.log(delta) / epsilon)
-  ]
-  # The first also shows when the total variation is below delta.
-  return sorted({orders[0], *kept})
 
 
 def why_unspent(terms: Terms, rounds: int, epsilon: float) -> str:
