@@ -4,12 +4,15 @@ r"""Audits with canary clients how a private run combines what clients send.
 
 Canaries send random directions a thousand times longer than the clip norm of updates
 through the aggregation that the run's flags build, including packs of clients. How
-clearly their presence shows in what is released gives a lower bound on epsilon. If the
-bound exceeds what the run's ledger claims for one release, a clip or the noise is
-broken, and the exit status is 1. The run need not have finished, and nothing is written
+clearly their presence shows in what is released gives a lower bound on epsilon. They
+are released as often as the round of the run that was repeated most. If the bound
+exceeds what the run's ledger claims for that round, a clip or the noise is broken, and
+the exit status is 1. The run need not have finished, and nothing is written
 to it.
 """
 
+import collections
+import dataclasses
 import math
 import pathlib
 
@@ -73,8 +76,10 @@ def main() -> None:
     )
   privacy.check()
   finding = _audit(folder)
+  times = _times(folder)
+  what = 'one release' if times == 1 else f'{times} releases of one round'
   print(
-    f'one release of updates, epsilon at delta {finding.delta:g}: claimed '
+    f'{what} of updates, epsilon at delta {finding.delta:g}: claimed '
     f'{finding.claimed:.3g}, at least {finding.lower_bound:.3g} (95 % confidence), '
     f'estimated {finding.estimate:.3g}'
   )
@@ -94,7 +99,7 @@ def _audit(folder: pathlib.Path) -> audit.Finding:
   aggregation = privacy.build([1] * terms.population)
   if aggregation is None or aggregation.divided is None:
     raise ValueError('The flags of the run build no private aggregation.')
-  canaries = _canaries(terms.cohort)
+  canaries = dataclasses.replace(_canaries(terms.cohort), releases=_times(folder))
   with hosts.open_context():
     return audit.audit(
       aggregation.divided(len(multipliers)),
@@ -125,6 +130,16 @@ def _canaries(cohort: int) -> audit.Canaries:
     seed=common.SEED.value,
     silent=silent,
   )
+
+
+def _times(folder: pathlib.Path) -> int:
+  """Returns how often the round was released that was released most, at least once.
+
+  A torn line counts as one more release of it.
+  """
+  times = collections.Counter(privacy_ledger.rounds(folder))
+  torn = times.pop(None, 0)
+  return max(times.values(), default=0) + torn or 1
 
 
 def _terms(folder: pathlib.Path) -> accounting.Terms:

@@ -139,13 +139,16 @@ def counted(
   if not fitting:
     raise ValueError(
       f'privacy_epsilon is {budget:g}; with this noise it must be at least '
-      f'{accountant.epsilon(1):.4g}, what one round costs.'
+      f'{accountant.epsilon_after(1):.4g}, what one round costs.'
     )
+  unspent = ''
+  if budget is not None and privacy.NOISE.value is None:
+    unspent = accounting.why_unspent(terms, rounds, budget)
   print(
     f'private: {", ".join(names)} of {cohort} of {population} clients per round, '
     f'noise of {terms.of_round:.4g} clip norms in total; epsilon '
     f'{accountant.epsilon_after(fitting):.4g} at delta {delta:g} after {fitting} of '
-    f'{rounds} rounds{_participations(terms, fitting)}',
+    f'{rounds} rounds{_participations(terms, fitting)}{unspent and "; "}{unspent}',
     flush=True,
   )
   withheld = not graph.aggregation.releases_metrics and any(
@@ -300,7 +303,7 @@ def _counted(algorithm: private_rounds.PrivateRounds) -> dict[str, int]:
   """Returns in how many releases a client can be, if not in all."""
   if algorithm.terms.sampling != accounting.PASSES:
     return {}
-  return {'participations': algorithm.counted}
+  return {'participations': algorithm.history.counts.releases}
 
 
 @contextlib.contextmanager

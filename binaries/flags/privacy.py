@@ -230,9 +230,9 @@ def _check_private() -> None:
       f'{given} is given without --privacy_epsilon or --privacy_noise_multiplier; one '
       'of them must say how much noise there is.'
     )
-  for flag in (NOISE, EPSILON):
-    if flag.value is not None:
-      checks.positive(**{flag.name: flag.value})
+  if EPSILON.value is not None:
+    checks.positive(**{EPSILON.name: EPSILON.value})
+  checks.between(0, 1, **{DELTA.name: DELTA.value})
   if UPDATE_CLIP.value is None:
     raise ValueError(
       f'{given} is given without --{UPDATE_CLIP.name}; it must be the norm to which '
@@ -249,7 +249,8 @@ def _check_private() -> None:
       f'--packs={common.PACKS.value} is given with --{QUANTILE.name}; it must be 0, '
       'because each client is compared with the clip norm.'
     )
-  _private(1.0, 2, statistics_clip=STATISTICS_CLIP.value)
+  noise = 1.0 if NOISE.value is None else NOISE.value
+  _private(noise, 2, statistics_clip=STATISTICS_CLIP.value)
 
 
 def _refuse_together(flag: flags.FlagHolder[Any], reason: str) -> None:

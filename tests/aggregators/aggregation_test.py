@@ -2,11 +2,13 @@
 
 import collections
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import adaptive as adaptive_lib
 from tff_ssl.aggregators import aggregation
 
 _VALUE = tff.to_type(collections.OrderedDict(x=(np.float32, [2])))
@@ -16,6 +18,8 @@ _FACTORIES = (
   tff.aggregators.WeightedAggregationFactory,
   tff.aggregators.UnweightedAggregationFactory,
 )
+# The last two are no float32.
+_OUT_OF_RANGE = [0.0, -1.0, float('nan'), float('inf'), 1e39, 1e-46]
 _ALL = {
   'plain': aggregation.plain,
   'secure': lambda: aggregation.secure(8.0, 16),
@@ -95,21 +99,45 @@ def test_private_noise_has_the_stated_deviation(tff_context):
   assert abs(noise.mean()) < 0.25
 
 
-@pytest.mark.parametrize('value', [0.0, -1.0, float('nan'), float('inf')])
+@pytest.mark.parametrize('value', _OUT_OF_RANGE)
 @pytest.mark.parametrize(
   'name', ['value_bound', 'max_examples_per_client', 'max_count']
 )
 def test_secure_names_a_bound_out_of_range(name, value):
   arguments = {'value_bound': 1.0, 'max_examples_per_client': 1, name: value}
-  with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):
+  with pytest.raises(
+    ValueError, match=re.escape(f'{name} is {value}; it must be between')
+  ):
     aggregation.secure(**arguments)
 
 
-@pytest.mark.parametrize('value', [0.0, -1.0, float('nan'), float('inf')])
+@pytest.mark.parametrize('value', _OUT_OF_RANGE)
 @pytest.mark.parametrize(
   'name', ['noise_multiplier', 'update_clip', 'statistics_clip', 'metrics_clip']
 )
 def test_private_names_a_number_out_of_range(name, value):
   arguments = {'noise_multiplier': 1.0, 'update_clip': 1.0, 'statistics_clip': 1.0}
-  with pytest.raises(ValueError, match=f'{name} is {value}; it must be positive'):
+  with pytest.raises(
+    ValueError, match=re.escape(f'{name} is {value}; it must be between')
+  ):
     aggregation.private(**{**arguments, name: value})
+  more = {'metrics_clip': None, 'clients_per_round': 4, 'max_examples_per_client': 16}
+  given = {**arguments, **more, name: value}
+  for build in (
+    aggregation.distributed,
+    lambda z, *o: aggregation.distributed_rounds(z, *o),
+  ):
+    with pytest.raises(ValueError, match=re.escape(f'{name} is {value}; it must be')):
+      build(*given.values())
+  for adaptive in (None, adaptive_lib.AdaptiveClip(0.5, 4)):
+    with pytest.raises(ValueError, match=re.escape(f'{name} is {value}; it must be')):
+      aggregation.private_rounds(**{**arguments, 'adaptive': adaptive, name: value})
+
+
+@pytest.mark.parametrize('bound', [1e12, 1e30, 2.0**17 + 1])
+def test_secure_sums_that_would_round_updates_to_nothing_are_refused(bound):
+  # A step is 2^-31 of the bound; an update's entries are about the rate, 1e-3.
+  aggregation.secure(2.0**17, 4096)
+  assert 2.0**17 * 2.0**-31 < 0.1 * 1e-3
+  with pytest.raises(ValueError, match='between 1e-12 and 131072'):
+    aggregation.secure(bound, 4096)

@@ -113,7 +113,7 @@ def test_the_loss_is_that_of_encodings_in_the_ball(loss_name):
 
 @pytest.mark.parametrize('norm', [0.0, -1.0, float('nan'), float('inf')])
 def test_a_norm_must_be_positive(norm):
-  with pytest.raises(ValueError, match=f'encoding_norm is {norm}; it must be pos'):
+  with pytest.raises(ValueError, match=f'encoding_norm is {norm}; it must be betw'):
     _objective(norm)
 
 

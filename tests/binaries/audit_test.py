@@ -70,6 +70,27 @@ def test_what_is_broken_is_said_with_an_exit_status(make, monkeypatch):
   assert given == [(pytest.approx(each), each, 0.5, 1e-5)]
 
 
+def test_a_round_is_released_as_often_as_the_one_that_was_repeated_most(
+  make, monkeypatch
+):
+  given = []
+
+  def find(*others):
+    given.append(others[-1].releases)
+    return audit_lib.Finding(1.0, 0.0, 1.0, 1e-5)
+
+  monkeypatch.setattr(audit_lib, 'audit', find)
+  folder = make()
+  terms = privacy_ledger.read(folder)
+  for round in (1, 2, 3, 2, 3, 3):
+    privacy_ledger.Ledger(folder, {**terms}).spend(round)
+  assert '\n3 releases of one round of updates' in f'\n{_run(folder).stdout}'
+  with (folder / privacy_ledger.NAME).open('ab') as file:
+    file.write(b'{"release": 7')
+  assert _run(folder).status == 0
+  assert given == [3, 4]
+
+
 def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
   given = []
 
@@ -91,7 +112,7 @@ def test_where_clients_add_noise_a_round_has_all_of_them(make, monkeypatch):
   [
     ({'aggregation': 'secure'}, 'with --aggregation=secure; an audit needs a run'),
     ({'privacy_clip_quantile': 0.5}, 'whose clip norms are fixed'),
-    ({'privacy_update_clip': -1.0}, 'update_clip is -1.0; it must be positive'),
+    ({'privacy_update_clip': -1.0}, 'update_clip is -1.0; it must be between'),
     ({'privacy_update_clip': None}, 'without --privacy_update_clip; it must be'),
   ],
 )

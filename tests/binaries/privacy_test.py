@@ -39,7 +39,7 @@ _REFUSED = {
       'must be at least 2, because a sum over one client'
     ),
     f'--secure_rows_of_one_client {_SECURE}': 'it is for FedCA and FedMatch only',
-    f'--secure_bound=0 {_SECURE}': 'value_bound is 0.0; it must be positive',
+    f'--secure_bound=0 {_SECURE}': 'value_bound is 0.0; it must be between',
     _PRIVATE: 'without --privacy_epsilon or --privacy_noise_multiplier',
     f'--privacy_epsilon=-1 {_PRIVATE}': 'privacy_epsilon is -1.0; it must be positive',
     f'--privacy_noise_multiplier=nan {_PRIVATE}': 'noise_multiplier is nan; it must be',
@@ -140,7 +140,7 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   folder = tmp_path / 'run'
   multipliers = {'statistics/statistics': 2**0.5 * 3, 'train/update': 2**0.5 * 3}
   accountant = accounting.Accountant(accounting.Terms(359, 4, multipliers, 1e-3))
-  budget = accountant.epsilon(2) + 1e-4
+  budget = accountant.epsilon_after(2) + 1e-4
   ended = in_process.run(
     dcco,
     *_FLAGS,
@@ -159,14 +159,14 @@ def test_a_private_run_ends_with_its_budget_and_its_encoder(tmp_path):
   assert f'the encoder after round 2 is saved in {folder}' in last
   assert 'noise of 3 clip norms in total' in ended.stdout
   assert [float(row['privacy/epsilon']) for row in _rows(folder)] == pytest.approx(
-    [accountant.epsilon(1), accountant.epsilon(2)]
+    [accountant.epsilon_after(1), accountant.epsilon_after(2)]
   )
   # Made of the noised statistics; the metrics themselves do not leave the clients.
   assert all(float(row['client_work/loss']) for row in _rows(folder))
   assert 'client_work/encoding_std' not in _rows(folder)[0]
   card = json.loads((folder / 'encoder.json').read_text())
   assert card['rounds'] == card['privacy']['releases'] == 2
-  assert card['privacy']['epsilon'] == pytest.approx(accountant.epsilon(2))
+  assert card['privacy']['epsilon'] == pytest.approx(accountant.epsilon_after(2))
   assert card['privacy']['unit'] == 'client'
   assert 'n_k' in card['privacy']['not_protected'][0]
   assert (folder / 'encoder.keras').exists()
@@ -200,7 +200,7 @@ def test_poisson_cohorts_are_counted_as_such_and_their_sizes_are_not_told(tmp_pa
   terms = accounting.Terms(359, 1, multipliers, 1e-3, sampling=accounting.POISSON)
   rows = _rows(folder)
   assert float(rows[-1]['privacy/epsilon']) == pytest.approx(
-    accounting.Accountant(terms).epsilon(5)
+    accounting.Accountant(terms).epsilon_after(5)
   )
   for count, told in (('clients', '1'), ('examples', '4'), ('empty_clients', '0')):
     assert [row[f'client_work/{count}'] for row in rows] == [told] * 5

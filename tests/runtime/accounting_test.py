@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from tff_ssl.runtime import accounting
+from tff_ssl.runtime import release_history
 from tff_ssl.runtime import sampling
 
 # Fewer than dp_accounting's own: each costs time.
@@ -36,18 +37,22 @@ def _terms(population, cohort, multipliers, delta):
 @pytest.mark.parametrize('configuration', _CONFIGURATIONS)
 def test_epsilon_is_that_of_dp_accounting(configuration):
   population, cohort, multipliers, delta, rounds = configuration
-  accountant = dp_accounting.rdp.RdpAccountant(
-    _ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE
-  )
   # Of a client that is replaced the sum of clipped values moves by two clip norms.
   together = sum((z / 2) ** -2 for z in multipliers) ** -0.5
-  one = dp_accounting.SampledWithoutReplacementDpEvent(
-    population, cohort, dp_accounting.GaussianDpEvent(together)
-  )
-  accountant.compose(dp_accounting.SelfComposedDpEvent(one, rounds))
+  # As dp_accounting bounds it with sampling, or without where that is less.
+  spent = []
+  for size in (cohort, population):
+    accountant = dp_accounting.rdp.RdpAccountant(
+      _ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE
+    )
+    one = dp_accounting.SampledWithoutReplacementDpEvent(
+      population, size, dp_accounting.GaussianDpEvent(together)
+    )
+    spent.append(accountant.compose(one, rounds).rdp)
+  expected, _ = dp_accounting.rdp.compute_epsilon(_ORDERS, np.min(spent, 0), delta)
   got = accounting.Accountant(_terms(*configuration[:4]), _ORDERS)
-  assert got.epsilon(rounds) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
-  assert got.epsilon(0) == 0
+  assert got.epsilon_after(rounds) == pytest.approx(expected, abs=1e-6)
+  assert got.epsilon_after(0) == 0
 
 
 @pytest.mark.parametrize('configuration', _CONFIGURATIONS)
@@ -64,9 +69,10 @@ def test_epsilon_of_poisson_cohorts_is_that_of_dp_accounting(configuration):
     population, cohort, named, delta, sampling=accounting.POISSON
   )
   got = accounting.Accountant(terms, _ORDERS)
-  assert got.epsilon(rounds) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+  expected = accountant.get_epsilon(delta)
+  assert got.epsilon_after(rounds) == pytest.approx(expected, abs=1e-6)
   fixed = accounting.Accountant(_terms(*configuration[:4]), _ORDERS)
-  assert got.epsilon(rounds) < fixed.epsilon(rounds)
+  assert got.epsilon_after(rounds) < fixed.epsilon_after(rounds)
 
 
 def test_poisson_cohorts_need_less_noise():
@@ -80,7 +86,7 @@ def test_poisson_cohorts_need_less_noise():
 def test_without_sampling_it_is_not_below_the_exact_loss_of_a_gaussian():
   """Balle and Wang, "Improving the Gaussian Mechanism", ICML 2018, theorem 8."""
   z, delta = 3.0, 1e-3
-  epsilon = accounting.Accountant(_terms(50, 50, (z,), delta)).epsilon(1)
+  epsilon = accounting.Accountant(_terms(50, 50, (z,), delta)).epsilon_after(1)
   mu = 2 / z
   exact = stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(
     -mu / 2 - epsilon / mu
@@ -92,9 +98,9 @@ def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
   of_any_noise = {'amplified': False, 'gaussian': False}
   terms = accounting.Terms(1000, 10, {'x': 4.0}, 1e-4, **of_any_noise)
   everybody = accounting.Terms(1000, 1000, {'x': 4.0}, 1e-4)
-  found = accounting.Accountant(terms).epsilon(9)
+  found = accounting.Accountant(terms).epsilon_after(9)
   # By whole orders alone: never less, and hardly more.
-  assert 1 <= found / accounting.Accountant(everybody).epsilon(9) < 1.01
+  assert 1 <= found / accounting.Accountant(everybody).epsilon_after(9) < 1.01
   z = accounting.solve(1000, 10, 9, found, 1e-4, **of_any_noise)
   assert z == pytest.approx(4, rel=0.01)
 
@@ -102,7 +108,7 @@ def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
 def test_the_noise_that_a_budget_needs_is_enough_and_little_more():
   z = accounting.solve(500, 500, 20, 5.0, 1e-4)
   accountant = accounting.Accountant(_terms(500, 500, (z,), 1e-4))
-  assert 4.7 < accountant.epsilon(20) <= 5.0
+  assert 4.7 < accountant.epsilon_after(20) <= 5.0
   assert accountant.rounds_within(5.0, 100) in (20, 21, 22)
   assert accountant.rounds_within(1e9, 100) == 100
   assert accountant.rounds_within(1e-9, 100) == 0
@@ -134,6 +140,45 @@ def test_the_noise_of_a_budget_spends_it(budget, kind):
   assert 0.99 * epsilon <= accountant.epsilon_after(rounds) <= epsilon
 
 
+@pytest.mark.parametrize('kind', _KINDS)
+@pytest.mark.parametrize('epsilon', [0.01, 0.1, 50.0])
+@pytest.mark.parametrize('delta', [1e-3, 1e-12])
+def test_small_and_large_budgets_are_spent_too(kind, epsilon, delta):
+  z = accounting.solve(900, 9, 3, epsilon, delta, **_KINDS[kind])
+  terms = accounting.Terms(900, 9, {'x': z}, delta, **_KINDS[kind])
+  assert 0.95 * epsilon <= accounting.Accountant(terms).epsilon_after(3) <= epsilon
+  assert not accounting.why_unspent(terms, 3, epsilon)
+  if kind in ('passes', 'distributed'):
+    # The exact loss, of a client in one round or in all three, is more than half.
+    moved = 1.0 if kind == 'passes' else 2 * 3**0.5
+    assert _gaussian_delta(moved / z, 0.5 * epsilon) > delta
+  else:
+    assert z < accounting.solve(900, 9, 3, epsilon, delta, **_KINDS['distributed'])
+
+
+def _gaussian_delta(mu, epsilon):
+  """Balle and Wang, theorem 8: delta of two Gaussians mu deviations apart."""
+  near, far = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+  return stats.norm.cdf(near) - np.exp(epsilon + stats.norm.logcdf(far))
+
+
+def test_noise_that_leaves_a_budget_says_why():
+  terms = accounting.Terms(1000, 10, {'x': 0.01}, 1e-5, sampling=accounting.POISSON)
+  assert accounting.why_unspent(terms, 1, 1e6).endswith(
+    '% of the budget, because no less noise than 0.01 clip norms is chosen'
+  )
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+def test_a_budget_that_cannot_be_shown_says_the_least(kind):
+  with pytest.raises(
+    ValueError, match=r'epsilon is 1e-08 with delta 1e-12; it must be at least \d'
+  ) as raised:
+    accounting.solve(1000, 10, 100, 1e-8, 1e-12, **_KINDS[kind])
+  least = float(str(raised.value).split('at least ')[1].split(',')[0])
+  assert 1e-5 < least < 0.01
+
+
 def _of_passes(population, cohort, z=1.0, delta=1e-3, **others):
   return accounting.Terms(
     population, cohort, {'x': z}, delta, False, accounting.PASSES, **others
@@ -157,9 +202,10 @@ def test_epsilon_of_passes_is_that_of_a_client_s_own_releases(configuration, gau
   for _ in range(times):
     for z in multipliers:
       accountant.compose(dp_accounting.GaussianDpEvent(z))
-  assert got.epsilon(times) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+  found = got.epsilon(release_history.Counts({1: times}))
+  assert found == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
   if rounds <= 40 * (population // cohort):
-    assert got.epsilon_after(rounds) == got.epsilon(times)
+    assert got.epsilon_after(rounds) == found
 
 
 @pytest.mark.parametrize('seed', range(25))
@@ -176,7 +222,7 @@ def test_passes_count_no_fewer_releases_than_any_client_is_in(seed):
     first = int(generator.integers(0, kept + 1))
     kept = first + int(generator.integers(1, 6))
     rounds += range(first + 1, kept + 1)
-  counted = terms.counted(rounds)
+  counted = terms.counted(rounds).releases
   of_clients = collections.Counter(c for r in rounds for c in cohorts(r))
   assert counted >= max(of_clients.values())
   # No more than a client that is, in each pass, in the round repeated most.
@@ -188,9 +234,9 @@ def test_passes_count_no_fewer_releases_than_any_client_is_in(seed):
   ]
   assert counted == max(sum(choice) for choice in itertools.product(*passes))
   # Torn lines may be of any client.
-  assert terms.counted([*rounds, None, None]) == counted + 2
+  assert terms.counted([*rounds, None, None]).releases == counted + 2
   # Fewer lines never count more.
-  assert terms.counted(rounds[:-1]) <= counted <= len(rounds)
+  assert terms.counted(rounds[:-1]).releases <= counted <= len(rounds)
 
 
 @pytest.mark.parametrize(('population', 'cohort', 'rounds'), [
@@ -200,7 +246,7 @@ def test_rounds_that_are_not_repeated_count_as_often_as_a_client_takes_part(
   population, cohort, rounds
 ):
   terms = _of_passes(population, cohort, delta=1e-6)
-  expected = terms.counted(range(1, rounds + 1))
+  expected = terms.counted(range(1, rounds + 1)).releases
   assert terms.counted_once(rounds) == expected
   if population < 100:
     cohorts = sampling.PassCohorts([str(k) for k in range(population)], cohort, 1)
@@ -212,7 +258,7 @@ def test_rounds_that_are_not_repeated_count_as_often_as_a_client_takes_part(
 
 def test_a_budget_in_passes_is_spent_by_passes():
   accountant = accounting.Accountant(_of_passes(10, 3))
-  budget = accountant.epsilon(2) + 1e-9
+  budget = accountant.epsilon_after(6) + 1e-9
   assert accountant.rounds_within(budget, 100) == 6
   assert accountant.epsilon_after(6) < accountant.epsilon_after(7)
 
@@ -223,7 +269,7 @@ def test_a_budget_in_passes_is_spent_by_passes():
     ((10, 11, (1.0,), 1e-3), 'cohort is 11; it must be between 1 and 10'),
     ((10, 5, (1.0,), 0.1), 'delta is 0.1; it must be above 0 and below 1 / 10'),
     ((10, 5, (), 1e-3), 'must release something'),
-    ((10, 5, (0.0,), 1e-3), "multiplier of 'value_0' is 0.0; it must be positive"),
+    ((10, 5, (0.0,), 1e-3), "multiplier of 'value_0' is 0.0; it must be above 0 and"),
   ],
 )
 def test_terms_out_of_range_are_named(arguments, message):

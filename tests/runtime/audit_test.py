@@ -59,6 +59,17 @@ def test_a_sound_clip_passes(tff_context, expected):
   assert found.estimate == pytest.approx(found.claimed, rel=0.4)
 
 
+def test_a_round_that_is_released_again_shows_more_and_claims_more(tff_context):
+  sound = aggregation_lib.private(_Z, _CLIP, 1.0)
+  again = dataclasses.replace(_FEW, releases=4)
+  found = audit.audit(sound, _Z, _CLIP, _DELTA, again)
+  # Four releases with noise z are one with half of it.
+  assert found.claimed == audit.gaussian_epsilon(2 / _Z, _DELTA)
+  assert not found.is_broken
+  assert found.estimate == pytest.approx(found.claimed, rel=0.4)
+  assert found.estimate > 1.5 * audit.gaussian_epsilon(1 / _Z, _DELTA)
+
+
 def test_clients_that_add_noise_are_all_there(tff_context):
   # Of 240 clients 60 are canaries, who alone would have half of the noise.
   sound = aggregation_lib.distributed(_Z, _CLIP, 1.0, None, 240, 1)

@@ -13,6 +13,7 @@ import dataclasses
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
+from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
 
 
@@ -49,7 +50,11 @@ def build_sum(
     noise_multiplier: z, the standard deviation of the noise over the clip norm, for the
       sum and the number of clients within the norm together.
     clip: The first round's clip norm: the largest l2 norm of a client's value.
+
+  Raises:
+    ValueError: If a number is out of range (`bounds`).
   """
+  bounds.check_noise(noise_multiplier, clip=clip)
   clients = float(adaptive.clients_per_round)
   # Of the noise on the number of clients within the norm. Each client counts as +-1/2,
   # so that the multiplier of this release is twice the deviation.

@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import adaptive as adaptive_lib
+from tff_ssl.aggregators import bounds
 from tff_ssl.aggregators import expected as expected_lib
 from tff_ssl.aggregators import secure_counts
 from tff_ssl.aggregators import secure_values
@@ -108,7 +109,8 @@ def secure(
 
   Args:
     value_bound: Every entry of n_k times a client's update, statistics or metrics is
-      clipped to [-value_bound, value_bound] and quantised within it.
+      clipped to [-value_bound, value_bound] and quantised within it, in steps of 2^-31
+      of it.
     max_examples_per_client: Bound of n_k; a client with more is an error.
     max_count: Bound of a client's counts (int32).
 
@@ -117,13 +119,10 @@ def secure(
     `tff.backends.test` simulate them; TFF's native runtime refuses them.
 
   Raises:
-    ValueError: If a bound is not positive and finite.
+    ValueError: If a bound is out of range (`bounds`): with a larger `value_bound`
+      updates would be rounded to 0.
   """
-  checks.positive(
-    value_bound=value_bound,
-    max_examples_per_client=max_examples_per_client,
-    max_count=max_count,
-  )
+  bounds.check_secure(max_examples_per_client, max_count, value_bound)
   values = secure_values.SecureSumFactory(float(value_bound), -float(value_bound))
   weights = secure_values.SecureWeightFactory(max_examples_per_client)
 
@@ -182,14 +181,13 @@ def private(
     The aggregation.
 
   Raises:
-    ValueError: If a number is not positive and finite.
+    ValueError: If a number is out of range (`bounds`).
   """
   clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
   if metrics_clip is not None:
     clip_norms['metrics'] = metrics_clip
-  checks.positive(
-    noise_multiplier=noise_multiplier,
-    **{f'{name}_clip': norm for name, norm in clip_norms.items()},
+  bounds.check_noise(
+    noise_multiplier, **{f'{name}_clip': norm for name, norm in clip_norms.items()}
   )
   if adaptive is not None:
     sums = {
@@ -272,11 +270,18 @@ def distributed(
     clients_per_round: K, all of which add noise.
     max_examples_per_client: Bound of n_k; a client with more is an error.
     max_count: Bound of a client's counts (int32).
+
+  Raises:
+    ValueError: If a number is out of range (`bounds`).
   """
-  checks.positive(max_examples_per_client=max_examples_per_client, max_count=max_count)
+  bounds.check_secure(max_examples_per_client, max_count)
+  checks.positive(clients_per_round=clients_per_round)
   clip_norms = collections.OrderedDict(update=update_clip, statistics=statistics_clip)
   if metrics_clip is not None:
     clip_norms['metrics'] = metrics_clip
+  bounds.check_noise(
+    noise_multiplier, **{f'{name}_clip': norm for name, norm in clip_norms.items()}
+  )
   sums: dict[str, tff.aggregators.UnweightedAggregationFactory] = {
     name: skellam.SkellamSumFactory(noise_multiplier, norm, clients_per_round)
     for name, norm in clip_norms.items()

@@ -39,6 +39,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
 
 # Steps of rounding that make up a clip norm.
@@ -93,11 +94,10 @@ class SkellamSumFactory(tff.aggregators.UnweightedAggregationFactory):
       clients_per_round: K, all of which add noise.
 
     Raises:
-      ValueError: If a number is not positive and finite.
+      ValueError: If a number is out of range (`bounds`).
     """
-    checks.positive(
-      noise_multiplier=noise_multiplier, clip=clip, clients_per_round=clients_per_round
-    )
+    bounds.check_noise(noise_multiplier, clip=clip)
+    checks.positive(clients_per_round=clients_per_round)
     self._noise_multiplier = noise_multiplier
     self._clip = clip
     self._clients = clients_per_round
@@ -187,9 +187,9 @@ class PackedSumFactory(tff.aggregators.UnweightedAggregationFactory):
       clip: C, to which each client's value was clipped.
 
     Raises:
-      ValueError: If a number is not positive and finite.
+      ValueError: If a number is out of range (`bounds`).
     """
-    checks.positive(noise_multiplier=noise_multiplier, clip=clip)
+    bounds.check_noise(noise_multiplier, clip=clip)
     self._noise_multiplier = noise_multiplier
     self._quantum = clip / QUANTA
 

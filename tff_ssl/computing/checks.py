@@ -28,6 +28,15 @@ def at_least(least: int, **values: float) -> None:
       raise ValueError(f'{name} is {value}; it must be at least {least}.')
 
 
+def between(least: float, most: float, **values: float) -> None:
+  """Refuses numbers outside of [least, most]."""
+  for name, value in values.items():
+    if not least <= value <= most:
+      raise ValueError(
+        f'{name} is {value}; it must be between {least:.10g} and {most:.10g}.'
+      )
+
+
 def fraction(**values: float) -> None:
   """Refuses numbers outside of [0, 1]."""
   for name, value in values.items():

@@ -132,7 +132,8 @@ class StatisticsObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
       )
     checks.not_negative(off_diagonal_weight=self.off_diagonal_weight)
     if self.encoding_norm is not None:
-      checks.positive(encoding_norm=self.encoding_norm)
+      # Beyond, float32 does not hold its square.
+      checks.between(1e-12, 1e12, encoding_norm=self.encoding_norm)
     f_dim, g_dim = self.model.output_dims
     if f_dim != g_dim:
       raise ValueError(

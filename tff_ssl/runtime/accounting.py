@@ -21,9 +21,14 @@ drawn:
     which contributes zeros in one of them and keeps its number of examples and its
     place in the cohorts (zero-out, of Kairouz et al., "Practical and Private (Deep)
     Learning without Sampling or Shuffling", ICML 2021). A sum changes by up to C.
+
+A round that was released r times, after kills, has one cohort (`release_history`). With
+sampling it counts as one sampled round whose noise is z / sqrt(r), which costs more
+than r rounds with a cohort each. Between its releases there may be those of other
+rounds, and they may depend on each other: that does not change the sum (Xin Lyu,
+"Composition Theorems for Interactive Differential Privacy", NeurIPS 2022).
 """
 
-import collections
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import functools
@@ -34,7 +39,11 @@ from typing import Any
 import dp_accounting
 import numpy as np
 
+from tff_ssl.aggregators import bounds
 from tff_ssl.computing import checks
+from tff_ssl.runtime import divergences
+from tff_ssl.runtime import release_history
+from tff_ssl.runtime import renyi_orders
 from tff_ssl.runtime import sampling as sampling_lib
 
 # The accounting library and its version, for readers who check the numbers.
@@ -43,17 +52,10 @@ NAME = f'dp_accounting {importlib.metadata.version("dp-accounting")}, Renyi'
 FIXED, POISSON, PASSES = 'fixed', 'poisson', 'passes'
 # By how many clip norms a client that is replaced, added or zeroed moves a sum.
 _SENSITIVITY = {FIXED: 2.0, POISSON: 1.0, PASSES: 1.0}
-# dp_accounting does not use the relation for Gaussian noise without sampling (passes).
-_NEIGHBOURS = {
-  FIXED: dp_accounting.NeighboringRelation.REPLACE_ONE,
-  POISSON: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
-  PASSES: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
-}
-# Renyi orders alpha for noise that is not Gaussian: only whole ones are known for it.
-_WHOLE_ORDERS = (*range(2, 64), 128, 256, 512, 1024)
-# Orders that the search for noise begins with: a quarter of dp_accounting's, in a tenth
-# of its time. Epsilon by fewer orders is never smaller.
-_FEW_ORDERS = (1.1, 1.25, 1.5, 1.75, *range(2, 33), 40, 50, 63)
+# What of a divergence rounding may hide; a smaller one counts as this.
+_ROUNDED = 1e-11
+# Up to so many lines of a ledger may be torn, to be counted tightly.
+_FEW_TORN = 3
 # The search looks between these noise multipliers of a round.
 _LEAST, _MOST = 1e-2, 1e6
 # The share of a budget that the search may leave unspent, and at most how often it
@@ -61,6 +63,8 @@ _LEAST, _MOST = 1e-2, 1e6
 _LEFT, _REFINED = 0.005, 5
 # How many orders on each side of the best one it then takes.
 _NEAR = 4
+# Less than this share of a budget is worth a word.
+_ENOUGH = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +95,9 @@ class Terms:
   gaussian: bool = True
 
   def __post_init__(self):
-    if self.sampling not in _NEIGHBOURS:
+    if self.sampling not in _SENSITIVITY:
       raise ValueError(
-        f'sampling is {self.sampling!r}; it must be one of {", ".join(_NEIGHBOURS)}.'
+        f'sampling is {self.sampling!r}; it must be one of {", ".join(_SENSITIVITY)}.'
       )
     if self.sampling == POISSON and not self.amplified:
       raise ValueError(
@@ -124,10 +128,10 @@ class Terms:
     if not self.multipliers:
       raise ValueError('multipliers is empty; a round must release something.')
     for name, value in self.multipliers.items():
-      if not (math.isfinite(value) and value > 0):
+      if not 0 < value <= bounds.MOST_NOISE:
         raise ValueError(
-          f'The noise multiplier of {name!r} is {value}; it must be positive and '
-          'finite.'
+          f'The noise multiplier of {name!r} is {value}; it must be above 0 and at '
+          f'most {bounds.MOST_NOISE:g}.'
         )
 
   @property
@@ -135,53 +139,55 @@ class Terms:
     """Returns z, the multiplier of all releases of a round together."""
     return sum(z**-2 for z in self.multipliers.values()) ** -0.5
 
-  def counted(self, rounds: Iterable[int | None]) -> int:
-    """Returns in how many of the releases one client can be.
-
-    That is all of them, except with passes. There a client is in at most one round of
-    each pass, and in all releases of that round if it was repeated after a kill.
+  def history(self, rounds: Iterable[int | None] = ()) -> release_history.History:
+    """Returns the history of a run on these terms.
 
     Args:
-      rounds: The round of each release, from 1; None where it is not known: any client
-        may be in it.
+      rounds: The round of each release, from 1; None where it is not known.
     """
-    if self.sampling != PASSES:
-      return sum(1 for _ in rounds)
-    per_pass = sampling_lib.rounds_of_pass(self.population, self.cohort)
-    times = collections.Counter(rounds)
-    total, most = 0, collections.Counter[int]()
-    for round, count in times.items():
-      if round is None:
-        total += count
-        continue
-      number, _ = sampling_lib.pass_of(round, per_pass)
-      most[number] = max(most[number], count)
-    return total + most.total()
+    per_pass = None
+    if self.sampling == PASSES:
+      per_pass = sampling_lib.rounds_of_pass(self.population, self.cohort)
+    return release_history.History(per_pass, rounds)
+
+  def counted(self, rounds: Iterable[int | None]) -> release_history.Counts:
+    """Returns how often the rounds were released that one client can be in.
+
+    Args:
+      rounds: See `history`.
+    """
+    return self.history(rounds).counts
 
   def counted_once(self, rounds: int) -> int:
-    """Returns `counted` of rounds 1 to `rounds`, none of them repeated."""
+    """Returns in how many of rounds 1 to `rounds` one client can be.
+
+    That is all of them, except with passes: there it is at most one of each pass.
+    """
     if self.sampling != PASSES:
       return rounds
     per_pass = sampling_lib.rounds_of_pass(self.population, self.cohort)
     return -(-rounds // per_pass)
 
-  def event(self) -> dp_accounting.DpEvent:
-    """Returns all releases of one round that a client can be in, for dp_accounting."""
-    released = dp_accounting.ComposedDpEvent(
-      [
-        dp_accounting.GaussianDpEvent(z / _SENSITIVITY[self.sampling])
-        for z in self.multipliers.values()
-      ]
-    )
-    if self.sampling == POISSON:
-      return dp_accounting.PoissonSampledDpEvent(
-        self.cohort / self.population, released
-      )
-    if self.sampling == PASSES:
-      return released
-    return dp_accounting.SampledWithoutReplacementDpEvent(
-      self.population, self.cohort if self.amplified else self.population, released
-    )
+  def divergences(self, orders: Sequence[float], times: int = 1) -> np.ndarray:
+    """Returns the Renyi divergences of one round that a client can be in.
+
+    Args:
+      orders: alpha, above 1.
+      times: How often the round was released: each time about the same cohort.
+    """
+    if not self.amplified or self.cohort == self.population:
+      return times * self.unsampled(orders)
+    z = self.of_round / _SENSITIVITY[self.sampling] / math.sqrt(times)
+    of = divergences.of_poisson if self.sampling == POISSON else divergences.of_fixed
+    return of(self.cohort / self.population, z, orders)
+
+  def unsampled(self, orders: Sequence[float]) -> np.ndarray:
+    """Returns the divergences of one release that a client is known to be in.
+
+    Args:
+      orders: alpha, above 1.
+    """
+    return divergences.of_gaussian(self.of_round / _SENSITIVITY[self.sampling], orders)
 
   @classmethod
   def from_json(cls, stored: Mapping[str, Any]) -> 'Terms':
@@ -212,59 +218,76 @@ class Terms:
     }
 
 
-def new_accountant(
-  orders: Sequence[float] | None = None, sampling: str = FIXED
-) -> dp_accounting.rdp.RdpAccountant:
-  """Returns an accountant of dp_accounting, with the relation that fits the sampling.
-
-  Args:
-    orders: alpha of the Renyi divergences; None: dp_accounting's.
-    sampling: See `Terms`.
-  """
-  return dp_accounting.rdp.RdpAccountant(orders, _NEIGHBOURS[sampling])
-
-
 class Accountant:
-  """Epsilon of any number of rounds on the same terms."""
+  """Epsilon of any number of releases on the same terms."""
 
   def __init__(self, terms: Terms, orders: Sequence[float] | None = None):
-    """Computes the Renyi divergences of one round; more rounds have multiples of them.
+    """Computes nothing yet.
 
     Args:
       terms: Of each round.
-      orders: See `new_accountant`. Any orders give a bound; more give a better one.
+      orders: alpha of the Renyi divergences. Any orders give a bound; more give a
+        better one. None: orders that are good at any epsilon above 0.01.
     """
-    if not terms.gaussian:
-      orders = _WHOLE_ORDERS
-    one = new_accountant(orders, terms.sampling).compose(terms.event())
     self._terms = terms
-    self._orders = one.orders
-    self._of_one = one.rdp
+    self._orders = orders or renyi_orders.of(terms.gaussian)
+    # By how often a round was released: its divergences.
+    self._of_times: dict[int, np.ndarray] = {}
 
-  def epsilon(self, counted: int) -> float:
+  def epsilon(self, counts: release_history.Counts) -> float:
     """Returns epsilon at the delta of the terms.
 
     Args:
-      counted: Releases, as `Terms.counted` counts them.
+      counts: See `Terms.counted`.
     """
-    return self._epsilon(counted)[0]
-
-  def _epsilon(self, counted: int) -> tuple[float, float]:
-    """Returns epsilon, and the Renyi order that gives it."""
-    if not counted:
-      return 0.0, float(self._orders[-1])
-    found, order = dp_accounting.rdp.compute_epsilon(
-      self._orders, counted * self._of_one, self._terms.delta
-    )
-    return float(found), float(order)
+    return self._epsilon(counts)[0]
 
   def epsilon_after(self, rounds: int) -> float:
     """Returns epsilon after this many rounds, none of them repeated."""
-    return self.epsilon(self._terms.counted_once(rounds))
+    return self._after(rounds)[0]
+
+  def _after(self, rounds: int) -> tuple[float, float]:
+    counted = self._terms.counted_once(rounds)
+    return self._epsilon(release_history.Counts({1: counted} if counted else {}))
+
+  def _epsilon(self, counts: release_history.Counts) -> tuple[float, float]:
+    """Returns epsilon, and the Renyi order that gives it."""
+    if not counts.releases:
+      return 0.0, float(self._orders[-1])
+    epsilon, order = dp_accounting.rdp.compute_epsilon(
+      self._orders, self._spent(counts), self._terms.delta
+    )
+    return float(epsilon), float(order)
+
+  def _spent(self, counts: release_history.Counts) -> np.ndarray:
+    """Returns the divergences of all releases together."""
+    if not self._terms.amplified:
+      # A client may be known to be in each: all count alike.
+      return counts.releases * self._of_round(1)
+    spent = np.zeros(len(self._orders))
+    for times, rounds in counts.rounds.items():
+      spent = spent + rounds * self._of_round(times)
+    if counts.torn > _FEW_TORN:
+      # Whatever they are of: no release costs more than one without sampling.
+      spent = spent + counts.torn * self._terms.unsampled(self._orders)
+    elif counts.torn:
+      # Whichever rounds they are of: each is one more of a round that was released less
+      # often than this, and adds at most the largest step up to there.
+      most = max(counts.rounds, default=0) + counts.torn
+      up_to = [np.zeros_like(spent), *(self._of_round(n + 1) for n in range(most))]
+      spent = spent + counts.torn * np.diff(up_to, axis=0).max(axis=0)
+    return spent
+
+  def _of_round(self, times: int) -> np.ndarray:
+    """Returns the divergences of a round that was released some number of times."""
+    if times not in self._of_times:
+      found = self._terms.divergences(self._orders, times)
+      self._of_times[times] = np.maximum(found, _ROUNDED)
+    return self._of_times[times]
 
   def orders_near_best(self, rounds: int) -> list[float]:
     """Returns the order that gives `epsilon_after`, and some on each side."""
-    _, best = self._epsilon(self._terms.counted_once(rounds))
+    _, best = self._after(rounds)
     ordered = sorted(self._orders)
     place = int(np.argmin(np.abs(np.array(ordered) - best)))
     return ordered[max(place - _NEAR, 0) : place + _NEAR + 1]
@@ -306,8 +329,7 @@ def solve(
 
   Returns:
     z, the multiplier of all releases of a round together. With it a run spends at most
-    the budget, and usually more than 99 % of it. dp_accounting's orders begin above 1
-    and end at 1,024: if the best order is beyond them, more of the budget may be left.
+    the budget, and usually more than 99 % of it; `why_unspent` says why if it does not.
 
   Raises:
     ValueError: If a number is out of range, or no noise is enough.
@@ -329,20 +351,48 @@ def solve(
       low, high = (low, middle) if is_enough else (middle, high)
     return high
 
+  few = renyi_orders.useful(renyi_orders.of(gaussian, few=True), epsilon, delta)
   low, high = _LEAST, 1.0
-  while accountant(high, _FEW_ORDERS).epsilon_after(rounds) > epsilon:
+  while accountant(high, few).epsilon_after(rounds) > epsilon:
     low, high = high, 2.0 * high
     if high > _MOST:
+      least_epsilon = accountant(_MOST, None).epsilon_after(rounds)
       raise ValueError(
-        f'epsilon is {epsilon:g} with delta {delta:g}; no noise keeps {rounds} '
-        'rounds within it, so epsilon must be larger.'
+        f'epsilon is {epsilon:g} with delta {delta:g}; it must be at least '
+        f'{least_epsilon:.3g}, which is what can be shown of {rounds} rounds with '
+        f'noise of {_MOST:g} clip norms.'
       )
-  z = least(_FEW_ORDERS, low, high, 1.01)
+  z, step = least(few, low, high, 1.01), 5e-4
   for _ in range(_REFINED):
     # By all orders, as a run's spending is counted. The search continues with the best
-    # order and its neighbours.
+    # order and its neighbours, in smaller steps: epsilon may be steep.
     full = accountant(z, None)
     if full.epsilon_after(rounds) >= (1 - _LEFT) * epsilon:
       break
-    z = least(full.orders_near_best(rounds), _LEAST, z, 1.0005)
+    near = full.orders_near_best(rounds)
+    low = z / 1.1
+    if accountant(low, near).epsilon_after(rounds) <= epsilon:
+      low = _LEAST
+    z, step = least(near, low, z, 1 + step), step / 10
   return z
+
+
+def why_unspent(terms: Terms, rounds: int, epsilon: float) -> str:
+  """Says why the noise that `solve` chose leaves more than 5 % of a budget.
+
+  Args:
+    terms: With that noise.
+    rounds: Of the run.
+    epsilon: The budget.
+
+  Returns:
+    A part of a sentence; empty if the budget is spent.
+  """
+  spent = Accountant(terms).epsilon_after(rounds)
+  if spent >= _ENOUGH * epsilon:
+    return ''
+  if terms.of_round <= 1.01 * _LEAST:
+    reason = f'no less noise than {_LEAST:g} clip norms is chosen'
+  else:
+    reason = 'with less noise, more than the budget could be shown'
+  return f'{spent / epsilon:.0%} of the budget, because {reason}'

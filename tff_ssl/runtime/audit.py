@@ -12,9 +12,13 @@ can be told apart bounds epsilon from below. A bound above the claim says that s
 is broken, such as a clip or the noise. A bound below it says nothing about what an
 audit does not try.
 
+A round that was released several times, after kills, had the same clients each time. So
+its canaries are sent as often, and their scores are added up: whoever has all releases
+would do the same.
+
 The audit covers the aggregation as the builder makes it, packs of clients included, and
 not a training: one value, one round, no cohort drawn. `Finding.claimed` is the epsilon
-of this one release.
+of the releases of this one round.
 
 Deviations: the paper scores the final model of a training and fits Gaussians to the
 scores. Here single releases are scored, the fit is `estimate`, and the bound needs no
@@ -60,6 +64,7 @@ class Canaries:
     seed: Of the directions.
     silent: Further clients of a round, which send zeros. Where clients add the noise,
       canaries and silent clients together must be as many as all of the noise takes.
+    releases: How often each round is released, with the same canaries and new noise.
   """
 
   clients: int = 200
@@ -69,10 +74,11 @@ class Canaries:
   num_packs: int = 2
   seed: int = 0
   silent: int = 0
+  releases: int = 1
 
   def __post_init__(self):
     for least, names in (
-      (1, ('clients', 'rounds', 'dimension', 'absent')),
+      (1, ('clients', 'rounds', 'dimension', 'absent', 'releases')),
       (0, ('num_packs', 'silent')),
     ):
       for name in names:
@@ -84,7 +90,7 @@ class Canaries:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-  """What an audit has found about one release.
+  """What an audit has found about the releases of one round.
 
   Attributes:
     claimed: Epsilon by the noise multiplier, for one client more or less.
@@ -120,11 +126,12 @@ def audit(
     delta: Of (epsilon, delta).
     canaries: How the audit is made; None: the defaults.
   """
-  inside, outside = scores(aggregation, clip_norm, canaries or Canaries())
+  canaries = canaries or Canaries()
+  inside, outside = scores(aggregation, clip_norm, canaries)
   spread = math.sqrt((np.var(inside) + np.var(outside)) / 2)
   shift = max(0.0, float(np.mean(inside) - np.mean(outside)))
   return Finding(
-    gaussian_epsilon(1 / noise_multiplier, delta),
+    gaussian_epsilon(math.sqrt(canaries.releases) / noise_multiplier, delta),
     lower_bound(inside, outside, delta),
     gaussian_epsilon(shift / spread, delta) if spread else math.inf,
     delta,
@@ -168,10 +175,12 @@ def scores(
     absent = _directions(generator, canaries.absent, canaries.dimension)
     sent = np.concatenate([_TOO_LONG * clip_norm * present, zeros])
     data = _data(sent, canaries.num_packs)
-    state = process.next(state, data).state
-    weights = process.get_model_weights(state).trainable
-    # Turns the mean over clients of one example each back into a sum.
-    released = examples / clip_norm * np.asarray(weights[_DIRECTION], float)
+    released = np.zeros(canaries.dimension)
+    for _ in range(canaries.releases):
+      state = process.next(state, data).state
+      weights = process.get_model_weights(state).trainable
+      # Turns the mean over clients of one example each back into a sum.
+      released += examples / clip_norm * np.asarray(weights[_DIRECTION], float)
     inside.append(present @ released)
     outside.append(absent @ released)
   return np.concatenate(inside), np.concatenate(outside)

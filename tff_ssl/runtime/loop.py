@@ -73,6 +73,24 @@ class KeepsFiles(Protocol):
     """
 
 
+@runtime_checkable
+class Remembers(Protocol):
+  """An algorithm that keeps something with each checkpoint but the first."""
+
+  def remember(self) -> Mapping[str, Any]:
+    """Returns JSON values to store with a checkpoint that is being saved."""
+
+  def check(self, about: Mapping[str, Any]) -> None:
+    """Compares what a checkpoint knows with what there is; called after `resume`.
+
+    Args:
+      about: The values that were stored, among others.
+
+    Raises:
+      ValueError: If the run cannot continue from this checkpoint.
+    """
+
+
 EvaluateFn = Callable[[Any, int], Mapping[str, float]]
 
 
@@ -228,6 +246,8 @@ def _restore(
     folder.save(0, state)
   if isinstance(algorithm, KeepsFiles):
     algorithm.resume(folder.path, round)
+  if isinstance(algorithm, Remembers):
+    algorithm.check(folder.checkpoints.about(round))
   folder.check(round)
   return round, state
 
@@ -235,7 +255,8 @@ def _restore(
 def _save(
   algorithm: Algorithm, folder: run_folder.RunFolder, round: int, state: Any
 ) -> None:
-  folder.save(round, state)
+  more = algorithm.remember() if isinstance(algorithm, Remembers) else {}
+  folder.save(round, state, more)
   if isinstance(algorithm, KeepsFiles):
     algorithm.saved(folder.checkpoints.rounds()[0])
 

@@ -4,6 +4,8 @@ Each round is written to the run's ledger before it is computed, and a round tha
 exceed the budget is not computed. Metrics that no noise covers are withheld: if the
 metrics do not leave the clients, only counts and bytes are reported, and metrics made
 from other noised values (DCCO's loss, from its statistics), which cost no epsilon.
+
+A round takes the same time after any number of rounds: the ledger is read once.
 """
 
 import collections
@@ -16,6 +18,10 @@ from tff_ssl.runtime import accounting
 from tff_ssl.runtime import disclosure
 from tff_ssl.runtime import loop
 from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runtime import release_history
+
+# The name under which a checkpoint knows the ledger.
+_LEDGER = 'ledger'
 
 
 class BudgetSpentError(ValueError):
@@ -40,7 +46,7 @@ class Output(NamedTuple):
 
 
 class PrivateRounds:
-  """An algorithm with a ledger: a `loop.KeepsFiles`.
+  """An algorithm with a ledger: `loop.KeepsFiles` and `loop.Remembers`.
 
   It has the algorithm's attributes.
   """
@@ -70,7 +76,7 @@ class PrivateRounds:
     self._budget = epsilon
     self._withholds = withholds_metrics
     self._of_releases = {*of_releases}
-    self._ledger: privacy_ledger.Ledger | None = None
+    self._kept: tuple[privacy_ledger.Ledger, release_history.History] | None = None
     self._round = 0
 
   def __getattr__(self, name: str) -> Any:
@@ -86,17 +92,17 @@ class PrivateRounds:
   @property
   def releases(self) -> int:
     """How many releases the ledger has."""
-    return self._opened.releases
+    return self._opened[0].releases
 
   @property
   def epsilon(self) -> float:
     """The epsilon of all releases so far."""
-    return self._accountant.epsilon(self.counted)
+    return self._accountant.epsilon(self.history.counts)
 
   @property
-  def counted(self) -> int:
-    """In how many of the releases one client can be."""
-    return self._terms.counted(self._opened.rounds)
+  def history(self) -> release_history.History:
+    """How often each round was released."""
+    return self._opened[1]
 
   def initialize(self) -> Any:
     """Returns the initial state, which holds nothing of any client."""
@@ -113,15 +119,26 @@ class PrivateRounds:
         f'{folder} has {round} rounds but no {privacy_ledger.NAME}; it is not known '
         'what was released, so the run cannot continue.'
       )
-    self._ledger = privacy_ledger.Ledger(folder, self._terms.as_json())
-    if self.releases < round:
+    ledger = privacy_ledger.Ledger(folder, self._terms.as_json())
+    if ledger.releases < round:
       raise ValueError(
-        f'{self._ledger.path} has {self.releases} releases for {round} rounds; lines '
-        'are missing, so the run cannot continue.'
+        f'{ledger.path} has {ledger.releases} releases for {round} rounds; lines are '
+        'missing, so the run cannot continue.'
       )
+    self._kept = ledger, self._terms.history(ledger.rounds)
     self._round = round
     if isinstance(self._algorithm, loop.KeepsFiles):
       self._algorithm.resume(folder, round)
+
+  def remember(self) -> Mapping[str, Any]:
+    """Returns which lines the ledger has; see `loop.Remembers`."""
+    return {_LEDGER: self._opened[0].mark()}
+
+  def check(self, about: Mapping[str, Any]) -> None:
+    """Checks that the ledger has the lines of a checkpoint; see `loop.Remembers`."""
+    # Checkpoints of earlier code, and the one before round 1, know of none.
+    if _LEDGER in about:
+      self._opened[0].check(about[_LEDGER])
 
   def saved(self, oldest: int) -> None:
     """Called after a checkpoint was saved; see `loop.KeepsFiles`."""
@@ -140,18 +157,18 @@ class PrivateRounds:
       ValueError: If the round's number of clients differs from what is accounted for.
     """
     self._check_budget(state)
-    self._opened.spend(self._round + 1)
+    ledger, history = self._opened
+    ledger.spend(self._round + 1)
+    history.add(self._round + 1)
     output = self._algorithm.next(state, cohort)
     self._round += 1
     self._check_cohort(output.metrics)
-    # Read once: the ledger is a file.
-    released = self._opened.rounds
-    counted = self._terms.counted(released)
+    counts = history.counts
     spent = collections.OrderedDict[str, float](
-      epsilon=self._accountant.epsilon(counted), releases=len(released)
+      epsilon=self._accountant.epsilon(counts), releases=ledger.releases
     )
     if self._terms.sampling == accounting.PASSES:
-      spent['participations'] = counted
+      spent['participations'] = counts.releases
     metrics = collections.OrderedDict(output.metrics)
     if phases.CLIENT_WORK in metrics:
       metrics[phases.CLIENT_WORK] = collections.OrderedDict(
@@ -162,10 +179,10 @@ class PrivateRounds:
     return Output(output.state, collections.OrderedDict(metrics, privacy=spent))
 
   @property
-  def _opened(self) -> privacy_ledger.Ledger:
-    if self._ledger is None:
+  def _opened(self) -> tuple[privacy_ledger.Ledger, release_history.History]:
+    if self._kept is None:
       raise RuntimeError('`resume` must be called first: it opens the ledger')
-    return self._ledger
+    return self._kept
 
   def _is_told(self, name: str) -> bool:
     """Returns whether a metric of the clients is reported."""
@@ -179,17 +196,26 @@ class PrivateRounds:
   def _check_budget(self, state: Any) -> None:
     if self._budget is None:
       return
-    rounds = [*self._opened.rounds, self._round + 1]
-    after = self._accountant.epsilon(self._terms.counted(rounds))
+    after = self._accountant.epsilon(self.history.after(self._round + 1))
     if after > self._budget:
       raise BudgetSpentError(
         f'The privacy budget of epsilon = {self._budget:g} at delta = '
         f'{self._terms.delta:g} is spent: epsilon is {self.epsilon:.4g} after '
-        f'{self.releases} releases in {self._round} rounds, and a further round would '
-        f'make it {after:.4g}.',
+        f'{self.releases} releases in {self._round} rounds{self._repeats()}, and a '
+        f'further round would make it {after:.4g}.',
         state,
         self._round,
       )
+
+  def _repeats(self) -> str:
+    """Says how many releases only repeat others, if any do."""
+    if not (repeats := self.history.repeats):
+      return ''
+    are = 'is a repetition' if repeats == 1 else 'are repetitions'
+    return (
+      f' ({repeats} of them {are} after an interruption, which cost more because they '
+      'are about the same clients)'
+    )
 
   def _check_cohort(self, metrics: Mapping[str, Any]) -> None:
     found = int(metrics[phases.CLIENT_WORK]['clients'])

@@ -35,6 +35,7 @@ from tff_ssl.runtime import checkpoints
 from tff_ssl.runtime import files
 from tff_ssl.runtime import run_config
 from tff_ssl.runtime import table
+from tff_ssl.runtime import table_digest
 from tff_ssl.runtime import trackers as trackers_lib
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
@@ -83,6 +84,8 @@ class RunFolder:
       self.checkpoints = checkpoints.Checkpoints(self.path / 'checkpoints')
       self.metrics = table.Table(self.path / 'metrics.csv')
       self.system = table.Table(self.path / 'system.csv')
+      self._of_metrics = table_digest.Digest(self.path / 'metrics.csv')
+      self._of_clients = table_digest.Digest(self.path / table.CLIENTS)
     except BaseException:
       os.close(self._lock)
       raise
@@ -162,24 +165,25 @@ class RunFolder:
     numbers.update((f'system/{name}', value) for name, value in system.items())
     self._trackers.log(round, numbers)
 
-  def save(self, round: int, state: Any) -> None:
+  def save(self, round: int, state: Any, more: Mapping[str, Any] | None = None) -> None:
     """Saves a checkpoint, with its run's identity and digests of the tables' rows.
 
     Args:
       round: The round after which the state holds.
       state: See `checkpoints.Checkpoints.save`.
+      more: JSON values to store with it under other names.
     """
     # First the rows, because the checkpoint holds digests of them.
     self.sync()
-    rows = self.metrics.rows()
-    columns = sorted(_row_of(rows, round))
+    rows, columns = self._metrics_until(round)
     clients, of_clients = self._clients_until(round)
     about: dict[str, Any] = {
       'run': run_config.identity(self.path),
       'columns': columns,
-      'rows': table.digest(rows, round, [*columns, 'round']),
+      'rows': rows,
       'client_columns': of_clients,
       'clients': clients,
+      **(more or {}),
     }
     self.checkpoints.save(round, state, about)
 
@@ -205,9 +209,8 @@ class RunFolder:
     self.metrics.keep_until(round)
     self.metrics.check_rounds(round)
     # A checkpoint of an earlier version of this code has no digests.
-    columns = [*about.get('columns', ()), 'round']
-    rows = self.metrics.rows()
-    if about and table.digest(rows, round, columns) != about.get('rows'):
+    rows, _ = self._metrics_until(round, about.get('columns', ()))
+    if about and rows != about.get('rows'):
       raise ValueError(
         f'{self.path / "metrics.csv"} has different numbers for rounds 1 to {round} '
         'from those that were written'
@@ -219,6 +222,22 @@ class RunFolder:
         'from those that were written'
       )
     self.system.keep_until(round)
+
+  def _metrics_until(
+    self, round: int, columns: Collection[str] | None = None
+  ) -> tuple[str, list[str]]:
+    """Returns a digest of metrics.csv, and the columns that count in the last round.
+
+    Args:
+      round: The last round that counts.
+      columns: The columns that count in its row, which an evaluation may complete;
+        None: all columns that the row has now.
+    """
+    rows = self._of_metrics.rows_of(round)
+    if columns is None:
+      columns = {name for row in rows for name in row if name != table.ROUND}
+    digest = self._of_metrics.until(round, rows, [*columns, table.ROUND])
+    return digest, sorted(columns)
 
   def _clients_until(
     self, round: int, columns: Collection[str] | None = None
@@ -238,12 +257,12 @@ class RunFolder:
     path = self.path / table.CLIENTS
     if path.exists() and path.stat().st_size > _MOST_BYTES:
       return None, []
-    rows = [row for row in table.Table(path).rows() if int(row['round']) <= round]
+    rows = self._of_clients.rows_of(round)
     if columns is None:
-      columns = {name for row in rows if int(row['round']) == round for name in row}
-    told = {*columns} - {'round', table.CLIENT}
-    counted = [row for row in rows if int(row['round']) < round or told & {*row}]
-    return table.digest(counted, round, columns), sorted(columns)
+      columns = {name for row in rows for name in row}
+    told = {*columns} - {table.ROUND, table.CLIENT}
+    counted = [row for row in rows if told & {*row}]
+    return self._of_clients.until(round, counted, columns), sorted(columns)
 
   def sync(self) -> None:
     """Makes the rows of all tables durable, which a checkpoint of them needs."""

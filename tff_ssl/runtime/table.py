@@ -6,10 +6,9 @@ rewrites, each round costs as much as all before it.
 """
 
 import collections
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import csv
 import errno
-import hashlib
 import io
 import os
 import pathlib
@@ -21,7 +20,7 @@ from tff_ssl.runtime import memory
 
 # The table of numbers by client, and its second column.
 CLIENTS, CLIENT = 'clients.csv', 'client'
-_KEY = 'round'
+ROUND = 'round'
 # None is a blank cell.
 Cell = int | float | str | None
 
@@ -52,7 +51,7 @@ class Table:
       memory.read_csv(self._path)
       text = self._text()
       if not text.endswith('\n'):
-        self._rewrite(self._parse(text[: text.rfind('\n') + 1]))
+        self._rewrite(parse(self._path, text[: text.rfind('\n') + 1]))
 
   def rows(self) -> list[dict[str, str]]:
     """Returns all rows as written: name -> text, blanks left out.
@@ -61,7 +60,7 @@ class Table:
       ValueError: If a row's cells do not match the header's columns, or it has no
         round.
     """
-    return self._parse(self._text()) if self._path.exists() else []
+    return parse(self._path, self._text()) if self._path.exists() else []
 
   def keep_until(self, round: int) -> None:
     """Drops the rows of later rounds.
@@ -70,7 +69,7 @@ class Table:
       round: The last round to keep.
     """
     rows = self.rows()
-    kept = [row for row in rows if int(row[_KEY]) <= round]
+    kept = [row for row in rows if int(row[ROUND]) <= round]
     if len(kept) < len(rows):
       self._rewrite(kept)
 
@@ -83,7 +82,7 @@ class Table:
     Raises:
       ValueError: If a row is missing, doubled, out of order or damaged.
     """
-    rounds = [int(row[_KEY]) for row in self.rows()]
+    rounds = [int(row[ROUND]) for row in self.rows()]
     if rounds == list(range(1, last + 1)):
       return
     wrong = (n for n, round in enumerate(rounds, start=1) if n != round or n > last)
@@ -137,44 +136,19 @@ class Table:
       ValueError: If a value is named `round`.
     """
     added = [self._row(round, cells) for cells in values]
-    kept = [row for row in self.rows() if int(row[_KEY]) < round]
+    kept = [row for row in self.rows() if int(row[ROUND]) < round]
     self._rewrite([*kept, *added])
 
   def _row(self, round: int, values: Mapping[str, Cell]) -> dict[str, str]:
-    if _KEY in values:
-      raise ValueError(f"a metric is named '{_KEY}': that is the key of the rows")
+    if ROUND in values:
+      raise ValueError(f"a metric is named '{ROUND}': that is the key of the rows")
     return {
-      _KEY: str(round),
+      ROUND: str(round),
       **{inert.line(name): cell_text(cell) for name, cell in values.items()},
     }
 
-  def _parse(self, text: str) -> list[dict[str, str]]:
-    """Returns the rows in the columns' order, blanks left out."""
-    try:
-      columns, *lines = _cells(io.StringIO(text)) if text else [[_KEY]]
-    except (csv.Error, ValueError) as error:
-      raise ValueError(f'{self._path} is damaged: {error}') from error
-    if columns[:1] != [_KEY] or len(set(columns)) < len(columns):
-      raise ValueError(
-        f'{self._path} is damaged: its columns are {",".join(columns)[:60]!r}; they '
-        f'must be {_KEY!r} and others, each once'
-      )
-    rows = []
-    for number, cells in enumerate(lines, start=1):
-      row = dict(zip(columns, cells, strict=False))
-      if len(cells) != len(columns) or not row.get(_KEY, '').isdecimal():
-        raise ValueError(
-          f'{self._path} is damaged: row {number} is {",".join(cells)[:60]!r}; it must '
-          f'have a round and {len(columns)} cells in all'
-        )
-      rows.append({name: value for name, value in row.items() if value})
-    return rows
-
   def _text(self) -> str:
-    try:
-      return self._path.read_text()
-    except UnicodeDecodeError as error:
-      raise ValueError(f'{self._path} is damaged: {error}') from error
+    return decode(self._path, self._path.read_bytes())
 
   def _header(self) -> list[str]:
     """Returns the columns, read again because another `Table` may have added some."""
@@ -191,6 +165,53 @@ class Table:
     header = dict(zip(columns, columns, strict=True))
     with files.atomic(self._path) as aside:
       aside.write_text(_lines(columns, [header, *rows]))
+
+
+def decode(path: pathlib.Path, content: bytes) -> str:
+  """Returns what a file holds, as text.
+
+  Args:
+    path: Where the content is from.
+    content: Of the file, or a part of it.
+
+  Raises:
+    ValueError: If it is not text.
+  """
+  try:
+    return content.decode()
+  except UnicodeDecodeError as error:
+    raise ValueError(f'{path} is damaged: {error}') from error
+
+
+def parse(path: pathlib.Path, text: str) -> list[dict[str, str]]:
+  """Returns the rows of a table, in the columns' order, blanks left out.
+
+  Args:
+    path: Where the text is from.
+    text: Of the header and the rows.
+
+  Raises:
+    ValueError: If a row's cells do not match the header's columns, or it has no round.
+  """
+  try:
+    columns, *lines = _cells(io.StringIO(text)) if text else [[ROUND]]
+  except (csv.Error, ValueError) as error:
+    raise ValueError(f'{path} is damaged: {error}') from error
+  if columns[:1] != [ROUND] or len(set(columns)) < len(columns):
+    raise ValueError(
+      f'{path} is damaged: its columns are {",".join(columns)[:60]!r}; they '
+      f'must be {ROUND!r} and others, each once'
+    )
+  rows = []
+  for number, cells in enumerate(lines, start=1):
+    row = dict(zip(columns, cells, strict=False))
+    if len(cells) != len(columns) or not row.get(ROUND, '').isdecimal():
+      raise ValueError(
+        f'{path} is damaged: row {number} is {",".join(cells)[:60]!r}; it must '
+        f'have a round and {len(columns)} cells in all'
+      )
+    rows.append({name: value for name, value in row.items() if value})
+  return rows
 
 
 def _columns(rows: Iterable[Mapping[str, str]]) -> list[str]:
@@ -234,26 +255,6 @@ def _lines(columns: list[str], rows: Iterable[Mapping[str, str]]) -> str:
 
 def _cells(file: TextIO) -> Iterator[list[str]]:
   return ([inert.of_cell(cell) for cell in line] for line in csv.reader(file))
-
-
-def digest(
-  rows: Iterable[Mapping[str, str]], last: int, columns: Collection[str]
-) -> str:
-  """Returns a digest of the numbers of rounds 1 to `last`.
-
-  Args:
-    rows: Of a table.
-    last: The last round.
-    columns: Columns that count in the last round's rows, because an evaluation may add
-      others later.
-  """
-  found = hashlib.blake2b(digest_size=8)
-  for row in rows:
-    if int(row[_KEY]) <= last:
-      before = int(row[_KEY]) < last
-      cells = {name: cell for name, cell in row.items() if before or name in columns}
-      found.update(repr(sorted(cells.items())).encode())
-  return found.hexdigest()
 
 
 def cell_text(value: Cell) -> str:

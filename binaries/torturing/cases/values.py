@@ -145,6 +145,7 @@ _OF_PRIVACY = {
   '--secure_bound=4': ('--secure_bound', 'plain'),
   '--aggregation=secure --secure_bound=-1': ('bound', '-1'),
   '--aggregation=secure --secure_bound=inf': ('secure_bound is inf',),
+  '--aggregation=secure --secure_bound=1e30': ('value_bound is 1e+30', '131072'),
   '--aggregation=secure --secure_examples=0': ('--secure_examples=0',),
   '--aggregation=secure --parts=2': ('--parts',),
   '--aggregation=secure --packs=2': ('--packs=2',),
@@ -166,6 +167,12 @@ _OF_PRIVACY = {
   '--privacy_statistics_clip=1': ('epsilon',),
   '--aggregation=private --privacy_noise_multiplier=0 --privacy_update_clip=1': (
     'noise_multiplier',
+  ),
+  '--aggregation=private --privacy_epsilon=8 --privacy_update_clip=1e39': (
+    'update_clip is 1e+39',
+  ),
+  '--aggregation=private --privacy_epsilon=8 --privacy_update_clip=1e-46': (
+    'update_clip is 1e-46',
   ),
   '--privacy_epsilon=8': ('--privacy_epsilon', 'plain'),
   '--privacy_delta=1e-3': ('--privacy_delta', 'plain'),
