@@ -64,6 +64,9 @@ class Ledger:
         f'{header.get(name)} here; a run must keep its terms, because the privacy '
         'cost is computed from them.'
       )
+    self._is_whole: bool
+    self._rounds: list[int | None]
+    self._digest: hashlib.blake2b
     self._read()
 
   @property
@@ -147,7 +150,7 @@ def _lines(path: pathlib.Path) -> list[bytes]:
   return [first, *(line for line in others if line.strip())]
 
 
-def _digest(lines: Sequence[bytes]) -> 'hashlib.blake2b':
+def _digest(lines: Sequence[bytes]) -> hashlib.blake2b:
   found = hashlib.blake2b(digest_size=8)
   for line in lines:
     found.update(line + b'\n')

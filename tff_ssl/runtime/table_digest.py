@@ -26,6 +26,9 @@ class Digest:
       path: The file, which may not exist yet.
     """
     self._path = pathlib.Path(path)
+    self._first: int
+    self._hash: hashlib.blake2b
+    self._rows: list[dict[str, str]]
     self._forget()
 
   def rows_of(self, round: int) -> list[dict[str, str]]:
@@ -67,11 +70,11 @@ class Digest:
     return found.hexdigest()
 
   def _forget(self) -> None:
-    # What was read ends here, in a file with this number and header; the hash has the
-    # rows before this round, and these are the others.
+    # What was read ends here, in a file with this number and header.
     self._end, self._inode, self._header, self._tail = 0, -1, b'', b''
-    self._hash, self._first = hashlib.blake2b(digest_size=8), 0
-    self._rows: list[dict[str, str]] = []
+    # The hash has the rows before this round; the others wait.
+    self._first, self._rows = 0, []
+    self._hash = hashlib.blake2b(digest_size=8)
 
   def _read(self) -> None:
     """Reads what was appended, or everything if the file was written anew."""
@@ -96,6 +99,6 @@ class Digest:
     self._tail = (self._tail + added)[-_COMPARED:]
 
 
-def _update(digest: 'hashlib.blake2b', rows: Iterable[Mapping[str, str]]) -> None:
+def _update(digest: hashlib.blake2b, rows: Iterable[Mapping[str, str]]) -> None:
   for row in rows:
     digest.update(repr(sorted(row.items())).encode())
