@@ -148,7 +148,8 @@ def counted(
     f'private: {", ".join(names)} of {cohort} of {population} clients per round, '
     f'noise of {terms.of_round:.4g} clip norms in total; epsilon '
     f'{accountant.epsilon_after(fitting):.4g} at delta {delta:g} after {fitting} of '
-    f'{rounds} rounds{_participations(terms, fitting)}{unspent and "; "}{unspent}',
+    f'{rounds} rounds{_participations(terms, fitting)}, if none is repeated'
+    f'{unspent and "; "}{unspent}',
     flush=True,
   )
   withheld = not graph.aggregation.releases_metrics and any(

@@ -52,7 +52,7 @@ def other_run(tmp_path):
     (['--evaluation_methods=logistic', '--knn_k=5'], '--knn_k is given, but'),
     (['--label_fractions=0.1,2'], "label_fractions is '0.1,2'"),
     (['--label_fractions='], "label_fractions is ''"),
-    (['--encoding_norm=-1'], 'encoding_norm is -1.0; it must be between'),
+    (['--encoding_norm=-1'], 'encoding_norm is -1.0; it must be positive'),
     (['--loss=spectral', '--spectral_mu=0'], 'spectral_mu is 0.0; it must be'),
     (['--algorithm=fedavg_nt_xent', '--temperature=0'], 'temperature is 0.0'),
     (['--off_diagonal_weight=-1'], 'off_diagonal_weight is -1.0; it must be'),
