@@ -174,6 +174,8 @@ def test_profile_of_srgb_changes_no_bit(mode):
 @pytest.mark.parametrize(
   ('mode', 'profile'),
   [('RGB', b'no profile'), ('RGB', _linear('GRAY')), ('CMYK', _linear('RGB'))],
+  # A profile has the time of its making, and names must be the same in all processes.
+  ids=['damaged', 'grey', 'not-cmyk'],
 )
 def test_profiles_that_do_not_fit_are_said_and_ignored(mode, profile):
   image = Image.fromarray(_COLOURS).convert(mode)
