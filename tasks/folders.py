@@ -5,6 +5,7 @@ Folders in it mean nothing (`none`: each image is an example), or each is a clas
 called `train` and `test`, or similarly (see `layouts`), these are the splits. Otherwise
 about a fifth of the images, or of the clients, is the test split, by their names alone:
 further ones move none (`splits.hold_out_named`). Without classes nothing is labelled.
+Patients of DICOM files are clients, unless folders are (see `patients`).
 Files that end with `_segmentation.png` are masks (see `masks`).
 """
 
@@ -20,6 +21,7 @@ from tasks import images
 from tasks import intake
 from tasks import layouts
 from tasks import manifest as manifest_lib
+from tasks import patients as patients_lib
 from tasks import sources
 from tasks import spellings
 from tasks import task as task_lib
@@ -76,6 +78,13 @@ def load(
   )
 
 
+def has_patients(data_dir: str | os.PathLike[str], follow_links: bool = False) -> bool:
+  """Returns whether the DICOM files of a folder name its clients; see `load`."""
+  source = sources.open_source(pathlib.Path(data_dir).expanduser(), follow_links)
+  names = [name for name in source.names if findings_lib.is_image(name)]
+  return bool(patients_lib.of_images(source, names)[0])
+
+
 def _rows(
   path: pathlib.Path, source: sources.Source, folders: str
 ) -> tuple[list[manifest_lib.Row], list[intake.Finding]]:
@@ -99,9 +108,14 @@ def _rows(
   if splits:
     split = [splits[name.partition('/')[0]] for name in inside]
     inside = [name.partition('/')[2] for name in inside]
+  clients = [''] * len(names)
+  if folders != CLIENT:
+    patients, said = patients_lib.of_images(source, names)
+    clients, findings = patients or clients, [*findings, *said]
   if folders == NONE:
     rows = [
-      manifest_lib.Row(name, split=own) for name, own in zip(names, split, strict=True)
+      manifest_lib.Row(name, split=own, client_id=client)
+      for name, own, client in zip(names, split, clients, strict=True)
     ]
     return rows, findings
   loose = [name for name, own in zip(names, inside, strict=True) if '/' not in own]
@@ -118,8 +132,8 @@ def _rows(
   findings += manifest_lib.of_values(what, values)
   findings += _without(source, around, splits, values, what)
   rows = [
-    manifest_lib.Row(name, split=own, **{field: values[folder]})
-    for name, folder, own in zip(names, written, split, strict=True)
+    manifest_lib.Row(name, split=own, **{'client_id': client, field: values[folder]})
+    for name, folder, own, client in zip(names, written, split, clients, strict=True)
   ]
   return rows, findings
 

@@ -119,7 +119,8 @@ def outline(
   """
   if name == 'folder':
     return Outline(
-      has_clients=folders == folders_lib.CLIENT,
+      has_clients=folders == folders_lib.CLIENT
+      or (data_dir is not None and folders_lib.has_patients(data_dir, follow_links)),
       has_labels=folders == folders_lib.CLASS,
     )
   if name == 'cases':

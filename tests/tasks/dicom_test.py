@@ -19,6 +19,7 @@ from tasks import dicom
 from tasks import images
 from tasks import masks
 from tasks import opening
+from tasks import registry
 from tasks import sources
 from tests.tasks import picture_files
 
@@ -321,6 +322,32 @@ def test_patients_have_stable_names_that_are_digests():
   assert dicom.patient(_file(_CT, PatientID='')) == ''
   with pytest.raises(opening.PictureError, match='not a DICOM file'):
     dicom.patient(picture_files.of(Image.new('L', (8, 8))))
+
+
+@pytest.mark.parametrize('folders_are', ['none', 'class'])
+def test_patients_are_clients_where_folders_are_not(tmp_path, folders_are):
+  for k in range(12):
+    folder = tmp_path / 'ab'[k % 2]
+    folder.mkdir(exist_ok=True)
+    values = _CT + np.uint16(k)
+    (folder / f'{k}.dcm').write_bytes(_file(values, PatientID=f'P{k % 3}', **_HU))
+  (tmp_path / 'a' / 'x.dcm').write_bytes(b'no DICOM')
+  task = registry.load('folder', tmp_path, 8, folders=folders_are)
+  assert registry.outline('folder', tmp_path, folders=folders_are).has_clients
+  holders = {
+    f'{int(pathlib.Path(task.files.images[i]).stem) % 3}': task.client_names[client]
+    for examples in task.splits().values()
+    for i, client in zip(examples.example_id, examples.client, strict=True)
+  }
+  assert holders == {
+    f'{k}': dicom.patient(_file(_CT, PatientID=f'P{k}')) for k in range(3)
+  }
+  assert any('patients of DICOM files' in line for line in task.report)
+  (tmp_path / 'a' / 'y.dcm').write_bytes(_file(_CT, PatientID=''))
+  task = registry.load('folder', tmp_path, 8, folders=folders_are)
+  assert task.train.client is None
+  assert any('1 of 14 images name no patient' in line for line in task.report)
+  assert not registry.outline('folder', tmp_path, folders=folders_are).has_clients
 
 
 def test_size_without_pixels():
