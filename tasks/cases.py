@@ -30,6 +30,7 @@ from tasks import images
 from tasks import intake
 from tasks import manifest as manifest_lib
 from tasks import matching
+from tasks import provenance
 from tasks import rows as rows_lib
 from tasks import sources
 from tasks import splits as splits_lib
@@ -222,7 +223,7 @@ def build_task(
     intake=taken,
     case_names=belonging.case_names,
     client_names=belonging.client_names,
-    files=task_lib.Files(source.path, names, _masks(rows), reading.fit, follow_links),
+    files=provenance.Files(source.path, names, _masks(rows), reading.fit, follow_links),
     digests=tuple(decoded.digests.get(name, '') for name in names),
     grows=grows,
     split_by_name=grows and not rows[0].split,
@@ -230,9 +231,9 @@ def build_task(
   )
 
 
-def _measured(ends: tuple[float, float]) -> task_lib.Measured:
+def _measured(ends: tuple[float, float]) -> provenance.Measured:
   low, high = ends
-  return task_lib.Measured(
+  return provenance.Measured(
     f'the range of numbers that is black to white, {low:g} to {high:g}',
     '--pixel_range=LOW,HIGH, known without these pictures',
   )

@@ -41,9 +41,9 @@ def of_images(
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-{_PATIENTS}-{stamp}', build
   )
-  known = entry.info[_PATIENTS]
+  known: dict[str, str | None] = entry.info[_PATIENTS]
   without = [name for name in names if known.get(name) == '' or name not in known]
-  named = sorted({*filter(None, known.values())})
+  named = sorted({patient for patient in known.values() if patient})
   if without:
     said = (
       f'warning: {len(without):,} of {len(names):,} images name no patient, so that '

@@ -12,12 +12,12 @@ import pathlib
 
 import numpy as np
 
+from tasks import provenance
 from tasks import rows as rows_lib
-from tasks import task as task_lib
 
 # In the place of a file: columns are taken as they are.
 NONE = 'none'
-MEASURED = task_lib.Measured(
+MEASURED = provenance.Measured(
   'the mean and deviation of each column',
   '--scaling=FILE (a CSV of column,center,scale, known without these rows) or '
   '--scaling=none',

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 import dataclasses
 import hashlib
-import pathlib
-from typing import NamedTuple
 
 import numpy as np
 
 from tasks import intake as intake_lib
+from tasks import provenance
 
 # The name of the field that holds images.
 IMAGE = 'image'
@@ -140,40 +139,6 @@ def _check_field(name: str, array: np.ndarray) -> None:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class Files:
-  """The files that the examples of a task were read from.
-
-  Attributes:
-    path: The folder or .tar file.
-    images: Name of each image in it, by example_id.
-    masks: Name of each image's mask, likewise, '' if it has none; empty if none is
-      listed.
-    fit: How images became squares, one of `images.FITS`; masks do likewise.
-    follow_links: Whether links were followed to them.
-  """
-
-  path: pathlib.Path
-  images: tuple[str, ...]
-  masks: tuple[str, ...] = ()
-  fit: str = 'crop'
-  follow_links: bool = False
-
-
-class Measured(NamedTuple):
-  """Something that enters the inputs and was measured on all examples together.
-
-  So each example changes the inputs made of all others, which a private run refuses.
-
-  Attributes:
-    what: What was measured, as 'the mean and deviation of each column'.
-    instead: The flag that states it in place of the measurement.
-  """
-
-  what: str
-  instead: str
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Described:
   """Descriptions of the classes in one of two modalities, such as their names.
@@ -229,9 +194,9 @@ class Task:
   case_names: tuple[str, ...] = ()
   client_names: tuple[str, ...] = ()
   scaling: tuple[np.ndarray, np.ndarray] | None = None
-  measured: tuple[Measured, ...] = ()
+  measured: tuple[provenance.Measured, ...] = ()
   described: Described | None = None
-  files: Files | None = None
+  files: provenance.Files | None = None
   digests: tuple[str, ...] = ()
   grows: bool = False
   split_by_name: bool = False

@@ -17,8 +17,8 @@ from binaries.experiment import private
 from binaries.experiment import results
 from binaries.flags import common
 from binaries.methods import choice
+from tasks import provenance
 from tasks import registry
-from tasks import task as task_lib
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.binaries import take_away
@@ -240,7 +240,7 @@ def test_inputs_that_were_measured_on_all_examples_are_refused():
     private.check_task(registry.load('wine', scaling='none'))
     digits = registry.load('digits')
     private.check_task(digits)
-    measured = task_lib.Measured('a range', '--pixel_range=LOW,HIGH')
+    measured = provenance.Measured('a range', '--pixel_range=LOW,HIGH')
     with pytest.raises(ValueError, match=r'have a range, .* be --pixel_range=LOW'):
       private.check_task(dataclasses.replace(digits, measured=(measured,)))
 

@@ -8,6 +8,7 @@ import pytest
 from binaries import evaluate
 from binaries.experiment import membership
 from binaries.experiment import starting
+from tasks import provenance
 from tasks import registry
 from tasks import task as task_lib
 from tests.binaries import in_process
@@ -34,7 +35,7 @@ def _task(rows, name='cases', with_clients=True):
     examples.take(np.flatnonzero(split == 'x')),
     examples.take(np.flatnonzero(split == 'v')) if 'v' in split else None,
     client_names=tuple(clients) if with_clients else (),
-    files=task_lib.Files('data', tuple(row[0] for row in rows)),
+    files=provenance.Files('data', tuple(row[0] for row in rows)),
     digests=tuple(row[4] for row in rows),
     grows=True,
   )
