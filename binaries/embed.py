@@ -34,7 +34,6 @@ from binaries.flags import outputs
 from binaries.flags import paths
 from binaries.flags import program
 from binaries.flags import reading
-from tasks import intake
 from tasks import pictures
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import features as features_lib
@@ -100,13 +99,8 @@ def _embed(
       raise ValueError(f'The features of {title} are not all finite.')
     found[title] = loaded, features
   first = next(iter(found.values()))[0]
-  if first.unreadable:
-    print(
-      f'left out {len(first.unreadable):,} images that cannot be read: '
-      f'{intake.some(f"{k} ({v})" for k, v in first.unreadable.items())}'
-    )
-  for what, names in first.notes.items():
-    print(f'{len(names):,} of {len(first.names):,} images {what}')
+  for line in first.intake.lines():
+    print(f'  {line}')
   out.mkdir(parents=True, exist_ok=True)
   for number, (title, (loaded, features)) in enumerate(found.items(), 1):
     start = 'features' if len(found) == 1 else f'features_{number}'

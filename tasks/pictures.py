@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks import decoding
+from tasks import findings
 from tasks import images as images_lib
+from tasks import intake as intake_lib
+from tasks import manifest
 from tasks import sources
 
 # Weights of red, green and blue in the brightness (ITU-R BT.601, as in Pillow).
@@ -20,14 +23,12 @@ class Pictures(NamedTuple):
   Attributes:
     names: Names of the files, relative to the folder, as of `sources.printable`.
     images: uint8 [n, height, width, channels].
-    unreadable: The reason for each file that is left out.
-    notes: What must be said of some of the files: see `decoding.Decoded`.
+    intake: What became of all files.
   """
 
   names: tuple[str, ...]
   images: np.ndarray
-  unreadable: dict[str, str]
-  notes: dict[str, list[str]]
+  intake: intake_lib.Intake
 
 
 def load(
@@ -38,7 +39,7 @@ def load(
   """Loads all images of a folder or .tar, and of the folders within it.
 
   Args:
-    path: The folder or .tar file. Files without the suffix of an image are skipped.
+    path: The folder or .tar file. Files without the suffix of an image are counted.
     image_shape: Height, width and channels that an encoder takes: pictures become
       squares, and a single channel holds their brightness.
     reading: How they are read.
@@ -63,17 +64,18 @@ def load(
       f'{", ".join(images_lib.SUFFIXES)}.'
     )
   decoded = decoding.decode_all(source, names, height, reading)
-  images, unreadable = decoded.pixels, decoded.unreadable
-  readable = tuple(sources.printable(name) for name in names if name not in unreadable)
-  unreadable = {sources.printable(name): why for name, why in unreadable.items()}
+  readable = tuple(
+    sources.printable(name) for name in names if name not in decoded.unreadable
+  )
   if not readable:
-    first = next(iter(unreadable.items()))
-    raise ValueError(f'No image of {path} can be read; {first[0]}: {first[1]}.')
-  notes = {
-    what: [sources.printable(name) for name in noted]
-    for what, noted in decoded.notes.items()
-  }
-  return Pictures(readable, to_channels(images, channels), unreadable, notes)
+    name, why = next(iter(decoded.unreadable.items()))
+    raise ValueError(
+      f'No image of {path} can be read; {sources.printable(name)}: {why}.'
+    )
+  rows = [manifest.Row(name) for name in names]
+  # In no split, so that copies are in one.
+  intake = findings.take_in(source, '', rows, np.full(len(rows), ''), decoded)
+  return Pictures(readable, to_channels(decoded.pixels, channels), intake)
 
 
 def to_channels(images: np.ndarray, channels: int) -> np.ndarray:

@@ -52,7 +52,8 @@ def test_features_are_the_network_s_by_name(run, photos, tmp_path, capsys):
   out = tmp_path / 'out'
   in_process.call(embed, f'--run={folder}', f'--images={path}', f'--out={out}')
   shown = capsys.readouterr().out
-  assert 'left out 1 images that cannot be read: damaged.png' in shown
+  assert 'images that cannot be read: damaged.png' in shown
+  assert 'not used: 1 other file (1 .txt): notes.txt' in shown
   assert 'map: laying out 9 images with t-SNE\n' in shown
   table = parquet.read_table(out / 'features.parquet').to_pydict()
   with (out / 'features.csv').open(newline='') as file:

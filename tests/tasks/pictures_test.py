@@ -22,7 +22,8 @@ def test_names_that_are_not_utf_8_can_be_written(tmp_path):
   (tmp_path / '\udcff.png').write_text('no image')
   loaded = pictures.load(tmp_path, (6, 6, 3))
   assert loaded.names == (r'\udce4.png',)
-  assert list(loaded.unreadable) == [r'\udcff.png']
+  found = [f for f in loaded.intake.findings if f.kind == 'unreadable']
+  assert [f.names for f in found] == [(r'\udcff.png',)]
 
 
 def test_what_cannot_be_embedded_is_refused(tmp_path):
