@@ -8,7 +8,10 @@ import re
 import numpy as np
 
 from tasks import aside
+from tasks import colour
 from tasks import decoding
+from tasks import deep
+from tasks import dicom
 from tasks import images
 from tasks import intake
 from tasks import layouts
@@ -37,7 +40,15 @@ _OF_SUFFIX = {suffix: what for own, what in _ADVICE.items() for suffix in own.sp
 # Why files are not read, if data may be lost.
 _LOSSES = (aside.LINKED, aside.BROKEN, aside.SPECIAL, aside.REPLACED)
 # Beginnings of what is noticed in images, where data or truth is lost.
-_LOST = (decoding.PLAIN,)
+_LOST = (
+  decoding.PLAIN,
+  images.PAGES,
+  images.OUTSIDE,
+  colour.UNUSABLE,
+  deep.UPPER,
+  deep.FOURTH,
+  dicom.FRAMES,
+)
 # What differs between reasons of one kind: numbers.
 _NUMBERS = re.compile(r'\d[\d,.]*')
 
