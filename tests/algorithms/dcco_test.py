@@ -175,18 +175,24 @@ def test_two_towers_follow_numpy(tff_context):
 
 
 @pytest.mark.parametrize(
-  'element',
+  ('element', 'message'),
   [
-    collections.OrderedDict(image=tf.TensorSpec(tiny.IMAGE_SHAPE, tf.uint8)),
-    collections.OrderedDict(
-      image=tf.TensorSpec([None, *tiny.IMAGE_SHAPE], tf.uint8),
-      example_id=tf.TensorSpec([None], tf.int64),
+    (
+      collections.OrderedDict(image=tf.TensorSpec(tiny.IMAGE_SHAPE, tf.uint8)),
+      'single examples',
     ),
-    tf.TensorSpec([], tf.int64),
+    (
+      collections.OrderedDict(
+        image=tf.TensorSpec([None, *tiny.IMAGE_SHAPE], tf.uint8),
+        example_id=tf.TensorSpec([None], tf.int64),
+      ),
+      r'shape \[None, 8, 8, 1\]; the encoder takes \[8, 8, 1\]',
+    ),
+    (tf.TensorSpec([], tf.int64), 'single examples'),
   ],
 )
-def test_elements_must_be_single_examples_with_an_id(element):
-  with pytest.raises(ValueError, match='single examples'):
+def test_elements_must_be_single_examples_with_an_id(element, message):
+  with pytest.raises(ValueError, match=message):
     dcco.build_dcco(harness.cco(), element, optimizers.build_optimizer(harness.SGD))
 
 

@@ -191,7 +191,7 @@ def test_averaging_alone_brings_nodes_together_at_the_rate_of_the_gap(
 def test_the_complete_graph_is_fedavg(tff_context):
   """With nodes that count equally, batch norm, and several steps a round."""
   objective = simsiam.SimSiamObjective(
-    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
+    harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 16)
   )
   training = fedavg.FedAvgConfig(
     local_training.LocalPlan(2, 2), 0.1, 'uniform', seed=harness.SEED

@@ -35,7 +35,8 @@ _FLAGS = (
   '--batch_size=8',
   '--encoder=conv2',
   '--encoder_width=0.125',
-  '--projector=8,8',
+  # Heads of fewer than eight units have no group norm.
+  '--projector=32,32',
   '--evaluation_methods=knn',
 )
 

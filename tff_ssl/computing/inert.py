@@ -19,7 +19,7 @@ _UNSEEN = re.compile(
 _LAYOUT = '\n\r\t'
 # A cell that begins so may be a formula. An apostrophe marks text.
 _FORMULA = tuple("=+-@'")
-_NUMBER = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?', re.IGNORECASE)
+_NUMBER = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|-inf', re.IGNORECASE)
 _WIDE = str.maketrans('＝＋－＠', '=+-@')
 # Entities where a backslash is not enough in all dialects. A name is no link.
 _MARKDOWN = (

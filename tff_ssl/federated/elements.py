@@ -1,5 +1,6 @@
 """What the elements of client data must be, for the networks that read them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -26,6 +27,9 @@ def check_fields(element_spec: Any, objective: Any) -> None:
       of its channels and of numbers.
   """
   fields = getattr(element_spec, 'element_spec', element_spec)
+  if not isinstance(fields, Mapping):
+    # Checked with the id of examples.
+    return
   for field, encoder in _encoders(objective).items():
     if field not in fields:
       raise ValueError(

@@ -28,7 +28,7 @@ import collections
 from collections.abc import Callable, Mapping
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -40,6 +40,7 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import clipping
 from tff_ssl.federated import elements
 from tff_ssl.federated import packs
+from tff_ssl.federated import sums
 from tff_ssl.objectives import base
 
 # The most numbers that the clients of a chunk send if they are kept apart: 8 MiB.
@@ -152,7 +153,7 @@ class PackedClients:
     def run(shared, states, pack):
       if most is not None:
         pack = secure_values.bounded(pack, function.weigh(pack[packs.SIZES]), most)
-      zero = sums_of_none(protocol, sent)
+      zero = sums.of_none(protocol, sent)
       hides = protocol.hides_discarded
       loop = ClientLoop(visit, together, clip_norms, shared, states, pack, zero, hides)
       total, states = loop.total()
@@ -197,41 +198,6 @@ def _sends_means(
   return function
 
 
-class Sums(NamedTuple):
-  """Sums over clients: of weight times means, of weights, of totals."""
-
-  means: client_functions.Sent
-  weight: tf.Tensor
-  totals: client_functions.Sent
-
-
-def sums(result: client_functions.ClientResult) -> Sums:
-  """Returns the sums over one client."""
-  return Sums(
-    tf.nest.map_structure(lambda x: x * tf.cast(result.weight, x.dtype), result.means),
-    result.weight,
-    result.totals,
-  )
-
-
-def sums_of_none(
-  protocol: client_functions.Protocol, sent: client_functions.Sent
-) -> Sums:
-  """Returns the sums over no client.
-
-  Args:
-    protocol: How what a client sends is combined.
-    sent: What a client sends, as `tf.TensorSpec`s.
-  """
-  means: client_functions.Sent = collections.OrderedDict()
-  totals: client_functions.Sent = collections.OrderedDict()
-  for name, specs in sent.items():
-    (totals if protocol.totals(name) else means)[name] = clients.zeros(specs)
-  if protocol.counted:
-    totals['counts'] = clients.no_counts()
-  return Sums(means, tf.zeros([]), totals)
-
-
 class ClientLoop:
   """The loop of a client function over the clients of one pack."""
 
@@ -243,7 +209,7 @@ class ClientLoop:
     shared: client_functions.Shared,
     states: Any,
     pack: Mapping[str, Any],
-    zero: Sums,
+    zero: sums.Sums,
     hides_discarded: bool = False,
   ):
     """Takes what the loop needs; `total` runs it.
@@ -271,7 +237,7 @@ class ClientLoop:
     floats = sum(math.prod(x.shape) for x in tf.nest.flatten(zero.means))
     self._most_apart = _FLOATS_APART // max(floats, 1)
 
-  def total(self) -> tuple[Sums, Any]:
+  def total(self) -> tuple[sums.Sums, Any]:
     """Returns the sums over all clients, and the clients' states, stacked."""
     count = tf.size(self._sizes)
     arrays = tf.nest.map_structure(
@@ -285,7 +251,7 @@ class ClientLoop:
     total, arrays = self._loop(tf.constant(0), count, step, arrays)
     return total, tf.nest.map_structure(lambda array: array.stack(), arrays)
 
-  def _loop(self, first, end, step, arrays) -> tuple[Sums, Any]:
+  def _loop(self, first, end, step, arrays) -> tuple[sums.Sums, Any]:
     """Sums over clients `first` to `end`; `step` takes some of them at a time."""
 
     def body(first, total, arrays):
@@ -301,7 +267,7 @@ class ClientLoop:
     )
     return total, arrays
 
-  def _one(self, first, end, arrays) -> tuple[tf.Tensor, Sums, Any]:
+  def _one(self, first, end, arrays) -> tuple[tf.Tensor, sums.Sums, Any]:
     """Takes one client by itself, and writes its state to the arrays."""
     del end
     state = tf.nest.map_structure(lambda x: x[first], self._states)
@@ -309,7 +275,7 @@ class ClientLoop:
     arrays = tf.nest.map_structure(
       lambda array, x: array.write(first, x), arrays, state
     )
-    total = sums(result)
+    total = sums.of_client(result)
     means = collections.OrderedDict(
       (name, self._clipped(name, value)) for name, value in total.means.items()
     )
@@ -321,7 +287,9 @@ class ClientLoop:
       return value
     return clipping.of_one(value, self._clip_norms[name])
 
-  def _chunk_apart(self, together, first, end, arrays) -> tuple[tf.Tensor, Sums, Any]:
+  def _chunk_apart(
+    self, together, first, end, arrays
+  ) -> tuple[tf.Tensor, sums.Sums, Any]:
     """Takes clients of equal size that go through the networks together, each clipped.
 
     They keep nothing: there are no arrays.
@@ -336,7 +304,7 @@ class ClientLoop:
     )
     return after, part, arrays
 
-  def _sum_of_each(self, together, first, after) -> Sums:
+  def _sum_of_each(self, together, first, after) -> sums.Sums:
     """Returns the sums over clients of equal size, with each one clipped."""
     sent = together.of_each(self._shared, self._take(first, after), after - first)
     sizes = self._sizes[first:after]
@@ -359,9 +327,9 @@ class ClientLoop:
       counted['examples'] -= discarded * sizes[0]
       counted['nonfinite_clients'] += discarded
     totals = collections.OrderedDict((name, counted) for name in self._zero.totals)
-    return Sums(means, tf.reduce_sum(weights), totals)
+    return sums.Sums(means, tf.reduce_sum(weights), totals)
 
-  def _chunk(self, together, first, end, arrays) -> tuple[tf.Tensor, Sums, Any]:
+  def _chunk(self, together, first, end, arrays) -> tuple[tf.Tensor, sums.Sums, Any]:
     """Takes clients from `first` on that go through the networks together.
 
     They keep nothing: there are no arrays.
@@ -373,7 +341,7 @@ class ClientLoop:
     totals = collections.OrderedDict(
       (name, clients.counts(sizes, tf.constant(True))) for name in self._zero.totals
     )
-    total = sums(client_functions.ClientResult(means, weight, totals))
+    total = sums.of_client(client_functions.ClientResult(means, weight, totals))
     part = tf.cond(
       clients.is_usable(means, weight),
       lambda: total,

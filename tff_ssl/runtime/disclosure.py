@@ -98,6 +98,7 @@ FILES = (
 )
 
 METRICS = (
+  Rule('draws/*', Kind.STATED, 'how often the labels of a share were drawn'),
   Rule('round', Kind.STATED, 'its number'),
   Rule('privacy/*', Kind.STATED, 'counted from the ledger'),
   Rule('client_work/clients', Kind.STATED, 'the size of cohorts that was asked for'),

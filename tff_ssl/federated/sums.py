@@ -1,0 +1,42 @@
+"""Sums over the clients of a pack."""
+
+import collections
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tff_ssl.federated import client_functions
+from tff_ssl.federated import clients
+
+
+class Sums(NamedTuple):
+  """Sums over clients: of weight times means, of weights, of totals."""
+
+  means: client_functions.Sent
+  weight: tf.Tensor
+  totals: client_functions.Sent
+
+
+def of_client(result: client_functions.ClientResult) -> Sums:
+  """Returns the sums over one client."""
+  return Sums(
+    tf.nest.map_structure(lambda x: x * tf.cast(result.weight, x.dtype), result.means),
+    result.weight,
+    result.totals,
+  )
+
+
+def of_none(protocol: client_functions.Protocol, sent: client_functions.Sent) -> Sums:
+  """Returns the sums over no client.
+
+  Args:
+    protocol: How what a client sends is combined.
+    sent: What a client sends, as `tf.TensorSpec`s.
+  """
+  means: client_functions.Sent = collections.OrderedDict()
+  totals: client_functions.Sent = collections.OrderedDict()
+  for name, specs in sent.items():
+    (totals if protocol.totals(name) else means)[name] = clients.zeros(specs)
+  if protocol.counted:
+    totals['counts'] = clients.no_counts()
+  return Sums(means, tf.zeros([]), totals)
