@@ -44,14 +44,14 @@ def of_images(
   known: dict[str, str | None] = entry.info[_PATIENTS]
   without = [name for name in names if known.get(name) == '' or name not in known]
   named = sorted({patient for patient in known.values() if patient})
+  if not named:
+    return [], []
   if without:
     said = (
       f'warning: {len(without):,} of {len(names):,} images name no patient, so that '
       'patients are not the clients'
     )
     return [], [intake.finding('no patient', without, said, costs=True)]
-  if not named:
-    return [], []
   count = intake.many(len(named), 'patient')
   said = f'{count} of DICOM files, named by digests, are the clients'
   patients = [known[name] or named[0] for name in names]
