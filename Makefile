@@ -54,7 +54,7 @@ help:
 
 demo: venv
 	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
-	  --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=150 \
+	  --partition=dirichlet:alpha=0,examples=4 --clients_per_round=64 --rounds=250 \
 	  --packs=4 --label_fractions=0.02,0.1 --baselines --supervised_steps=200 \
 	  --run_dir=runs/demo $(ARGS)
 

@@ -88,7 +88,10 @@ def _manifests() -> list[making.Case]:
     _of_cases(('manifest.csv',), '\n\n\n'),
     _of_cases(('manifest.csv',), 'image;case_id;label\n0.png;c;x\n'),
     _of_cases(('manifest.csv',), f'{_LABEL}"0.png,c,x\n'),
-    _of_cases(('label',), f'{_LABEL}0.png,a,x\n1.png,b,\n2.png,c,y\n'),
+    _of_cases(
+      ('label',),
+      'image,case_id,label,split\n0.png,a,x,train\n1.png,b,,test\n2.png,c,y,train\n',
+    ),
     _of_cases(('client',), 'image,client_id,case_id\n0.png,a,c\n1.png,b,c\n'),
     _of_cases(
       ('client',),
