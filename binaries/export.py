@@ -135,9 +135,11 @@ def _give_away(folder: pathlib.Path, out: pathlib.Path) -> None:
   found = giving.give(folder, out)
   if not giving.is_private(folder):
     print(
-      f'{folder} is no private run: nothing is guaranteed, of the encoder and the '
-      'numbers either.'
+      f'{folder} is no private run: no noise was added, and nothing is guaranteed, of '
+      f'the encoder and the numbers either: {", ".join(found.given)}.'
     )
+    print(f'To give away: {out}')
+    return
   for name, rule in found.given.items():
     print(f'{name}: {rule.kind.value}, {rule.why}')
   for what, rules in (

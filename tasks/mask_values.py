@@ -123,7 +123,12 @@ def _of_levels(levels: np.ndarray, half: float, exact: bool) -> np.ndarray:
   labels = [value for value in values if value not in _VOIDS]
   small = max(labels) <= _MOST_LABEL and all(value % 1 == 0 for value in labels)
   if labels[0] >= 0 and small and _in_areas(levels):
-    return (levels > 0) & ~np.isin(levels, _VOIDS)
+    void = np.isin(levels, _VOIDS)
+    labelled = (levels > 0) & ~void
+    # What is void lies around objects. Where it is the larger part, it is the object,
+    # and the small numbers are its rim.
+    if np.count_nonzero(void) < np.count_nonzero(labelled):
+      return labelled
   return levels > half
 
 

@@ -316,8 +316,12 @@ class Task:
       return self.names(examples)
     return [self.holder_names[holder] for holder in examples.holder.tolist()]
 
-  def describe(self) -> str:
-    """The task in one line."""
+  def describe(self, of_labels: bool = True) -> str:
+    """The task in one line.
+
+    Args:
+      of_labels: Whether it says how many examples have none.
+    """
     parts = []
     unit = 'image' if self.field == IMAGE else 'example'
     for split, examples in self.splits().items():
@@ -327,7 +331,7 @@ class Task:
       if examples.client is not None:
         counted.append(_many(len(np.unique(examples.client)), 'client'))
       unlabelled = int(np.sum(examples.label < 0))
-      note = f' ({unlabelled:,} unlabelled)' if unlabelled else ''
+      note = f' ({unlabelled:,} unlabelled)' if unlabelled and of_labels else ''
       parts.append(f'{split} {" of ".join(counted)}{note}')
     shapes = ', '.join(
       ('' if name == IMAGE else f'{name} ') + 'x'.join(str(size) for size in shape)

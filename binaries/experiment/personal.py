@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from binaries.experiment import encoder_card
 from binaries.experiment import results
 from binaries.flags import common
 from binaries.flags import dealing
@@ -189,7 +190,7 @@ class Personal:
     """Writes a client's encoder and its card to `clients/CLIENT_ID`."""
     encoder = self._parts.encoder
     params = self._encoders.params(weights, client_id)
-    card = results.card(self._parts.task, encoder, name, rounds)
+    card = encoder_card.build(self._parts.task, encoder, name, rounds)
     card['client'] = client_id
     if privacy.is_private():
       card['privacy'] = {'promise': _NOT_PRIVATE}

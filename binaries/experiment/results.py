@@ -12,15 +12,16 @@ import math
 import os
 import pathlib
 
+from binaries.experiment import encoder_card
 from binaries.methods import algorithms
 from tasks import task as task_lib
 from tff_ssl.encoders import network
-from tff_ssl.encoders import registry
 from tff_ssl.evaluation import draws
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import retrieval
 from tff_ssl.evaluation import suite
 from tff_ssl.reporting import columns
+from tff_ssl.reporting import model_card
 from tff_ssl.reporting import projection
 from tff_ssl.reporting import table as table_lib
 from tff_ssl.runtime import files
@@ -77,8 +78,11 @@ def save_encoder(
     promised: More entries of the card, by name: about privacy.
   """
   model = encoder.to_keras(params)
-  own = card(task, encoder, algorithm, rounds)
+  own = encoder_card.build(task, encoder, algorithm, rounds)
   own.update(promised or {})
+  if model_card.is_private(own):
+    # Which examples have a label is counted without noise.
+    own['data'] = task.describe(of_labels=False)
   folder.save_encoder(model, own)
   shown = task.test.take(projection.choose(len(task.test)))
   inputs = shown[encoder.field]
@@ -91,39 +95,6 @@ def save_encoder(
       'example_id': [str(example_id) for example_id in shown.example_id],
     },
   )
-
-
-def card(
-  task: task_lib.Task, encoder: network.Network, algorithm: str, rounds: int
-) -> collections.OrderedDict[str, object]:
-  """Returns an encoder's card; the arguments are those of `save_encoder`."""
-  shape = ', '.join(map(str, encoder.input_shape))
-  units = 'pixels in [0, 1]'
-  if len(encoder.input_shape) == 1:
-    units = 'standardised by the training examples'
-    if task.scaling is None:
-      units = 'as they are'
-    elif not task.measured:
-      units = '(x - center) / scale'
-  if encoder.field != network.IMAGE:
-    units += f', the field {encoder.field}'
-  known = collections.OrderedDict[str, object](
-    encoder=encoder.name,
-    algorithm=algorithm,
-    task=task.name,
-    data=task.describe(),
-    rounds=rounds,
-    trained_in=encoder.precision,
-    input=f'float32 [n, {shape}], {units}',
-    output=f'float32 [n, {encoder.output_dim}], features',
-    parameters=encoder.num_parameters,
-    network=registry.describe(encoder),
-    load="tf.keras.models.load_model('encoder.keras')",
-  )
-  if task.scaling is not None and not task.measured:
-    center, factor = task.scaling
-    known['scaling'] = {'center': center.tolist(), 'scale': (1 / factor).tolist()}
-  return known
 
 
 def _label(task: task_lib.Task, label: int) -> str:

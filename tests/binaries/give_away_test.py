@@ -13,8 +13,8 @@ import pytest
 from binaries import dcco
 from binaries import export
 from binaries import fedema
+from binaries.experiment import encoder_card
 from binaries.experiment import private
-from binaries.experiment import results
 from binaries.flags import common
 from binaries.methods import choice
 from tasks import provenance
@@ -204,7 +204,9 @@ def test_of_a_plain_run_the_same_is_given_and_nothing_promised(tmp_path):
   take_away.make(folder, '--objective=simclr', '--projector=8,8')
   ended = in_process.run(export, f'--run={folder}', f'--out={out}', '--give_away')
   assert ended.status == 0, ended.stderr
-  assert 'is no private run: nothing is guaranteed' in ended.stdout
+  assert (
+    'is no private run: no noise was added, and nothing is guaranteed' in ended.stdout
+  )
   card = (out / 'encoder.md').read_text()
   assert 'No privacy is guaranteed: no noise was added' in card
   assert run_config.read(folder)['task'] not in card
@@ -257,7 +259,7 @@ def test_the_card_has_a_scaling_that_was_stated_and_none_that_was_measured(tmp_p
   ):
     task = registry.load('features', table, scaling=scaling)
     encoder = encoders.build_encoder('mlp', (2,), 0.25, None, None, 'group', 'features')
-    card = results.card(task, encoder, 'dcco', 1)
+    card = encoder_card.build(task, encoder, 'dcco', 1)
     assert card['input'] == f'float32 [n, 2], {units}, the field features'
     assert card.get('scaling') == entry
 

@@ -92,6 +92,14 @@ def test_labels_with_a_void_value(void, labels):
   _check(picture_files.tiff(values[..., np.newaxis]), _OBJECT | _SECOND)
 
 
+def test_255_is_the_object_where_it_is_larger_than_its_rim():
+  levels = np.zeros((32, 32), np.uint8)
+  levels[6:26, 6:26] = 60
+  levels[8:24, 8:24] = 255
+  _, object_ = masks.decode(picture_files.of(Image.fromarray(levels)), 32)
+  np.testing.assert_array_equal(object_, levels == 255)
+
+
 def test_labels_without_a_void_value():
   values = _numbers(0, 2)
   values[_SECOND] = 7

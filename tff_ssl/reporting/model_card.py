@@ -19,6 +19,13 @@ from tff_ssl.runtime import run_config
 
 NAME = disclosure.TEXT
 ENCODER, _CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
+# Shown of the flags of a run, of its data.
+_OF_DATA = (
+  ('partition', 'Clients'),
+  ('image_size', 'Size of the images'),
+  ('fit', 'Fit of pictures to squares'),
+  ('pixel_range', 'Numbers that are black and white'),
+)
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _SCORES = ('accuracy', 'balanced_accuracy')
 _VALIDATION = 'validation/'
@@ -151,7 +158,7 @@ def _data(
 ) -> list[str]:
   lines = [f'Task: {inert.markdown(known.get("data", known.get("task")))}']
   flags = config['flags']
-  for name, title in (('partition', 'Clients'), ('image_size', 'Size of the images')):
+  for name, title in _OF_DATA:
     if flags.get(name) is not None:
       lines.append(f'{title}: {inert.markdown(flags[name])}')
   if not is_given:

@@ -172,6 +172,8 @@ ENTRIES = (
       'network',
       'load',
       'scaling',
+      'fit',
+      'pixel_range',
     )
   ),
   Rule('data', Kind.STATED, 'numbers of examples and classes, which are not protected'),

@@ -1,0 +1,53 @@
+"""The card of an encoder, `encoder.json`: what it takes and returns, and of what."""
+
+import collections
+
+from binaries.flags import reading
+from tasks import task as task_lib
+from tff_ssl.encoders import network
+from tff_ssl.encoders import registry
+
+
+def build(
+  task: task_lib.Task, encoder: network.Network, algorithm: str, rounds: int
+) -> collections.OrderedDict[str, object]:
+  """Returns the card of an encoder.
+
+  Args:
+    task: What it was trained on.
+    encoder: Its network.
+    algorithm: Name of the method.
+    rounds: Rounds that it was trained for.
+  """
+  shape = ', '.join(map(str, encoder.input_shape))
+  units = 'pixels in [0, 1]'
+  if len(encoder.input_shape) == 1:
+    units = 'standardised by the training examples'
+    if task.scaling is None:
+      units = 'as they are'
+    elif not task.measured:
+      units = '(x - center) / scale'
+  if encoder.field != network.IMAGE:
+    units += f', the field {encoder.field}'
+  known = collections.OrderedDict[str, object](
+    encoder=encoder.name,
+    algorithm=algorithm,
+    task=task.name,
+    data=task.describe(),
+    rounds=rounds,
+    trained_in=encoder.precision,
+    input=f'float32 [n, {shape}], {units}',
+    output=f'float32 [n, {encoder.output_dim}], features',
+    parameters=encoder.num_parameters,
+    network=registry.describe(encoder),
+    load="tf.keras.models.load_model('encoder.keras')",
+  )
+  if task.files is not None and units.startswith('pixels'):
+    how = reading.value()
+    known['fit'] = how.fit
+    if how.pixel_range is not None:
+      known['pixel_range'] = list(how.pixel_range)
+  if task.scaling is not None and not task.measured:
+    center, factor = task.scaling
+    known['scaling'] = {'center': center.tolist(), 'scale': (1 / factor).tolist()}
+  return known
