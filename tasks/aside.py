@@ -9,6 +9,7 @@ AGAIN = 'links to folders that are there anyway'
 BROKEN = 'links to nothing'
 SPECIAL = 'pipes and devices'
 REPLACED = 'replaced by later files of their name'
+OUTSIDE = 'files whose names lead out of the archive'
 # What archive programs, file servers, photo browsers and systems leave, in lower case.
 # Folders whose names begin with a dot are debris too, and what is in such a folder.
 _DEBRIS_FOLDERS = frozenset(

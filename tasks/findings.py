@@ -38,7 +38,7 @@ _ADVICE = {
 }
 _OF_SUFFIX = {suffix: what for own, what in _ADVICE.items() for suffix in own.split()}
 # Why files are not read, if data may be lost.
-_LOSSES = (aside.LINKED, aside.BROKEN, aside.SPECIAL, aside.REPLACED)
+_LOSSES = (aside.LINKED, aside.BROKEN, aside.SPECIAL, aside.REPLACED, aside.OUTSIDE)
 # Beginnings of what is noticed in images, where data or truth is lost.
 _LOST = (
   decoding.PLAIN,

@@ -98,11 +98,7 @@ def _rows(
   # Archives often have one folder around all files.
   around = posixpath.commonpath([posixpath.dirname(name) for name in names])
   start = f'{around}/' if around else ''
-  # `relpath` alone takes seconds for 200,000 names; an archive's may need it.
-  inside = [
-    name[len(start) :] if name.startswith(start) else posixpath.relpath(name, around)
-    for name in names
-  ]
+  inside = [name[len(start) :] for name in names]
   splits, findings = layouts.of_folders(str(path), inside)
   split = [''] * len(names)
   if splits:
@@ -127,13 +123,15 @@ def _rows(
       f'{_linked(source)}.'
     )
   field, what = {CLASS: ('label', 'class'), CLIENT: ('client_id', 'client')}[folders]
-  written = [sources.printable(own.partition('/')[0]) for own in inside]
-  values = {name: spellings.clean(name) or ascii(name) for name in {*written}}
+  outer = [own.partition('/')[0] for own in inside]
+  written = sources.texts(str(path), 'folders', outer)
+  values = {name: spellings.clean(name) or ascii(name) for name in written.values()}
   findings += manifest_lib.of_values(what, values)
-  findings += _without(source, around, splits, values, what)
+  findings += _without(source, around, splits, written, what)
+  of_folder = {folder: values[name] for folder, name in written.items()}
   rows = [
-    manifest_lib.Row(name, split=own, **{'client_id': client, field: values[folder]})
-    for name, folder, own, client in zip(names, written, split, clients, strict=True)
+    manifest_lib.Row(name, split=own, **{'client_id': client, field: of_folder[folder]})
+    for name, folder, own, client in zip(names, outer, split, clients, strict=True)
   ]
   return rows, findings
 
@@ -177,7 +175,7 @@ def _without(
     if parts[0] in splits:
       del parts[0]
     if name.startswith(start) and len(parts) > 1 and parts[0]:
-      missing.add(sources.printable(parts[0]))
+      missing.add(parts[0])
   missing -= {*there}
   if not missing:
     return []

@@ -9,6 +9,7 @@ from tasks import columns as columns_lib
 from tasks import intake
 from tasks import layouts
 from tasks import rows as rows_lib
+from tasks import sources
 from tasks import spellings
 
 SPLITS = layouts.SPLITS
@@ -186,8 +187,12 @@ def spelled(
 
   Returns:
     The spelling that stands for each cell, '' for no value; and findings.
+
+  Raises:
+    ValueError: Two of them would be written alike; see `sources.texts`.
   """
   values = spellings.merged(cells)
+  sources.texts(name, f'{column}s', values.values())
   findings = of_values(column, values)
   missing = sorted({cell for cell in cells if cell and cell not in values})
   if missing:

@@ -17,6 +17,7 @@ _SEPARATORS = (',', ';', '\t')
 _NO_TEXT = ',;" \t'
 # The first line that Excel reads and writes where a separator is not the usual one.
 _SEP = re.compile(r'"?sep=([,;\t])"?[,;\t]*(\r\n|\r|\n|$)', re.IGNORECASE)
+_BREAK = re.compile('\r\n|\r|\n')
 _MARKS = {b'\xff\xfe': 'utf-16', b'\xfe\xff': 'utf-16', b'\xef\xbb\xbf': 'utf-8-sig'}
 
 
@@ -44,8 +45,8 @@ def read(name: str, content: bytes) -> tuple[list[str], list[Row]]:
 
   Raises:
     ValueError: The file does not fit into memory, is no such text or no CSV, two
-      columns have the same name, or a row does not have as many cells as the header,
-      apart from empty ones at its end.
+      columns have the same name, a cell holds rows, or a row does not have as many
+      cells as the header, apart from empty ones at its end.
   """
   memory.check_csv(name, content)
   found = _lines(name, content)
@@ -79,7 +80,9 @@ def _lines(name: str, content: bytes) -> Iterator[tuple[int, list[str]]]:
     first, text = 1, text[stated.end() :]
   separator = stated.group(1) if stated else _separator(text)
   reader = csv.reader(io.StringIO(text, newline=''), delimiter=separator)
+  most: int | None = None
   while True:
+    start = first + reader.line_num + 1
     try:
       cells = next(reader, None)
     except csv.Error as error:
@@ -87,9 +90,42 @@ def _lines(name: str, content: bytes) -> Iterator[tuple[int, list[str]]]:
       raise ValueError(f'{name}, line {line}: {error}.') from error
     if cells is None:
       return
-    cells = [cell.strip() for cell in cells]
-    if any(cells):
-      yield first + reader.line_num, cells
+    line = first + reader.line_num
+    own = [cell.strip() for cell in cells]
+    if any(own):
+      # The header comes first; empty columns at its right are none.
+      if most is None:
+        most = max(place for place, cell in enumerate(own) if cell)
+      if any(
+        _holds_rows(cell, separator, place, most) for place, cell in enumerate(cells)
+      ):
+        raise ValueError(
+          f'{name}, lines {start} to {line}, has rows within one cell; is a quotation '
+          'mark not closed?'
+        )
+      yield line, own
+
+
+def _holds_rows(cell: str, separator: str, place: int, most: int) -> bool:
+  """Returns whether a cell looks as if a quotation mark had swallowed rows.
+
+  Then its first line ends a row, its last line begins one, and those between are whole
+  rows, by their separators. A text of several lines may have a few.
+
+  Args:
+    cell: The cell as it was read.
+    separator: What separates cells.
+    place: How many separators are before the cell in its row.
+    most: How many separators the header has; with none nothing can be told.
+  """
+  if not most or not _BREAK.search(cell):
+    return False
+  lines = [line for line in _BREAK.split(cell) if line.strip(_NO_TEXT)]
+  counts = [line.count(separator) for line in lines]
+  if len(counts) < 2:
+    return False
+  is_torn = counts[0] >= most - place and counts[-1] >= place
+  return is_torn or max(counts[1:]) >= most
 
 
 def _columns(name: str, lines: Iterator[tuple[int, list[str]]]) -> list[str]:

@@ -5,7 +5,7 @@ most 1 GiB each, unless the user says that links may be followed.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import os
 import pathlib
 import tarfile
@@ -189,7 +189,7 @@ class TarSource:
   def __init__(self, path: pathlib.Path) -> None:
     self.path = path
     stat = path.stat()
-    stamp = cache.fingerprint('index of all', stat.st_size, stat.st_mtime_ns)
+    stamp = cache.fingerprint('index of plain names', stat.st_size, stat.st_mtime_ns)
     entry = cache.fetch(
       cache.root_for(path), f'{path.name}-index-{stamp}', self._write_index
     )
@@ -277,6 +277,29 @@ def printable(name: str) -> str:
     name: Name in a `Source`; see `inert.line`.
   """
   return inert.line(name)
+
+
+def texts(where: str, what: str, names: Iterable[str]) -> dict[str, str]:
+  """Returns each name as text; see `printable`.
+
+  Args:
+    where: What to call their place in errors.
+    what: What they are, in the plural.
+    names: The names.
+
+  Raises:
+    ValueError: The text of two names is the same: in one there is a character of which
+      the other has the escape.
+  """
+  of_text: dict[str, str] = {}
+  for name in sorted({*names}):
+    other = of_text.setdefault(printable(name), name)
+    if other != name:
+      raise ValueError(
+        f'{where} has the {what} {other!a} and {name!a}, which would be '
+        'written alike; rename one of them.'
+      )
+  return {name: text for text, name in of_text.items()}
 
 
 def shallowest(source: Source, file_names: tuple[str, ...]) -> str | None:

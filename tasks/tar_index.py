@@ -16,7 +16,8 @@ def build(
 ) -> tuple[dict[str, tuple[int, int]], dict[str, list[str]], list[str]]:
   """Returns where each file is, what else there is by why it is aside, empty folders.
 
-  A link stands for the file of the archive that it leads to.
+  A link stands for the file of the archive that it leads to. Names are plain paths
+  within the archive: `/a/x`, `./a/x` and `b/../a/x` are `a/x`.
 
   Args:
     members: What the archive holds, in its order.
@@ -27,7 +28,11 @@ def build(
   aside: dict[str, list[str]] = collections.defaultdict(list)
   folders = set()
   for member in members:
-    name = member.name.removeprefix('./')
+    name = _plain(member.name)
+    if name.partition('/')[0] == '..':
+      if not member.isdir():
+        aside[aside_lib.OUTSIDE].append(member.name)
+      continue
     if member.isdir():
       folders.add(name)
       continue
@@ -36,7 +41,8 @@ def build(
       aside[aside_lib.REPLACED].append(name)
     links.pop(name, None)
     special.pop(name, None)
-    target = member.linkname.removeprefix('./')
+    # What a hard link leads to is named as in the archive, not from the link's folder.
+    target = _plain(member.linkname) if member.islnk() else member.linkname
     if member.islnk() and target in pieces:
       pieces[name] = pieces[target]
       continue
@@ -64,6 +70,11 @@ def build(
   aside[aside_lib.SPECIAL] = list(special)
   inner = {posixpath.dirname(folder) for folder in folders}
   return pieces, dict(aside), sorted(folders - within - inner - {'', '.'})
+
+
+def _plain(name: str) -> str:
+  """Returns a name in an archive as a path from there, as when it is unpacked."""
+  return posixpath.normpath(name.lstrip('/'))
 
 
 def _around(name: str) -> Iterator[str]:

@@ -95,3 +95,13 @@ def test_links_in_place_of_folders_are_named(tmp_path):
     folders.load(folder, 8, folders='client')
   task = folders.load(folder, 8, folders='none', follow_links=True)
   assert len(task.train) + len(task.test) == len(_TREE)
+
+
+@pytest.mark.parametrize('kind', ['client', 'class'])
+def test_folders_that_would_be_written_alike_are_not_one(tmp_path, kind):
+  names = [f'{folder}/{k}.jpg' for folder in ('a\x1b', r'a\x1b', 'b') for k in range(2)]
+  with pytest.raises(
+    ValueError,
+    match=r"has the folders 'a\\x1b' and 'a\\\\x1b', which would be written alike; ren",
+  ):
+    folders.load(_folder(tmp_path, names), image_size=8, folders=kind)

@@ -227,3 +227,13 @@ def test_one_thing_in_two_spellings_is_one_and_what_is_alike_is_said():
     alike.format('case or blanks', r'\xc4 and \xe4'): True,
     'taken as one label each: 0 = 0.0, 1 = 1.0': False,
   }
+
+
+@pytest.mark.parametrize('column', ['client_id', 'label'])
+def test_values_that_would_be_written_alike_are_not_one(column):
+  cells = ['a\x1b', r'a\x1b', 'b']
+  with pytest.raises(
+    ValueError, match=rf"t\.csv has the {column}s 'a\\x1b' and 'a\\\\x1b', which would"
+  ):
+    manifest.spelled('t.csv', column, cells)
+  assert manifest.spelled('t.csv', column, cells[1:])[0] == cells[1:]

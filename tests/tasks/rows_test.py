@@ -86,3 +86,37 @@ def test_the_header_alone_decides_what_separates_cells():
   assert rows.read('t.csv', b'a;b;;\n1;2;;\n')[0] == ['a', 'b']
   with pytest.raises(ValueError, match='has 3 cells; the header has 2'):
     rows.read('t.csv', b'a,b,\n1,2,3\n')
+
+
+@pytest.mark.parametrize('separator', [',', ';', '\t'])
+@pytest.mark.parametrize('end', ['\n', '\r\n', '\r'])
+@pytest.mark.parametrize('column', [0, 1, 2])
+def test_a_quotation_mark_that_swallows_rows_is_named(separator, end, column):
+  """In whatever column, with blank lines, and with notes that hold separators."""
+  table = [[f'{k}.png', f'p{k}', f'{k} cm{separator * (k == 4)}'] for k in range(1, 7)]
+  table[1][column] = '"' + table[1][column]
+  table[4][column] += '"'
+  lines = [separator.join(row) for row in [['image', 'who', 'note'], *table]]
+  lines.insert(4, '')
+  with pytest.raises(
+    ValueError,
+    match=r't\.csv, lines 3 to 7, has rows within one cell; is a quotation mark not cl',
+  ):
+    rows.read('t.csv', end.join(lines).encode())
+
+
+def test_a_quotation_mark_that_is_never_closed_is_named():
+  for content, place in (
+    (b'a,b\n1,2\n3,"4\n5,6\n', '3 to 4'),
+    (b'a,"b\n1,2', '1 to 2'),
+  ):
+    with pytest.raises(ValueError, match=f'lines {place}, has rows within one cell'):
+      rows.read('t.csv', content)
+
+
+def test_a_note_may_have_several_lines_and_some_separators():
+  note = 'large, flat, red\nitching, growing\nsince May'
+  _, found = rows.read('t.csv', f'image,who,note\n1.png,p,"{note}"\n'.encode())
+  assert found == [(4, {'image': '1.png', 'who': 'p', 'note': note})]
+  # With one column there is nothing to count.
+  assert rows.read('t.csv', b'note\n"a\nb"\n')[1] == [(3, {'note': 'a\nb'})]

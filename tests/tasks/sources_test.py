@@ -1,6 +1,8 @@
 """The files of folders and archives: which are read, and why others are not."""
 
+import io
 import os
+import tarfile
 
 import pytest
 
@@ -111,6 +113,44 @@ def test_of_two_files_of_one_name_in_an_archive_the_last_is_read(tmp_path):
   assert source.names == ('1',)
   assert source.read('1') == b'later'
   assert _counts(source) == {aside.REPLACED: 1}
+
+
+def _tar(path, *members):
+  """An archive of members: each a name, a content, and a type of tarfile."""
+  with tarfile.open(path, 'w') as tar:
+    for name, content, kind in members:
+      member = tarfile.TarInfo(name)
+      member.type = kind
+      if kind == tarfile.LNKTYPE:
+        member.linkname = content.decode()
+      else:
+        member.size = len(content)
+      tar.addfile(member, io.BytesIO(content))
+  return path
+
+
+def test_names_of_an_archive_are_paths_within_it(tmp_path):
+  """Those that lead out are set aside, and those of one path are one file."""
+  names = ('/c1/abs', './c1/dot', 'c1/../c2/x', 'c1//./two', '//c3/y')
+  out = ('../c1/up', 'c1/../../up', '/../up', '..')
+  files = [(name, name.encode(), tarfile.REGTYPE) for name in (*names, *out)]
+  links = [('/c4/hard', b'/c1/abs', tarfile.LNKTYPE)]
+  again = [('c1/abs', b'later', tarfile.REGTYPE)]
+  source = sources.open_source(
+    _tar(tmp_path / 'data.tar', *files, *links, ('../e', b'', tarfile.DIRTYPE), *again)
+  )
+  contents = {name: source.read(name).decode() for name in source.names}
+  assert contents == {
+    'c1/abs': 'later',
+    'c1/dot': './c1/dot',
+    'c2/x': 'c1/../c2/x',
+    'c1/two': 'c1//./two',
+    'c3/y': '//c3/y',
+    'c4/hard': '/c1/abs',
+  }
+  assert source.aside[aside.OUTSIDE] == [*out]
+  assert _counts(source) == {aside.OUTSIDE: len(out), aside.REPLACED: 1}
+  assert list(source.empty) == []
 
 
 @pytest.mark.parametrize(
