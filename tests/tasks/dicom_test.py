@@ -3,6 +3,7 @@
 import io
 import logging
 import pathlib
+import re
 import warnings
 
 import numpy as np
@@ -19,8 +20,10 @@ from tasks import dicom
 from tasks import images
 from tasks import masks
 from tasks import opening
+from tasks import patients
 from tasks import registry
 from tasks import sources
+from tasks import spellings
 from tests.tasks import picture_files
 
 # Whatever could identify somebody; none of it may be written or printed.
@@ -67,6 +70,10 @@ def _file(values, syntax=uid.ExplicitVRLittleEndian, pixels=None, **tags):
   buffer = io.BytesIO()
   data.save_as(buffer, enforce_file_format=True)
   return buffer.getvalue()
+
+
+def _patient(content):
+  return dicom.pseudonym(dicom.patient_id(content))
 
 
 def _decoded(content, size, **known):
@@ -228,6 +235,51 @@ def test_a_series_has_one_range(tmp_path):
   assert decoded.notes == {dicom.WINDOW: ['0.dcm', '1.dcm', '2.dcm', '3.dcm']}
 
 
+@pytest.mark.parametrize(
+  'tags',
+  [
+    # No series: each file is one by itself.
+    [{'SeriesInstanceUID': ''}, {'SeriesInstanceUID': ''}],
+    # One series of two patients, as some tools that take ids out write it.
+    [{'PatientID': 'a'}, {'PatientID': 'b'}],
+  ],
+)
+@pytest.mark.parametrize('windowed', [True, False])
+def test_a_series_spans_neither_patients_nor_files_that_name_none(
+  tmp_path, tags, windowed
+):
+  known = (
+    [
+      {'WindowCenter': 0.5, 'WindowWidth': 201},
+      {'WindowCenter': 500.5, 'WindowWidth': 1001},
+    ]
+    if windowed
+    else [{'RescaleIntercept': -1000}, {'RescaleIntercept': 500}]
+  )
+  for k in range(2):
+    (tmp_path / f'{k}.dcm').write_bytes(
+      _file(_CT, BitsStored=12, **{'RescaleSlope': 1, **known[k], **tags[k]})
+    )
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8).pixels[..., 0].astype(float)
+  # PS3.3 C.11.2.1.2, or the ends of 12 bits.
+  ranges = [(-100, 100), (0, 1000)] if windowed else [(0, 4095)] * 2
+  for row, ends in zip(decoded, ranges, strict=True):
+    np.testing.assert_allclose(row, _scaled(_CT, *ends), atol=0.51)
+
+
+def test_of_sixteen_bits_the_range_is_measured_without_a_window(tmp_path):
+  values = (_CT.astype(int) - 1024).astype(np.int16)
+  content = _file(values, BitsStored=16, RescaleSlope=1, RescaleIntercept=-24)
+  (tmp_path / '0.dcm').write_bytes(content)
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8)
+  # In units after rescaling, of all numbers of so few.
+  assert decoded.measured == ((-1048, 3047),)
+  expected = _scaled(_CT, 0, 4095)
+  np.testing.assert_allclose(decoded.pixels[0, ..., 0], expected, atol=0.51)
+
+
 def test_compressed_files():
   data = pydicom.dcmread(io.BytesIO(_file(_CT, WindowCenter=2000, WindowWidth=4000)))
   data.compress(uid.RLELossless)
@@ -298,7 +350,7 @@ def test_no_tag_that_identifies_is_written_or_printed(tmp_path, capfd, caplog):
   with warnings.catch_warnings(record=True) as caught:
     decoding.decode_all(source, source.names, 8)
     for name in source.names:
-      dicom.patient(source.read(name))
+      _patient(source.read(name))
   written = [
     path.read_bytes()
     for path in pathlib.Path(tmp_path).rglob('*')
@@ -313,15 +365,52 @@ def test_no_tag_that_identifies_is_written_or_printed(tmp_path, capfd, caplog):
 
 def test_patients_have_stable_names_that_are_digests():
   content = _file(_CT)
-  name = dicom.patient(content)
-  assert name == dicom.patient(_file(_CT, PatientName='Other^Name', **_HU))
-  assert name == dicom.patient(_file(_CT, PatientID=' PID-4711 '))
-  assert name != dicom.patient(_file(_CT, PatientID='PID-4712'))
+  name = _patient(content)
+  assert name == _patient(_file(_CT, PatientName='Other^Name', **_HU))
+  assert name == _patient(_file(_CT, PatientID=' PID-4711 '))
+  assert name != _patient(_file(_CT, PatientID='PID-4712'))
   # Of this version and all later ones: a run may be resumed years later.
   assert name == 'patient-a277e2e678157f9e'
-  assert dicom.patient(_file(_CT, PatientID='')) == ''
+  assert _patient(_file(_CT, PatientID='')) == ''
   with pytest.raises(opening.PictureError, match='not a DICOM file'):
-    dicom.patient(picture_files.of(Image.new('L', (8, 8))))
+    _patient(picture_files.of(Image.new('L', (8, 8))))
+
+
+@pytest.mark.parametrize(
+  'written', [*spellings.MISSING, 'ANONYMOUS', 'Anonymized', 'unknown', '\u200b NA ']
+)
+def test_what_stands_for_no_id_is_no_patient(written):
+  content = _file(_CT, PatientID=written, SpecificCharacterSet='ISO_IR 192')
+  assert dicom.patient_id(content) == ''
+  assert dicom.pseudonym('') == ''
+
+
+def test_one_id_in_two_forms_of_unicode_is_one_patient():
+  known = {'SpecificCharacterSet': 'ISO_IR 192'}
+  assert _patient(_file(_CT, PatientID='e\u0301', **known)) == _patient(
+    _file(_CT, PatientID='\u00e9', **known)
+  )
+
+
+def test_ids_that_look_alike_are_warned_of_by_their_digests(tmp_path):
+  ids = ('Meier', 'meier', '00471', '471', 'other')
+  for k, own in enumerate(ids):
+    values = _CT + np.uint16(k)
+    (tmp_path / f'{k}.dcm').write_bytes(_file(values, PatientID=own, **_HU))
+  source = sources.open_source(tmp_path)
+  for _ in range(2):  # The second time from the cache.
+    clients, findings = patients.of_images(source, list(source.names))
+    assert clients == [*map(dicom.pseudonym, ids)]
+    assert [each.names for each in findings if each.costs] == [
+      (' and '.join(sorted(clients[:2])),),
+      (' and '.join(sorted(clients[2:4])),),
+    ]
+    assert 'case or blanks' in findings[1].sentence
+    assert 'the form of a number' in findings[2].sentence
+  written = [p.read_bytes() for p in tmp_path.rglob('*.json') if p.is_file()]
+  assert written
+  for text in (*map(str, findings), *map(str, written)):
+    assert not re.search(r'meier|\b0*471\b', text, re.IGNORECASE)
 
 
 @pytest.mark.parametrize('folders_are', ['none', 'class'])
@@ -339,9 +428,7 @@ def test_patients_are_clients_where_folders_are_not(tmp_path, folders_are):
     for examples in task.splits().values()
     for i, client in zip(examples.example_id, examples.client, strict=True)
   }
-  assert holders == {
-    f'{k}': dicom.patient(_file(_CT, PatientID=f'P{k}')) for k in range(3)
-  }
+  assert holders == {f'{k}': _patient(_file(_CT, PatientID=f'P{k}')) for k in range(3)}
   assert any('patients of DICOM files' in line for line in task.report)
   (tmp_path / 'a' / 'y.dcm').write_bytes(_file(_CT, PatientID=''))
   task = registry.load('folder', tmp_path, 8, folders=folders_are)
