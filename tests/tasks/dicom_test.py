@@ -3,7 +3,6 @@
 import io
 import logging
 import pathlib
-import re
 import warnings
 
 import numpy as np
@@ -20,60 +19,12 @@ from tasks import dicom
 from tasks import images
 from tasks import masks
 from tasks import opening
-from tasks import patients
-from tasks import registry
 from tasks import sources
-from tasks import spellings
+from tests.tasks import dicom_files
 from tests.tasks import picture_files
 
-# Whatever could identify somebody; none of it may be written or printed.
-_SECRET = {
-  'PatientID': 'PID-4711',
-  'PatientName': 'Doe^Jane',
-  'PatientBirthDate': '19700101',
-  'InstitutionName': 'Hospital of Nowhere',
-  'AccessionNumber': 'ACC-99',
-  'StudyInstanceUID': '1.2.3.4711.1',
-  'SOPInstanceUID': '1.2.3.4711.3',
-}
-_SERIES = '1.2.3.4711.2'
-
-
-def _file(values, syntax=uid.ExplicitVRLittleEndian, pixels=None, **tags):
-  """A file of [height, width], [height, width, 3] or [frames, height, width]."""
-  values = np.asarray(values)
-  colours = values.ndim == 3 and values.shape[2] == 3
-  data = Dataset()
-  data.SeriesInstanceUID = _SERIES
-  data.SOPClassUID = uid.SecondaryCaptureImageStorage
-  for name, value in _SECRET.items():
-    setattr(data, name, value)
-  data.Rows, data.Columns = values.shape[:2] if colours else values.shape[-2:]
-  if values.ndim == 3 and not colours:
-    data.NumberOfFrames = len(values)
-  data.SamplesPerPixel = 3 if colours else 1
-  data.PhotometricInterpretation = 'RGB' if colours else 'MONOCHROME2'
-  data.BitsAllocated = 8 * values.dtype.itemsize
-  data.BitsStored = data.BitsAllocated
-  data.PixelRepresentation = int(values.dtype.kind == 'i')
-  if colours:
-    data.PlanarConfiguration = 0
-  for name, value in tags.items():
-    setattr(data, name, value)
-  data.HighBit = data.BitsStored - 1
-  data.PixelData = values.tobytes() if pixels is None else pixels
-  data['PixelData'].VR = 'OB' if data.BitsAllocated == 8 or pixels else 'OW'
-  data.file_meta = pydicom.dataset.FileMetaDataset()
-  data.file_meta.TransferSyntaxUID = syntax
-  data.file_meta.MediaStorageSOPClassUID = data.SOPClassUID
-  data.file_meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
-  buffer = io.BytesIO()
-  data.save_as(buffer, enforce_file_format=True)
-  return buffer.getvalue()
-
-
-def _patient(content):
-  return dicom.pseudonym(dicom.patient_id(content))
+_SECRET, _SERIES = dicom_files.SECRET, dicom_files.SERIES
+_file = dicom_files.of
 
 
 def _decoded(content, size, **known):
@@ -350,7 +301,7 @@ def test_no_tag_that_identifies_is_written_or_printed(tmp_path, capfd, caplog):
   with warnings.catch_warnings(record=True) as caught:
     decoding.decode_all(source, source.names, 8)
     for name in source.names:
-      _patient(source.read(name))
+      dicom.pseudonym(dicom.patient_id(source.read(name)))
   written = [
     path.read_bytes()
     for path in pathlib.Path(tmp_path).rglob('*')
@@ -361,80 +312,6 @@ def test_no_tag_that_identifies_is_written_or_printed(tmp_path, capfd, caplog):
   for secret in (*_SECRET.values(), _SERIES):
     assert secret not in printed
     assert not any(secret.encode() in content for content in written)
-
-
-def test_patients_have_stable_names_that_are_digests():
-  content = _file(_CT)
-  name = _patient(content)
-  assert name == _patient(_file(_CT, PatientName='Other^Name', **_HU))
-  assert name == _patient(_file(_CT, PatientID=' PID-4711 '))
-  assert name != _patient(_file(_CT, PatientID='PID-4712'))
-  # Of this version and all later ones: a run may be resumed years later.
-  assert name == 'patient-a277e2e678157f9e'
-  assert _patient(_file(_CT, PatientID='')) == ''
-  with pytest.raises(opening.PictureError, match='not a DICOM file'):
-    _patient(picture_files.of(Image.new('L', (8, 8))))
-
-
-@pytest.mark.parametrize(
-  'written', [*spellings.MISSING, 'ANONYMOUS', 'Anonymized', 'unknown', '\u200b NA ']
-)
-def test_what_stands_for_no_id_is_no_patient(written):
-  content = _file(_CT, PatientID=written, SpecificCharacterSet='ISO_IR 192')
-  assert dicom.patient_id(content) == ''
-  assert dicom.pseudonym('') == ''
-
-
-def test_one_id_in_two_forms_of_unicode_is_one_patient():
-  known = {'SpecificCharacterSet': 'ISO_IR 192'}
-  assert _patient(_file(_CT, PatientID='e\u0301', **known)) == _patient(
-    _file(_CT, PatientID='\u00e9', **known)
-  )
-
-
-def test_ids_that_look_alike_are_warned_of_by_their_digests(tmp_path):
-  ids = ('Meier', 'meier', '00471', '471', 'other')
-  for k, own in enumerate(ids):
-    values = _CT + np.uint16(k)
-    (tmp_path / f'{k}.dcm').write_bytes(_file(values, PatientID=own, **_HU))
-  source = sources.open_source(tmp_path)
-  for _ in range(2):  # The second time from the cache.
-    clients, findings = patients.of_images(source, list(source.names))
-    assert clients == [*map(dicom.pseudonym, ids)]
-    assert [each.names for each in findings if each.costs] == [
-      (' and '.join(sorted(clients[:2])),),
-      (' and '.join(sorted(clients[2:4])),),
-    ]
-    assert 'case or blanks' in findings[1].sentence
-    assert 'the form of a number' in findings[2].sentence
-  written = [p.read_bytes() for p in tmp_path.rglob('*.json') if p.is_file()]
-  assert written
-  for text in (*map(str, findings), *map(str, written)):
-    assert not re.search(r'meier|\b0*471\b', text, re.IGNORECASE)
-
-
-@pytest.mark.parametrize('folders_are', ['none', 'class'])
-def test_patients_are_clients_where_folders_are_not(tmp_path, folders_are):
-  for k in range(12):
-    folder = tmp_path / 'ab'[k % 2]
-    folder.mkdir(exist_ok=True)
-    values = _CT + np.uint16(k)
-    (folder / f'{k}.dcm').write_bytes(_file(values, PatientID=f'P{k % 3}', **_HU))
-  (tmp_path / 'a' / 'x.dcm').write_bytes(b'no DICOM')
-  task = registry.load('folder', tmp_path, 8, folders=folders_are)
-  assert registry.outline('folder', tmp_path, folders=folders_are).has_clients
-  holders = {
-    f'{int(pathlib.Path(task.files.images[i]).stem) % 3}': task.client_names[client]
-    for examples in task.splits().values()
-    for i, client in zip(examples.example_id, examples.client, strict=True)
-  }
-  assert holders == {f'{k}': _patient(_file(_CT, PatientID=f'P{k}')) for k in range(3)}
-  assert any('patients of DICOM files' in line for line in task.report)
-  (tmp_path / 'a' / 'y.dcm').write_bytes(_file(_CT, PatientID=''))
-  task = registry.load('folder', tmp_path, 8, folders=folders_are)
-  assert task.train.client is None
-  assert any('1 of 14 images name no patient' in line for line in task.report)
-  assert not registry.outline('folder', tmp_path, folders=folders_are).has_clients
 
 
 def test_size_without_pixels():
