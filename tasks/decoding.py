@@ -73,7 +73,11 @@ def decode_all(
     return decoding.write(folder / 'image.npy')
 
   stamp = cache.fingerprint(
-    'of one range', names, source.stamp(names), image_size, dataclasses.astuple(reading)
+    'of one series',
+    names,
+    source.stamp(names),
+    image_size,
+    dataclasses.astuple(reading),
   )
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-{image_size}-{stamp}', build

@@ -1,18 +1,19 @@
 """Reads the pictures of DICOM files with pydicom.
 
 A file of several frames is one picture: its middle frame. Brightness has one range for
-all files of a series, the first of these that there is:
+all files of a series of a patient, the first of these that there is:
 
 1. `--pixel_range`, in the units after rescaling (of CT, Hounsfield units);
 2. the first window (WindowCenter, WindowWidth); if it differs between the files of a
    series, its median;
 3. the table VOILUTSequence;
-4. where RescaleSlope or RescaleIntercept say what numbers mean, or there are at most 8
-   bits: all numbers that BitsStored bits can hold;
+4. of at most 8 bits, or of at most 12 where RescaleSlope or RescaleIntercept say what
+   numbers mean: all numbers that BitsStored bits can hold;
 5. what is measured over the data set, as for other pictures (`brightness`).
 
-MONOCHROME1 is inverted; palettes and YBR become RGB. Tags that could identify somebody
-are not read, apart from the patient's id, of which only a digest leaves this module.
+A file that names no series is one by itself. MONOCHROME1 is inverted; palettes and YBR
+become RGB. Tags that could identify somebody are not read, apart from the patient's id,
+of which only a digest is written or printed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ from PIL import Image
 
 from tasks import brightness
 from tasks import opening
+from tasks import spellings
 
 if TYPE_CHECKING:
   import pydicom
@@ -65,6 +67,7 @@ _TAGS = (
   'PerFrameFunctionalGroupsSequence',
   'ICCProfile',
   'SeriesInstanceUID',
+  'PatientID',
   *(
     f'{channel}PaletteColorLookupTable{what}'
     for channel in ('Red', 'Green', 'Blue')
@@ -79,6 +82,10 @@ _TAGS = (
 _DEFLATED = b'1.2.840.10008.1.2.1.99'
 # Those whose frames are files that Pillow opens.
 _OF_PILLOW = ('JPEG', 'JPEG2000')
+# What stands where a patient's id was taken out, besides `spellings.MISSING`.
+_NOBODY = ('anonymous', 'anonymized', 'anonymised', 'unknown')
+# Scanners that store more bits seldom fill them: CT of 16 bits has 12 or 13 of them.
+_FILLED_BITS = 12
 # Bytes of a pixel while a frame is decoded, of each channel.
 _BYTES = 16
 
@@ -88,34 +95,52 @@ def is_dicom(content: bytes) -> bool:
   return content[128:132] == b'DICM'
 
 
-def patient(content: bytes) -> str:
-  """Returns a name for the patient of a file, '' if it does not say whose it is.
+def patient_id(content: bytes) -> str:
+  """Returns the id of the patient of a file, '' if it does not say whose it is.
 
-  It is a digest: the same for the same PatientID, in any data set and at any time, and
-  no other tag is read. Whoever can guess an id can check the guess, at some cost; if
-  that matters, a manifest has to name the clients.
+  It identifies somebody: only its `pseudonym` may be written or printed.
 
   Args:
-    content: The file, DICOM.
+    content: The file, DICOM; no other tag of it is read.
 
   Raises:
     PictureError: The file cannot be read.
   """
-  number = str(_read(content, ('PatientID',)).get('PatientID') or '').strip()
-  return _digest(number) if number else ''
+  own = _id_of(_read(content, ('PatientID',)))
+  nobody = own in spellings.MISSING or own.casefold() in _NOBODY
+  return '' if nobody else own
+
+
+def _id_of(data: 'pydicom.Dataset') -> str:
+  return spellings.clean(str(data.get('PatientID') or ''))
 
 
 @functools.cache
-def _digest(number: str) -> str:
+def pseudonym(own: str) -> str:
+  """Returns a name for a patient, '' for ''.
+
+  It is a digest: the same for the same id, in any data set and at any time. Whoever can
+  guess an id can check the guess, at some cost; if that matters, a manifest has to name
+  the clients.
+
+  Args:
+    own: As of `patient_id`.
+  """
+  if not own:
+    return ''
   # Slow on purpose, as ids are short.
-  digest = hashlib.scrypt(number.encode(), salt=b'tff_ssl', n=2**11, r=8, p=1, dklen=8)
+  digest = hashlib.scrypt(own.encode(), salt=b'tff_ssl', n=2**11, r=8, p=1, dklen=8)
   return f'patient-{digest.hex()}'
 
 
 @contextlib.contextmanager
 def opened(
   content: bytes,
-) -> Iterator[tuple[Image.Image | brightness.Numbers, bytes | None, tuple[str, ...]]]:
+) -> Iterator[
+  tuple[
+    Image.Image | brightness.Numbers, bytes | None, tuple[str, ...], tuple[int, int]
+  ]
+]:
   """Reads the picture of a file; there is memory for it until it is closed.
 
   Args:
@@ -123,7 +148,7 @@ def opened(
 
   Yields:
     The picture in colours of 8 bits, or the numbers of one of more bits or of
-    greyscale; its colour profile; and what must be said of it.
+    greyscale; its colour profile; what must be said of it; and its width and height.
 
   Raises:
     PictureError: It has no picture, or one that cannot be decoded or needs more memory
@@ -138,8 +163,16 @@ def opened(
   amount = 2 * len(content) + _BYTES * count
   with opening.room().take(amount, f'{width:,} x {height:,} pixels'):
     with _in_a_sentence():
-      read = _picture(data, width, height)
-    yield read
+      read = _picture(data, width, height, _series(data, content))
+    yield *read, (width, height)
+
+
+def _series(data: 'pydicom.Dataset', content: bytes) -> str:
+  """Returns a digest that is the same for the files that have one range."""
+  # Some tools that take ids out give all files one series.
+  series = str(data.get('SeriesInstanceUID') or '').strip()
+  series = series or hashlib.sha256(content).hexdigest()
+  return hashlib.sha256(repr((_id_of(data), series)).encode()).hexdigest()
 
 
 def size_of(content: bytes) -> tuple[int, int]:
@@ -198,7 +231,7 @@ def _library() -> Any:
 
 
 def _picture(
-  data: 'pydicom.Dataset', width: int, height: int
+  data: 'pydicom.Dataset', width: int, height: int, series: str
 ) -> tuple[Image.Image | brightness.Numbers, bytes | None, tuple[str, ...]]:
   """Decodes the middle frame."""
   pixels = _library().pixels
@@ -213,7 +246,7 @@ def _picture(
     values = pixels.apply_color_lut(values, data)
     bits = 8 * values.dtype.itemsize
   if values.ndim == 2:
-    return _of_one_channel(data, frame, values, kind, bits), None, notes
+    return _of_one_channel(data, frame, values, kind, bits, series), None, notes
   profile = data.get('ICCProfile')
   if values.dtype == np.uint8 and bits == 8:
     return Image.fromarray(np.ascontiguousarray(values)), profile, notes
@@ -229,6 +262,7 @@ def _of_one_channel(
   values: np.ndarray,
   kind: str,
   bits: int,
+  series: str,
 ) -> brightness.Numbers:
   """Returns the numbers of a frame of greyscale, and the range that the file states."""
   pixels = _library().pixels
@@ -248,7 +282,11 @@ def _of_one_channel(
     rescaled = (values * slope + intercept).astype(np.int32)
     values, slope, intercept = pixels.apply_voi(rescaled, data), 1.0, 0.0
     stated = 0.0, 2.0 ** int(data.VOILUTSequence[0].LUTDescriptor[2]) - 1
-  elif stated is None and not floating and (bits <= 8 or (slope, intercept) != (1, 0)):
+  elif (
+    stated is None
+    and not floating
+    and bits <= (8 if (slope, intercept) == (1, 0) else _FILLED_BITS)
+  ):
     ends = (
       (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if signed else (0, 2.0**bits - 1)
     )
@@ -256,8 +294,7 @@ def _of_one_channel(
     stated, how = (min(low, high), max(low, high)), RESCALED
   key = brightness.key_of(values)
   if stated is not None:
-    series = str(data.get('SeriesInstanceUID') or '')
-    key = f'{how} {hashlib.sha256(series.encode()).hexdigest()}'
+    key = f'{how} {series}'
   return brightness.Numbers(
     values[..., np.newaxis],
     key,

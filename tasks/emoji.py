@@ -203,7 +203,7 @@ def _cut(source: sources.Source, found: list[_Emoji]) -> np.ndarray:
   """Returns the pictures out of the sheet, on white, uint8 [n, 32, 32, 3]."""
   where = source.path / _SHEET
   try:
-    with opening.opened(source.read(_SHEET)) as opened:
+    with opening.opened(source.read(_SHEET)) as (opened, _):
       drawn = opened.convert('RGBA')
   except (OSError, ValueError) as error:
     raise ValueError(f'{where} is not a picture: {error}.') from error

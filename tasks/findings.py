@@ -88,7 +88,7 @@ def take_in(
     *_formats(became[_READ]),
     *_unreadable(decoded.unreadable, len(rows)),
     *_not_read(source, manifest, became),
-    *_noted(decoded.notes, len(rows)),
+    *_noted(decoded.notes, len(became[_READ])),
     *_identical(rows, split, decoded.digests),
     *_classes(rows, split, decoded.unreadable),
   ]

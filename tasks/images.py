@@ -118,16 +118,21 @@ class Picture(NamedTuple):
 
 
 class _Source(NamedTuple):
-  """A file's picture, the turns and the profile that it still needs, and notes."""
+  """A file's picture, the turns and the profile that it still needs, and notes.
+
+  `whole` is the size of the file's picture, before turns. A JPEG that is decoded at a
+  fraction of its size has fewer pixels, and its sides are rounded.
+  """
 
   pixels: Image.Image | brightness.Numbers
   orientation: int
   profile: bytes | None
   notes: tuple[str, ...]
+  whole: tuple[int, int]
 
   @property
   def size(self) -> tuple[int, int]:
-    """Width and height, before turns."""
+    """Width and height of the pixels that are there, before turns."""
     if isinstance(self.pixels, Image.Image):
       return self.pixels.size
     height, width = self.pixels.values.shape[:2]
@@ -193,7 +198,7 @@ def read(
       notes += (OUTSIDE,)
     picture = turned(picture, source.orientation)
     square = fitted(picture, image_size, reading.fit, Image.Resampling.BICUBIC)
-    lost = 1 - min(width, height) / max(width, height)
+    lost = 1 - min(source.whole) / max(source.whole)
     pixels = np.asarray(square, np.uint8)
     return Picture(pixels, None, notes, lost if reading.fit == CROP else 0.0)
 
@@ -202,22 +207,22 @@ def read(
 def _opened(content: bytes, image_size: int) -> Iterator[_Source]:
   """Opens a file; there is memory for its picture until it is closed."""
   if dicom.is_dicom(content):
-    with dicom.opened(content) as (pixels, profile, notes):
-      yield _Source(pixels, 1, profile, notes)
+    with dicom.opened(content) as (pixels, profile, notes, whole):
+      yield _Source(pixels, 1, profile, notes, whole)
     return
-  with opening.opened(content, image_size) as image:
+  with opening.opened(content, image_size) as (image, whole):
     notes = ((PAGES,) if has_pages(image) else ()) + deep.notes(content, image)
     profile = image.info.get('icc_profile')
     if deep.is_deep(image):
       numbers = deep.numbers(content, image)
       # Pillow has turned a TIFF by itself.
       turn = 1 if image.format == 'TIFF' else orientation(image)
-      yield _Source(numbers, turn, profile, notes)
+      yield _Source(numbers, turn, profile, notes, whole)
       return
     image.load()
     turn = orientation(image)
     shown = image.convert('RGB') if deep.has_unknown_channel(image) else image
-    yield _Source(shown, turn, profile, notes)
+    yield _Source(shown, turn, profile, notes, whole)
 
 
 def size_of(content: bytes) -> tuple[int, int]:

@@ -242,7 +242,7 @@ def decode(
     PictureError: There is no memory for it, or its numbers are not finite.
     Exception: Whatever Pillow raises for a file that it cannot read.
   """
-  with opening.opened(content, copies=mask_values.COPIES) as image:
+  with opening.opened(content, copies=mask_values.COPIES) as (image, _):
     shown = mask_values.of_object(content, image)
     # Pillow has turned a TIFF by itself.
     turn = 1 if image.format == 'TIFF' else images.orientation(image)

@@ -125,7 +125,7 @@ def _held(image: Image.Image) -> int:
 @contextlib.contextmanager
 def opened(
   content: bytes, size: int | None = None, copies: int = 0
-) -> Iterator[Image.Image]:
+) -> Iterator[tuple[Image.Image, tuple[int, int]]]:
   """Opens a picture whose pixels there is room for until it is closed.
 
   Args:
@@ -133,6 +133,9 @@ def opened(
     size: Height and width of what will be made of it, in pixels: a JPEG is decoded at
       a fraction of its size, at least twice as large. None: as it is.
     copies: Bytes of each pixel that are needed besides those of the picture.
+
+  Yields:
+    The picture, and the width and height that it has in the file.
 
   Raises:
     PictureError: It takes more memory than there is.
@@ -147,4 +150,4 @@ def opened(
     amount = len(content) + whole + pixels * (_held(image) + copies)
     amount += min(pixels, COPIED) * _COPIES
     with room().take(amount, f'{width:,} x {height:,} pixels'):
-      yield image
+      yield image, (width, height)

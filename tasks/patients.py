@@ -1,8 +1,9 @@
 """The patients of a folder of DICOM files: its clients, if nothing else names any.
 
-Names of patients are digests (see `dicom.patient`); no tag of a file is kept.
+Names of patients are digests (see `dicom.pseudonym`); no tag of a file is kept.
 """
 
+import collections
 import pathlib
 from typing import Any
 
@@ -11,9 +12,10 @@ from tasks import dicom
 from tasks import intake
 from tasks import opening
 from tasks import sources
+from tasks import spellings
 
 _SUFFIX = '.dcm'
-_PATIENTS = 'patients'
+_PATIENTS, _ALIKE = 'patients', 'alike'
 
 
 def of_images(
@@ -35,9 +37,11 @@ def of_images(
 
   def build(folder: pathlib.Path) -> dict[str, Any]:
     del folder
-    return {_PATIENTS: {name: _patient(source, name) for name in scans}}
+    ids = {name: _id(source, name) for name in scans}
+    names_of = {name: own and dicom.pseudonym(own) for name, own in ids.items()}
+    return {_PATIENTS: names_of, _ALIKE: _alike({own for own in ids.values() if own})}
 
-  stamp = cache.fingerprint(_PATIENTS, scans, source.stamp(scans))
+  stamp = cache.fingerprint(_PATIENTS, _ALIKE, scans, source.stamp(scans))
   entry = cache.fetch(
     cache.root_for(source.path), f'{source.path.name}-{_PATIENTS}-{stamp}', build
   )
@@ -55,12 +59,24 @@ def of_images(
   count = intake.many(len(named), 'patient')
   said = f'{count} of DICOM files, named by digests, are the clients'
   patients = [known[name] or named[0] for name in names]
-  return patients, [intake.Finding('patients', (), said)]
+  findings = [intake.Finding('patients', (), said)]
+  for difference, groups in entry.info[_ALIKE].items():
+    said = f'warning: have ids that differ by {difference} alone, and are each a client'
+    findings.append(intake.finding('spellings', groups, said, costs=True))
+  return patients, findings
 
 
-def _patient(source: sources.Source, name: str) -> str | None:
-  """Returns a patient's name, '' if the file has none, None if it is unreadable."""
+def _alike(ids: set[str]) -> dict[str, list[str]]:
+  """Returns how ids differ that look alike, and the names of their patients."""
+  groups = collections.defaultdict(list)
+  for group, difference in spellings.alike(ids).items():
+    groups[difference].append(' and '.join(sorted(map(dicom.pseudonym, group))))
+  return {difference: sorted(groups[difference]) for difference in sorted(groups)}
+
+
+def _id(source: sources.Source, name: str) -> str | None:
+  """Returns a patient's id, '' if the file has none, None if it is unreadable."""
   try:
-    return dicom.patient(source.read(name))
+    return dicom.patient_id(source.read(name))
   except (opening.PictureError, OSError):
     return None

@@ -158,6 +158,9 @@ def test_images_of_one_colour_are_warned_of(tmp_path):
   assert cases.load(folder, image_size=8).report[1:] == (message,)
   # And from the cache the same.
   assert cases.load(folder, image_size=8).report[1:] == (message,)
+  # Of those that can be read.
+  (folder / 'a' / '3.jpg').write_bytes(b'')
+  assert message.replace('8', '7') in cases.load(folder, image_size=8).report
 
 
 def test_only_regular_files_of_the_folder_are_read(tmp_path):

@@ -19,54 +19,12 @@ from tasks import dicom
 from tasks import images
 from tasks import masks
 from tasks import opening
-from tasks import registry
 from tasks import sources
+from tests.tasks import dicom_files
 from tests.tasks import picture_files
 
-# Whatever could identify somebody; none of it may be written or printed.
-_SECRET = {
-  'PatientID': 'PID-4711',
-  'PatientName': 'Doe^Jane',
-  'PatientBirthDate': '19700101',
-  'InstitutionName': 'Hospital of Nowhere',
-  'AccessionNumber': 'ACC-99',
-  'StudyInstanceUID': '1.2.3.4711.1',
-  'SOPInstanceUID': '1.2.3.4711.3',
-}
-_SERIES = '1.2.3.4711.2'
-
-
-def _file(values, syntax=uid.ExplicitVRLittleEndian, pixels=None, **tags):
-  """A file of [height, width], [height, width, 3] or [frames, height, width]."""
-  values = np.asarray(values)
-  colours = values.ndim == 3 and values.shape[2] == 3
-  data = Dataset()
-  data.SeriesInstanceUID = _SERIES
-  data.SOPClassUID = uid.SecondaryCaptureImageStorage
-  for name, value in _SECRET.items():
-    setattr(data, name, value)
-  data.Rows, data.Columns = values.shape[:2] if colours else values.shape[-2:]
-  if values.ndim == 3 and not colours:
-    data.NumberOfFrames = len(values)
-  data.SamplesPerPixel = 3 if colours else 1
-  data.PhotometricInterpretation = 'RGB' if colours else 'MONOCHROME2'
-  data.BitsAllocated = 8 * values.dtype.itemsize
-  data.BitsStored = data.BitsAllocated
-  data.PixelRepresentation = int(values.dtype.kind == 'i')
-  if colours:
-    data.PlanarConfiguration = 0
-  for name, value in tags.items():
-    setattr(data, name, value)
-  data.HighBit = data.BitsStored - 1
-  data.PixelData = values.tobytes() if pixels is None else pixels
-  data['PixelData'].VR = 'OB' if data.BitsAllocated == 8 or pixels else 'OW'
-  data.file_meta = pydicom.dataset.FileMetaDataset()
-  data.file_meta.TransferSyntaxUID = syntax
-  data.file_meta.MediaStorageSOPClassUID = data.SOPClassUID
-  data.file_meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
-  buffer = io.BytesIO()
-  data.save_as(buffer, enforce_file_format=True)
-  return buffer.getvalue()
+_SECRET, _SERIES = dicom_files.SECRET, dicom_files.SERIES
+_file = dicom_files.of
 
 
 def _decoded(content, size, **known):
@@ -228,6 +186,51 @@ def test_a_series_has_one_range(tmp_path):
   assert decoded.notes == {dicom.WINDOW: ['0.dcm', '1.dcm', '2.dcm', '3.dcm']}
 
 
+@pytest.mark.parametrize(
+  'tags',
+  [
+    # No series: each file is one by itself.
+    [{'SeriesInstanceUID': ''}, {'SeriesInstanceUID': ''}],
+    # One series of two patients, as some tools that take ids out write it.
+    [{'PatientID': 'a'}, {'PatientID': 'b'}],
+  ],
+)
+@pytest.mark.parametrize('windowed', [True, False])
+def test_a_series_spans_neither_patients_nor_files_that_name_none(
+  tmp_path, tags, windowed
+):
+  known = (
+    [
+      {'WindowCenter': 0.5, 'WindowWidth': 201},
+      {'WindowCenter': 500.5, 'WindowWidth': 1001},
+    ]
+    if windowed
+    else [{'RescaleIntercept': -1000}, {'RescaleIntercept': 500}]
+  )
+  for k in range(2):
+    (tmp_path / f'{k}.dcm').write_bytes(
+      _file(_CT, BitsStored=12, **{'RescaleSlope': 1, **known[k], **tags[k]})
+    )
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8).pixels[..., 0].astype(float)
+  # PS3.3 C.11.2.1.2, or the ends of 12 bits.
+  ranges = [(-100, 100), (0, 1000)] if windowed else [(0, 4095)] * 2
+  for row, ends in zip(decoded, ranges, strict=True):
+    np.testing.assert_allclose(row, _scaled(_CT, *ends), atol=0.51)
+
+
+def test_of_sixteen_bits_the_range_is_measured_without_a_window(tmp_path):
+  values = (_CT.astype(int) - 1024).astype(np.int16)
+  content = _file(values, BitsStored=16, RescaleSlope=1, RescaleIntercept=-24)
+  (tmp_path / '0.dcm').write_bytes(content)
+  source = sources.open_source(tmp_path)
+  decoded = decoding.decode_all(source, source.names, 8)
+  # In units after rescaling, of all numbers of so few.
+  assert decoded.measured == ((-1048, 3047),)
+  expected = _scaled(_CT, 0, 4095)
+  np.testing.assert_allclose(decoded.pixels[0, ..., 0], expected, atol=0.51)
+
+
 def test_compressed_files():
   data = pydicom.dcmread(io.BytesIO(_file(_CT, WindowCenter=2000, WindowWidth=4000)))
   data.compress(uid.RLELossless)
@@ -298,7 +301,7 @@ def test_no_tag_that_identifies_is_written_or_printed(tmp_path, capfd, caplog):
   with warnings.catch_warnings(record=True) as caught:
     decoding.decode_all(source, source.names, 8)
     for name in source.names:
-      dicom.patient(source.read(name))
+      dicom.pseudonym(dicom.patient_id(source.read(name)))
   written = [
     path.read_bytes()
     for path in pathlib.Path(tmp_path).rglob('*')
@@ -309,45 +312,6 @@ def test_no_tag_that_identifies_is_written_or_printed(tmp_path, capfd, caplog):
   for secret in (*_SECRET.values(), _SERIES):
     assert secret not in printed
     assert not any(secret.encode() in content for content in written)
-
-
-def test_patients_have_stable_names_that_are_digests():
-  content = _file(_CT)
-  name = dicom.patient(content)
-  assert name == dicom.patient(_file(_CT, PatientName='Other^Name', **_HU))
-  assert name == dicom.patient(_file(_CT, PatientID=' PID-4711 '))
-  assert name != dicom.patient(_file(_CT, PatientID='PID-4712'))
-  # Of this version and all later ones: a run may be resumed years later.
-  assert name == 'patient-a277e2e678157f9e'
-  assert dicom.patient(_file(_CT, PatientID='')) == ''
-  with pytest.raises(opening.PictureError, match='not a DICOM file'):
-    dicom.patient(picture_files.of(Image.new('L', (8, 8))))
-
-
-@pytest.mark.parametrize('folders_are', ['none', 'class'])
-def test_patients_are_clients_where_folders_are_not(tmp_path, folders_are):
-  for k in range(12):
-    folder = tmp_path / 'ab'[k % 2]
-    folder.mkdir(exist_ok=True)
-    values = _CT + np.uint16(k)
-    (folder / f'{k}.dcm').write_bytes(_file(values, PatientID=f'P{k % 3}', **_HU))
-  (tmp_path / 'a' / 'x.dcm').write_bytes(b'no DICOM')
-  task = registry.load('folder', tmp_path, 8, folders=folders_are)
-  assert registry.outline('folder', tmp_path, folders=folders_are).has_clients
-  holders = {
-    f'{int(pathlib.Path(task.files.images[i]).stem) % 3}': task.client_names[client]
-    for examples in task.splits().values()
-    for i, client in zip(examples.example_id, examples.client, strict=True)
-  }
-  assert holders == {
-    f'{k}': dicom.patient(_file(_CT, PatientID=f'P{k}')) for k in range(3)
-  }
-  assert any('patients of DICOM files' in line for line in task.report)
-  (tmp_path / 'a' / 'y.dcm').write_bytes(_file(_CT, PatientID=''))
-  task = registry.load('folder', tmp_path, 8, folders=folders_are)
-  assert task.train.client is None
-  assert any('1 of 14 images name no patient' in line for line in task.report)
-  assert not registry.outline('folder', tmp_path, folders=folders_are).has_clients
 
 
 def test_size_without_pixels():
