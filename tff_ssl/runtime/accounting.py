@@ -351,6 +351,8 @@ def solve(
       low, high = (low, middle) if is_enough else (middle, high)
     return high
 
+  # The terms check all numbers but these, delta among them.
+  accountant(1.0, [2.0])
   few = renyi_orders.useful(renyi_orders.of(gaussian, few=True), epsilon, delta)
   low, high = _LEAST, 1.0
   while accountant(high, few).epsilon_after(rounds) > epsilon:
