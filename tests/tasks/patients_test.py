@@ -39,7 +39,8 @@ def test_patients_have_stable_names_that_are_digests():
 
 
 @pytest.mark.parametrize(
-  'written', [*sorted(spellings.MISSING), 'ANONYMOUS', 'Anonymized', 'unknown', '\u200b NA ']
+  'written',
+  [*sorted(spellings.MISSING), 'ANONYMOUS', 'Anonymized', 'unknown', '\u200b NA '],
 )
 def test_what_stands_for_no_id_is_no_patient(written):
   content = _file(_CT, PatientID=written, SpecificCharacterSet='ISO_IR 192')
