@@ -32,7 +32,6 @@ FLOORS = (
     'binaries.benchmarking',
     'binaries.evidence',
     'binaries.documenting',
-    'binaries.torturing',
   ),
   ('binaries',),
   ('tests',),

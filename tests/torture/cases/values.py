@@ -1,13 +1,36 @@
 """Values of flags that are out of range, and flags that do not go together."""
 
-from binaries.torturing.cases import making
+from tests.torture.cases import making
 
 # For dcco, as the program itself takes them: what is given, and what must be named.
 _OF_DCCO = {
+  '--rounds=0': ('rounds', '0'),
+  '--seed=-1': ('seed', '-1'),
+  f'--seed={2**63}': ('seed', str(2**63)),
+  '--encoder_width=nan': ('--encoder_width is nan',),
+  '--encoder_width=0': ('--encoder_width',),
+  '--encoder_width=-3': ('--encoder_width',),
+  '--server_learning_rate=inf': ('--server_learning_rate is',),
+  '--server_learning_rate=-1': ('--server_learning_rate=-1',),
+  '--server_momentum=0.5': ('--server_momentum=0.5',),
+  '--temperature=1': ('--temperature', 'fedavg_nt_xent'),
+  '--data_dir=/data': ('--data_dir', 'digits'),
+  '--participation=2': ('participation is 2',),
+  '--participation=nan': ('--participation is nan',),
+  '--clients_per_round=99999': ('clients_per_round is 99999',),
+  '--projector=8,wide': ("projector is '8,wide'",),
+  '--projector=8,0': ('--projector=8,0',),
+  '--projector=1000000,1000000': ('projector', 'parameters'),
+  '--image_size=100000': ('image_size is 100000', 'GiB'),
+  '--image_size=0': ('image_size is 0',),
+  '--evaluation_methods=svm': ('evaluation_methods', 'svm'),
+  '--label_fractions=0': ('label_fractions',),
+  '--label_fractions=nan': ('label_fractions',),
+  '--run_dir=~nobody_here/run': ('~nobody_here',),
+  '--run_dir=/proc/run': ('/proc/run',),
   '--batch_size=0': ('--batch_size',),
   '--algorithm=fedprox': ('algorithm', 'fedprox'),
   '--algorithm=': ('algorithm',),
-  '--loss=mse': ('--loss=mse',),
   '--loss=spectral --off_diagonal_weight=3': ('--off_diagonal_weight', 'spectral'),
   '--off_diagonal_weight=-1': ('off_diagonal_weight', '-1'),
   '--loss=spectral --spectral_mu=-1': ('spectral_mu', '-1'),
@@ -26,48 +49,36 @@ _OF_DCCO = {
   '--algorithm=centralized_supervised --supervised_labels=1.5': ('1.5',),
   '--algorithm=centralized_supervised --supervised_augmentation=mixup': ('mixup',),
   '--supervised_labels=0.5': ('--supervised_labels',),
-  '--unused_flags=ignore': ('--unused_flags=ignore', 'error, warn'),
   '--encoder=mlp': ('mlp',),
   '--encoder=vit_tiny --encoder_patch=3': ('encoder_patch', '3'),
   '--encoder=vit_tiny --encoder_patch=0': ('--encoder_patch=0',),
   '--encoder=vit_tiny --encoder_stem=imagenet': ('--encoder_stem',),
   '--encoder=conv2 --encoder_norm=batch': ('encoder_norm is batch',),
   '--encoder_patch=4': ('--encoder_patch', 'resnet8'),
-  '--encoder_norm=layer': ('--encoder_norm=layer', 'group, batch'),
-  '--encoder_stem=tiny': ('--encoder_stem=tiny',),
   '--encoder_width=1e9': ('resnet8', 'parameters'),
   '--encoder_width=1e-9': ('width',),
-  '--encoder_width=wide': ('--encoder_width=wide', 'number'),
   '--projector=8,,8': ('projector', '8,,8'),
   '--projector=1.5': ('projector', '1.5'),
-  '--augmentation=cutmix': ('--augmentation=cutmix',),
   '--augmentation=noise': ('augmentation', 'noise'),
   '--image_size=-4': ('image_size', '-4'),
-  '--image_size=1.5': ('--image_size=1.5', 'whole'),
   '--clients_per_round=0': ('--clients_per_round=0',),
   '--clients_per_round=4 --participation=0.1': ('--participation', 'both'),
   '--participation=0': ('participation is 0',),
   '--participation=-0.1': ('participation is -0.1',),
   '--packs=-1': ('--packs=-1',),
-  '--packs=two': ('--packs=two', 'whole'),
   '--parts=0': ('--parts=0',),
   '--evaluate_every=-1': ('--evaluate_every=-1',),
   '--checkpoint_every=0': ('--checkpoint_every=0',),
-  '--rounds=1e3': ('--rounds=1e3', 'whole'),
   '--rounds': ('--rounds', 'no value'),
-  '--seed=1.0': ('--seed=1.0', 'whole'),
   '--nodownload=1': ('download',),
-  '--download=perhaps': ('--download=perhaps', 'true or false'),
   '--roundz=3': ('--roundz', 'did you mean --rounds?'),
   '--evaluation_method=knn': ('did you mean --evaluation_methods?',),
   '--no-baselines': ('no-baselines',),
   '-x': ('x',),
-  '--server_optimizer=rmsprop': ('--server_optimizer=rmsprop',),
   '--server_optimizer=adam --server_momentum=0.9': ('momentum',),
   '--server_optimizer=sgd --server_momentum=1.5': ('momentum', '1.5'),
   '--server_optimizer=sgd --server_weight_decay=-1': ('weight_decay',),
   '--server_optimizer=adam --server_weight_decay=0.1': ('weight_decay',),
-  '--server_schedule=linear': ('--server_schedule=linear',),
   '--server_schedule=steps': ('server_schedule_steps',),
   '--server_schedule=steps --server_schedule_steps=5,3': ('5, 3',),
   '--server_schedule=steps --server_schedule_steps=a': ('schedule_steps',),
@@ -77,13 +88,11 @@ _OF_DCCO = {
   ),
   '--server_warmup_rounds=-1': ('--server_warmup_rounds=-1',),
   '--server_warmup_rounds=200 --rounds=100': ('warmup', '200'),
-  '--weighting=sum': ('--weighting=sum',),
   '--algorithm=fedavg_cco --client_learning_rate=-1': ('client_learning_rate', '-1'),
   '--algorithm=fedavg_cco --client_learning_rate=nan': ('client_learning_rate is nan',),
   '--algorithm=fedavg_cco --batch_size=0': ('--batch_size=0',),
   '--algorithm=fedavg_cco --local_epochs=0': ('--local_epochs=0',),
   '--algorithm=fedavg_cco --accumulate=0': ('--accumulate=0',),
-  '--algorithm=fedavg_cco --drop_last_batch=all': ('--drop_last_batch=all',),
   '--evaluation_methods=': ('evaluation_methods is empty',),
   '--evaluation_methods=knn,knn2': ('knn2',),
   '--evaluation_methods=retrieval': ('retrieval', 'two modalities'),
@@ -105,9 +114,7 @@ _OF_DCCO = {
   '--transfer_task=wine': ('--transfer_task',),
   '--classify=case': ('--classify', 'cases'),
   '--folders=class': ('--folders', 'folder'),
-  '--task=folder --folders=patient': ('--folders=patient',),
   '--fit=pad': ('--fit', 'folder'),
-  '--task=folder --fit=cut': ('--fit=cut', 'crop, pad, stretch'),
   '--pixel_range=0,1': ('--pixel_range', 'folder'),
   '--task=folder --pixel_range=0': ('pixel_range', 'two numbers'),
   '--task=folder --pixel_range=0,white': ('0,white', 'two numbers'),
@@ -124,6 +131,9 @@ _OF_DCCO = {
   '--run_dir=': ('run_dir',),
 }
 _OF_RUNTIME = {
+  '--runtime=hosts': ('worker_addresses is empty',),
+  '--worker_address=nowhere': ('host:port',),
+  '--worker_address=example.org:1': ('--i_trust_this_network',),
   '--worker_address=localhost': ('localhost', 'host:port'),
   '--worker_address=localhost:x': ('localhost:x', 'host:port'),
   '--worker_address=localhost:70000': ('localhost:70000',),
@@ -141,7 +151,6 @@ _OF_RUNTIME = {
   '--runtime=hosts --worker_addresses=http://localhost:1': ('http://localhost:1',),
 }
 _OF_PRIVACY = {
-  '--aggregation=hidden': ('--aggregation=hidden',),
   '--secure_bound=4': ('--secure_bound', 'plain'),
   '--aggregation=secure --secure_bound=-1': ('bound', '-1'),
   '--aggregation=secure --secure_bound=inf': ('secure_bound is inf',),
@@ -200,6 +209,8 @@ _OF_OTHERS = {
     '--objective=byol --predictor_width=0': ('--predictor_width=0',),
   },
   'fedema': {
+    '--method=fedsimclr': ('fedsimclr',),
+    '--tau=nan': ('tau',),
     '--method=fedema --tau=2': ('tau', '2'),
     '--method=fedema --tau=0.5 --scaler=1': ('--tau', '--scaler'),
     '--method=fedema --constant_mu=2': ('constant_mu', '2'),
@@ -214,6 +225,8 @@ _OF_OTHERS = {
     '--method=fedema --export_clients=nobody': ('nobody',),
   },
   'fedsup': {
+    '--server_labels=2': ('server_labels',),
+    '--server_hospital=nowhere': ('server_hospital',),
     '--method=fedrgd --server_labels=0': ('server_labels is 0',),
     '--method=fedrgd --server_epochs=0': ('--server_epochs=0',),
     '--method=fedrgd --server_batch_size=0': ('--server_batch_size=0',),
@@ -231,6 +244,7 @@ _OF_OTHERS = {
     '--method=none': ('method', 'none'),
   },
   'dec_ssl': {
+    '--method=graph --graph={d}/g.csv': ('g.csv',),
     '--method=mesh': ('mesh',),
     '--method=graph': ('--graph is not given',),
     '--method=ring --participation=0.5': ('participation is 0.5',),
@@ -240,16 +254,58 @@ _OF_OTHERS = {
     '--method=featarc --clusters=0': ('--clusters=0',),
   },
 }
+# Specifications of partitions.
+_PARTITIONS: making.Words = {
+  'iid': ('iid',),
+  'iid:': ('iid',),
+  'iid:examples': ('examples',),
+  'iid:examples=0': ('examples',),
+  'iid:examples=4,examples=5': ('examples',),
+  'iid:clients=99999': ('99999',),
+  'dirichlet:alpha=-1,examples=4': ('alpha',),
+  'dirichlet:alpha=nan,examples=4': ('alpha',),
+  'dirichlet:examples=4': ('alpha',),
+  'shares:alpha=1e999,clients=5': ('alpha',),
+  'skew:beta=2,clients=5': ('beta',),
+  'classes:per_client=11,clients=5': ('per_client',),
+  'quantity:clients=5': ('quantity',),
+  'clusters:clients=5': ('--partition_encoder',),
+  'rotation:clients=0': ('clients',),
+  'case:max_examples=0': ('max_examples',),
+  'cheese:clients=5': ('cheese',),
+  ':=,': ('partition',),
+  'iid:examples=four': ('examples', 'four'),
+  'iid:examples=4.5': ('examples', '4.5'),
+  'iid:clients=-1': ('clients', '-1'),
+  'iid:examples=4,cheese=1': ('cheese',),
+  'iid:examples=99999': ('99999',),
+  'dirichlet:alpha=1,examples=0': ('examples',),
+  'dirichlet:alpha=inf,examples=4': ('alpha',),
+  'shares:alpha=1,clients=5,balanced=maybe': ('balanced', 'maybe'),
+  'skew:beta=-0.5,clients=5': ('beta',),
+  'skew:beta=0.5': ('clients',),
+  'classes:per_client=0,clients=5': ('per_client',),
+  'quantity:alpha=1,power=2,clients=5': ('quantity',),
+  'quantity:power=-1,clients=5': ('power',),
+  'clusters:clients=0': ('clients',),
+  'rotation:clients=5,sources=0': ('sources',),
+  'style:clients=99999': ('99999',),
+  'case:max_examples=-1': ('max_examples', '-1'),
+  'IID:examples=4': ('IID',),
+}
 
 
 def cases() -> list[making.Case]:
-  """Values of flags of the programs that train."""
-  found = []
-  for table in (_OF_DCCO, _OF_RUNTIME, _OF_PRIVACY):
-    for given, words in table.items():
-      arguments = given if '--run_dir' in given else f'{making.RUN} {given}'
-      found.append(making.Case('dcco', arguments, words))
-  for program, of_program in _OF_OTHERS.items():
-    for given, words in of_program.items():
-      found.append(making.Case(program, f'{making.RUN} {given}', words))
-  return found
+  """Values of flags of the programs that train, and partitions."""
+  of_programs = [('dcco', table) for table in (_OF_DCCO, _OF_RUNTIME, _OF_PRIVACY)]
+  of_programs += _OF_OTHERS.items()
+  return [
+    making.Case(
+      program, given if '--run_dir' in given else f'{making.RUN} {given}', words
+    )
+    for program, table in of_programs
+    for given, words in table.items()
+  ] + [
+    making.Case('partition', f'--partition={text}', words)
+    for text, words in _PARTITIONS.items()
+  ]
