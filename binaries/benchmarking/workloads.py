@@ -123,7 +123,7 @@ class Clients(NamedTuple):
   """
 
   data: client_data.ArrayClientData
-  simulated_clients: simulated_clients.Clients
+  simulation: simulated_clients.Clients
   partition: partition_lib.Partition
   cohorts: cohort_sampling.Cohorts
   register_seconds: float

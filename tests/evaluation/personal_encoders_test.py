@@ -141,7 +141,7 @@ def test_the_naive_classifier_sees_features_by_their_owner_s_encoder():
 
   def federated(features, labels, kept):
     seen[len(kept)] = features
-    return linear_probe.fit_logistic(features[kept], label_fractions[kept], 2)
+    return linear_probe.fit_logistic(features[kept], labels[kept], 2)
 
   found = _evaluation(federated=federated).evaluate(
     _ENCODERS.__getitem__, ['federated_linear']

@@ -184,8 +184,8 @@ def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
   calls = []
 
   def federated(features, labels, kept):
-    calls.append((feature_sets, labels, kept))
-    return linear_probe.fit_logistic(feature_sets[kept], labels[kept], 3)
+    calls.append((features, labels, kept))
+    return linear_probe.fit_logistic(features[kept], labels[kept], 3)
 
   results = suite.evaluate(
     _encode,
@@ -217,7 +217,7 @@ def test_one_round_heads_are_solved_of_the_sums_that_are_collected():
   def collect(features, labels, kept):
     # Class 0 has been swapped for class 1, and the other way round.
     swapped = np.array([1, 0, 2])[labels[kept]]
-    return closed_form.moments(feature_sets[kept], swapped, 3)
+    return closed_form.moments(features[kept], swapped, 3)
 
   other = evaluate(fractions=(0.5,), collect=collect)
   for head in ('lda', 'ridge'):

@@ -77,8 +77,8 @@ def test_epsilon_of_poisson_cohorts_is_that_of_dp_accounting(configuration):
 
 def test_poisson_cohorts_need_less_noise():
   of_both = [
-    accounting.solve(1000, 50, 100, 8.0, 1e-4, sampling=cohort_sampling)
-    for cohort_sampling in (accounting.FIXED, accounting.POISSON)
+    accounting.solve(1000, 50, 100, 8.0, 1e-4, sampling=sampling)
+    for sampling in (accounting.FIXED, accounting.POISSON)
   ]
   assert of_both[1] < 0.7 * of_both[0]
 

@@ -18,8 +18,8 @@ drawn:
   - `cohort_sampling.PassCohorts`: pass after pass through the population. Who is in a
     cohort may be known: sampling does not lower epsilon. Only how often a client takes
     part counts, which is at most once a pass. The populations compared differ in one
-    client, which contributes zeros in one of them and keeps its number of examples and its
-    place in the cohorts (zero-out, of Kairouz et al., "Practical and Private (Deep)
+    client, which contributes zeros in one of them and keeps its number of examples and
+    its place in the cohorts (zero-out, of Kairouz et al., "Practical and Private (Deep)
     Learning without Sampling or Shuffling", ICML 2021). A sum changes by up to C.
 
 A round that was released r times, after kills, has one cohort (`release_history`). With
