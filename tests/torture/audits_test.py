@@ -14,8 +14,8 @@ from tests import forked
 from tests.binaries import launch
 from tests.torture import hooks
 from tests.torture import runs
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import privacy_ledger
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.runs.privacy import privacy_ledger
 
 pytestmark = pytest.mark.torture
 KINDS = ('sound', 'broken')

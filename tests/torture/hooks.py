@@ -27,7 +27,7 @@ def count(path: pathlib.Path) -> int:
 
 def _break_clip() -> None:
   """Makes private aggregations clip to a hundred times the norm, with equal noise."""
-  module: Any = importlib.import_module('tff_ssl.aggregators.aggregation')
+  module: Any = importlib.import_module('tff_ssl.aggregators.aggregations')
   original = module.private
 
   @functools.wraps(original)

@@ -6,7 +6,7 @@ import os
 import signal
 
 from tests.binaries import launch
-from tff_ssl.runtime import worker as worker_lib
+from tff_ssl.execution import worker_process
 
 
 class Machines:
@@ -46,8 +46,8 @@ class Machines:
     left = [pid for pid in self._pids if launch.is_alive(pid)]
     assert not left, f'workers {left} are left'
 
-  def _start(self, port: int) -> worker_lib.Worker:
-    worker = worker_lib.Worker(1, 1, port=port)
+  def _start(self, port: int) -> worker_process.Worker:
+    worker = worker_process.Worker(1, 1, port=port)
     self._pids.append(worker.pid)
     return worker
 

@@ -21,16 +21,16 @@ from tff_ssl.algorithms import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
+from tff_ssl.execution import contexts
+from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import optimizers
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import context
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import parted
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 pytestmark = pytest.mark.torture
 _WORKERS = _PARTS = 8
@@ -75,7 +75,7 @@ def _run(
   """Runs on the workers, and counts."""
   began = time.monotonic()
   with (
-    context.hosts(started.addresses, _TIMEOUT) as execution,
+    contexts.hosts(started.addresses, _TIMEOUT) as execution,
     run_folder.RunFolder(folder, {}) as opened,
   ):
     loop.run(
@@ -154,7 +154,7 @@ def _problem() -> tuple[Any, Callable[[int], Any]]:
     for k in range(_CLIENTS)
   }
   data = client_data.ArrayClientData(images, train.example_id, clients)
-  simulated = simulation.Clients(data, num_packs=_PARTS)
+  simulated = simulated_clients.Clients(data, num_packs=_PARTS)
   encoder = resnet.build_encoder('resnet8', images.shape[1:], 0.25)
   head = projector.build_projector(encoder.output_dim, (16, 16))
   model = dual_encoder.Siamese(encoder, head, byol.by_name('mild'))
@@ -163,8 +163,8 @@ def _problem() -> tuple[Any, Callable[[int], Any]]:
     simulated.element_spec,
     optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
   )
-  cohorts = sampling.Cohorts(data.client_ids, _COHORT, seed=_SEED)
+  cohorts = cohort_sampling.Cohorts(data.client_ids, _COHORT, seed=_SEED)
   return (
-    parted.in_parts(process, _PARTS),
+    partial_rounds.in_parts(process, _PARTS),
     lambda round: simulated.cohort(cohorts(round)),
   )
