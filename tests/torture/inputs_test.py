@@ -18,19 +18,16 @@ import pytest
 from tests import forked
 from tests.binaries import launch
 from tests.torture import runs
+from tests.torture.cases import command_lines
 from tests.torture.cases import data
-from tests.torture.cases import lines
 from tests.torture.cases import making
 from tests.torture.cases import strangers
-from tests.torture.cases import values
 
 pytestmark = pytest.mark.torture
 KINDS = ('table', 'flags', 'files')
 _INPUTS = 10
 # Time limit of a refusal: enough to load TensorFlow on a busy machine.
 _SECONDS = 180.0
-_TRAINING = ('dcco', 'fedavg_ssl', 'fedema', 'fedsup', 'ssfl', 'dec_ssl')
-_OTHERS = ('audit', 'compare', 'embed', 'evaluate', 'export', 'partition', 'sweep')
 # No blank, no brace, and nothing that begins a number or a name.
 _NONSENSE = strategies.text('?*.,:;!abcdef', min_size=1).map(lambda text: f'?{text}')
 # Files that a program reads, with the program and its command line.
@@ -87,7 +84,7 @@ def test_bad_input_is_refused_in_a_sentence(trial, tally):
 def _table() -> Sequence[making.Case]:
   """Returns the cases, shuffled, so that even a few of them are of all sorts."""
   cases = [
-    case for module in (data, lines, strangers, values) for case in module.cases()
+    case for module in (command_lines, data, strangers) for case in module.cases()
   ]
   random.Random(0).shuffle(cases)
   return cases
@@ -109,11 +106,13 @@ def _bad_flags() -> strategies.SearchStrategy[making.Case]:
   """Values that a flag's own parser must refuse."""
   offered: list[tuple[str, str, absl_flags.ArgumentParser]] = []
   by_module = absl_flags.FLAGS.flags_by_module_dict
-  for program in (*_TRAINING, *_OTHERS):
+  for program in command_lines.programs():
     importlib.import_module(f'binaries.{program}')
-  for program in (*_TRAINING, *_OTHERS):
+  for program in command_lines.programs():
     for module, defined in by_module().items():
-      shared = program in _TRAINING and module.startswith('binaries.flags.')
+      shared = program in command_lines.TRAINING and module.startswith(
+        'binaries.flags.'
+      )
       if shared or module == f'binaries.{program}':
         offered += [(program, flag.name, flag.parser) for flag in defined]
   strict = (absl_flags.BooleanParser, absl_flags.EnumParser)
@@ -129,7 +128,7 @@ def _bad_flags() -> strategies.SearchStrategy[making.Case]:
     if (upper := getattr(parser, 'upper_bound', None)) is not None:
       wrong.append(strategies.integers(1, 10**6).map(lambda k: str(int(upper) + k)))
     value = draw(strategies.one_of(wrong))
-    return making.Case(program, f'--{name}={value}', (f'--{name}={value}: it must',))
+    return making.case(program, f'--{name}={value}', f'--{name}={value}: it must')
 
   return draw_case()
 
@@ -143,4 +142,4 @@ def _bad_files(draw) -> making.Case:
   makes = [making.binary(name, content)]
   if name.startswith('run/') and name != 'run/config.json':
     makes.insert(0, making.run(**strangers.PRIVATE))
-  return making.Case(program, line, (pathlib.Path(name).name,), making.every(*makes))
+  return making.case(program, line, pathlib.Path(name).name, *makes)

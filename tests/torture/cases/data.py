@@ -22,7 +22,7 @@ POSTSCRIPT = (
 def _cases(
   words: tuple[str, ...] | str,
   manifest: str = _ALL,
-  then: making.Make = making.nothing,
+  *makes: making.Make,
   flags: str = '',
 ) -> making.Case:
   """Returns a case of eight images, a manifest, and something else."""
@@ -32,22 +32,21 @@ def _cases(
       pixels = np.random.default_rng(k).integers(0, 256, (9, 9, 3)).astype(np.uint8)
       Image.fromarray(pixels).save(folder / f'{k}.png')
     (folder / 'manifest.csv').write_text(manifest)
-    then(folder)
 
-  return _of_task('cases', '', words, make, flags)
+  return _of_task('cases', '', words, make, *makes, flags=flags)
 
 
 def _of_task(
   task: str,
   name: str,
   words: tuple[str, ...] | str,
-  make: making.Make = making.nothing,
+  *makes: making.Make,
   flags: str = '',
 ) -> making.Case:
   """Returns a case of a task whose data are a file of this name, or all files."""
   place = f'{{d}}/{name}'.rstrip('/')
   line = f'--task={task} --data_dir={place} {making.RUN} {flags}'.strip()
-  return making.Case('dcco', line, (words,) if isinstance(words, str) else words, make)
+  return making.case('dcco', line, words, *makes)
 
 
 def _all(content: bytes) -> making.Make:
@@ -134,7 +133,7 @@ def _manifests() -> list[making.Case]:
     ),
     _cases('train', _ALL.replace('label', 'split').replace('x', 'test')),
     _cases(('columns', 'Photo'), flags='--columns=image=Photo'),
-    _cases(('strict', '8.png'), _ALL, making.text('8.png', ''), '--strict'),
+    _cases(('strict', '8.png'), _ALL, making.text('8.png', ''), flags='--strict'),
     _cases(('partition', 'source'), flags='--partition=source'),
     _cases('GiB', flags='--image_size=70000'),
     _cases(('image_size', 'GiB'), flags='--image_size=1000000'),
@@ -143,8 +142,8 @@ def _manifests() -> list[making.Case]:
       'cases', '', ('manifest.csv', 'UTF-8'), making.text('manifest.csv', '\xff')
     ),
     _of_task('cases', 'no', '{d}/no'),
-    making.Case('dcco', f'--task=cases {making.RUN}', ('data_dir',)),
-    making.Case(
+    making.case('dcco', f'--task=cases {making.RUN}', 'data_dir'),
+    making.case(
       'dcco', f'--task=cases --data_dir=/dev/zero {making.RUN}', ('/dev/zero',)
     ),
   ]
@@ -159,13 +158,13 @@ def _images() -> list[making.Case]:
       for target in ('/dev/zero', '/etc/passwd', 'l.png')
     ),
     _cases('p.png', f'{_LABEL}p.png,c9,x\n', lambda d: os.mkfifo(d / 'p.png')),
-    _cases('0 readable', then=_torn),
-    _cases('0 readable', then=_all(b'')),
-    _cases('0 readable', then=_all(b'<svg/>')),
-    _cases('0 readable', then=_all(POSTSCRIPT.encode())),
+    _cases('0 readable', _ALL, _torn),
+    _cases('0 readable', _ALL, _all(b'')),
+    _cases('0 readable', _ALL, _all(b'<svg/>')),
+    _cases('0 readable', _ALL, _all(POSTSCRIPT.encode())),
     # A picture of 35 TB, of which there is only the header.
-    _cases('0 readable', then=_all(b'P6 3400000 3400000 255\n')),
-    _cases('cannot be found', then=_as_folders),
+    _cases('0 readable', _ALL, _all(b'P6 3400000 3400000 255\n')),
+    _cases('cannot be found', _ALL, _as_folders),
     _of_task('cases', 'a.tar', ('a.tar', 'manifest.csv'), _archive('x.png')),
     _of_task('cases', 'a.tar', 'a.tar', _archive()),
     _of_task('cases', 'a.tar', 'a.tar', _archive('manifest.csv', kind=tarfile.SYMTYPE)),
@@ -174,16 +173,16 @@ def _images() -> list[making.Case]:
     _of_task('ham10000', '', 'HAM10000_metadata'),
     _of_task('ham10000_records', '', '{d}'),
     _of_task('cifar10', 'no', '{d}/no', flags='--nodownload'),
-    _of_task('stl10', 'f', '{d}/f', making.text('f', ''), '--nodownload'),
+    _of_task('stl10', 'f', '{d}/f', making.text('f', ''), flags='--nodownload'),
   ]
 
 
 def _folders() -> list[making.Case]:
-  def case(words: tuple[str, ...] | str, make: making.Make) -> making.Case:
-    return _of_task('folder', 'f', words, make, '--folders=class')
+  def case(words: tuple[str, ...] | str, *makes: making.Make) -> making.Case:
+    return _of_task('folder', 'f', words, *makes, flags='--folders=class')
 
   return [
-    case('{d}/f', making.nothing),
+    case('{d}/f'),
     case('{d}/f', making.text('f', 'a file')),
     case('{d}/f', lambda folder: (folder / 'f').mkdir()),
     case('{d}/f', making.text('f/notes.txt', 'no image')),
@@ -191,7 +190,7 @@ def _folders() -> list[making.Case]:
     case(('docs', 'train'), _pictures('train/a', 'test/a', 'docs')),
     case(('train', 'in a'), _pictures('a/train', 'a/test', 'b')),
     _of_task('folder', 'f.zip', ('f.zip', 'unpack'), making.text('f.zip', 'PK')),
-    making.Case('dcco', f'--task=folder {making.RUN}', ('data_dir',)),
+    making.case('dcco', f'--task=folder {making.RUN}', 'data_dir'),
   ]
 
 
@@ -276,11 +275,11 @@ def _graphs() -> list[making.Case]:
     '0,-1,1\n-1,0,1\n1,1,0\n',
     '0,nan,1\nnan,0,1\n1,1,0\n',
     '0,1,0\n1,0,0\n0,0,0\n',
-    '0,2\n1,x\n',
+    '0,2,1\n2,x,1\n1,1,0\n',
   )
   line = f'{making.RUN} --method=graph --graph={{d}}/g.csv --partition=iid:clients=3'
   return [
-    making.Case('dec_ssl', line, ('g.csv',), making.text('g.csv', content))
+    making.case('dec_ssl', line, 'g.csv', making.text('g.csv', content))
     for content in contents
   ]
 

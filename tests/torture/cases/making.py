@@ -1,20 +1,14 @@
 """The parts of cases: a command line, and files that are made for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import json
 import pathlib
 from typing import NamedTuple
 
 # Makes files in a case's folder.
 Make = Callable[[pathlib.Path], object]
-# What the message must name, by what is given.
-Words = Mapping[str, tuple[str, ...]]
 
 RUN = '--run_dir={d}/run'
-
-
-def nothing(folder: pathlib.Path) -> None:
-  """Makes nothing."""
 
 
 class Case(NamedTuple):
@@ -30,7 +24,15 @@ class Case(NamedTuple):
   program: str
   arguments: str
   words: tuple[str, ...]
-  make: Make = nothing
+  make: Make
+
+
+def case(
+  program: str, arguments: str, words: tuple[str, ...] | str, *makes: Make
+) -> Case:
+  """Returns a case with one word or several, and what is made in turn."""
+  words = (words,) if isinstance(words, str) else words
+  return Case(program, arguments, words, every(*makes))
 
 
 def text(name: str, content: str) -> Make:

@@ -38,12 +38,11 @@ PRIVATE = {
 
 
 def _configs() -> list[making.Case]:
-  def case(words: tuple[str, ...] | str, make: making.Make) -> making.Case:
-    words = (words,) if isinstance(words, str) else words
-    return making.Case('evaluate', _OF_RUN, words, make)
+  def case(words: tuple[str, ...] | str, *makes: making.Make) -> making.Case:
+    return making.case('evaluate', _OF_RUN, words, *makes)
 
   return [
-    case('{d}/run', making.nothing),
+    case('{d}/run'),
     case('config.json', making.text('run/other', '')),
     case(('config.json', 'JSON'), making.text(_CONFIG, '[' * 10**5)),
     case('config.json', making.text(_CONFIG, '[]')),
@@ -64,12 +63,12 @@ def _configs() -> list[making.Case]:
 
 
 def _metrics() -> list[making.Case]:
-  def case(words: tuple[str, ...], *makes: making.Make) -> making.Case:
-    return making.Case('compare', _OF_RUNS, words, making.every(*makes))
+  def case(words: tuple[str, ...] | str, *makes: making.Make) -> making.Case:
+    return making.case('compare', _OF_RUNS, words, *makes)
 
   return [
-    case(('{d}/run',)),
-    case(('metrics.csv',), making.run()),
+    case('{d}/run'),
+    case('metrics.csv', making.run()),
     case(('metrics.csv', 'round'), making.run(), making.text(_METRICS, 'loss\n1\n')),
     case(('metrics.csv', 'round'), making.run(), making.text(_METRICS, 'round\ninf\n')),
     case(('metrics.csv', 'at most'), making.run(), making.large(_METRICS)),
@@ -87,25 +86,25 @@ def _states(folder: pathlib.Path) -> None:
 def _places() -> list[making.Case]:
   """Paths to write to, and to start from."""
   return [
-    making.Case('dcco', '--run_dir={d}/f/run', ('{d}/f',), making.text('f', 'a file')),
-    making.Case(
+    making.case('dcco', '--run_dir={d}/f/run', '{d}/f', making.text('f', 'a file')),
+    making.case(
       'dcco',
       making.RUN,
       ('thesis.tex', 'config.json'),
       making.text('run/thesis.tex', ''),
     ),
-    making.Case('fedema', making.RUN, ('client_states.sqlite', 'config.json'), _states),
-    making.Case(
+    making.case('fedema', making.RUN, ('client_states.sqlite', 'config.json'), _states),
+    making.case(
       'export', f'{_OF_RUN} --out={{d}}/run', ('out', 'not that'), making.run()
     ),
-    making.Case(
+    making.case(
       'export', f'{_OF_RUN} --out={{d}}/f', ('out', '{d}/f'), making.text('f', '')
     ),
-    making.Case(
+    making.case(
       'study', '--runs={d}/run --out={d}/run', ('out', '{d}/run'), making.run()
     ),
-    making.Case('study', _OF_RUNS, ('{d}/run',), making.run()),
-    making.Case(
+    making.case('study', _OF_RUNS, '{d}/run', making.run()),
+    making.case(
       'dcco',
       '--run_dir={d}/new --init_from={d}/run',
       ('{d}/run', 'encoder'),
@@ -123,8 +122,7 @@ def _ledgers() -> list[making.Case]:
     if lines:
       texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
       made.append(making.text('run/privacy_ledger.jsonl', '\n'.join(texts) + '\n'))
-    words = (words,) if isinstance(words, str) else words
-    return making.Case('audit', _OF_RUN, words, making.every(*made))
+    return making.case('audit', _OF_RUN, words, *made)
 
   def without(name: str) -> dict[str, object]:
     return {key: value for key, value in _TERMS.items() if key != name}
@@ -182,26 +180,26 @@ def _encoders() -> list[making.Case]:
     {'encoder': 'conv2', 'width': 1e12, 'input': [8, 8, 1]},
   )
   return [
-    *(making.Case('export', export, ('encoder.json',), _encoder(c)) for c in cards),
-    making.Case('export', export, ('encoder',), making.run()),
-    making.Case(
+    *(making.case('export', export, 'encoder.json', _encoder(c)) for c in cards),
+    making.case('export', export, 'encoder', making.run()),
+    making.case(
       'embed',
       f'{_OF_RUN} --images={{d}}/a.png --out={{d}}/o',
-      ('encoder',),
+      'encoder',
       _encoder({}),
     ),
-    making.Case(
+    making.case(
       'embed',
       '--run={d}/e.keras --beside={d}/no --images={d} --out={d}/o',
-      ('e.keras',),
+      'e.keras',
       making.text('e.keras', 'cheese'),
     ),
-    making.Case(
+    making.case(
       'partition',
       '--partition=clusters:clients=2 --partition_encoder={d}/encoder.keras',
-      ('encoder.keras',),
+      'encoder.keras',
     ),
-    making.Case('dcco', f'{making.RUN} --init_from={{d}}/e.keras', ('e.keras',)),
+    making.case('dcco', f'{making.RUN} --init_from={{d}}/e.keras', 'e.keras'),
   ]
 
 
@@ -225,7 +223,7 @@ def _checkpoint(
       archive.writestr(_WEIGHTS, content)
 
   start = '--encoder=conv2 --run_dir={d}/new --init_from={d}/run'
-  return making.Case('dcco', start, ('round_00000001.npz', word), make)
+  return making.case('dcco', start, ('round_00000001.npz', word), make)
 
 
 def _tar(
@@ -244,7 +242,7 @@ def _tar(
     (folder / 'a.tar').write_bytes(bytes(header) * 3000 + bytes(1024))
 
   line = f'--task=cases --data_dir={{d}}/a.tar {making.RUN}'
-  return making.Case('dcco', line, ('a.tar', word), make)
+  return making.case('dcco', line, ('a.tar', word), make)
 
 
 def _long_name(member: tarfile.TarInfo) -> None:
@@ -281,12 +279,13 @@ def _archives() -> list[making.Case]:
     _tar('-512', lambda _: None, -512),
     _tar('header', _long_name),
     _tar('nested', _nested),
-    making.Case('dcco', of_emoji, ('32.png', 'not a picture'), _emoji),
-    making.Case(
+    making.case('dcco', of_emoji, ('32.png', 'not a picture'), _emoji),
+    making.case(
       'dcco',
       of_emoji,
-      ('emoji.json',),
-      making.every(_emoji, making.large('emoji.json')),
+      'emoji.json',
+      _emoji,
+      making.large('emoji.json'),
     ),
   ]
 
@@ -317,14 +316,14 @@ def _links() -> list[making.Case]:
   )
   return [
     *(
-      making.Case(program, line, ('victim', 'lead out of'), _link(name))
+      making.case(program, line, ('victim', 'lead out of'), _link(name))
       for program, line, name in lines
     ),
     # What a sweep writes may lie in a folder that is a link.
-    making.Case(
+    making.case(
       'sweep',
       '--methods=simclr --out={d}',
-      ('is a link',),
+      'is a link',
       lambda folder: (folder / 'simclr').symlink_to('/etc'),
     ),
   ]
