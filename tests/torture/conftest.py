@@ -51,10 +51,10 @@ def _turn(item: pytest.Item) -> int:
   return trial.number if isinstance(trial, trials.Trial) else 0
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
   minutes = item.config.getoption('--minutes', math.inf)
   if time.monotonic() - _BEGUN > 60 * minutes:
-    item.session.shouldstop = f'{minutes:g} minutes are over'
+    pytest.skip(f'{minutes:g} minutes are over')
 
 
 def pytest_terminal_summary(

@@ -105,15 +105,14 @@ def _try(case: making.Case) -> None:
 def _bad_flags() -> strategies.SearchStrategy[making.Case]:
   """Values that a flag's own parser must refuse."""
   offered: list[tuple[str, str, absl_flags.ArgumentParser]] = []
-  by_module = absl_flags.FLAGS.flags_by_module_dict
-  for program in command_lines.programs():
+  programs = command_lines.programs()
+  for program in programs:
     importlib.import_module(f'binaries.{program}')
-  for program in command_lines.programs():
-    for module, defined in by_module().items():
-      shared = program in command_lines.TRAINING and module.startswith(
-        'binaries.flags.'
-      )
-      if shared or module == f'binaries.{program}':
+  by_module = absl_flags.FLAGS.flags_by_module_dict()
+  for program in programs:
+    trains = program in command_lines.TRAINING
+    for module, defined in by_module.items():
+      if module == f'binaries.{program}' or (trains and '.flags.' in module):
         offered += [(program, flag.name, flag.parser) for flag in defined]
   strict = (absl_flags.BooleanParser, absl_flags.EnumParser)
   numeric = (absl_flags.IntegerParser, absl_flags.FloatParser)
