@@ -83,7 +83,7 @@ claims-cifar: venv
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long and not torture' $(ARGS)
 
-# What tests/long.py lists.
+# The tests marked `long`.
 test-long: venv
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(ARGS)
 
