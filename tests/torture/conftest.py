@@ -29,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
   )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+  """Refuses a malformed --trials before tests are collected."""
+  trials.counts(config)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
   if 'trial' not in metafunc.fixturenames:
     return
