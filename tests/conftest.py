@@ -29,7 +29,7 @@ _FORKING = (
   'tests/binaries/compare_test.py',
   'tests/binaries/hosts_test.py',
   'tests/binaries/sweep_test.py',
-  'tests/binaries/claims_test.py',
+  'tests/binaries/side_by_side_test.py',
   'tests/binaries/race_process_test.py',
 )
 # Dealt next, the dearest first, so that neither process is left with one at the end.
