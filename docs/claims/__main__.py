@@ -20,8 +20,8 @@ from binaries.launching import side_by_side
 from docs.claims import data
 from docs.claims import page
 from docs.claims import running
-from tff_ssl.runtime import files
-from tff_ssl.runtime import run_config
+from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 
 def main(

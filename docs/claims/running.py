@@ -9,7 +9,7 @@ from binaries.launching import complete
 from binaries.launching import side_by_side
 from docs.claims import data
 from docs.claims import figures as figures_lib
-from tff_ssl.runtime import files
+from tff_ssl.storage import files
 
 # Significant digits of a stored figure.
 _DIGITS = 6
