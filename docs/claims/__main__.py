@@ -51,6 +51,8 @@ def main(
   seeds = most if options.seeds is None else options.seeds
   if not 0 <= seeds <= most:
     raise ValueError(f'seeds is {seeds}; it must be a whole number from 0 to {most}.')
+  if options.jobs < 1:
+    raise ValueError(f'jobs is {options.jobs}; it must be at least 1.')
   paths = _paths(options.data, claims)
   runs = options.runs.expanduser() / options.budget
   # Runs and their logs are written into it, and it may be a stranger's.

@@ -88,6 +88,7 @@ class Claim:
   Attributes:
     id: Such as 'dcco-centralized'.
     paper: Short name of the paper.
+    title: Its title.
     source: Table, figure or section of the paper.
     sentence: The claim.
     budget: One of `SEEDS`.
@@ -99,6 +100,7 @@ class Claim:
 
   id: str
   paper: str
+  title: str
   source: str
   sentence: str
   budget: str
@@ -162,14 +164,13 @@ def _claims(content: dict[str, Any], budget: str) -> Iterator[Claim]:
     texts[name] = _filled(text, texts)
   content = _filled(content, texts)
   for name, own in content['claims'].items():
-    if budget in own.pop('budgets', SEEDS):
-      yield _claim(name, budget, own, content)
+    yield _claim(name, budget, own, content)
 
 
 def _chosen(value: Any, budget: str) -> Any:
   """Takes a budget's part of each table whose keys are budgets."""
   if isinstance(value, dict) and value and value.keys() <= SEEDS.keys():
-    return value.get(budget)
+    return _chosen(value.get(budget), budget)
   if isinstance(value, dict):
     chosen = {key: _chosen(item, budget) for key, item in value.items()}
     return {key: item for key, item in chosen.items() if item is not None}
@@ -196,7 +197,7 @@ def _claim(
   column = own.pop('column', content['column'])
   variant = own.pop('variant', None)
   named = {title for comparison in comparisons for title in comparison.terms}
-  named |= {upper, lower, *own.pop('show', ())}
+  named |= {upper, lower, *own.pop('show', content.get('show', ()))}
   if unknown := sorted(named - content['figures'].keys()):
     raise ValueError(f'claim {name} has {unknown[0]!r}; it must be in [figures].')
   if not comparisons:
@@ -210,6 +211,7 @@ def _claim(
   return Claim(
     id=name,
     paper=content['paper'],
+    title=content['title'],
     budget=budget,
     figures=figures,
     comparisons=tuple(comparisons),

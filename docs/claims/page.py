@@ -64,7 +64,7 @@ def summary(folder: pathlib.Path = data.FOLDER) -> str:
   judged = _judged(folder)
   parts = [_INTRODUCTION, _IN_REPOSITORY, _counts(judged)]
   for paper, own in _grouped(judged, lambda claim: claim.paper):
-    parts += [f'\n## {paper}\n\n', _glance(own, '`{}`')]
+    parts += [f'\n## {paper}\n\n{own[0].claim.title}\n\n', _glance(own, '`{}`')]
   return ''.join(parts)
 
 
@@ -77,7 +77,7 @@ def markdown(folder: pathlib.Path = data.FOLDER) -> str:
   judged = _judged(folder)
   parts = [_INTRODUCTION, _IN_SITE, _counts(judged)]
   for paper, own in _grouped(judged, lambda claim: claim.paper):
-    parts += [f'\n## {paper}\n\n', _glance(own, '[{0}](#{0})')]
+    parts += [f'\n## {paper}\n\n{own[0].claim.title}\n\n', _glance(own, '[{0}](#{0})')]
     for name, budgets in _grouped(own, lambda claim: claim.id):
       claim = budgets[0].claim
       parts += [f'\n### {name}\n\n{claim.source}: {claim.sentence}\n']
@@ -180,7 +180,7 @@ def _figure(of_seeds: Mapping[int, float]) -> str:
   numbers = [100 * number for number in of_seeds.values()]
   if len(numbers) < 2:
     return ''.join(f'{number:.1f}' for number in numbers)
-  return f'{statistics.fmean(numbers):.1f} ± {statistics.stdev(numbers):.1f}'
+  return f'{statistics.fmean(numbers):.1f} ± {verdicts.deviation(numbers):.1f}'
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -86,11 +86,19 @@ def compare(comparison: data.Comparison, sums: Sequence[float]) -> Difference:
     sums: The sum of figures for each of at least two seeds.
   """
   mean, margin = statistics.fmean(sums), comparison.margin
-  # statistics.stdev fails for NaN.
-  squares = sum((number - mean) ** 2 for number in sums)
-  error = math.sqrt(squares / (len(sums) - 1) / len(sums))
+  error = deviation(sums) / math.sqrt(len(sums))
   reach = _ERRORS * error
   if comparison.level:
     holds = abs(mean) < margin and error < margin and abs(mean) <= reach
     return Difference(mean, error, holds, abs(mean) - margin > reach)
   return Difference(mean, error, mean > reach and mean >= margin, mean < -reach)
+
+
+def deviation(numbers: Sequence[float]) -> float:
+  """Returns the standard deviation of a sample; statistics.stdev fails for NaN.
+
+  Args:
+    numbers: At least two numbers.
+  """
+  mean = statistics.fmean(numbers)
+  return math.sqrt(sum((each - mean) ** 2 for each in numbers) / (len(numbers) - 1))

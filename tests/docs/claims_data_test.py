@@ -43,7 +43,7 @@ def test_a_budget_takes_its_part(tmp_path):
   assert claim.figures['two'].run.name == 'two_3'
   (claim,) = made_up.claims(tmp_path, cause)
   assert claim.cause == ''
-  only = ('compare =', "budgets = ['cifar']\ncompare =")
+  only = ('[claims.c]', '[claims.c.cifar]')
   assert made_up.claims(tmp_path, only, budget='digits') == []
 
 

@@ -249,6 +249,7 @@ def test_the_program_runs_claims_and_writes_the_page(folder):
     ('--data cifar10=/nowhere', 'and an existing path'),
     ('--seeds=4', 'seeds is 4; it must be a whole number from 0 to 3.'),
     ('--seeds=-1', 'seeds is -1; it must be'),
+    ('--jobs=0', 'jobs is 0; it must be at least 1.'),
   ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(folder, options, said):

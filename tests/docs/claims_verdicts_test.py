@@ -33,7 +33,9 @@ def _claim(*comparisons, budget='cifar'):
   names = ('one', 'two', 'upper')
   figures = {name: data.Figure(data.Run(name, 'dcco', ()), _COLUMN) for name in names}
   bounds = ('upper', 'two')
-  return data.Claim('c', 'P', 'T', 'S.', budget, figures, comparisons, bounds)
+  return data.Claim(
+    'c', 'P', 'A paper', 'T', 'S.', budget, figures, comparisons, bounds
+  )
 
 
 def _above(*points, upper=10):
@@ -114,7 +116,7 @@ def test_fewer_seeds_decide_nothing(seeds, budget, expected, differences):
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
   """Writes figures of the made-up claim and returns both pages."""
-  other = '\n[claims.other]\nsource = "T"\nsentence = "S."\nbudgets = ["cifar"]\n'
+  other = '\n[claims.other.cifar]\nsource = "T"\nsentence = "S."\n'
   other += 'compare = [{level = ["one", "two"], within = 0.03}]\ncause = "It is."\n'
   end = "compare = [{order = ['one', 'two']}]\n"
   made_up.claims(tmp_path, (end, end + other))
@@ -133,7 +135,7 @@ def test_the_short_page_has_a_line_for_each_claim(pages):
   short, _ = pages
   assert '\n- digits (1): not run 1\n- cifar (2): agrees 1, refuted 1\n' in short
   assert (
-    '\n## P\n\n'
+    '\n## P\n\nA paper\n\n'
     '| claim | shown in | sentence | digits | cifar |\n'
     '| --- | --- | --- | --- | --- |\n'
     '| `c` | Table 9 | One is better. | not run | agrees |\n'
