@@ -38,7 +38,8 @@ _IN_REPOSITORY = """
 The site (`make docs`) has this page with all figures and commands, and with the causes
 of verdicts that differ from the papers. The figures are in
 [digits.csv](claims/digits.csv) and [cifar.csv](claims/cifar.csv). A figure stays as its
-run left it; to run it again, remove its rows.
+run left it, whatever later versions of the code would give; to run it again, remove its
+rows.
 """
 _IN_SITE = """
 A figure has its standard deviation over seeds, a difference its standard error, all in

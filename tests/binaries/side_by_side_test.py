@@ -12,6 +12,7 @@ import pytest
 
 from tests.binaries import launch
 
+pytestmark = pytest.mark.forks
 _ROOT = pathlib.Path(__file__).parents[2]
 _RUNS_FOREVER = """
 import dataclasses, pathlib, signal, sys

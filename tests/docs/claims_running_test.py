@@ -17,6 +17,8 @@ from docs.claims import figures
 from docs.claims import running
 from tests.docs import made_up
 
+pytestmark = pytest.mark.forks
+
 # Leaves a folder as a run does; `fail` ends without one, `half` after half its rounds,
 # unless it goes on.
 _PROGRAM = """
