@@ -26,7 +26,6 @@ from tff_ssl.federated import grouping
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
@@ -139,12 +138,11 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
     fedsup.FedSupConfig(problems.training(problem), grouping=grouping.FEDAVG),
   )
   params = server.initial_weights(objective, problem.seed).trainable
-  given = context.given(
-    objective,
-    {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0},
+  bound = objective.bind_context(
+    {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0}
   )
   unlabelled = states.Unlabelled(process, server_spec)
-  return problems.Experiment(unlabelled, problems.centralized(given, problem))
+  return problems.Experiment(unlabelled, problems.centralized(bound, problem))
 
 
 def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:

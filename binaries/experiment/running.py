@@ -33,7 +33,6 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.evaluation import labels
 from tff_ssl.federated import processes
-from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
@@ -197,7 +196,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   cohort_fn = _build_cohorts(
     task, data, partition, take if algorithm.federated else None, share
   )
-  logits = objective.logits if isinstance(objective, base.Classifier) else None
+  logits = objective.logits
   # If cases are classified, fairness deals positions of cases, not of images.
   deal = own.deal if own and not task.case_level else None
   return Prepared(

@@ -17,6 +17,10 @@ from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.losses import cco
+from tff_ssl.losses import spectral
+from tff_ssl.losses import statistics_loss
+from tff_ssl.losses import vicreg
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dino
@@ -28,7 +32,6 @@ from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
 from tff_ssl.objectives import simsiam
-from tff_ssl.objectives import spectral
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
@@ -52,7 +55,7 @@ class Objective:
       does not take, its fixed value.
     labelled: Whether it reads labels.
     two_towers: Whether it works for two modalities.
-    scheduled: Whether a part of it changes over all rounds (`base.Scheduled`).
+    scheduled: Whether a part of it changes over all rounds (`base.Objective.at`).
     ignores_shift: Whether there are two towers -> whether the loss that the flags name
       ignores a shift of the encodings by one network, or by one of the two. The
       projectors then have no bias in their last layer, as its gradient would be zero.
@@ -201,33 +204,67 @@ def _swav(encoder: network.Network, _: int) -> Any:
   )
 
 
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+  """A loss of encoding statistics, as --loss names it.
+
+  Attributes:
+    build: () -> the loss, as the flags say.
+    takes: Flags that only some of these losses take.
+    two_towers: Whether it works for two modalities.
+  """
+
+  build: Callable[[], statistics_loss.StatisticsLoss]
+  takes: tuple[str, ...] = ()
+  two_towers: bool = True
+
+  def row(self, name: str) -> Objective:
+    """Returns the row of the objective with this loss."""
+    return Objective(
+      _statistics,
+      (*_VIEWS, *self.takes),
+      {**_WIDE, 'loss': name},
+      two_towers=self.two_towers,
+      ignores_shift=_ignores_shift,
+    )
+
+
+STATISTICS: Mapping[str, Statistics] = {
+  'cco': Statistics(
+    lambda: cco.CcoLoss(methods.OFF_DIAGONAL.value),
+    ('off_diagonal_weight', 'encoding_norm'),
+  ),
+  'vicreg': Statistics(vicreg.VicregLoss, ('encoding_norm',)),
+  'spectral': Statistics(
+    lambda: spectral.SpectralLoss(methods.SPECTRAL_MU.value),
+    ('spectral_mu',),
+    two_towers=False,
+  ),
+}
+
+
 def _ignores_shift(two_towers: bool) -> bool:
   """Returns whether the loss of encoding statistics does (see `Objective`)."""
-  ignoring = statistics.IGNORE_EACH_SHIFT if two_towers else statistics.IGNORE_SHIFT
-  return methods.LOSS.value in ignoring
+  ignored = STATISTICS[methods.LOSS.value].build().ignores_shift
+  if ignored == statistics_loss.COMMON_SHIFT:
+    return not two_towers
+  return ignored == statistics_loss.EACH_SHIFT
 
 
 def _statistics(
   encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
-  if methods.LOSS.value == spectral.NAME:
-    if towers is not None:
-      raise ValueError(
-        f'loss is {spectral.NAME}, which needs two views by one network; for two '
-        f'modalities allowed are {", ".join(statistics.LOSSES)}.'
-      )
-    return _spectral(encoder, 0)
+  row = STATISTICS[methods.LOSS.value]
+  if towers is not None and not row.two_towers:
+    takers = [name for name, other in STATISTICS.items() if other.two_towers]
+    raise ValueError(
+      f'loss is {methods.LOSS.value}, which needs two views by one network; for two '
+      f'modalities allowed are {", ".join(takers)}.'
+    )
   return statistics.StatisticsObjective(
     towers or common.build_siamese(encoder, output_bias=not _ignores_shift(False)),
-    methods.LOSS.value,
-    methods.OFF_DIAGONAL.value,
+    row.build(),
     methods.ENCODING_NORM.value,
-  )
-
-
-def _spectral(encoder: network.Network, _: int) -> Any:
-  return spectral.SpectralObjective(
-    common.build_siamese(encoder), methods.SPECTRAL_MU.value
   )
 
 
@@ -320,21 +357,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     (*_VIEWS, 'temperature', 'prototypes', 'swav_queue'),
     {'projector': ['256', '128'], 'temperature': 0.1},
   ),
-  'cco': Objective(
-    _statistics,
-    (*_VIEWS, 'off_diagonal_weight', 'encoding_norm'),
-    {**_WIDE, 'loss': 'cco'},
-    two_towers=True,
-    ignores_shift=_ignores_shift,
-  ),
-  'vicreg': Objective(
-    _statistics,
-    (*_VIEWS, 'encoding_norm'),
-    {**_WIDE, 'loss': 'vicreg'},
-    two_towers=True,
-    ignores_shift=_ignores_shift,
-  ),
-  'spectral': Objective(_spectral, (*_VIEWS, 'spectral_mu'), _WIDE),
+  **{name: loss.row(name) for name, loss in STATISTICS.items()},
   'dino': Objective(
     _dino,
     (*_VIEWS, 'temperature', 'target_momentum', 'prototypes', 'local_crops'),

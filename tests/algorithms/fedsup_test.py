@@ -12,7 +12,6 @@ from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import labelled_only
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
-from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedsup as objectives
 from tff_ssl.optimization import schedules
 
@@ -59,7 +58,7 @@ def _train_teacher(params, seed, optimizer):
 @harness.for_any_size
 def _train_student(context, params, examples, seed):
   return local_training.train(
-    context_lib.given(labels.student(), context),
+    labels.student().bind_context(context),
     labels.CLIENT_CONFIG.local,
     params,
     examples,
@@ -147,21 +146,16 @@ def test_clients_do_not_touch_the_teacher(process):
 class _Spy(objectives.FedSupObjective):
   """Reports a checksum of the teacher's bits, and its square, with each batch."""
 
-  def loss_in_context(self, params, context, examples, seed):
-    loss, metrics = super().loss_in_context(params, context, examples, seed)
+  def loss(self, params, examples, seed):
+    loss, metrics = super().loss(params, examples, seed)
     bits = [
       tf.reduce_sum(tf.cast(tf.bitcast(value, tf.int32), tf.int64))
-      for value in context[objectives.TEACHER].values()
+      for value in self.context[objectives.TEACHER].values()
     ]
     # Small, so that float32 averages it without rounding.
     checksum = tf.cast(tf.add_n(bits) % 251, tf.float32)
     metrics.update(checksum=checksum, checksum_squared=checksum**2)
     return loss, metrics
-
-  def summarize(self, metrics):
-    result = super().summarize(metrics)
-    result.update((n, metrics[n]) for n in ('checksum', 'checksum_squared'))
-    return result
 
 
 def test_every_client_has_the_same_teacher_in_every_step(tff_context):

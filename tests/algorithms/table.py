@@ -37,11 +37,12 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.federated import topology
+from tff_ssl.losses import spectral
 from tff_ssl.objectives import byol as byol_lib
 from tff_ssl.objectives import context
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import simsiam
-from tff_ssl.objectives import spectral
+from tff_ssl.objectives import statistics
 from tff_ssl.optimization import local
 
 
@@ -183,7 +184,7 @@ TABLE = collections.OrderedDict(
     fedsc.build_fedsc,
     lambda form: _with_states(
       fedsc.build_fedsc,
-      spectral.SpectralObjective(harness.model()),
+      statistics.StatisticsObjective(harness.model(), spectral.SpectralLoss()),
       fedsc.FedSCConfig(0.1, 2, harness.SEED),
       form,
     ),

@@ -81,17 +81,6 @@ def test_equal_encodings_have_rank_one_whatever_rounding_leaves(d, dtype):
   assert float(spread.effective_rank_from_moments(mean, second)) == 1.0
 
 
-def test_padding_does_not_count():
-  x = _normal(4, 3)
-  padded = np.concatenate([x, np.full((2, 3), np.inf)])
-  mask = tf.constant([1, 1, 1, 1, 0, 0])
-  np.testing.assert_allclose(
-    spread.encoding_std(tf.constant(padded), mask),
-    spread.encoding_std(tf.constant(x)),
-    rtol=1e-12,
-  )
-
-
 # Fewer examples than dimensions, as many, and more.
 @pytest.mark.parametrize(('n', 'd'), [(3, 6), (5, 5), (20, 4)])
 def test_effective_rank_equals_reference(n, d):

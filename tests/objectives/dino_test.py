@@ -172,8 +172,8 @@ def test_the_teacher_and_the_centre_stay_and_the_rest_is_shared():
   objective = _objective()
   params, _, _ = _start(objective, dtype=tf.float32)
   state = objective.init_state(params)
-  assert isinstance(objective, base.Stateful)
-  assert isinstance(objective, base.Scheduled)
+  assert objective.keeps_state
+  assert objective.is_scheduled
   assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
   assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
   np.testing.assert_array_equal(state['centre'], [0] * _K)

@@ -9,7 +9,6 @@ import tensorflow as tf
 from tests.objectives import networks
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
@@ -33,10 +32,9 @@ def _params(objective, seed):
 
 
 def _loss(objective, params):
-  stateful = base.with_state(objective)
-  state = stateful.init_state(params)
+  state = objective.init_state(params)
   batch = networks.tensors(networks.examples(5))
-  return stateful.loss_with_state(params, state, batch, _SEED)
+  return objective.loss_with_state(params, state, batch, _SEED)
 
 
 def _alignment(objective, params, fixed):
@@ -59,8 +57,8 @@ def _alignment(objective, params, fixed):
 def test_the_loss_is_that_of_the_objective_and_the_alignment(name):
   objective = _OBJECTIVES[name]
   params, fixed = _params(objective, 1), _params(objective, 2)
-  aligned = featarc.Aligned(objective, fixed, _WEIGHT)
-  assert isinstance(aligned, base.Stateful)
+  aligned = featarc.AlignedObjective(objective, fixed, _WEIGHT)
+  assert aligned.keeps_state
   plain, _, _ = _loss(objective, params)
   loss, metrics, _ = _loss(aligned, params)
   expected = _alignment(objective, params, fixed)
@@ -78,7 +76,7 @@ def test_no_gradient_reaches_the_fixed_model(name):
   params, fixed = _params(objective, 1), _params(objective, 2)
   with tf.GradientTape() as tape:
     tape.watch((params, fixed))
-    loss, _, _ = _loss(featarc.Aligned(objective, fixed, _WEIGHT), params)
+    loss, _, _ = _loss(featarc.AlignedObjective(objective, fixed, _WEIGHT), params)
   of_params, of_fixed = tape.gradient(loss, (params, fixed))
   assert all(value is not None for value in of_params.values())
   assert all(value is None for value in of_fixed.values())
@@ -87,7 +85,7 @@ def test_no_gradient_reaches_the_fixed_model(name):
 def test_byol_keeps_its_target():
   objective = _OBJECTIVES['byol']
   params = _params(objective, 1)
-  aligned = featarc.Aligned(objective, params, _WEIGHT)
+  aligned = featarc.AlignedObjective(objective, params, _WEIGHT)
   state = aligned.init_state(params)
   moved = networks.stepped(params, 0.1)
   _, after = aligned.after_step(moved, state, collections.OrderedDict())
@@ -100,7 +98,7 @@ def test_byol_keeps_its_target():
 def test_an_empty_batch_has_a_loss_of_0():
   objective = _OBJECTIVES['simclr']
   params = _params(objective, 1)
-  aligned = featarc.Aligned(objective, params, _WEIGHT)
+  aligned = featarc.AlignedObjective(objective, params, _WEIGHT)
   batch = networks.tensors(networks.examples(0))
   loss, metrics, _ = aligned.loss_with_state(
     params, aligned.init_state({}), batch, _SEED
@@ -118,4 +116,4 @@ def test_objectives_without_predictions_are_refused():
   )
   for objective in (labelled, contrastive.ContrastiveObjective(towers)):
     with pytest.raises(ValueError, match='it must be SimCLR, SimSiam, BYOL'):
-      featarc.Aligned(objective, {}, _WEIGHT)
+      featarc.AlignedObjective(objective, {}, _WEIGHT)

@@ -59,8 +59,8 @@ def _batch(n=5):
 
 
 def _loss(objective, params, context, batch):
-  given = context_lib.given(objective, context)
-  return given.loss(params, networks.tensors(batch), _SEED)
+  bound = objective.bind_context(context)
+  return bound.loss(params, networks.tensors(batch), _SEED)
 
 
 def _unit(x):

@@ -72,8 +72,8 @@ def _predict(sigma, psi, image):
 @pytest.mark.parametrize('helped', [False, True])
 def test_the_loss_equals_numpy(helped):
   objective, psi, context, batch = _objective(), _part(2), _context(helped), _batch()
-  loss, metrics = objective.loss_in_context(
-    psi, context, networks.tensors(batch), _SEED
+  loss, metrics = objective.bind_context(context).loss(
+    psi, networks.tensors(batch), _SEED
   )
   sigma = context[fedmatch.SIGMA]
   image = batch['image'] / 255
@@ -105,8 +105,8 @@ def test_the_gradient_of_the_penalties_alone():
   objective, psi, context = _objective(), _part(2), _context(True)
   with tf.GradientTape() as tape:
     tape.watch(psi)
-    loss, _ = objective.loss_in_context(
-      psi, context, networks.tensors(_batch(0)), _SEED
+    loss, _ = objective.bind_context(context).loss(
+      psi, networks.tensors(_batch(0)), _SEED
     )
   for name, gradient in tape.gradient(loss, psi).items():
     value, sigma = psi[name].numpy(), context[fedmatch.SIGMA][name].numpy()
@@ -121,8 +121,8 @@ def test_the_server_trains_the_sum_and_moves_sigma():
   objective = fedmatch.LabelledObjective(labelled, weight=10.0)
   sigma, psi = _part(1), _part(2)
   batch = networks.tensors(networks.examples(5))
-  loss, _ = objective.loss_in_context(
-    sigma, collections.OrderedDict([(fedmatch.PSI, psi)]), batch, _SEED
+  loss, _ = objective.bind_context(collections.OrderedDict([(fedmatch.PSI, psi)])).loss(
+    sigma, batch, _SEED
   )
   expected, _ = labelled.loss(fedmatch.add(sigma, psi), batch, _SEED)
   assert float(loss) == pytest.approx(10 * float(expected), rel=1e-12)

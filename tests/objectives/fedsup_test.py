@@ -11,7 +11,6 @@ from tests.objectives import networks
 from tests.objectives import staged
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import supervised
@@ -53,8 +52,8 @@ def _gradient(objective, params, context, batch):
   teacher = context[fedsup.TEACHER]
   with tf.GradientTape() as tape:
     tape.watch([params, teacher])
-    loss, metrics = objective.loss_in_context(
-      params, context, networks.tensors(batch), _SEED
+    loss, metrics = objective.bind_context(context).loss(
+      params, networks.tensors(batch), _SEED
     )
   gradients = tape.gradient(loss, [params, teacher])
   return loss, metrics, gradients
@@ -194,15 +193,15 @@ def test_few_examples_are_defined(n):
     assert np.isfinite(value).all()
 
 
-def test_with_its_context_it_is_an_objective():
+def test_its_context_must_be_bound():
   objective = _student()
   params, context, batch = _start(objective)
-  given = context_lib.given(objective, context)
-  expected = objective.loss_in_context(params, context, networks.tensors(batch), _SEED)
-  got = given.loss(params, networks.tensors(batch), _SEED)
-  assert float(got[0]) == float(expected[0])
+  bound = objective.bind_context(context)
+  assert np.isfinite(bound.loss(params, networks.tensors(batch), _SEED)[0])
+  with pytest.raises(ValueError, match='context of FedSupObjective is None; it must'):
+    objective.loss(params, networks.tensors(batch), _SEED)
   plain = _teacher()
-  assert context_lib.given(plain, {}) is plain
+  assert plain.bind_context({}) is plain
 
 
 def test_without_consistency_there_is_no_projector():

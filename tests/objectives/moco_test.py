@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
-from tff_ssl.objectives import base
 from tff_ssl.objectives import moco
 
 _SEED = tf.constant([1, 2])
@@ -140,7 +139,7 @@ def test_state_keeps_its_shapes_in_a_loop_over_batches_of_unknown_sizes():
 def test_key_networks_and_queue_stay_and_the_rest_is_shared():
   objective = _objective()
   params, state, _ = _start(objective, dtype=tf.float32)
-  assert isinstance(objective, base.Stateful)
+  assert objective.keeps_state
   assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
   assert {name.split('/')[0] for name in state} == set(objective.local_prefixes)
 

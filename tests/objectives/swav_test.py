@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
-from tff_ssl.objectives import base
 from tff_ssl.objectives import swav
 
 _SEED = tf.constant([1, 2])
@@ -145,7 +144,7 @@ def test_a_queue_holds_the_last_encodings_of_both_views():
 def test_everything_is_shared():
   objective = _objective()
   params, _ = _start(objective, dtype=tf.float32)
-  assert isinstance(objective, base.Stateful)
+  assert objective.keeps_state
   assert not objective.init_state(params)
   assert {name.split('/')[0] for name in params} <= set(objective.shared_prefixes)
   assert objective.shared_prefixes == ('encoder', 'projector', 'prototypes')

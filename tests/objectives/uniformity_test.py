@@ -49,7 +49,7 @@ def test_loss_and_its_step_equal_numpy(weight, t):
 def test_it_is_separable_shared_and_watched():
   objective = uniformity.UniformityObjective(networks.siamese())
   assert isinstance(objective, base.Separable)
-  assert isinstance(objective, base.Watched)
+  assert objective.collapsed_below == 0.05
   assert objective.shared_prefixes == ('encoder', 'projector')
   assert objective.local_prefixes == ()
 

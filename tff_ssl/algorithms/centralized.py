@@ -54,7 +54,7 @@ class UnionProcess(abc.ABC):
       seed: Of the initial weights and the views.
       total_rounds: Of the run, for an objective that is `base.Scheduled`.
     """
-    self._objective = base.with_state(objective)
+    self._objective = objective
     self._seed = seed
     self._total_rounds = total_rounds
 

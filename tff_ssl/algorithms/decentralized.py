@@ -117,7 +117,7 @@ def client_function(
     )
     params = collections.OrderedDict((name, own[name]) for name in shared['params'])
     sent = client.each(collections.OrderedDict(shared, params=params), examples)
-    metrics = collapse.of_own_network(sent[server.METRICS])
+    metrics = collapse.with_client_spread(sent[server.METRICS])
     steps = collections.OrderedDict(sent[server.UPDATE])
     for name, value in sent.get(server.STATISTICS, {}).items():
       steps[name] = own[name] - value

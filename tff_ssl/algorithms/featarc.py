@@ -47,7 +47,6 @@ Deviations and decisions:
 
 import collections
 import dataclasses
-import functools
 from typing import Any
 
 import tensorflow as tf
@@ -140,7 +139,7 @@ def client_function(
     )
     minimised = fedavg.in_round(objective, shared, training)
     if config.alignment_weight:
-      minimised = featarc.Aligned(minimised, params, config.alignment_weight)
+      minimised = featarc.AlignedObjective(minimised, params, config.alignment_weight)
     trained = local_training.train(
       minimised,
       training.local,
@@ -239,9 +238,6 @@ def receive(
     optimizer: Of the server.
     config: Hyperparameters.
   """
-  summarize = objective.summarize
-  if config.alignment_weight:
-    summarize = functools.partial(featarc.summarize, objective)
 
   def of_cluster(state, arrived, scale, weight, j):
     """Returns a cluster's model and optimizer after the round, and `rejected`."""
@@ -296,7 +292,7 @@ def receive(
         (cluster_models.name(j), own) for j, own in enumerate(optimizers)
       ),
     )
-    work = server.report(arrived[server.METRICS], summarize)
+    work = server.report(arrived[server.METRICS], objective.summarize)
     for j in range(config.clusters):
       work[f'{cluster_models.name(j)}_clients'] = chosen[cluster_models.CLIENTS][j]
     work['empty_clusters'] = tf.math.count_nonzero(tf.equal(weights, 0), dtype=tf.int32)

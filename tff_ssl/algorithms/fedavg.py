@@ -35,7 +35,6 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 from tff_ssl.objectives import population
 from tff_ssl.optimization import schedules
 
@@ -95,10 +94,9 @@ def broadcast(
 
   If the objective follows a schedule, the `round` is broadcast too.
   """
-  is_scheduled = isinstance(objective, base.Scheduled)
 
   def tell(state):
-    others = {'round': state.round} if is_scheduled else {}
+    others = {'round': state.round} if objective.is_scheduled else {}
     return phases.model(state, rate=config.rate(state.round), **others)
 
   return tell
@@ -110,7 +108,7 @@ def in_round(
   config: FedAvgConfig,
 ) -> base.Objective | base.Stateful:
   """Returns the objective with its values for this round, if it has a schedule."""
-  if not isinstance(objective, base.Scheduled):
+  if not objective.is_scheduled:
     return objective
   return base.at_round(objective, shared['round'], config.rounds)
 
@@ -179,7 +177,7 @@ def sent(
 
 
 def sent_kinds(
-  objective: base.Objective | base.Stateful | context.Contextual,
+  objective: base.Objective,
 ) -> dict[str, Any]:
   """Returns how the values that `sent` returns are combined."""
   return server.sent_kinds(bool(population.initial(objective)))

@@ -136,8 +136,8 @@ def client_function(
   m = config.dictionary_size
 
   def each(shared, examples):
-    given = context_lib.given(objective, shared[CONTEXT])
-    sent = fedavg.client_function(given, config.training).each(shared, examples)
+    bound = objective.bind_context(shared[CONTEXT])
+    sent = fedavg.client_function(bound, config.training).each(shared, examples)
     trained = tf.nest.map_structure(
       tf.subtract, collections.OrderedDict(shared['params']), sent[server.UPDATE]
     )

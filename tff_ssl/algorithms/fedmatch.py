@@ -107,8 +107,8 @@ def client_function(
   """
 
   def train(shared, examples):
-    given = context_lib.given(objective, shared['context'])
-    return fedavg.client_function(given, config.clients).each(shared, examples)
+    bound = objective.bind_context(shared['context'])
+    return fedavg.client_function(bound, config.clients).each(shared, examples)
 
   grouped = grouping_lib.client_function(
     client_functions.ClientFunction(train, weigh=config.clients.weigh), groups=1

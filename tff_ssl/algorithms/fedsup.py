@@ -37,7 +37,6 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import server_training
-from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import population
@@ -82,8 +81,8 @@ def client_function(
   """Builds step 3: training the student in the context of the teacher."""
 
   def each(shared, examples):
-    given = context_lib.given(student, shared['context'])
-    return fedavg.client_function(given, config.clients).each(shared, examples)
+    bound = student.bind_context(shared['context'])
+    return fedavg.client_function(bound, config.clients).each(shared, examples)
 
   train = client_functions.ClientFunction(each, weigh=config.clients.weigh)
   return grouping_lib.client_function(train, config.grouping.groups)

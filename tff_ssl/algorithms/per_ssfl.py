@@ -92,7 +92,7 @@ def client_function(
       shared['rate'],
     )
     params, personal = two_models.split(trained.params)
-    metrics = collapse.of_own_network(trained.metrics, two_models.OF_PERSONAL)
+    metrics = collapse.with_client_spread(trained.metrics, two_models.OF_PERSONAL)
     # What FedAvg reports under this name, not the sum that is minimised.
     metrics['loss'] = metrics.pop('global_loss')
     return (

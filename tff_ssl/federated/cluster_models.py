@@ -50,7 +50,7 @@ def encoder_of(objective: base.Objective | base.Stateful) -> network.Network:
   Raises:
     ValueError: If it has no network of that name.
   """
-  networks = objective.networks if isinstance(objective, base.Networked) else {}
+  networks = objective.networks
   if dual_encoder.ENCODER not in networks:
     raise ValueError(
       f'The objective is a {type(objective).__name__} with the networks '

@@ -108,7 +108,7 @@ def gives_each(objective: Any) -> bool:
   Args:
     objective: What is minimised.
   """
-  if population.mixes_examples(objective) or not isinstance(objective, base.Networked):
+  if population.mixes_examples(objective) or not objective.networks:
     return False
   return all(net.precision == network.FLOAT32 for net in objective.networks.values())
 
@@ -234,8 +234,10 @@ def _taken_side_by_side(
   """Returns the objective if clients' only steps can be taken together, or None."""
   if not plan.is_one_step:
     return None
-  if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):
+  if not isinstance(objective, base.Separable):
     return None
-  if population.mixes_examples(objective) or isinstance(objective, base.Scheduled):
+  if objective.keeps_state or objective.is_scheduled:
+    return None
+  if population.mixes_examples(objective):
     return None
   return objective

@@ -23,26 +23,18 @@ SUBSPACE_DIM = 32
 
 
 def normalised_moments(
-  encodings: tf.Tensor, mask: tf.Tensor | None = None
+  encodings: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
   """Means over examples of the L2-normalised encodings and of their products.
 
   Args:
     encodings: [n, d], d known; n may be 0.
-    mask: Optional [n] of 0 and 1 (any numeric dtype, or bool); examples with 0 are
-      padding and do not count.
 
   Returns:
     (mean [d], square [d], second [k, k]): the means of the encodings, of their squares,
-    and of their products in `subspace(d)`, k = min(d, 32). All are zero if no example
-    counts.
+    and of their products in `subspace(d)`, k = min(d, 32). All are zero for n = 0.
   """
-  if mask is None:
-    count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
-  else:
-    keep = tf.cast(mask, tf.bool)
-    count = tf.reduce_sum(tf.cast(keep, encodings.dtype))
-    encodings = tf.where(keep[:, tf.newaxis], encodings, tf.zeros_like(encodings))
+  count = tf.cast(tf.shape(encodings)[0], encodings.dtype)
   unit = tf.math.l2_normalize(encodings, axis=1)
   inside = _into_subspace(unit)
   return (
@@ -113,19 +105,18 @@ def encoding_std_from_moments(mean: tf.Tensor, square: tf.Tensor) -> tf.Tensor:
   return tf.reduce_mean(tf.sqrt(variance)) * tf.sqrt(dimension)
 
 
-def encoding_std(encodings: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
+def encoding_std(encodings: tf.Tensor) -> tf.Tensor:
   """Mean over dimensions of the std of L2-normalised encodings, times sqrt(d).
 
   Args:
     encodings: [n, d]; n may be 0.
-    mask: Optional [n] of 0 and 1; examples with 0 do not count.
 
   Returns:
     Scalar, about 1 for encodings spread evenly over the sphere, 0 for collapsed ones.
 
   Source: Chen and He 2021, Section 4.1.
   """
-  mean, square, _ = normalised_moments(encodings, mask)
+  mean, square, _ = normalised_moments(encodings)
   return encoding_std_from_moments(mean, square)
 
 

@@ -6,13 +6,11 @@ import tensorflow as tf
 
 from tff_ssl.computing import checks
 from tff_ssl.losses import contrastive
-from tff_ssl.objectives import base
-from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 
 
 @dataclasses.dataclass(frozen=True)
-class ContrastiveObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
+class ContrastiveObjective(dual_encoder.PairObjective):
   """NT-Xent: each view is contrasted with the batch's other 2n - 2 views.
 
   Attributes:
@@ -26,11 +24,6 @@ class ContrastiveObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
   def __post_init__(self) -> None:
     checks.positive(temperature=self.temperature)
 
-  def loss_of_encodings(
-    self, encodings: base.Encodings, examples: base.Examples
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the within-batch loss of encodings (see `base.Separable`)."""
-    del examples  # No label is needed.
-    f, g = encodings['f'], encodings['g']
-    loss = contrastive.nt_xent(f, g, self.temperature)
-    return loss, collapse.spread_metrics(f)
+  def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
+    """Returns the within-batch loss of encodings [n, d]."""
+    return contrastive.nt_xent(f, g, self.temperature)

@@ -20,6 +20,7 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import base
+from tff_ssl.objectives import collapse
 
 ENCODER = 'encoder'
 PROJECTOR = 'projector'
@@ -79,7 +80,7 @@ class Siamese:
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return init_networks(seed, dtype, self.networks)
+    return base.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -169,7 +170,7 @@ class TwoTower:
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]."""
-    return init_networks(seed, dtype, self.networks)
+    return base.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -207,22 +208,18 @@ class TwoTower:
     return x
 
 
-class LossOfPairs(base.LossOfEncodings, base.SharesAll):
-  """An objective whose networks are its `model`'s, with a loss of the two encodings.
+class PairObjective(base.Separable):
+  """A loss of the two encodings of a model; it defines `loss_of_pairs`.
 
-  It is `base.Separable` if the model encodes each example by itself.
+  Its networks are the model's. A subclass has the field `model`.
   """
 
   model: DualEncoder
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The model's networks (see `base.Networked`)."""
+    """The model's networks."""
     return self.model.networks
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return self.model.init(seed, dtype)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -230,6 +227,23 @@ class LossOfPairs(base.LossOfEncodings, base.SharesAll):
     """Returns the encodings `f` [n, d_f] and `g` [n, d_g] (see `base.Separable`)."""
     f, g = self.model.encode(params, examples, seed)
     return collections.OrderedDict(f=f, g=g)
+
+  def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
+    """Returns the loss of the encodings of n >= 0 examples, a scalar.
+
+    Args:
+      f: [n, d_f] encodings of the first view.
+      g: [n, d_g] encodings of the second view.
+    """
+    raise NotImplementedError
+
+  def loss_of_encodings(
+    self, encodings: base.Encodings, examples: base.Examples
+  ) -> tuple[tf.Tensor, base.Metrics]:
+    """Returns the loss of encodings, and the spread of the first view's."""
+    del examples  # No label is needed.
+    f, g = encodings['f'], encodings['g']
+    return self.loss_of_pairs(f, g), collapse.spread_metrics(f)
 
 
 def build_siamese(
@@ -315,7 +329,7 @@ def field_of(prefix: str, encoder: network.Network) -> str:
   """Returns the field of an example that an encoder reads.
 
   Args:
-    prefix: Of the encoder's parameter names, one of `ENCODERS`.
+    prefix: What the encoder's parameter names begin with, one of `ENCODERS`.
     encoder: The encoder; one of two towers reads the field that its prefix names.
   """
   return encoder.field if prefix == ENCODER else prefix
@@ -328,20 +342,3 @@ def encoder_prefix(encoder: network.Network) -> str:
     encoder: The objective's; of two towers the left one, known by the field it reads.
   """
   return encoder.field if encoder.field in (LEFT, RIGHT) else ENCODER
-
-
-def init_networks(
-  seed: tf.Tensor, dtype: tf.DType, networks: Mapping[str, network.Network]
-) -> base.Params:
-  """Returns the initial parameters of several networks as one flat structure.
-
-  Args:
-    seed: int32 [2].
-    dtype: Floating type of the parameters.
-    networks: The networks, by the prefixes of their parameter names.
-  """
-  seeds = tf.random.experimental.stateless_split(seed, len(networks))
-  params: base.Params = collections.OrderedDict()
-  for i, (prefix, net) in enumerate(networks.items()):
-    params.update(network.with_prefix(net.init(seeds[i], dtype), prefix))
-  return params

@@ -24,7 +24,6 @@ moments like MoCo's keys and the views. The base model's features are normalised
 same way, on the batch whose features they are compared with.
 """
 
-import collections
 from collections.abc import Mapping
 import dataclasses
 
@@ -49,11 +48,11 @@ _PARTS = ('contrastive', 'alignment')
 
 
 @dataclasses.dataclass(frozen=True)
-class FedCAObjective(base.SharesAll, collapse.SpreadReported):
+class FedCAObjective(context_lib.ContextObjective):
   """NT-Xent with further negatives, and the distance from a base model's features.
 
-  It is `context.Contextual`: the context is `ROWS`, `FILLED` and, with alignment,
-  `BASE`. Examples have a `context.CLIENT`. Without entries of other clients and without
+  The context is `ROWS`, `FILLED` and, with alignment, `BASE`. Examples have a
+  `context.CLIENT`. Without entries of other clients and without
   alignment it equals `contrastive.ContrastiveObjective`.
 
   Attributes:
@@ -72,21 +71,14 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The model's networks (see `base.Networked`)."""
+    """The model's networks."""
     return self.model.networks
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return self.model.init(seed, dtype)
-
-  def loss_in_context(
-    self,
-    params: base.Params,
-    context: context_lib.Context,
-    examples: base.Examples,
-    seed: tf.Tensor,
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of a batch of one client, with its parts; 0 for n = 0."""
+    context = self.bound
     f, g = self.model.encode(params, examples, seed)
     rows = tf.cast(context[ROWS], f.dtype)
     others = of_others(context[FILLED], context_lib.client_of(examples))
@@ -107,14 +99,6 @@ class FedCAObjective(base.SharesAll, collapse.SpreadReported):
       metrics.update(zip(_PARTS, (loss, distance), strict=True))
       loss += self.alignment_weight * distance
     return loss, metrics
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the parts of the loss, if there are two, and the alarm's numbers."""
-    result: base.Metrics = collections.OrderedDict(
-      (name, metrics[name]) for name in _PARTS if name in metrics
-    )
-    result.update(collapse.summarize_spread(metrics))
-    return result
 
   def entries(self, params: base.Params, examples: base.Examples) -> tf.Tensor:
     """Returns the dictionary's entries for n examples: unit projections [n, d].

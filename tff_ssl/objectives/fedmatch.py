@@ -40,10 +40,10 @@ HELPED = 'helped'
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelledObjective:
+class LabelledObjective(context_lib.ContextObjective):
   """Cross-entropy of sigma + psi, as a function of sigma.
 
-  It is `context.Contextual`: the context is `PSI`.
+  The context is `PSI`.
 
   Attributes:
     supervised: Encoder, head and the view of a labelled image.
@@ -55,40 +55,28 @@ class LabelledObjective:
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """All networks (see `base.Networked`)."""
+    """Encoder and head."""
     return self.supervised.networks
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters of theta for a seed, int32 [2]."""
-    return self.supervised.init(seed, dtype)
-
   def enters(self, examples: base.Examples) -> tf.Tensor:
-    """Returns which examples have a label (see `base.Selective`)."""
+    """Returns which examples have a label (see `base.Objective`)."""
     return self.supervised.enters(examples)
 
-  def loss_in_context(
-    self,
-    params: base.Params,
-    context: context_lib.Context,
-    examples: base.Examples,
-    seed: tf.Tensor,
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss over labelled examples, and the accuracy."""
-    theta = add(params, context[PSI])
+    theta = add(params, self.bound[PSI])
     loss, metrics = self.supervised.loss(theta, examples, seed)
     return self.weight * loss, metrics
 
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the averaged training accuracy as it is."""
-    return metrics
-
 
 @dataclasses.dataclass(frozen=True)
-class UnlabelledObjective:
+class UnlabelledObjective(context_lib.ContextObjective):
   """Consistency with helpers and pseudo-labels, as a function of psi.
 
-  It is `context.Contextual`: the context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`;
-  examples have a `context.CLIENT`.
+  The context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`; examples have a
+  `context.CLIENT`.
 
   Attributes:
     encoder: Images to features.
@@ -96,9 +84,10 @@ class UnlabelledObjective:
     augmentation: How the strong view is made.
     threshold: The least probability of a prediction that counts.
     consistency_weight: lambda_ICC, the weight of the divergence from the helpers.
-    agreement_weight: Of the cross-entropy with the class that most models predict.
-    l1_weight: lambda_L1, of |psi|_1, which keeps psi sparse.
-    l2_weight: lambda_L2, of |sigma - psi|^2.
+    agreement_weight: The weight of the cross-entropy with the class that most models
+      predict.
+    l1_weight: lambda_L1, the weight of |psi|_1, which keeps psi sparse.
+    l2_weight: lambda_L2, the weight of |sigma - psi|^2.
   """
 
   encoder: network.Network
@@ -123,21 +112,14 @@ class UnlabelledObjective:
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """All networks (see `base.Networked`)."""
+    """Encoder and head."""
     return {dual_encoder.ENCODER: self.encoder, supervised.HEAD: self.head}
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters of theta for a seed, int32 [2]."""
-    return dual_encoder.init_networks(seed, dtype, self.networks)
-
-  def loss_in_context(
-    self,
-    params: base.Params,
-    context: context_lib.Context,
-    examples: base.Examples,
-    seed: tf.Tensor,
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of one client's batch; for n = 0, the penalties alone."""
+    context = self.bound
     theta = add(context[SIGMA], params)
     image = augment.to_float(examples[self.encoder.field])
     strong = weak_strong.strong_view(
@@ -162,13 +144,9 @@ class UnlabelledObjective:
     metrics = collections.OrderedDict([(fixmatch.PSEUDO_LABELLED, share)])
     return loss + self._penalty(params, context[SIGMA]), metrics
 
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the averaged share of pseudo-labels as it is."""
-    return metrics
-
   def _helpers(
     self,
-    context: context_lib.Context,
+    context: base.Context,
     examples: base.Examples,
     image: tf.Tensor,
     own: tf.Tensor,

@@ -44,7 +44,7 @@ FEATURE_WEIGHT = 'feature_weight'
 
 
 @dataclasses.dataclass(frozen=True)
-class TeacherObjective:
+class TeacherObjective(base.Objective):
   """Cross-entropy of features, and of projections of features held constant.
 
   Attributes:
@@ -65,7 +65,7 @@ class TeacherObjective:
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """All networks (see `base.Networked`)."""
+    """Encoder and head, then projector and projection head if there are any."""
     networks = {
       dual_encoder.ENCODER: self.supervised.encoder,
       supervised.HEAD: self.supervised.head,
@@ -75,12 +75,8 @@ class TeacherObjective:
       networks[PROJECTION_HEAD] = self.projection_head
     return networks
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters: encoder and head are those of `supervised` alone."""
-    return dual_encoder.init_networks(seed, dtype, self.networks)
-
   def enters(self, examples: base.Examples) -> tf.Tensor:
-    """Returns which examples have a label (see `base.Selective`)."""
+    """Returns which examples have a label (see `base.Objective`)."""
     return self.supervised.enters(examples)
 
   def loss(
@@ -106,18 +102,13 @@ class TeacherObjective:
     other, _ = supervised.cross_entropy(of_projections, examples['label'])
     return loss + other, metrics
 
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the averaged training accuracy as it is."""
-    return metrics
-
 
 @dataclasses.dataclass(frozen=True)
-class FedSupObjective(base.SharesAll, collapse.SpreadReported):
+class FedSupObjective(context_lib.ContextObjective):
   """Consistency with a fixed teacher, and the distance to its feature maps.
 
-  It is `context.Contextual`: the context is `TEACHER`, the parameters of the teacher's
-  encoder and, with the consistency loss, of its projector; and `FEATURE_WEIGHT`, a
-  scalar, lambda_s^(t/T).
+  The context is `TEACHER`, the parameters of the teacher's encoder and, with the
+  consistency loss, of its projector; and `FEATURE_WEIGHT`, a scalar, lambda_s^(t/T).
 
   Attributes:
     model: Encoder, projector and views, of both student and teacher.
@@ -158,26 +149,18 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The networks that the losses train (see `base.Networked`)."""
+    """The networks that the losses train."""
     networks = {dual_encoder.ENCODER: self.model.encoder}
     if self.consistency:
       networks[dual_encoder.PROJECTOR] = self.model.projector
       networks[online.PREDICTOR] = self.predictor
     return networks
 
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return dual_encoder.init_networks(seed, dtype, self.networks)
-
-  def loss_in_context(
-    self,
-    params: base.Params,
-    context: context_lib.Context,
-    examples: base.Examples,
-    seed: tf.Tensor,
+  def loss(
+    self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of a batch with its parts; 0 for n = 0."""
-    dtype = next(iter(params.values())).dtype
+    context, dtype = self.bound, next(iter(params.values())).dtype
     loss = tf.zeros([], dtype)
     metrics: base.Metrics = collections.OrderedDict()
     if self.consistency:
@@ -200,17 +183,6 @@ class FedSupObjective(base.SharesAll, collapse.SpreadReported):
       loss += tf.cast(context[FEATURE_WEIGHT], dtype) * distance
       metrics['feature_distance'] = distance
     return loss, metrics
-
-  def summarize(self, metrics: base.Metrics) -> base.Metrics:
-    """Returns the parts of the loss, and the collapse alarm's numbers."""
-    result: base.Metrics = collections.OrderedDict(
-      (name, metrics[name])
-      for name in ('consistency', 'feature_distance')
-      if name in metrics
-    )
-    if self.consistency:
-      result.update(collapse.summarize_spread(metrics))
-    return result
 
   def _targets(
     self, teacher: base.Params, views: tf.Tensor, examples: base.Examples

@@ -37,10 +37,8 @@ DIMENSION = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
+class MocoObjective(base.Objective):
   """InfoNCE of the first view's queries against the second view's keys.
-
-  It is `base.Stateful`.
 
   Attributes:
     model: Encoder, projector and views.
@@ -64,17 +62,13 @@ class MocoObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The query networks (see `base.Networked`)."""
+    """The query networks."""
     return self.model.networks
 
   @property
   def local_prefixes(self) -> tuple[str, ...]:
     """The key networks and the queue stay on the client."""
     return target.TARGET, QUEUE, COUNT
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return self.model.init(seed, dtype)
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns a copy of the query networks, and an empty queue."""

@@ -26,7 +26,7 @@ from tff_ssl.objectives import two_models
 
 
 @dataclasses.dataclass(frozen=True)
-class PerSSFLObjective:
+class PerSSFLObjective(base.Objective):
   """The sum of both losses, of the parameters of both models (see `two_models`).
 
   Attributes:
@@ -42,7 +42,7 @@ class PerSSFLObjective:
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The networks of both models (see `base.Networked`)."""
+    """The networks of both models."""
     return {
       f'{model}/{name}': net
       for model in (two_models.GLOBAL, two_models.PERSONAL)
@@ -50,8 +50,8 @@ class PerSSFLObjective:
     }
 
   @property
-  def collapsed_below(self) -> float:
-    """The `encoding_std` below which the global model collapsed (`base.Watched`)."""
+  def collapsed_below(self) -> float | None:
+    """The `encoding_std` below which the global model collapsed."""
     return self.simsiam.collapsed_below
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:

@@ -43,10 +43,8 @@ AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
-class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
+class SwavObjective(base.Objective):
   """Swapped prediction of Sinkhorn-Knopp assignments.
-
-  It is `base.Stateful`, with an empty state where there is no queue.
 
   Attributes:
     model: Encoder, projector and views.
@@ -77,7 +75,7 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
-    """The model and the prototypes (see `base.Networked`)."""
+    """The model and the prototypes."""
     return {
       **self.model.networks,
       PROTOTYPES: projector.build_prototypes(
@@ -87,7 +85,7 @@ class SwavObjective(base.SharesNetworks, collapse.SpreadReported):
 
   def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
     """Returns initial parameters for a seed, int32 [2]; prototypes have length 1."""
-    return _normalised(dual_encoder.init_networks(seed, dtype, self.networks))
+    return _normalised(super().init(seed, dtype))
 
   def init_state(self, params: base.Params) -> base.State:
     """Returns an empty queue, if there is one: rows of both views' encodings."""

@@ -18,8 +18,6 @@ from tff_ssl.augment import multiview
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import uniformity
-from tff_ssl.objectives import base
-from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
 
 # Appendix B: a hidden layer as wide as the features, 128 dimensions.
@@ -28,10 +26,8 @@ AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
-class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
+class UniformityObjective(dual_encoder.PairObjective):
   """L_align + weight * (L_uniform of one view + L_uniform of the other) / 2.
-
-  It is `base.Separable`: each example is encoded by itself.
 
   Attributes:
     model: Encoder, projector and views.
@@ -47,15 +43,10 @@ class UniformityObjective(dual_encoder.LossOfPairs, collapse.SpreadReported):
     checks.not_negative(weight=self.weight)
     checks.positive(t=self.t)
 
-  def loss_of_encodings(
-    self, encodings: base.Encodings, examples: base.Examples
-  ) -> tuple[tf.Tensor, base.Metrics]:
-    """Returns the loss, and the spread of the first view's encodings."""
-    del examples  # No label is needed.
-    f, g = encodings['f'], encodings['g']
+  def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
+    """Returns the loss of encodings [n, d]."""
     spread = uniformity.uniformity(f, self.t) + uniformity.uniformity(g, self.t)
-    loss = uniformity.alignment(f, g) + self.weight * spread / 2
-    return loss, collapse.spread_metrics(f)
+    return uniformity.alignment(f, g) + self.weight * spread / 2
 
 
 def build_uniformity(
