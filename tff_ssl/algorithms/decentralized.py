@@ -92,7 +92,7 @@ class DecentralizedConfig:
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: DecentralizedConfig
+  objective: base.Objective, config: DecentralizedConfig
 ) -> client_functions.ClientFunction:
   """Builds step 1: training a node's own model.
 
@@ -184,7 +184,7 @@ def consensus_distance(offsets: Mapping[str, Any], names: Any) -> tf.Tensor:
 
 
 def describe(
-  objective: base.Objective | base.Stateful, config: DecentralizedConfig
+  objective: base.Objective, config: DecentralizedConfig
 ) -> phases.Algorithm:
   """Returns the state and the phase; see `build_decentralized` for the arguments."""
   topology = config.topology
@@ -253,7 +253,7 @@ def describe(
 
 
 def build_decentralized(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   config: DecentralizedConfig,
   aggregation: aggregations.Aggregation | None = None,

@@ -108,7 +108,7 @@ def cluster_of(state: client_functions.ClientState, clusters: int) -> int:
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: FeatARCConfig
+  objective: base.Objective, config: FeatARCConfig
 ) -> client_functions.StatefulFunction:
   """Builds steps 2 and 3: choosing a cluster, and training from its model.
 
@@ -177,7 +177,7 @@ def client_function(
 
 
 def _choose(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   stacked: base.Params,
   state: client_functions.ClientState,
   examples: base.Examples,
@@ -227,7 +227,7 @@ def numbers_of_client(kept: Any) -> dict[str, float | None]:
 
 
 def receive(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   optimizer: tff.learning.optimizers.Optimizer,
   config: FeatARCConfig,
 ) -> Any:
@@ -307,7 +307,7 @@ def receive(
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FeatARCConfig,
 ) -> phases.Algorithm:
@@ -358,7 +358,7 @@ def describe(
 
 
 def build_featarc(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FeatARCConfig | None = None,

@@ -38,7 +38,7 @@ from tff_ssl.objectives import base
 
 
 def client_function(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   config: fedavg.FedAvgConfig,
   reset: Sequence[str] = (),
 ) -> client_functions.StatefulFunction:
@@ -77,7 +77,7 @@ def client_function(
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig,
   reset: Sequence[str] = (),
@@ -99,7 +99,7 @@ def describe(
 
 
 def build_fed_ssl(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
@@ -131,9 +131,7 @@ def build_fed_ssl(
   return processes.build_stateful_process(algorithm, element_spec, aggregation)
 
 
-def _check_reset(
-  objective: base.Objective | base.Stateful, reset: Sequence[str]
-) -> None:
+def _check_reset(objective: base.Objective, reset: Sequence[str]) -> None:
   """Refuses names of state that a client does not keep."""
   if not reset:
     return

@@ -53,7 +53,7 @@ class FedAvgConfig:
       examples count equally.
     seed: Of the initial weights and of every round's views.
     rounds: R, rounds of the run, for an objective whose values follow a schedule
-      (`base.Scheduled`); None: unknown.
+      (`base.Objective.at`); None: unknown.
   """
 
   local: local_training.LocalPlan = dataclasses.field(
@@ -88,7 +88,7 @@ class FedAvgConfig:
 
 
 def broadcast(
-  objective: base.Objective | base.Stateful, config: FedAvgConfig
+  objective: base.Objective, config: FedAvgConfig
 ) -> Callable[[phases.ServerState], Any]:
   """Builds step 1: broadcasting the model, the round's seed and the learning rate.
 
@@ -103,10 +103,10 @@ def broadcast(
 
 
 def in_round(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   shared: client_functions.Shared,
   config: FedAvgConfig,
-) -> base.Objective | base.Stateful:
+) -> base.Objective:
   """Returns the objective with its values for this round, if it has a schedule."""
   if not objective.is_scheduled:
     return objective
@@ -114,7 +114,7 @@ def in_round(
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: FedAvgConfig
+  objective: base.Objective, config: FedAvgConfig
 ) -> client_functions.ClientFunction:
   """Builds step 2: training on a client's examples.
 
@@ -150,7 +150,7 @@ def client_function(
 
 def sent(
   shared: client_functions.Shared,
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   params: base.Params,
   metrics: base.Metrics,
   examples: base.Examples,
@@ -184,7 +184,7 @@ def sent_kinds(
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
 ) -> phases.Algorithm:
@@ -209,7 +209,7 @@ def with_states(
   kinds: Mapping[str, combine.Kind],
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   summarize: Callable[[base.Metrics], base.Metrics] | None = None,
 ) -> phases.Algorithm:
   """Returns an algorithm that averages the updates of stateful clients.
@@ -233,7 +233,7 @@ def with_states(
 
 
 def build_fedavg(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig | None = None,

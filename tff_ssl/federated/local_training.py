@@ -131,7 +131,7 @@ class Trained(NamedTuple):
 
 
 def train(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   plan: LocalPlan,
   params: base.Params,
   examples: base.Examples,
@@ -180,7 +180,7 @@ def train(
 
 
 def num_batches(
-  objective: base.Objective | base.Stateful, plan: LocalPlan, examples: base.Examples
+  objective: base.Objective, plan: LocalPlan, examples: base.Examples
 ) -> tf.Tensor:
   """Returns the batches of an epoch, int32: those of `LocalPlan.batch_sizes`.
 

@@ -54,7 +54,7 @@ class Exchange:
 class Networks:
   """All networks of one client, trained or not, by the names of their weights."""
 
-  def __init__(self, objective: base.Objective | base.Stateful, exchange: Exchange):
+  def __init__(self, objective: base.Objective, exchange: Exchange):
     """Checks that the objective has the networks.
 
     Args:

@@ -95,7 +95,7 @@ def initial_state(
 
 
 def initial_of(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   seed: int,
   optimizer: tff.learning.optimizers.Optimizer,
 ) -> phases.ServerState:

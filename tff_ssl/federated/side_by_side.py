@@ -151,7 +151,7 @@ def _of_losses(loss, encodings, examples, num_clients):
 
 
 def only_step(
-  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+  objective: base.Objective, plan: local_training.LocalPlan
 ) -> client_functions.EqualClients | None:
   """Builds the mean of the payloads of clients of equal size that take one step.
 
@@ -188,7 +188,7 @@ def only_step(
 
 
 def each_only_step(
-  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+  objective: base.Objective, plan: local_training.LocalPlan
 ) -> client_functions.EqualClients | None:
   """Builds the payloads of clients of equal size that take one step, each by itself.
 
@@ -229,7 +229,7 @@ def each_only_step(
 
 
 def _taken_side_by_side(
-  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+  objective: base.Objective, plan: local_training.LocalPlan
 ) -> base.Separable | None:
   """Returns the objective if clients' only steps can be taken together, or None."""
   if not plan.is_one_step:

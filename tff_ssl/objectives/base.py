@@ -201,10 +201,6 @@ class Objective:
     return collapse.summarize(metrics)
 
 
-# The former name, in annotations.
-Stateful = Objective
-
-
 class Separable(Objective):
   """An objective whose networks treat each example by itself, except for batch norm.
 
