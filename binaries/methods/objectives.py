@@ -149,10 +149,11 @@ def _dino(encoder: network.Network, _: int) -> Any:
   )
 
 
-def _moco(build: Callable[..., moco.MocoObjective]) -> Callable[..., Any]:
+def _moco(version: int) -> Callable[..., Any]:
   def build_with_flags(encoder: network.Network, _: int) -> Any:
-    objective = build(
+    objective = moco.build_moco(
       encoder,
+      version,
       augmentation(),
       common.projector_widths(),
       methods.TARGET_MOMENTUM.value,
@@ -194,12 +195,10 @@ def _byol(encoder: network.Network, _: int) -> Any:
 
 
 def _swav(encoder: network.Network, _: int) -> Any:
-  objective = swav.build_swav(
-    encoder, augmentation(), common.projector_widths(), methods.PROTOTYPES.value
-  )
-  return dataclasses.replace(
-    objective,
-    temperature=methods.TEMPERATURE.value,
+  return swav.SwavObjective(
+    common.build_siamese(encoder),
+    methods.PROTOTYPES.value,
+    methods.TEMPERATURE.value,
     queue_size=methods.SWAV_QUEUE.value,
   )
 
@@ -269,7 +268,7 @@ def _statistics(
 
 
 def _uniformity(encoder: network.Network, _: int) -> Any:
-  return uniformity.build_uniformity(encoder, augmentation(), common.projector_widths())
+  return uniformity.UniformityObjective(common.build_siamese(encoder))
 
 
 def _mae(encoder: network.Network, _: int) -> Any:
@@ -337,12 +336,12 @@ OBJECTIVES: Mapping[str, Objective] = {
     two_towers=True,
   ),
   'moco_v1': Objective(
-    _moco(moco.build_moco_v1),
+    _moco(1),
     _MOCO_FLAGS,
     {'projector': ['128'], 'temperature': 0.07, 'target_momentum': 0.999},
   ),
   'moco_v2': Objective(
-    _moco(moco.build_moco_v2),
+    _moco(2),
     _MOCO_FLAGS,
     {'projector': ['256', '128'], 'temperature': 0.2, 'target_momentum': 0.999},
   ),

@@ -43,7 +43,7 @@ def _siamese():
 _OBJECTIVES = {
   'byol': lambda: byol.build_byol(_encoder(), None, (4, 3), 5),
   'simsiam': lambda: simsiam.build_simsiam(_encoder(), None, (4, 3), 5),
-  'swav': lambda: swav.build_swav(_encoder(), None, (4, 3), 5),
+  'swav': lambda: swav.SwavObjective(_siamese(), 5),
   'nt_xent': lambda: contrastive.ContrastiveObjective(_siamese()),
 }
 

@@ -151,10 +151,10 @@ def test_everything_is_shared():
   assert objective.local_prefixes == ()
 
 
-def test_the_paper_s_head_and_prototypes():
-  objective = swav.build_swav(networks.encoder())
-  assert objective.model.projector.specs['dense0/kernel'].shape == (3, 2048)
-  assert objective.init(_SEED)[_KERNEL].shape == (128, 3000)
+def test_there_are_3000_prototypes_of_the_projections():
+  model = networks.siamese()
+  kernel = swav.SwavObjective(model).init(_SEED)[_KERNEL]
+  assert kernel.shape == (model.projector.output_dim, 3000)
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,6 @@ def test_it_is_separable_shared_and_watched():
   assert objective.local_prefixes == ()
 
 
-def test_the_paper_s_head():
-  objective = uniformity.build_uniformity(networks.encoder(channels=8))
-  assert objective.model.projector.output_dim == 128
-  assert objective.weight == 1.0 and objective.t == 2.0
-
-
 @pytest.mark.parametrize(
   ('wrong', 'message'),
   [({'weight': -1.0}, 'weight is -1.0'), ({'t': 0.0}, 't is 0.0; it must be positive')],

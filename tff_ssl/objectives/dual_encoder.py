@@ -11,7 +11,6 @@ Source: "Federated Training of Dual Encoding Models on Small Non-IID Client Data
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Protocol
 
 import tensorflow as tf
 
@@ -33,28 +32,32 @@ LEFT_PROJECTOR = 'left_projector'
 RIGHT_PROJECTOR = 'right_projector'
 
 
-class DualEncoder(Protocol):
+class DualEncoder:
   """A model that encodes the two inputs of each example."""
 
   @property
   def output_dims(self) -> tuple[int, int]:
     """The sizes (d_f, d_g) of the two encodings."""
+    raise NotImplementedError
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
     """The networks by the prefixes of their parameters' names."""
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
+    raise NotImplementedError
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the encodings f [n, d_f] and g [n, d_g] of n examples."""
+    raise NotImplementedError
+
+  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
+    """Returns initial parameters for a seed, int32 [2]."""
+    return base.init_networks(seed, dtype, self.networks)
 
 
 @dataclasses.dataclass(frozen=True)
-class Siamese:
+class Siamese(DualEncoder):
   """One encoder and projector over two augmented views of one image.
 
   Attributes:
@@ -77,10 +80,6 @@ class Siamese:
   def networks(self) -> Mapping[str, network.Network]:
     """The networks by the prefixes of their parameters' names."""
     return {ENCODER: self.encoder, PROJECTOR: self.projector}
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return base.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor
@@ -130,7 +129,7 @@ class Siamese:
 
 
 @dataclasses.dataclass(frozen=True)
-class TwoTower:
+class TwoTower(DualEncoder):
   """Two networks over two modalities; examples hold `left` and `right`.
 
   Attributes:
@@ -167,10 +166,6 @@ class TwoTower:
     return [
       [(prefix, net) for prefix, net in tower if net is not None] for tower in towers
     ]
-
-  def init(self, seed: tf.Tensor, dtype: tf.DType = tf.float32) -> base.Params:
-    """Returns initial parameters for a seed, int32 [2]."""
-    return base.init_networks(seed, dtype, self.networks)
 
   def encode(
     self, params: base.Params, examples: base.Examples, seed: tf.Tensor

@@ -110,66 +110,37 @@ class MocoObjective(base.Objective):
     return params, moved
 
 
-def build_moco_v1(
+def build_moco(
   encoder: network.Network,
-  augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] = (DIMENSION,),
-  momentum: float = 0.999,
-  queue_size: int = 1024,
-) -> MocoObjective:
-  """Builds MoCo v1: a linear head, temperature 0.07, crops and colours.
-
-  Args:
-    encoder: Images to features.
-    augmentation: How the views are made; the paper's when None.
-    projector_widths: Units of the head's layers.
-    momentum: See `MocoObjective`, also for `queue_size`.
-    queue_size: K.
-  """
-  return MocoObjective(
-    _model(encoder, augmentation or multiview.by_name('moco_v1'), projector_widths),
-    0.07,
-    momentum,
-    queue_size,
-  )
-
-
-def build_moco_v2(
-  encoder: network.Network,
+  version: int = 2,
   augmentation: multiview.Config | None = None,
   projector_widths: Sequence[int] | None = None,
   momentum: float = 0.999,
   queue_size: int = 1024,
 ) -> MocoObjective:
-  """Builds MoCo v2: a head of two layers, temperature 0.2, blur.
+  """Builds MoCo with the paper's head, which has no norm, temperature and views.
 
   Args:
     encoder: Images to features.
-    augmentation: How the views are made; the paper's when None.
-    projector_widths: Units of the head's layers; when None, as many as the encoder has
-      features, then 128.
+    version: 1: a linear head, temperature 0.07, crops and colours. 2: a head of two
+      layers, temperature 0.2, blur.
+    augmentation: How the views are made; the version's when None.
+    projector_widths: Units of the head's layers; when None 128, in version 2 behind a
+      layer with as many units as the encoder has features.
     momentum: See `MocoObjective`, also for `queue_size`.
     queue_size: K.
   """
-  widths = projector_widths or (encoder.output_dim, DIMENSION)
-  return MocoObjective(
-    _model(encoder, augmentation or multiview.by_name('moco_v2'), widths),
-    0.2,
-    momentum,
-    queue_size,
-  )
-
-
-def _model(
-  encoder: network.Network,
-  augmentation: multiview.Config,
-  projector_widths: Sequence[int],
-) -> dual_encoder.Siamese:
-  """Returns encoder and head; the heads of both versions have no norm."""
+  widths = (DIMENSION,) if version == 1 else (encoder.output_dim, DIMENSION)
   head = projector.build_projector(
     encoder.output_dim,
-    projector_widths,
+    projector_widths or widths,
     normalization='none',
     weight_standardization=False,
   )
-  return dual_encoder.Siamese(encoder, head, augmentation)
+  views = augmentation or multiview.by_name(f'moco_v{version}')
+  return MocoObjective(
+    dual_encoder.Siamese(encoder, head, views),
+    0.07 if version == 1 else 0.2,
+    momentum,
+    queue_size,
+  )

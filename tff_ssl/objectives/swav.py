@@ -18,12 +18,11 @@ least 0.08 of the area, as in SimCLR, not 0.14.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import dataclasses
 
 import tensorflow as tf
 
-from tff_ssl.augment import multiview
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
@@ -36,10 +35,8 @@ from tff_ssl.objectives import moco
 
 PROTOTYPES = 'prototypes'
 _KERNEL = f'{PROTOTYPES}/dense0/kernel'
-# Appendix A.2; the authors' number of prototypes on ImageNet.
-PROJECTOR_WIDTHS = (2048, 128)
+# The authors' number of prototypes on ImageNet.
 NUM_PROTOTYPES = 3000
-AUGMENTATION = 'simclr'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +44,8 @@ class SwavObjective(base.Objective):
   """Swapped prediction of Sinkhorn-Knopp assignments.
 
   Attributes:
-    model: Encoder, projector and views.
+    model: Encoder, projector and views; the paper's projector has 2048 and 128 units
+      (Appendix A.2), and its views are SimCLR's.
     num_prototypes: K; the paper finds little difference above ten per class.
     temperature: tau of the predictions.
     epsilon: The weight of the assignments' entropy.
@@ -136,26 +134,6 @@ class SwavObjective(base.Objective):
     )
     moved = collections.OrderedDict([(moco.QUEUE, queue), (moco.COUNT, count)])
     return _normalised(params), moved
-
-
-def build_swav(
-  encoder: network.Network,
-  augmentation: multiview.Config | None = None,
-  projector_widths: Sequence[int] = PROJECTOR_WIDTHS,
-  num_prototypes: int = NUM_PROTOTYPES,
-) -> SwavObjective:
-  """Builds SwAV with the paper's head.
-
-  Args:
-    encoder: Images to features.
-    augmentation: How the views are made; crops, colours and blur when None.
-    projector_widths: Units of the projector's layers.
-    num_prototypes: K.
-  """
-  model = dual_encoder.build_siamese(
-    encoder, projector_widths, augmentation or multiview.by_name(AUGMENTATION)
-  )
-  return SwavObjective(model, num_prototypes)
 
 
 def _normalised(params: base.Params) -> base.Params:
