@@ -26,9 +26,9 @@ from tff_ssl.federated import grouping
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 
 # Classes of a classifier that sees no label.
 _CLASSES = 10
@@ -115,7 +115,7 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
   The server has no examples, so both sides do the clients' work: the student's and the
   teacher's passes. The counterpart keeps the initial teacher.
   """
-  objective = fedsup_objectives.FedSupObjective(
+  objective = teacher_student.FedSupObjective(
     problem.model, objectives.predictor(problem.model)
   )
   labelled = supervised.SupervisedObjective(
@@ -123,7 +123,7 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
     projector.build_linear(problem.model.encoder.output_dim, _CLASSES),
     configs.NONE,
   )
-  teacher = fedsup_objectives.TeacherObjective(
+  teacher = teacher_student.TeacherObjective(
     labelled,
     problem.model.projector,
     projector.build_linear(problem.model.output_dims[0], _CLASSES),
@@ -139,7 +139,7 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
   )
   params = server.initial_weights(objective, problem.seed).trainable
   bound = objective.bind_context(
-    {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0}
+    {teacher_student.TEACHER: params, teacher_student.FEATURE_WEIGHT: 1.0}
   )
   unlabelled = states.Unlabelled(process, server_spec)
   return problems.Experiment(unlabelled, problems.centralized(bound, problem))

@@ -35,7 +35,7 @@ from tff_ssl.evaluation import label_fractions
 from tff_ssl.execution import contexts
 from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import processes
-from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
@@ -161,7 +161,7 @@ def prepare(chosen: choice.Choice) -> Prepared:
   telling.tell_of_whole_cohorts(len(partition))
   data = dealing.build_client_data(task, partition, labelled=share is not None)
   if algorithm.numbered:
-    data = data.numbered(context_lib.CLIENT)
+    data = data.numbered(contextual.CLIENT)
   sizes = telling.sizes_in_loss(chosen, report)
   clients = simulated_clients.Clients(data, num_packs=hosts.num_packs())
   encoder = common.build_encoder(task)

@@ -22,19 +22,19 @@ from tff_ssl.losses import spectral
 from tff_ssl.losses import statistics_loss
 from tff_ssl.losses import vicreg
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dino
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedca
-from tff_ssl.objectives import fedmatch
-from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.objectives import teacher_student
 from tff_ssl.objectives import uniformity
 
 
@@ -132,7 +132,7 @@ def _weak_strong() -> weak_strong.WeakStrongConfig:
 def _simclr(
   encoder: network.Network, _: int, towers: dual_encoder.TwoTower | None = None
 ) -> Any:
-  return contrastive.ContrastiveObjective(
+  return simclr.SimclrObjective(
     towers or common.build_siamese(encoder), methods.TEMPERATURE.value
   )
 
@@ -277,7 +277,7 @@ def _mae(encoder: network.Network, _: int) -> Any:
 
 
 def _fedca(encoder: network.Network, _: int) -> Any:
-  return fedca.FedCAObjective(
+  return dictionary_contrast.FedCAObjective(
     common.build_siamese(encoder),
     methods.TEMPERATURE.value,
     methods.ALIGNMENT_WEIGHT.value,
@@ -295,7 +295,7 @@ def _fixmatch(encoder: network.Network, classes: int) -> Any:
 
 def _fedsup(encoder: network.Network, _: int) -> Any:
   model = common.build_siamese(encoder)
-  return fedsup.FedSupObjective(
+  return teacher_student.FedSupObjective(
     model,
     predictor.build_predictor(
       model.projector.output_dim,
@@ -309,7 +309,7 @@ def _fedsup(encoder: network.Network, _: int) -> Any:
 
 
 def _fedmatch(encoder: network.Network, classes: int) -> Any:
-  return fedmatch.UnlabelledObjective(
+  return helper_consistency.UnlabelledObjective(
     encoder,
     projector.build_linear(encoder.output_dim, classes),
     _weak_strong(),

@@ -12,7 +12,7 @@ from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import labelled_only
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
-from tff_ssl.objectives import fedsup as objectives
+from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import schedules
 
 _GROUPWISE = grouping.Grouping(2, 1.0)
@@ -78,8 +78,8 @@ def _reference_round(state, round):
   start = labels.as_params(state.global_model_weights.trainable)
   context = collections.OrderedDict(
     [
-      (objectives.TEACHER, teacher),
-      (objectives.FEATURE_WEIGHT, tf.constant(0.01 ** (round / 4))),
+      (teacher_student.TEACHER, teacher),
+      (teacher_student.FEATURE_WEIGHT, tf.constant(0.01 ** (round / 4))),
     ]
   )
   trained = [
@@ -143,14 +143,14 @@ def test_clients_do_not_touch_the_teacher(process):
   assert np.abs(labels.moved(state.kept['teacher'], teachers[0])).max() > 1e-3
 
 
-class _Spy(objectives.FedSupObjective):
+class _Spy(teacher_student.FedSupObjective):
   """Reports a checksum of the teacher's bits, and its square, with each batch."""
 
   def loss(self, params, examples, seed):
     loss, metrics = super().loss(params, examples, seed)
     bits = [
       tf.reduce_sum(tf.cast(tf.bitcast(value, tf.int32), tf.int64))
-      for value in self.context[objectives.TEACHER].values()
+      for value in self.context[teacher_student.TEACHER].values()
     ]
     # Small, so that float32 averages it without rounding.
     checksum = tf.cast(tf.add_n(bits) % 251, tf.float32)

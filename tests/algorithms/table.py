@@ -39,15 +39,15 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import topology
 from tff_ssl.losses import spectral
 from tff_ssl.objectives import byol as byol_lib
-from tff_ssl.objectives import context
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.optimization import local
 
 
 def _nt_xent():
-  return contrastive.ContrastiveObjective(harness.model('byol_no_blur'))
+  return simclr.SimclrObjective(harness.model('byol_no_blur'))
 
 
 def _simsiam(batch_norm=False):
@@ -228,7 +228,7 @@ TABLE = collections.OrderedDict(
     lambda form: numbered.Numbered(
       decentralized.build_decentralized(
         _simsiam(batch_norm=True),
-        labels.spec(context.CLIENT, packed=form.packed),
+        labels.spec(contextual.CLIENT, packed=form.packed),
         _RING,
         form.aggregation,
       )

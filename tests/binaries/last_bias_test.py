@@ -11,7 +11,7 @@ from binaries.methods import choice
 from binaries.methods import table
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 
 # An objective and a task -> a row of a program: of all objectives with a projector,
@@ -101,7 +101,7 @@ def _shift_is_ignored(objective, examples, params):
 @pytest.mark.parametrize('row', _LOSSES, ids=' '.join)
 def test_a_last_bias_is_there_if_it_has_a_gradient(row):
   objective, examples = _built(*row)
-  if isinstance(objective, context.ContextObjective) or row[1].endswith(_UNTRAINED):
+  if isinstance(objective, contextual.ContextObjective) or row[1].endswith(_UNTRAINED):
     assert None not in _heads(objective).values()
     return
   params = objective.init(_SEED, tf.float64)

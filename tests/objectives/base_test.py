@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from tests.objectives import networks
 from tests.objectives import warming
+from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
-from tff_ssl.objectives import contrastive
-from tff_ssl.objectives import featarc
 from tff_ssl.objectives import maml
+from tff_ssl.objectives import simclr
 
 _MEMBERS = {
   name: member for name, member in vars(base.Objective).items() if name[0] != '_'
@@ -45,9 +45,9 @@ def test_a_wrapper_stays_around_another_version_of_its_objective(name):
 
 
 def test_a_wrapper_keeps_a_state_if_its_loss_takes_one():
-  objective = contrastive.ContrastiveObjective(networks.siamese())
+  objective = simclr.SimclrObjective(networks.siamese())
   assert not maml.MamlObjective(objective, 0.1).keeps_state
-  assert featarc.AlignedObjective(objective, {}, 0.5).keeps_state
+  assert aligned.AlignedObjective(objective, {}, 0.5).keeps_state
 
 
 def test_a_scheduled_objective_gets_the_round_and_the_total():
@@ -57,7 +57,7 @@ def test_a_scheduled_objective_gets_the_round_and_the_total():
 
 
 def test_an_objective_without_a_schedule_does_not_change():
-  objective = contrastive.ContrastiveObjective(networks.siamese())
+  objective = simclr.SimclrObjective(networks.siamese())
   assert not objective.is_scheduled
   assert base.at_round(objective, tf.constant(3), 6) is objective
 

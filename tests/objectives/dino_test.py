@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import differences
-from tests.losses import dino_test as loss_test
+from tests.losses import distillation_test
 from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.augment import multiview
@@ -49,7 +49,7 @@ def _scores(params, view, prefix='') -> np.ndarray:
 def _expected_loss(objective, params, state, views, teacher_temperature) -> float:
   teacher = [_scores(state, view, 'target/') for view in views[:2]]
   student = [_scores(params, view) for view in views]
-  return loss_test.expected_loss(
+  return distillation_test.expected_loss(
     teacher, student, np.asarray(state['centre']), teacher_temperature, 0.1
   )
 

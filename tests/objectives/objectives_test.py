@@ -14,9 +14,9 @@ from tff_ssl.losses import cco
 from tff_ssl.losses import vicreg
 from tff_ssl.objectives import byol as byol_objective
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
@@ -69,11 +69,11 @@ _LOSSES = {
   ),
   'vicreg': (lambda m: statistics.StatisticsObjective(m, vicreg.VicregLoss()), _vicreg),
   'nt-xent': (
-    lambda m: contrastive.ContrastiveObjective(m),
+    lambda m: simclr.SimclrObjective(m),
     lambda f, g: _nt_xent(f, g, 0.1),
   ),
   'nt-xent, temperature 0.7': (
-    lambda m: contrastive.ContrastiveObjective(m, temperature=0.7),
+    lambda m: simclr.SimclrObjective(m, temperature=0.7),
     lambda f, g: _nt_xent(f, g, 0.7),
   ),
 }
@@ -108,7 +108,7 @@ def test_the_rank_of_a_subspace_has_its_own_name():
 def test_the_networks_of_models_without_state_are_all_shared():
   placed = [
     statistics.StatisticsObjective(networks.siamese()),
-    contrastive.ContrastiveObjective(networks.towers()),
+    simclr.SimclrObjective(networks.towers()),
     _supervised(),
   ]
   for objective in placed:
@@ -302,7 +302,7 @@ def test_constructors_name_what_is_wrong():
     statistics.StatisticsObjective(uneven)
   for temperature in (0, float('nan')):
     with pytest.raises(ValueError, match=f'temperature is {temperature}'):
-      contrastive.ContrastiveObjective(networks.towers(), temperature=temperature)
+      simclr.SimclrObjective(networks.towers(), temperature=temperature)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from tff_ssl.encoders import projector
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import linear
 from tff_ssl.objectives import population
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
@@ -44,7 +44,7 @@ _OBJECTIVES = {
   'byol': lambda: byol.build_byol(_encoder(), None, (4, 3), 5),
   'simsiam': lambda: simsiam.build_simsiam(_encoder(), None, (4, 3), 5),
   'swav': lambda: swav.SwavObjective(_siamese(), 5),
-  'nt_xent': lambda: contrastive.ContrastiveObjective(_siamese()),
+  'nt_xent': lambda: simclr.SimclrObjective(_siamese()),
 }
 
 
@@ -126,7 +126,7 @@ def test_every_objective_with_networks_names_them():
 
 def test_without_batch_norm_there_is_nothing():
   for objective in (
-    contrastive.ContrastiveObjective(networks.siamese()),
+    simclr.SimclrObjective(networks.siamese()),
     linear.LinearObjective(3, 2),
   ):
     assert not population.mixes_examples(objective)

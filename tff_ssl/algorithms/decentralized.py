@@ -60,7 +60,7 @@ from tff_ssl.federated import server
 from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contextual
 
 # Kept in the state and broadcast: each node's model minus the mean, [K, ...] by name.
 # Sent by nodes: the model before minus after training, each in the node's own slot.
@@ -108,7 +108,7 @@ def client_function(
   client = fedavg.client_function(objective, config.training)
 
   def each(shared, examples):
-    place = context_lib.place_of(examples, config.topology.nodes)
+    place = contextual.place_of(examples, config.topology.nodes)
     # Not the number in the examples, which has not been checked.
     node = tf.argmax(place)
     mean = _model(shared['params'], shared.get('population', {}))
@@ -246,7 +246,7 @@ def describe(
   return phases.Algorithm(
     initial,
     [train],
-    client_numbers=[context_lib.CLIENT],
+    client_numbers=[contextual.CLIENT],
     keeps_table=True,
     objective=objective,
   )

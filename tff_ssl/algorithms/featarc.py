@@ -13,7 +13,7 @@ A round, with C cluster models theta_j at the server:
 
      D the negative cosine, f the encoder. The first time it picks its index modulo C;
   3. it trains from theta_j on L_ssl + lambda times the alignment to theta_j
-     (`objectives.featarc`), keeps the result as its local model, and sends its update
+     (`objectives.aligned`), keeps the result as its local model, and sends its update
      in the slot of its cluster;
   4. the server moves each theta_j by the mean of its clients' updates, weighted by n_k.
      A cluster that has no client in the round stays as it is.
@@ -64,9 +64,9 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
+from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import featarc
 from tff_ssl.objectives import population
 
 # What a client sends about its choice: integers that the server sums.
@@ -139,7 +139,7 @@ def client_function(
     )
     minimised = fedavg.in_round(objective, shared, training)
     if config.alignment_weight:
-      minimised = featarc.AlignedObjective(minimised, params, config.alignment_weight)
+      minimised = aligned.AlignedObjective(minimised, params, config.alignment_weight)
     trained = local_training.train(
       minimised,
       training.local,
@@ -313,7 +313,7 @@ def describe(
 ) -> phases.Algorithm:
   """Returns the state and phases; see `build_featarc` for the arguments."""
   if config.alignment_weight:
-    featarc.check(objective)
+    aligned.check(objective)
   if config.clusters > 1:
     cluster_models.encoder_of(objective)
   training = config.training
@@ -367,7 +367,7 @@ def build_featarc(
   """Builds FeatARC.
 
   Args:
-    objective: What a client minimises. With alignment `objectives.featarc.check` must
+    objective: What a client minimises. With alignment `objectives.aligned.check` must
       allow it; with more than one cluster it must have an encoder.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.losses import dino
+from tff_ssl.losses import distillation
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -57,7 +57,7 @@ class DinoObjective(base.Objective):
 
   def __post_init__(self) -> None:
     target.check_momentum(self.momentum)
-    dino.check_temperatures(self.temperature, *self.teacher_temperature)
+    distillation.check_temperatures(self.temperature, *self.teacher_temperature)
 
   @property
   def networks(self) -> Mapping[str, network.Network]:
@@ -100,8 +100,10 @@ class DinoObjective(base.Objective):
       student += self._outputs(params, crops[2:])[1:]
     _, *teacher = self._outputs(network.select(state, target.TARGET), crops[:2])
     _, warmed = self.now or self.at(0, None).now
-    loss = dino.cross_entropy(teacher, student, state[CENTRE], warmed, self.temperature)
-    carry = base.Carry({CENTRE: dino.next_centre(state[CENTRE], teacher)})
+    loss = distillation.cross_entropy(
+      teacher, student, state[CENTRE], warmed, self.temperature
+    )
+    carry = base.Carry({CENTRE: distillation.next_centre(state[CENTRE], teacher)})
     return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry
 
   def after_step(

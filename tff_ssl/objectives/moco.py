@@ -25,7 +25,7 @@ from tff_ssl.augment import multiview
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.losses import moco
+from tff_ssl.losses import key_queue
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -90,7 +90,7 @@ class MocoObjective(base.Objective):
     queries = self.model.project(params, first)
     keys = self.model.project(network.select(state, target.TARGET), second)
     keys = tf.stop_gradient(tf.math.l2_normalize(keys, axis=1))
-    loss = moco.info_nce(
+    loss = key_queue.info_nce(
       queries,
       keys,
       tf.stop_gradient(state[QUEUE]),
@@ -106,7 +106,9 @@ class MocoObjective(base.Objective):
   ) -> tuple[base.Params, base.State]:
     """Moves the key networks towards the query networks, and enqueues the keys."""
     moved = target.follow(state, params, self.momentum)
-    moved[QUEUE], moved[COUNT] = moco.enqueue(state[QUEUE], state[COUNT], carry['keys'])
+    moved[QUEUE], moved[COUNT] = key_queue.enqueue(
+      state[QUEUE], state[COUNT], carry['keys']
+    )
     return params, moved
 
 

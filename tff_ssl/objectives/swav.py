@@ -26,8 +26,8 @@ import tensorflow as tf
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.losses import moco as moco_loss
-from tff_ssl.losses import swav
+from tff_ssl.losses import key_queue
+from tff_ssl.losses import sinkhorn
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import dual_encoder
@@ -118,7 +118,7 @@ class SwavObjective(base.Objective):
       of_first, of_second = tf.split(rows, 2, axis=1)
       earlier = tf.matmul(of_first, prototypes), tf.matmul(of_second, prototypes)
       carry['encodings'] = tf.stop_gradient(tf.concat(tf.split(unit, 2), axis=1))
-    loss = swav.swapped_prediction(
+    loss = sinkhorn.swapped_prediction(
       first, second, self.temperature, self.epsilon, self.iterations, earlier
     )
     return loss, collapse.spread_metrics(tf.split(z, 2)[0]), carry
@@ -129,7 +129,7 @@ class SwavObjective(base.Objective):
     """Brings every prototype back to length 1, and enqueues the encodings."""
     if not self.queue_size:
       return _normalised(params), state
-    queue, count = moco_loss.enqueue(
+    queue, count = key_queue.enqueue(
       state[moco.QUEUE], state[moco.COUNT], carry['encodings']
     )
     moved = collections.OrderedDict([(moco.QUEUE, queue), (moco.COUNT, count)])

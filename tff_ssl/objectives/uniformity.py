@@ -14,7 +14,7 @@ import dataclasses
 import tensorflow as tf
 
 from tff_ssl.computing import checks
-from tff_ssl.losses import uniformity
+from tff_ssl.losses import hypersphere
 from tff_ssl.objectives import dual_encoder
 
 
@@ -39,5 +39,5 @@ class UniformityObjective(dual_encoder.PairObjective):
 
   def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
     """Returns the loss of encodings [n, d]."""
-    spread = uniformity.uniformity(f, self.t) + uniformity.uniformity(g, self.t)
-    return uniformity.alignment(f, g) + self.weight * spread / 2
+    spread = hypersphere.uniformity(f, self.t) + hypersphere.uniformity(g, self.t)
+    return hypersphere.alignment(f, g) + self.weight * spread / 2

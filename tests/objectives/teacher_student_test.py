@@ -12,25 +12,25 @@ from tests.objectives import staged
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 
 _SEED = tf.constant([1, 2])
 _WEIGHT = 0.3
 
 
-def _student(**options) -> fedsup.FedSupObjective:
+def _student(**options) -> teacher_student.FedSupObjective:
   predictor = projector.build_linear(3, 3, 'predictor')
-  return fedsup.FedSupObjective(staged.siamese(), predictor, **options)
+  return teacher_student.FedSupObjective(staged.siamese(), predictor, **options)
 
 
-def _teacher(with_projector=True) -> fedsup.TeacherObjective:
+def _teacher(with_projector=True) -> teacher_student.TeacherObjective:
   labelled = supervised.SupervisedObjective(
     staged.encoder(), projector.build_linear(staged.FEATURES, 2), byol.by_name('none')
   )
   if not with_projector:
-    return fedsup.TeacherObjective(labelled)
-  return fedsup.TeacherObjective(
+    return teacher_student.TeacherObjective(labelled)
+  return teacher_student.TeacherObjective(
     labelled, staged.siamese().projector, projector.build_linear(3, 2)
   )
 
@@ -41,15 +41,15 @@ def _start(objective, n=5):
   teacher = _student().init(tf.constant([7, 8]), tf.float64)
   context = collections.OrderedDict(
     [
-      (fedsup.TEACHER, teacher),
-      (fedsup.FEATURE_WEIGHT, tf.constant(_WEIGHT, tf.float64)),
+      (teacher_student.TEACHER, teacher),
+      (teacher_student.FEATURE_WEIGHT, tf.constant(_WEIGHT, tf.float64)),
     ]
   )
   return params, context, networks.examples(n)
 
 
 def _gradient(objective, params, context, batch):
-  teacher = context[fedsup.TEACHER]
+  teacher = context[teacher_student.TEACHER]
   with tf.GradientTape() as tape:
     tape.watch([params, teacher])
     loss, metrics = objective.bind_context(context).loss(
@@ -94,11 +94,13 @@ def test_the_loss_is_the_sum_of_its_parts(consistency, stages):
   expected = 0.0
   if consistency:
     # Both directions, and they differ: a loss of one of them would be another number.
-    one, other = _consistency(objective, params, context[fedsup.TEACHER], batch)
+    one, other = _consistency(
+      objective, params, context[teacher_student.TEACHER], batch
+    )
     assert abs(one - other) > 1e-3
     expected += (one + other) / 2
     assert float(metrics['consistency']) == pytest.approx((one + other) / 2, rel=1e-5)
-  distances = _distances(params, context[fedsup.TEACHER], batch)[:stages]
+  distances = _distances(params, context[teacher_student.TEACHER], batch)[:stages]
   expected += _WEIGHT * sum(distances)
   assert float(loss) == pytest.approx(expected, rel=1e-5)
   summary = objective.summarize(metrics)
@@ -112,13 +114,13 @@ def test_batch_norm_takes_each_view_by_itself():
     networks.encoder(), networks.normalized('projector', 3), byol.by_name('mild')
   )
   predictor = networks.normalized('predictor', 2)
-  objective = fedsup.FedSupObjective(model, predictor, stages=0)
+  objective = teacher_student.FedSupObjective(model, predictor, stages=0)
   params, other = (
     objective.init(tf.constant(seed), tf.float64) for seed in ([1, 2], [7, 8])
   )
   context = {
-    fedsup.TEACHER: other,
-    fedsup.FEATURE_WEIGHT: tf.constant(_WEIGHT, tf.float64),
+    teacher_student.TEACHER: other,
+    teacher_student.FEATURE_WEIGHT: tf.constant(_WEIGHT, tf.float64),
   }
   batch = networks.examples(3)
   loss, _, _ = _gradient(objective, params, context, batch)
@@ -144,11 +146,11 @@ def test_the_teacher_can_have_the_image_as_it_is():
     features = staged.numpy_features(weights, view)
     return networks.numpy_linear(weights, 'projector', features)
 
-  target = project(context[fedsup.TEACHER], batch['image'] / 255)
+  target = project(context[teacher_student.TEACHER], batch['image'] / 255)
   p = [networks.numpy_linear(params, 'predictor', project(params, v)) for v in views]
   expected = -(networks.cosine(p[0], target) + networks.cosine(p[1], target)) / 2
   assert float(loss) == pytest.approx(expected, rel=1e-5)
-  augmented = _consistency(objective, params, context[fedsup.TEACHER], batch)
+  augmented = _consistency(objective, params, context[teacher_student.TEACHER], batch)
   assert abs(sum(augmented) / 2 - expected) > 1e-3
   assert all(value is None for value in of_teacher.values())
   with pytest.raises(ValueError, match='raw_teacher is True; without a consistency'):
@@ -164,8 +166,8 @@ def test_the_teacher_gets_no_gradient_and_the_student_all_of_it():
   name, index = 'encoder/conv1/kernel', (0, 0, 1, 2)
 
   def by_hand(moved):
-    directions = _consistency(objective, moved, context[fedsup.TEACHER], batch)
-    distances = _distances(moved, context[fedsup.TEACHER], batch)
+    directions = _consistency(objective, moved, context[teacher_student.TEACHER], batch)
+    distances = _distances(moved, context[teacher_student.TEACHER], batch)
     return sum(directions) / 2 + _WEIGHT * sum(distances)
 
   slope = differences.slope(by_hand, arrays, name, index)
@@ -176,7 +178,7 @@ def test_the_teacher_gets_no_gradient_and_the_student_all_of_it():
 def test_a_student_like_its_teacher_is_at_no_distance():
   objective = _student(consistency=False)
   params, context, batch = _start(objective)
-  context[fedsup.TEACHER] = params
+  context[teacher_student.TEACHER] = params
   loss, _, (gradient, _) = _gradient(objective, params, context, batch)
   assert float(loss) == 0
   assert not any(np.any(g) for g in gradient.values() if g is not None)
@@ -218,7 +220,7 @@ def test_stages_that_there_are_not_are_refused():
   with pytest.raises(ValueError, match='stages is 3; it must be from 0 to 2'):
     _student(stages=3)
   with pytest.raises(ValueError, match='both must be, or neither'):
-    fedsup.TeacherObjective(_teacher().supervised, staged.siamese().projector)
+    teacher_student.TeacherObjective(_teacher().supervised, staged.siamese().projector)
 
 
 def test_the_teacher_s_encoder_is_that_of_labels_alone():

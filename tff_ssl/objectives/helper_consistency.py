@@ -24,7 +24,7 @@ from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.losses import pseudo_labels
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import supervised
@@ -40,7 +40,7 @@ HELPED = 'helped'
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelledObjective(context_lib.ContextObjective):
+class LabelledObjective(contextual.ContextObjective):
   """Cross-entropy of sigma + psi, as a function of sigma.
 
   The context is `PSI`.
@@ -72,7 +72,7 @@ class LabelledObjective(context_lib.ContextObjective):
 
 
 @dataclasses.dataclass(frozen=True)
-class UnlabelledObjective(context_lib.ContextObjective):
+class UnlabelledObjective(contextual.ContextObjective):
   """Consistency with helpers and pseudo-labels, as a function of psi.
 
   The context is `SIGMA`, `MODELS`, `HELPERS` and `HELPED`; examples have a
@@ -152,7 +152,7 @@ class UnlabelledObjective(context_lib.ContextObjective):
     own: tf.Tensor,
   ) -> tf.Tensor:
     """Returns the logits of the client's helpers, [H, n, classes]; [0, ...] without."""
-    client = context_lib.client_of(examples)
+    client = contextual.client_of(examples)
 
     def compute() -> tf.Tensor:
       each = []

@@ -10,7 +10,7 @@ from tff_ssl.objectives import dual_encoder
 
 
 @dataclasses.dataclass(frozen=True)
-class ContrastiveObjective(dual_encoder.PairObjective):
+class SimclrObjective(dual_encoder.PairObjective):
   """NT-Xent: each view is contrasted with the batch's other 2n - 2 views.
 
   Attributes:

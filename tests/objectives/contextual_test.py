@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 
-_PLACES = (context.place_of, tf.function(context.place_of))
+_PLACES = (contextual.place_of, tf.function(contextual.place_of))
 
 
 def _examples(*numbers):
-  return {context.CLIENT: tf.constant(numbers, tf.int32)}
+  return {contextual.CLIENT: tf.constant(numbers, tf.int32)}
 
 
 @pytest.mark.parametrize('place_of', _PLACES)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.losses import dino
+from tff_ssl.losses import distillation
 
 
 def _logits(views: int, n: int = 4, k: int = 5) -> list[np.ndarray]:
@@ -33,7 +33,7 @@ def expected_loss(teacher, student, centre, teacher_temperature, temperature) ->
 def test_loss_equals_numpy(views):
   teacher, student = _logits(2, k=5), _logits(views, k=5)
   centre = np.linspace(-1, 1, 5)
-  got = dino.cross_entropy(
+  got = distillation.cross_entropy(
     [*map(tf.constant, teacher)], [*map(tf.constant, student)], centre, 0.5, 0.7
   )
   expected = expected_loss(teacher, student, centre, 0.5, 0.7)
@@ -44,7 +44,9 @@ def test_no_gradient_flows_into_the_teacher():
   teacher, student = ([*map(tf.constant, _logits(2))] for _ in range(2))
   with tf.GradientTape() as tape:
     tape.watch((teacher, student))
-    loss = dino.cross_entropy(teacher, student, tf.zeros([5], tf.float64), 0.1, 0.1)
+    loss = distillation.cross_entropy(
+      teacher, student, tf.zeros([5], tf.float64), 0.1, 0.1
+    )
   of_teacher, of_student = tape.gradient(loss, (teacher, student))
   assert of_teacher == [None, None]
   assert all(np.any(gradient) for gradient in of_student)
@@ -53,27 +55,31 @@ def test_no_gradient_flows_into_the_teacher():
 def test_the_temperature_may_be_a_tensor_of_another_type():
   views = [*map(tf.constant, _logits(2))]
   centre = tf.zeros([5], tf.float64)
-  got = dino.cross_entropy(views, views, centre, tf.constant(0.5, tf.float64), 0.1)
-  expected = dino.cross_entropy(views, views, centre, 0.5, 0.1)
+  got = distillation.cross_entropy(
+    views, views, centre, tf.constant(0.5, tf.float64), 0.1
+  )
+  expected = distillation.cross_entropy(views, views, centre, 0.5, 0.1)
   assert float(got) == float(expected)
 
 
 def test_no_example_gives_zero():
   views = [tf.zeros([0, 5])] * 2
-  assert float(dino.cross_entropy(views, views, tf.zeros([5]), 0.1, 0.1)) == 0
-  np.testing.assert_allclose(dino.next_centre(tf.ones([5]), views), [0.9] * 5)
+  assert float(distillation.cross_entropy(views, views, tf.zeros([5]), 0.1, 0.1)) == 0
+  np.testing.assert_allclose(distillation.next_centre(tf.ones([5]), views), [0.9] * 5)
 
 
 def test_the_centre_is_a_moving_average():
   teacher = _logits(2)
   centre = np.linspace(-1, 1, 5)
-  got = dino.next_centre(tf.constant(centre), [*map(tf.constant, teacher)], 0.75)
+  got = distillation.next_centre(
+    tf.constant(centre), [*map(tf.constant, teacher)], 0.75
+  )
   expected = 0.75 * centre + 0.25 * np.concatenate(teacher).mean(axis=0)
   np.testing.assert_allclose(got, expected, rtol=1e-12)
   views = [*map(tf.constant, teacher)]
   with tf.GradientTape() as tape:
     tape.watch(views)
-    moved = tf.reduce_sum(dino.next_centre(tf.constant(centre), views))
+    moved = tf.reduce_sum(distillation.next_centre(tf.constant(centre), views))
   assert tape.gradient(moved, views) == [None] * len(views)
 
 
@@ -81,11 +87,13 @@ def test_the_centre_is_a_moving_average():
 def test_too_few_views_are_refused(teacher, student):
   views = [tf.zeros([2, 5])] * 3
   with pytest.raises(ValueError, match=f'{teacher} views and the student {student};'):
-    dino.cross_entropy(views[:teacher], views[:student], tf.zeros([5]), 0.1, 0.1)
+    distillation.cross_entropy(
+      views[:teacher], views[:student], tf.zeros([5]), 0.1, 0.1
+    )
 
 
 @pytest.mark.parametrize('value', [0.0, -1.0, float('inf'), float('nan')])
 def test_a_temperature_out_of_range_is_named(value):
-  dino.check_temperatures(0.1, 0.04)
+  distillation.check_temperatures(0.1, 0.04)
   with pytest.raises(ValueError, match=rf'temperatures are \(0.1, {value}\)'):
-    dino.check_temperatures(0.1, value)
+    distillation.check_temperatures(0.1, value)

@@ -11,10 +11,10 @@ from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedca
+from tff_ssl.objectives import simclr as simclr_lib
 
 _SEED = tf.constant([1, 2])
 _TEMPERATURE, _BETA = 0.3, 0.7
@@ -34,8 +34,8 @@ def _model() -> dual_encoder.Siamese:
   )
 
 
-def _objective(beta: float = _BETA) -> fedca.FedCAObjective:
-  return fedca.FedCAObjective(_model(), _TEMPERATURE, beta)
+def _objective(beta: float = _BETA) -> dictionary_contrast.FedCAObjective:
+  return dictionary_contrast.FedCAObjective(_model(), _TEMPERATURE, beta)
 
 
 def _context(filled=_FILLED):
@@ -45,16 +45,16 @@ def _context(filled=_FILLED):
   rows[~filled] = np.nan
   return collections.OrderedDict(
     [
-      (fedca.ROWS, tf.constant(rows)),
-      (fedca.FILLED, tf.constant(filled)),
-      (fedca.BASE, _model().encoder.init((5, 6), tf.float64)),
+      (dictionary_contrast.ROWS, tf.constant(rows)),
+      (dictionary_contrast.FILLED, tf.constant(filled)),
+      (dictionary_contrast.BASE, _model().encoder.init((5, 6), tf.float64)),
     ]
   )
 
 
 def _batch(n=5):
   batch = networks.examples(n)
-  batch[context_lib.CLIENT] = np.full(n, _OWN, np.int32)
+  batch[contextual.CLIENT] = np.full(n, _OWN, np.int32)
   return batch
 
 
@@ -89,7 +89,7 @@ def _contrastive(objective, params, batch, negatives) -> float:
 def _alignment(params, context, batch) -> float:
   """Mean squared distance of unit features on the images as they are."""
   image = np.mean(batch['image'] / 255.0, axis=(1, 2))
-  base = network.with_prefix(context[fedca.BASE], 'encoder')
+  base = network.with_prefix(context[dictionary_contrast.BASE], 'encoder')
   own, other = (
     _unit(networks.numpy_linear(p, 'encoder', image)) for p in (params, base)
   )
@@ -100,7 +100,7 @@ def test_the_loss_equals_numpy():
   objective, context, batch = _objective(), _context(), _batch()
   params = objective.init(_SEED, tf.float64)
   loss, metrics = _loss(objective, params, context, batch)
-  rows = context[fedca.ROWS].numpy()
+  rows = context[dictionary_contrast.ROWS].numpy()
   # Those of clients 0 and 3; client 1 is this one.
   negatives = np.stack([rows[0, 0], rows[0, 1], rows[3, 0]])
   contrast = _contrastive(objective, params, batch, negatives)
@@ -117,13 +117,15 @@ def test_each_part_has_its_gradient_and_the_context_none():
   objective, context, batch = _objective(), _context(), _batch()
   params = objective.init(_SEED, tf.float64)
   with tf.GradientTape() as tape:
-    tape.watch((params, context[fedca.BASE], context[fedca.ROWS]))
+    tape.watch(
+      (params, context[dictionary_contrast.BASE], context[dictionary_contrast.ROWS])
+    )
     loss, _ = _loss(objective, params, context, batch)
   gradient, *fixed = tape.gradient(
-    loss, (params, context[fedca.BASE], context[fedca.ROWS])
+    loss, (params, context[dictionary_contrast.BASE], context[dictionary_contrast.ROWS])
   )
   assert not any(x is not None for x in tf.nest.flatten(fixed))
-  negatives = context[fedca.ROWS].numpy()[_FILLED][[0, 1, 3]]
+  negatives = context[dictionary_contrast.ROWS].numpy()[_FILLED][[0, 1, 3]]
   arrays = {name: value.numpy() for name, value in params.items()}
 
   def by_hand(moved):
@@ -142,7 +144,7 @@ def test_without_entries_of_others_and_alignment_it_is_simclr(filled):
   objective, batch = _objective(beta=0.0), _batch()
   params = objective.init(_SEED, tf.float64)
   loss, metrics = _loss(objective, params, _context(filled), batch)
-  simclr = contrastive.ContrastiveObjective(_model(), _TEMPERATURE)
+  simclr = simclr_lib.SimclrObjective(_model(), _TEMPERATURE)
   expected, expected_metrics = simclr.loss(params, networks.tensors(batch), _SEED)
   assert float(loss) == pytest.approx(float(expected), rel=1e-14)
   assert list(metrics) == list(expected_metrics)
@@ -181,4 +183,4 @@ def test_entries_are_unit_projections_of_images_as_they_are():
 )
 def test_what_cannot_be_is_refused(options, message):
   with pytest.raises(ValueError, match=message):
-    fedca.FedCAObjective(**{'model': _model(), **options})
+    dictionary_contrast.FedCAObjective(**{'model': _model(), **options})

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests import differences
 from tests.objectives import networks
-from tff_ssl.objectives import per_ssfl
+from tff_ssl.objectives import personal_consensus
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import two_models
 
@@ -71,7 +71,7 @@ def _gradient(objective, arrays, batch):
 
 
 def test_both_losses_equal_numpy():
-  objective = per_ssfl.PerSSFLObjective(_simsiam(), _LAMBDA)
+  objective = personal_consensus.PerSSFLObjective(_simsiam(), _LAMBDA)
   arrays, batch = _params(objective), networks.examples(5)
   loss, metrics, _ = _gradient(objective, arrays, batch)
   shared, personal, consensus = _losses(arrays, arrays, _views(batch))
@@ -89,7 +89,7 @@ def test_both_losses_equal_numpy():
 @pytest.mark.parametrize('model', ['global', 'personal'])
 def test_each_gradient_is_that_of_finite_differences(model):
   """Of its own loss alone: of the other nothing reaches it."""
-  objective = per_ssfl.PerSSFLObjective(_simsiam(), _LAMBDA)
+  objective = personal_consensus.PerSSFLObjective(_simsiam(), _LAMBDA)
   arrays, batch = _params(objective), networks.examples(4)
   _, _, gradient = _gradient(objective, arrays, batch)
   own, views = ('global', 'personal').index(model), _views(batch)
@@ -104,7 +104,7 @@ def test_each_gradient_is_that_of_finite_differences(model):
 
 
 def test_the_personal_loss_gives_the_global_model_no_gradient():
-  objective = per_ssfl.PerSSFLObjective(_simsiam(), _LAMBDA)
+  objective = personal_consensus.PerSSFLObjective(_simsiam(), _LAMBDA)
   params = _tensors(_params(objective))
   batch = networks.tensors(networks.examples(4))
   with tf.GradientTape() as tape:
@@ -119,7 +119,7 @@ def test_the_personal_loss_gives_the_global_model_no_gradient():
 
 @pytest.mark.parametrize('model', ['global', 'personal'])
 def test_weight_0_is_simsiam_of_each(model):
-  objective = per_ssfl.PerSSFLObjective(_simsiam(), 0.0)
+  objective = personal_consensus.PerSSFLObjective(_simsiam(), 0.0)
   arrays, batch = _params(objective), networks.examples(5)
   _, metrics, gradient = _gradient(objective, arrays, batch)
   own = two_models.split(_tensors(arrays))[model == 'personal']
@@ -132,7 +132,7 @@ def test_weight_0_is_simsiam_of_each(model):
 
 
 def test_both_models_begin_alike():
-  objective = per_ssfl.PerSSFLObjective(_simsiam())
+  objective = personal_consensus.PerSSFLObjective(_simsiam())
   shared, personal = two_models.split(objective.init(_SEED))
   assert list(shared) == list(personal) == list(_simsiam().init(_SEED))
   for name, value in shared.items():
@@ -140,7 +140,7 @@ def test_both_models_begin_alike():
 
 
 def test_no_example_gives_loss_zero_and_no_gradient():
-  objective = per_ssfl.PerSSFLObjective(_simsiam())
+  objective = personal_consensus.PerSSFLObjective(_simsiam())
   loss, _, gradient = _gradient(objective, _params(objective), networks.examples(0))
   assert float(loss) == 0
   assert not any(np.any(value) for value in gradient.values())
@@ -148,4 +148,4 @@ def test_no_example_gives_loss_zero_and_no_gradient():
 
 def test_a_negative_weight_is_refused():
   with pytest.raises(ValueError, match=r'consensus_weight is -1; .* at least 0'):
-    per_ssfl.PerSSFLObjective(_simsiam(), -1)
+    personal_consensus.PerSSFLObjective(_simsiam(), -1)

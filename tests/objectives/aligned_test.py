@@ -9,10 +9,10 @@ import tensorflow as tf
 from tests.objectives import networks
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import projector
+from tff_ssl.objectives import aligned as aligned_lib
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import featarc
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 
@@ -20,7 +20,7 @@ _WEIGHT = 0.7
 _SEED = tf.constant([3, 5])
 _MODEL = networks.siamese('byol_no_blur')
 _OBJECTIVES = collections.OrderedDict(
-  simclr=contrastive.ContrastiveObjective(_MODEL, 0.5),
+  simclr=simclr.SimclrObjective(_MODEL, 0.5),
   simsiam=simsiam.SimSiamObjective(_MODEL, networks.predictor()),
   byol=byol.ByolObjective(_MODEL, networks.predictor()),
 )
@@ -57,7 +57,7 @@ def _alignment(objective, params, fixed):
 def test_the_loss_is_that_of_the_objective_and_the_alignment(name):
   objective = _OBJECTIVES[name]
   params, fixed = _params(objective, 1), _params(objective, 2)
-  aligned = featarc.AlignedObjective(objective, fixed, _WEIGHT)
+  aligned = aligned_lib.AlignedObjective(objective, fixed, _WEIGHT)
   assert aligned.keeps_state
   plain, _, _ = _loss(objective, params)
   loss, metrics, _ = _loss(aligned, params)
@@ -76,7 +76,7 @@ def test_no_gradient_reaches_the_fixed_model(name):
   params, fixed = _params(objective, 1), _params(objective, 2)
   with tf.GradientTape() as tape:
     tape.watch((params, fixed))
-    loss, _, _ = _loss(featarc.AlignedObjective(objective, fixed, _WEIGHT), params)
+    loss, _, _ = _loss(aligned_lib.AlignedObjective(objective, fixed, _WEIGHT), params)
   of_params, of_fixed = tape.gradient(loss, (params, fixed))
   assert all(value is not None for value in of_params.values())
   assert all(value is None for value in of_fixed.values())
@@ -85,7 +85,7 @@ def test_no_gradient_reaches_the_fixed_model(name):
 def test_byol_keeps_its_target():
   objective = _OBJECTIVES['byol']
   params = _params(objective, 1)
-  aligned = featarc.AlignedObjective(objective, params, _WEIGHT)
+  aligned = aligned_lib.AlignedObjective(objective, params, _WEIGHT)
   state = aligned.init_state(params)
   moved = networks.stepped(params, 0.1)
   _, after = aligned.after_step(moved, state, collections.OrderedDict())
@@ -98,7 +98,7 @@ def test_byol_keeps_its_target():
 def test_an_empty_batch_has_a_loss_of_0():
   objective = _OBJECTIVES['simclr']
   params = _params(objective, 1)
-  aligned = featarc.AlignedObjective(objective, params, _WEIGHT)
+  aligned = aligned_lib.AlignedObjective(objective, params, _WEIGHT)
   batch = networks.tensors(networks.examples(0))
   loss, metrics, _ = aligned.loss_with_state(
     params, aligned.init_state({}), batch, _SEED
@@ -114,6 +114,6 @@ def test_objectives_without_predictions_are_refused():
   towers = dual_encoder.TwoTower(
     projector.build_linear(3, 2, 'left'), projector.build_linear(4, 2, 'right')
   )
-  for objective in (labelled, contrastive.ContrastiveObjective(towers)):
+  for objective in (labelled, simclr.SimclrObjective(towers)):
     with pytest.raises(ValueError, match='it must be SimCLR, SimSiam, BYOL'):
-      featarc.AlignedObjective(objective, {}, _WEIGHT)
+      aligned_lib.AlignedObjective(objective, {}, _WEIGHT)

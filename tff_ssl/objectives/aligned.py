@@ -17,7 +17,7 @@ Decisions:
     are needed.
   Objectives have two augmented views; D(p+, z_g) is the mean over both.
   Batch norm: p and z_g are computed from a batch of plain images, each normalised by
-    the batch's own moments, as in `objectives.fedca`.
+    the batch's own moments, as in `objectives.dictionary_contrast`.
 """
 
 import collections

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import differences
-from tff_ssl.losses import uniformity
+from tff_ssl.losses import hypersphere
 
 
 def _unit(n: int, seed: int = 0) -> np.ndarray:
@@ -27,22 +27,24 @@ def _uniformity(x: np.ndarray, t: float) -> float:
 @pytest.mark.parametrize('n', [2, 7])
 def test_uniformity_is_the_mean_over_ordered_pairs(n, t):
   x = _unit(n)
-  got = uniformity.uniformity(tf.constant(3.0 * x), t)
+  got = hypersphere.uniformity(tf.constant(3.0 * x), t)
   np.testing.assert_allclose(got, _uniformity(x, t), rtol=1e-12)
 
 
 def test_alignment_is_the_mean_squared_distance_of_directions():
   f, g = _unit(5), _unit(5, seed=1)
-  got = uniformity.alignment(tf.constant(2.0 * f), tf.constant(g))
+  got = hypersphere.alignment(tf.constant(2.0 * f), tf.constant(g))
   np.testing.assert_allclose(got, np.mean(np.sum((f - g) ** 2, axis=1)), rtol=1e-12)
 
 
 def test_limits():
   x = tf.constant([[1.0, 0.0], [-1.0, 0.0]], tf.float64)
-  assert float(uniformity.uniformity(x)) == pytest.approx(-8.0)
-  assert float(uniformity.uniformity(tf.ones([3, 2], tf.float64))) == pytest.approx(0.0)
-  assert float(uniformity.alignment(x, x)) == 0.0
-  assert float(uniformity.alignment(x, -x)) == pytest.approx(4.0)
+  assert float(hypersphere.uniformity(x)) == pytest.approx(-8.0)
+  assert float(hypersphere.uniformity(tf.ones([3, 2], tf.float64))) == pytest.approx(
+    0.0
+  )
+  assert float(hypersphere.alignment(x, x)) == 0.0
+  assert float(hypersphere.alignment(x, -x)) == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize('n', [0, 1])
@@ -50,7 +52,7 @@ def test_without_pairs_there_is_neither_loss_nor_gradient(n):
   x = tf.ones([n, 3])
   with tf.GradientTape() as tape:
     tape.watch(x)
-    loss = uniformity.uniformity(x) + uniformity.alignment(x, x)
+    loss = hypersphere.uniformity(x) + hypersphere.alignment(x, x)
   assert float(loss) == 0.0
   np.testing.assert_array_equal(tape.gradient(loss, x), np.zeros([n, 3]))
 
@@ -60,7 +62,7 @@ def test_the_gradient_is_that_of_finite_differences():
   point = tf.constant(x)
   with tf.GradientTape() as tape:
     tape.watch(point)
-    loss = uniformity.uniformity(point)
+    loss = hypersphere.uniformity(point)
 
   def by_hand(arrays):
     moved = arrays['x']
@@ -72,4 +74,4 @@ def test_the_gradient_is_that_of_finite_differences():
 
 def test_a_potential_needs_a_positive_t():
   with pytest.raises(ValueError, match=r't is 0\.0; it must be positive'):
-    uniformity.uniformity(tf.ones([2, 2]), 0.0)
+    hypersphere.uniformity(tf.ones([2, 2]), 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.losses import moco
+from tff_ssl.losses import key_queue
 
 _DIM = 4
 
@@ -32,7 +32,7 @@ def _reference(queries, keys, negatives_of, temperature):
 
 def _loss(queries, keys, queue, count, *args):
   tensors = (tf.constant(x) for x in (queries, keys, queue))
-  return float(moco.info_nce(*tensors, tf.constant(count), *args))
+  return float(key_queue.info_nce(*tensors, tf.constant(count), *args))
 
 
 @pytest.mark.parametrize('n', [1, 3])
@@ -82,7 +82,7 @@ def test_zero_vectors_and_empty_rows_have_finite_gradients(n, batch_negatives):
   x, queue = tf.zeros([n, _DIM]), tf.zeros([6, _DIM])
   with tf.GradientTape() as tape:
     tape.watch(x)
-    loss = moco.info_nce(x, x, queue, tf.constant(2), 0.07, batch_negatives)
+    loss = key_queue.info_nce(x, x, queue, tf.constant(2), 0.07, batch_negatives)
   assert np.isfinite(loss)
   assert np.isfinite(tape.gradient(loss, x)).all()
 
@@ -98,7 +98,7 @@ def test_the_queue_is_pushed_one_key_at_a_time(sizes):
   pushed = []
   for n in sizes:
     batch = _rows(1 + len(pushed), n)
-    queue, count = moco.enqueue(queue, count, tf.constant(batch))
+    queue, count = key_queue.enqueue(queue, count, tf.constant(batch))
     pushed.extend(batch[:, 0])
   newest = pushed[::-1][:4]
   assert int(count) == len(newest)
@@ -108,9 +108,9 @@ def test_the_queue_is_pushed_one_key_at_a_time(sizes):
 def test_traces_with_unknown_n():
   @tf.function(input_signature=[tf.TensorSpec([None, _DIM], tf.float64)])
   def both(x):
-    queue, count = moco.enqueue(tf.zeros([3, _DIM], x.dtype), tf.constant(0), x)
+    queue, count = key_queue.enqueue(tf.zeros([3, _DIM], x.dtype), tf.constant(0), x)
     assert queue.shape == (3, _DIM)
-    return moco.info_nce(x, x, queue, count), count
+    return key_queue.info_nce(x, x, queue, count), count
 
   for n in (0, 2, 5):
     loss, count = both(_batch(n)[0])
@@ -129,4 +129,4 @@ def test_traces_with_unknown_n():
 def test_rejects_what_does_not_fit(shapes, temperature, message):
   tensors = [tf.ones(shape) for shape in shapes]
   with pytest.raises(ValueError, match=message):
-    moco.info_nce(*tensors, tf.constant(0), temperature)
+    key_queue.info_nce(*tensors, tf.constant(0), temperature)

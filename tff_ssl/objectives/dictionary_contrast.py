@@ -36,7 +36,7 @@ from tff_ssl.losses import contrastive
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 
 # What a client is given: the entries of N clients, [N, m, d]; which of them are filled,
@@ -48,12 +48,12 @@ _PARTS = ('contrastive', 'alignment')
 
 
 @dataclasses.dataclass(frozen=True)
-class FedCAObjective(context_lib.ContextObjective):
+class FedCAObjective(contextual.ContextObjective):
   """NT-Xent with further negatives, and the distance from a base model's features.
 
   The context is `ROWS`, `FILLED` and, with alignment, `BASE`. Examples have a
   `context.CLIENT`. Without entries of other clients and without
-  alignment it equals `contrastive.ContrastiveObjective`.
+  alignment it equals `contrastive.SimclrObjective`.
 
   Attributes:
     model: Encoder, projector and views.
@@ -81,7 +81,7 @@ class FedCAObjective(context_lib.ContextObjective):
     context = self.bound
     f, g = self.model.encode(params, examples, seed)
     rows = tf.cast(context[ROWS], f.dtype)
-    others = of_others(context[FILLED], context_lib.client_of(examples))
+    others = of_others(context[FILLED], contextual.client_of(examples))
     loss = contrastive.nt_xent(
       f,
       g,

@@ -10,15 +10,15 @@ from tests.objectives import networks
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedmatch
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
 
 _SEED = tf.constant([1, 2])
 _NAMES = ('head/dense0/kernel', 'head/dense0/bias')
 
 
-def _objective(**options) -> fedmatch.UnlabelledObjective:
+def _objective(**options) -> helper_consistency.UnlabelledObjective:
   head = projector.build_linear(3, 2)
   weights = {
     'threshold': 0.7,
@@ -28,7 +28,7 @@ def _objective(**options) -> fedmatch.UnlabelledObjective:
     'l2_weight': 0.1,
     **options,
   }
-  return fedmatch.UnlabelledObjective(networks.encoder(), head, **weights)
+  return helper_consistency.UnlabelledObjective(networks.encoder(), head, **weights)
 
 
 def _part(seed, scale=4.0):
@@ -45,20 +45,20 @@ def _context(helped):
   others = [_part(k) for k in (10, 11, 12)]
   return collections.OrderedDict(
     [
-      (fedmatch.SIGMA, _part(1)),
+      (helper_consistency.SIGMA, _part(1)),
       (
-        fedmatch.MODELS,
+        helper_consistency.MODELS,
         collections.OrderedDict((n, tf.stack([o[n] for o in others])) for n in _NAMES),
       ),
-      (fedmatch.HELPERS, tf.constant([[1, 2], [2, 0], [0, 1]])),
-      (fedmatch.HELPED, tf.constant([0, int(helped), 0])),
+      (helper_consistency.HELPERS, tf.constant([[1, 2], [2, 0], [0, 1]])),
+      (helper_consistency.HELPED, tf.constant([0, int(helped), 0])),
     ]
   )
 
 
 def _batch(n=12):
   batch = networks.examples(n)
-  batch[context_lib.CLIENT] = np.full(n, 1, np.int32)
+  batch[contextual.CLIENT] = np.full(n, 1, np.int32)
   return batch
 
 
@@ -75,7 +75,7 @@ def test_the_loss_equals_numpy(helped):
   loss, metrics = objective.bind_context(context).loss(
     psi, networks.tensors(batch), _SEED
   )
-  sigma = context[fedmatch.SIGMA]
+  sigma = context[helper_consistency.SIGMA]
   image = batch['image'] / 255
   strong_image = weak_strong.strong_view(
     tf.constant(batch['image']),
@@ -109,7 +109,7 @@ def test_the_gradient_of_the_penalties_alone():
       psi, networks.tensors(_batch(0)), _SEED
     )
   for name, gradient in tape.gradient(loss, psi).items():
-    value, sigma = psi[name].numpy(), context[fedmatch.SIGMA][name].numpy()
+    value, sigma = psi[name].numpy(), context[helper_consistency.SIGMA][name].numpy()
     expected = 0.01 * np.sign(value) + 0.2 * (value - sigma)
     np.testing.assert_allclose(gradient, expected, rtol=1e-9)
 
@@ -118,13 +118,13 @@ def test_the_server_trains_the_sum_and_moves_sigma():
   labelled = supervised.SupervisedObjective(
     networks.encoder(), projector.build_linear(3, 2), byol.by_name('none')
   )
-  objective = fedmatch.LabelledObjective(labelled, weight=10.0)
+  objective = helper_consistency.LabelledObjective(labelled, weight=10.0)
   sigma, psi = _part(1), _part(2)
   batch = networks.tensors(networks.examples(5))
-  loss, _ = objective.bind_context(collections.OrderedDict([(fedmatch.PSI, psi)])).loss(
-    sigma, batch, _SEED
-  )
-  expected, _ = labelled.loss(fedmatch.add(sigma, psi), batch, _SEED)
+  loss, _ = objective.bind_context(
+    collections.OrderedDict([(helper_consistency.PSI, psi)])
+  ).loss(sigma, batch, _SEED)
+  expected, _ = labelled.loss(helper_consistency.add(sigma, psi), batch, _SEED)
   assert float(loss) == pytest.approx(10 * float(expected), rel=1e-12)
 
 

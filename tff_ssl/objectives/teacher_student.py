@@ -28,11 +28,11 @@ import tensorflow as tf
 
 from tff_ssl.augment import byol as augment
 from tff_ssl.encoders import network
-from tff_ssl.losses import feature_maps
+from tff_ssl.losses import map_distances
 from tff_ssl.losses import similarity
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import online
 from tff_ssl.objectives import supervised
@@ -104,7 +104,7 @@ class TeacherObjective(base.Objective):
 
 
 @dataclasses.dataclass(frozen=True)
-class FedSupObjective(context_lib.ContextObjective):
+class FedSupObjective(contextual.ContextObjective):
   """Consistency with a fixed teacher, and the distance to its feature maps.
 
   The context is `TEACHER`, the parameters of the teacher's encoder and, with the
@@ -176,7 +176,7 @@ class FedSupObjective(context_lib.ContextObjective):
     if self.stages != 0:
       image = examples[self.model.encoder.field]
       image = tf.cast(augment.to_float(image), dtype)
-      distance = feature_maps.mean_squared_differences(
+      distance = map_distances.mean_squared_differences(
         self._feature_maps(params, image),
         [tf.stop_gradient(m) for m in self._feature_maps(context[TEACHER], image)],
       )
