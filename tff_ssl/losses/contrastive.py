@@ -32,7 +32,7 @@ def nt_xent(
 
   Returns:
     Mean loss over the views, a scalar. It is 0 without examples, and 0 with
-    one example if no `negatives` are given.
+    one example without `negatives`.
 
   Raises:
     ValueError: If the temperature is not above 0 or the shapes do not fit.

@@ -59,11 +59,11 @@ def cross_entropy(
     tf.stop_gradient(tf.nn.softmax((logits - centre) / teacher_temperature))
     for logits in teacher
   ]
-  found = [tf.nn.log_softmax(logits / student_temperature) for logits in student]
+  predicted = [tf.nn.log_softmax(logits / student_temperature) for logits in student]
   pairs = [
     -tf.reduce_sum(target * log_probability, axis=1)
     for i, target in enumerate(targets)
-    for j, log_probability in enumerate(found)
+    for j, log_probability in enumerate(predicted)
     if i != j
   ]
   mean = tf.add_n(pairs) / len(pairs)

@@ -31,7 +31,7 @@ def uniformity(x: tf.Tensor, t: float = 2.0) -> tf.Tensor:
 
   Args:
     x: [n, d] encodings; n may be 0.
-    t: Of the potential exp(-t |x_i - x_j|^2), above 0.
+    t: Scale of the potential exp(-t |x_i - x_j|^2), above 0.
 
   Returns:
     A scalar from -4 t to 0: 0 where all encodings point the same way, and where there

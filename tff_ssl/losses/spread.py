@@ -78,8 +78,8 @@ def effective_rank_from_moments(mean: tf.Tensor, second: tf.Tensor) -> tf.Tensor
   # moments. It has no direction, and would pass for a full rank.
   rounding = second.shape[0] * np.finfo(second.dtype.as_numpy_dtype).eps
   noise = rounding * tf.linalg.trace(second)
-  kept = tf.where(eigenvalues <= noise, tf.zeros_like(eigenvalues), eigenvalues)
-  return _exp_entropy(kept)
+  signal = tf.where(eigenvalues <= noise, tf.zeros_like(eigenvalues), eigenvalues)
+  return _exp_entropy(signal)
 
 
 def _into_subspace(encodings: tf.Tensor) -> tf.Tensor:

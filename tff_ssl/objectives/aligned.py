@@ -1,4 +1,4 @@
-"""FeatARC's alignment: an objective whose predictions are kept near a fixed model's.
+"""FeatARC's alignment: an objective whose predictions are drawn to a fixed model's.
 
 Lirui Wang, Kaiqing Zhang, Yunzhu Li, Yonglong Tian, Russ Tedrake. Does Learning from
 Decentralized Non-IID Unlabeled Data Benefit from Self Supervision? ICLR 2023, section 5
@@ -74,9 +74,9 @@ class AlignedObjective(base.Wrapper):
     projection = model.project(params, image)
     predictor = getattr(self.objective, 'predictor', None)
     plain = online.predict(params, predictor, projection)
-    of_views = [similarity.negative_cosine(p, fixed) for p in predictions]
-    of_plain = similarity.negative_cosine(plain, fixed)
-    alignment = (tf.add_n(of_views) / 2.0 + of_plain) / 2.0
+    view_terms = [similarity.negative_cosine(p, fixed) for p in predictions]
+    plain_term = similarity.negative_cosine(plain, fixed)
+    alignment = (tf.add_n(view_terms) / 2.0 + plain_term) / 2.0
     metrics = collections.OrderedDict(reported)
     metrics.update(zip(_PARTS, (loss, alignment), strict=True))
     return loss + self.weight * alignment, metrics, collections.OrderedDict()

@@ -16,7 +16,7 @@ client's representation is aligned to that of a base model, and that the loss is
 contrastive. Decided here:
   Entries are projections. They are negatives only, and count as much as a view does.
   A client's own entries are left out, because it has the images they were made of.
-  Alignment compares features, not projections: an encoder is kept for its features, and
+  Alignment compares features, not projections: they are what an encoder is for, and
     every base model has them, however it was trained.
 
 With batch norm, a client's entries are projections of one batch, normalised by its own
@@ -39,7 +39,7 @@ from tff_ssl.objectives import collapse
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 
-# What a client is given: the entries of N clients, [N, m, d]; which of them are filled,
+# A client's context: the entries of N clients, [N, m, d]; which of them are filled,
 # bool [N, m]; and with alignment the parameters of the base model's encoder.
 ROWS = 'rows'
 FILLED = 'filled'
@@ -81,7 +81,7 @@ class FedCAObjective(contextual.ContextObjective):
     context = self.bound
     f, g = self.model.encode(params, examples, seed)
     rows = tf.cast(context[ROWS], f.dtype)
-    others = of_others(context[FILLED], contextual.client_of(examples))
+    others = others_entries(context[FILLED], contextual.client_of(examples))
     loss = contrastive.nt_xent(
       f,
       g,
@@ -112,7 +112,7 @@ class FedCAObjective(contextual.ContextObjective):
     return self.model.encoder.apply(params, image)
 
 
-def of_others(filled: tf.Tensor, client: tf.Tensor) -> tf.Tensor:
+def others_entries(filled: tf.Tensor, client: tf.Tensor) -> tf.Tensor:
   """Returns which entries are filled and are other clients', bool [N, m].
 
   Args:

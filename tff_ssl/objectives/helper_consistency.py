@@ -31,7 +31,7 @@ from tff_ssl.objectives import supervised
 
 SIGMA = 'sigma'
 PSI = 'psi'
-# What a client is given about others: the psi of all clients, each tensor [N, ...]; the
+# The context of a client: the psi of all clients, each tensor [N, ...]; the
 # numbers of each client's helpers, int32 [N, H]; and whether it has helpers in this
 # round, int32 [N].
 MODELS = 'models'

@@ -1,4 +1,4 @@
-"""A linear classifier on given features, which a federated linear probe trains.
+"""A linear classifier on fixed features, which a federated linear probe trains.
 
 Softmax cross-entropy, convex in the parameters. The classifier starts at zero, like the
 central probes of `evaluation`, so that nothing in it is random.

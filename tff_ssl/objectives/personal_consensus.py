@@ -1,4 +1,4 @@
-"""The loss of Per-SSFL: SimSiam of two models, the personal kept near the global.
+"""The loss of Per-SSFL: SimSiam of two models, one personal, drawn to the global.
 
 "SSFL: Tackling Label Deficiency in Federated Learning via Personalized
 Self-Supervision", Algorithm 2. On the same batch and its two views, with Z, P the
@@ -70,17 +70,17 @@ class PerSSFLObjective(base.Objective):
     """
     shared, personal = two_models.split(params)
     views = self.simsiam.views(examples, seed)
-    of_shared = self.simsiam.encode_views(shared, views)
-    of_personal = self.simsiam.encode_views(personal, views)
-    shared_loss, metrics = self.simsiam.loss_of_encodings(of_shared, examples)
+    shared_encodings = self.simsiam.encode_views(shared, views)
+    personal_encodings = self.simsiam.encode_views(personal, views)
+    shared_loss, metrics = self.simsiam.loss_of_encodings(shared_encodings, examples)
     personal_loss, personal_metrics = self.simsiam.loss_of_encodings(
-      of_personal, examples
+      personal_encodings, examples
     )
     consensus = similarity.consensus_loss(
-      of_personal['p1'],
-      of_personal['p2'],
-      tf.stop_gradient(of_shared['p1']),
-      tf.stop_gradient(of_shared['p2']),
+      personal_encodings['p1'],
+      personal_encodings['p2'],
+      tf.stop_gradient(shared_encodings['p1']),
+      tf.stop_gradient(shared_encodings['p2']),
     )
     both = two_models.metrics_of_both(metrics, personal_metrics)
     both.update(

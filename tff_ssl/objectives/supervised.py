@@ -95,7 +95,8 @@ def infer(
   Args:
     encoder: Images to features.
     head: Features to logits.
-    params: Of both networks, with the encoder's population statistics if it has any.
+    params: Both networks' parameters, with the encoder's population statistics if it
+      has any.
     images: [n, H, W, C] in [0, 1].
   """
   features = encoder.infer(network.select(params, dual_encoder.ENCODER), images)

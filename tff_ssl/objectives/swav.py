@@ -115,8 +115,8 @@ class SwavObjective(base.Objective):
     if self.queue_size:
       rows = state[moco.QUEUE][: state[moco.COUNT]]
       # Scored by the prototypes as they are now.
-      of_first, of_second = tf.split(rows, 2, axis=1)
-      earlier = tf.matmul(of_first, prototypes), tf.matmul(of_second, prototypes)
+      first_rows, second_rows = tf.split(rows, 2, axis=1)
+      earlier = tf.matmul(first_rows, prototypes), tf.matmul(second_rows, prototypes)
       carry['encodings'] = tf.stop_gradient(tf.concat(tf.split(unit, 2), axis=1))
     loss = sinkhorn.swapped_prediction(
       first, second, self.temperature, self.epsilon, self.iterations, earlier

@@ -38,7 +38,7 @@ from tff_ssl.objectives import online
 from tff_ssl.objectives import supervised
 
 PROJECTION_HEAD = 'projection_head'
-# The context of a client: what it is given with the student.
+# The context of a client.
 TEACHER = 'teacher'
 FEATURE_WEIGHT = 'feature_weight'
 
@@ -95,11 +95,11 @@ class TeacherObjective(base.Objective):
     projections = self.projector.apply(
       network.select(params, dual_encoder.PROJECTOR), tf.stop_gradient(features)
     )
-    of_projections = self.projection_head.apply(
+    projection_logits = self.projection_head.apply(
       network.select(params, PROJECTION_HEAD), projections
     )
     loss, metrics = supervised.cross_entropy(logits, examples['label'])
-    other, _ = supervised.cross_entropy(of_projections, examples['label'])
+    other, _ = supervised.cross_entropy(projection_logits, examples['label'])
     return loss + other, metrics
 
 
