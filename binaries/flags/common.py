@@ -20,7 +20,6 @@ from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
-from tff_ssl.encoders import vit
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import context
@@ -190,9 +189,9 @@ def check_flags() -> None:
   for name in reading.NAMES:
     refuse_stray(name, 'task', registry.OF_PICTURES)
   own_data.arguments()
-  refuse_stray('encoder_stem', 'encoder', resnet.NAMES)
-  refuse_stray('encoder_norm', 'encoder', encoders.NORMALIZED)
-  refuse_stray('encoder_patch', 'encoder', vit.NAMES)
+  refuse_stray('encoder_stem', 'encoder', encoders.with_option('stem'))
+  refuse_stray('encoder_norm', 'encoder', encoders.with_option('normalization'))
+  refuse_stray('encoder_patch', 'encoder', encoders.with_option('patch_size'))
   dealing.check()
   projector_widths()
   if PARTICIPATION.value is not None:
@@ -313,8 +312,10 @@ def build_encoder_of_shape(
   """
   # Encoders without a stem or a norm refuse any value for it, even the default.
   stem, norm = (
-    flag.value if ENCODER.value in takers or flags.FLAGS[flag.name].present else None
-    for flag, takers in ((STEM, resnet.NAMES), (NORM, encoders.NORMALIZED))
+    flag.value
+    if ENCODER.value in encoders.with_option(option) or flags.FLAGS[flag.name].present
+    else None
+    for flag, option in ((STEM, 'stem'), (NORM, 'normalization'))
   )
   return encoders.build_encoder(
     ENCODER.value, shape, WIDTH.value, stem, PATCH.value, norm, field

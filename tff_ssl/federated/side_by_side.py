@@ -3,7 +3,7 @@
 If only the mean over the clients is needed, one gradient is taken of the mean loss. If
 each client's gradient is needed, to be clipped, the clients still go through the
 networks together, and each one's part of the gradient is kept apart
-(`encoders.of_clients`).
+(`encoders.per_client_gradients`).
 """
 
 import collections
@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_ssl.encoders import network
-from tff_ssl.encoders import of_clients
+from tff_ssl.encoders import per_client_gradients
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
@@ -82,7 +82,7 @@ def each_gradient(
   """
   size = base.example_count(examples) // num_clients
   shared = collections.OrderedDict(
-    (name, of_clients.parameter(value, num_clients, size))
+    (name, per_client_gradients.parameter(value, num_clients, size))
     for name, value in params.items()
   )
   slots = collections.OrderedDict((name, p.slots) for name, p in shared.items())

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tff_ssl.encoders import network
-from tff_ssl.encoders import of_clients
+from tff_ssl.encoders import per_client_gradients
 from tff_ssl.encoders import resnet
 from tff_ssl.encoders import vit
 
@@ -19,7 +19,16 @@ def _convolutions(ops, x):
   return ops.global_average_pool(ops.gelu(x))
 
 
+def _convnext_like(ops, x):
+  x = ops.layer_norm(ops.average_pool(x, size=2, strides=2), 'norm')
+  y = ops.depthwise_conv2d(x, 'even', kernel_size=2, use_bias=True)
+  y = ops.gelu(ops.dense(y, 'wide', units=8))
+  y = ops.depthwise_conv2d(y, 'strided', kernel_size=3, strides=2)
+  return ops.global_average_pool(ops.layer_scale(y, 'scale', initial=0.5))
+
+
 _NETWORKS = {
+  'convnext_like': lambda: network.Network('convnext_like', (7, 6, 8), _convnext_like),
   'convolutions': lambda: network.Network('convolutions', (5, 4, 2), _convolutions),
   # A stem of stride 2, strides in 3 x 3 and 1 x 1, group norm, standardized kernels.
   'resnet': lambda: resnet.build_encoder(
@@ -61,7 +70,7 @@ def test_each_gradient_is_that_of_the_client_alone(name):
   )
   def together(x, clients, examples):
     shared = {
-      name: of_clients.parameter(value, clients, examples)
+      name: per_client_gradients.parameter(value, clients, examples)
       for name, value in params.items()
     }
     slots = {name: parameter.slots for name, parameter in shared.items()}
@@ -87,7 +96,7 @@ def test_rows_that_are_no_clients_are_refused():
   """Of two views that pass for one, each client would have another's examples."""
   net = _NETWORKS['biases']()
   params = {
-    name: of_clients.parameter(value, tf.constant(2), tf.constant(1))
+    name: per_client_gradients.parameter(value, tf.constant(2), tf.constant(1))
     for name, value in net.init(_SEED).items()
   }
   slots = [parameter.slots for parameter in params.values()]
@@ -101,7 +110,7 @@ def test_rows_that_are_no_clients_are_refused():
 def test_batch_norm_gives_no_client_a_gradient_of_its_own():
   net = resnet.build_encoder('resnet8', (8, 8, 1), width=1 / 8, normalization='batch')
   params = {
-    name: of_clients.parameter(value, tf.constant(2), tf.constant(1))
+    name: per_client_gradients.parameter(value, tf.constant(2), tf.constant(1))
     for name, value in net.init(_SEED).items()
   }
   with pytest.raises(
