@@ -53,17 +53,11 @@ def load(image_size: int | None = None) -> task_lib.Task:
 
   digits = datasets.load_digits()
   pixels = np.rint(digits.images * (255 / _LARGEST_VALUE)).astype(np.uint8)
-  ids = np.arange(len(pixels), dtype=np.int64)
-  examples = task_lib.Examples(
-    {task_lib.IMAGE: images.resize(pixels[..., np.newaxis], image_size)},
-    label=digits.target.astype(np.int32),
-    example_id=ids,
-    case=ids,
+  examples = task_lib.numbered(
+    {task_lib.IMAGE: images.resize(pixels[..., np.newaxis], image_size)}, digits.target
   )
-  held_out = splits.hold_out_cases(ids, examples.label, _TEST_FRACTION, _SPLIT_SEED)
-  return task_lib.Task(
-    name='digits',
-    label_names=tuple(str(name) for name in digits.target_names),
-    train=examples.take(np.flatnonzero(~held_out)),
-    test=examples.take(np.flatnonzero(held_out)),
+  held_out = splits.hold_out_cases(
+    examples.case, examples.label, _TEST_FRACTION, _SPLIT_SEED
   )
+  names = [str(name) for name in digits.target_names]
+  return task_lib.split('digits', names, examples, held_out)

@@ -92,11 +92,11 @@ def load(
   described = [
     (label, text) for label, name in enumerate(names) for text in phrases[name]
   ]
-  return task_lib.Task(
-    name='emoji',
-    label_names=names,
-    train=examples.take(np.flatnonzero(~held_out)),
-    test=examples.take(np.flatnonzero(held_out)),
+  return task_lib.split(
+    'emoji',
+    names,
+    examples,
+    held_out,
     case_names=tuple(cases),
     described=task_lib.Described(
       'right',

@@ -143,7 +143,7 @@ MAY_DIFFER = (
 WHERE_GIVEN = (*own_data.TAKERS, *reading.WHERE_GIVEN, 'knn_every', 'validation')
 
 # Tasks that take --data_dir, and those that take --download.
-DOWNLOADED = ('cifar10', 'cifar100', 'stl10')
+DOWNLOADED = registry.DOWNLOADED
 WITH_DATA_DIR = (*DOWNLOADED, *registry.OF_FILES)
 
 
