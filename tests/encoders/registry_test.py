@@ -1,8 +1,11 @@
 """Tests of the registry of encoders."""
 
+import json
 import math
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from tff_ssl.encoders import registry
 from tff_ssl.encoders import resnet
@@ -18,6 +21,19 @@ def test_every_name_builds_an_encoder(name):
   assert encoder.output_dim > 0
   assert encoder.field == 'image'
   assert registry.build_encoder(name, shape, 1 / 4, field='left').field == 'left'
+
+
+@pytest.mark.parametrize('name', registry.NAMES)
+def test_every_encoder_is_exported_and_rebuilt(name):
+  shape = (12,) if name == 'mlp' else (8, 8, 3)
+  encoder = registry.build_encoder(name, shape, width=1 / 8)
+  rebuilt = registry.rebuild(json.loads(json.dumps(registry.describe(encoder))))
+  assert rebuilt.config == encoder.config
+  params = encoder.init([1, 2], tf.float64)
+  x = np.random.default_rng(0).uniform(size=(3, *shape))
+  y = rebuilt.apply(params, x)
+  np.testing.assert_allclose(encoder.to_keras(params)(x), y, rtol=1e-6, atol=1e-9)
+  assert rebuilt.apply(params, x[:0]).shape == (0, encoder.output_dim)
 
 
 def test_options_reach_their_family():
