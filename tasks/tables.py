@@ -27,14 +27,15 @@ import zipfile
 from absl import logging
 import numpy as np
 
+from tasks import array_tasks
 from tasks import columns as columns_lib
 from tasks import intake
 from tasks import layouts
-from tasks import manifest as manifest_lib
+from tasks import manifest
 from tasks import rows as rows_lib
 from tasks import scaling as scaling_lib
 from tasks import splits
-from tasks import task as task_lib
+from tasks import task
 from tff_ssl.storage import archives
 from tff_ssl.storage import files
 from tff_ssl.storage import memory
@@ -53,7 +54,7 @@ _COPIES, _A_CELL = 24, 64
 _INDEX = re.compile(r'|Unnamed: \d+|__index_level_\d+__')
 
 
-def load_bundled(name: str, scaling: str | None = None) -> task_lib.Task:
+def load_bundled(name: str, scaling: str | None = None) -> task.Task:
   """Loads one of scikit-learn's bundled tables, without a download.
 
   Args:
@@ -82,7 +83,7 @@ def load_file(
   data_dir: str | os.PathLike[str] | None,
   columns: Mapping[str, str] | None = None,
   scaling: str | None = None,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads a user's own table.
 
   Args:
@@ -183,7 +184,7 @@ def build(
   report: tuple[str, ...] = (),
   columns: Sequence[str] | None = None,
   scaling: str | None = None,
-) -> task_lib.Task:
+) -> task.Task:
   """Makes a task of a table.
 
   Args:
@@ -240,10 +241,10 @@ def build(
   if columns is None:
     columns = list(map(str, range(features.shape[1])))
   scaled, used = scaling_lib.scale(name, features, known, columns, scaling)
-  return task_lib.split(
+  return array_tasks.split_task(
     name,
     label_names,
-    task_lib.numbered({FEATURES: scaled}, label),
+    array_tasks.numbered({FEATURES: scaled}, label),
     test,
     report=report,
     scaling=used,
@@ -260,7 +261,7 @@ def _digests(features: np.ndarray) -> tuple[str, ...]:
   return tuple(hashlib.blake2b(row.data, digest_size=8).hexdigest() for row in rows)
 
 
-def _read_npz(path: pathlib.Path, scaling: str | None) -> task_lib.Task:
+def _read_npz(path: pathlib.Path, scaling: str | None) -> task.Task:
   with _npz(path) as arrays:
     # Compressed ones may be larger than any file. They are also taken as float64, and
     # standardised.
@@ -320,7 +321,7 @@ def _of_columns(
   lines: Sequence[int],
   own: Mapping[str, str] | None,
   scaling: str | None,
-) -> task_lib.Task:
+) -> task.Task:
   """Makes a task of columns by name.
 
   Args:
@@ -358,7 +359,7 @@ def _of_columns(
   label, names, test = np.full(count, -1), list[str](), None
   if _LABEL in known:
     cells = _texts(columns[known[_LABEL]])
-    classes, findings = manifest_lib.spelled(str(path), _LABEL, cells)
+    classes, findings = manifest.spelled(str(path), _LABEL, cells)
     names = sorted({name for name in classes if name})
     numbers = {name: number for number, name in enumerate(names)} | {'': -1}
     label = np.array([numbers[name] for name in classes])

@@ -1,9 +1,8 @@
 """What a task is: the examples of its splits and what is known about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import dataclasses
 import hashlib
-from typing import Any
 
 import numpy as np
 
@@ -120,41 +119,6 @@ class Examples:
       case=self.case[positions],
       client=None if self.client is None else self.client[positions],
     )
-
-
-def numbered(
-  fields: Mapping[str, np.ndarray], label: np.ndarray, first_id: int = 0
-) -> Examples:
-  """Returns examples that are numbered in their order, each a case of its own.
-
-  Args:
-    fields: As in `Examples`, n rows each.
-    label: Integers [n], -1 for an unlabelled example.
-    first_id: Number of the first.
-  """
-  ids = np.arange(first_id, first_id + len(label), dtype=np.int64)
-  return Examples(fields, label.astype(np.int32, copy=False), ids, case=ids)
-
-
-def split(
-  name: str,
-  label_names: Sequence[str],
-  examples: Examples,
-  held_out: np.ndarray,
-  **others: Any,
-) -> 'Task':
-  """Returns a task, given which examples are its test split.
-
-  Args:
-    name: The name in the registry.
-    label_names: Names of the classes.
-    examples: All n examples.
-    held_out: bool [n], whether an example is held out to test on.
-    **others: Other fields of `Task`.
-  """
-  train = examples.take(np.flatnonzero(~held_out))
-  test = examples.take(np.flatnonzero(held_out))
-  return Task(name, tuple(label_names), train, test, **others)
 
 
 def _check_field(name: str, array: np.ndarray) -> None:

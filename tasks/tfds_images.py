@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from tasks import array_tasks
 from tasks import cache
 from tasks import images
-from tasks import task as task_lib
+from tasks import task
 
 _UNLABELLED = 'unlabelled'
 _CIFAR = {'train': ('train',), 'test': ('test',)}
@@ -41,7 +42,7 @@ def load(
   data_dir: str | os.PathLike[str] | None = None,
   image_size: int | None = None,
   download: bool = True,
-) -> task_lib.Task:
+) -> task.Task:
   """Loads a data set, from the cache or by reading it.
 
   Args:
@@ -74,14 +75,14 @@ def load(
   entry_name = f'{name}-{image_size or "native"}-{_stamp(root / name)}'
   entry = cache.fetch(cache.root_for(root), entry_name, build)
   train, test = (
-    ({task_lib.IMAGE: entry.arrays[f'{split}_image']}, entry.arrays[f'{split}_label'])
+    ({task.IMAGE: entry.arrays[f'{split}_image']}, entry.arrays[f'{split}_label'])
     for split in ('train', 'test')
   )
-  return task_lib.Task(
+  return task.Task(
     name,
     tuple(entry.info['label_names']),
-    task_lib.numbered(*train),
-    task_lib.numbered(*test, first_id=len(train[1])),
+    array_tasks.numbered(*train),
+    array_tasks.numbered(*test, first_id=len(train[1])),
   )
 
 

@@ -38,8 +38,8 @@ from tff_ssl.federated import processes
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.partition import clients as partition_lib
 from tff_ssl.partition import describe
+from tff_ssl.partition import partitions
 from tff_ssl.reporting import graph
 from tff_ssl.reporting import model_card
 from tff_ssl.runs import alarms as alarms_lib
@@ -367,7 +367,7 @@ def _open_context(
 def _build_cohorts(
   task: task_lib.Task,
   data: client_data.ArrayClientData,
-  partition: partition_lib.Partition,
+  partition: partitions.Partition,
   take: Callable[[Collection[str]], Any] | None,
   label_share: float | None,
 ) -> Callable[[int], Any]:

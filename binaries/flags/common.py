@@ -22,7 +22,7 @@ from tff_ssl.encoders import registry as encoders
 from tff_ssl.encoders import resnet
 from tff_ssl.execution import contexts
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import partitions
 
 TASK = flags.DEFINE_enum('task', 'digits', registry.TASKS, 'Data set.')
 DATA_DIR = paths.define(
@@ -291,7 +291,7 @@ def load_task() -> task_lib.Task:
   return task
 
 
-def build_partition(task: task_lib.Task) -> partition_lib.Partition:
+def build_partition(task: task_lib.Task) -> partitions.Partition:
   """Deals the training examples to clients; returns the partition."""
   return dealing.build(task, SEED.value)
 

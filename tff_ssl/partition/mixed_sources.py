@@ -7,21 +7,23 @@ is `shares` and `skew`, with sources instead of classes. Without either, client 
 source k.
 """
 
-from typing import Protocol
+import dataclasses
+from typing import ClassVar
 
 import numpy as np
 
-from tff_ssl.partition import clients as clients_lib
 from tff_ssl.partition import draws
+from tff_ssl.partition import partitions
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
 
 
-class Mixed(Protocol):
-  """What a configuration says about sources and clients.
+@dataclasses.dataclass(frozen=True)
+class MixedConfig:
+  """How sources are mixed over clients.
 
   Attributes:
-    clients: Number of clients, K.
+    clients: Number of clients, the paper's K; 1 is all data in one client.
     sources: Number of sources, N; None: as many as clients.
     alpha: Concentration of each source's shares over clients: 0 gives clients with
       disjoint sources (with as many clients as sources, client k is source k), a large
@@ -31,61 +33,47 @@ class Mixed(Protocol):
       At most one of alpha and beta is given.
   """
 
-  @property
-  def clients(self) -> int:
-    """Number of clients."""
+  clients: int
+  sources: int | None = None
+  alpha: float | None = None
+  beta: float | None = None
+
+  # The partition's name, for errors.
+  kind: ClassVar[str] = 'mixed'
+
+  def __post_init__(self) -> None:
+    partitions.check_count(f'clients of a {self.kind} partition', self.clients)
+    partitions.check_count(f'sources of a {self.kind} partition', self.sources)
+    if self.alpha is not None and self.beta is not None:
+      raise ValueError(
+        f'A {self.kind} partition has alpha={self.alpha} and beta={self.beta}; at most '
+        'one of them can be given, because each says how sources are mixed.'
+      )
+    if self.alpha is not None:
+      draws.check_alpha(self.kind, self.alpha)
+    if self.beta is not None and not 0 <= self.beta <= 1:
+      raise ValueError(
+        f'beta of a {self.kind} partition is {self.beta}; it must be a number in '
+        '[0, 1].'
+      )
 
   @property
-  def sources(self) -> int | None:
-    """Number of sources, or None."""
+  def num_sources(self) -> int:
+    """The number of sources."""
+    return self.clients if self.sources is None else self.sources
 
   @property
-  def alpha(self) -> float | None:
-    """Concentration, or None."""
-
-  @property
-  def beta(self) -> float | None:
-    """Fraction spread evenly, or None."""
-
-
-def check(kind: str, config: Mixed) -> None:
-  """Checks a configuration.
-
-  Args:
-    kind: The partition's name, for the error.
-    config: The configuration.
-
-  Raises:
-    ValueError: A number is out of range, or both alpha and beta are given.
-  """
-  clients_lib.check_count(f'clients of a {kind} partition', config.clients)
-  clients_lib.check_count(f'sources of a {kind} partition', config.sources)
-  if config.alpha is not None and config.beta is not None:
-    raise ValueError(
-      f'A {kind} partition has alpha={config.alpha} and beta={config.beta}; at most '
-      'one of them can be given, because each says how sources are mixed.'
-    )
-  if config.alpha is not None:
-    draws.check_alpha(kind, config.alpha)
-  if config.beta is not None and not 0 <= config.beta <= 1:
-    raise ValueError(
-      f'beta of a {kind} partition is {config.beta}; it must be a number in [0, 1].'
-    )
-
-
-def num_sources(config: Mixed) -> int:
-  """Returns the number of sources."""
-  return config.clients if config.sources is None else config.sources
-
-
-def is_mixed(config: Mixed) -> bool:
-  """Returns whether clients are not simply one source each."""
-  return bool(config.alpha or config.beta) or num_sources(config) != config.clients
+  def is_mixed(self) -> bool:
+    """Whether clients are not simply one source each."""
+    return bool(self.alpha or self.beta) or self.num_sources != self.clients
 
 
 def deal(
-  config: Mixed, source: np.ndarray, rng: np.random.Generator, balanced: bool = False
-) -> clients_lib.Partition:
+  config: MixedConfig,
+  source: np.ndarray,
+  rng: np.random.Generator,
+  balanced: bool = False,
+) -> partitions.Partition:
   """Deals sources to clients.
 
   Args:
@@ -102,8 +90,8 @@ def deal(
     ValueError: There are too few examples for all clients, or none of many draws gave
       each of them an example.
   """
-  if not is_mixed(config):
-    return clients_lib.from_positions(
+  if not config.is_mixed:
+    return partitions.from_positions(
       [np.flatnonzero(source == k) for k in range(config.clients)]
     )
   if config.beta is not None:

@@ -1,19 +1,13 @@
 """Sources mixed over clients."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from tff_ssl.partition import mixing
+from tff_ssl.partition import mixed_sources
 
 
-@dataclasses.dataclass
-class _Config:
-  clients: int = 5
-  sources: int | None = None
-  alpha: float | None = None
-  beta: float | None = None
+def _config(clients=5, sources=None, **fields):
+  return mixed_sources.MixedConfig(clients, sources, **fields)
 
 
 _SOURCE = np.random.default_rng(0).permutation(np.repeat(np.arange(5), 40))
@@ -21,7 +15,7 @@ _SOURCE = np.random.default_rng(0).permutation(np.repeat(np.arange(5), 40))
 
 def _table(config, seed, source=_SOURCE, **fields):
   """Examples of each source at each client; checks that no example is at two."""
-  partition = mixing.deal(config, source, np.random.default_rng(seed), **fields)
+  partition = mixed_sources.deal(config, source, np.random.default_rng(seed), **fields)
   together = np.concatenate(list(partition.values()))
   assert len(np.unique(together)) == len(together)
   count = source.max() + 1
@@ -30,8 +24,8 @@ def _table(config, seed, source=_SOURCE, **fields):
 
 @pytest.mark.parametrize('fields', [{}, {'alpha': 0}, {'beta': 0}, {'sources': 5}])
 def test_unmixed_client_k_is_source_k(fields):
-  config = _Config(**fields)
-  assert not mixing.is_mixed(config)
+  config = _config(**fields)
+  assert not config.is_mixed
   np.testing.assert_array_equal(_table(config, 0), 40 * np.eye(5))
 
 
@@ -39,7 +33,7 @@ def test_unmixed_client_k_is_source_k(fields):
 def test_alpha_mixes_from_disjoint_to_iid(seed):
   distance = []
   for alpha in (1e-9, 0.1, 1e9):
-    table = _table(_Config(alpha=alpha), seed, balanced=True)
+    table = _table(_config(alpha=alpha), seed, balanced=True)
     np.testing.assert_array_equal(np.sum(table, axis=1), 40)
     np.testing.assert_array_equal(np.sum(table, axis=0), 40)
     distance.append(np.mean(np.sum(np.abs(table / 40 - 0.2), axis=1)))
@@ -51,17 +45,17 @@ def test_alpha_mixes_from_disjoint_to_iid(seed):
 
 @pytest.mark.parametrize('seed', range(25))
 def test_beta_spreads_a_fraction_evenly(seed):
-  table = _table(_Config(beta=0.5), seed)
+  table = _table(_config(beta=0.5), seed)
   # 4 of each source, and the other 20 of one's own.
   np.testing.assert_array_equal(np.sort(table, axis=1), [[4, 4, 4, 4, 24]] * 5)
   np.testing.assert_array_equal(np.sum(table, axis=0), 40)
-  np.testing.assert_array_equal(_table(_Config(beta=1), seed), 8)
+  np.testing.assert_array_equal(_table(_config(beta=1), seed), 8)
 
 
 @pytest.mark.parametrize('seed', range(25))
 def test_fewer_sources_than_clients_are_divided(seed):
-  for config in (_Config(10, 5), _Config(10, 5, beta=0)):
-    assert mixing.is_mixed(config)
+  for config in (_config(10, 5), _config(10, 5, beta=0)):
+    assert config.is_mixed
     table = _table(config, seed, balanced=True)
     np.testing.assert_array_equal(np.sum(table > 0, axis=1), 1)
     np.testing.assert_array_equal(np.sum(table, axis=1), 20)
@@ -71,12 +65,12 @@ def test_fewer_sources_than_clients_are_divided(seed):
   ('fields', 'message'),
   [
     ({'alpha': 1, 'beta': 1}, 'alpha=1 and beta=1; at most one of'),
-    ({'alpha': -1}, 'alpha of a toy partition is -1'),
-    ({'beta': 1.5}, r'beta of a toy partition is 1.5; .* in \[0, 1\]'),
-    ({'sources': 0}, 'sources of a toy partition is 0'),
-    ({'clients': 0}, 'clients of a toy partition is 0'),
+    ({'alpha': -1}, 'alpha of a mixed partition is -1'),
+    ({'beta': 1.5}, r'beta of a mixed partition is 1.5; .* in \[0, 1\]'),
+    ({'sources': 0}, 'sources of a mixed partition is 0'),
+    ({'clients': 0}, 'clients of a mixed partition is 0'),
   ],
 )
 def test_configs_are_checked(fields, message):
   with pytest.raises(ValueError, match=message):
-    mixing.check('toy', _Config(**fields))
+    _config(**fields)

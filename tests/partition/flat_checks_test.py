@@ -1,14 +1,14 @@
-"""Partitions as one array."""
+"""Positions of a partition in one array are checked, and each client is named."""
 
 import numpy as np
 import pytest
 
-from tff_ssl.partition import positions
+from tff_ssl.partition import flat
 
 
 def test_clients_one_after_another():
   partition = {'b': np.array([4, 1], np.int32), 'a': np.array([]), 'c': [0, 3]}
-  clients = positions.ClientPositions(partition, 5)
+  clients = flat.flatten_checked(partition, 5)
   assert clients.client_ids == ('b', 'a', 'c')
   np.testing.assert_array_equal(clients.together, [4, 1, 0, 3])
   np.testing.assert_array_equal(clients.starts, [0, 2, 2, 4])
@@ -19,7 +19,7 @@ def test_clients_one_after_another():
 
 def test_positions_cannot_be_written_to():
   own = np.array([0, 1])
-  clients = positions.ClientPositions({'a': own}, 2)
+  clients = flat.flatten_checked({'a': own}, 2)
   with pytest.raises(ValueError, match='read-only'):
     clients.of('a')[0] = 1
   own[0] = 1
@@ -40,12 +40,12 @@ def test_positions_cannot_be_written_to():
 )
 def test_the_client_at_fault_is_named(held, message):
   with pytest.raises(ValueError, match=message):
-    positions.ClientPositions({'a': [0], 'b': held, 'c': [1]}, 5)
+    flat.flatten_checked({'a': [0], 'b': held, 'c': [1]}, 5)
 
 
 def test_no_client():
   with pytest.raises(ValueError, match='no client'):
-    positions.ClientPositions({}, 5)
+    flat.flatten_checked({}, 5)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,6 @@ def test_no_client():
   ],
 )
 def test_unknown_client(count, message):
-  clients = positions.ClientPositions({str(k): [k] for k in range(count)}, count)
+  clients = flat.flatten_checked({str(k): [k] for k in range(count)}, count)
   with pytest.raises(ValueError, match=message):
     clients.of('x')
