@@ -26,10 +26,9 @@ from tff_ssl.federated import grouping
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
-from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 
 # Classes of a classifier that sees no label.
 _CLASSES = 10
@@ -116,7 +115,7 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
   The server has no examples, so both sides do the clients' work: the student's and the
   teacher's passes. The counterpart keeps the initial teacher.
   """
-  objective = fedsup_objectives.FedSupObjective(
+  objective = teacher_student.FedSupObjective(
     problem.model, objectives.predictor(problem.model)
   )
   labelled = supervised.SupervisedObjective(
@@ -124,7 +123,7 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
     projector.build_linear(problem.model.encoder.output_dim, _CLASSES),
     configs.NONE,
   )
-  teacher = fedsup_objectives.TeacherObjective(
+  teacher = teacher_student.TeacherObjective(
     labelled,
     problem.model.projector,
     projector.build_linear(problem.model.output_dims[0], _CLASSES),
@@ -139,12 +138,11 @@ def build_fedsup(problem: problems.Problem) -> problems.Experiment:
     fedsup.FedSupConfig(problems.training(problem), grouping=grouping.FEDAVG),
   )
   params = server.initial_weights(objective, problem.seed).trainable
-  given = context.given(
-    objective,
-    {fedsup_objectives.TEACHER: params, fedsup_objectives.FEATURE_WEIGHT: 1.0},
+  bound = objective.bind_context(
+    {teacher_student.TEACHER: params, teacher_student.FEATURE_WEIGHT: 1.0}
   )
   unlabelled = states.Unlabelled(process, server_spec)
-  return problems.Experiment(unlabelled, problems.centralized(given, problem))
+  return problems.Experiment(unlabelled, problems.centralized(bound, problem))
 
 
 def build_per_ssfl(problem: problems.Problem) -> problems.Experiment:

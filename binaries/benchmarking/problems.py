@@ -89,7 +89,7 @@ def server_optimizer() -> Any:
 
 
 def centralized(
-  objective: base.Objective | base.Stateful, problem: Problem
+  objective: base.Objective, problem: Problem
 ) -> centralized_lib.Centralized:
   """Returns the counterpart that takes all examples at once.
 

@@ -11,7 +11,7 @@ from binaries.documenting import reference
 _HEADER = re.compile(r'^( +)method( +)file( +)paper$', re.MULTILINE)
 _YEAR = re.compile(r'\b(19|20)\d\d\b')
 # Modules with parts and contracts of objectives, but no objective.
-_NOT_OBJECTIVES = ('base', 'collapse', 'context', 'online', 'population', 'target')
+_NOT_OBJECTIVES = ('base', 'collapse', 'contextual', 'online', 'population', 'target')
 _INTRODUCTION = """\
 A method is an algorithm, which defines what clients and the server exchange, with an
 objective, which defines what a client minimises. The docstring of each file gives its

@@ -26,7 +26,7 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import suite
 from tff_ssl.federated import processes
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.partition import describe
 from tff_ssl.runs import loop
@@ -68,7 +68,7 @@ def prepare(chosen: choice.Choice) -> running.Prepared:
     split.clients, partition, labelled=chosen.objective.labelled
   )
   if algorithm.numbered:
-    data = data.numbered(context.CLIENT)
+    data = data.numbered(contextual.CLIENT)
   cohorts = _build_cohorts(data, clients_per_round, grouping.groups)
   rounds = server_data.Rounds(
     collections.OrderedDict(

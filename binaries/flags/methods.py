@@ -9,8 +9,6 @@ from binaries.flags import paths
 from tff_ssl.algorithms import fedema
 from tff_ssl.computing import checks
 from tff_ssl.federated import online_networks
-from tff_ssl.objectives import spectral
-from tff_ssl.objectives import statistics
 
 ALGORITHM = flags.DEFINE_string(
   'algorithm',
@@ -45,7 +43,7 @@ INIT_FROM = paths.define(
 LOSS = flags.DEFINE_enum(
   'loss',
   None,
-  (*statistics.LOSSES, spectral.NAME),
+  ('cco', 'vicreg', 'spectral'),
   'Loss of the statistics, for dcco.',
 )
 SPECTRAL_MU = flags.DEFINE_float(

@@ -13,6 +13,7 @@ from binaries.flags import hosts
 from binaries.flags import methods
 from binaries.flags import privacy
 from binaries.flags import training
+from binaries.methods import objectives
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import dcco
@@ -26,7 +27,6 @@ from tff_ssl.algorithms import scaffold
 from tff_ssl.encoders import checks
 from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import spectral
 from tff_ssl.objectives import target
 from tff_ssl.runs import alarms
 from tff_ssl.runs import checkpoints
@@ -174,18 +174,13 @@ def _fedsc_config() -> fedsc.FedSCConfig:
 
 def _check_dcco() -> None:
   """Refuses flags of one loss that are given with another."""
-  is_spectral = methods.LOSS.value == spectral.NAME
-  of_others = (
-    [methods.OFF_DIAGONAL, methods.ENCODING_NORM]
-    if is_spectral
-    else [methods.SPECTRAL_MU]
-  )
-  for other in of_others:
-    if flags.FLAGS[other.name].present:
-      raise ValueError(
-        f'--{other.name} is given with --loss={methods.LOSS.value}, which does not '
-        'use it.'
-      )
+  own = objectives.STATISTICS[methods.LOSS.value].takes
+  for loss in objectives.STATISTICS.values():
+    for other in loss.takes:
+      if other not in own and flags.FLAGS[other].present:
+        raise ValueError(
+          f'--{other} is given with --loss={methods.LOSS.value}, which does not use it.'
+        )
   if methods.STALE.value and methods.ENCODING_NORM.value is not None:
     raise ValueError(
       f'--{methods.ENCODING_NORM.name} is given with --{methods.STALE.name}; leave it '
@@ -342,7 +337,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
       'stale_statistics',
       'frozen_statistics',
       'loss',
-      'spectral_mu',
+      *(name for loss in objectives.STATISTICS.values() for name in loss.takes),
     ),
     check=_check_dcco,
     sends_encodings=True,

@@ -24,9 +24,9 @@ from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.federated import server_training
-from tff_ssl.objectives import fedmatch as fedmatch_objectives
-from tff_ssl.objectives import fedsup as fedsup_objectives
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
 
@@ -123,7 +123,7 @@ def _finetuned(objective: Any, problem: Problem) -> processes.ServerDataProcess:
 
 
 def _fedsup(objective: Any, problem: Problem) -> processes.ServerDataProcess:
-  teacher = fedsup_objectives.TeacherObjective(problem.supervised)
+  teacher = teacher_student.TeacherObjective(problem.supervised)
   if objective.consistency:
     head = projector.build_linear(
       objective.model.projector.output_dim, problem.num_classes
@@ -168,7 +168,7 @@ def _fedmatch(objective: Any, problem: Problem) -> processes.ServerDataProcess:
   )
   return fedmatch.build_fedmatch(
     objective,
-    fedmatch_objectives.LabelledObjective(problem.supervised),
+    helper_consistency.LabelledObjective(problem.supervised),
     problem.server_spec,
     problem.client_spec,
     config,

@@ -98,14 +98,14 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import registry as encoders
 from tff_ssl.execution import contexts
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
 
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
 head = projector.build_projector(encoder.output_dim, (128, 64))
 model = dual_encoder.Siamese(encoder, head, multiview.by_name('mild'))
 process = fedavg.build_fedavg(
-  contrastive.ContrastiveObjective(model),
+  simclr.SimclrObjective(model),
   clients.element_spec,
   server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
   config=fedavg.FedAvgConfig(client_learning_rate=0.1),

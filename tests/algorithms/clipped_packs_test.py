@@ -11,7 +11,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import simclr
 
 # One client has nothing, one nothing finite; sizes with several clients and with one.
 _SIZES = [1, 0, 2, 1, 2, 1, 2, 3]
@@ -40,7 +40,7 @@ def _build(name, packed=False, aggregation=_PRIVATE):
   optimizer = optimizers.build_optimizer(_SGD)
   element = harness.PACKS if packed else harness.ELEMENT
   if name == 'fedavg':
-    objective = contrastive.ContrastiveObjective(harness.model())
+    objective = simclr.SimclrObjective(harness.model())
     config = fedavg.FedAvgConfig(seed=harness.SEED)
     return fedavg.build_fedavg(objective, element, optimizer, config, aggregation)
   config = dcco.DCCOConfig(seed=harness.SEED)
@@ -105,7 +105,7 @@ def test_noise_does_not_tell_who_was_discarded(tff_context, packed):
 
 def test_each_client_of_fedavg_sends_what_it_sends_alone():
   """Three clients of two examples, whose values are kept apart for the clipping."""
-  objective = contrastive.ContrastiveObjective(harness.model())
+  objective = simclr.SimclrObjective(harness.model())
   function = fedavg.client_function(objective, fedavg.FedAvgConfig(seed=harness.SEED))
   shared = {
     'params': server.initial_weights(objective, harness.SEED).trainable,
@@ -140,8 +140,8 @@ def test_what_goes_through_the_networks_together():
   assert dcco.encode(cco).of_each is not None
   assert dcco.train(cco, config).of_each is not None
   assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).of_each is None
-  contrast = contrastive.ContrastiveObjective(harness.model())
+  contrast = simclr.SimclrObjective(harness.model())
   plan = fedavg.FedAvgConfig().local
   assert side_by_side.each_only_step(contrast, plan) is not None
-  batch_norm = contrastive.ContrastiveObjective(harness.model(batch_norm=True))
+  batch_norm = simclr.SimclrObjective(harness.model(batch_norm=True))
   assert side_by_side.each_only_step(batch_norm, plan) is None

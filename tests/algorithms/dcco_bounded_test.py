@@ -20,7 +20,9 @@ _STEP = optimizers.OptimizerConfig('sgd', 0.1)
 
 
 def _objective(norm, loss_name='cco'):
-  return statistics.StatisticsObjective(harness.model(), loss_name, encoding_norm=norm)
+  return statistics.StatisticsObjective(
+    harness.model(), harness.STATISTICS_LOSSES[loss_name], encoding_norm=norm
+  )
 
 
 def _build(norm, aggregation=None):

@@ -10,7 +10,7 @@ from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
-from tff_ssl.losses import cco
+from tff_ssl.losses import statistics_loss
 
 _SEED = (5, 6)
 _ORDER = tuple(int(i) for i in np.random.default_rng(7).permutation(12))
@@ -125,7 +125,7 @@ def test_local_steps_are_sgd_with_fixed_statistics(local_steps):
     with tf.GradientTape() as tape:
       tape.watch(moved)
       local = objective.statistics(moved, batch, seed)
-      loss = objective.loss_of(cco.blend(local, aggregated))
+      loss = objective.loss_of(statistics_loss.blend(local, aggregated))
     gradient = tape.gradient(loss, moved)
     moved = tf.nest.map_structure(lambda p, g: p - 0.001 * g, moved, gradient)
   expected = harness.flat(params) - harness.flat(moved)
@@ -156,8 +156,8 @@ def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
       tape.watch(moved)
       own = objective.model.encode(moved, batch, seed)
       f, g = (tf.concat(views, axis=0) for views in zip(own, others, strict=True))
-      within = loss_name == 'vicreg'
-      loss = 12 / 5 * objective.loss_of(cco.statistics(f, g, within))
+      statistics, _ = objective.statistics_of(f, g)
+      loss = 12 / 5 * objective.loss_of(statistics)
     gradient = tape.gradient(loss, moved)
     moved = tf.nest.map_structure(lambda p, g: p - rate * g, moved, gradient)
   expected = harness.flat(params) - harness.flat(moved)

@@ -35,7 +35,8 @@ def _objective(loss_name):
   model = harness.model()
   head = network.Network('projector', model.projector.input_shape, _project)
   return statistics.StatisticsObjective(
-    dual_encoder.Siamese(model.encoder, head, model.augmentation), loss_name
+    dual_encoder.Siamese(model.encoder, head, model.augmentation),
+    harness.STATISTICS_LOSSES[loss_name],
   )
 
 

@@ -24,7 +24,7 @@ from tff_ssl.federated import online_networks
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import fixmatch
-from tff_ssl.objectives import per_ssfl as per_ssfl_objective
+from tff_ssl.objectives import personal_consensus
 from tff_ssl.optimization import schedules
 
 _EXPECTED = {
@@ -124,7 +124,7 @@ def test_fedsup_averages_two_groups_each_with_the_teacher():
   [
     # Of Sohn et al., for CIFAR-10.
     (fixmatch.FixMatchObjective, 'threshold', 0.95),
-    (per_ssfl_objective.PerSSFLObjective, 'consensus_weight', 0.1),
+    (personal_consensus.PerSSFLObjective, 'consensus_weight', 0.1),
   ],
 )
 def test_defaults_of_objectives(objective, name, default):

@@ -30,8 +30,8 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.optimization import local
 
@@ -56,7 +56,7 @@ def _objective():
   encoder = projector.build_linear(3, 3, 'encoder').reading('features')
   head = projector.build_linear(3, 2, 'projector')
   model = dual_encoder.Siamese(encoder, head, _NOISE)
-  return contrastive.ContrastiveObjective(model, _TEMPERATURE)
+  return simclr.SimclrObjective(model, _TEMPERATURE)
 
 
 def _examples(positions):
@@ -383,8 +383,8 @@ def test_bad_values_are_refused(values, message):
 
 def test_objectives_that_do_not_fit_are_refused():
   optimizer = optimizers.build_optimizer(_SERVER)
-  of_towers = contrastive.ContrastiveObjective(networks.towers())
-  with pytest.raises(ValueError, match='a ContrastiveObjective; to be aligned it'):
+  of_towers = simclr.SimclrObjective(networks.towers())
+  with pytest.raises(ValueError, match='a SimclrObjective; to be aligned it'):
     featarc.describe(of_towers, optimizer, _config())
   with pytest.raises(ValueError, match='networks left, right; clusters need one named'):
     featarc.describe(of_towers, optimizer, _config(weight=0.0))

@@ -11,7 +11,7 @@ from tests.algorithms import with_states
 from tests.objectives import warming
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import simclr
 
 _SPLIT = harness.split([1, 2, 5, 4])
 
@@ -51,7 +51,7 @@ def test_the_cohort_s_spread_is_that_of_all_examples(tff_context):
 
 
 def test_nt_xent_of_one_image_has_nothing_to_contrast():
-  objective = contrastive.ContrastiveObjective(harness.model())
+  objective = simclr.SimclrObjective(harness.model())
   params = objective.init(tf.constant([0, 1]))
   batch = harness.tensors(harness.take(harness.arrays(), [0]))
   result, _ = harness.visit(

@@ -14,16 +14,16 @@ from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.federated import optimizers
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import contrastive
-from tff_ssl.objectives import fedca as objectives
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import dictionary_contrast
+from tff_ssl.objectives import simclr as simclr_lib
 
 
 @pytest.fixture(scope='module', name='process')
 def _process(tff_context):
   return fedca.build_fedca(
     dictionaries.objective(),
-    labels.spec(context_lib.CLIENT),
+    labels.spec(contextual.CLIENT),
     optimizers.build_optimizer(harness.SGD),
     dictionaries.config(),
     dictionaries.base(),
@@ -45,7 +45,9 @@ def _cohort(*numbers, broken=()):
 
 def _dictionary(state):
   context = state.kept[fedca.CONTEXT]
-  return np.asarray(context[objectives.ROWS]), np.asarray(context[objectives.FILLED])
+  return np.asarray(context[dictionary_contrast.ROWS]), np.asarray(
+    context[dictionary_contrast.FILLED]
+  )
 
 
 @pytest.fixture(scope='module', name='rounds')
@@ -110,7 +112,7 @@ def test_rows_land_in_their_places_in_any_order_of_the_cohort(process, rounds):
 
 def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
   states, metrics = rounds
-  base = states[-1].kept[fedca.CONTEXT][objectives.BASE]
+  base = states[-1].kept[fedca.CONTEXT][dictionary_contrast.BASE]
   for name, value in dictionaries.base().items():
     np.testing.assert_array_equal(base[name], value)
   model, encoder = (
@@ -133,11 +135,11 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
 
 def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context):
   optimizer = optimizers.build_optimizer(harness.SGD)
-  element = labels.spec(context_lib.CLIENT)
+  element = labels.spec(contextual.CLIENT)
   process = fedca.build_fedca(
     dictionaries.objective(beta=0.0), element, optimizer, dictionaries.config(slots=0)
   )
-  simclr = contrastive.ContrastiveObjective(harness.model('mild'))
+  simclr = simclr_lib.SimclrObjective(harness.model('mild'))
   plain = fedavg.build_fedavg(simclr, element, optimizer, labels.CLIENT_CONFIG)
   cohorts = [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]
   (got, metrics), (expected, wanted) = (
@@ -164,7 +166,7 @@ def test_a_number_that_no_client_has_is_an_error(process, rounds):
 
 def _renumbered(element):
   number = tf.constant(dictionaries.POPULATION, tf.int32)
-  return collections.OrderedDict(element, **{context_lib.CLIENT: number})
+  return collections.OrderedDict(element, **{contextual.CLIENT: number})
 
 
 def test_noise_in_the_dictionary_is_refused():
@@ -172,7 +174,7 @@ def test_noise_in_the_dictionary_is_refused():
   with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
     fedca.build_fedca(
       dictionaries.objective(0.0),
-      labels.spec(context_lib.CLIENT),
+      labels.spec(contextual.CLIENT),
       None,
       dictionaries.config(),
       aggregation=private,

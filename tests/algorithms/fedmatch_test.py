@@ -10,8 +10,8 @@ from tests.algorithms import harness
 from tests.algorithms import labels
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedmatch
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedmatch as objectives
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import helper_consistency
 
 _NUMBERS = (0, 3, 1, 4, 2)
 
@@ -25,7 +25,7 @@ def _config(**options):
 def _build(element_spec, aggregation=None):
   return fedmatch.build_fedmatch(
     labels.unlabelled(),
-    objectives.LabelledObjective(labels.labelled()),
+    helper_consistency.LabelledObjective(labels.labelled()),
     harness.ELEMENT,
     element_spec,
     _config(sparse_below=0.05),
@@ -35,7 +35,7 @@ def _build(element_spec, aggregation=None):
 
 @pytest.fixture(scope='module', name='process')
 def _process(tff_context):
-  return _build(labels.spec(context_lib.CLIENT))
+  return _build(labels.spec(contextual.CLIENT))
 
 
 @pytest.fixture(scope='module', name='rounds')
@@ -119,14 +119,14 @@ def test_helpers_are_those_with_the_nearest_predictions():
     return fedmatch.find_helpers(objective, config, *given)
 
   context = find(1)
-  nearest = [set(row) for row in context[objectives.HELPERS].numpy().tolist()]
+  nearest = [set(row) for row in context[helper_consistency.HELPERS].numpy().tolist()]
   assert nearest[0] == {1, 3}
   assert nearest[1] == {3, 0}
   assert 4 in nearest[2]
   assert not any(5 in helpers for helpers in nearest)
-  np.testing.assert_array_equal(context[objectives.HELPED], known)
+  np.testing.assert_array_equal(context[helper_consistency.HELPED], known)
   early = find(0)
-  assert not np.any(early[objectives.HELPED])
+  assert not np.any(early[helper_consistency.HELPED])
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_config_names_what_is_out_of_range(options, message):
 
 def test_noise_among_the_models_is_refused():
   private = aggregations.private(1.0, 1.0, 1.0)
-  element = labels.spec(context_lib.CLIENT)
+  element = labels.spec(contextual.CLIENT)
   with pytest.raises(ValueError, match='The aggregation adds noise'):
     _build(element, private)
 

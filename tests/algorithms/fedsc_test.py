@@ -11,9 +11,12 @@ from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedsc
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
-from tff_ssl.objectives import spectral
+from tff_ssl.losses import spectral
+from tff_ssl.objectives import statistics
 
-_OBJECTIVE = spectral.SpectralObjective(harness.model(), mu=0.5)
+_OBJECTIVE = statistics.StatisticsObjective(
+  harness.model(), spectral.SpectralLoss(mu=0.5)
+)
 _SENT = {
   'statistics': combine.STATISTICS,
   'metrics': combine.METRICS,

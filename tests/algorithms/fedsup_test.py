@@ -12,8 +12,7 @@ from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import labelled_only
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedsup as objectives
+from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import schedules
 
 _GROUPWISE = grouping.Grouping(2, 1.0)
@@ -59,7 +58,7 @@ def _train_teacher(params, seed, optimizer):
 @harness.for_any_size
 def _train_student(context, params, examples, seed):
   return local_training.train(
-    context_lib.given(labels.student(), context),
+    labels.student().bind_context(context),
     labels.CLIENT_CONFIG.local,
     params,
     examples,
@@ -79,8 +78,8 @@ def _reference_round(state, round):
   start = labels.as_params(state.global_model_weights.trainable)
   context = collections.OrderedDict(
     [
-      (objectives.TEACHER, teacher),
-      (objectives.FEATURE_WEIGHT, tf.constant(0.01 ** (round / 4))),
+      (teacher_student.TEACHER, teacher),
+      (teacher_student.FEATURE_WEIGHT, tf.constant(0.01 ** (round / 4))),
     ]
   )
   trained = [
@@ -144,24 +143,19 @@ def test_clients_do_not_touch_the_teacher(process):
   assert np.abs(labels.moved(state.kept['teacher'], teachers[0])).max() > 1e-3
 
 
-class _Spy(objectives.FedSupObjective):
+class _Spy(teacher_student.FedSupObjective):
   """Reports a checksum of the teacher's bits, and its square, with each batch."""
 
-  def loss_in_context(self, params, context, examples, seed):
-    loss, metrics = super().loss_in_context(params, context, examples, seed)
+  def loss(self, params, examples, seed):
+    loss, metrics = super().loss(params, examples, seed)
     bits = [
       tf.reduce_sum(tf.cast(tf.bitcast(value, tf.int32), tf.int64))
-      for value in context[objectives.TEACHER].values()
+      for value in self.context[teacher_student.TEACHER].values()
     ]
     # Small, so that float32 averages it without rounding.
     checksum = tf.cast(tf.add_n(bits) % 251, tf.float32)
     metrics.update(checksum=checksum, checksum_squared=checksum**2)
     return loss, metrics
-
-  def summarize(self, metrics):
-    result = super().summarize(metrics)
-    result.update((n, metrics[n]) for n in ('checksum', 'checksum_squared'))
-    return result
 
 
 def test_every_client_has_the_same_teacher_in_every_step(tff_context):

@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.objectives import base
 from tff_ssl.objectives import target
 
 ENCODER, PROJECTOR, PREDICTOR = (
@@ -24,8 +25,8 @@ _SHAPES = {ENCODER: (1, 1, 1, 2), PROJECTOR: (2,), PREDICTOR: (2,)}
 
 
 @dataclasses.dataclass(frozen=True)
-class Follower:
-  """The objective: `base.Stateful` and `base.Placed`."""
+class Follower(base.Objective):
+  """The objective, with a state and networks that are shared or stay."""
 
   momentum: float = 0.5
 
@@ -59,10 +60,6 @@ class Follower:
   def after_step(self, params, state, carry):
     del carry
     return params, target.follow(state, params, self.momentum)
-
-  def summarize(self, metrics):
-    assert not metrics
-    return collections.OrderedDict()
 
 
 class Client:

@@ -13,7 +13,7 @@ from tests.algorithms import numbered
 from tests.algorithms import table
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import single
-from tff_ssl.objectives import context
+from tff_ssl.objectives import contextual
 
 # `dcco` and `l_dawa` stay: two exchanges, and values of each client by name.
 _LONG = (*table.LONG, 'scaffold', 'fedca', 'fedavg_nt_xent', 'decentralized')
@@ -85,7 +85,7 @@ def test_phases_one_after_another_are_the_round(tff_context, name):
   cohort = harness.cohort(harness.split([2, 3, 4]))
   rounds = table.TABLE[name].collects + 1
   states, metrics = harness.rounds_of(process, [cohort] * rounds)
-  if context.CLIENT in _spec(name):
+  if contextual.CLIENT in _spec(name):
     cohort = [numbered.numbered(dataset) for dataset in cohort]
   state = phases.initialize()
   for _ in range(rounds):

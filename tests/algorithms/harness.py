@@ -26,6 +26,9 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import server
+from tff_ssl.losses import cco as cco_lib
+from tff_ssl.losses import spectral
+from tff_ssl.losses import vicreg
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
@@ -89,11 +92,21 @@ def model(augmentation: str = 'flip', batch_norm: bool = False) -> dual_encoder.
   )
 
 
+# The losses of encoding statistics that DCCO can take.
+STATISTICS_LOSSES = {
+  'cco': cco_lib.CcoLoss(),
+  'vicreg': vicreg.VicregLoss(),
+  'spectral': spectral.SpectralLoss(),
+}
+
+
 def cco(
   loss_name: str = 'cco', batch_norm: bool = False
 ) -> statistics.StatisticsObjective:
   # DCCO's own views: of mirrored images alone statistics hardly differ.
-  return statistics.StatisticsObjective(model('byol_no_blur', batch_norm), loss_name)
+  return statistics.StatisticsObjective(
+    model('byol_no_blur', batch_norm), STATISTICS_LOSSES[loss_name]
+  )
 
 
 def arrays(n: int = NUM_EXAMPLES) -> collections.OrderedDict[str, np.ndarray]:

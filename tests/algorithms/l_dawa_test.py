@@ -12,6 +12,7 @@ from tff_ssl.algorithms import l_dawa
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.objectives import base
 from tff_ssl.objectives import simsiam
 
 _ELEMENT = collections.OrderedDict(
@@ -33,7 +34,7 @@ _TARGETS = {'first': 1.0, 'second': -2.0, 'third': 3.0}
 _LAYERS = tuple(_TARGETS)
 
 
-class _Layers:
+class _Layers(base.Objective):
   """Half the mean squared errors of three linear models, each of its own target."""
 
   def init(self, seed, dtype=tf.float32):
@@ -51,9 +52,6 @@ class _Layers:
       predicted += params.get(f'{layer}/bias', 0.0)
       total += tf.reduce_sum((predicted - factor * examples['y']) ** 2) / 2
     return tf.math.divide_no_nan(total, n), collections.OrderedDict()
-
-  def summarize(self, metrics):
-    return metrics
 
 
 def _clients():

@@ -25,11 +25,11 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
 from tff_ssl.federated import server_training
-from tff_ssl.objectives import context
-from tff_ssl.objectives import fedmatch
-from tff_ssl.objectives import fedsup
+from tff_ssl.objectives import contextual
 from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import local
 
 SIZES = (1, 2, 3, 4, 2)
@@ -55,16 +55,16 @@ def labelled() -> supervised.SupervisedObjective:
   return supervised.SupervisedObjective(harness.encoder(), head, byol.by_name('none'))
 
 
-def student(**options) -> fedsup.FedSupObjective:
-  return fedsup.FedSupObjective(
+def student(**options) -> teacher_student.FedSupObjective:
+  return teacher_student.FedSupObjective(
     harness.model('mild'), predictor.build_predictor(harness.DIMENSION, 8), **options
   )
 
 
-def teacher(consistency: bool = True) -> fedsup.TeacherObjective:
+def teacher(consistency: bool = True) -> teacher_student.TeacherObjective:
   if not consistency:
-    return fedsup.TeacherObjective(labelled())
-  return fedsup.TeacherObjective(
+    return teacher_student.TeacherObjective(labelled())
+  return teacher_student.TeacherObjective(
     labelled(),
     harness.model().projector,
     projector.build_linear(harness.DIMENSION, tiny.NUM_CLASSES),
@@ -76,9 +76,9 @@ def pseudo_labels() -> fixmatch.FixMatchObjective:
   return fixmatch.FixMatchObjective(own.encoder, own.head, VIEWS, threshold=0.0)
 
 
-def unlabelled() -> fedmatch.UnlabelledObjective:
+def unlabelled() -> helper_consistency.UnlabelledObjective:
   own = labelled()
-  return fedmatch.UnlabelledObjective(
+  return helper_consistency.UnlabelledObjective(
     own.encoder, own.head, VIEWS, threshold=0.0, l2_weight=0.1, agreement_weight=1.0
   )
 
@@ -173,9 +173,9 @@ def build_fedmatch(packed: bool = False, aggregation=None) -> numbered.Numbered:
   )
   process = fedmatch_lib.build_fedmatch(
     unlabelled(),
-    fedmatch.LabelledObjective(labelled()),
+    helper_consistency.LabelledObjective(labelled()),
     harness.ELEMENT,
-    spec(context.CLIENT, packed=packed),
+    spec(contextual.CLIENT, packed=packed),
     config,
     aggregation=aggregation,
   )

@@ -26,15 +26,15 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.objectives import context
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import dictionary_contrast
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedca
-from tff_ssl.objectives import fedmatch
-from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import fixmatch
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import population
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 
 _PIXELS = 'encoder/pixels/population'
 _DIMENSION = 4
@@ -67,13 +67,13 @@ def _pseudo_labels():
 
 
 def _student():
-  return fedsup.FedSupObjective(
+  return teacher_student.FedSupObjective(
     _model(), predictor.build_predictor(_DIMENSION, 3, normalization='batch')
   )
 
 
 def _teacher():
-  return fedsup.TeacherObjective(
+  return teacher_student.TeacherObjective(
     _labelled(),
     _model().projector,
     projector.build_linear(_DIMENSION, tiny.NUM_CLASSES),
@@ -113,19 +113,19 @@ def _fedmatch():
     numbered.POPULATION, labels.CLIENT_CONFIG, labels.SERVER_PLAN, interval=2
   )
   return fedmatch_lib.build_fedmatch(
-    fedmatch.UnlabelledObjective(
+    helper_consistency.UnlabelledObjective(
       own.encoder, own.head, labels.VIEWS, threshold=0.0, l2_weight=0.1
     ),
-    fedmatch.LabelledObjective(own),
+    helper_consistency.LabelledObjective(own),
     harness.ELEMENT,
-    labels.spec(context.CLIENT),
+    labels.spec(contextual.CLIENT),
     config,
   )
 
 
 _PROCESSES = {
   'fixmatch': lambda: _finetuned(_pseudo_labels()),
-  'simclr': lambda: _finetuned(contrastive.ContrastiveObjective(_model())),
+  'simclr': lambda: _finetuned(simclr.SimclrObjective(_model())),
   'fedrgd': _fedrgd,
   'fedsup': _fedsup,
   'fedmatch': _fedmatch,
@@ -135,7 +135,7 @@ _PROCESSES = {
 def _cohort(name):
   if name != 'fedmatch':
     return harness.cohort(labels.CLIENTS)
-  arrays = labels.examples(context.CLIENT, range(len(labels.CLIENTS)))
+  arrays = labels.examples(contextual.CLIENT, range(len(labels.CLIENTS)))
   return [
     tf.data.Dataset.from_tensor_slices(harness.take(arrays, positions))
     for positions in labels.CLIENTS
@@ -267,16 +267,18 @@ def test_fixmatch_normalises_each_view_by_itself():
 
 def test_fedca_averages_statistics_as_fedavg_does(tff_context):
   """Without a dictionary and alignment it is FedAvg over SimCLR."""
-  objective = fedca.FedCAObjective(_model(), temperature=0.5)
+  objective = dictionary_contrast.FedCAObjective(_model(), temperature=0.5)
   training = dataclasses.replace(
     labels.CLIENT_CONFIG, local=local_training.LocalPlan(epochs=1, batch_size=3)
   )
   config = fedca_lib.FedCAConfig(len(labels.CLIENTS), 0, training)
   one = optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0))
-  process = fedca_lib.build_fedca(objective, labels.spec(context.CLIENT), one, config)
+  process = fedca_lib.build_fedca(
+    objective, labels.spec(contextual.CLIENT), one, config
+  )
   state = process.next(process.initialize(), _cohort('fedmatch')).state
   weights = process.get_model_weights(state)
-  plain = contrastive.ContrastiveObjective(_model(), 0.5)
+  plain = simclr.SimclrObjective(_model(), 0.5)
   process = harness.build_fedavg(
     plain, optimizers.OptimizerConfig('sgd', 1.0), training
   )
@@ -287,7 +289,7 @@ def test_fedca_averages_statistics_as_fedavg_does(tff_context):
 
 
 def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):
-  objective = fedca.FedCAObjective(_model(), temperature=0.5)
+  objective = dictionary_contrast.FedCAObjective(_model(), temperature=0.5)
   params = objective.init(tf.constant([3, 4]))
   examples = harness.tensors(harness.take(harness.arrays(), range(5)))
   rows = objective.entries(params, examples)
@@ -296,7 +298,9 @@ def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):
   np.testing.assert_allclose(rows, expected, rtol=1e-5)
   config = fedca_lib.FedCAConfig(len(labels.CLIENTS), 3, labels.CLIENT_CONFIG)
   one = optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0))
-  process = fedca_lib.build_fedca(objective, labels.spec(context.CLIENT), one, config)
+  process = fedca_lib.build_fedca(
+    objective, labels.spec(contextual.CLIENT), one, config
+  )
   state = process.initialize()
   for _ in range(2):
     output = process.next(state, _cohort('fedmatch'))

@@ -12,7 +12,7 @@ from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.federated import server_training
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import simclr
 
 
 def _train_at_server(params, optimizer):
@@ -66,7 +66,7 @@ def _build(objective):
 
 def test_the_average_is_fine_tuned(tff_context):
   """SimCLR on the clients; the projector is theirs alone, the head the server's."""
-  objective = contrastive.ContrastiveObjective(harness.model('mild'))
+  objective = simclr.SimclrObjective(harness.model('mild'))
   process = _build(objective)
   state = process.initialize()
   start = labels.as_params(state.global_model_weights.trainable)

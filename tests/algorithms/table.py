@@ -37,16 +37,17 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import phases
 from tff_ssl.federated import topology
+from tff_ssl.losses import spectral
 from tff_ssl.objectives import byol as byol_lib
-from tff_ssl.objectives import context
-from tff_ssl.objectives import contrastive
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
-from tff_ssl.objectives import spectral
+from tff_ssl.objectives import statistics
 from tff_ssl.optimization import local
 
 
 def _nt_xent():
-  return contrastive.ContrastiveObjective(harness.model('byol_no_blur'))
+  return simclr.SimclrObjective(harness.model('byol_no_blur'))
 
 
 def _simsiam(batch_norm=False):
@@ -183,7 +184,7 @@ TABLE = collections.OrderedDict(
     fedsc.build_fedsc,
     lambda form: _with_states(
       fedsc.build_fedsc,
-      spectral.SpectralObjective(harness.model()),
+      statistics.StatisticsObjective(harness.model(), spectral.SpectralLoss()),
       fedsc.FedSCConfig(0.1, 2, harness.SEED),
       form,
     ),
@@ -227,7 +228,7 @@ TABLE = collections.OrderedDict(
     lambda form: numbered.Numbered(
       decentralized.build_decentralized(
         _simsiam(batch_norm=True),
-        labels.spec(context.CLIENT, packed=form.packed),
+        labels.spec(contextual.CLIENT, packed=form.packed),
         _RING,
         form.aggregation,
       )

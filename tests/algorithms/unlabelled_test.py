@@ -149,7 +149,6 @@ def test_centralized_training_takes_labelled_examples(kind):
     labels.labelled(),
     labels.teacher(),
     maml.MamlObjective(labels.labelled(), 0.1),
-    base.with_state(labels.labelled()),
   ],
   ids=lambda objective: type(objective).__name__,
 )

@@ -113,7 +113,7 @@ def test_init_draws_the_stated_variance():
 
 
 def test_init_refuses_a_seed_of_another_shape():
-  with pytest.raises(ValueError, match=r'seed of conv_norm must have shape \[2\]'):
+  with pytest.raises(ValueError, match=r'seed of conv_norm is \(\); it must be \[2\]'):
     _conv_norm().init(3)
 
 
@@ -171,7 +171,9 @@ def test_shapes_that_can_not_be_added_are_refused():
   def forward(ops, x):
     return ops.add(x, ops.dense(x, 'dense', units=4))
 
-  with pytest.raises(ValueError, match=r'equal shapes, got \(3,\) and \(4,\)'):
+  with pytest.raises(
+    ValueError, match=r'add: .* shape is \(4,\); it must be .* \(3,\)'
+  ):
     network.Network('sum', (3,), forward).init([0, 0])
 
 

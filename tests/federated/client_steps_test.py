@@ -26,10 +26,10 @@ from tff_ssl.federated import packs
 from tff_ssl.federated import server
 from tff_ssl.federated import sums as sums_lib
 from tff_ssl.objectives import byol
-from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dino
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import moco
+from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
@@ -74,7 +74,7 @@ _ROWS = {
   'dino': (_dino, _EPOCHS),
   'mae': (_mae, _EPOCHS),
   'moco': (lambda: moco.MocoObjective(harness.model(), queue_size=6), _EPOCHS),
-  'nt_xent': (lambda: contrastive.ContrastiveObjective(harness.model()), _STEP),
+  'nt_xent': (lambda: simclr.SimclrObjective(harness.model()), _STEP),
   'simsiam': (lambda: simsiam.SimSiamObjective(harness.model(), _predictor()), _STEP),
   'supervised': (_supervised, _EPOCHS),
   'swav': (lambda: swav.SwavObjective(harness.model(), num_prototypes=5), _STEP),

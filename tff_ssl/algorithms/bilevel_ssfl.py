@@ -98,7 +98,7 @@ def describe(
   config: BiLevelConfig,
 ) -> phases.Algorithm:
   """Returns the state and phases; see `build_bilevel_ssfl` for the arguments."""
-  if isinstance(objective, base.Stateful):
+  if objective.keeps_state:
     raise ValueError(
       f'The objective of BiLevel-SSFL is a {type(objective).__name__}; it must be one '
       'without state.'

@@ -66,7 +66,7 @@ from tff_ssl.federated import full_batch
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
-from tff_ssl.losses import cco
+from tff_ssl.losses import statistics_loss
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
 from tff_ssl.objectives import population
@@ -108,7 +108,7 @@ class DCCOConfig(full_batch.LocalSteps):
 
 
 def encode(
-  objective: statistics.OfStatistics,
+  objective: statistics.StatisticsObjective,
 ) -> client_functions.ClientFunction:
   """Builds step 1: a function that sends the `statistics`, means over the examples.
 
@@ -144,7 +144,7 @@ def encode(
 
 
 def train(
-  objective: statistics.OfStatistics, config: DCCOConfig
+  objective: statistics.StatisticsObjective, config: DCCOConfig
 ) -> client_functions.ClientFunction:
   """Builds step 3: minimising the loss of the aggregated statistics.
 
@@ -180,7 +180,7 @@ def train(
             (name, s + tf.cast(share, s.dtype) * (local[name] - begin[name]))
             for name, s in aggregated.items()
           )
-        loss = objective.loss_of(cco.blend(local, expected))
+        loss = objective.loss_of(statistics_loss.blend(local, expected))
       return tape.gradient(
         loss, params, unconnected_gradients=tf.UnconnectedGradients.ZERO
       )
@@ -213,7 +213,7 @@ def train(
 
 
 def describe(
-  objective: statistics.OfStatistics,
+  objective: statistics.StatisticsObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: DCCOConfig,
 ) -> phases.Algorithm:
@@ -294,8 +294,8 @@ def check_networks(name: str, objective: Any) -> None:
 
 
 def _reference(
-  objective: statistics.OfStatistics, state: phases.ServerState
-) -> statistics.Reference:
+  objective: statistics.StatisticsObjective, state: phases.ServerState
+) -> statistics_loss.Reference:
   """Returns what clients take moments around in this round."""
   return objective.reference(state.global_model_weights.trainable)
 
@@ -306,7 +306,7 @@ def _not_empty(**told: Any) -> dict[str, Any]:
 
 
 def _stale_exchange(
-  objective: statistics.OfStatistics,
+  objective: statistics.StatisticsObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: DCCOConfig,
 ) -> phases.Exchange:
@@ -330,7 +330,7 @@ def _stale_exchange(
     work = objective.summarize_statistics(found[_STATISTICS])
     centre = objective.centre(found[_STATISTICS], reference)
     shift = tf.nest.map_structure(tf.subtract, centre, reference)
-    found[_STATISTICS] = cco.moved(found[_STATISTICS], shift)
+    found[_STATISTICS] = objective.kind.moved(found[_STATISTICS], shift)
     found[_CENTRE] = centre
     after, measured = server.apply(
       server_optimizer, state, {server.UPDATE: arrived[server.UPDATE]}
@@ -357,7 +357,7 @@ def _stale_exchange(
 
 
 def build_dcco(
-  objective: statistics.OfStatistics,
+  objective: statistics.StatisticsObjective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: DCCOConfig | None = None,

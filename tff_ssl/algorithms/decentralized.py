@@ -60,7 +60,7 @@ from tff_ssl.federated import server
 from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import context as context_lib
+from tff_ssl.objectives import contextual
 
 # Kept in the state and broadcast: each node's model minus the mean, [K, ...] by name.
 # Sent by nodes: the model before minus after training, each in the node's own slot.
@@ -92,7 +92,7 @@ class DecentralizedConfig:
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: DecentralizedConfig
+  objective: base.Objective, config: DecentralizedConfig
 ) -> client_functions.ClientFunction:
   """Builds step 1: training a node's own model.
 
@@ -108,7 +108,7 @@ def client_function(
   client = fedavg.client_function(objective, config.training)
 
   def each(shared, examples):
-    place = context_lib.place_of(examples, config.topology.nodes)
+    place = contextual.place_of(examples, config.topology.nodes)
     # Not the number in the examples, which has not been checked.
     node = tf.argmax(place)
     mean = _model(shared['params'], shared.get('population', {}))
@@ -117,7 +117,7 @@ def client_function(
     )
     params = collections.OrderedDict((name, own[name]) for name in shared['params'])
     sent = client.each(collections.OrderedDict(shared, params=params), examples)
-    metrics = collapse.of_own_network(sent[server.METRICS])
+    metrics = collapse.with_client_spread(sent[server.METRICS])
     steps = collections.OrderedDict(sent[server.UPDATE])
     for name, value in sent.get(server.STATISTICS, {}).items():
       steps[name] = own[name] - value
@@ -184,7 +184,7 @@ def consensus_distance(offsets: Mapping[str, Any], names: Any) -> tf.Tensor:
 
 
 def describe(
-  objective: base.Objective | base.Stateful, config: DecentralizedConfig
+  objective: base.Objective, config: DecentralizedConfig
 ) -> phases.Algorithm:
   """Returns the state and the phase; see `build_decentralized` for the arguments."""
   topology = config.topology
@@ -246,14 +246,14 @@ def describe(
   return phases.Algorithm(
     initial,
     [train],
-    client_numbers=[context_lib.CLIENT],
+    client_numbers=[contextual.CLIENT],
     keeps_table=True,
     objective=objective,
   )
 
 
 def build_decentralized(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   config: DecentralizedConfig,
   aggregation: aggregations.Aggregation | None = None,

@@ -13,7 +13,7 @@ A round, with C cluster models theta_j at the server:
 
      D the negative cosine, f the encoder. The first time it picks its index modulo C;
   3. it trains from theta_j on L_ssl + lambda times the alignment to theta_j
-     (`objectives.featarc`), keeps the result as its local model, and sends its update
+     (`objectives.aligned`), keeps the result as its local model, and sends its update
      in the slot of its cluster;
   4. the server moves each theta_j by the mean of its clients' updates, weighted by n_k.
      A cluster that has no client in the round stays as it is.
@@ -47,7 +47,6 @@ Deviations and decisions:
 
 import collections
 import dataclasses
-import functools
 from typing import Any
 
 import tensorflow as tf
@@ -65,9 +64,9 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
+from tff_ssl.objectives import aligned
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import featarc
 from tff_ssl.objectives import population
 
 # What a client sends about its choice: integers that the server sums.
@@ -109,7 +108,7 @@ def cluster_of(state: client_functions.ClientState, clusters: int) -> int:
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: FeatARCConfig
+  objective: base.Objective, config: FeatARCConfig
 ) -> client_functions.StatefulFunction:
   """Builds steps 2 and 3: choosing a cluster, and training from its model.
 
@@ -140,7 +139,7 @@ def client_function(
     )
     minimised = fedavg.in_round(objective, shared, training)
     if config.alignment_weight:
-      minimised = featarc.Aligned(minimised, params, config.alignment_weight)
+      minimised = aligned.AlignedObjective(minimised, params, config.alignment_weight)
     trained = local_training.train(
       minimised,
       training.local,
@@ -178,7 +177,7 @@ def client_function(
 
 
 def _choose(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   stacked: base.Params,
   state: client_functions.ClientState,
   examples: base.Examples,
@@ -228,7 +227,7 @@ def numbers_of_client(kept: Any) -> dict[str, float | None]:
 
 
 def receive(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   optimizer: tff.learning.optimizers.Optimizer,
   config: FeatARCConfig,
 ) -> Any:
@@ -239,9 +238,6 @@ def receive(
     optimizer: Of the server.
     config: Hyperparameters.
   """
-  summarize = objective.summarize
-  if config.alignment_weight:
-    summarize = functools.partial(featarc.summarize, objective)
 
   def of_cluster(state, arrived, scale, weight, j):
     """Returns a cluster's model and optimizer after the round, and `rejected`."""
@@ -296,7 +292,7 @@ def receive(
         (cluster_models.name(j), own) for j, own in enumerate(optimizers)
       ),
     )
-    work = server.report(arrived[server.METRICS], summarize)
+    work = server.report(arrived[server.METRICS], objective.summarize)
     for j in range(config.clusters):
       work[f'{cluster_models.name(j)}_clients'] = chosen[cluster_models.CLIENTS][j]
     work['empty_clusters'] = tf.math.count_nonzero(tf.equal(weights, 0), dtype=tf.int32)
@@ -311,13 +307,13 @@ def receive(
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FeatARCConfig,
 ) -> phases.Algorithm:
   """Returns the state and phases; see `build_featarc` for the arguments."""
   if config.alignment_weight:
-    featarc.check(objective)
+    aligned.check(objective)
   if config.clusters > 1:
     cluster_models.encoder_of(objective)
   training = config.training
@@ -362,7 +358,7 @@ def describe(
 
 
 def build_featarc(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FeatARCConfig | None = None,
@@ -371,7 +367,7 @@ def build_featarc(
   """Builds FeatARC.
 
   Args:
-    objective: What a client minimises. With alignment `objectives.featarc.check` must
+    objective: What a client minimises. With alignment `objectives.aligned.check` must
       allow it; with more than one cluster it must have an encoder.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.

@@ -38,7 +38,7 @@ from tff_ssl.objectives import base
 
 
 def client_function(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   config: fedavg.FedAvgConfig,
   reset: Sequence[str] = (),
 ) -> client_functions.StatefulFunction:
@@ -52,18 +52,17 @@ def client_function(
   Returns:
     A function that sends what `fedavg.sent` returns.
   """
-  stateful = base.with_state(objective)
 
   def first(shared):
-    return stateful.init_state(shared['params'])
+    return objective.init_state(shared['params'])
 
   def each(shared, state, examples):
     kept = collections.OrderedDict(state.kept)
     if reset:
-      fresh = stateful.init_state(shared['params'])
+      fresh = objective.init_state(shared['params'])
       kept.update(network.of_networks(fresh, reset))
     trained = local_training.train(
-      fedavg.in_round(stateful, shared, config),
+      fedavg.in_round(objective, shared, config),
       config.local,
       shared['params'],
       examples,
@@ -71,14 +70,14 @@ def client_function(
       shared['rate'],
       kept,
     )
-    sent = fedavg.sent(shared, stateful, trained.params, trained.metrics, examples)
+    sent = fedavg.sent(shared, objective, trained.params, trained.metrics, examples)
     return sent, trained.state
 
   return client_functions.StatefulFunction(first, each, config.weigh)
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig,
   reset: Sequence[str] = (),
@@ -100,7 +99,7 @@ def describe(
 
 
 def build_fed_ssl(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,
@@ -132,15 +131,12 @@ def build_fed_ssl(
   return processes.build_stateful_process(algorithm, element_spec, aggregation)
 
 
-def _check_reset(
-  objective: base.Objective | base.Stateful, reset: Sequence[str]
-) -> None:
+def _check_reset(objective: base.Objective, reset: Sequence[str]) -> None:
   """Refuses names of state that a client does not keep."""
   if not reset:
     return
-  stateful = base.with_state(objective)
   with tf.Graph().as_default():
-    state = stateful.init_state(stateful.init(tf.constant([0, 0], tf.int32)))
+    state = objective.init_state(objective.init(tf.constant([0, 0], tf.int32)))
   known = {network.prefix_of(name) for name in state}
   for name in reset:
     if name not in known:

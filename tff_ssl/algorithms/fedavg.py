@@ -35,7 +35,6 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 from tff_ssl.objectives import population
 from tff_ssl.optimization import schedules
 
@@ -54,7 +53,7 @@ class FedAvgConfig:
       examples count equally.
     seed: Of the initial weights and of every round's views.
     rounds: R, rounds of the run, for an objective whose values follow a schedule
-      (`base.Scheduled`); None: unknown.
+      (`base.Objective.at`); None: unknown.
   """
 
   local: local_training.LocalPlan = dataclasses.field(
@@ -89,34 +88,33 @@ class FedAvgConfig:
 
 
 def broadcast(
-  objective: base.Objective | base.Stateful, config: FedAvgConfig
+  objective: base.Objective, config: FedAvgConfig
 ) -> Callable[[phases.ServerState], Any]:
   """Builds step 1: broadcasting the model, the round's seed and the learning rate.
 
   If the objective follows a schedule, the `round` is broadcast too.
   """
-  is_scheduled = isinstance(objective, base.Scheduled)
 
   def tell(state):
-    others = {'round': state.round} if is_scheduled else {}
+    others = {'round': state.round} if objective.is_scheduled else {}
     return phases.model(state, rate=config.rate(state.round), **others)
 
   return tell
 
 
 def in_round(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   shared: client_functions.Shared,
   config: FedAvgConfig,
-) -> base.Objective | base.Stateful:
+) -> base.Objective:
   """Returns the objective with its values for this round, if it has a schedule."""
-  if not isinstance(objective, base.Scheduled):
+  if not objective.is_scheduled:
     return objective
   return base.at_round(objective, shared['round'], config.rounds)
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: FedAvgConfig
+  objective: base.Objective, config: FedAvgConfig
 ) -> client_functions.ClientFunction:
   """Builds step 2: training on a client's examples.
 
@@ -152,7 +150,7 @@ def client_function(
 
 def sent(
   shared: client_functions.Shared,
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   params: base.Params,
   metrics: base.Metrics,
   examples: base.Examples,
@@ -179,14 +177,14 @@ def sent(
 
 
 def sent_kinds(
-  objective: base.Objective | base.Stateful | context.Contextual,
+  objective: base.Objective,
 ) -> dict[str, Any]:
   """Returns how the values that `sent` returns are combined."""
   return server.sent_kinds(bool(population.initial(objective)))
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
 ) -> phases.Algorithm:
@@ -211,7 +209,7 @@ def with_states(
   kinds: Mapping[str, combine.Kind],
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig,
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   summarize: Callable[[base.Metrics], base.Metrics] | None = None,
 ) -> phases.Algorithm:
   """Returns an algorithm that averages the updates of stateful clients.
@@ -235,7 +233,7 @@ def with_states(
 
 
 def build_fedavg(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedAvgConfig | None = None,

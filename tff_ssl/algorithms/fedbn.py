@@ -56,7 +56,7 @@ class Kept(NamedTuple):
 class _Names:
   """Which parameters of an objective are shared, and which are batch norm's."""
 
-  def __init__(self, objective: base.Objective | base.Stateful):
+  def __init__(self, objective: base.Objective):
     self._local = frozenset(population.batch_norm_names(objective))
 
   def shared(self, params: base.Params) -> base.Params:
@@ -71,7 +71,7 @@ class _Names:
 
 
 def assemble(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   shared: base.Params,
   kept: Sequence[Kept],
 ) -> tff.learning.models.ModelWeights:
@@ -98,7 +98,7 @@ def assemble(
 
 
 def client_function(
-  objective: base.Objective | base.Stateful, config: fedavg.FedAvgConfig
+  objective: base.Objective, config: fedavg.FedAvgConfig
 ) -> client_functions.StatefulFunction:
   """Builds step 2: training with the client's own batch norm.
 
@@ -141,7 +141,7 @@ def client_function(
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig,
 ) -> phases.Algorithm:
@@ -169,7 +169,7 @@ def describe(
 
 
 def build_fedbn(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: fedavg.FedAvgConfig | None = None,

@@ -196,7 +196,7 @@ def online_update_of(config: FedEMAConfig) -> mixing.OnlineUpdate:
 
 
 def build_fedema(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedEMAConfig | None = None,
@@ -205,8 +205,8 @@ def build_fedema(
   """Builds FedEMA.
 
   Args:
-    objective: What a client minimises: BYOL, or any other that says which of its
-      networks are shared (`base.Placed`). BYOL's own options are the paper's ablations
+    objective: What a client minimises: BYOL, or any other that has
+      networks. BYOL's own options are the paper's ablations
       of predictor, stop-gradient and target EMA.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.

@@ -46,8 +46,8 @@ from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedmatch
+from tff_ssl.objectives import contextual
+from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
 
 # What the server keeps: the part that it trains, the average of what clients train, the
@@ -97,7 +97,7 @@ class FedMatchConfig:
 
 
 def client_function(
-  objective: fedmatch.UnlabelledObjective, config: FedMatchConfig
+  objective: helper_consistency.UnlabelledObjective, config: FedMatchConfig
 ) -> client_functions.ClientFunction:
   """Builds step 3: training psi, which is sent sparse, and in the client's slot.
 
@@ -107,8 +107,8 @@ def client_function(
   """
 
   def train(shared, examples):
-    given = context_lib.given(objective, shared['context'])
-    return fedavg.client_function(given, config.clients).each(shared, examples)
+    bound = objective.bind_context(shared['context'])
+    return fedavg.client_function(bound, config.clients).each(shared, examples)
 
   grouped = grouping_lib.client_function(
     client_functions.ClientFunction(train, weigh=config.clients.weigh), groups=1
@@ -123,7 +123,7 @@ def client_function(
       sent[server.UPDATE],
     )
     sent[server.UPDATE] = tf.nest.map_structure(tf.subtract, start, psi)
-    place = context_lib.place_of(examples, config.population)
+    place = contextual.place_of(examples, config.population)
     sent[MODELS] = collections.OrderedDict(
       psi=tf.nest.map_structure(lambda x: tf.tensordot(place, x, axes=0), psi),
       known=place,
@@ -149,16 +149,16 @@ def _nonzeros(params) -> tf.Tensor:
 
 def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
   """Returns whether a client has helpers, and how many of their numbers it receives."""
-  client = context_lib.client_of(examples)
+  client = contextual.client_of(examples)
   # Secure sums take numbers of one type.
-  helped = tf.cast(context[fedmatch.HELPED][client], tf.int64)
+  helped = tf.cast(context[helper_consistency.HELPED][client], tf.int64)
   each = tf.add_n(
     [
       tf.math.count_nonzero(stack, axis=list(range(1, stack.shape.rank)))
-      for stack in context[fedmatch.MODELS].values()
+      for stack in context[helper_consistency.MODELS].values()
     ]
   )
-  numbers = tf.reduce_sum(tf.gather(each, context[fedmatch.HELPERS][client]))
+  numbers = tf.reduce_sum(tf.gather(each, context[helper_consistency.HELPERS][client]))
   return collections.OrderedDict(helped_clients=helped, received=helped * numbers)
 
 
@@ -184,7 +184,7 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
 
   @tf.autograph.experimental.do_not_convert
   def embed(psi):
-    theta = fedmatch.add(sigma, collections.OrderedDict(psi))
+    theta = helper_consistency.add(sigma, collections.OrderedDict(psi))
     theta.update(statistics or {})
     logits = supervised.infer(objective.encoder, objective.head, theta, noise)
     return tf.nn.softmax(logits)[0]
@@ -204,10 +204,10 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
   helpers = tf.cond(helps, nearest, lambda: tf.zeros([population, count], tf.int32))
   return collections.OrderedDict(
     [
-      (fedmatch.SIGMA, sigma),
-      (fedmatch.MODELS, models),
-      (fedmatch.HELPERS, tf.ensure_shape(helpers, [population, count])),
-      (fedmatch.HELPED, tf.where(helps, known, tf.zeros_like(known))),
+      (helper_consistency.SIGMA, sigma),
+      (helper_consistency.MODELS, models),
+      (helper_consistency.HELPERS, tf.ensure_shape(helpers, [population, count])),
+      (helper_consistency.HELPED, tf.where(helps, known, tf.zeros_like(known))),
     ]
   )
 
@@ -256,8 +256,8 @@ def traffic(
 
 
 def describe(
-  objective: fedmatch.UnlabelledObjective,
-  server_objective: fedmatch.LabelledObjective,
+  objective: helper_consistency.UnlabelledObjective,
+  server_objective: helper_consistency.LabelledObjective,
   server_spec: Any,
   config: FedMatchConfig,
 ) -> phases.Algorithm:
@@ -280,7 +280,7 @@ def describe(
     )
 
   def train_sigma(state, examples):
-    fixed = collections.OrderedDict([(fedmatch.PSI, state.kept[PSI])])
+    fixed = collections.OrderedDict([(helper_consistency.PSI, state.kept[PSI])])
     sigma, optimizer, metrics = labelled.train(
       state.kept[SIGMA], state, examples, fixed
     )
@@ -311,7 +311,7 @@ def describe(
       state.kept[MODELS], state.kept[KNOWN], arrived[MODELS]
     )
     state = state.keeping(**{PSI: psi, MODELS: models, KNOWN: known})
-    theta = fedmatch.add(state.kept[SIGMA], psi)
+    theta = helper_consistency.add(state.kept[SIGMA], psi)
     return (
       server.with_params(state, theta),
       {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
@@ -332,15 +332,15 @@ def describe(
       train,
       *server_training.statistics_phases(server_objective, server_spec),
     ],
-    client_numbers=[context_lib.CLIENT],
+    client_numbers=[contextual.CLIENT],
     keeps_table=True,
     objective=objective,
   )
 
 
 def build_fedmatch(
-  objective: fedmatch.UnlabelledObjective,
-  server_objective: fedmatch.LabelledObjective,
+  objective: helper_consistency.UnlabelledObjective,
+  server_objective: helper_consistency.LabelledObjective,
   server_spec: Any,
   element_spec: Any,
   config: FedMatchConfig,

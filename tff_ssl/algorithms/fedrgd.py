@@ -58,7 +58,7 @@ class FedRGDConfig:
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_objective: base.Objective,
   server_spec: Any,
   config: FedRGDConfig,
@@ -98,7 +98,7 @@ def describe(
 
 
 def build_fedrgd(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_objective: base.Objective,
   server_spec: Any,
   element_spec: Any,

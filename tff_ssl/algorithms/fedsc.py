@@ -52,10 +52,10 @@ from tff_ssl.federated import full_batch
 from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.losses import spectral as loss_lib
+from tff_ssl.losses import spectral
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import spectral
+from tff_ssl.objectives import statistics
 
 # What clients send with the update, and the fields of what they and the server keep.
 _STATISTICS = 'statistics'
@@ -70,7 +70,7 @@ class FedSCConfig(full_batch.LocalSteps):
 
 
 def client_function(
-  objective: spectral.SpectralObjective, config: FedSCConfig
+  objective: statistics.StatisticsObjective, config: FedSCConfig
 ) -> client_functions.StatefulFunction:
   """Builds steps 2 and 3.
 
@@ -97,7 +97,7 @@ def client_function(
         tape.watch(params)
         local = objective.statistics(params, examples, shared['seed'])
         dtype = local[_CORRELATION].dtype
-        loss = loss_lib.loss_beside_others(
+        loss = spectral.loss_beside_others(
           local, tf.cast(others, dtype), tf.cast(share, dtype)
         )
       return tape.gradient(
@@ -136,7 +136,7 @@ def _without(shared, state) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def describe(
-  objective: spectral.SpectralObjective,
+  objective: statistics.StatisticsObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedSCConfig,
 ) -> phases.Algorithm:
@@ -185,7 +185,7 @@ def describe(
 
 
 def build_fedsc(
-  objective: spectral.SpectralObjective,
+  objective: statistics.StatisticsObjective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedSCConfig | None = None,

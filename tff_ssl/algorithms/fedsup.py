@@ -37,11 +37,10 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import server_training
-from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import population
 from tff_ssl.objectives import supervised
+from tff_ssl.objectives import teacher_student
 from tff_ssl.optimization import schedules
 
 # What the server keeps of the teacher: its parameters, and with batch norm its
@@ -77,21 +76,21 @@ class FedSupConfig:
 
 
 def client_function(
-  student: fedsup.FedSupObjective, config: FedSupConfig
+  student: teacher_student.FedSupObjective, config: FedSupConfig
 ) -> client_functions.ClientFunction:
   """Builds step 3: training the student in the context of the teacher."""
 
   def each(shared, examples):
-    given = context_lib.given(student, shared['context'])
-    return fedavg.client_function(given, config.clients).each(shared, examples)
+    bound = student.bind_context(shared['context'])
+    return fedavg.client_function(bound, config.clients).each(shared, examples)
 
   train = client_functions.ClientFunction(each, weigh=config.clients.weigh)
   return grouping_lib.client_function(train, config.grouping.groups)
 
 
 def describe(
-  student: fedsup.FedSupObjective,
-  teacher: fedsup.TeacherObjective,
+  student: teacher_student.FedSupObjective,
+  teacher: teacher_student.TeacherObjective,
   server_spec: Any,
   config: FedSupConfig,
 ) -> phases.Algorithm:
@@ -125,9 +124,12 @@ def describe(
   def broadcast(state):
     context = collections.OrderedDict(
       [
-        (fedsup.TEACHER, _select(state.kept[TEACHER], student.teacher_prefixes)),
         (
-          fedsup.FEATURE_WEIGHT,
+          teacher_student.TEACHER,
+          _select(state.kept[TEACHER], student.teacher_prefixes),
+        ),
+        (
+          teacher_student.FEATURE_WEIGHT,
           tf.cast(config.feature_weight(state.round), tf.float32),
         ),
       ]
@@ -163,8 +165,8 @@ def describe(
 
 
 def build_fedsup(
-  student: fedsup.FedSupObjective,
-  teacher: fedsup.TeacherObjective,
+  student: teacher_student.FedSupObjective,
+  teacher: teacher_student.TeacherObjective,
   server_spec: Any,
   element_spec: Any,
   config: FedSupConfig | None = None,

@@ -95,7 +95,7 @@ def online_update_of(config: FedUConfig) -> mixing.OnlineUpdate:
 
 
 def build_fedu(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedUConfig | None = None,

@@ -109,7 +109,7 @@ def describe(objective, server_optimizer, config: LDAWAConfig) -> phases.Algorit
 
 
 def build_l_dawa(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: LDAWAConfig | None = None,

@@ -76,7 +76,7 @@ def build_adapt(
     ValueError: If the objective keeps a state.
   """
   config = config or AdaptationConfig()
-  if isinstance(objective, base.Stateful):
+  if objective.keeps_state:
     raise ValueError(
       f'The objective of an adaptation is a {type(objective).__name__}; it must be one '
       'without state.'

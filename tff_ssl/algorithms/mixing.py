@@ -191,7 +191,7 @@ def online(kept: Any) -> base.Params:
 
 
 def summarize(
-  objective: base.Objective | base.Stateful, update: OnlineUpdate
+  objective: base.Objective, update: OnlineUpdate
 ) -> Callable[[base.Metrics], base.Metrics]:
   """Returns the function that turns averaged metrics into those of a round.
 
@@ -240,7 +240,7 @@ def numbers_of_client(update: OnlineUpdate) -> processes.Describe:
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   training: fedavg.FedAvgConfig,
   update: OnlineUpdate,
@@ -377,7 +377,7 @@ def _with_first_scaler(
 
 
 def build(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   training: fedavg.FedAvgConfig,

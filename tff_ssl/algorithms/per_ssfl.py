@@ -9,7 +9,8 @@ A round:
   2. client k resumes its own model theta_k, at first a copy of Theta. In every local
      step, on the same batch and its two views, it trains Theta with SimSiam's loss, and
      theta_k with SimSiam's loss plus lambda times the distance of its predictions from
-     Theta's (see `objectives.per_ssfl`). It sends Theta's update and keeps theta_k;
+     Theta's (see `objectives.personal_consensus`). It sends Theta's update and keeps
+     theta_k;
   3. the server averages the updates weighted by n_k: Theta is the same as in FedAvg.
 
 lambda = 0: every client trains by itself; Theta is still trained.
@@ -33,7 +34,7 @@ from tff_ssl.federated import phases
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import per_ssfl
+from tff_ssl.objectives import personal_consensus
 from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import two_models
@@ -75,7 +76,7 @@ def client_function(
     A function that keeps theta_k and, with batch norm, its population statistics. It
     sends what `fedavg.sent` returns.
   """
-  both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
+  both = personal_consensus.PerSSFLObjective(objective, config.consensus_weight)
 
   def first(shared):
     return population.begin(objective, shared['params'])
@@ -92,7 +93,7 @@ def client_function(
       shared['rate'],
     )
     params, personal = two_models.split(trained.params)
-    metrics = collapse.of_own_network(trained.metrics, two_models.OF_PERSONAL)
+    metrics = collapse.with_client_spread(trained.metrics, two_models.OF_PERSONAL)
     # What FedAvg reports under this name, not the sum that is minimised.
     metrics['loss'] = metrics.pop('global_loss')
     return (

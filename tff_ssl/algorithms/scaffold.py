@@ -75,7 +75,7 @@ class _Corrected(local.LocalOptimizer):
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: ScaffoldConfig,
 ) -> phases.Algorithm:
@@ -129,7 +129,7 @@ def describe(
 
 
 def build_scaffold(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: ScaffoldConfig,

@@ -55,7 +55,7 @@ class ServerFinetunedConfig:
 
 
 def describe(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_objective: base.Objective,
   server_spec: Any,
   config: ServerFinetunedConfig,
@@ -84,7 +84,7 @@ def describe(
 
 
 def build_server_finetuned(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   server_objective: base.Objective,
   server_spec: Any,
   element_spec: Any,

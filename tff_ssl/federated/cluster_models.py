@@ -41,7 +41,7 @@ def models(weights: Mapping[str, Any]) -> collections.OrderedDict[str, base.Para
   return collections.OrderedDict((name(j), at(stacked, j)) for j in range(count))
 
 
-def encoder_of(objective: base.Objective | base.Stateful) -> network.Network:
+def encoder_of(objective: base.Objective) -> network.Network:
   """Returns the encoder by whose features clusters are chosen.
 
   Args:
@@ -50,7 +50,7 @@ def encoder_of(objective: base.Objective | base.Stateful) -> network.Network:
   Raises:
     ValueError: If it has no network of that name.
   """
-  networks = objective.networks if isinstance(objective, base.Networked) else {}
+  networks = objective.networks
   if dual_encoder.ENCODER not in networks:
     raise ValueError(
       f'The objective is a {type(objective).__name__} with the networks '
@@ -182,7 +182,7 @@ def reported_of(weights: tff.learning.models.ModelWeights) -> base.Params:
 
 
 def weights_of(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   reported: base.Params,
   stacked: base.Params,
 ) -> tff.learning.models.ModelWeights:

@@ -9,18 +9,19 @@ import collections
 import tensorflow as tf
 
 from tff_ssl.federated import side_by_side
+from tff_ssl.losses import statistics_loss
 from tff_ssl.objectives import base
-from tff_ssl.objectives import statistics as statistics_lib
+from tff_ssl.objectives import statistics
 
 
 def means(
-  objective: statistics_lib.OfStatistics,
+  objective: statistics.StatisticsObjective,
   params: base.Params,
   examples: base.Examples,
   seed: tf.Tensor,
-  reference: statistics_lib.Reference | None,
+  reference: statistics_loss.Reference | None,
   num_clients: tf.Tensor,
-) -> tuple[statistics_lib.Statistics, base.Metrics]:
+) -> tuple[statistics_loss.Statistics, base.Metrics]:
   """Returns `objective.statistics_and_spread` of each client, each tensor [K, ...].
 
   Args:
@@ -43,12 +44,12 @@ def means(
 
 
 def gradients(
-  objective: statistics_lib.OfStatistics,
-  aggregated: statistics_lib.Statistics,
+  objective: statistics.StatisticsObjective,
+  aggregated: statistics_loss.Statistics,
   params: base.Params,
   examples: base.Examples,
   seed: tf.Tensor,
-  reference: statistics_lib.Reference | None,
+  reference: statistics_loss.Reference | None,
   num_clients: tf.Tensor,
 ) -> base.Params:
   """Returns each client's gradient of the loss of the aggregated statistics, [K, ...].

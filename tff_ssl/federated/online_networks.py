@@ -54,7 +54,7 @@ class Exchange:
 class Networks:
   """All networks of one client, trained or not, by the names of their weights."""
 
-  def __init__(self, objective: base.Objective | base.Stateful, exchange: Exchange):
+  def __init__(self, objective: base.Objective, exchange: Exchange):
     """Checks that the objective has the networks.
 
     Args:
@@ -65,12 +65,12 @@ class Networks:
       ValueError: If the objective does not say what is shared, or has no target and
         needs one.
     """
-    if not isinstance(objective, base.Placed):
+    if not objective.shared_prefixes:
       raise ValueError(
-        f'objective is {type(objective).__name__}, which does not say which weights '
-        'are shared; it must be `base.Placed`.'
+        f'The shared prefixes of {type(objective).__name__} are empty; they must name '
+        'the weights that are averaged.'
       )
-    self.objective = base.with_state(objective)
+    self.objective = objective
     self._shared = objective.shared_prefixes
     self._has_target = target.TARGET in objective.local_prefixes
     self._exchange = exchange

@@ -125,8 +125,8 @@ class Algorithm:
     keeps_table: Whether the server keeps a table of what each client sent, so that an
       aggregation that adds noise must be refused.
     objective: What clients minimise. Those of their examples that its loss leaves out
-      are no part of the round (`base.Selective`): n_k is the number of the others, and
-      a client without any is empty. None: all examples take part.
+      are no part of the round (`base.Objective.enters`): n_k is the number of the
+      others, and a client without any is empty. None: all examples take part.
   """
 
   initial: Callable[[], ServerState]

@@ -14,7 +14,6 @@ from tff_ssl.aggregators import combine
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context
 from tff_ssl.objectives import population
 
 # Salts of the streams drawn from a run's seed.
@@ -27,7 +26,7 @@ UPDATE, METRICS, STATISTICS = 'update', 'metrics', 'statistics'
 
 
 def initial_weights(
-  objective: base.Objective | base.Stateful | context.Contextual, seed: int
+  objective: base.Objective, seed: int
 ) -> tff.learning.models.ModelWeights:
   """Returns an objective's initial weights for a run's seed.
 
@@ -96,7 +95,7 @@ def initial_state(
 
 
 def initial_of(
-  objective: base.Objective | base.Stateful,
+  objective: base.Objective,
   seed: int,
   optimizer: tff.learning.optimizers.Optimizer,
 ) -> phases.ServerState:

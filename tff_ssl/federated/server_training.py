@@ -24,7 +24,6 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
-from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import population
 from tff_ssl.optimization import local
 from tff_ssl.optimization import schedules
@@ -68,7 +67,7 @@ class Labelled:
 
   def __init__(
     self,
-    objective: base.Objective | context_lib.Contextual,
+    objective: base.Objective,
     element_spec: Any,
     plan: ServerPlan,
   ):
@@ -116,7 +115,7 @@ class Labelled:
     params: base.Params,
     state: phases.ServerState,
     examples: base.Examples,
-    context: context_lib.Context | None = None,
+    context: base.Context | None = None,
   ) -> tuple[base.Params, local.State, base.Metrics]:
     """Trains for a round; no examples or a non-finite result change nothing.
 
@@ -132,7 +131,7 @@ class Labelled:
     own = self.own(params)
     examples = base.in_loss(self._objective, examples)
     trained = local_training.train(
-      context_lib.given(self._objective, context or {}),
+      self._objective.bind_context(context or {}),
       self._plan.local,
       own,
       examples,
@@ -164,7 +163,7 @@ class Labelled:
 
 
 def statistics(
-  objective: base.Objective | context_lib.Contextual,
+  objective: base.Objective,
   params: base.Params,
   examples: base.Examples,
   before: base.State,
@@ -185,7 +184,7 @@ def statistics(
 
 
 def statistics_phases(
-  objective: base.Objective | context_lib.Contextual, element_spec: Any
+  objective: base.Objective, element_spec: Any
 ) -> list[phases.AtServer]:
   """Returns the phase that computes the model's population statistics, if it has any.
 
@@ -213,7 +212,7 @@ class OneModel:
 
   def __init__(
     self,
-    objective: base.Objective | base.Stateful,
+    objective: base.Objective,
     labelled: Labelled,
     server_objective: base.Objective,
     seed: int,
@@ -245,7 +244,7 @@ class OneModel:
     """Returns what is broadcast: the networks that clients train, seed and rate."""
     params = select(state.global_model_weights.trainable, self._names)
     told = collections.OrderedDict(params=params, seed=state.round_seed, rate=rate)
-    if isinstance(self._objective, base.Scheduled):
+    if self._objective.is_scheduled:
       told['round'] = state.round
     return told
 
@@ -302,7 +301,7 @@ class OneModel:
 
 
 def student_of(
-  objective: base.Objective | context_lib.Contextual,
+  objective: base.Objective,
 ) -> Callable[[phases.ServerState], Mapping[str, base.Params]]:
   """Returns state -> the model's encoder and head, by the name 'student'.
 
@@ -323,7 +322,7 @@ def student_of(
 
 
 def _names(
-  objective: base.Objective | base.Stateful | context_lib.Contextual,
+  objective: base.Objective,
 ) -> tuple[str, ...]:
   """Returns the names of an objective's parameters, without computing any."""
   with tf.Graph().as_default():

@@ -3,7 +3,7 @@
 If only the mean over the clients is needed, one gradient is taken of the mean loss. If
 each client's gradient is needed, to be clipped, the clients still go through the
 networks together, and each one's part of the gradient is kept apart
-(`encoders.of_clients`).
+(`encoders.per_client_gradients`).
 """
 
 import collections
@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_ssl.encoders import network
-from tff_ssl.encoders import of_clients
+from tff_ssl.encoders import per_client_gradients
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.objectives import base
@@ -82,7 +82,7 @@ def each_gradient(
   """
   size = base.example_count(examples) // num_clients
   shared = collections.OrderedDict(
-    (name, of_clients.parameter(value, num_clients, size))
+    (name, per_client_gradients.parameter(value, num_clients, size))
     for name, value in params.items()
   )
   slots = collections.OrderedDict((name, p.slots) for name, p in shared.items())
@@ -108,7 +108,7 @@ def gives_each(objective: Any) -> bool:
   Args:
     objective: What is minimised.
   """
-  if population.mixes_examples(objective) or not isinstance(objective, base.Networked):
+  if population.mixes_examples(objective) or not objective.networks:
     return False
   return all(net.precision == network.FLOAT32 for net in objective.networks.values())
 
@@ -151,7 +151,7 @@ def _of_losses(loss, encodings, examples, num_clients):
 
 
 def only_step(
-  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+  objective: base.Objective, plan: local_training.LocalPlan
 ) -> client_functions.EqualClients | None:
   """Builds the mean of the payloads of clients of equal size that take one step.
 
@@ -188,7 +188,7 @@ def only_step(
 
 
 def each_only_step(
-  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+  objective: base.Objective, plan: local_training.LocalPlan
 ) -> client_functions.EqualClients | None:
   """Builds the payloads of clients of equal size that take one step, each by itself.
 
@@ -229,13 +229,15 @@ def each_only_step(
 
 
 def _taken_side_by_side(
-  objective: base.Objective | base.Stateful, plan: local_training.LocalPlan
+  objective: base.Objective, plan: local_training.LocalPlan
 ) -> base.Separable | None:
   """Returns the objective if clients' only steps can be taken together, or None."""
   if not plan.is_one_step:
     return None
-  if isinstance(objective, base.Stateful) or not isinstance(objective, base.Separable):
+  if not isinstance(objective, base.Separable):
     return None
-  if population.mixes_examples(objective) or isinstance(objective, base.Scheduled):
+  if objective.keeps_state or objective.is_scheduled:
+    return None
+  if population.mixes_examples(objective):
     return None
   return objective

@@ -13,7 +13,7 @@ from tff_ssl.execution import allocator
 from tff_ssl.execution import contexts
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
-from tff_ssl.partition import clients as partition_lib
+from tff_ssl.partition import partitions
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import simulated_clients
 
@@ -26,7 +26,7 @@ class Federation:
     settings = problem.settings
     self._problem = problem
     positions = np.arange(len(problem.images), dtype=np.int64)
-    partition = partition_lib.from_sizes(positions, np.diff(problem.starts))
+    partition = partitions.from_sizes(positions, np.diff(problem.starts))
     self._data = client_data.ArrayClientData(
       problem.images, positions, partition, problem.labels
     )
