@@ -63,7 +63,7 @@ class InMemory:
     self,
     function: client_functions.StatefulFunction,
     init: Callable[[], base.Params],
-    process: processes.StatefulProcess,
+    process: processes.Process,
     optimizer: tff.learning.optimizers.Optimizer,
     rate: float,
     data: client_data.ArrayClientData,
@@ -83,7 +83,7 @@ class InMemory:
     """
     self._function, self._init = function, init
     self._protocol = client_functions.Protocol(self._kinds(), counted=True)
-    self._blank = client_functions.blank_state(process.client_state_type)
+    self._blank = client_functions.blank_state(process.graph.client_state_type)
     self._optimizer, self._rate = optimizer, tf.constant(rate)
     self._data, self._seed = data, seed
 

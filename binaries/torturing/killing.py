@@ -22,6 +22,7 @@ from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 from tff_ssl.runtime import client_data
@@ -242,10 +243,12 @@ def _problem(settings: Settings) -> tuple[Any, Callable[[int], Any]]:
   encoder = resnet.build_encoder('resnet8', images.shape[1:], _WIDTH)
   head = projector.build_projector(encoder.output_dim, _PROJECTOR)
   model = dual_encoder.Siamese(encoder, head, byol.by_name('mild'))
-  process = dcco.build_dcco(
-    statistics.StatisticsObjective(model),
+  process = processes.build(
+    dcco.dcco(
+      statistics.StatisticsObjective(model),
+      optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
+    ),
     simulated.element_spec,
-    optimizers.build_optimizer(optimizers.OptimizerConfig('adam', 1e-3)),
   )
   cohorts = sampling.Cohorts(data.client_ids, _COHORT, seed=settings.seed)
   return (

@@ -53,6 +53,7 @@ from tff_ssl.encoders import registry as encoders
 from tff_ssl.evaluation import features
 from tff_ssl.evaluation import labels
 from tff_ssl.evaluation import linear
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 from tff_ssl.partition import dirichlet
@@ -91,10 +92,12 @@ cohorts = sampling.Cohorts(data.client_ids, CLIENTS_PER_ROUND, seed=0)
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
 head = projector.build_projector(encoder.output_dim, (128, 128, 128))
 model = dual_encoder.Siamese(encoder, head, multiview.by_name('mild'))
-process = dcco.build_dcco(
-  statistics.StatisticsObjective(model),
+process = processes.build(
+  dcco.dcco(
+    statistics.StatisticsObjective(model),
+    server_optimizer=tff.learning.optimizers.build_adam(LEARNING_RATE),
+  ),
   clients.element_spec,
-  server_optimizer=tff.learning.optimizers.build_adam(LEARNING_RATE),
 )
 
 # %% [markdown]

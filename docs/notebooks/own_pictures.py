@@ -69,6 +69,7 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 import numpy as np
 
 from tasks import registry as tasks
+from tff_ssl.federated import processes
 from tff_ssl.partition import cases
 from tff_ssl.runtime import client_data
 from tff_ssl.runtime import sampling
@@ -104,11 +105,13 @@ from tff_ssl.runtime import context
 encoder = encoders.build_encoder(ENCODER, task.image_shape)
 head = projector.build_projector(encoder.output_dim, (128, 64))
 model = dual_encoder.Siamese(encoder, head, multiview.by_name('mild'))
-process = fedavg.build_fedavg(
-  contrastive.ContrastiveObjective(model),
+process = processes.build(
+  fedavg.fedavg(
+    contrastive.ContrastiveObjective(model),
+    server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
+    config=fedavg.FedAvgConfig(client_learning_rate=0.1),
+  ),
   clients.element_spec,
-  server_optimizer=tff.learning.optimizers.build_sgdm(1.0),
-  config=fedavg.FedAvgConfig(client_learning_rate=0.1),
 )
 cohorts = sampling.Cohorts(data.client_ids, HOLDERS_PER_ROUND, seed=0)
 with context.in_process():

@@ -19,6 +19,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import population
 from tff_ssl.objectives import supervised
@@ -177,11 +178,13 @@ def test_clients_with_state_send_statistics_as_those_without(tff_context):
 
 def test_dcco_refuses_batch_norm():
   with pytest.raises(ValueError, match='DCCO is given networks with batch norm'):
-    dcco.build_dcco(
-      harness.cco(batch_norm=True),
+    processes.build(
+      dcco.dcco(
+        harness.cco(batch_norm=True),
+        optimizers.build_optimizer(harness.SGD),
+        dcco.DCCOConfig(),
+      ),
       harness.ELEMENT,
-      optimizers.build_optimizer(harness.SGD),
-      dcco.DCCOConfig(),
     )
 
 

@@ -9,6 +9,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import side_by_side
 from tff_ssl.objectives import contrastive
@@ -42,9 +43,13 @@ def _build(name, packed=False, aggregation=_PRIVATE):
   if name == 'fedavg':
     objective = contrastive.ContrastiveObjective(harness.model())
     config = fedavg.FedAvgConfig(seed=harness.SEED)
-    return fedavg.build_fedavg(objective, element, optimizer, config, aggregation)
+    return processes.build(
+      fedavg.fedavg(objective, optimizer, config), element, aggregation
+    )
   config = dcco.DCCOConfig(seed=harness.SEED)
-  return dcco.build_dcco(harness.cco(name), element, optimizer, config, aggregation)
+  return processes.build(
+    dcco.dcco(harness.cco(name), optimizer, config), element, aggregation
+  )
 
 
 # Noise that clients add comes with whole quanta, of 2^-16 of the clip norm.

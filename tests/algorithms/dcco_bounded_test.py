@@ -10,6 +10,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import statistics
 
 # Of 24 encodings in the first round most are farther than the first from the
@@ -24,11 +25,13 @@ def _objective(norm, loss_name='cco'):
 
 
 def _build(norm, aggregation=None):
-  return dcco.build_dcco(
-    _objective(norm),
+  return processes.build(
+    dcco.dcco(
+      _objective(norm),
+      optimizers.build_optimizer(_STEP),
+      dcco.DCCOConfig(seed=harness.SEED),
+    ),
     harness.ELEMENT,
-    optimizers.build_optimizer(_STEP),
-    dcco.DCCOConfig(seed=harness.SEED),
     aggregation,
   )
 

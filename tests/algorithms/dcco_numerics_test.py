@@ -16,6 +16,7 @@ from tests.algorithms import harness
 from tff_ssl.algorithms import dcco
 from tff_ssl.encoders import network
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 
@@ -41,11 +42,13 @@ def _objective(loss_name):
 
 @functools.cache
 def _process():
-  return dcco.build_dcco(
-    _objective('cco'),
+  return processes.build(
+    dcco.dcco(
+      _objective('cco'),
+      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
+      dcco.DCCOConfig(seed=harness.SEED),
+    ),
     harness.ELEMENT,
-    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
-    dcco.DCCOConfig(seed=harness.SEED),
   )
 
 

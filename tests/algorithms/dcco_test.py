@@ -19,6 +19,7 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import dcco
 from tff_ssl.encoders import projector
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import statistics
 
@@ -139,10 +140,12 @@ def test_two_towers_follow_numpy(tff_context):
   towers = dual_encoder.TwoTower(
     projector.build_linear(4, 2, 'left'), projector.build_linear(5, 2, 'right')
   )
-  process = dcco.build_dcco(
-    statistics.StatisticsObjective(towers),
+  process = processes.build(
+    dcco.dcco(
+      statistics.StatisticsObjective(towers),
+      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 0.01)),
+    ),
     element,
-    optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 0.01)),
   )
   states, metrics = harness.rounds_of(
     process, [harness.cohort(harness.split([1, 2, 5]), examples)]
@@ -193,7 +196,9 @@ def test_two_towers_follow_numpy(tff_context):
 )
 def test_elements_must_be_single_examples_with_an_id(element, message):
   with pytest.raises(ValueError, match=message):
-    dcco.build_dcco(harness.cco(), element, optimizers.build_optimizer(harness.SGD))
+    processes.build(
+      dcco.dcco(harness.cco(), optimizers.build_optimizer(harness.SGD)), element
+    )
 
 
 def test_bytes_are_the_paper_s_numbers(tff_context):

@@ -15,6 +15,7 @@ from tff_ssl.encoders import predictor
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
+from tff_ssl.federated import processes
 from tff_ssl.federated import topology
 from tff_ssl.objectives import simsiam
 
@@ -80,11 +81,9 @@ def _config(graph=_TREE, rate=_RATE):
 
 
 def _build(config, packed=False, **options):
-  return decentralized.build_decentralized(
-    linear_model.LinearObjective(),
+  return processes.build(
+    decentralized.decentralized(linear_model.LinearObjective(), config, **options),
     packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
-    config,
-    **options,
   )
 
 
@@ -203,10 +202,11 @@ def test_the_complete_graph_is_fedavg(tff_context):
   )
   expected, plain_metrics = harness.rounds_of(plain, [harness.cohort(members)] * 3)
   examples['client'] = np.repeat(np.arange(3), 4).astype(np.int32)
-  process = decentralized.build_decentralized(
-    objective,
+  process = processes.build(
+    decentralized.decentralized(
+      objective, decentralized.DecentralizedConfig(topology.complete(3), training)
+    ),
     collections.OrderedDict(harness.ELEMENT, client=_NUMBER),
-    decentralized.DecentralizedConfig(topology.complete(3), training),
   )
   cohort = harness.cohort(members, examples)
   states, metrics = harness.rounds_of(process, [cohort] * 3)
@@ -264,8 +264,8 @@ def test_what_does_not_fit_is_refused():
   without = collections.OrderedDict(_ELEMENT)
   del without['client']
   with pytest.raises(ValueError, match='must have an int32 scalar `client`'):
-    decentralized.build_decentralized(
-      linear_model.LinearObjective(), without, _config()
+    processes.build(
+      decentralized.decentralized(linear_model.LinearObjective(), _config()), without
     )
 
 

@@ -11,7 +11,6 @@ from tests.algorithms import numbered
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
-from tff_ssl.federated import optimizers
 from tff_ssl.federated import server
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedca as objectives
@@ -88,29 +87,11 @@ def sum_of(result):
   )
 
 
-def describe(optimizer: optimizers.OptimizerConfig, training: fedavg.FedAvgConfig):
-  """Returns the phases of `build`."""
-  return fedca.describe(
+def algorithm(optimizer, training: fedavg.FedAvgConfig):
+  """Returns an algorithm with a dictionary and a base model."""
+  return fedca.fedca(
     objectives.FedCAObjective(harness.model(), alignment_weight=0.5),
-    optimizers.build_optimizer(optimizer),
+    optimizer,
     fedca.FedCAConfig(numbered.POPULATION, 2, training),
     base(),
   )
-
-
-def build(
-  optimizer: optimizers.OptimizerConfig,
-  training: fedavg.FedAvgConfig,
-  packed: bool,
-  aggregation=None,
-) -> numbered.Numbered:
-  """Builds a process with a dictionary and a base model."""
-  process = fedca.build_fedca(
-    objectives.FedCAObjective(harness.model(), alignment_weight=0.5),
-    labels.spec(context_lib.CLIENT, packed=packed),
-    optimizers.build_optimizer(optimizer),
-    fedca.FedCAConfig(numbered.POPULATION, 2, training),
-    base(),
-    aggregation,
-  )
-  return numbered.Numbered(process)

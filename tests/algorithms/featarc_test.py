@@ -30,6 +30,7 @@ from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import packs
 from tff_ssl.federated import phases
+from tff_ssl.federated import processes
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simsiam
@@ -81,11 +82,9 @@ def _config(clusters=2, weight=_WEIGHT):
 
 @functools.cache
 def _process(packed):
-  process = featarc.build_featarc(
-    _objective(),
+  process = processes.build(
+    featarc.featarc(_objective(), optimizers.build_optimizer(_SERVER), _config()),
     packs.PackSpec(_ELEMENT) if packed else _ELEMENT,
-    optimizers.build_optimizer(_SERVER),
-    _config(),
   )
   return with_states.WithStates(process, packed)
 
@@ -259,7 +258,7 @@ def test_a_device_sends_one_place_and_is_told_all(tff_context):
 def test_all_that_a_client_sends_can_go_through_secure_sums():
   """Its own kinds; that the builder takes kinds is tested of other algorithms."""
   secure = aggregation_lib.secure(value_bound=4096.0, max_examples_per_client=64)
-  algorithm = featarc.describe(
+  algorithm = featarc.featarc(
     _simsiam(), optimizers.build_optimizer(_SERVER), _config()
   )
   (train,) = algorithm.exchanges
@@ -276,7 +275,7 @@ def test_all_that_a_client_sends_can_go_through_secure_sums():
 )
 def test_noise_in_the_place_of_an_empty_cluster_is_no_update(examples, moves, largest):
   """As a private sum leaves it there; the choices are counted without noise."""
-  algorithm = featarc.describe(
+  algorithm = featarc.featarc(
     _objective(), optimizers.build_optimizer(_SERVER), _config(clusters=3)
   )
   state, (train,) = algorithm.initial(), algorithm.exchanges
@@ -331,8 +330,10 @@ def test_a_client_goes_where_its_own_features_are():
   _, after = function.each(shared, new, examples)
   assert after['cluster'] == 1
   assert featarc.numbers_of_client(after)['distance_1'] is None
-  assert featarc.cluster_of(new, 3) == 1
-  assert featarc.cluster_of(state._replace(kept=after), 3) == 1
+  weights = {f'clusters/{name}': value for name, value in stacked.items()}
+  for one in (new, state._replace(kept=after)):
+    own = featarc.personal_model(weights, one)
+    np.testing.assert_array_equal(harness.flat(own), harness.flat(models[1]))
 
 
 def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
@@ -341,8 +342,8 @@ def test_one_cluster_without_alignment_is_fedavg_to_the_bit(tff_context):
   plan = local_training.LocalPlan(optimizer=local.LocalOptimizer(momentum=0.9))
   training = fedavg.FedAvgConfig(plan, client_learning_rate=0.1, seed=harness.SEED)
   objective = _simsiam()
-  process = harness.build_with_states(
-    featarc.build_featarc,
+  process = harness.build(
+    featarc.featarc,
     objective,
     harness.ADAM,
     featarc.FeatARCConfig(1, 0.0, training),
@@ -385,9 +386,9 @@ def test_objectives_that_do_not_fit_are_refused():
   optimizer = optimizers.build_optimizer(_SERVER)
   of_towers = contrastive.ContrastiveObjective(networks.towers())
   with pytest.raises(ValueError, match='a ContrastiveObjective; to be aligned it'):
-    featarc.describe(of_towers, optimizer, _config())
+    featarc.featarc(of_towers, optimizer, _config())
   with pytest.raises(ValueError, match='networks left, right; clusters need one named'):
-    featarc.describe(of_towers, optimizer, _config(weight=0.0))
+    featarc.featarc(of_towers, optimizer, _config(weight=0.0))
   # One cluster is FedAvg, which needs no encoder of that name.
-  one = featarc.describe(of_towers, optimizer, _config(clusters=1, weight=0.0))
+  one = featarc.featarc(of_towers, optimizer, _config(clusters=1, weight=0.0))
   assert isinstance(one, phases.Algorithm)

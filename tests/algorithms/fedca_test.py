@@ -14,6 +14,7 @@ from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import fedca as objectives
@@ -21,12 +22,14 @@ from tff_ssl.objectives import fedca as objectives
 
 @pytest.fixture(scope='module', name='process')
 def _process(tff_context):
-  return fedca.build_fedca(
-    dictionaries.objective(),
+  return processes.build(
+    fedca.fedca(
+      dictionaries.objective(),
+      optimizers.build_optimizer(harness.SGD),
+      dictionaries.config(),
+      dictionaries.base(),
+    ),
     labels.spec(context_lib.CLIENT),
-    optimizers.build_optimizer(harness.SGD),
-    dictionaries.config(),
-    dictionaries.base(),
   )
 
 
@@ -134,11 +137,16 @@ def test_the_base_model_stays_and_bytes_are_those_of_rows(process, rounds):
 def test_rounds_without_dictionary_and_alignment_are_those_of_fedavg(tff_context):
   optimizer = optimizers.build_optimizer(harness.SGD)
   element = labels.spec(context_lib.CLIENT)
-  process = fedca.build_fedca(
-    dictionaries.objective(beta=0.0), element, optimizer, dictionaries.config(slots=0)
+  process = processes.build(
+    fedca.fedca(
+      dictionaries.objective(beta=0.0), optimizer, dictionaries.config(slots=0)
+    ),
+    element,
   )
   simclr = contrastive.ContrastiveObjective(harness.model('mild'))
-  plain = fedavg.build_fedavg(simclr, element, optimizer, labels.CLIENT_CONFIG)
+  plain = processes.build(
+    fedavg.fedavg(simclr, optimizer, labels.CLIENT_CONFIG), element
+  )
   cohorts = [_cohort(0, 3, None, 1, 4), _cohort(4, 2, 3, 1, broken=(3,))]
   (got, metrics), (expected, wanted) = (
     harness.rounds_of(each, cohorts) for each in (process, plain)
@@ -170,12 +178,10 @@ def _renumbered(element):
 def test_noise_in_the_dictionary_is_refused():
   private = aggregation_lib.private(1.0, 1.0, 1.0)
   with pytest.raises(ValueError, match='The aggregation adds noise, as a private one'):
-    fedca.build_fedca(
-      dictionaries.objective(0.0),
+    processes.build(
+      fedca.fedca(dictionaries.objective(0.0), None, dictionaries.config()),
       labels.spec(context_lib.CLIENT),
-      None,
-      dictionaries.config(),
-      aggregation=private,
+      private,
     )
 
 
@@ -194,4 +200,6 @@ def test_noise_in_the_dictionary_is_refused():
 )
 def test_what_does_not_fit_is_refused(spec, base, message):
   with pytest.raises(ValueError, match=message):
-    fedca.build_fedca(dictionaries.objective(), spec, None, dictionaries.config(), base)
+    processes.build(
+      fedca.fedca(dictionaries.objective(), None, dictionaries.config(), base), spec
+    )

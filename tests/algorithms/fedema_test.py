@@ -31,8 +31,8 @@ _PACKED = (
 
 def _build(config, objective=None, packed=False):
   is_ema = isinstance(config, fedema.FedEMAConfig)
-  return harness.build_with_states(
-    fedema.build_fedema if is_ema else fedu.build_fedu,
+  return harness.build(
+    fedema.fedema if is_ema else fedu.fedu,
     objective or follower.Follower(),
     _SERVER,
     config,
@@ -68,7 +68,7 @@ def test_rounds_against_numpy(tff_context, name, packed):
     state, metrics = process.next(state, _cohort(cohort, packed))
     wanted = {k: reference.log[number, k] for k in cohort}
     for k in cohort:
-      told = process.process.describe(state.clients[_key(k)].kept)
+      told = process.process.graph.algorithm.client_report(state.clients[_key(k)].kept)
       for number_name, value in told.items():
         assert value == pytest.approx(wanted[k][number_name], rel=1e-4), (k, told)
     old = [k for k in cohort if wanted[k]['divergence'] is not None]

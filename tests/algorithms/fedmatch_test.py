@@ -10,6 +10,7 @@ from tests.algorithms import harness
 from tests.algorithms import labels
 from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedmatch
+from tff_ssl.federated import processes
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedmatch as objectives
 
@@ -23,12 +24,14 @@ def _config(**options):
 
 
 def _build(element_spec, aggregation=None):
-  return fedmatch.build_fedmatch(
-    labels.unlabelled(),
-    objectives.LabelledObjective(labels.labelled()),
-    harness.ELEMENT,
+  return processes.build(
+    fedmatch.fedmatch(
+      labels.unlabelled(),
+      objectives.LabelledObjective(labels.labelled()),
+      harness.ELEMENT,
+      _config(sparse_below=0.05),
+    ),
     element_spec,
-    _config(sparse_below=0.05),
     aggregation,
   )
 
@@ -44,7 +47,7 @@ def _rounds(process):
   cohort = harness.cohort(labels.CLIENTS, labels.examples('client', _NUMBERS))
   states, metrics = [process.initialize()], []
   for _ in range(3):
-    output = process.next(states[-1], labels.server_data(), cohort)
+    output = process.next(states[-1], harness.server_data(), cohort)
     states.append(output.state)
     metrics.append(output.metrics)
   return states, metrics

@@ -11,6 +11,7 @@ from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedsc
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import spectral
 
 _OBJECTIVE = spectral.SpectralObjective(harness.model(), mu=0.5)
@@ -136,11 +137,13 @@ def test_in_the_first_round_a_client_contrasts_its_own_alone():
 
 def test_rounds_share_the_matrix_of_the_round_before(tff_context):
   process = with_states.WithStates(
-    fedsc.build_fedsc(
-      _OBJECTIVE,
+    processes.build(
+      fedsc.fedsc(
+        _OBJECTIVE,
+        optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
+        fedsc.FedSCConfig(0.5, seed=harness.SEED),
+      ),
       harness.ELEMENT,
-      optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0)),
-      fedsc.FedSCConfig(0.5, seed=harness.SEED),
     ),
     packed=False,
   )

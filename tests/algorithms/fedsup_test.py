@@ -12,6 +12,7 @@ from tff_ssl.algorithms import fedsup
 from tff_ssl.algorithms import labelled_only
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
+from tff_ssl.federated import processes
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import fedsup as objectives
 from tff_ssl.optimization import schedules
@@ -25,12 +26,9 @@ def _build(student, teacher, grouping_=_GROUPWISE, packed=False):
     labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping_, _WEIGHT
   )
   fields = (grouping.GROUP,) if grouping_.groups > 1 else ()
-  return fedsup.build_fedsup(
-    student,
-    teacher,
-    harness.ELEMENT,
+  return processes.build(
+    fedsup.fedsup(student, teacher, harness.ELEMENT, config),
     labels.spec(*fields, packed=packed),
-    config,
   )
 
 
@@ -113,7 +111,7 @@ def test_rounds_are_those_of_the_pseudocode(process):
   for round in range(2):
     student, teacher = _reference_round(state, round)
     before = state
-    state = process.next(state, labels.server_data(), _cohort()).state
+    state = process.next(state, harness.server_data(), _cohort()).state
     for old, new, expected in (
       (before.kept['teacher'], state.kept['teacher'], teacher),
       (
@@ -131,7 +129,7 @@ def test_clients_do_not_touch_the_teacher(process):
   """It is the same, to the bit, whatever the cohort."""
   state = process.initialize()
   teachers = [
-    process.next(state, labels.server_data(), cohort).state.kept['teacher']
+    process.next(state, harness.server_data(), cohort).state.kept['teacher']
     for cohort in (
       _cohort(),
       _cohort()[:2],
@@ -167,7 +165,7 @@ class _Spy(objectives.FedSupObjective):
 def test_every_client_has_the_same_teacher_in_every_step(tff_context):
   plain = labels.student()
   process = _build(_Spy(plain.model, plain.predictor), labels.teacher())
-  output = process.next(process.initialize(), labels.server_data(), _cohort())
+  output = process.next(process.initialize(), harness.server_data(), _cohort())
   teacher = output.state.kept['teacher']
   names = [name for name in teacher if name.split('/')[0] in ('encoder', 'projector')]
   total = sum(
@@ -182,13 +180,15 @@ def test_every_client_has_the_same_teacher_in_every_step(tff_context):
 def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
   student = labels.student(consistency=False, stages=0)
   process = _build(student, labels.teacher(consistency=False))
-  alone = labelled_only.build_labelled_only(
-    labels.labelled(), harness.ELEMENT, labels.SERVER_PLAN, harness.SEED
+  alone = processes.build(
+    labelled_only.labelled_only(
+      labels.labelled(), harness.ELEMENT, labels.SERVER_PLAN, harness.SEED
+    )
   )
   state, other = process.initialize(), alone.initialize()
   for _ in range(2):
-    output = process.next(state, labels.server_data(), _cohort())
-    expected = alone.next(other, labels.server_data())
+    output = process.next(state, harness.server_data(), _cohort())
+    expected = alone.next(other, harness.server_data())
     state, other = output.state, expected.state
     assert output.metrics['server_work'] == expected.metrics['server_work']
   for name, value in other.global_model_weights.trainable.items():
@@ -206,7 +206,7 @@ def test_without_a_loss_the_teacher_is_that_of_labels_alone(tff_context):
 def test_nobody_leaves_the_student_as_it_is(process):
   state = process.initialize()
   nobody = harness.cohort([[], []], labels.examples(grouping.GROUP))
-  output = process.next(state, labels.server_data(), nobody)
+  output = process.next(state, harness.server_data(), nobody)
   np.testing.assert_array_equal(
     harness.weights(process, output.state), harness.weights(process, state)
   )
@@ -214,7 +214,7 @@ def test_nobody_leaves_the_student_as_it_is(process):
 
 
 def test_the_teacher_s_download_is_counted(process):
-  metrics = process.next(process.initialize(), labels.server_data(), _cohort()).metrics
+  metrics = process.next(process.initialize(), harness.server_data(), _cohort()).metrics
   student = labels.student().init(tf.constant([0, 0]))
   down = sum(np.size(v) for v in student.values()) + sum(
     np.size(v) for n, v in student.items() if n.split('/')[0] != 'predictor'
@@ -225,7 +225,7 @@ def test_the_teacher_s_download_is_counted(process):
 
 def test_labels_that_are_not_finite_leave_the_teacher_as_it_was(process):
   state = process.initialize()
-  output = process.next(state, labels.server_data(value=np.nan), _cohort())
+  output = process.next(state, harness.server_data(value=np.nan), _cohort())
   for name, value in state.kept['teacher'].items():
     np.testing.assert_array_equal(output.state.kept['teacher'][name], value)
   assert output.metrics['server_work']['nonfinite_batches'] == 1
@@ -236,12 +236,14 @@ def test_what_does_not_fit_is_refused():
   with pytest.raises(ValueError, match='teacher has no projector'):
     _build(labels.student(), labels.teacher(consistency=False))
   with pytest.raises(ValueError, match='must have an int32 scalar `group`'):
-    fedsup.build_fedsup(
-      labels.student(), labels.teacher(), harness.ELEMENT, harness.ELEMENT
+    processes.build(
+      fedsup.fedsup(labels.student(), labels.teacher(), harness.ELEMENT),
+      harness.ELEMENT,
     )
   unlabelled = collections.OrderedDict(harness.ELEMENT)
   del unlabelled['label']
   with pytest.raises(ValueError, match='must have a `label`'):
-    fedsup.build_fedsup(
-      labels.student(), labels.teacher(), unlabelled, labels.spec('group')
+    processes.build(
+      fedsup.fedsup(labels.student(), labels.teacher(), unlabelled),
+      labels.spec('group'),
     )

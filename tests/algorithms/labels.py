@@ -2,30 +2,20 @@
 
 import collections
 from collections.abc import Sequence
-import functools
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tests import tiny
 from tests.algorithms import harness
-from tests.algorithms import numbered
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedmatch as fedmatch_lib
-from tff_ssl.algorithms import fedrgd
-from tff_ssl.algorithms import fedsup as fedsup_lib
-from tff_ssl.algorithms import server_finetuned
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import packs
-from tff_ssl.federated import processes
 from tff_ssl.federated import server_training
-from tff_ssl.objectives import context
 from tff_ssl.objectives import fedmatch
 from tff_ssl.objectives import fedsup
 from tff_ssl.objectives import fixmatch
@@ -40,12 +30,6 @@ CLIENT_CONFIG = fedavg.FedAvgConfig(
 )
 SERVER_PLAN = server_training.ServerPlan(
   local_training.LocalPlan(batch_size=4, optimizer=local.LocalOptimizer('adam')), 0.01
-)
-# What an algorithm may be.
-PROCESSES = (
-  tff.learning.templates.LearningProcess,
-  processes.StatefulProcess,
-  processes.ServerDataProcess,
 )
 VIEWS = weak_strong.WeakStrongConfig()
 
@@ -100,26 +84,6 @@ def examples(field: str | None = None, numbers: Sequence[int] = GROUPS):
   return arrays
 
 
-def server_data(n: int = 6, value: float | None = None) -> tf.data.Dataset:
-  """Returns n labelled examples; with `value` in all of their pixels if given."""
-  arrays = harness.take(harness.arrays(20), range(12, 12 + n))
-  if value is not None:
-    arrays['image'] = np.full_like(arrays['image'], value)
-  return tf.data.Dataset.from_tensor_slices(arrays)
-
-
-class ClientsAlone:
-  """A process whose server has data, run without any."""
-
-  def __init__(self, process: processes.ServerDataProcess):
-    self.process = process
-    self.initialize = process.initialize
-    self.get_model_weights = process.get_model_weights
-
-  def next(self, state, datasets):
-    return self.process.next(state, server_data(0), datasets)
-
-
 def as_params(params) -> collections.OrderedDict[str, tf.Tensor]:
   return collections.OrderedDict((n, tf.constant(v)) for n, v in params.items())
 
@@ -133,50 +97,3 @@ def moved(before, after):
       if n in before
     ]
   )
-
-
-def _alone(build, clients, at_server, config, packed, aggregation) -> ClientsAlone:
-  """Builds a process of an objective of clients and one of the server."""
-  elements = spec(packed=packed)
-  return ClientsAlone(
-    build(
-      clients, at_server, harness.ELEMENT, elements, config, aggregation=aggregation
-    )
-  )
-
-
-@functools.cache
-def build_fedsup(packed: bool = False, aggregation=None) -> ClientsAlone:
-  config = fedsup_lib.FedSupConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.FEDAVG)
-  build = fedsup_lib.build_fedsup
-  return _alone(build, student(), teacher(), config, packed, aggregation)
-
-
-@functools.cache
-def build_fedrgd(packed: bool = False, aggregation=None) -> ClientsAlone:
-  config = fedrgd.FedRGDConfig(CLIENT_CONFIG, SERVER_PLAN, grouping.Grouping(1, 1.0))
-  build = fedrgd.build_fedrgd
-  return _alone(build, pseudo_labels(), labelled(), config, packed, aggregation)
-
-
-@functools.cache
-def build_server_finetuned(packed: bool = False, aggregation=None) -> ClientsAlone:
-  config = server_finetuned.ServerFinetunedConfig(CLIENT_CONFIG, SERVER_PLAN)
-  build = server_finetuned.build_server_finetuned
-  return _alone(build, pseudo_labels(), labelled(), config, packed, aggregation)
-
-
-@functools.cache
-def build_fedmatch(packed: bool = False, aggregation=None) -> numbered.Numbered:
-  config = fedmatch_lib.FedMatchConfig(
-    numbered.POPULATION, CLIENT_CONFIG, SERVER_PLAN, interval=2
-  )
-  process = fedmatch_lib.build_fedmatch(
-    unlabelled(),
-    fedmatch.LabelledObjective(labelled()),
-    harness.ELEMENT,
-    spec(context.CLIENT, packed=packed),
-    config,
-    aggregation=aggregation,
-  )
-  return numbered.Numbered(ClientsAlone(process))

@@ -36,7 +36,7 @@ def test_fedavg_is_given_the_loss_after_the_inner_step(monkeypatch, second_order
   given = []
   monkeypatch.setattr(maml_ssfl.fedavg, 'describe', lambda *a: given.extend(a))
   config = maml_ssfl.MamlConfig(ssfl.CONFIG, _ALPHA, second_order)
-  maml_ssfl.describe(ssfl.objective(), None, config)
+  maml_ssfl.maml_ssfl(ssfl.objective(), None, config)
   adapted = maml.MamlObjective(ssfl.objective(), _ALPHA, second_order)
   assert given == [adapted, None, ssfl.CONFIG]
 

@@ -14,6 +14,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import per_ssfl
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
+from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
 
 _BUILD = {'per': ssfl.build_per, 'bilevel': ssfl.build_bilevel}
@@ -133,6 +134,7 @@ def test_what_can_not_be_is_refused():
   ):
     per_ssfl.PerSSFLConfig(near)
   with pytest.raises(ValueError, match=r'BiLevel-SSFL is a ByolObjective'):
-    bilevel_ssfl.build_bilevel_ssfl(
-      byol.ByolObjective(harness.model(), None), harness.ELEMENT, None
+    processes.build(
+      bilevel_ssfl.bilevel_ssfl(byol.ByolObjective(harness.model(), None), None),
+      harness.ELEMENT,
     )

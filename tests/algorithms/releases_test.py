@@ -37,7 +37,7 @@ def _graph():
   objective = simsiam.SimSiamObjective(
     harness.model(batch_norm=True), predictor.build_predictor(harness.DIMENSION, 8)
   )
-  algorithm = fedavg.describe(
+  algorithm = fedavg.fedavg(
     objective, optimizers.build_optimizer(harness.SGD), fedavg.FedAvgConfig()
   )
   return builder.Graph(algorithm, harness.ELEMENT, _private())
@@ -115,7 +115,7 @@ def test_an_algorithm_that_sends_integers_is_refused():
 
 
 def test_dcco_releases_its_statistics_its_spread_and_its_update():
-  algorithm = dcco.describe(
+  algorithm = dcco.dcco(
     harness.cco(), optimizers.build_optimizer(harness.SGD), dcco.DCCOConfig()
   )
   names = releases.of_round(algorithm, _private())

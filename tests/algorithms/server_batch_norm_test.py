@@ -26,6 +26,7 @@ from tff_ssl.encoders import projector
 from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.objectives import context
 from tff_ssl.objectives import contrastive
 from tff_ssl.objectives import dual_encoder
@@ -84,8 +85,9 @@ def _finetuned(objective):
   config = server_finetuned.ServerFinetunedConfig(
     labels.CLIENT_CONFIG, labels.SERVER_PLAN
   )
-  return server_finetuned.build_server_finetuned(
-    objective, _labelled(), harness.ELEMENT, labels.spec(), config
+  return processes.build(
+    server_finetuned.server_finetuned(objective, _labelled(), harness.ELEMENT, config),
+    labels.spec(),
   )
 
 
@@ -93,8 +95,8 @@ def _fedrgd():
   config = fedrgd.FedRGDConfig(
     labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
   )
-  return fedrgd.build_fedrgd(
-    _pseudo_labels(), _labelled(), harness.ELEMENT, labels.spec(), config
+  return processes.build(
+    fedrgd.fedrgd(_pseudo_labels(), _labelled(), harness.ELEMENT, config), labels.spec()
   )
 
 
@@ -102,8 +104,8 @@ def _fedsup():
   config = fedsup_lib.FedSupConfig(
     labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(1, 1.0)
   )
-  return fedsup_lib.build_fedsup(
-    _student(), _teacher(), harness.ELEMENT, labels.spec(), config
+  return processes.build(
+    fedsup_lib.fedsup(_student(), _teacher(), harness.ELEMENT, config), labels.spec()
   )
 
 
@@ -112,14 +114,16 @@ def _fedmatch():
   config = fedmatch_lib.FedMatchConfig(
     numbered.POPULATION, labels.CLIENT_CONFIG, labels.SERVER_PLAN, interval=2
   )
-  return fedmatch_lib.build_fedmatch(
-    fedmatch.UnlabelledObjective(
-      own.encoder, own.head, labels.VIEWS, threshold=0.0, l2_weight=0.1
+  return processes.build(
+    fedmatch_lib.fedmatch(
+      fedmatch.UnlabelledObjective(
+        own.encoder, own.head, labels.VIEWS, threshold=0.0, l2_weight=0.1
+      ),
+      fedmatch.LabelledObjective(own),
+      harness.ELEMENT,
+      config,
     ),
-    fedmatch.LabelledObjective(own),
-    harness.ELEMENT,
     labels.spec(context.CLIENT),
-    config,
   )
 
 
@@ -164,7 +168,7 @@ def _two_rounds(name):
   state, states, metrics = process.initialize(), [], []
   states.append(state)
   for _ in range(2):
-    output = process.next(state, labels.server_data(), _cohort(name))
+    output = process.next(state, harness.server_data(), _cohort(name))
     state = output.state
     states.append(state)
     metrics.append(output.metrics)
@@ -198,7 +202,7 @@ def test_classifiers_can_be_tested_on_one_image(name, tff_context):
   process, states, _ = _two_rounds(name)
   objective = _labelled()
   images = tf.cast(_server_images()['image'], tf.float32)
-  for own in process.get_classifier_weights(states[-1]).values():
+  for own in process.graph.algorithm.classifiers(states[-1]).values():
     params = labels.as_params(own)
     alone = objective.logits(params, images[:1])
     np.testing.assert_allclose(
@@ -220,7 +224,7 @@ def test_scales_and_shifts_are_trained(name, tff_context):
 
 def test_without_server_images_statistics_stay(tff_context):
   process, states, _ = _two_rounds('fedsup')
-  output = process.next(states[1], labels.server_data(0), _cohort('fedsup'))
+  output = process.next(states[1], harness.server_data(0), _cohort('fedsup'))
   _assert_close(
     process.get_model_weights(output.state).non_trainable,
     states[1].global_model_weights.non_trainable,
@@ -229,7 +233,7 @@ def test_without_server_images_statistics_stay(tff_context):
 
 def test_teacher_has_statistics_of_its_own(tff_context):
   process, states, _ = _two_rounds('fedsup')
-  own = process.get_classifier_weights(states[-1])
+  own = process.graph.algorithm.classifiers(states[-1])
   teacher, student = own['teacher'], own['student']
   names = set(population.initial(_labelled()))
   _assert_close({n: teacher[n] for n in names}, _statistics_of(teacher))
@@ -239,10 +243,10 @@ def test_teacher_has_statistics_of_its_own(tff_context):
 
 
 def test_labelled_only_has_the_same_rule(tff_context):
-  process = labelled_only.build_labelled_only(
-    _labelled(), harness.ELEMENT, labels.SERVER_PLAN
+  process = processes.build(
+    labelled_only.labelled_only(_labelled(), harness.ELEMENT, labels.SERVER_PLAN)
   )
-  state = process.next(process.initialize(), labels.server_data()).state
+  state = process.next(process.initialize(), harness.server_data()).state
   weights = process.get_model_weights(state)
   _assert_close(weights.non_trainable, _statistics_of(weights.trainable))
 
@@ -270,7 +274,9 @@ def test_fedca_averages_statistics_as_fedavg_does(tff_context):
   )
   config = fedca_lib.FedCAConfig(len(labels.CLIENTS), 0, training)
   one = optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0))
-  process = fedca_lib.build_fedca(objective, labels.spec(context.CLIENT), one, config)
+  process = processes.build(
+    fedca_lib.fedca(objective, one, config), labels.spec(context.CLIENT)
+  )
   state = process.next(process.initialize(), _cohort('fedmatch')).state
   weights = process.get_model_weights(state)
   plain = contrastive.ContrastiveObjective(_model(), 0.5)
@@ -293,7 +299,9 @@ def test_fedca_fills_its_dictionary_with_a_batch_s_projections(tff_context):
   np.testing.assert_allclose(rows, expected, rtol=1e-5)
   config = fedca_lib.FedCAConfig(len(labels.CLIENTS), 3, labels.CLIENT_CONFIG)
   one = optimizers.build_optimizer(optimizers.OptimizerConfig('sgd', 1.0))
-  process = fedca_lib.build_fedca(objective, labels.spec(context.CLIENT), one, config)
+  process = processes.build(
+    fedca_lib.fedca(objective, one, config), labels.spec(context.CLIENT)
+  )
   state = process.initialize()
   for _ in range(2):
     output = process.next(state, _cohort('fedmatch'))

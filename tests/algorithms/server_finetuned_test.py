@@ -55,12 +55,14 @@ def _mean(models, name, members=range(5)):
 
 
 def _build(objective):
-  return server_finetuned.build_server_finetuned(
-    objective,
-    labels.labelled(),
-    harness.ELEMENT,
+  return processes.build(
+    server_finetuned.server_finetuned(
+      objective,
+      labels.labelled(),
+      harness.ELEMENT,
+      server_finetuned.ServerFinetunedConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
+    ),
     labels.spec(),
-    server_finetuned.ServerFinetunedConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
   )
 
 
@@ -79,7 +81,7 @@ def test_the_average_is_fine_tuned(tff_context):
   averaged.update(
     _train_at_server(server_training.select(averaged, names), state.optimizer).params
   )
-  output = process.next(state, labels.server_data(), harness.cohort(labels.CLIENTS))
+  output = process.next(state, harness.server_data(), harness.cohort(labels.CLIENTS))
   got = output.state.global_model_weights.trainable
   step = labels.moved(start, averaged)
   assert harness.relative(labels.moved(start, got), step) < 1e-3
@@ -99,7 +101,7 @@ def test_fixmatch_without_images_at_the_server_is_the_clients_average(tff_contex
   start = labels.as_params(state.global_model_weights.trainable)
   models = _train_clients(objective, start)
   expected = {name: _mean(models, name) for name in start}
-  output = process.next(state, labels.server_data(0), harness.cohort(labels.CLIENTS))
+  output = process.next(state, harness.server_data(0), harness.cohort(labels.CLIENTS))
   got = output.state.global_model_weights.trainable
   step = labels.moved(start, expected)
   assert np.linalg.norm(step) > 0
@@ -114,12 +116,14 @@ def test_fixmatch_without_images_at_the_server_is_the_clients_average(tff_contex
 def test_a_replica_is_in_each_group(tff_context):
   """FedRGD: the server trains from the model that the clients start from."""
   objective = labels.pseudo_labels()
-  process = fedrgd.build_fedrgd(
-    objective,
-    labels.labelled(),
-    harness.ELEMENT,
+  process = processes.build(
+    fedrgd.fedrgd(
+      objective,
+      labels.labelled(),
+      harness.ELEMENT,
+      fedrgd.FedRGDConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
+    ),
     labels.spec(grouping.GROUP),
-    fedrgd.FedRGDConfig(labels.CLIENT_CONFIG, labels.SERVER_PLAN),
   )
   state = process.initialize()
   start = labels.as_params(state.global_model_weights.trainable)
@@ -134,22 +138,10 @@ def test_a_replica_is_in_each_group(tff_context):
       groups.append(total / (len(members) + 1))
     expected[name] = np.mean(groups, axis=0)
   cohort = harness.cohort(labels.CLIENTS, labels.examples(grouping.GROUP))
-  output = process.next(state, labels.server_data(), cohort)
+  output = process.next(state, harness.server_data(), cohort)
   got = output.state.global_model_weights.trainable
   step = labels.moved(start, expected)
   assert harness.relative(labels.moved(start, got), step) < 1e-3
-
-
-def test_the_loop_s_adapter_passes_both_data():
-  calls = []
-  process = processes.ServerDataProcess(
-    lambda: 'state', lambda *arguments: calls.append(arguments), None, None
-  )
-  paired = processes.Paired(process)
-  assert paired.initialize() == 'state'
-  paired.next('state', ('labelled', ['client']))
-  paired.next('state', ('labelled',))
-  assert calls == [('state', 'labelled', ['client']), ('state', 'labelled')]
 
 
 def test_a_server_model_where_it_can_not_be_is_refused():

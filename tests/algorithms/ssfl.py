@@ -51,38 +51,17 @@ def build_fedavg(optimizer=SERVER, config=CONFIG):
 
 
 def build_per(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  return harness.build_with_states(
-    per_ssfl.build_per_ssfl,
-    objective(),
-    optimizer,
-    per_ssfl.PerSSFLConfig(config, weight),
-    packed,
-  )
+  config = per_ssfl.PerSSFLConfig(config, weight)
+  return harness.build(per_ssfl.per_ssfl, objective(), optimizer, config, packed)
 
 
 def build_bilevel(weight=0.5, optimizer=SERVER, config=CONFIG, packed=False):
-  return harness.build_with_states(
-    bilevel_ssfl.build_bilevel_ssfl,
-    objective(),
-    optimizer,
-    bilevel_ssfl.BiLevelConfig(config, weight),
-    packed,
+  config = bilevel_ssfl.BiLevelConfig(config, weight)
+  return harness.build(
+    bilevel_ssfl.bilevel_ssfl, objective(), optimizer, config, packed
   )
 
 
-@functools.cache
-def build_maml(
-  inner_rate=0.1,
-  second_order=True,
-  optimizer=SERVER,
-  config=CONFIG,
-  packed=False,
-  aggregation=None,
-):
-  return maml_ssfl.build_maml_ssfl(
-    objective(),
-    harness.PACKS if packed else harness.ELEMENT,
-    optimizers.build_optimizer(optimizer),
-    maml_ssfl.MamlConfig(config, inner_rate, second_order),
-    aggregation,
-  )
+def build_maml(inner_rate=0.1, second_order=True):
+  config = maml_ssfl.MamlConfig(CONFIG, inner_rate, second_order)
+  return harness.build(maml_ssfl.maml_ssfl, objective(), SERVER, config)

@@ -5,7 +5,6 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import groupwise
@@ -41,32 +40,23 @@ def test_the_energy_is_the_square_of_the_weighted_update(weigh, weight):
   np.testing.assert_allclose(sent[grouping.ENERGY], [0, 40 * weight**2, 0])
 
 
-def test_what_a_client_weighs_in_its_group(tff_context):
-  """Of four clients of a pack one is empty and one not finite: two count."""
-  kinds = {'update': combine.GroupMean(3)}
-  counts = collections.OrderedDict(
-    clients=np.int32,
-    examples=np.int32,
-    empty_clients=np.int32,
-    nonfinite_clients=np.int32,
-  )
-  sent = collections.OrderedDict(
-    update=(np.float32, [2]), group=(np.float32, [3]), weight=np.float32, counts=counts
-  )
-  to_weight = grouping.build_to_weight(kinds, tff.to_type(sent))
-  values = {'clients': 4, 'examples': 9, 'empty_clients': 1, 'nonfinite_clients': 1}
-  got = to_weight(7.5, values, np.array([0, 1, 0], np.float32))
+def test_the_weight_of_a_client_in_its_group():
+  def to_weight(weight, clients, members):
+    kind = combine.GroupMean(3)
+    return kind.weigh(tf.constant(weight), tf.constant(clients), tf.constant(members))
+
+  got = to_weight(7.5, 2, np.array([0, 1, 0], np.float32))
   assert (got['examples'], got['clients'], got['group']) == (7.5, 2, 1)
   # A pack of two groups is refused, unless nobody in it counts.
   mixed = np.array([0.5, 0.5, 0], np.float32)
   with pytest.raises(tf.errors.InvalidArgumentError, match='clients of several groups'):
-    to_weight(7.5, values, mixed)
+    to_weight(7.5, 2, mixed)
   with pytest.raises(tf.errors.InvalidArgumentError, match='clients of several groups'):
-    to_weight(1.0, values, mixed)
-  assert to_weight(0.0, values, mixed)['examples'] == 0
+    to_weight(1.0, 2, mixed)
+  assert to_weight(0.0, 2, mixed)['examples'] == 0
   # The number of a group that there is not leaves all places at 0.
   with pytest.raises(tf.errors.InvalidArgumentError, match=r'is not in \[0, 3\)'):
-    to_weight(1.0, values, np.zeros(3, np.float32))
+    to_weight(1.0, 2, np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize('server_weight', [0.0, 1.0])
@@ -116,7 +106,3 @@ def test_the_server_s_model_has_its_share_of_the_parameters_that_it_has(examples
   assert list(got) == list(params)
   for name, value in expected.items():
     np.testing.assert_allclose(got[name], value)
-
-
-def test_without_a_grouped_mean_there_is_no_weight_of_a_group():
-  assert grouping.build_to_weight({'update': combine.UPDATE}, None) is None

@@ -24,7 +24,7 @@ _FORMS = (
 
 @functools.cache
 def _single() -> single.SinglePhases:
-  algorithm = dcco.describe(
+  algorithm = dcco.dcco(
     harness.cco(),
     optimizers.build_optimizer(harness.SGD),
     dcco.DCCOConfig(seed=harness.SEED),
@@ -94,10 +94,10 @@ def test_the_one_computation_does_not_convert(form):
 
 def test_what_has_no_place_in_a_form_is_refused():
   objective, optimizer = harness.cco(), optimizers.build_optimizer(harness.SGD)
-  stateful = fed_ssl.describe(objective, optimizer, fedavg.FedAvgConfig())
+  stateful = fed_ssl.fed_ssl(objective, optimizer, fedavg.FedAvgConfig())
   with pytest.raises(ValueError, match='clients that keep a state; to be one comp'):
     single.build_single_phases(stateful, harness.ELEMENT)
-  at_server = fedrgd.describe(
+  at_server = fedrgd.fedrgd(
     labels.pseudo_labels(), labels.labelled(), harness.ELEMENT, fedrgd.FedRGDConfig()
   )
   with pytest.raises(ValueError, match='data at the server'):

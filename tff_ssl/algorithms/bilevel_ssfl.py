@@ -21,17 +21,14 @@ number of steps.
 """
 
 import dataclasses
-from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import population
@@ -92,12 +89,27 @@ def client_function(
   return client_functions.StatefulFunction(first, each, config.training.weigh)
 
 
-def describe(
+def bilevel_ssfl(
   objective: base.Objective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: BiLevelConfig,
+  config: BiLevelConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_bilevel_ssfl` for the arguments."""
+  """Returns BiLevel-SSFL.
+
+  Args:
+    objective: What both models minimise: SimSiam, in the paper.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    An algorithm whose clients keep theta_k, by the names of `objective`. Its metrics
+    are, under `client_work`, those of FedAvg, and the same metrics of the personal
+    models as `personal_...` (the loss without the proximal term).
+
+  Raises:
+    ValueError: If the objective keeps a state.
+  """
+  config = config or BiLevelConfig()
   if isinstance(objective, base.Stateful):
     raise ValueError(
       f'The objective of BiLevel-SSFL is a {type(objective).__name__}; it must be one '
@@ -107,7 +119,7 @@ def describe(
   def initial():
     return server.initial_of(objective, config.training.seed, server_optimizer)
 
-  return fedavg.with_states(
+  algorithm = fedavg.with_states(
     initial,
     client_function(objective, config),
     fedavg.sent_kinds(objective),
@@ -116,33 +128,4 @@ def describe(
     objective,
     lambda metrics: two_models.summarize(objective, metrics),
   )
-
-
-def build_bilevel_ssfl(
-  objective: base.Objective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: BiLevelConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds BiLevel-SSFL.
-
-  Args:
-    objective: What both models minimise: SimSiam, in the paper.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    A process whose clients keep theta_k, by the names of `objective`. Its metrics are,
-    under `client_work`, those of FedAvg, and the same metrics of the personal models as
-    `personal_...` (the loss without the proximal term).
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`, or the
-      objective keeps a state.
-  """
-  algorithm = describe(objective, server_optimizer, config or BiLevelConfig())
-  return processes.build_stateful_process(algorithm, element_spec, aggregation)
+  return dataclasses.replace(algorithm, personal_model=phases.kept_model)

@@ -56,9 +56,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import each_statistics
@@ -212,12 +210,26 @@ def train(
   )
 
 
-def describe(
+def dcco(
   objective: statistics.OfStatistics,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: DCCOConfig,
+  config: DCCOConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns DCCO's state and phases; see `build_dcco` for the arguments."""
+  """Returns DCCO.
+
+  Args:
+    objective: The dual encoding model and its loss of statistics.
+    server_optimizer: Applied to the averaged update (Adam or LARS in the paper).
+    config: Hyperparameters; the paper's when None.
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`: `loss` (of the cohort's
+    statistics), the collapse alarm, counts of clients and examples, and bytes.
+
+  Raises:
+    ValueError: If the networks mix examples, as batch norm does.
+  """
+  config = config or DCCOConfig()
   check_networks('DCCO', objective)
   told = (_STATISTICS, _NUM_EXAMPLES) if config.follows else (_STATISTICS,)
 
@@ -354,32 +366,3 @@ def _stale_exchange(
     },
     receive,
   )
-
-
-def build_dcco(
-  objective: statistics.OfStatistics,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: DCCOConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds DCCO as a learning process.
-
-  Args:
-    objective: The dual encoding model and its loss of statistics.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, such as
-      `client_data.element_type_structure`, with `example_id` and what the model reads;
-      or the `packs.PackSpec` of them.
-    server_optimizer: Applied to the averaged update (Adam or LARS in the paper).
-    config: Hyperparameters; the paper's when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    A `LearningProcess` whose metrics are, under `client_work`: `loss` (of the cohort's
-    statistics), the collapse alarm, counts of clients and examples, and bytes.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`.
-  """
-  algorithm = describe(objective, server_optimizer, config or DCCOConfig())
-  return builder.build_learning_process(algorithm, element_spec, aggregation)

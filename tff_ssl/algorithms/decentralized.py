@@ -49,10 +49,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
@@ -183,10 +181,23 @@ def consensus_distance(offsets: Mapping[str, Any], names: Any) -> tf.Tensor:
   return tf.sqrt(tf.add_n(squares))
 
 
-def describe(
+def decentralized(
   objective: base.Objective | base.Stateful, config: DecentralizedConfig
 ) -> phases.Algorithm:
-  """Returns the state and the phase; see `build_decentralized` for the arguments."""
+  """Returns learning without a server; elements have an int32 `client`, in [0, K).
+
+  Args:
+    objective: What a node minimises.
+    config: The graph, and how a node trains.
+
+  Returns:
+    An algorithm whose model weights are the mean of the nodes'. Its metrics are those
+    of `fedavg.fedavg` under `client_work`. Under `finalizer` they are
+    `consensus_distance` after the round (see there), the same distance before averaging
+    as `distance_before_averaging`, the graph's `spectral_gap` and the number of its
+    `edges`. `set_model_weights` moves all nodes: each stays as far from the mean as it
+    was.
+  """
   topology = config.topology
   broadcast = fedavg.broadcast(objective, config.training)
 
@@ -250,38 +261,6 @@ def describe(
     keeps_table=True,
     objective=objective,
   )
-
-
-def build_decentralized(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
-  config: DecentralizedConfig,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds learning without a server over an objective.
-
-  Args:
-    objective: What a node minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, or the
-      `packs.PackSpec` of them, with an int32 `client`, the number of the node in
-      [0, K).
-    config: The graph, and how a node trains.
-    aggregation: Applied to everything that leaves a client; plain when None. It
-      must add no noise.
-
-  Returns:
-    A `LearningProcess` whose model weights are the mean of the nodes'. Its metrics are
-    those of `fedavg.build_fedavg` under `client_work`. Under `finalizer` they are
-    `consensus_distance` after the round (see there), the same distance before averaging
-    as `distance_before_averaging`, the graph's `spectral_gap` and the number of its
-    `edges`. `set_model_weights` moves all nodes: each stays as far from the mean as it
-    was.
-
-  Raises:
-    ValueError: If the elements lack what they need, or the aggregation adds noise.
-  """
-  algorithm = describe(objective, config)
-  return builder.build_learning_process(algorithm, element_spec, aggregation)
 
 
 def _model(params: Mapping[str, Any], statistics: Mapping[str, Any]):

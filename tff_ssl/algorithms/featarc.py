@@ -53,7 +53,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
@@ -63,11 +62,10 @@ from tff_ssl.federated import clients
 from tff_ssl.federated import cluster_models
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import featarc
+from tff_ssl.objectives import featarc as objectives
 from tff_ssl.objectives import population
 
 # What a client sends about its choice: integers that the server sums.
@@ -96,16 +94,14 @@ class FeatARCConfig:
     checks.not_negative(alignment_weight=self.alignment_weight)
 
 
-def cluster_of(state: client_functions.ClientState, clusters: int) -> int:
-  """Returns the cluster of a client's last participation, or the one it will start in.
-
-  Args:
-    state: Of the client.
-    clusters: C.
-  """
+def personal_model(
+  weights: base.Params, state: client_functions.ClientState
+) -> base.Params:
+  """Returns the model of a client's latest cluster, or of the one it will start in."""
+  models = list(cluster_models.models(weights).values())
   if state.last_round == client_functions.NEVER:
-    return int(state.client) % clusters
-  return int(state.kept[CLUSTER])
+    return models[int(state.client) % len(models)]
+  return models[int(state.kept[CLUSTER])]
 
 
 def client_function(
@@ -140,7 +136,7 @@ def client_function(
     )
     minimised = fedavg.in_round(objective, shared, training)
     if config.alignment_weight:
-      minimised = featarc.Aligned(minimised, params, config.alignment_weight)
+      minimised = objectives.Aligned(minimised, params, config.alignment_weight)
     trained = local_training.train(
       minimised,
       training.local,
@@ -241,7 +237,7 @@ def receive(
   """
   summarize = objective.summarize
   if config.alignment_weight:
-    summarize = functools.partial(featarc.summarize, objective)
+    summarize = functools.partial(objectives.summarize, objective)
 
   def of_cluster(state, arrived, scale, weight, j):
     """Returns a cluster's model and optimizer after the round, and `rejected`."""
@@ -310,14 +306,32 @@ def receive(
   return run
 
 
-def describe(
+def featarc(
   objective: base.Objective | base.Stateful,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FeatARCConfig,
+  config: FeatARCConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_featarc` for the arguments."""
+  """Returns FeatARC.
+
+  Args:
+    objective: What a client minimises. With alignment `objectives.featarc.check` must
+      allow it; with more than one cluster it must have an encoder.
+    server_optimizer: Applied to the mean update of each cluster; SGD at rate 1.0 is the
+      paper's.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`; with
+    alignment the parts of the loss, `ssl_loss` and `alignment`; the number of clients
+    in each cluster, `cluster_0_clients` and so on, `empty_clusters`, `largest_cluster`,
+    and `switches`, the number of clients that changed their cluster.
+
+  Raises:
+    ValueError: If the objective cannot be aligned or clustered.
+  """
+  config = config or FeatARCConfig()
   if config.alignment_weight:
-    featarc.check(objective)
+    objectives.check(objective)
   if config.clusters > 1:
     cluster_models.encoder_of(objective)
   training = config.training
@@ -358,40 +372,10 @@ def describe(
     kinds,
     receive(objective, server_optimizer, config),
   )
-  return phases.Algorithm(initial, [train], objective=objective)
-
-
-def build_featarc(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FeatARCConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds FeatARC.
-
-  Args:
-    objective: What a client minimises. With alignment `objectives.featarc.check` must
-      allow it; with more than one cluster it must have an encoder.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    server_optimizer: Applied to the mean update of each cluster; SGD at rate 1.0 is the
-      paper's.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    A process whose metrics are, under `client_work`, those of `fedavg.build_fedavg`;
-    with alignment the parts of the loss, `ssl_loss` and `alignment`; the number of
-    clients in each cluster, `cluster_0_clients` and so on, `empty_clusters`,
-    `largest_cluster`, and `switches`, the number of clients that changed their cluster.
-    Its `describe` gives `numbers_of_client`.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`, or the
-      objective cannot be aligned or clustered.
-  """
-  algorithm = describe(objective, server_optimizer, config or FeatARCConfig())
-  return processes.build_stateful_process(
-    algorithm, element_spec, aggregation, describe=numbers_of_client
+  return phases.Algorithm(
+    initial,
+    [train],
+    objective=objective,
+    client_report=numbers_of_client,
+    personal_model=personal_model,
   )

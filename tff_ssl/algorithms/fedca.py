@@ -51,18 +51,16 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.encoders import checks as encoder_checks
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedca
+from tff_ssl.objectives import fedca as objectives
 
 # What clients are given, and what they send: their entries of the dictionary.
 CONTEXT, ENTRIES = 'context', 'entries'
@@ -93,7 +91,7 @@ class FedCAConfig:
 
 
 def initial_context(
-  objective: fedca.FedCAObjective,
+  objective: objectives.FedCAObjective,
   config: FedCAConfig,
   base_params: Mapping[str, Any] | None,
 ) -> collections.OrderedDict[str, Any]:
@@ -107,12 +105,12 @@ def initial_context(
   shape = [config.population, config.dictionary_size]
   context = collections.OrderedDict(
     [
-      (fedca.ROWS, tf.zeros([*shape, objective.model.projector.output_dim])),
-      (fedca.FILLED, tf.zeros(shape, tf.bool)),
+      (objectives.ROWS, tf.zeros([*shape, objective.model.projector.output_dim])),
+      (objectives.FILLED, tf.zeros(shape, tf.bool)),
     ]
   )
   if base_params is not None:
-    context[fedca.BASE] = collections.OrderedDict(
+    context[objectives.BASE] = collections.OrderedDict(
       (name, tf.constant(np.asarray(base_params[name], np.float32)))
       for name in objective.model.encoder.specs
     )
@@ -120,7 +118,7 @@ def initial_context(
 
 
 def client_function(
-  objective: fedca.FedCAObjective, config: FedCAConfig
+  objective: objectives.FedCAObjective, config: FedCAConfig
 ) -> client_functions.ClientFunction:
   """Builds steps 2 and 3: FedAvg's training in a context, and dictionary entries.
 
@@ -151,8 +149,8 @@ def client_function(
     place = context_lib.place_of(examples, config.population)
     sent[ENTRIES] = collections.OrderedDict(
       [
-        (fedca.ROWS, tf.tensordot(place, rows, axes=0)),
-        (fedca.FILLED, tf.tensordot(place, there, axes=0)),
+        (objectives.ROWS, tf.tensordot(place, rows, axes=0)),
+        (objectives.FILLED, tf.tensordot(place, there, axes=0)),
       ]
     )
     return sent
@@ -192,13 +190,15 @@ def update_dictionary(
     The context of the next round.
   """
   # Rounded: a secure sum of zeros need not be exactly 0.
-  came = tf.round(arrived[fedca.FILLED]) > 0
-  rows = tf.math.l2_normalize(arrived[fedca.ROWS], axis=2)
+  came = tf.round(arrived[objectives.FILLED]) > 0
+  rows = tf.math.l2_normalize(arrived[objectives.ROWS], axis=2)
   rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
   heard = tf.reduce_any(came, axis=1)[:, tf.newaxis]
   result = collections.OrderedDict(context)
-  result[fedca.ROWS] = tf.where(heard[:, :, tf.newaxis], rows, context[fedca.ROWS])
-  result[fedca.FILLED] = tf.where(heard, came, context[fedca.FILLED])
+  result[objectives.ROWS] = tf.where(
+    heard[:, :, tf.newaxis], rows, context[objectives.ROWS]
+  )
+  result[objectives.FILLED] = tf.where(heard, came, context[objectives.FILLED])
   return result
 
 
@@ -216,14 +216,14 @@ def traffic(
     `bytes_down` and `bytes_up` of the cohort, int64, and `dictionary_rows`, int32.
   """
   context, clients = state.kept[CONTEXT], arrived[phases.COUNTS]['clients']
-  rows = context[fedca.ROWS]
+  rows = context[objectives.ROWS]
   # One byte of `FILLED` with each row.
   full = np.prod(rows.shape[:2]) * (_FLOAT_BYTES * rows.shape[2] + 1)
   down = sum(sizes.down.values()) - int(full)
   up = sum(size for name, size in sizes.up.items() if not name.endswith(ENTRIES))
   row = _FLOAT_BYTES * rows.shape[2]
-  given = tf.math.count_nonzero(context[fedca.FILLED])
-  came = tf.round(arrived[ENTRIES][fedca.FILLED]) > 0
+  given = tf.math.count_nonzero(context[objectives.FILLED])
+  came = tf.round(arrived[ENTRIES][objectives.FILLED]) > 0
   senders = tf.math.count_nonzero(tf.reduce_any(came, axis=1))
   cohort = tf.cast(clients, tf.int64)
   return collections.OrderedDict(
@@ -233,13 +233,29 @@ def traffic(
   )
 
 
-def describe(
-  objective: fedca.FedCAObjective,
+def fedca(
+  objective: objectives.FedCAObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedCAConfig,
   base_params: Mapping[str, Any] | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fedca` for the arguments."""
+  """Returns FedCA; elements have an int32 `client`, the number in [0, N) of the client.
+
+  Args:
+    objective: What a client minimises.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
+    config: Hyperparameters.
+    base_params: The base model: parameters of the objective's encoder, which stay
+      fixed. Needed for alignment; not used without it (beta = 0).
+
+  Returns:
+    The algorithm. Its metrics are, under `client_work`, those of `fedavg.fedavg`; with
+    alignment the two parts of the loss, `contrastive` and
+    `alignment`; and `dictionary_rows`, how many rows the clients were given.
+
+  Raises:
+    ValueError: If the base model is missing, or of another encoder.
+  """
   base_params = _checked(objective, base_params)
 
   def initial():
@@ -273,43 +289,8 @@ def describe(
   )
 
 
-def build_fedca(
-  objective: fedca.FedCAObjective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedCAConfig,
-  base_params: Mapping[str, Any] | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds FedCA.
-
-  Args:
-    objective: What a client minimises.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets, or the
-      `packs.PackSpec` of them, with an int32 `client`, the number of the client in
-      [0, N).
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is plain FedAvg.
-    config: Hyperparameters.
-    base_params: The base model: parameters of the objective's encoder, which stay
-      fixed. Needed for alignment; not used without it (beta = 0).
-    aggregation: Applied to everything that leaves a client; plain when None. It
-      must add no noise (`private`): the server could not tell entries from noise.
-
-  Returns:
-    A `LearningProcess` whose metrics are, under `client_work`, those of
-    `fedavg.build_fedavg`; with alignment the two parts of the loss, `contrastive` and
-    `alignment`; and `dictionary_rows`, how many rows the clients were given.
-
-  Raises:
-    ValueError: If the elements lack what they need, the base model is missing or of
-      another encoder, or the aggregation adds noise.
-  """
-  algorithm = describe(objective, server_optimizer, config, base_params)
-  return builder.build_learning_process(algorithm, element_spec, aggregation)
-
-
 def _checked(
-  objective: fedca.FedCAObjective, base_params: Mapping[str, Any] | None
+  objective: objectives.FedCAObjective, base_params: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
   """Returns the parameters of the base model, None without alignment."""
   if not objective.alignment_weight:

@@ -54,18 +54,16 @@ Deviations:
 """
 
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import mixing
 from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import online_networks
-from tff_ssl.federated import processes
+from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 
 BOTH, ENCODER, PREDICTOR = 'both', 'encoder', 'predictor'
@@ -195,41 +193,33 @@ def online_update_of(config: FedEMAConfig) -> mixing.OnlineUpdate:
   )
 
 
-def build_fedema(
+def fedema(
   objective: base.Objective | base.Stateful,
-  element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedEMAConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds FedEMA.
+) -> phases.Algorithm:
+  """Returns FedEMA.
 
   Args:
     objective: What a client minimises: BYOL, or any other that says which of its
       networks are shared (`base.Placed`). BYOL's own options are the paper's ablations
       of predictor, stop-gradient and target EMA.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
-    A process whose metrics are those of `fed_ssl.build_fed_ssl` with `mu`,
-    `divergence` and `lambda` (see `mixing.summarize`); its `describe` gives them for
-    each client.
+    An algorithm whose metrics are those of `fed_ssl.fed_ssl` with `mu`,
+    `divergence` and `lambda` (see `mixing.summarize`); its `client_report` has them
+    for each client.
 
   Raises:
-    ValueError: If the elements are not single examples with an `example_id`, or the
-      objective lacks networks that the configuration names.
+    ValueError: If the objective lacks networks that the configuration names.
   """
   config = config or FedEMAConfig()
-  return mixing.build(
+  return mixing.algorithm(
     objective,
-    element_spec,
     server_optimizer,
     config.training,
     online_update_of(config),
     config.exchange,
-    aggregation,
   )

@@ -34,7 +34,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
@@ -42,12 +41,11 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context as context_lib
-from tff_ssl.objectives import fedmatch
+from tff_ssl.objectives import fedmatch as objectives
 from tff_ssl.objectives import supervised
 
 # What the server keeps: the part that it trains, the average of what clients train, the
@@ -97,7 +95,7 @@ class FedMatchConfig:
 
 
 def client_function(
-  objective: fedmatch.UnlabelledObjective, config: FedMatchConfig
+  objective: objectives.UnlabelledObjective, config: FedMatchConfig
 ) -> client_functions.ClientFunction:
   """Builds step 3: training psi, which is sent sparse, and in the client's slot.
 
@@ -151,14 +149,14 @@ def _helped(context, examples) -> collections.OrderedDict[str, tf.Tensor]:
   """Returns whether a client has helpers, and how many of their numbers it receives."""
   client = context_lib.client_of(examples)
   # Secure sums take numbers of one type.
-  helped = tf.cast(context[fedmatch.HELPED][client], tf.int64)
+  helped = tf.cast(context[objectives.HELPED][client], tf.int64)
   each = tf.add_n(
     [
       tf.math.count_nonzero(stack, axis=list(range(1, stack.shape.rank)))
-      for stack in context[fedmatch.MODELS].values()
+      for stack in context[objectives.MODELS].values()
     ]
   )
-  numbers = tf.reduce_sum(tf.gather(each, context[fedmatch.HELPERS][client]))
+  numbers = tf.reduce_sum(tf.gather(each, context[objectives.HELPERS][client]))
   return collections.OrderedDict(helped_clients=helped, received=helped * numbers)
 
 
@@ -184,7 +182,7 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
 
   @tf.autograph.experimental.do_not_convert
   def embed(psi):
-    theta = fedmatch.add(sigma, collections.OrderedDict(psi))
+    theta = objectives.add(sigma, collections.OrderedDict(psi))
     theta.update(statistics or {})
     logits = supervised.infer(objective.encoder, objective.head, theta, noise)
     return tf.nn.softmax(logits)[0]
@@ -204,10 +202,10 @@ def find_helpers(objective, config, sigma, models, known, round, statistics=None
   helpers = tf.cond(helps, nearest, lambda: tf.zeros([population, count], tf.int32))
   return collections.OrderedDict(
     [
-      (fedmatch.SIGMA, sigma),
-      (fedmatch.MODELS, models),
-      (fedmatch.HELPERS, tf.ensure_shape(helpers, [population, count])),
-      (fedmatch.HELPED, tf.where(helps, known, tf.zeros_like(known))),
+      (objectives.SIGMA, sigma),
+      (objectives.MODELS, models),
+      (objectives.HELPERS, tf.ensure_shape(helpers, [population, count])),
+      (objectives.HELPED, tf.where(helps, known, tf.zeros_like(known))),
     ]
   )
 
@@ -255,13 +253,26 @@ def traffic(
   )
 
 
-def describe(
-  objective: fedmatch.UnlabelledObjective,
-  server_objective: fedmatch.LabelledObjective,
+def fedmatch(
+  objective: objectives.UnlabelledObjective,
+  server_objective: objectives.LabelledObjective,
   server_spec: Any,
   config: FedMatchConfig,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fedmatch` for the arguments."""
+  """Returns FedMatch; elements have an int32 `client`, its number in [0, N).
+
+  Args:
+    objective: What a client minimises.
+    server_objective: What the server minimises; the same encoder and head.
+    server_spec: `tf.TensorSpec`s of one labelled example of the server.
+    config: Hyperparameters.
+
+  Returns:
+    The algorithm, with the metrics `client_work` and `server_work`.
+
+  Raises:
+    ValueError: If an element of the server lacks what it needs.
+  """
   labelled = server_training.Labelled(server_objective, server_spec, config.server)
   population, seed = config.population, config.clients.seed
 
@@ -280,7 +291,7 @@ def describe(
     )
 
   def train_sigma(state, examples):
-    fixed = collections.OrderedDict([(fedmatch.PSI, state.kept[PSI])])
+    fixed = collections.OrderedDict([(objectives.PSI, state.kept[PSI])])
     sigma, optimizer, metrics = labelled.train(
       state.kept[SIGMA], state, examples, fixed
     )
@@ -311,7 +322,7 @@ def describe(
       state.kept[MODELS], state.kept[KNOWN], arrived[MODELS]
     )
     state = state.keeping(**{PSI: psi, MODELS: models, KNOWN: known})
-    theta = fedmatch.add(state.kept[SIGMA], psi)
+    theta = objectives.add(state.kept[SIGMA], psi)
     return (
       server.with_params(state, theta),
       {phases.CLIENT_WORK: grouping_lib.report(arrived, objective.summarize)},
@@ -335,39 +346,5 @@ def describe(
     client_numbers=[context_lib.CLIENT],
     keeps_table=True,
     objective=objective,
-  )
-
-
-def build_fedmatch(
-  objective: fedmatch.UnlabelledObjective,
-  server_objective: fedmatch.LabelledObjective,
-  server_spec: Any,
-  element_spec: Any,
-  config: FedMatchConfig,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.ServerDataProcess:
-  """Builds FedMatch.
-
-  Args:
-    objective: What a client minimises.
-    server_objective: What the server minimises; the same encoder and head.
-    server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    element_spec: Of one example of the clients, or the `packs.PackSpec` of it, with an
-      int32 `client`, the number of the client in [0, N).
-    config: Hyperparameters.
-    aggregation: Applied to everything that leaves a client; plain when None. It
-      must add no noise: the server could not tell which clients have sent a psi.
-
-  Returns:
-    The process, with the metrics `client_work` and `server_work`.
-
-  Raises:
-    ValueError: If an element lacks what it needs, or the aggregation adds noise.
-  """
-  algorithm = describe(objective, server_objective, server_spec, config)
-  return processes.build_server_data_process(
-    algorithm,
-    element_spec,
-    aggregation,
-    server_training.student_of(server_objective),
+    classifiers=server_training.student_of(server_objective),
   )

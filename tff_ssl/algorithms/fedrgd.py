@@ -19,11 +19,9 @@ groups only at the end. Here all clients start from the mean over groups, as in 
 import dataclasses
 from typing import Any
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 
@@ -57,13 +55,27 @@ class FedRGDConfig:
       )
 
 
-def describe(
+def fedrgd(
   objective: base.Objective | base.Stateful,
   server_objective: base.Objective,
   server_spec: Any,
-  config: FedRGDConfig,
+  config: FedRGDConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fedrgd` for the arguments."""
+  """Returns FedRGD; with several groups elements have an int32 `group`.
+
+  Args:
+    objective: What a client minimises, such as `fixmatch.FixMatchObjective`.
+    server_objective: What the server minimises; encoder and head.
+    server_spec: `tf.TensorSpec`s of one labelled example of the server.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    The algorithm, with the metrics `client_work` and `server_work`.
+
+  Raises:
+    ValueError: If an element of the server lacks what it needs.
+  """
+  config = config or FedRGDConfig()
   labelled = server_training.Labelled(server_objective, server_spec, config.server)
   both = server_training.OneModel(
     objective, labelled, server_objective, config.clients.seed
@@ -94,40 +106,5 @@ def describe(
     ],
     config.grouping.client_numbers,
     objective=objective,
-  )
-
-
-def build_fedrgd(
-  objective: base.Objective | base.Stateful,
-  server_objective: base.Objective,
-  server_spec: Any,
-  element_spec: Any,
-  config: FedRGDConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.ServerDataProcess:
-  """Builds FedRGD.
-
-  Args:
-    objective: What a client minimises, such as `fixmatch.FixMatchObjective`.
-    server_objective: What the server minimises; encoder and head.
-    server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    element_spec: Of one example of the clients, or the `packs.PackSpec` of it; with
-      several groups it has an int32 `group`.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    The process, with the metrics `client_work` and `server_work`.
-
-  Raises:
-    ValueError: If an element lacks what it needs.
-  """
-  algorithm = describe(
-    objective, server_objective, server_spec, config or FedRGDConfig()
-  )
-  return processes.build_server_data_process(
-    algorithm,
-    element_spec,
-    aggregation,
-    server_training.student_of(server_objective),
+    classifiers=server_training.student_of(server_objective),
   )

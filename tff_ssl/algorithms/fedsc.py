@@ -38,19 +38,16 @@ Deviations:
 
 import collections
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import dcco
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import full_batch
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.losses import spectral as loss_lib
 from tff_ssl.objectives import base
@@ -135,12 +132,19 @@ def _without(shared, state) -> tuple[tf.Tensor, tf.Tensor]:
   return tf.math.divide_no_nan(total, others), others
 
 
-def describe(
+def fedsc(
   objective: spectral.SpectralObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedSCConfig,
+  config: FedSCConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns FedSC's state and phase; see `build_fedsc` for the arguments."""
+  """Returns FedSC, whose clients keep a state: d^2 + 1 numbers each.
+
+  Args:
+    objective: The spectral loss of two views.
+    server_optimizer: Applied to the averaged update.
+    config: Hyperparameters; one step at rate 1 when None.
+  """
+  config = config or FedSCConfig()
   dcco.check_networks('FedSC', objective)
 
   def initial():
@@ -182,23 +186,3 @@ def describe(
     receive,
   )
   return phases.Algorithm(initial, [exchange], objective=objective)
-
-
-def build_fedsc(
-  objective: spectral.SpectralObjective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: FedSCConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds FedSC as a process whose clients keep a state: d^2 + 1 numbers each.
-
-  Args:
-    objective: The spectral loss of two views.
-    element_spec: As in `dcco.build_dcco`, like the arguments that follow.
-    server_optimizer: Applied to the averaged update.
-    config: Hyperparameters; one step at rate 1 when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-  """
-  algorithm = describe(objective, server_optimizer, config or FedSCConfig())
-  return processes.build_stateful_process(algorithm, element_spec, aggregation)

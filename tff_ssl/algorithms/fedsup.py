@@ -28,18 +28,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import context as context_lib
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.objectives import fedsup
+from tff_ssl.objectives import fedsup as objectives
 from tff_ssl.objectives import population
 from tff_ssl.objectives import supervised
 from tff_ssl.optimization import schedules
@@ -77,7 +75,7 @@ class FedSupConfig:
 
 
 def client_function(
-  student: fedsup.FedSupObjective, config: FedSupConfig
+  student: objectives.FedSupObjective, config: FedSupConfig
 ) -> client_functions.ClientFunction:
   """Builds step 3: training the student in the context of the teacher."""
 
@@ -89,13 +87,29 @@ def client_function(
   return grouping_lib.client_function(train, config.grouping.groups)
 
 
-def describe(
-  student: fedsup.FedSupObjective,
-  teacher: fedsup.TeacherObjective,
+def fedsup(
+  student: objectives.FedSupObjective,
+  teacher: objectives.TeacherObjective,
   server_spec: Any,
-  config: FedSupConfig,
+  config: FedSupConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_fedsup` for the arguments."""
+  """Returns FedSup; with several groups elements have an int32 `group`.
+
+  Args:
+    student: What a client minimises.
+    teacher: What the server minimises; with the student's encoder and, where there is
+      a consistency loss, projector.
+    server_spec: `tf.TensorSpec`s of one labelled example of the server.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    The algorithm. Its metrics are `server_work` (loss and accuracy of the teacher's
+    training) and `client_work` (loss and its parts, gradient diversity, counts, bytes).
+
+  Raises:
+    ValueError: If an element lacks what it needs, or the teacher lacks a network.
+  """
+  config = config or FedSupConfig()
   if student.consistency and teacher.projector is None:
     raise ValueError('The teacher has no projector; the consistency loss needs one.')
   labelled = server_training.Labelled(teacher, server_spec, config.server)
@@ -125,9 +139,9 @@ def describe(
   def broadcast(state):
     context = collections.OrderedDict(
       [
-        (fedsup.TEACHER, _select(state.kept[TEACHER], student.teacher_prefixes)),
+        (objectives.TEACHER, _select(state.kept[TEACHER], student.teacher_prefixes)),
         (
-          fedsup.FEATURE_WEIGHT,
+          objectives.FEATURE_WEIGHT,
           tf.cast(config.feature_weight(state.round), tf.float32),
         ),
       ]
@@ -142,6 +156,15 @@ def describe(
       server.with_params(state, params),
       {phases.CLIENT_WORK: grouping_lib.report(arrived, student.summarize)},
     )
+
+  def classifiers(state):
+    own = _select(state.kept[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
+    own.update(state.kept.get(TEACHER_STATISTICS, {}))
+    weights = state.global_model_weights
+    followed = collections.OrderedDict(own)
+    followed.update(_select(weights.trainable, (dual_encoder.ENCODER,)))
+    followed.update(weights.non_trainable)
+    return collections.OrderedDict(student=followed, teacher=own)
 
   train = phases.Exchange(
     'train',
@@ -159,49 +182,7 @@ def describe(
     ],
     config.grouping.client_numbers,
     objective=student,
-  )
-
-
-def build_fedsup(
-  student: fedsup.FedSupObjective,
-  teacher: fedsup.TeacherObjective,
-  server_spec: Any,
-  element_spec: Any,
-  config: FedSupConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.ServerDataProcess:
-  """Builds FedSup.
-
-  Args:
-    student: What a client minimises.
-    teacher: What the server minimises; with the student's encoder and, where there is
-      a consistency loss, projector.
-    server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    element_spec: Of one example of the clients, or the `packs.PackSpec` of it; with
-      several groups it has an int32 `group`.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    The process. Metrics are `server_work` (loss and accuracy of the teacher's training)
-    and `client_work` (loss and its parts, gradient diversity, counts, bytes).
-
-  Raises:
-    ValueError: If an element lacks what it needs, or the teacher lacks a network.
-  """
-  algorithm = describe(student, teacher, server_spec, config or FedSupConfig())
-
-  def classifiers(state):
-    own = _select(state.kept[TEACHER], (dual_encoder.ENCODER, supervised.HEAD))
-    own.update(state.kept.get(TEACHER_STATISTICS, {}))
-    weights = state.global_model_weights
-    followed = collections.OrderedDict(own)
-    followed.update(_select(weights.trainable, (dual_encoder.ENCODER,)))
-    followed.update(weights.non_trainable)
-    return collections.OrderedDict(student=followed, teacher=own)
-
-  return processes.build_server_data_process(
-    algorithm, element_spec, aggregation, classifiers
+    classifiers=classifiers,
   )
 
 

@@ -22,17 +22,15 @@ the global predictor.
 """
 
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import mixing
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import online_networks
-from tff_ssl.federated import processes
+from tff_ssl.federated import phases
 from tff_ssl.federated import running_quantile
 from tff_ssl.objectives import base
 
@@ -94,39 +92,31 @@ def online_update_of(config: FedUConfig) -> mixing.OnlineUpdate:
   )
 
 
-def build_fedu(
+def fedu(
   objective: base.Objective | base.Stateful,
-  element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: FedUConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds FedU.
+) -> phases.Algorithm:
+  """Returns FedU.
 
   Args:
     objective: What a client minimises: BYOL, or any other with a predictor.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
-    A process whose metrics are those of `fed_ssl.build_fed_ssl` with `mu`, here the
+    An algorithm whose metrics are those of `fed_ssl.fed_ssl` with `mu`, here the
     share of clients that keep their predictor, and `divergence`; with a quantile also
     the `threshold` of the round and the share of the clients `below` it.
 
   Raises:
-    ValueError: If the elements are not single examples with an `example_id`, or the
-      objective lacks networks that the configuration names.
+    ValueError: If the objective lacks networks that the configuration names.
   """
   config = config or FedUConfig()
-  return mixing.build(
+  return mixing.algorithm(
     objective,
-    element_spec,
     server_optimizer,
     config.training,
     online_update_of(config),
     config.exchange,
-    aggregation,
   )

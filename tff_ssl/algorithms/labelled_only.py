@@ -7,19 +7,18 @@ the server of `fedsup`, `fedrgd` and `server_finetuned` does without its clients
 from typing import Any
 
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 
 
-def build_labelled_only(
+def labelled_only(
   objective: base.Objective,
   server_spec: Any,
   plan: server_training.ServerPlan | None = None,
   seed: int = 0,
-) -> processes.ServerDataProcess:
-  """Builds the process; its `next` takes the state and the server's data alone.
+) -> phases.Algorithm:
+  """Returns the algorithm, which has no clients.
 
   Args:
     objective: What the server minimises, such as `supervised.SupervisedObjective`.
@@ -28,7 +27,7 @@ def build_labelled_only(
     seed: Of the initial weights, the orders and the views.
 
   Returns:
-    The process; its metrics are `server_work`.
+    The algorithm; its metrics are `server_work`.
 
   Raises:
     ValueError: If an element lacks what it needs.
@@ -41,15 +40,11 @@ def build_labelled_only(
     optimizer = labelled.initial_optimizer(weights.trainable)
     return server.initial_state(weights, seed, optimizer)
 
-  return processes.build_server_data_process(
-    phases.Algorithm(
-      initial,
-      [
-        labelled.phase('train'),
-        *server_training.statistics_phases(objective, server_spec),
-      ],
-    ),
-    None,
-    None,
-    server_training.student_of(objective),
+  return phases.Algorithm(
+    initial,
+    [
+      labelled.phase('train'),
+      *server_training.statistics_phases(objective, server_spec),
+    ],
+    classifiers=server_training.student_of(objective),
   )

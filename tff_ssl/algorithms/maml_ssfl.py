@@ -15,13 +15,10 @@ inner_rate = 0: FedAvg.
 """
 
 import dataclasses
-from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import builder
 from tff_ssl.federated import phases
 from tff_ssl.objectives import base
 from tff_ssl.objectives import maml
@@ -42,40 +39,24 @@ class MamlConfig:
   second_order: bool = True
 
 
-def describe(
+def maml_ssfl(
   objective: base.Objective,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: MamlConfig,
-) -> phases.Algorithm:
-  """Returns the state and phases; see `build_maml_ssfl` for the arguments."""
-  adapted = maml.MamlObjective(objective, config.inner_rate, config.second_order)
-  return fedavg.describe(adapted, server_optimizer, config.training)
-
-
-def build_maml_ssfl(
-  objective: base.Objective,
-  element_spec: Any,
   server_optimizer: tff.learning.optimizers.Optimizer,
   config: MamlConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds MAML-SSFL as a learning process.
+) -> phases.Algorithm:
+  """Returns MAML-SSFL.
 
   Args:
     objective: What is minimised after the inner step: SimSiam, in the paper.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
     server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
     config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
 
   Returns:
-    A process as `fedavg.build_fedavg` returns it; its metrics are those of the adapted
-    weights.
+    The algorithm. Its metrics are those of FedAvg, of the adapted weights.
 
   Raises:
-    ValueError: If the elements are not single examples with an `example_id`, the
-      objective keeps a state, or `inner_rate` is negative.
+    ValueError: If the objective keeps a state, or `inner_rate` is negative.
   """
-  algorithm = describe(objective, server_optimizer, config or MamlConfig())
-  return builder.build_learning_process(algorithm, element_spec, aggregation)
+  config = config or MamlConfig()
+  adapted = maml.MamlObjective(objective, config.inner_rate, config.second_order)
+  return fedavg.fedavg(adapted, server_optimizer, config.training)

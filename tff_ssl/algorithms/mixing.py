@@ -8,7 +8,7 @@ in which new clients set their lambda.
 """
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any, NamedTuple
 
@@ -16,14 +16,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import online_networks
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import running_quantile
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
@@ -179,15 +177,13 @@ def _first(
   return first
 
 
-def online(kept: Any) -> base.Params:
-  """Returns a client's own model: its networks and, with batch norm, the statistics.
-
-  Args:
-    kept: What the client keeps.
-  """
-  model = collections.OrderedDict(kept[_NETWORKS])
-  model.update(kept[_STATISTICS])
-  return model
+def personal_model(
+  weights: base.Params, state: client_functions.ClientState
+) -> base.Params:
+  """Returns a client's own model: its networks and, with batch norm, the statistics."""
+  if state.last_round == client_functions.NEVER:
+    return weights
+  return collections.OrderedDict(**state.kept[_NETWORKS], **state.kept[_STATISTICS])
 
 
 def summarize(
@@ -218,7 +214,9 @@ def summarize(
   return summarize
 
 
-def numbers_of_client(update: OnlineUpdate) -> processes.Describe:
+def numbers_of_client(
+  update: OnlineUpdate,
+) -> Callable[[Any], Mapping[str, float | None]]:
   """Returns the function that reads mu, divergence and lambda_k of a client.
 
   Args:
@@ -239,14 +237,14 @@ def numbers_of_client(update: OnlineUpdate) -> processes.Describe:
   return numbers
 
 
-def describe(
+def algorithm(
   objective: base.Objective | base.Stateful,
   server_optimizer: tff.learning.optimizers.Optimizer,
   training: fedavg.FedAvgConfig,
   update: OnlineUpdate,
   exchange: online_networks.Exchange,
 ) -> phases.Algorithm:
-  """Returns the state and phases of the framework.
+  """Returns an algorithm of the framework.
 
   Args:
     objective: What a client minimises.
@@ -262,7 +260,7 @@ def describe(
     shared = weights._replace(trainable=networks.shared(weights.trainable))
     return server.initial_state(shared, training.seed, server_optimizer)
 
-  algorithm = fedavg.with_states(
+  result = fedavg.with_states(
     initial,
     client_function(networks, training, update),
     fedavg.sent_kinds(objective),
@@ -272,10 +270,14 @@ def describe(
     summarize(objective, update),
   )
   if update.quantile is not None:
-    algorithm = _with_threshold(algorithm, update.quantile)
+    result = _with_threshold(result, update.quantile)
   if update.first_scaler is not None:
-    algorithm = _with_first_scaler(algorithm, networks, update, update.first_scaler)
-  return algorithm
+    result = _with_first_scaler(result, networks, update, update.first_scaler)
+  return dataclasses.replace(
+    result,
+    client_report=numbers_of_client(update),
+    personal_model=personal_model,
+  )
 
 
 def _with_threshold(
@@ -374,21 +376,3 @@ def _with_first_scaler(
     ),
   ]
   return dataclasses.replace(algorithm, initial=initial, phases=exchanges)
-
-
-def build(
-  objective: base.Objective | base.Stateful,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  training: fedavg.FedAvgConfig,
-  update: OnlineUpdate,
-  exchange: online_networks.Exchange,
-  aggregation: aggregation_lib.Aggregation | None,
-) -> processes.StatefulProcess:
-  """Builds an algorithm of the framework; see `describe`."""
-  return processes.build_stateful_process(
-    describe(objective, server_optimizer, training, update, exchange),
-    element_spec,
-    aggregation,
-    describe=numbers_of_client(update),
-  )

@@ -20,20 +20,17 @@ round, for both models. For norm layers see `objectives.simsiam`.
 """
 
 import dataclasses
-from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.computing import checks
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import collapse
-from tff_ssl.objectives import per_ssfl
+from tff_ssl.objectives import per_ssfl as objectives
 from tff_ssl.objectives import population
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import two_models
@@ -75,7 +72,7 @@ def client_function(
     A function that keeps theta_k and, with batch norm, its population statistics. It
     sends what `fedavg.sent` returns.
   """
-  both = per_ssfl.PerSSFLObjective(objective, config.consensus_weight)
+  both = objectives.PerSSFLObjective(objective, config.consensus_weight)
 
   def first(shared):
     return population.begin(objective, shared['params'])
@@ -103,17 +100,30 @@ def client_function(
   return client_functions.StatefulFunction(first, each, config.training.weigh)
 
 
-def describe(
+def per_ssfl(
   objective: simsiam.SimSiamObjective,
   server_optimizer: tff.learning.optimizers.Optimizer,
-  config: PerSSFLConfig,
+  config: PerSSFLConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_per_ssfl` for the arguments."""
+  """Returns Per-SSFL.
+
+  Args:
+    objective: SimSiam's networks and views, of both models.
+    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    An algorithm whose clients keep theta_k, by the names of `objective`. Its metrics
+    are, under `client_work`, those of FedAvg, the same metrics of the personal models
+    as `personal_...` (the loss without the second term), and `consensus`: the mean of
+    the four D(p, P).
+  """
+  config = config or PerSSFLConfig()
 
   def initial():
     return server.initial_of(objective, config.training.seed, server_optimizer)
 
-  return fedavg.with_states(
+  algorithm = fedavg.with_states(
     initial,
     client_function(objective, config),
     fedavg.sent_kinds(objective),
@@ -122,33 +132,4 @@ def describe(
     objective,
     lambda metrics: two_models.summarize(objective, metrics),
   )
-
-
-def build_per_ssfl(
-  objective: simsiam.SimSiamObjective,
-  element_spec: Any,
-  server_optimizer: tff.learning.optimizers.Optimizer,
-  config: PerSSFLConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.StatefulProcess:
-  """Builds Per-SSFL.
-
-  Args:
-    objective: SimSiam's networks and views, of both models.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    server_optimizer: Applied to the averaged update; SGD at rate 1.0 is the paper's.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    A process whose clients keep theta_k, by the names of `objective`. Its metrics are,
-    under `client_work`, those of FedAvg, the same metrics of the personal models as
-    `personal_...` (the loss without the second term), and `consensus`: the mean of the
-    four D(p, P).
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id`.
-  """
-  algorithm = describe(objective, server_optimizer, config or PerSSFLConfig())
-  return processes.build_stateful_process(algorithm, element_spec, aggregation)
+  return dataclasses.replace(algorithm, personal_model=phases.kept_model)

@@ -20,11 +20,9 @@ objective) is kept at the server.
 import dataclasses
 from typing import Any
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import grouping as grouping_lib
 from tff_ssl.federated import phases
-from tff_ssl.federated import processes
 from tff_ssl.federated import server_training
 from tff_ssl.objectives import base
 
@@ -54,13 +52,27 @@ class ServerFinetunedConfig:
       )
 
 
-def describe(
+def server_finetuned(
   objective: base.Objective | base.Stateful,
   server_objective: base.Objective,
   server_spec: Any,
-  config: ServerFinetunedConfig,
+  config: ServerFinetunedConfig | None = None,
 ) -> phases.Algorithm:
-  """Returns the state and phases; see `build_server_finetuned` for the arguments."""
+  """Returns FedAvg whose server fine-tunes the average.
+
+  Args:
+    objective: What a client minimises; its state, if any, starts afresh each round.
+    server_objective: What the server minimises: the same encoder, with a head.
+    server_spec: `tf.TensorSpec`s of one labelled example of the server.
+    config: Hyperparameters; the defaults when None.
+
+  Returns:
+    The algorithm, with the metrics `client_work` and `server_work`.
+
+  Raises:
+    ValueError: If an element of the server lacks what it needs.
+  """
+  config = config or ServerFinetunedConfig()
   labelled = server_training.Labelled(server_objective, server_spec, config.server)
   both = server_training.OneModel(
     objective, labelled, server_objective, config.clients.seed
@@ -80,39 +92,5 @@ def describe(
     ],
     config.grouping.client_numbers,
     objective=objective,
-  )
-
-
-def build_server_finetuned(
-  objective: base.Objective | base.Stateful,
-  server_objective: base.Objective,
-  server_spec: Any,
-  element_spec: Any,
-  config: ServerFinetunedConfig | None = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> processes.ServerDataProcess:
-  """Builds the process.
-
-  Args:
-    objective: What a client minimises; its state, if any, starts afresh each round.
-    server_objective: What the server minimises: the same encoder, with a head.
-    server_spec: `tf.TensorSpec`s of one labelled example of the server.
-    element_spec: Of one example of the clients, or the `packs.PackSpec` of it.
-    config: Hyperparameters; the defaults when None.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    The process, with the metrics `client_work` and `server_work`.
-
-  Raises:
-    ValueError: If an element lacks what it needs.
-  """
-  algorithm = describe(
-    objective, server_objective, server_spec, config or ServerFinetunedConfig()
-  )
-  return processes.build_server_data_process(
-    algorithm,
-    element_spec,
-    aggregation,
-    server_training.student_of(server_objective),
+    classifiers=server_training.student_of(server_objective),
   )

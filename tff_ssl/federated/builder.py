@@ -1,9 +1,8 @@
-"""Builds TFF computations from the phases of any algorithm.
+"""The phases of any algorithm as TFF computations.
 
-`build_learning_process` makes a process whose `next` runs a whole round. It is built
-from a `Graph`. Each exchange of the graph is a `Step`; their types follow from one
-another. Processes with client states or data at the server are in `processes`, one
-computation per phase in `single`, parts for hosts in `parts`.
+Each exchange of a `Graph` is a `Step`; their types follow from one another. `processes`
+makes whole rounds of a graph, `single` one computation per phase, `parts` what several
+hosts compute.
 """
 
 import collections
@@ -18,44 +17,11 @@ from tff_ssl.aggregators import communication
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import cohorts
-from tff_ssl.federated import grouping
 from tff_ssl.federated import phases
 from tff_ssl.federated import placed
 from tff_ssl.federated import releases
 from tff_ssl.federated import server
 from tff_ssl.federated import traffic
-
-
-def build_learning_process(
-  algorithm: phases.Algorithm,
-  element_spec: Any,
-  aggregation: aggregation_lib.Aggregation | None = None,
-) -> tff.learning.templates.LearningProcess:
-  """Builds an algorithm with stateless clients.
-
-  Args:
-    algorithm: Its phases, all of them exchanges.
-    element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
-      `packs.PackSpec` of them.
-    aggregation: Applied to everything that leaves a client; plain when None.
-
-  Returns:
-    The process. Its metrics are in groups, `client_work` with counts and bytes.
-
-  Raises:
-    ValueError: If the elements are not single examples with an `example_id` and the
-      numbers that the algorithm asks for, or the aggregation does not fit it.
-  """
-  graph = Graph(algorithm, element_spec, aggregation)
-
-  @tff.federated_computation(
-    graph.state_type, tff.FederatedType(graph.cohort.data_type, tff.CLIENTS)
-  )
-  def next_fn(state, data):
-    done = graph.run(state, data)
-    return tff.learning.templates.LearningProcessOutput(done.state, done.metrics)
-
-  return placed.Process(graph, next_fn)
 
 
 class Graph:
@@ -83,14 +49,14 @@ class Graph:
     """Builds all computations.
 
     Args:
-      algorithm: See `build_learning_process`, also for the two that follow.
+      algorithm: See `processes.build`, also for the two that follow.
       element_spec: Of the clients.
       aggregation: Of what leaves them.
       tells_again: Whether each exchange is a computation by itself, which broadcasts
         again what earlier ones have broadcast; for the count of bytes.
 
     Raises:
-      ValueError: See `build_learning_process`.
+      ValueError: See `processes.build`.
     """
     self.algorithm, self.element_spec = algorithm, element_spec
     self.aggregation = aggregation = releases.settled(aggregation, algorithm)
@@ -131,17 +97,17 @@ class Graph:
   def run(
     self,
     state: tff.Value,
-    data: tff.Value | None,
-    states: tff.Value | None = None,
     server_data: tff.Value | None = None,
+    states: tff.Value | None = None,
+    data: tff.Value | None = None,
   ) -> placed.Done:
     """Runs all phases of a round, inside a federated computation.
 
     Args:
       state: `placed.ProcessState` at the server.
-      data: On the clients.
-      states: Of the clients, if they keep some.
       server_data: At the server, if it has some.
+      states: Those of the clients, if they keep some.
+      data: On the clients, if there are some.
     """
     examples = None if data is None else self.read(data)
     current = self.server_state(state)
@@ -287,7 +253,11 @@ class Step:
       counts_type = self.sent_type[phases.COUNTS]
       self.aggregators[phases.COUNTS] = through.counts.create(counts_type)
       self.bytes_up[phases.COUNTS] = communication.num_bytes(counts_type)
-    self._to_group_weight = grouping.build_to_weight(exchange.sent, self.sent_type)
+    self._to_weights = {
+      name: _build_to_weight(kind, self.sent_type)
+      for name, kind in exchange.sent.items()
+      if kind.weighed_by
+    }
     sizes = traffic.sizes([*earlier.values(), self], tells_again)
     self._receive = self._build_receive(sizes)
 
@@ -321,9 +291,10 @@ class Step:
         outputs[name] = process.next(state[name], sent[name])
         continue
       weight = sent['weight']
-      if isinstance(kind, combine.GroupMean):
+      if name in self._to_weights:
+        others = [sent[other] for other in kind.weighed_by]
         weight = tff.federated_map(
-          self._to_group_weight, (weight, sent[phases.COUNTS], sent[kind.by])
+          self._to_weights[name], (weight, sent[phases.COUNTS], *others)
         )
       outputs[name] = process.next(state[name], sent[name], weight)
 
@@ -394,3 +365,15 @@ class Step:
       return collections.OrderedDict(state=state, metrics=groups)
 
     return receive
+
+
+def _build_to_weight(kind: combine.Kind, sent_type: tff.StructType) -> tff.Computation:
+  """Returns (weight, counts, what the kind asks for) -> weight, of a client."""
+  names = ('weight', phases.COUNTS, *kind.weighed_by)
+
+  @tff.tensorflow.computation(tff.types.to_type([sent_type[name] for name in names]))
+  def to_weight(sent):
+    weight, counts, *values = sent
+    return kind.weigh(weight, clients.counting(counts), *values)
+
+  return to_weight

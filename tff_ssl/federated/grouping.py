@@ -10,13 +10,11 @@ import dataclasses
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import groupwise
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
-from tff_ssl.federated import phases
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
 
@@ -24,8 +22,6 @@ from tff_ssl.objectives import base
 GROUP = 'group'
 # By group, the sum of |n_k update|^2.
 ENERGY = 'energy'
-# All clients of a pack are in one group if their mean share there is 1, up to rounding.
-_NEARLY_ONE = 0.999
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,44 +87,6 @@ def client_function(
     return sent
 
   return client_functions.ClientFunction(each, weigh=train.weigh)
-
-
-def build_to_weight(
-  kinds: Mapping[str, combine.Kind], sent_type: tff.StructType
-) -> tff.Computation | None:
-  """Builds (weight, counts, group) -> a client's weight in a grouped mean.
-
-  Args:
-    kinds: How the values that clients send are combined.
-    sent_type: Of what they send.
-
-  Returns:
-    The computation; None without a grouped mean. It refuses a pack that holds clients
-    of several groups, and a client whose group is not in [0, S).
-  """
-  grouped = [k for k in kinds.values() if isinstance(k, combine.GroupMean)]
-  if not grouped:
-    return None
-
-  @tff.tensorflow.computation(
-    sent_type['weight'], sent_type[phases.COUNTS], sent_type[grouped[0].by]
-  )
-  def to_weight(weight, counts, members):
-    group = tf.argmax(members, output_type=tf.int32)
-    one_group = tf.reduce_max(members) > _NEARLY_ONE
-    message = (
-      f'the `{GROUP}` of an example is not in [0, {grouped[0].groups}), or a pack has '
-      'clients of several groups; the shares of the groups are'
-    )
-    check = tf.debugging.Assert(
-      tf.logical_or(one_group, tf.equal(weight, 0.0)), [message, members]
-    )
-    with tf.control_dependencies([check] if check is not None else []):
-      return collections.OrderedDict(
-        examples=tf.identity(weight), clients=clients.counting(counts), group=group
-      )
-
-  return to_weight
 
 
 def average(

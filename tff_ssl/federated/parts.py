@@ -4,7 +4,7 @@ For several hosts: each host computes the sums of its part of a round's clients.
 sums of all parts, in an order that the caller chooses, make the round. A lost part can
 be computed again by itself: it needs only the server's state and the part's clients.
 
-    parts = build_parts(describe(...), element_spec)
+    parts = build_parts(dcco.dcco(...), element_spec)
     for exchange in parts.exchanges.values():
       sums = [exchange.partial(state, data).sums for data in parts_of_the_cohort]
       state, metrics = exchange.receive(state, sums)
@@ -95,7 +95,7 @@ def build_parts(
   """Builds the computations of an algorithm.
 
   Args:
-    algorithm: As `describe` of the algorithm's module returns it.
+    algorithm: As a function of `algorithms` returns it.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
     aggregation: Applied to everything that leaves a client; plain when None.
@@ -109,7 +109,7 @@ def build_parts(
   Raises:
     ValueError: If the aggregation must act on each client, as secure sums do, because
       only sums arrive here; or if the server trains between two exchanges. Also as in
-      `builder.build_learning_process`.
+      `processes.build`.
   """
   # Checked first, because building the computations takes seconds.
   if aggregation is not None:
@@ -153,7 +153,7 @@ def of_graph(graph: builder.Graph) -> Parts:
     received.get_model_weights,
     graph.client_state_type,
     any(
-      isinstance(kind, combine.GroupMean) and kind.groups > 1
+      kind.in_groups
       for exchange in graph.algorithm.exchanges
       for kind in exchange.sent.values()
     ),

@@ -14,10 +14,10 @@ functions are pure functions of tensors; nothing here uses TFF. FedAvg, complete
     [phases.Exchange('train', broadcast, client, server.sent_kinds(), receive)],
   )
 
-Four modules make TFF computations of an algorithm. `builder` makes a `LearningProcess`;
-`processes`, one whose clients keep a state or whose server has data; `single`, one
-deployable computation per phase; `parts`, what several hosts compute. They take care of
-seeds, the number of the round, discarded clients, counts, bytes and packs.
+Three modules make TFF computations of an algorithm. `processes` makes one that runs
+whole rounds; `single`, one deployable computation per phase; `parts`, what several
+hosts compute. They take care of seeds, the number of the round, discarded clients,
+counts, bytes and packs.
 """
 
 import collections
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
+from tff_ssl.objectives import base
 
 # Metrics by name, in groups: 'client_work', 'finalizer', 'server_work'.
 CLIENT_WORK, FINALIZER, SERVER_WORK = 'client_work', 'finalizer', 'server_work'
@@ -69,6 +70,8 @@ class Bytes(NamedTuple):
 # (state before, arrived, bytes of one client) -> `bytes_down` and `bytes_up` of the
 # cohort, and further metrics.
 Traffic = Callable[[ServerState, Mapping[str, Any], Bytes], Mapping[str, Any]]
+# (parameters of the global model, state of a client) -> parameters of the client's own.
+PersonalModel = Callable[[base.Params, client_functions.ClientState], base.Params]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,11 +118,12 @@ class AtServer:
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
-  """A federated algorithm.
+  """A federated algorithm: all that a process of it needs.
 
   Attributes:
     initial: () -> the server's state before round 0.
-    phases: Of a round, in order.
+    phases: The phases of a round, in order. If several train at the server, they take
+      the same data.
     client_numbers: int32 fields of an example that say which client holds it: the
       client's place in the population, or its group in this round.
     keeps_table: Whether the server keeps a table of what each client sent, so that an
@@ -127,6 +131,14 @@ class Algorithm:
     objective: What clients minimise. Those of their examples that its loss leaves out
       are no part of the round (`base.Selective`): n_k is the number of the others, and
       a client without any is empty. None: all examples take part.
+    client_report: Numbers that a simulation records of each client of a round, read
+      from `ClientState.kept` after it; None: none. Elsewhere they stay on the device.
+    personal_model: (parameters of the global model, a client's `ClientState`) -> those
+      of the client's own model; None: clients have none.
+    evaluated: (model weights, `ClientState.kept` of some clients) -> the model weights
+      that a simulation evaluates; None: the server's own.
+    classifiers: State -> parameters of an encoder and a head that classify together, by
+      the name of the model ('student', 'teacher'); None: there are none.
   """
 
   initial: Callable[[], ServerState]
@@ -134,6 +146,10 @@ class Algorithm:
   client_numbers: Sequence[str] = ()
   keeps_table: bool = False
   objective: Any = None
+  client_report: Callable[[Any], Mapping[str, float | None]] | None = None
+  personal_model: PersonalModel | None = None
+  evaluated: Callable[[Any, Sequence[Any]], Any] | None = None
+  classifiers: Callable[[Any], Mapping[str, base.Params]] | None = None
 
   @property
   def exchanges(self) -> tuple[Exchange, ...]:
@@ -147,6 +163,12 @@ class Algorithm:
       isinstance(exchange.client, client_functions.StatefulFunction)
       for exchange in self.exchanges
     )
+
+  @property
+  def server_spec(self) -> Any:
+    """`tf.TensorSpec`s of one example of the server's data; None if it has none."""
+    at_server = (phase for phase in self.phases if isinstance(phase, AtServer))
+    return next((phase.element_spec for phase in at_server), None)
 
 
 def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any]:
@@ -167,3 +189,15 @@ def model(state: ServerState, **others: Any) -> collections.OrderedDict[str, Any
   if weights.non_trainable:
     told['population'] = weights.non_trainable
   return told
+
+
+def kept_model(
+  weights: base.Params, state: client_functions.ClientState
+) -> base.Params:
+  """Returns the model that is a client's state; the global one before its first round.
+
+  Args:
+    weights: Parameters of the global model.
+    state: The client's.
+  """
+  return weights if state.last_round == client_functions.NEVER else state.kept

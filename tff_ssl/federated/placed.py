@@ -1,4 +1,4 @@
-"""Processes and their values at the server: the state, and metrics in groups."""
+"""The state of a process, and how metrics of its phases are merged."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -23,48 +23,6 @@ class ProcessState(NamedTuple):
   round: Any
   round_seed: Any
   aggregators: Any
-
-
-class Process(tff.learning.templates.LearningProcess):
-  """A learning process that keeps the graph it was built from.
-
-  Attributes:
-    graph: Its `builder.Graph`, from which `parts` makes other computations.
-  """
-
-  def __init__(self, graph: Any, next_fn: tff.Computation):
-    """Takes all other computations from the graph.
-
-    Computations of the state alone pass on what they are given, without TensorFlow. TFF
-    would write them in TensorFlow, which names each tensor of the state in each: a
-    twelfth of what is traced.
-    """
-    state_type = graph.state_type.member
-
-    @tff.federated_computation(state_type, graph.weights_type)
-    def set_model_weights(state, weights):
-      fields = {name: getattr(state, name) for name in ProcessState._fields}
-      return ProcessState(**{**fields, 'global_model_weights': weights})
-
-    @tff.federated_computation(state_type)
-    def get_hparams(state):
-      del state
-      return collections.OrderedDict()
-
-    @tff.federated_computation(state_type, get_hparams.type_signature.result)
-    def set_hparams(state, hparams):
-      del hparams
-      return state
-
-    super().__init__(
-      graph.initialize,
-      next_fn,
-      graph.get_model_weights,
-      set_model_weights,
-      get_hparams_fn=get_hparams,
-      set_hparams_fn=set_hparams,
-    )
-    self.graph = graph
 
 
 class Done(NamedTuple):

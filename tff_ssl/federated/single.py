@@ -43,7 +43,7 @@ def build_single_phases(
   """Builds the computations of an algorithm with stateless clients.
 
   Args:
-    algorithm: As `describe` of the algorithm's module returns it.
+    algorithm: As a function of `algorithms` returns it.
     element_spec: `tf.TensorSpec`s of one example of the clients' data sets; or the
       `packs.PackSpec` of them.
     aggregation: Applied to everything that leaves a client; plain when None.
@@ -53,7 +53,7 @@ def build_single_phases(
 
   Raises:
     ValueError: If clients keep a state, or the server has data: the forms have no place
-      for them. Also as in `builder.build_learning_process`.
+      for them. Also as in `processes.build`.
   """
   _check_stateless(algorithm)
   graph = builder.Graph(algorithm, element_spec, aggregation, tells_again=True)

@@ -1,7 +1,7 @@
 """The clients of a simulation: their element spec, and the data of each round.
 
     clients = simulation.Clients(data)
-    process = dcco.build_dcco(objective, clients.element_spec, optimizer)
+    process = processes.build(dcco.dcco(objective, optimizer), clients.element_spec)
     state, metrics = process.next(state, clients.cohort(client_ids))
 
 For stateful clients see `stateful_rounds`.

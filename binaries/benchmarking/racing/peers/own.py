@@ -11,6 +11,7 @@ from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import fedavg
 from tff_ssl.federated import local_training
 from tff_ssl.federated import optimizers
+from tff_ssl.federated import processes
 from tff_ssl.partition import clients as partition_lib
 from tff_ssl.runtime import allocator
 from tff_ssl.runtime import client_data
@@ -32,15 +33,17 @@ class Federation:
     )
     self._clients = simulation.Clients(self._data)
     self._objective = work.objective(settings)
-    self._process = fedavg.build_fedavg(
-      self._objective,
-      self._clients.element_spec,
-      _sgd(1.0),
-      fedavg.FedAvgConfig(
-        local_training.LocalPlan(batch_size=settings.batch_size),
-        settings.learning_rate,
-        seed=settings.seed,
+    self._process = processes.build(
+      fedavg.fedavg(
+        self._objective,
+        _sgd(1.0),
+        fedavg.FedAvgConfig(
+          local_training.LocalPlan(batch_size=settings.batch_size),
+          settings.learning_rate,
+          seed=settings.seed,
+        ),
       ),
+      self._clients.element_spec,
     )
     self._state = self._process.initialize()
     self._centralized = centralized.Centralized(
