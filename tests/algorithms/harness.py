@@ -14,7 +14,7 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import numbered
 from tests.algorithms import with_states
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
@@ -185,7 +185,7 @@ def element(algorithm: phases.Algorithm, packed: bool = False):
 def process(
   algorithm: phases.Algorithm,
   packed: bool = False,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ):
   """Builds a process whose `next` takes the state and the data of a cohort alone.
 

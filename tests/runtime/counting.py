@@ -4,8 +4,8 @@ import collections
 
 import numpy as np
 
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import run_folder
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
 
 Output = collections.namedtuple('Output', ['state', 'metrics'])
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tests import forked
 from tff_ssl.computing import sessions
-from tff_ssl.runtime import client_threads
-from tff_ssl.runtime import context
+from tff_ssl.execution import client_threads
+from tff_ssl.execution import contexts
 
 
 @pytest.fixture(scope='module')
@@ -54,7 +54,7 @@ def test_devices_that_are_not_there(device, message):
   if device == 'gpu' and tf.config.list_physical_devices('GPU'):
     pytest.skip('TensorFlow sees a GPU')
   with pytest.raises(ValueError, match=re.escape(message)):
-    context.in_process(device)
+    contexts.in_process(device)
 
 
 def test_operations_have_as_many_threads_as_asked():

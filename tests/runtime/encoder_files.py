@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
-from tff_ssl.runtime import encoder_file
-from tff_ssl.runtime import run_folder
+from tff_ssl.export import encoder_file
+from tff_ssl.runs import run_folder
 
 
 def write(folder: pathlib.Path, encoder: network.Network) -> pathlib.Path:

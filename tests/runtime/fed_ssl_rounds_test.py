@@ -8,10 +8,10 @@ from tff_ssl.algorithms import fed_ssl
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import simulation
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.simulation import simulated_clients
 
 
 def test_fed_byol_resumed(tff_context, tmp_path):
@@ -20,7 +20,7 @@ def test_fed_byol_resumed(tff_context, tmp_path):
   for num_packs, legs in ((2, [4]), (2, [2, 4]), (0, [4])):
     folder = tmp_path / f'{num_packs} {len(legs)}'
     for rounds in legs:
-      clients = simulation.Clients(tiny.clients(), num_packs=num_packs)
+      clients = simulated_clients.Clients(tiny.clients(), num_packs=num_packs)
       process = processes.build(
         fed_ssl.fed_ssl(
           byol.ByolObjective(harness.model(), None),

@@ -5,8 +5,8 @@ import os
 import pytest
 import tensorflow_federated as tff
 
-from tff_ssl.runtime import context
-from tff_ssl.runtime import owner
+from tff_ssl.execution import contexts
+from tff_ssl.execution import process_owner
 
 
 def _in_fork(function):
@@ -36,9 +36,9 @@ def _three():
 def test_a_fork_is_refused_and_ends_nothing(kind, worker_context):
   address = worker_context.address
   with {
-    'worker': lambda: context.local(worker_address=address),
-    'in_process': lambda: context.in_process('cpu', optimize_graphs=False),
-    'hosts': lambda: context.hosts([address]),
+    'worker': lambda: contexts.local(worker_address=address),
+    'in_process': lambda: contexts.in_process('cpu', optimize_graphs=False),
+    'hosts': lambda: contexts.hosts([address]),
   }[kind]() as execution:
     assert _three() == 3
     said = _in_fork(_three)
@@ -55,7 +55,7 @@ def test_the_worker_of_the_parent_lives_on(worker_context):
 
 
 def test_who_is_who():
-  here = owner.Owner()
+  here = process_owner.Owner()
   assert here.is_here
   here.check('it')
   assert _in_fork(lambda: here.is_here) == 'False'

@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from tests.runtime import stateful_run
 from tff_ssl.partition import clients as clients_lib
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
-from tff_ssl.runtime import state_store
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
+from tff_ssl.runs import state_store
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 COUNT = 1_000_000
 COHORT = 100
@@ -30,8 +30,8 @@ class Registered:
     example_ids = np.arange(count)
     self.partition = clients_lib.from_sizes(example_ids, np.ones(count, np.int64))
     self.data = client_data.ArrayClientData(PIXELS[:count], example_ids, self.partition)
-    self.clients = simulation.Clients(self.data, num_packs=2)
-    self.cohorts = sampling.Cohorts(self.data.ids, COHORT, seed=3)
+    self.clients = simulated_clients.Clients(self.data, num_packs=2)
+    self.cohorts = cohort_sampling.Cohorts(self.data.ids, COHORT, seed=3)
 
   def rounds(self):
     return stateful_rounds.StatefulRounds(stateful_run.Process(), self.clients)

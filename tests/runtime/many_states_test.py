@@ -3,8 +3,8 @@
 import tracemalloc
 
 from tests.runtime import stateful_run
-from tff_ssl.runtime import state_store
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import state_store
+from tff_ssl.runs import stateful_rounds
 
 
 def test_many_registered_clients_cost_nothing(tmp_path):

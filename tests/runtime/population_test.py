@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tff_ssl.partition import cases
 from tff_ssl.partition import describe
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import sampling
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
 
 COHORT = 16
 CLASSES = 3
@@ -88,7 +88,7 @@ def test_registering_a_client_costs_a_few_calls():
   for function, arguments in (
     (client_data.ArrayClientData, (image, ids, partition)),
     (describe.describe, (partition, labels, CLASSES)),
-    (sampling.Cohorts, (list(partition), COHORT, 0)),
+    (cohort_sampling.Cohorts, (list(partition), COHORT, 0)),
   ):
     assert calls_of(function, *arguments) < 2 * len(partition) + 1_000, function
 
@@ -96,7 +96,7 @@ def test_registering_a_client_costs_a_few_calls():
 @pytest.mark.parametrize('clients', [600, 100_000])
 def test_a_round_reads_the_rows_of_its_cohort_alone(populations, clients):
   data = populations[clients][0]
-  cohorts = sampling.Cohorts(data.client_ids, COHORT, seed=0)
+  cohorts = cohort_sampling.Cohorts(data.client_ids, COHORT, seed=0)
   for round in range(1, 4):
     cohort = cohorts(round)
     Watched.rows = 0
@@ -108,7 +108,7 @@ def test_a_round_reads_the_rows_of_its_cohort_alone(populations, clients):
 def test_a_round_takes_as_much_memory_with_many_clients_as_with_few(populations):
   peaks = []
   for data, *_ in populations.values():
-    cohorts = sampling.Cohorts(data.client_ids, COHORT, seed=0)
+    cohorts = cohort_sampling.Cohorts(data.client_ids, COHORT, seed=0)
     client_data.cohort(data, cohorts(1))
     peaks.append(peak_bytes(lambda c=cohorts, d=data: client_data.cohort(d, c(2))))
   # A list of 100,000 clients would take 800,000 bytes.

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tff_ssl.runtime import accounting
-from tff_ssl.runtime import sampling
+from tff_ssl.runs.privacy import accounting
+from tff_ssl.simulation import cohort_sampling
 
 _REPLACED = dp_accounting.NeighboringRelation.REPLACE_ONE
 # Fewer than dp_accounting's own: each costs time.
@@ -123,7 +123,7 @@ def test_no_test_of_a_repeated_round_finds_more_than_is_counted(
   if (sampled, amplified) != (_FIXED, True):
     assert true > 0.05 * delta
   # The cohorts are the same each time, which is why.
-  cohorts = sampling.PoissonCohorts([str(k) for k in range(100)], 5, 0)
+  cohorts = cohort_sampling.PoissonCohorts([str(k) for k in range(100)], 5, 0)
   assert cohorts(7) == cohorts(7)
 
 

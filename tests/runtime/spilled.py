@@ -7,11 +7,11 @@ import tempfile
 
 import numpy as np
 
-from tff_ssl.runtime import spill
+from tff_ssl.simulation import spilled_examples
 
 if __name__ == '__main__':
   os.environ['TMPDIR'] = sys.argv[1]
   tempfile.tempdir = None
-  held = spill.dataset({'x': np.zeros([9])})
+  held = spilled_examples.dataset({'x': np.zeros([9])})
   assert tempfile.gettempdir() == sys.argv[1]
   os.kill(os.getpid(), signal.SIGKILL)

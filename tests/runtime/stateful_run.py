@@ -13,13 +13,13 @@ import tensorflow_federated as tff
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import sampling
-from tff_ssl.runtime import simulation
-from tff_ssl.runtime import state_layout
-from tff_ssl.runtime import stateful_rounds
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
+from tff_ssl.runs import state_layout
+from tff_ssl.runs import stateful_rounds
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
+from tff_ssl.simulation import simulated_clients
 
 ROUNDS = 7
 CHECKPOINT_EVERY = 2
@@ -102,7 +102,7 @@ def clients(count=CLIENTS, num_packs=2):
   )
   image = np.zeros([sizes.sum(), 1, 1, 1], np.uint8)
   data = client_data.ArrayClientData(image, np.arange(len(image)), partition)
-  return simulation.Clients(data, num_packs=num_packs), data.client_ids
+  return simulated_clients.Clients(data, num_packs=num_packs), data.client_ids
 
 
 def run(
@@ -111,7 +111,7 @@ def run(
   """Runs the process; returns the server's state and the rounds with open states."""
   population, ids = clients(**settings)
   stateful = stateful_rounds.StatefulRounds(Process(), population)
-  cohorts = sampling.Cohorts(ids, size, seed=3)
+  cohorts = cohort_sampling.Cohorts(ids, size, seed=3)
   with run_folder.RunFolder(folder, {}) as opened:
     state = loop.run(
       stateful,

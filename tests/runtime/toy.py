@@ -10,11 +10,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import tiny
-from tff_ssl.runtime import client_data
-from tff_ssl.runtime import context
-from tff_ssl.runtime import loop
-from tff_ssl.runtime import run_folder
-from tff_ssl.runtime import sampling
+from tff_ssl.execution import contexts
+from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
+from tff_ssl.simulation import client_data
+from tff_ssl.simulation import cohort_sampling
 
 ROUNDS = 12
 
@@ -78,7 +78,7 @@ def process() -> tff.learning.templates.LearningProcess:
 
 def cohort_fn(round):
   clients = tiny.clients()
-  cohorts = sampling.Cohorts(clients.client_ids, 1, seed=1)
+  cohorts = cohort_sampling.Cohorts(clients.client_ids, 1, seed=1)
   return client_data.cohort(clients, cohorts(round))
 
 
@@ -106,7 +106,7 @@ def run(folder, execution=None, seconds_per_round=0.0, **flags):
 
 if __name__ == '__main__':
   in_process = sys.argv[3:] == ['in_process']
-  open_context = context.in_process if in_process else context.local
+  open_context = contexts.in_process if in_process else contexts.local
   with open_context(concurrency=1) as execution:
     print(os.getpid(), execution.worker_pid, flush=True)
     run(sys.argv[1], execution, seconds_per_round=float(sys.argv[2]))

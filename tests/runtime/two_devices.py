@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.computing import sessions
-from tff_ssl.runtime import context
+from tff_ssl.execution import contexts
 
 
 def _two_devices() -> None:
@@ -49,7 +49,7 @@ def _main() -> None:
   total = _total()
   given = list(np.random.default_rng(1).normal(size=[3, 8, 8]).astype(np.float32))
   for devices in (['CPU:0'], ['CPU:0', '/device:CPU:1']):
-    with context.in_process(devices):
+    with contexts.in_process(devices):
       print('sum', total(given).tobytes().hex(), flush=True)
   # TensorFlow prints with C, whose lines a process that was forked would leave.
   ctypes.CDLL(None).fflush(None)

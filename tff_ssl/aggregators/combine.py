@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import communication
 from tff_ssl.aggregators import groupwise
 
@@ -44,7 +44,7 @@ class Kind(abc.ABC):
 
   @abc.abstractmethod
   def create(
-    self, aggregation: aggregation_lib.Aggregation, value_type: tff.Type
+    self, aggregation: aggregations.Aggregation, value_type: tff.Type
   ) -> tff.templates.AggregationProcess:
     """Returns the aggregation of client values of a type."""
 

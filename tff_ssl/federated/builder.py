@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import communication
 from tff_ssl.federated import client_functions
@@ -43,7 +43,7 @@ class Graph:
     self,
     algorithm: phases.Algorithm,
     element_spec: Any,
-    aggregation: aggregation_lib.Aggregation | None,
+    aggregation: aggregations.Aggregation | None,
     tells_again: bool = False,
   ):
     """Builds all computations.

@@ -33,7 +33,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import secure_values
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
@@ -58,7 +58,7 @@ class PackedClients:
   def __init__(
     self,
     spec: packs.PackSpec,
-    aggregation: aggregation_lib.Aggregation,
+    aggregation: aggregations.Aggregation,
     objective: Any = None,
     keeps_order: bool = False,
   ):

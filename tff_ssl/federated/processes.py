@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregation as aggregation_lib
+from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import builder
 from tff_ssl.federated import phases
 from tff_ssl.federated import placed
@@ -107,7 +107,7 @@ Built: TypeAlias = Process | LearningProcess
 def build(
   algorithm: phases.Algorithm,
   element_spec: Any = None,
-  aggregation: aggregation_lib.Aggregation | None = None,
+  aggregation: aggregations.Aggregation | None = None,
 ) -> Built:
   """Builds the rounds of an algorithm.
 
