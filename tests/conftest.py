@@ -24,7 +24,7 @@ _SAME_RUNS = ('tests/binaries/dcco_test.py', 'tests/binaries/evaluate_test.py')
 # Dealt before all others: they fork this process, which takes the longer the more it
 # has (0.7 s with ten gigabytes, and as long again to end the child).
 _FORKING = (
-  'tests/runtime/fork_test.py',
+  'tests/execution/fork_test.py',
   'tests/binaries/program_test.py',
   'tests/binaries/compare_test.py',
   'tests/binaries/hosts_test.py',

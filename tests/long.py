@@ -146,7 +146,7 @@ _TESTS = {
     'test_the_noise_of_a_budget_spends_it[budget3-fixed]',
     'test_the_noise_of_a_budget_spends_it[budget1-poisson]',
   ),
-  'tests/runtime/fed_ssl_rounds_test.py': ('test_fed_byol_resumed',),
+  'tests/runs/fed_ssl_rounds_test.py': ('test_fed_byol_resumed',),
 }
 
 

@@ -18,7 +18,7 @@ assert found['num_examples'] == 64
 weight = tff.TensorType(np.float32)
 for chosen in (secure, private, distributed):
   process = chosen.statistics.create(tff.TensorType(np.float32, [3]), weight)
-  with context.in_process():
+  with contexts.in_process():
     output = process.next(process.initialize(), means, sizes)
   # Secure sums are of n_k times means, clipped; the others have noise.
   total = sum(np.clip(4 * mean, -64, 64) for mean in means)

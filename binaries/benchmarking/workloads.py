@@ -138,7 +138,7 @@ def register(
     workload: How many clients, and of which sizes.
     image_size: Height and width, in pixels.
     seed: Seed of the sizes, the pixels and the cohorts.
-    num_packs: See `simulation.Clients`.
+    num_packs: See `simulated_clients.Clients`.
   """
   sizes = workload.sizes(seed)
   total = int(sizes.sum())

@@ -282,7 +282,7 @@ def has(numbers: results.Numbers, method: str) -> bool:
 
   Args:
     numbers: Numbers of the run.
-    method: One of `personal.METHODS`.
+    method: One of `personal_encoders.METHODS`.
   """
   prefix = f'personal/{personal_encoders.prefix(method)}/'
   return any(name.startswith(prefix) for name in numbers)

@@ -68,8 +68,8 @@ element_spec = data.element_type_structure
 # ## DCCO's process
 #
 # The process is built for the elements of the clients' own data sets, as on devices. In
-# a simulation, `simulation.Clients(data)` gives the same numbers several times faster
-# ([embedding](../embedding.md)).
+# a simulation, `simulated_clients.Clients(data)` gives the same numbers several times
+# faster ([embedding](../embedding.md)).
 
 # %%
 from tff_ssl.algorithms import dcco
@@ -128,7 +128,7 @@ def darkness(examples):
 # %% [markdown]
 # ## A loop of yours
 #
-# `context.in_process` executes everything in this process; any other TFF context works
+# `contexts.in_process` executes everything in this process; any other TFF context works
 # too.
 
 # %%

@@ -15,7 +15,7 @@ from tasks import registry
 from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.runtime import processes
+from tests.execution import processes
 from tff_ssl.encoders import cnn
 from tff_ssl.export import encoder_file
 from tff_ssl.runs import checkpoints

@@ -16,7 +16,7 @@ from binaries.flags import dealing
 from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.runtime import encoder_files
+from tests.export import encoder_files
 from tff_ssl.encoders import resnet
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe

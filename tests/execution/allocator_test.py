@@ -10,7 +10,7 @@ from tff_ssl.execution import allocator
 # Blocks of a round: larger than what glibc ever takes from its heap by itself.
 SCRIPT = """
 import resource, sys
-from tff_ssl.runtime import allocator
+from tff_ssl.execution import allocator
 if sys.argv[1] == 'kept':
   assert allocator.keep_freed_memory()
 def faults():

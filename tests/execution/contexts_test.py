@@ -58,13 +58,13 @@ def ended():
   SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway.
   """
   interrupted = subprocess.Popen(
-    [sys.executable, '-m', 'tests.runtime.unclosed', '60'],
+    [sys.executable, '-m', 'tests.execution.unclosed', '60'],
     stdout=subprocess.PIPE,
     stderr=subprocess.DEVNULL,
     text=True,
     cwd=ROOT,
   )
-  exits = forked.Process('tests.runtime.unclosed', '0')
+  exits = forked.Process('tests.execution.unclosed', '0')
   printed, said = exits.communicate()
   assert exits.returncode == 0, said
   worker_pid = int(interrupted.stdout.readline())

@@ -347,7 +347,7 @@ def test_memory_is_flat_over_rounds_and_computations():
 
 
 def _killed_toy(folder):
-  process = forked.Process('tests.runtime.toy', str(folder), '0.2', 'in_process')
+  process = forked.Process('tests.runs.toy', str(folder), '0.2', 'in_process')
   loop_test.wait_for_round(folder, 5)
   process.kill()
   process.communicate(timeout=30)

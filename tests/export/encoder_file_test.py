@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.runtime import encoder_files
+from tests.export import encoder_files
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import mlp
 from tff_ssl.encoders import resnet

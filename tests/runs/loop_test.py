@@ -57,7 +57,7 @@ def rows(path):
 
 def start(folder, seconds_per_round):
   """Starts a run in a process of its own; returns it and its worker's pid."""
-  process = forked.Process('tests.runtime.toy', str(folder), str(seconds_per_round))
+  process = forked.Process('tests.runs.toy', str(folder), str(seconds_per_round))
   wait_for_round(folder, 1)
   (worker,) = psutil.Process(process.pid).children()
   assert 'worker' in worker.name()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests import forked
-from tests.runtime import stateful_run
+from tests.runs import stateful_run
 from tff_ssl.federated import packs
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import loop
@@ -136,7 +136,7 @@ def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
 
 
 def test_a_sigkill_amid_a_transaction(uninterrupted, tmp_path):
-  killed = forked.Process('tests.runtime.stateful_run', str(tmp_path))
+  killed = forked.Process('tests.runs.stateful_run', str(tmp_path))
   _, errors = killed.communicate()
   assert killed.returncode == -signal.SIGKILL, errors
   assert len(_rows(tmp_path)) < stateful_run.ROUNDS

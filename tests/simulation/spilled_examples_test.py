@@ -65,7 +65,7 @@ def test_files_live_as_long_as_the_data_set():
 
 
 def test_a_killed_process_leaves_nothing(tmp_path):
-  done = forked.Process('tests.runtime.spilled', str(tmp_path))
+  done = forked.Process('tests.simulation.spilled', str(tmp_path))
   done.communicate()
   assert done.returncode == -9
   # TensorFlow's own file is the source of a traced function.

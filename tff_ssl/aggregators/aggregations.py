@@ -115,7 +115,7 @@ def secure(
     max_count: Bound of a client's counts (int32).
 
   Returns:
-    The aggregation. It runs where secure sums exist: `context.in_process` and
+    The aggregation. It runs where secure sums exist: `contexts.in_process` and
     `tff.backends.test` simulate them; TFF's native runtime refuses them.
 
   Raises:
@@ -175,7 +175,7 @@ def private(
       given; None: they stay. With it clients cannot be packed because each client's
       norm is compared with the clip norm.
     expected: For cohorts that each client joins independently at random
-      (`sampling.PoissonCohorts`): the expected numbers of a round.
+      (`cohort_sampling.PoissonCohorts`): the expected numbers of a round.
 
   Returns:
     The aggregation.

@@ -74,7 +74,7 @@ def share_bound(feature_norm: float) -> float:
   most 1 + R^2 + R^4, which every f of length R attains. By the triangle inequality
   n_k times the means of n_k examples are at most n_k times as long; n_k examples of one
   class with the same f attain this. The bound times the largest number of examples of a
-  client is the norm to clip to (`aggregation.private(..., statistics_clip=...)`).
+  client is the norm to clip to (`aggregations.private(..., statistics_clip=...)`).
   Clipping then changes nothing.
 
   Args:

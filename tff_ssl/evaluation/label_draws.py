@@ -33,7 +33,7 @@ def subsets(
   """Returns the positions of the labels of each draw, or of the first if not few.
 
   Args:
-    labels: As in `labels.label_fraction`, like the next three.
+    labels: As in `label_fractions.label_fraction`, like the next three.
     fraction: Share of the labelled examples.
     seed: The same seed and draw give the same subset.
     groups: Cases, drawn as a whole.

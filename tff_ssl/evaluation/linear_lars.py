@@ -75,7 +75,7 @@ def fit(
     The classifier.
 
   Raises:
-    ValueError: As for `linear.fit_logistic`, or `seed` is negative.
+    ValueError: As for `linear_probe.fit_logistic`, or `seed` is negative.
   """
   config = config or paper_config(len(labels))
   mean, scale = linear_probe.standardization(features, labels, num_classes)

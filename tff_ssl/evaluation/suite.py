@@ -130,8 +130,8 @@ def evaluate(
     case_level: Whether a case is classified as a whole, by the mean of its images'
       encodings, rather than each image.
     seed: Non-negative integer that fixes label subsets and batches.
-    finetune: For method 'finetune': the function of `finetune.build_finetune` with its
-      params already given.
+    finetune: For method 'finetune': the function of `fine_tuning.build_finetune` with
+      its params already given.
     federated: For method 'federated_linear': what trains its classifier.
     collect: For method 'one_round': what collects its sums from clients; None: they are
       computed from the examples at hand, which gives the same.

@@ -60,8 +60,9 @@ def local(
   Raises:
     ValueError: If an argument is out of range, or a worker elsewhere has settings that
       give other numbers.
-    RuntimeError: If the worker does not start, or ends. It is a `worker.LostError`, in
-      later calls too, if the worker has died or has not answered for too long.
+    RuntimeError: If the worker does not start, or ends. It is a
+      `worker_process.LostError`, in later calls too, if the worker has died or has not
+      answered for too long.
     ConnectionError: If nothing answers at the address.
   """
   concurrency = _checked(concurrency, intra_op_threads)

@@ -1,6 +1,6 @@
 """TFF computations as TensorFlow sessions in this process: no worker, no messages.
 
-`context.in_process` makes this the default context.
+`contexts.in_process` makes this the default context.
 """
 
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ class InProcess(tff.framework.SyncContext):
       os.environ.setdefault(name, value)
     if not sessions.OWN_THREADS:
       warnings.warn(
-        'TensorFlow was used before tff_ssl.runtime was imported, so each operation '
+        'TensorFlow was used before tff_ssl.execution was imported, so each operation '
         'uses the threads of all cores, and the last digits of results depend on the '
         'number of cores: import tff_ssl.execution.contexts first.',
         stacklevel=3,

@@ -38,7 +38,7 @@ _OF_IMPORT = tff.framework.get_context_stack().current
 
 
 class Context:
-  """An open execution context; see `context.local` and its siblings.
+  """An open execution context; see `contexts.local` and its siblings.
 
   Attributes:
     tff_context: The context that TFF uses.
@@ -103,7 +103,7 @@ class Context:
 
 
 class InProcessContext(Context):
-  """A context of this process; see `context.in_process`."""
+  """A context of this process; see `contexts.in_process`."""
 
   def __init__(self, context: in_process.InProcess):
     """Becomes TFF's default context."""
@@ -137,7 +137,7 @@ class HostsContext(Context):
 
 
 class WorkerContext(Context):
-  """A context of a worker; see `context.local`."""
+  """A context of a worker; see `contexts.local`."""
 
   def __init__(
     self,
@@ -150,7 +150,7 @@ class WorkerContext(Context):
     Args:
       address: 'host:port'.
       worker: The process behind the address, if it is ours to end.
-      optimize_graphs: See `context.local`.
+      optimize_graphs: See `contexts.local`.
 
     Raises:
       worker.LostError: If our worker has ended; later, from any call, if the worker has

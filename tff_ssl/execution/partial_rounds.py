@@ -3,7 +3,7 @@
     process = parted.in_parts(processes.build(dcco.dcco(...), ...), parts=8)
     state, metrics = process.next(state, cohort)
 
-With `context.hosts` all hosts execute parts at the same time; in any other context the
+With `contexts.hosts` all hosts execute parts at the same time; in any other context the
 parts run one after another. The numbers are the same to the bit. They equal those of
 the process itself up to the rounding of sums, even with one part: its sums are divided
 by the weights, and multiplied by them again when they are received.

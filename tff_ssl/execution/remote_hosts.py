@@ -75,7 +75,7 @@ def check_addresses(
 
 
 class Hosts:
-  """Open connections to hosts; see `context.hosts`, which makes TFF use them.
+  """Open connections to hosts; see `contexts.hosts`, which makes TFF use them.
 
   Attributes:
     addresses: Of all hosts.
@@ -96,7 +96,7 @@ class Hosts:
       timeout: Seconds after which a host that does not answer is given up; if no host
         has answered for so long, none is left. A host answers while it computes,
         however long that takes.
-      optimize_graphs: See `context.local`.
+      optimize_graphs: See `contexts.local`.
 
     Raises:
       ValueError: If `timeout` is not positive, or the first host that answers has

@@ -20,7 +20,7 @@ to the order of floating-point sums:
     order of its clients.
 
 A pack's mean is aggregated, with the sum of its weights. Aggregators that act on each
-client must have their part done inside the pack (`aggregation.Packs`); those that
+client must have their part done inside the pack (`aggregations.Packs`); those that
 cannot be split refuse packs.
 """
 

@@ -69,7 +69,7 @@ def checked(aggregation: Any) -> aggregations.Aggregation:
   if not isinstance(aggregation, aggregations.Aggregation):
     raise ValueError(
       f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
-      '`aggregation.plain`, `secure`, `private` and `distributed` return it.'
+      '`aggregations.plain`, `secure`, `private` and `distributed` return it.'
     )
   return aggregation
 

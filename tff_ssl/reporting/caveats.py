@@ -13,7 +13,7 @@ def find(groups: Sequence[run_groups.Group]) -> list[str]:
   """Returns a sentence for each caveat.
 
   Args:
-    groups: From `groups.group`.
+    groups: From `run_groups.group`.
 
   Returns:
     Sentences on budgets and data that differ, on how accuracies were measured, on flags

@@ -75,7 +75,7 @@ def rows(groups: Sequence[run_groups.Group]) -> list[Row]:
   """Returns a row for each group, and below it one for each baseline that it has.
 
   Args:
-    groups: From `groups.group`.
+    groups: From `run_groups.group`.
   """
   result = []
   for group in groups:

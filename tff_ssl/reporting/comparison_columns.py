@@ -34,7 +34,7 @@ def choose(rows: Sequence[comparison.Row], patterns: Sequence[str] = ()) -> list
   """Chooses the numbers to show.
 
   Args:
-    rows: From `compare.rows`.
+    rows: From `comparison.rows`.
     patterns: Names, or shell patterns such as 'linear/*'; without any, all accuracies
       (balanced ones if they differ from plain ones), recall at 1 of retrieval, and the
       cost of training. Recalls of classes, deviations over draws of labels, numbers of
@@ -103,7 +103,7 @@ def cells(rows: Iterable[comparison.Row], names: Sequence[str]) -> list[dict[str
   """Returns the rows of the table as text, by the titles of the columns.
 
   Args:
-    rows: From `compare.rows`.
+    rows: From `comparison.rows`.
     names: The numbers to show.
 
   Returns:
@@ -128,7 +128,7 @@ def best(rows: Sequence[comparison.Row], names: Sequence[str]) -> set[tuple[int,
   the same are all best. Baselines are not compared, nor is a single group.
 
   Args:
-    rows: From `compare.rows`.
+    rows: From `comparison.rows`.
     names: The numbers shown.
 
   Returns:
@@ -155,7 +155,7 @@ def ordered(rows: Sequence[comparison.Row], name: str) -> list[str]:
   """Returns the names of the groups, the best first; those without the number last.
 
   Args:
-    rows: From `compare.rows`.
+    rows: From `comparison.rows`.
     name: The number's name, or its `title`.
 
   Raises:

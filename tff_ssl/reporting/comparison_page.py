@@ -50,11 +50,11 @@ def build(
   """Builds the page.
 
   Args:
-    groups: From `groups.group`.
-    table: From `columns.cells`.
+    groups: From `run_groups.group`.
+    table: From `comparison_columns.cells`.
     caveats: From `caveats.find`.
     curves_png: A figure as a PNG file; empty: no figure.
-    best: From `columns.best`: cells of the table that are written in bold.
+    best: From `comparison_columns.best`: cells of the table that are written in bold.
 
   Returns:
     HTML that contains the figure; nothing is loaded.

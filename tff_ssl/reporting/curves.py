@@ -60,8 +60,8 @@ def quantities(
   """Returns the quantities of these runs that can be drawn.
 
   Args:
-    groups: From `groups.group`.
-    names: The numbers of the table, from `columns.choose`.
+    groups: From `run_groups.group`.
+    names: The numbers of the table, from `comparison_columns.choose`.
     every_accuracy: Whether each accuracy among them has a panel; otherwise only the
       most informative has: one that most runs have, linear, with the most labels.
     kinds: The members of `KINDS` that are wanted.

@@ -48,7 +48,7 @@ def draw(
   """Draws a panel for each quantity, with one legend above them.
 
   Args:
-    groups: From `groups.group`.
+    groups: From `run_groups.group`.
     shown: From `curves.quantities`; at least one.
 
   Returns:

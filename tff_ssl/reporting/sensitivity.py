@@ -121,7 +121,7 @@ def lines(runs: Sequence[run_reader.Run], axis: Axis, number: str) -> list[Line]
   Args:
     runs: The runs; those that have not finished are left out.
     axis: The flag, and what changes with it.
-    number: A number of `compare.run_numbers`.
+    number: A number of `comparison.run_numbers`.
 
   Returns:
     The lines that have the number, in the order of their first run.

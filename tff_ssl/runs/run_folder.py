@@ -65,7 +65,7 @@ class RunFolder:
         as the place of the data.
       may_grow: Flags whose larger value continues the existing run, such as the rounds;
         config.json then holds the larger value.
-      trackers: Where the numbers are also shown (`trackers.NAMES`).
+      trackers: Where the numbers are also shown (`number_trackers.NAMES`).
 
     Raises:
       ValueError: If a tracker is not available, or the folder is in use, has a link
@@ -94,7 +94,7 @@ class RunFolder:
 
   @property
   def worker_log(self) -> pathlib.Path:
-    """Where the worker's output goes: `context.local(log_path=...)`."""
+    """Where the worker's output goes: `contexts.local(log_path=...)`."""
     return self.path / 'worker.log'
 
   def record(

@@ -17,7 +17,7 @@ _COMPARED = 256
 
 
 class Digest:
-  """Digests of the rows of one file, which `table.Table` writes."""
+  """Digests of the rows of one file, which `round_table.Table` writes."""
 
   def __init__(self, path: str | os.PathLike[str]):
     """Reads nothing yet.
@@ -32,7 +32,7 @@ class Digest:
     self._forget()
 
   def rows_of(self, round: int) -> list[dict[str, str]]:
-    """Returns the rows of a round, as `table.Table.rows` does.
+    """Returns the rows of a round, as `round_table.Table.rows` does.
 
     Args:
       round: Of the rows. It is quick if no later one was asked for before.

@@ -43,7 +43,7 @@ class FederatedProbe:
       num_classes: Number of classes.
       clients_per_round: Size of a cohort; all clients with labels if these are fewer.
       config: Hyperparameters; None: the defaults.
-      num_packs: See `simulation.Clients`.
+      num_packs: See `simulated_clients.Clients`.
 
     Raises:
       ValueError: If `clients_per_round` or `num_classes` is below 1.

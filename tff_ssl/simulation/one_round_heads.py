@@ -38,7 +38,7 @@ class OneRoundHeads:
     Args:
       partition: Client id -> int64 [n] positions into the features.
       num_classes: Number of classes.
-      num_packs: See `simulation.Clients`.
+      num_packs: See `simulated_clients.Clients`.
       aggregation: Everything that leaves a client goes through it; None: plain.
       feature_norm: See `one_round.one_round`.
 

@@ -9,7 +9,7 @@ from tff_ssl.federated import clients
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.runs import run_folder
 
-_DOCS = pathlib.Path(__file__).parents[2] / 'docs'
+_DOCS = pathlib.Path(__file__).parents[3] / 'docs'
 _TABLES = {
   'file': disclosure.FILES,
   'column of `metrics.csv`': disclosure.METRICS,

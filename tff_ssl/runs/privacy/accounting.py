@@ -7,19 +7,19 @@ and Analytical Moments Accountant. AISTATS 2019, theorem 27.
 The unit of privacy is a client. How rounds are counted depends on how their cohorts are
 drawn:
 
-  - `sampling.Cohorts`: of a fixed size, without replacement. The theorem compares
+  - `cohort_sampling.Cohorts`: a fixed size, without replacement. The theorem compares
     populations in which one client is replaced by another. A sum over clients clipped
     to a norm C then changes by up to 2 C, so that noise of z C counts as a multiplier
     of z / 2.
-  - `sampling.PoissonCohorts`: each client joins independently (Poisson sampling;
+  - `cohort_sampling.PoissonCohorts`: each client joins independently (Poisson sampling;
     Mironov, Talwar and Zhang, "Renyi Differential Privacy of the Sampled Gaussian
     Mechanism", 2019). Populations with one client more or less are compared, a sum
     changes by up to C, and the number of clients of a round is a secret.
-  - `sampling.PassCohorts`: pass after pass through the population. Who is in a cohort
-    may be known: sampling does not lower epsilon. Only how often a client takes part
-    counts, which is at most once a pass. The populations compared differ in one client,
-    which contributes zeros in one of them and keeps its number of examples and its
-    place in the cohorts (zero-out, of Kairouz et al., "Practical and Private (Deep)
+  - `cohort_sampling.PassCohorts`: pass after pass through the population. Who is in a
+    cohort may be known: sampling does not lower epsilon. Only how often a client takes
+    part counts, which is at most once a pass. The populations compared differ in one
+    client, which contributes zeros in one of them and keeps its number of examples and
+    its place in the cohorts (zero-out, of Kairouz et al., "Practical and Private (Deep)
     Learning without Sampling or Shuffling", ICML 2021). A sum changes by up to C.
 
 A round that was released r times, after kills, has one cohort (`release_history`). With

@@ -1,4 +1,4 @@
-"""tff_ssl: its federated averaging, executed in process (`context.in_process`)."""
+"""tff_ssl: its federated averaging, executed in process (`contexts.in_process`)."""
 
 import importlib.metadata
 from typing import Any

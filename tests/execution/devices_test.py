@@ -15,7 +15,7 @@ from tff_ssl.execution import contexts
 @pytest.fixture(scope='module')
 def on_devices():
   """Returns what one and two logical CPUs, in the place of GPUs, have said."""
-  process = forked.Process('tests.runtime.two_devices')
+  process = forked.Process('tests.execution.two_devices')
   printed, said = process.communicate()
   assert process.returncode == 0, said
   return printed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.runtime import stateful_run
+from tests.runs import stateful_run
 from tff_ssl.partition import clients as clients_lib
 from tff_ssl.runs import loop
 from tff_ssl.runs import run_folder
