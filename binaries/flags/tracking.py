@@ -8,8 +8,8 @@ TRACKERS = flags.DEFINE_list(
   'trackers',
   [number_trackers.TENSORBOARD],
   f'Where the numbers of each round are shown in addition to metrics.csv: some of '
-  f'{", ".join(number_trackers.NAMES)}, or none if empty. MLflow and Weights & Biases must be '
-  'installed, and read their own environment variables (MLFLOW_TRACKING_URI, '
+  f'{", ".join(number_trackers.NAMES)}, or none if empty. MLflow and Weights & Biases '
+  'must be installed, and read their own environment variables (MLFLOW_TRACKING_URI, '
   'WANDB_MODE).',
 )
 # This flag does not change a run's numbers.

@@ -10,8 +10,10 @@ from binaries.flags import hosts
 from binaries.methods import choice
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.runtime import processes
+from tests.execution import processes
 from tff_ssl.execution import worker_process
+
+pytestmark = pytest.mark.forks
 
 
 @pytest.mark.parametrize(

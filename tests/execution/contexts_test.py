@@ -12,7 +12,7 @@ import pytest
 import tensorflow_federated as tff
 
 from tests import forked
-from tests.runtime import processes
+from tests.execution import processes
 from tff_ssl.execution import contexts
 from tff_ssl.execution import worker_process
 

@@ -14,8 +14,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import forked
-from tests.runtime import loop_test
-from tests.runtime import toy
+from tests.runs import loop_test
+from tests.runs import toy
 from tff_ssl.execution import contexts
 from tff_ssl.execution import internals
 from tff_ssl.execution import resources

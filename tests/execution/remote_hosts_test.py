@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tests.runtime import processes
+from tests.execution import processes
 from tff_ssl.execution import contexts
 from tff_ssl.execution import partial_rounds
 from tff_ssl.execution import remote_host

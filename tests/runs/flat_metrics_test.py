@@ -25,7 +25,9 @@ def test_names_are_joined_in_order():
     ('flag', 1),
     ('parts/0', 0.5),
   ]
-  assert flat_metrics.find(flat_metrics.flatten(nested), 'second') == float(np.float32(0.1))
+  assert flat_metrics.find(flat_metrics.flatten(nested), 'second') == float(
+    np.float32(0.1)
+  )
   assert flat_metrics.find(flat_metrics.flatten(nested), 'third') is None
 
 

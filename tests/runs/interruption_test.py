@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.runtime import counting
+from tests.execution import counting
 from tff_ssl.runs import interruption
 
 

@@ -14,15 +14,15 @@ import pytest
 import tensorflow as tf
 
 from tests import forked
-from tests.runtime import counting
-from tests.runtime import processes
-from tests.runtime import toy
+from tests.execution import counting
+from tests.execution import processes
+from tests.runs import toy
 from tff_ssl.execution import contexts
-from tff_ssl.storage import files
 from tff_ssl.runs import interruption
 from tff_ssl.runs import loop
-from tff_ssl.runs import run_folder
 from tff_ssl.runs import round_table
+from tff_ssl.runs import run_folder
+from tff_ssl.storage import files
 
 # What must not depend on how often a run was interrupted.
 DETERMINISTIC = ('metrics.csv', 'evaluation.json')

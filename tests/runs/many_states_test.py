@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from tests.runtime import stateful_run
+from tests.runs import stateful_run
 from tff_ssl.runs import state_store
 from tff_ssl.runs import stateful_rounds
 

@@ -4,8 +4,8 @@ import types
 
 import pytest
 
-from tff_ssl.storage import files
 from tff_ssl.runs import run_config
+from tff_ssl.storage import files
 
 FLAGS = {'seed': 1, 'widths': (64, 32), 'data_dir': '/a'}
 

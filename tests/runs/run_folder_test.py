@@ -8,10 +8,10 @@ import tempfile
 import pytest
 import tensorflow as tf
 
-from tests.runtime import counting
+from tests.execution import counting
+from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.runs import run_folder
-from tff_ssl.runs import round_table
 
 FLAGS = {'seed': 1, 'encoder': 'resnet8', 'widths': (64, 32)}
 

@@ -13,11 +13,11 @@ from tests.runs import stateful_run
 from tff_ssl.federated import packs
 from tff_ssl.runs import checkpoints
 from tff_ssl.runs import loop
-from tff_ssl.simulation import cohort_sampling
+from tff_ssl.runs import round_table
 from tff_ssl.runs import state_layout
 from tff_ssl.runs import state_store
 from tff_ssl.runs import stateful_rounds
-from tff_ssl.runs import round_table
+from tff_ssl.simulation import cohort_sampling
 
 # Where a run is killed: a function, how often it has been called by then, and whether
 # it has done its work. Seven rounds, a checkpoint after each second.
@@ -76,7 +76,9 @@ def _rows(folder, name='metrics.csv'):
 
 def test_numbers_are_those_of_states_in_a_dictionary(uninterrupted):
   """The toy's rounds with clients apart, their states held by name."""
-  cohorts = cohort_sampling.Cohorts(stateful_run.clients()[1], stateful_run.COHORT, seed=3)
+  cohorts = cohort_sampling.Cohorts(
+    stateful_run.clients()[1], stateful_run.COHORT, seed=3
+  )
   states, total = collections.defaultdict(lambda: np.zeros(3)), 1.0
   visits = collections.Counter()
   examples = [[], [0], [1, 2], [], [3], [4, 5]]
@@ -116,7 +118,9 @@ def test_killed_anywhere_it_ends_with_the_same_numbers(
 def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
   _, folder = uninterrupted
   rows = _rows(folder, round_table.CLIENTS)
-  cohorts = cohort_sampling.Cohorts(stateful_run.clients()[1], stateful_run.COHORT, seed=3)
+  cohorts = cohort_sampling.Cohorts(
+    stateful_run.clients()[1], stateful_run.COHORT, seed=3
+  )
   # Clients 0 and 3 have no examples.
   expected = [
     (str(round), name)

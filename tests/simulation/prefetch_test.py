@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.runtime import counting
+from tests.execution import counting
 from tff_ssl.runs import interruption
 from tff_ssl.simulation import prefetch
 

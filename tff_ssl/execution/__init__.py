@@ -1,1 +1,1 @@
-"""TODO."""
+"""Execution of TFF's computations: in this process, by a worker, or by many hosts."""

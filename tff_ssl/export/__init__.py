@@ -1,1 +1,1 @@
-"""TODO."""
+"""Encoders for other programs and for devices."""

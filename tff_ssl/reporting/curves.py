@@ -118,7 +118,8 @@ def _column(name: str) -> Callable[[run_reader.Run], ByRound]:
 
 def _accuracy_title(name: str) -> str:
   split = 'validation' if best_round.is_of_validation(name) else 'test'
-  return f'{split} accuracy, {comparison_columns.title(name.removeprefix(best_round.VALIDATION))}'
+  title = comparison_columns.title(name.removeprefix(best_round.VALIDATION))
+  return f'{split} accuracy, {title}'
 
 
 def _cumulative_bytes(run: run_reader.Run) -> ByRound:

@@ -1,7 +1,7 @@
 """A folder with what may be given away of a run: the encoder, its card, some numbers.
 
-`runs.privacy.disclosure` has the rules, which are those of a private run. Of any other run
-the same is given, and the card says that nothing is guaranteed.
+`runs.privacy.disclosure` has the rules, which are those of a private run. Of any other
+run the same is given, and the card says that nothing is guaranteed.
 """
 
 from collections.abc import Iterable

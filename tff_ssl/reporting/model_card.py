@@ -2,7 +2,8 @@
 
 After Mitchell et al., Model Cards for Model Reporting (FAT* 2019), as far as a run
 knows it: data, method, command, results, privacy, limits, and digests of the files. The
-card of a private run leaves out what only its folder may have (`runs.privacy.disclosure`).
+card of a private run leaves out what only its folder may have
+(`runs.privacy.disclosure`).
 """
 
 from collections.abc import Iterable, Mapping

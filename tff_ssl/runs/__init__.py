@@ -1,1 +1,1 @@
-"""TODO."""
+"""Runs: the round loop, the run folder, checkpoints, clients' states."""

@@ -13,14 +13,14 @@ import sys
 import time
 from typing import Any, Protocol, runtime_checkable
 
-from tff_ssl.runs import alarms
 from tff_ssl.execution import contexts
-from tff_ssl.runs import interruption
-from tff_ssl.runs import flat_metrics
-from tff_ssl.simulation import prefetch
-from tff_ssl.runs import progress_display
 from tff_ssl.execution import resources
+from tff_ssl.runs import alarms
+from tff_ssl.runs import flat_metrics
+from tff_ssl.runs import interruption
+from tff_ssl.runs import progress_display
 from tff_ssl.runs import run_folder
+from tff_ssl.simulation import prefetch
 
 
 class Output(Protocol):

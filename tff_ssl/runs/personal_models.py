@@ -19,8 +19,8 @@ from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.objectives import base
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.simulation import client_data
 from tff_ssl.runs import stateful_rounds
+from tff_ssl.simulation import client_data
 
 # (parameters of the global model, client id) -> parameters of the client's model.
 PersonalModel = Callable[[base.Params, str], base.Params]

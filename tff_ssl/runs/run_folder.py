@@ -32,11 +32,11 @@ from typing import Any, Self
 import tensorflow as tf
 
 from tff_ssl.runs import checkpoints
-from tff_ssl.storage import files
-from tff_ssl.runs import run_config
-from tff_ssl.runs import round_table
-from tff_ssl.runs import table_digest
 from tff_ssl.runs import number_trackers
+from tff_ssl.runs import round_table
+from tff_ssl.runs import run_config
+from tff_ssl.runs import table_digest
+from tff_ssl.storage import files
 
 _EVALUATION_SECONDS = 'evaluation_seconds'
 # Up to this size clients.csv is read at each checkpoint, and compared on resuming.
@@ -218,8 +218,8 @@ class RunFolder:
     clients, _ = self._clients_until(round, about.get('client_columns', ()))
     if clients is not None and about.get('clients') not in (None, clients):
       raise ValueError(
-        f'{self.path / round_table.CLIENTS} has different numbers for rounds 1 to {round} '
-        'from those that were written'
+        f'{self.path / round_table.CLIENTS} has different numbers for rounds 1 to '
+        f'{round} from those that were written'
       )
     self.system.keep_until(round)
 

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.execution import partial_rounds
-from tff_ssl.runs import run_config
-from tff_ssl.simulation import simulated_clients
-from tff_ssl.runs import state_store
 from tff_ssl.runs import round_table
+from tff_ssl.runs import run_config
+from tff_ssl.runs import state_store
+from tff_ssl.simulation import simulated_clients
 
 # TFF sends the arguments of a round in one message. Protocol buffers allow 2 GiB, and a
 # worker 1.9 GB, which is 10,000 MiB modulo 2^32; the data need room too.

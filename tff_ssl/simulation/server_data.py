@@ -17,9 +17,7 @@ import tensorflow as tf
 
 from tff_ssl.aggregators import groupwise
 from tff_ssl.computing import sessions
-from tff_ssl.execution import partial_rounds
 from tff_ssl.federated import grouping
-from tff_ssl.federated import processes
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
@@ -107,15 +105,12 @@ def dataset(labelled: Mapping[str, np.ndarray]) -> tf.data.Dataset:
 class ServerDataRounds:
   """A process whose server has data, and these data."""
 
-  def __init__(
-    self,
-    process: processes.Process | partial_rounds.PartedProcess,
-    labelled: tf.data.Dataset,
-  ):
+  def __init__(self, process: Any, labelled: tf.data.Dataset):
     """Holds both.
 
     Args:
-      process: A process of an algorithm whose server has data.
+      process: A `processes.Process` of an algorithm whose server has data; or such a
+        process in parts.
       labelled: The server's data.
     """
     self._process = process

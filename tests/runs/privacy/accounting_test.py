@@ -249,7 +249,9 @@ def test_rounds_that_are_not_repeated_count_as_often_as_a_client_takes_part(
   expected = terms.counted(range(1, rounds + 1)).releases
   assert terms.counted_once(rounds) == expected
   if population < 100:
-    cohorts = cohort_sampling.PassCohorts([str(k) for k in range(population)], cohort, 1)
+    cohorts = cohort_sampling.PassCohorts(
+      [str(k) for k in range(population)], cohort, 1
+    )
     taken = collections.Counter(c for r in range(1, rounds + 1) for c in cohorts(r))
     assert max(taken.values()) == expected
   else:

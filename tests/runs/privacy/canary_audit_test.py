@@ -22,7 +22,9 @@ def _normal(shift, count, seed):
 def test_epsilon_of_a_gaussian_is_the_textbooks():
   # z = 3.730632 has epsilon 1 at delta 1e-5 (Balle and Wang, section 4); without noise
   # to speak of it is that of the densities' ratio, and of no shift it is 0.
-  assert canary_audit.gaussian_epsilon(1 / 3.730632, 1e-5) == pytest.approx(1.0, abs=1e-4)
+  assert canary_audit.gaussian_epsilon(1 / 3.730632, 1e-5) == pytest.approx(
+    1.0, abs=1e-4
+  )
   assert canary_audit.gaussian_epsilon(100.0, 1e-5) == pytest.approx(5000, rel=0.1)
   assert canary_audit.gaussian_epsilon(0.0, 1e-5) == 0
   assert canary_audit.gaussian_epsilon(1e-6, 1e-5) == 0
@@ -73,7 +75,9 @@ def test_a_round_that_is_released_again_shows_more_and_claims_more(tff_context):
 def test_clients_that_add_noise_are_all_there(tff_context):
   # Of 240 clients 60 are canaries, who alone would have half of the noise.
   sound = aggregations.distributed(_Z, _CLIP, 1.0, None, 240, 1)
-  found = canary_audit.audit(sound, _Z, _CLIP, _DELTA, dataclasses.replace(_FEW, silent=180))
+  found = canary_audit.audit(
+    sound, _Z, _CLIP, _DELTA, dataclasses.replace(_FEW, silent=180)
+  )
   assert not found.is_broken
   assert found.estimate == pytest.approx(found.claimed, rel=0.4)
 

@@ -6,8 +6,8 @@ import pathlib
 import pytest
 
 from tff_ssl.federated import clients
-from tff_ssl.runs.privacy import disclosure
 from tff_ssl.runs import run_folder
+from tff_ssl.runs.privacy import disclosure
 
 _DOCS = pathlib.Path(__file__).parents[3] / 'docs'
 _TABLES = {

@@ -12,11 +12,11 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs import loop
+from tff_ssl.runs import run_folder
+from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import private_rounds
-from tff_ssl.runs import run_folder
 
 _TERMS = accounting.Terms(8, 8, {'train/update': 2.0}, 1e-2)
 

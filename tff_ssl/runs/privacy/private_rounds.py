@@ -14,9 +14,9 @@ import pathlib
 from typing import Any, NamedTuple
 
 from tff_ssl.federated import phases
+from tff_ssl.runs import loop
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import disclosure
-from tff_ssl.runs import loop
 from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import release_history
 
