@@ -56,20 +56,20 @@ _ROWS = {
     'scaffold',
   ),
   'tests/algorithms/secure_test.py': ('stale', 'l_dawa', 'fed_ssl'),
-  'tests/algorithms/server_batch_norm_test.py': (
+  'tests/algorithms/labels_at_server/server_batch_norm_test.py': (
     'fixmatch',
     'simclr',
     'fedrgd',
     'fedmatch',
   ),
   # `sgd` stays: the server's Adam is held by `batch_norm_test` and `optimizers_test`.
-  'tests/algorithms/dcco_test.py': ('adam',),
+  'tests/algorithms/statistics/dcco_test.py': ('adam',),
   'tests/algorithms/fed_ssl_test.py': ('_moco',),
   # In packs, in the clear and stateful; the secure and private sums of packs stay too.
   'tests/algorithms/huge_test.py': ('apart', 'stateful', 'private'),
   # `per` stays: two models, each with a population; and BiLevel's rounds by hand.
   'tests/algorithms/own_statistics_test.py': ('bilevel',),
-  'tests/algorithms/per_ssfl_test.py': ('bilevel',),
+  'tests/algorithms/ssfl/per_ssfl_test.py': ('bilevel',),
   # `fedema` stays: clients with a state.
   'tests/binaries/benchmark_test.py': ('per_ssfl', 'featarc'),
   'tests/binaries/dcco_test.py': ('fedavg_cco', 'centralized_cco'),
@@ -93,14 +93,14 @@ _TESTS = {
     'test_clipped_sums_are_those_of_clients_apart[fedavg]',
     'test_clipped_sums_are_those_of_clients_apart[distributed]',
   ),
-  'tests/algorithms/dcco_test.py': ('test_the_vicreg_variant_too',),
-  'tests/algorithms/fedema_test.py': (
+  'tests/algorithms/statistics/dcco_test.py': ('test_the_vicreg_variant_too',),
+  'tests/algorithms/divergence_aware/fedema_test.py': (
     'test_without_mu_it_is_fed_byol_of_real_networks_to_the_bit',
   ),
   'tests/algorithms/fedbn_test.py': ('test_rounds_equal_rounds_by_hand[True]',),
-  'tests/algorithms/maml_ssfl_test.py': ('test_inner_rate_0_is_fedavg[True]',),
+  'tests/algorithms/ssfl/maml_ssfl_test.py': ('test_inner_rate_0_is_fedavg[True]',),
   'tests/algorithms/scaffold_test.py': ('test_clients_that_differ_do_not_drift_apart',),
-  'tests/algorithms/server_finetuned_test.py': (
+  'tests/algorithms/labels_at_server/server_finetuned_test.py': (
     'test_a_replica_is_in_each_group',
     'test_fixmatch_without_images_at_the_server_is_the_clients_average',
   ),

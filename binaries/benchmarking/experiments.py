@@ -13,17 +13,17 @@ from binaries.benchmarking import in_memory
 from binaries.benchmarking import objectives
 from binaries.benchmarking import problems
 from binaries.benchmarking import states
-from tff_ssl.algorithms import dcco
-from tff_ssl.algorithms import featarc
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
-from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import mixing
-from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import framework
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.algorithms.featarc.featarc import featarc
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.ssfl import per_ssfl
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import configs
 from tff_ssl.encoders import projector
-from tff_ssl.federated import grouping
-from tff_ssl.federated import online_networks
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.objectives import base
@@ -75,7 +75,7 @@ def build_fedema(problem: problems.Problem) -> problems.Experiment:
     problem.clients.simulation.element_spec,
   )
   networks = online_networks.Networks(objective, config.exchange)
-  function = mixing.client_function(
+  function = framework.client_function(
     networks, config.training, fedema.online_update_of(config)
   )
 

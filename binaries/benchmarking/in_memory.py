@@ -9,10 +9,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
-from tff_ssl.algorithms import featarc
+from tff_ssl.algorithms.featarc.featarc import cluster_models
+from tff_ssl.algorithms.featarc.featarc import featarc
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import cluster_models
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
 from tff_ssl.federated import sums as sums_lib

@@ -15,17 +15,17 @@ from binaries.flags import privacy
 from binaries.flags import training
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
 from tff_ssl.algorithms import fedca
-from tff_ssl.algorithms import fedsc
 from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
+from tff_ssl.algorithms.statistics import dcco
+from tff_ssl.algorithms.statistics import fedsc
+from tff_ssl.algorithms.without_server import topology as topology_lib
 from tff_ssl.encoders import checks
 from tff_ssl.federated import phases
-from tff_ssl.federated import topology as topology_lib
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import spectral
 from tff_ssl.objectives import target

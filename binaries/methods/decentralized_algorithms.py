@@ -11,10 +11,10 @@ from binaries.flags import own_encoders
 from binaries.flags import privacy
 from binaries.flags import training
 from binaries.methods import algorithms
-from tff_ssl.algorithms import decentralized
+from tff_ssl.algorithms.without_server import decentralized
+from tff_ssl.algorithms.without_server import topology
 from tff_ssl.encoders import network
 from tff_ssl.federated import phases
-from tff_ssl.federated import topology
 from tff_ssl.objectives import base
 from tff_ssl.runs import personal_models
 from tff_ssl.simulation import client_data

@@ -13,17 +13,17 @@ from binaries.flags import training
 from binaries.methods import algorithms
 from binaries.methods import objectives
 from tff_ssl.aggregators import groupwise
-from tff_ssl.algorithms import fedmatch
-from tff_ssl.algorithms import fedrgd
-from tff_ssl.algorithms import fedsup
-from tff_ssl.algorithms import labelled_only
-from tff_ssl.algorithms import server_finetuned
+from tff_ssl.algorithms.labels_at_server import fedmatch
+from tff_ssl.algorithms.labels_at_server import fedrgd
+from tff_ssl.algorithms.labels_at_server import fedsup
+from tff_ssl.algorithms.labels_at_server import grouping
+from tff_ssl.algorithms.labels_at_server import labelled_only
+from tff_ssl.algorithms.labels_at_server import server_finetuned
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector
-from tff_ssl.federated import grouping
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
-from tff_ssl.federated import server_training
 from tff_ssl.objectives import fedmatch as fedmatch_objectives
 from tff_ssl.objectives import fedsup as fedsup_objectives
 from tff_ssl.objectives import supervised

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 
 from tasks import registry
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
 from tff_ssl.encoders import resnet

@@ -45,7 +45,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tasks import registry as tasks
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import multiview
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector

@@ -72,7 +72,7 @@ element_spec = data.element_type_structure
 # faster ([embedding](../embedding.md)).
 
 # %%
-from tff_ssl.algorithms import dcco
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import cnn
 from tff_ssl.encoders import projector

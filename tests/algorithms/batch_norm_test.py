@@ -12,8 +12,8 @@ from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.encoders import projector

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.federated import server

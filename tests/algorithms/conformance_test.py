@@ -18,8 +18,8 @@ from tests.algorithms import table
 from tests.algorithms import with_states
 from tff_ssl import algorithms
 from tff_ssl.algorithms import federated_linear
-from tff_ssl.algorithms import labelled_only
 from tff_ssl.algorithms import one_round
+from tff_ssl.algorithms.labels_at_server import labelled_only
 from tff_ssl.execution import contexts
 from tff_ssl.federated import processes
 

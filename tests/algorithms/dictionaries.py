@@ -6,8 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import labels
 from tests.algorithms import numbered
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca

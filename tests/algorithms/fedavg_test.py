@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.algorithms import dcco_reference
 from tests.algorithms import harness
 from tests.algorithms import with_states
+from tests.algorithms.statistics import dcco_reference
 from tests.objectives import warming
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg

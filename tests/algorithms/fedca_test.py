@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.algorithms import dictionaries
 from tests.algorithms import harness
-from tests.algorithms import labels
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedca

@@ -15,10 +15,10 @@ from tests import tiny
 from tests.algorithms import numbered
 from tests.algorithms import with_states
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import fedbn
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.augment import byol
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions

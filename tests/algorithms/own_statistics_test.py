@@ -7,16 +7,16 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import bilevel_ssfl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedema
-from tff_ssl.algorithms import la_ssfl
-from tff_ssl.algorithms import mixing
-from tff_ssl.algorithms import per_ssfl
+from tff_ssl.algorithms.divergence_aware import fedema
+from tff_ssl.algorithms.divergence_aware import framework
+from tff_ssl.algorithms.divergence_aware import online_networks
+from tff_ssl.algorithms.ssfl import bilevel_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
+from tff_ssl.algorithms.ssfl import per_ssfl
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
-from tff_ssl.federated import online_networks
 from tff_ssl.federated import server
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import population
@@ -90,14 +90,16 @@ def test_each_of_two_models_has_the_population_that_it_makes(name):
 
 
 def _own(kept):
-  return mixing.personal_model({}, _state(kept))
+  return framework.personal_model({}, _state(kept))
 
 
 @pytest.mark.parametrize('averaged', online_networks.AVERAGED)
 def test_the_population_is_that_of_the_encoder_that_is_averaged(averaged):
   config = fedema.FedEMAConfig(_CONFIG, exchange=online_networks.Exchange(averaged))
   networks = online_networks.Networks(_BYOL, config.exchange)
-  function = mixing.client_function(networks, _CONFIG, fedema.online_update_of(config))
+  function = framework.client_function(
+    networks, _CONFIG, fedema.online_update_of(config)
+  )
   shared, examples = _shared(_BYOL), _examples(range(5))
   first = function.first(shared)
   _assert_same(_own(first), population.initial(_BYOL))

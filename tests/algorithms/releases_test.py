@@ -12,8 +12,8 @@ from tests.algorithms import harness
 from tff_ssl.aggregators import adaptive_clipping
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.encoders import predictor
 from tff_ssl.federated import builder
 from tff_ssl.federated import optimizers

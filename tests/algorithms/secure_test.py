@@ -8,10 +8,10 @@ import tensorflow_federated as tff
 
 from tests.algorithms import harness
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import l_dawa
+from tff_ssl.algorithms.statistics import dcco
 
 # Above n_k times every update of these tests; the quantum is 2 * 4096 / 2**32 = 2e-6.
 _BOUND = 4096.0

@@ -7,14 +7,14 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import labels
 from tests.algorithms import with_states
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedrgd
 from tff_ssl.algorithms import one_round
+from tff_ssl.algorithms.labels_at_server import fedrgd
+from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.execution import partial_rounds
-from tff_ssl.federated import grouping
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.objectives import byol

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.algorithms import harness
-from tests.algorithms import labels
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.federated import clients
 from tff_ssl.federated import cohorts
 from tff_ssl.federated import elements

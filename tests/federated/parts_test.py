@@ -9,9 +9,9 @@ import tensorflow as tf
 from tests.algorithms import harness
 from tests.algorithms import with_states
 from tff_ssl.aggregators import aggregations
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import parts

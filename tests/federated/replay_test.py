@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.algorithms import harness
-from tff_ssl.algorithms import dcco
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import replay
 

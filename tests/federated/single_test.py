@@ -8,11 +8,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
-from tests.algorithms import labels
-from tff_ssl.algorithms import dcco
+from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms import fedrgd
+from tff_ssl.algorithms.labels_at_server import fedrgd
+from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import single
 

@@ -14,7 +14,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from tff_ssl.algorithms import la_ssfl
+from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.objectives import base

@@ -16,8 +16,8 @@ import numpy as np
 import tensorflow as tf
 
 from tff_ssl.aggregators import groupwise
+from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.computing import sessions
-from tff_ssl.federated import grouping
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling
 from tff_ssl.simulation import simulated_clients
