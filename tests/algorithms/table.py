@@ -229,3 +229,24 @@ def process(name, packed=False, aggregation=None, optimizer=harness.ADAM) -> Any
   if not row.federated:
     return row.build()
   return harness.process(row.algorithm(optimizer), packed, aggregation)
+
+
+# Rows whose tests take seconds each and say of one more method what those that stay say
+# of their kind: `dcco`, `fedavg_nt_xent`, `l_dawa`, `scaffold`, `fedema`, `fedca` and
+# `fedsup`. They are `long`.
+LONG = (
+  'dcco_stale',
+  'dcco_local_steps',
+  'fedsc',
+  'fedavg_cco',
+  'fedavg_batch_norm',
+  'fedbn_simsiam',
+  'fed_byol',
+  'fedu',
+  'per_ssfl',
+  'bilevel_ssfl',
+  'maml_ssfl',
+  'fedmatch',
+  'fedrgd',
+  'server_finetuned_fixmatch',
+)
