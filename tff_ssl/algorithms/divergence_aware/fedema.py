@@ -6,9 +6,10 @@ Shuai Zhang, ICLR 2022, section 3, section 4 and Algorithm 1; over BYOL.
 A round:
   1. the server broadcasts the global networks: encoder and projector W_g, predictor;
   2. client k measures how far W_g is from the W_k that it kept after its last
-     participation, |W_g - W_k|. A `framework.OnlineUpdate` says which share mu of its own
-     networks it keeps: W_k <- mu W_k + (1 - mu) W_g, and the same for the predictor.
-     Its target stays as it was. The first time all its networks are the global ones;
+     participation, |W_g - W_k|. A `framework.OnlineUpdate` says which share mu of its
+     own networks it keeps: W_k <- mu W_k + (1 - mu) W_g, and the same for the
+     predictor. Its target stays as it was. The first time all its networks are the
+     global ones;
   3. it trains, keeps all its networks, and sends the update of the online ones;
   4. the server averages the updates weighted by n_k.
 
