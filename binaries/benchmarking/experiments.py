@@ -17,7 +17,7 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import framework
 from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.algorithms.featarc.featarc import featarc
+from tff_ssl.algorithms.featarc import featarc
 from tff_ssl.algorithms.labels_at_server import fedsup
 from tff_ssl.algorithms.labels_at_server import grouping
 from tff_ssl.algorithms.ssfl import per_ssfl

@@ -16,8 +16,8 @@ from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
 from tff_ssl.algorithms.divergence_aware import online_networks
-from tff_ssl.algorithms.featarc.featarc import cluster_models
-from tff_ssl.algorithms.featarc.featarc import featarc
+from tff_ssl.algorithms.featarc import cluster_models
+from tff_ssl.algorithms.featarc import featarc
 from tff_ssl.algorithms.ssfl import bilevel_ssfl
 from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import maml_ssfl

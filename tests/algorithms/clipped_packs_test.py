@@ -11,7 +11,7 @@ from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import processes
 from tff_ssl.federated import server
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import contrastive
 
 # One client has nothing, one nothing finite; sizes with several clients and with one.
@@ -147,6 +147,6 @@ def test_what_goes_through_the_networks_together():
   assert dcco.train(cco, dcco.DCCOConfig(local_steps=2)).of_each is None
   contrast = contrastive.ContrastiveObjective(harness.model())
   plan = fedavg.FedAvgConfig().local
-  assert side_by_side.each_only_step(contrast, plan) is not None
+  assert vectorized_clients.each_only_step(contrast, plan) is not None
   batch_norm = contrastive.ContrastiveObjective(harness.model(batch_norm=True))
-  assert side_by_side.each_only_step(batch_norm, plan) is None
+  assert vectorized_clients.each_only_step(batch_norm, plan) is None

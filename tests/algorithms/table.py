@@ -10,7 +10,7 @@ from tests.algorithms import dictionaries
 from tests.algorithms import harness
 from tests.algorithms import numbered
 from tests.algorithms.labels_at_server import labels
-from tests.algorithms.ssfl.ssfl import ssfl
+from tests.algorithms.ssfl import ssfl
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms import centralized_training
 from tff_ssl.algorithms import fed_ssl
@@ -21,7 +21,7 @@ from tff_ssl.algorithms import l_dawa
 from tff_ssl.algorithms import scaffold
 from tff_ssl.algorithms.divergence_aware import fedema
 from tff_ssl.algorithms.divergence_aware import fedu
-from tff_ssl.algorithms.featarc.featarc import featarc
+from tff_ssl.algorithms.featarc import featarc
 from tff_ssl.algorithms.labels_at_server import fedmatch
 from tff_ssl.algorithms.labels_at_server import fedrgd
 from tff_ssl.algorithms.labels_at_server import fedsup

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.algorithms import harness
-from tests.algorithms.ssfl.ssfl import ssfl
+from tests.algorithms.ssfl import ssfl
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import phases

@@ -31,7 +31,7 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import local_training
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import context
 from tff_ssl.objectives import population
@@ -141,8 +141,8 @@ def client_function(
 
   return client_functions.ClientFunction(
     each,
-    of_equal_clients=side_by_side.only_step(objective, config.local),
-    of_each=side_by_side.each_only_step(objective, config.local),
+    of_equal_clients=vectorized_clients.only_step(objective, config.local),
+    of_each=vectorized_clients.each_only_step(objective, config.local),
     weigh=config.weigh,
     together=base.batch_in_cache(objective),
   )

@@ -24,9 +24,8 @@ import tensorflow_federated as tff
 
 from tff_ssl.computing import checks
 from tff_ssl.execution import remote_hosts
-from tff_ssl.federated import builder
 from tff_ssl.federated import parts as parts_lib
-from tff_ssl.federated import placed
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import processes
 
 
@@ -62,7 +61,7 @@ class PartedProcess:
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
   """
 
-  def __init__(self, graph: builder.Graph, built: parts_lib.Parts, parts: int):
+  def __init__(self, graph: phase_graph.Graph, built: parts_lib.Parts, parts: int):
     """Holds the computations."""
     self.graph = graph
     self._built = built
@@ -93,7 +92,7 @@ class PartedProcess:
         # A phase at the server, whose data come first.
         state, metrics = phase(state, given[0])
       told.append(metrics)
-    joined = placed.joined_metrics(told)
+    joined = phase_graph.joined_metrics(told)
     if is_stateful:
       return processes.StatefulOutput(state, states, joined)
     return tff.learning.templates.LearningProcessOutput(state, joined)

@@ -22,11 +22,10 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
-from tff_ssl.federated import builder
 from tff_ssl.federated import client_functions
-from tff_ssl.federated import clipping
+from tff_ssl.federated import clients
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
 from tff_ssl.federated import single
 
 
@@ -114,10 +113,12 @@ def build_parts(
   # Checked first, because building the computations takes seconds.
   if aggregation is not None:
     _packs_of(aggregation)
-  return of_graph(builder.Graph(algorithm, element_spec, aggregation, tells_again=True))
+  return of_graph(
+    phase_graph.Graph(algorithm, element_spec, aggregation, tells_again=True)
+  )
 
 
-def of_graph(graph: builder.Graph) -> Parts:
+def of_graph(graph: phase_graph.Graph) -> Parts:
   """Builds the computations in parts from the graph of a process.
 
   Args:
@@ -138,7 +139,9 @@ def of_graph(graph: builder.Graph) -> Parts:
   if not packed and _factories(aggregation) != _factories(of_parts):
     # Its values are parts; it needs only the types of clients.
     one_client = getattr(graph.element_spec, 'element_spec', graph.element_spec)
-    received = builder.Graph(graph.algorithm, one_client, of_parts, graph.tells_again)
+    received = phase_graph.Graph(
+      graph.algorithm, one_client, of_parts, graph.tells_again
+    )
   return Parts(
     received.initialize,
     collections.OrderedDict(
@@ -177,7 +180,9 @@ def _factories(aggregation: aggregations.Aggregation) -> aggregations.Aggregatio
   return dataclasses.replace(aggregation, packs=None)
 
 
-def _build_at_server(graph: builder.Graph, phase: phases.AtServer) -> tff.Computation:
+def _build_at_server(
+  graph: phase_graph.Graph, phase: phases.AtServer
+) -> tff.Computation:
   """Returns the computation of a phase at the server."""
   train = graph.at_server[phase.name]
   data_type = tff.FederatedType(train.type_signature.parameter[1], tff.SERVER)
@@ -187,16 +192,16 @@ def _build_at_server(graph: builder.Graph, phase: phases.AtServer) -> tff.Comput
   def run(state, data):
     output = tff.federated_map(train, (graph.server_state(state), data))
     metrics: dict[str, Any] = {}
-    placed.add_metrics(metrics, output)
+    phase_graph.add_metrics(metrics, output)
     after = graph.advanced(output['state']) if is_last else output['state']
-    return graph.process_state(after, state, {}), placed.zipped_metrics(metrics)
+    return graph.process_state(after, state, {}), phase_graph.zipped_metrics(metrics)
 
   return run
 
 
 def _build(
-  graph: builder.Graph,
-  received: builder.Graph,
+  graph: phase_graph.Graph,
+  received: phase_graph.Graph,
   name: str,
   clip_norms: Mapping[str, float],
 ) -> ExchangeParts:
@@ -245,14 +250,14 @@ def _build_to_sums(step, clip_norms: Mapping[str, float]) -> tff.Computation:
       sums[name] = _times(sent['weight'], sent[name])
       norm = protocol.clip_norm(name, clip_norms)
       if norm is not None:
-        sums[name] = clipping.of_one(sums[name], norm)
+        sums[name] = clients.clip(sums[name], norm)
     return sums
 
   return to_sums
 
 
 def _build_receive(
-  received: builder.Graph, name: str, to_sums: tff.Computation
+  received: phase_graph.Graph, name: str, to_sums: tff.Computation
 ) -> tff.Computation:
   kinds = received.steps[name].exchange.sent
 

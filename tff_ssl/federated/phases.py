@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
+from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.federated import client_functions
 from tff_ssl.objectives import base
@@ -201,3 +202,85 @@ def kept_model(
     state: The client's.
   """
   return weights if state.last_round == client_functions.NEVER else state.kept
+
+
+def releases(
+  algorithm: Algorithm, aggregation: aggregations.Aggregation
+) -> tuple[str, ...]:
+  """Returns the names of what is released with noise, like 'train/update', in order.
+
+  Counts of clients and examples are not among them: they are summed in the clear, and
+  no statement about privacy covers them.
+
+  Args:
+    algorithm: Its phases.
+    aggregation: One that adds noise.
+
+  Raises:
+    ValueError: If the aggregation adds none, or clients send integers of their own,
+      which would be summed in the clear.
+  """
+  if not aggregation.noised:
+    raise ValueError('The aggregation adds no noise; a private one must be given.')
+  found = []
+  for exchange in algorithm.exchanges:
+    for name, kind in exchange.sent.items():
+      if isinstance(kind, combine.Total):
+        raise ValueError(
+          f'In the exchange {exchange.name!r} clients send {name!r}, integers that '
+          'are summed in the clear; a private aggregation needs an algorithm that '
+          'sends none.'
+        )
+      if is_released(kind, aggregation):
+        found.append(f'{exchange.name}/{name}')
+  return tuple(found)
+
+
+def is_released(kind: combine.Kind, aggregation: aggregations.Aggregation) -> bool:
+  """Returns whether a value of this kind leaves the clients."""
+  if isinstance(kind, combine.Local):
+    return False
+  return not is_metrics(kind) or aggregation.releases_metrics
+
+
+def is_metrics(kind: combine.Kind) -> bool:
+  """Returns whether a value of this kind goes through the factory of metrics."""
+  return isinstance(kind, combine.Mean) and kind.factory == 'metrics'
+
+
+def checked(aggregation: Any) -> aggregations.Aggregation:
+  """Returns an aggregation; a plain one for None.
+
+  Args:
+    aggregation: As the user gives it.
+
+  Raises:
+    ValueError: If it is anything else.
+  """
+  if aggregation is None:
+    return aggregations.plain()
+  if not isinstance(aggregation, aggregations.Aggregation):
+    raise ValueError(
+      f'aggregation is a {type(aggregation).__name__}; it must be an Aggregation, as '
+      '`aggregations.plain`, `secure`, `private` and `distributed` return it.'
+    )
+  return aggregation
+
+
+def divide_noise(
+  aggregation: aggregations.Aggregation | None, algorithm: Algorithm
+) -> aggregations.Aggregation:
+  """Returns the aggregation of an algorithm's rounds.
+
+  Args:
+    aggregation: As the user gives it; plain when None. Noise that is stated for a
+      round is divided among the values that the round releases.
+    algorithm: Its phases.
+
+  Raises:
+    ValueError: See `releases`, if noise is to be divided, and `checked`.
+  """
+  aggregation = checked(aggregation)
+  if aggregation.divided is None or not algorithm.exchanges:
+    return aggregation
+  return aggregation.divided(max(1, len(releases(algorithm, aggregation))))

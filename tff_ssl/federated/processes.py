@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import tensorflow_federated as tff
 
 from tff_ssl.aggregators import aggregations
-from tff_ssl.federated import builder
+from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
 
 
 class StatefulOutput(NamedTuple):
@@ -52,7 +51,7 @@ class Process(tff.templates.IterativeProcess):
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
   """
 
-  def __init__(self, graph: builder.Graph, next_fn: tff.Computation):
+  def __init__(self, graph: phase_graph.Graph, next_fn: tff.Computation):
     """Takes all other computations from the graph."""
     super().__init__(graph.initialize, next_fn, next_is_multi_arg=True)
     self.graph = graph
@@ -66,7 +65,7 @@ class LearningProcess(tff.learning.templates.LearningProcess):
     graph: The `builder.Graph` that it was built from.
   """
 
-  def __init__(self, graph: builder.Graph, next_fn: tff.Computation):
+  def __init__(self, graph: phase_graph.Graph, next_fn: tff.Computation):
     """Takes all other computations from the graph.
 
     Computations of the state alone pass on their argument without TensorFlow. TFF would
@@ -77,8 +76,8 @@ class LearningProcess(tff.learning.templates.LearningProcess):
 
     @tff.federated_computation(state_type, graph.weights_type)
     def set_model_weights(state, weights):
-      fields = {name: getattr(state, name) for name in placed.ProcessState._fields}
-      return placed.ProcessState(**{**fields, 'global_model_weights': weights})
+      fields = {name: getattr(state, name) for name in phase_graph.ProcessState._fields}
+      return phase_graph.ProcessState(**{**fields, 'global_model_weights': weights})
 
     @tff.federated_computation(state_type)
     def get_hparams(state):
@@ -125,7 +124,7 @@ def build(
     ValueError: If the elements are not single examples with an `example_id` and the
       numbers that the algorithm asks for, or the aggregation does not fit it.
   """
-  graph = builder.Graph(algorithm, element_spec, aggregation)
+  graph = phase_graph.Graph(algorithm, element_spec, aggregation)
   arguments = collections.OrderedDict(state=graph.state_type)
   if algorithm.server_spec is not None:
     labelled = tff.types.tensorflow_to_type(algorithm.server_spec)

@@ -19,8 +19,8 @@ from tests.algorithms import with_states
 from tests.objectives import networks
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms.featarc.featarc import cluster_models
-from tff_ssl.algorithms.featarc.featarc import featarc
+from tff_ssl.algorithms.featarc import cluster_models
+from tff_ssl.algorithms.featarc import featarc
 from tff_ssl.augment import multiview
 from tff_ssl.augment import vectors
 from tff_ssl.encoders import predictor

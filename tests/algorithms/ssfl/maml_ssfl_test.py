@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.algorithms import harness
 from tests.algorithms import linear_model
-from tests.algorithms.ssfl.ssfl import ssfl
+from tests.algorithms.ssfl import ssfl
 from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import maml_ssfl
 from tff_ssl.federated import local_training

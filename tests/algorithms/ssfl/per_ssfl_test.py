@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms.ssfl.ssfl import ssfl
+from tests.algorithms.ssfl import ssfl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.ssfl import bilevel_ssfl
 from tff_ssl.algorithms.ssfl import per_ssfl

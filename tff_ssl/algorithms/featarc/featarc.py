@@ -55,7 +55,7 @@ import tensorflow_federated as tff
 
 from tff_ssl.aggregators import combine
 from tff_ssl.algorithms import fedavg
-from tff_ssl.algorithms.featarc.featarc import cluster_models
+from tff_ssl.algorithms.featarc import cluster_models
 from tff_ssl.computing import checks
 from tff_ssl.encoders import network
 from tff_ssl.federated import client_functions

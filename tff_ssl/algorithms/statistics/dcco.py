@@ -63,7 +63,7 @@ from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import phases
 from tff_ssl.federated import server
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.losses import cco
 from tff_ssl.objectives import base
 from tff_ssl.objectives import collapse
@@ -199,7 +199,7 @@ def train(
     update = tf.nest.map_structure(lambda g: config.client_learning_rate * g, gradients)
     return collections.OrderedDict([(server.UPDATE, update)])
 
-  together = config.local_steps == 1 and side_by_side.gives_each(objective)
+  together = config.local_steps == 1 and vectorized_clients.gives_each(objective)
   # Appendix A: if S is fixed, the gradient is linear in the client's statistics, which
   # are means. A second step starts from weights that only this client has.
   return client_functions.ClientFunction(

@@ -8,7 +8,7 @@ import collections
 
 import tensorflow as tf
 
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import base
 from tff_ssl.objectives import statistics as statistics_lib
 
@@ -38,7 +38,7 @@ def means(
     return objective.statistics_of(f, g, reference)
 
   encodings = objective.model.encode(params, examples, seed)
-  own = side_by_side.grouped(encodings, num_clients)
+  own = vectorized_clients.grouped(encodings, num_clients)
   return tf.vectorized_map(of_one, own, fallback_to_while_loop=False)
 
 
@@ -82,4 +82,6 @@ def gradients(
     products = [tf.reduce_sum(slope[name] * value) for name, value in found.items()]
     return tf.add_n(products), collections.OrderedDict()
 
-  return side_by_side.each_gradient(encode, along, params, examples, num_clients)[0]
+  return vectorized_clients.each_gradient(encode, along, params, examples, num_clients)[
+    0
+  ]

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.objectives import networks
 from tff_ssl.encoders import vit
-from tff_ssl.federated import side_by_side
+from tff_ssl.federated import vectorized_clients
 from tff_ssl.objectives import mae
 from tff_ssl.objectives import simsiam
 
@@ -28,7 +28,7 @@ def test_clients_together_are_the_mean_of_clients_apart(name):
   objective = _OBJECTIVES[name]()
   params = objective.init(_SEED, tf.float64)
   examples = networks.tensors(networks.examples(6))
-  gradient, metrics = side_by_side.mean_gradient(
+  gradient, metrics = vectorized_clients.mean_gradient(
     objective, params, examples, _SEED, tf.constant(3)
   )
   losses, gradients = [], []
@@ -50,7 +50,7 @@ def test_each_gradient_is_that_of_a_client_apart(name):
   objective = _OBJECTIVES[name]()
   params = objective.init(_SEED, tf.float64)
   examples = networks.tensors(networks.examples(6))
-  gradients, metrics = side_by_side.each_gradient(
+  gradients, metrics = vectorized_clients.each_gradient(
     lambda own: objective.encode(own, examples, _SEED),
     objective.loss_of_encodings,
     params,

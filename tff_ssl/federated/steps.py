@@ -1,194 +1,19 @@
-"""The phases of any algorithm as TFF computations.
-
-Each exchange of a `Graph` is a `Step`; their types follow from one another. `processes`
-makes whole rounds of a graph, `single` one computation per phase, `parts` what several
-hosts compute.
-"""
+"""One exchange of an algorithm as TFF computations, and the bytes that it moves."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import combine
 from tff_ssl.aggregators import communication
 from tff_ssl.federated import client_functions
 from tff_ssl.federated import clients
 from tff_ssl.federated import cohorts
 from tff_ssl.federated import phases
-from tff_ssl.federated import placed
-from tff_ssl.federated import releases
-from tff_ssl.federated import server
-from tff_ssl.federated import traffic
-
-
-class Graph:
-  """The computations of an algorithm's phases, and their types.
-
-  Attributes:
-    algorithm: What is built, as given; so are `element_spec`, `tells_again` and, once
-      settled (`releases.settled`), `aggregation`.
-    cohort: How clients are laid out; None if there are none.
-    at_server: The phases at the server, by name: (state, data) -> `state`, `metrics`.
-    steps: The exchanges of a round, by name, in order.
-    initialize: () -> `placed.ProcessState` at the server.
-    state_type: Its type.
-    weights_type: Of the model weights in it.
-    get_model_weights: State, unplaced -> model weights.
-  """
-
-  def __init__(
-    self,
-    algorithm: phases.Algorithm,
-    element_spec: Any,
-    aggregation: aggregations.Aggregation | None,
-    tells_again: bool = False,
-  ):
-    """Builds all computations.
-
-    Args:
-      algorithm: See `processes.build`, also for the two that follow.
-      element_spec: Of the clients.
-      aggregation: Of what leaves them.
-      tells_again: Whether each exchange is a computation by itself, which broadcasts
-        again what earlier ones have broadcast; for the count of bytes.
-
-    Raises:
-      ValueError: See `processes.build`.
-    """
-    self.algorithm, self.element_spec = algorithm, element_spec
-    self.aggregation = aggregation = releases.settled(aggregation, algorithm)
-    self.tells_again = tells_again
-    self.cohort: Any = None
-    if algorithm.exchanges:
-      self.cohort = cohorts.of_algorithm(algorithm, element_spec, aggregation)
-    initial = tff.tensorflow.computation(algorithm.initial)
-    self._server_type = initial.type_signature.result
-    self.weights_type = self._server_type.global_model_weights
-    self._advance = tff.tensorflow.computation(
-      server.next_number_and_seed, self._server_type.round, self._server_type.round_seed
-    )
-    self.at_server: dict[str, tff.Computation] = {}
-    self.steps: dict[str, Step] = {}
-    for phase in algorithm.phases:
-      if isinstance(phase, phases.AtServer):
-        self.at_server[phase.name] = self._build_at_server(phase)
-      else:
-        is_last = phase is algorithm.exchanges[-1]
-        self.steps[phase.name] = Step(
-          phase, self.cohort, self._server_type, self.steps, is_last, tells_again
-        )
-    self._build_state(initial)
-
-  @property
-  def client_state_type(self) -> tff.StructType | None:
-    """The type of the state of one client; None if clients keep none."""
-    types = (step.client_state_type for step in self.steps.values())
-    return next((one for one in types if one is not None), None)
-
-  @property
-  def states_type(self) -> tff.StructType | None:
-    """The type of the states of one value of clients."""
-    types = (step.states_type for step in self.steps.values())
-    return next((value for value in types if value is not None), None)
-
-  def run(
-    self,
-    state: tff.Value,
-    server_data: tff.Value | None = None,
-    states: tff.Value | None = None,
-    data: tff.Value | None = None,
-  ) -> placed.Done:
-    """Runs all phases of a round, inside a federated computation.
-
-    Args:
-      state: `placed.ProcessState` at the server.
-      server_data: At the server, if it has some.
-      states: Those of the clients, if they keep some.
-      data: On the clients, if there are some.
-    """
-    examples = None if data is None else self.read(data)
-    current = self.server_state(state)
-    told: dict[str, tff.Value] = {}
-    metrics: dict[str, Any] = {}
-    aggregators: dict[str, tff.Value] = {}
-    for phase in self.algorithm.phases:
-      if isinstance(phase, phases.AtServer):
-        output = tff.federated_map(self.at_server[phase.name], (current, server_data))
-        placed.add_metrics(metrics, output)
-      else:
-        step = self.steps[phase.name]
-        step.tell(current, told)
-        sent, states = step.on_clients(told, states, examples)
-        combined = step.combine(state.aggregators[phase.name], sent)
-        aggregators[phase.name] = combined.state
-        output = step.receive(current, combined.result)
-        placed.add_metrics(metrics, output, phase.name, combined.measurements)
-      current = output['state']
-    return placed.Done(
-      self.process_state(self.advanced(current), state, aggregators),
-      placed.zipped_metrics(metrics),
-      states,
-    )
-
-  def read(self, data: tff.Value) -> tff.Value:
-    """Returns the examples of each value of clients."""
-    return tff.federated_map(self.cohort.read, data)
-
-  def server_state(self, state: tff.Value) -> tff.Value:
-    """Returns the `phases.ServerState` of a process's state."""
-    return tff.federated_zip(placed.server_state(state))
-
-  def advanced(self, current: tff.Value) -> tff.Value:
-    """Returns the state with the number and the seed of the next round."""
-    number, seed = tff.federated_map(self._advance, (current.round, current.round_seed))
-    return placed.server_state(current)._replace(round=number, round_seed=seed)
-
-  def process_state(
-    self, current: tff.Value, before: tff.Value, aggregators: Mapping[str, tff.Value]
-  ) -> tff.Value:
-    """Returns the process's state; aggregators that are not given are unchanged."""
-    new = collections.OrderedDict(
-      (name, aggregators.get(name, before.aggregators[name])) for name in self.steps
-    )
-    return placed.process_state(current, new)
-
-  def _build_at_server(self, phase: phases.AtServer) -> tff.Computation:
-    clients.check_element(phase.element_spec)
-    data_type = tff.SequenceType(tff.types.tensorflow_to_type(phase.element_spec))
-
-    @tff.tensorflow.computation(self._server_type, data_type)
-    def train(state, dataset):
-      state, metrics = phase.train(state, clients.all_examples(dataset))
-      return collections.OrderedDict(state=state, metrics=metrics)
-
-    return train
-
-  def _build_state(self, initial: tff.Computation) -> None:
-    @tff.federated_computation
-    def initialize():
-      aggregators = collections.OrderedDict(
-        (
-          name,
-          collections.OrderedDict(
-            (sent, process.initialize()) for sent, process in step.aggregators.items()
-          ),
-        )
-        for name, step in self.steps.items()
-      )
-      return placed.process_state(tff.federated_eval(initial, tff.SERVER), aggregators)
-
-    self.initialize = initialize
-    self.state_type = initialize.type_signature.result
-
-    # Without TensorFlow, which would name each tensor of the state.
-    @tff.federated_computation(self.state_type.member)
-    def get_model_weights(state):
-      return state.global_model_weights
-
-    self.get_model_weights = get_model_weights
 
 
 class Step:
@@ -258,7 +83,7 @@ class Step:
       for name, kind in exchange.sent.items()
       if kind.weighed_by
     }
-    sizes = traffic.sizes([*earlier.values(), self], tells_again)
+    sizes = sizes_of([*earlier.values(), self], tells_again)
     self._receive = self._build_receive(sizes)
 
   def tell(self, current: tff.Value, told: dict[str, tff.Value]) -> None:
@@ -359,7 +184,7 @@ class Step:
       if phases.COUNTS in arrived:
         work = groups.get(phases.CLIENT_WORK, {})
         work = clients.with_counts(work, arrived[phases.COUNTS])
-        count = exchange.traffic or traffic.all_of_it
+        count = exchange.traffic or full_traffic
         work.update(count(before, arrived, sizes))
         groups[phases.CLIENT_WORK] = work
       return collections.OrderedDict(state=state, metrics=groups)
@@ -377,3 +202,44 @@ def _build_to_weight(kind: combine.Kind, sent_type: tff.StructType) -> tff.Compu
     return kind.weigh(weight, clients.counting(counts), *values)
 
   return to_weight
+
+
+def sizes_of(steps: 'Sequence[Step]', tells_again: bool) -> phases.Bytes:
+  """Returns the bytes of one client in the first exchanges of a round.
+
+  Args:
+    steps: The exchanges, in order.
+    tells_again: Whether each broadcasts again what earlier ones have broadcast.
+  """
+  down = {}
+  for place, step in enumerate(steps):
+    times = len(steps) - place if tells_again else 1
+    for name, value in step.told_types.items():
+      down[name] = times * communication.num_bytes(value)
+  up = {
+    f'{step.exchange.name}/{name}': size
+    for step in steps
+    for name, size in step.bytes_up.items()
+  }
+  return phases.Bytes(down, up)
+
+
+def full_traffic(
+  state: phases.ServerState, arrived: Mapping[str, Any], client: phases.Bytes
+) -> Mapping[str, Any]:
+  """Returns the bytes of a cohort whose clients send and receive everything.
+
+  Args:
+    state: Of the server; not used.
+    arrived: With the counts of the clients.
+    client: Of one client.
+
+  Returns:
+    int64 `bytes_down` and `bytes_up`.
+  """
+  del state
+  cohort = tf.cast(arrived[phases.COUNTS]['clients'], tf.int64)
+  return collections.OrderedDict(
+    bytes_down=cohort * np.int64(sum(client.down.values())),
+    bytes_up=cohort * np.int64(sum(client.up.values())),
+  )
